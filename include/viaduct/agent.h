@@ -26,6 +26,7 @@ namespace viaduct {
 
 namespace agent {
 class AgentImpl;
+struct AgentOfAClock;  // of tests
 }
 
 struct AllocateOptions {
@@ -102,6 +103,7 @@ class Agent {
   Result<int> eventFd();
 
  private:
+  friend struct agent::AgentOfAClock;
   explicit Agent(std::shared_ptr<agent::AgentImpl> impl);
   std::shared_ptr<agent::AgentImpl> impl_;
 };

@@ -372,7 +372,7 @@ void bindAgent(py::module_& module) {
            "dict.")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](AgentState& state, const py::args&) { state.close(); })
-      .def("__repr__", describe);
+      .def("__repr__", py::overload_cast<const AgentState&>(&describe));
   bindMemory(agent);
   bindPeers(agent);
   bindTransfers(agent);

@@ -130,7 +130,7 @@ device has to be 0, which is host memory.)")
       .def_property_readonly(
           "block_bytes", [](const BlockList& list) { return list.blocks().blockBytes(); },
           "The size of each block in bytes, or 0 if the sizes differ.")
-      .def("__repr__", describe);
+      .def("__repr__", py::overload_cast<const BlockList&>(&describe));
 
   py::class_<SelectedBlocks>(module, "Selection", kSelection)
       .def("__len__", [](const SelectedBlocks& selected) { return selected.indices.size(); })

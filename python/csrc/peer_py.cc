@@ -133,7 +133,7 @@ sent, unless the peer is lost. BusyError: the peer does not read its notes.)")
 --
 
 Ends the session, and stops trying to reach the peer.)")
-      .def("__repr__", describe);
+      .def("__repr__", py::overload_cast<const KnownPeer&>(&describe));
 }
 
 }  // namespace viaduct::python

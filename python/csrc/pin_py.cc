@@ -92,7 +92,7 @@ peer was stopped in the middle of a copy, and may still write to the memory unti
 True. The agent keeps the pinned object alive until that time. release() may be called twice.)")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](PinState& pin, const py::args&) { pin.release(); })
-      .def("__repr__", describe);
+      .def("__repr__", py::overload_cast<const PinState&>(&describe));
 }
 
 }  // namespace viaduct::python

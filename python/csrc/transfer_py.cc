@@ -223,7 +223,7 @@ void bindTransfer(py::module_& module) {
           [](const py::object& self) {
             return py::module_::import("viaduct._asyncio").attr("end_of")(self).attr("__await__")();
           })
-      .def("__repr__", describe);
+      .def("__repr__", py::overload_cast<const PlannedTransfer&>(&describe));
 }
 
 }  // namespace viaduct::python

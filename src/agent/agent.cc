@@ -101,7 +101,7 @@ Result<Peer> Agent::connect(const Card& card) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
   VIADUCT_TRY(auto peer, impl_->connect(card));
-  impl_->engine().takeOverSoon(Clock::now());
+  impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
 
@@ -109,7 +109,7 @@ Result<Peer> Agent::connect(std::string_view host_port) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
   VIADUCT_TRY(auto peer, impl_->connectTo(host_port));
-  impl_->engine().takeOverSoon(Clock::now());
+  impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
 

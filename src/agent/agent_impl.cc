@@ -86,7 +86,8 @@ AgentImpl::Held AgentImpl::hold() const {
 
 bool AgentImpl::forked() const { return fork_generation_ != base::forkGeneration(); }
 
-Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
+Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
+                                                   const base::MovableClock* clock) {
   if (settings.name.empty()) settings.name = freshName();
   VIADUCT_CHECK(checkSettings(settings));
   const Deadline until = settings.deadline;
@@ -99,7 +100,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings) {
     impl->secret_ = base::secretFromText(impl->settings_.secret);
   else if (!impl->settings_.insecure)
     VIADUCT_CHECK(base::fillSecret(impl->secret_));
-  VIADUCT_TRY(auto engine, ProgressEngine::open(*impl, impl->settings_.spin));
+  VIADUCT_TRY(auto engine, ProgressEngine::open(*impl, impl->settings_.spin, clock));
   impl->engine_ = std::move(engine);
   {
     const auto held = impl->hold();

@@ -41,7 +41,9 @@ inline std::atomic<unsigned> cores_for_tests{0};
 
 class AgentImpl final : public Progressable, public std::enable_shared_from_this<AgentImpl> {
  public:
-  static Result<std::shared_ptr<AgentImpl>> open(Settings settings);
+  // `clock`: a test's, which outlives the agent.
+  static Result<std::shared_ptr<AgentImpl>> open(Settings settings,
+                                                 const base::MovableClock* clock = nullptr);
   ~AgentImpl() override;
   AgentImpl(const AgentImpl&) = delete;
   AgentImpl& operator=(const AgentImpl&) = delete;
@@ -54,6 +56,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   using Held = AgentLock::Held;
   Held hold() const;
   ProgressEngine& engine() { return *engine_; }
+  Clock::time_point now() const { return engine_->poller().now(); }
   const Settings& settings() const { return settings_; }
 
   // Progressable

@@ -111,7 +111,7 @@ void AgentImpl::beatSooner(Duration every) {
   every = std::max<Duration>(every, std::chrono::milliseconds(5));
   if (beat_timer_ != 0 && beat_every_ <= every) return;
   beat_every_ = every;
-  const auto now = Clock::now();
+  const auto now = this->now();
   if (beat_timer_ == 0) last_beat_ = now;
   scheduleBeat(now);
 }
@@ -122,7 +122,7 @@ void AgentImpl::scheduleBeat(Clock::time_point now) {
 }
 
 void AgentImpl::beat() {
-  const auto now = Clock::now();
+  const auto now = this->now();
   // After a gap this process was stopped itself: what peers sent meanwhile is to be read first.
   const bool gap = now - last_beat_ > 2 * beat_every_;
   last_beat_ = now;

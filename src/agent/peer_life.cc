@@ -45,7 +45,7 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
 // other's hello may be heard late, when that session has begun: it knows nothing of it.
 Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
-  const auto now = Clock::now();
+  const auto now = agent_.now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
   // However silent: it is lost after Settings::detect, and not before.
   if (session_ && !same_life)
@@ -164,7 +164,7 @@ void PeerImpl::lose(const Error& why) {
   if (why.code == Code::kExhausted) {
     exhausted_wait_ =
         std::clamp(exhausted_wait_ * 2, Redialer::kFirstBackoff, Redialer::kLastBackoff);
-    refuses_until_ = Clock::now() + exhausted_wait_;
+    refuses_until_ = agent_.now() + exhausted_wait_;
   }
   recheck_ = false;
   pins_.clear();

@@ -9,9 +9,10 @@
 
 namespace viaduct::agent {
 
-Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin) {
+Result<std::unique_ptr<ProgressEngine>> ProgressEngine::open(Progressable& target, Duration spin,
+                                                             const base::MovableClock* clock) {
   std::unique_ptr<ProgressEngine> engine(new ProgressEngine(target, spin));
-  VIADUCT_TRY(engine->poller_, base::Poller::open());
+  VIADUCT_TRY(engine->poller_, base::Poller::open(clock));
   engine->outside_.reset(::epoll_create1(EPOLL_CLOEXEC));
   engine->poke_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   engine->call_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -129,7 +130,7 @@ bool ProgressEngine::handleEvents(Clock::time_point now, Clock::time_point block
     count = poller_->block(events, block_now_until);
     lock_.lock();
     driver_until_ = Clock::time_point::max();
-    now = Clock::now();
+    now = poller_->now();
   } else if (now - asked_ >= askEvery()) {
     count = poller_->block(events, Clock::time_point::min());
     asked_ = now;
@@ -173,17 +174,17 @@ void ProgressEngine::afterProgress() {
 }
 
 void ProgressEngine::progressNow() {
-  progressOnce(Clock::now());
+  progressOnce(poller_->now());
   afterProgress();
 }
 
 bool ProgressEngine::poll() {
   lock_.lock();
-  const auto now = Clock::now();
+  const auto now = poller_->now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
   const bool moved = progressOnce(now);
   // Reading the clock costs as much as a round that moves nothing.
-  expectUser(moved ? Clock::now() : now);
+  expectUser(moved ? poller_->now() : now);
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
@@ -198,12 +199,13 @@ bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point u
 }
 
 bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_point until) {
+  until = poller_->fromSteady(until);
   bool drives = false;
-  const auto begun = Clock::now();
+  const auto begun = poller_->now();
   const bool again = userExpected(begun);
   auto spin_until = begun + spin_;
   while (!done()) {
-    const auto now = Clock::now();
+    const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
       if (now < spin_until && target_.busySharedRails() > 1)
@@ -218,7 +220,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     driven_ = true;
     const bool spins = begins || now < spin_until;
     if (drive(now, spins ? Clock::time_point::min() : until, done))
-      spin_until = Clock::now() + spin_;
+      spin_until = poller_->now() + spin_;
     else if (!spins && target_.busy())
       yieldLock();
   }
@@ -263,7 +265,7 @@ void ProgressEngine::follow(Clock::time_point until) {
   if (until == Clock::time_point::max())
     followers_wake_.wait(lock_);
   else
-    followers_wake_.wait_until(lock_, until);
+    followers_wake_.wait_until(lock_, poller_->toSteady(until));
   --followers_;
 }
 
@@ -272,7 +274,7 @@ void ProgressEngine::follow(Clock::time_point until) {
 void ProgressEngine::stopDriving(bool again) {
   driven_ = false;
   changed();  // one of the followers drives on
-  const auto now = Clock::now();
+  const auto now = poller_->now();
   const bool soon = again && userExpected(now);
   expectUser(now);
   if (!target_.allowWakeups()) takeOverNow();
@@ -288,9 +290,10 @@ void ProgressEngine::stopDriving(bool again) {
 // for it would cost that thread two system calls each time, and hardly ever get it.
 void ProgressEngine::takeLock() {
   for (int i = 0; i < kLockTries; ++i) {
-    while (userExpected(Clock::now())) {
+    while (userExpected(poller_->now())) {
       step(ProgressThread::kBackOff);
-      std::this_thread::sleep_until(user_expected_until_.load(std::memory_order_relaxed));
+      std::this_thread::sleep_until(
+          poller_->toSteady(user_expected_until_.load(std::memory_order_relaxed)));
     }
     if (lock_.try_lock()) {
       step(ProgressThread::kWork);
@@ -305,7 +308,7 @@ void ProgressEngine::takeLock() {
 // Until an event comes while the poller is armed, or a timer is due.
 void ProgressEngine::sleepOutside() {
   progress_until_ = poller_->nextTimer();
-  const int wait_ms = base::Poller::waitFor(progress_until_);
+  const int wait_ms = poller_->waitFor(progress_until_);
   step(ProgressThread::kSleep);
   lock_.unlock();
   epoll_event event;
@@ -350,15 +353,15 @@ void ProgressEngine::runHelper() {
 void ProgressEngine::runProgressThread() {
   takeLock();
   while (!stopping_) {
-    if (userExpected(Clock::now())) {
+    if (userExpected(poller_->now())) {
       lock_.unlock();
       takeLock();
     } else if (driven_) {  // who arms the poller when it stops driving
       sleepOutside();
     } else {
-      progressOnce(Clock::now());
+      progressOnce(poller_->now());
       callBack();
-      if (stopping_ || driven_ || userExpected(Clock::now())) continue;
+      if (stopping_ || driven_ || userExpected(poller_->now())) continue;
       if (target_.busy() ||
           !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
         lock_.unlock();

@@ -51,7 +51,9 @@ class Progressable {
 
 class ProgressEngine {
  public:
-  static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin);
+  // `clock`: as Poller::open().
+  static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin,
+                                                      const base::MovableClock* clock = nullptr);
   ~ProgressEngine();
   ProgressEngine(const ProgressEngine&) = delete;
   ProgressEngine& operator=(const ProgressEngine&) = delete;
@@ -65,7 +67,8 @@ class ProgressEngine {
 
   // One round of progress without blocking; true when something moved.
   bool poll();
-  // Makes progress until `done` (asked with the lock held, any number of times) or `until`; returns
+  // Makes progress until `done` (asked with the lock held, any number of times) or `until`, on the
+  // steady clock; returns
   // the answer of `done`.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
   // The same with the lock already held; it is free while the thread blocks and calls back.

@@ -52,7 +52,7 @@ void Redialer::dial() {
     targets.push_back("unix:@" + unix_name_);
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
-  move(std::move(targets), Clock::now() + kDialLimit);
+  move(std::move(targets), agent_.now() + kDialLimit);
 }
 
 void Redialer::move(std::vector<std::string> targets, Clock::time_point until) {
@@ -88,7 +88,7 @@ void Redialer::dialLater() {
   reach_.step(Reach::kWait);
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
   tried_unix_.clear();
-  timer_ = agent_.engine().poller().at(Clock::now() + backoff_, [this] { dial(); });
+  timer_ = agent_.engine().poller().at(agent_.now() + backoff_, [this] { dial(); });
 }
 
 bool Redialer::upgrade(const std::string& unix_name) {

@@ -22,7 +22,7 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
                                {.secret = secret,
                                 .mine = [this, last_epoch] { return agent_.hello(last_epoch); },
                                 .resume = resume,
-                                .handshake_until = Clock::now() + kHandshakeLimit,
+                                .handshake_until = agent_.now() + kHandshakeLimit,
                                 .max_unsent = kMaxUnsent},
                                agent_.engine().poller(), *this));
   return Ok{};

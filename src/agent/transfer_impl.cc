@@ -148,8 +148,9 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   offer();
   pollOwnRails(held);
   if (!running()) return Ok{};
-  const auto now = Clock::now();
-  expect(options.deadline ? options.deadline->at() : now + agent_->settings().deadline);
+  const auto now = agent_->now();
+  expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
+                          : now + agent_->settings().deadline);
   agent_->engine().takeOverSoon(now);
   return Ok{};
 }
@@ -273,7 +274,7 @@ void TransferImpl::abort(Error why) {
   }
   // What has not come back by itself shortly is ended by force, within the grace.
   forced_ = true;
-  const auto now = Clock::now();
+  const auto now = agent_->now();
   expect(now + agent_->settings().grace * 3 / 4);
   agent_->engine().takeOverSoon(now);
 }

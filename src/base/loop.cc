@@ -13,10 +13,11 @@
 
 namespace viaduct::base {
 
-Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()> after_turn) {
+Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()> after_turn,
+                                          const MovableClock* clock) {
   std::unique_ptr<Loop> loop(new Loop);
   loop->after_turn_ = std::move(after_turn);
-  VIADUCT_CHECK(loop->open());
+  VIADUCT_CHECK(loop->open(clock));
   const BlockedSignals blocked;
   try {
     loop->thread_ = std::thread([self = loop.get()] { self->run(); });
@@ -27,8 +28,8 @@ Result<std::unique_ptr<Loop>> Loop::start(const char* name, std::function<void()
   return loop;
 }
 
-Status Loop::open() {
-  VIADUCT_TRY(poller_, Poller::open());
+Status Loop::open(const MovableClock* clock) {
+  VIADUCT_TRY(poller_, Poller::open(clock));
   bell_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell_) return systemError(Code::kExhausted, "eventfd", errno);
   VIADUCT_CHECK(poller_->watch(bell_.get(), EPOLLIN, [this](std::uint32_t) {
@@ -62,7 +63,7 @@ void Loop::run() {
     const int count = poller_->block(events, until);
     held.lock();
     if (stopping_) return;
-    if (poller_->handle(events, count, Clock::now()) && after_turn_) after_turn_();
+    if (poller_->handle(events, count, poller_->now()) && after_turn_) after_turn_();
   }
 }
 

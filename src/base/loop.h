@@ -21,7 +21,8 @@ class Loop {
 
   // `after_turn` runs after each round of handlers.
   static Result<std::unique_ptr<Loop>> start(const char* name,
-                                             std::function<void()> after_turn = {});
+                                             std::function<void()> after_turn = {},
+                                             const MovableClock* clock = nullptr);
   ~Loop() { stop(); }
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
@@ -33,7 +34,7 @@ class Loop {
 
  private:
   Loop() = default;
-  Status open();
+  Status open(const MovableClock* clock);
   void run();
 
   std::mutex mutex_;

@@ -14,12 +14,14 @@ namespace viaduct::base {
 
 class ManualPoller {
  public:
+  explicit ManualPoller(const MovableClock* clock = nullptr)
+      : poller_(std::move(*Poller::open(clock))) {}
   Poller& poller() { return *poller_; }
   void pollOnce(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
     Poller::Events events;
-    const auto until = std::min(Clock::now() + block, poller_->nextTimer());
+    const auto until = std::min(poller_->now() + block, poller_->nextTimer());
     const int count = poller_->block(events, until);
-    poller_->handle(events, count, Clock::now());
+    poller_->handle(events, count, poller_->now());
   }
   // Polls until `until()` is true, at most ten seconds. Returns whether it is true.
   template <class F>
@@ -35,13 +37,13 @@ class ManualPoller {
   void settle() {
     Poller::Events events;
     for (int quiet = 0; quiet < 3;) {
-      const int count = poller_->block(events, Clock::now() + std::chrono::milliseconds(1));
-      quiet = poller_->handle(events, count, Clock::now()) ? 0 : quiet + 1;
+      const int count = poller_->block(events, poller_->now() + std::chrono::milliseconds(1));
+      quiet = poller_->handle(events, count, poller_->now()) ? 0 : quiet + 1;
     }
   }
 
  private:
-  std::unique_ptr<Poller> poller_ = std::move(*Poller::open());
+  std::unique_ptr<Poller> poller_;
 };
 
 }  // namespace viaduct::base

@@ -22,11 +22,11 @@ struct Poller::State {
   std::unordered_map<Id, Clock::time_point> timer_times;
 };
 
-Poller::Poller() : state_(std::make_unique<State>()) {}
+Poller::Poller(const MovableClock* clock) : clock_(clock), state_(std::make_unique<State>()) {}
 Poller::~Poller() = default;
 
-Result<std::unique_ptr<Poller>> Poller::open() {
-  std::unique_ptr<Poller> poller(new Poller);
+Result<std::unique_ptr<Poller>> Poller::open(const MovableClock* clock) {
+  std::unique_ptr<Poller> poller(new Poller(clock));
   poller->state_->epoll.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!poller->state_->epoll) return systemError(Code::kExhausted, "epoll_create1", errno);
   return poller;
@@ -77,13 +77,24 @@ Clock::time_point Poller::nextTimer() const {
 
 int Poller::fd() const { return state_->epoll.get(); }
 
-int Poller::waitFor(Clock::time_point until) {
-  if (until == Clock::time_point::max()) return -1;
+Clock::time_point Poller::moved(Clock::time_point at, int direction) const {
+  const bool is_moment = at != Clock::time_point::max() && at != Clock::time_point::min();
+  return clock_ != nullptr && is_moment ? at + direction * clock_->ahead() : at;
+}
+
+// Nothing wakes a poller whose clock a test moves, so it looks each millisecond.
+int Poller::waitFor(Clock::time_point until) const {
   if (until == Clock::time_point::min()) return 0;  // without reading the clock
-  const auto now = Clock::now();
-  if (until <= now) return 0;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
-  return static_cast<int>(std::min<std::int64_t>(left.count(), 1 << 30));
+  const auto at = now();
+  if (until <= at) return 0;
+  if (clock_ != nullptr) return 1;
+  if (until == Clock::time_point::max()) return -1;
+  return milliseconds(until - at);
+}
+
+int Poller::milliseconds(Duration left) {
+  const auto rounded = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::clamp<std::int64_t>(rounded, 0, 1 << 30));
 }
 
 int Poller::block(Events& into, Clock::time_point until) const {

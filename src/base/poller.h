@@ -11,6 +11,8 @@
 #include <functional>
 #include <memory>
 
+#include "base/movable_clock.h"
+
 namespace viaduct::base {
 
 class Poller {
@@ -18,8 +20,15 @@ class Poller {
   using Handler = std::function<void(std::uint32_t events)>;  // EPOLLIN, EPOLLOUT, ...
   using Id = std::uint64_t;                                   // 0: none
 
-  static Result<std::unique_ptr<Poller>> open();
+  // `clock`: a test's, which outlives the poller. Null: the steady clock.
+  static Result<std::unique_ptr<Poller>> open(const MovableClock* clock = nullptr);
   ~Poller();
+
+  // The time of its timers, and of everything that hangs on it.
+  Clock::time_point now() const { return clock_ == nullptr ? Clock::now() : clock_->now(); }
+  // A caller's deadline, on the steady clock, as a time of this poller; and back.
+  Clock::time_point fromSteady(Clock::time_point at) const { return moved(at, 1); }
+  Clock::time_point toSteady(Clock::time_point at) const { return moved(at, -1); }
 
   // Level-triggered, unless EPOLLET is among the events. A handler may watch, change and forget any
   // descriptor, its own included.
@@ -35,7 +44,8 @@ class Poller {
   // Readable while an event is pending, so that a thread can wait for a poller and something else.
   int fd() const;
   // The timeout that epoll_wait needs to sleep until then: milliseconds, -1 for ever.
-  static int waitFor(Clock::time_point until);
+  int waitFor(Clock::time_point until) const;
+  static int milliseconds(Duration left);
   // Waits for events up to `until`; spurious returns happen. Pass the events to handle().
   using Events = std::array<epoll_event, 64>;
   int block(Events& into, Clock::time_point until) const;
@@ -46,9 +56,11 @@ class Poller {
   Clock::time_point handledAt() const { return handled_at_; }
 
  private:
-  Poller();
+  explicit Poller(const MovableClock* clock);
+  Clock::time_point moved(Clock::time_point at, int direction) const;
   bool runTimers(Clock::time_point now);
   struct State;
+  const MovableClock* const clock_;
   std::unique_ptr<State> state_;
   Clock::time_point handled_at_{};
 };

@@ -4,6 +4,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <thread>
+
 #include "base/fd.h"
 
 namespace viaduct::base {
@@ -69,6 +71,37 @@ TEST_F(PollerTest, TimersRunInOrderAndOnceAndNotWhenForgotten) {
   poller_->handle({}, 0, now + 5ms);
   poller_->handle({}, 0, now + 9ms);
   EXPECT_EQ(ran, "ab");
+}
+
+// A timer is due by the clock of its poller, whichever thread sleeps there.
+TEST(PollerOfAClock, RunsATimerWhenItsTestMovesTheClock) {
+  MovableClock clock;
+  const auto poller = std::move(*Poller::open(&clock));
+  int ran = 0;
+  poller->at(poller->now() + 24h, [&] { ++ran; });
+  Poller::Events events;
+  EXPECT_FALSE(
+      poller->handle(events, poller->block(events, Clock::time_point::min()), poller->now()));
+  clock.advance(23h);
+  EXPECT_FALSE(
+      poller->handle(events, poller->block(events, Clock::time_point::min()), poller->now()));
+  const std::jthread mover([&] { clock.advance(1h); });
+  for (const Deadline until = 10s; ran == 0 && !until.passed();)
+    poller->handle(events, poller->block(events, poller->nextTimer()), poller->now());
+  EXPECT_EQ(ran, 1);
+}
+
+TEST(PollerOfAClock, TurnsACallersDeadlineIntoItsOwnTime) {
+  MovableClock clock;
+  const auto moved = std::move(*Poller::open(&clock)), plain = std::move(*Poller::open());
+  const auto deadline = Clock::now() + 20s;
+  clock.advance(24h);
+  EXPECT_EQ(moved->fromSteady(deadline), deadline + 24h);
+  EXPECT_EQ(moved->toSteady(moved->fromSteady(deadline)), deadline);
+  EXPECT_EQ(plain->fromSteady(deadline), deadline);
+  for (const auto never : {Clock::time_point::max(), Clock::time_point::min()})
+    EXPECT_EQ(moved->fromSteady(never), never);
+  EXPECT_EQ(moved->waitFor(moved->now() - 1s), 0);
 }
 
 }  // namespace

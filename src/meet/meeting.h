@@ -44,8 +44,6 @@ struct Roster {
   std::uint32_t rank = 0;            // ours
   std::vector<Member> members = {};  // by rank
 };
-// The same for all members: over group, epoch and members, not over our own rank.
-std::uint64_t rosterHash(const Roster& roster);
 
 // A whole group, seen by one member. Its destructor leaves: what a member leaves before it said
 // goodbye with finish() counts as its death.

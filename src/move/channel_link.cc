@@ -12,7 +12,7 @@ namespace {
 
 using base::log;
 using base::LogLevel;
-using enum ChannelEvent;
+using enum ChannelSteps::Event;
 using Phase = core::LinkState::Phase;
 
 }  // namespace
@@ -144,10 +144,11 @@ void ChannelLink::rest(Channel& channel) {
   if (!seed_.dialer) return;
   if (channel.life().fenced()) return openNext(channel);
   if (channel.retry != 0) context_.poller.forgetTimer(channel.retry);
-  channel.retry = context_.poller.at(Clock::now() + channel.life().wait(), [this, &channel] {
-    channel.retry = 0;
-    openNext(channel);
-  });
+  channel.retry =
+      context_.poller.at(context_.poller.now() + channel.life().wait(), [this, &channel] {
+        channel.retry = 0;
+        openNext(channel);
+      });
 }
 
 void ChannelLink::peerOver(Error why) {

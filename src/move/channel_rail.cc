@@ -1,5 +1,6 @@
 #include "move/channel_rail.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "move/channel_link.h"
@@ -34,14 +35,15 @@ void ChannelRail::poll(core::Completions& out) {
 
 void ChannelRail::turnAll() {
   if (active_.empty()) return;
-  const auto now = poller_ != nullptr ? poller_->handledAt() : Clock::now();
+  const auto clock = [this] { return poller_ != nullptr ? poller_->now() : Clock::now(); };
+  const auto now = poller_ != nullptr ? poller_->handledAt() : clock();
   std::size_t served = 0;
   do {
     Channel& channel = *active_[served++];
     if (channel.life().broken()) continue;
     channel.progress(now, now + kTurn);
     channel.active = !channel.sleep(now);
-  } while (served < active_.size() && Clock::now() < now + kTurn);
+  } while (served < active_.size() && clock() < now + kTurn);
   // Channels that were not served come first the next time, so that a busy one starves no other.
   std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),
               active_.end());
@@ -49,9 +51,9 @@ void ChannelRail::turnAll() {
 }
 
 Channel* ChannelRail::firstBroken() const {
-  const auto found = std::find_if(active_.begin(), active_.end(),
-                                  [](const Channel* channel) { return channel->life().broken(); });
-  return found == active_.end() ? nullptr : *found;
+  for (Channel* one : active_)
+    if (one->life().broken()) return one;
+  return nullptr;
 }
 
 void ChannelRail::activate(Channel& channel) {

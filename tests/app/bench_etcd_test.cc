@@ -83,7 +83,8 @@ TEST(BenchAtEtcd, ASecondRunOfTheSameNameIsRefusedAndHarmsNobody) {
   Pair late(there + kEndless);
   for (Nixlbench* one : {&late.one, &late.other}) {
     EXPECT_EQ(one->finish(), 1) << one->err();
-    EXPECT_TRUE(has(one->err(), "\"bg\"") && has(one->err(), "the group is complete and running"))
+    EXPECT_TRUE(has(one->err(), "join group bg") &&
+                has(one->err(), "the group is complete and running"))
         << one->err();
     EXPECT_EQ(one->out(), "");
   }
@@ -133,7 +134,8 @@ TEST(BenchAtEtcd, AWaitingMemberNamesTheMissingOnes) {
   const EtcdServer etcd;
   Nixlbench alone(Words{"-etcd_endpoints", etcd.url()} + kEndless + Words{"--meet_timeout=4s"});
   EXPECT_EQ(alone.finish(), 1);
-  EXPECT_TRUE(has(alone.err(), "still waiting: join group \"bg\": 1 of 2 members joined: "))
+  EXPECT_TRUE(has(alone.err(), "still waiting: join group bg: meeting place etcd " + etcd.url()) &&
+              has(alone.err(), ": 1 of 2 have joined: "))
       << alone.err();
 }
 

@@ -11,6 +11,7 @@
 
 #include "contract/meeting_places.h"
 #include "meet/place.h"
+#include "support/roster_hash.h"
 
 namespace viaduct::testing {
 namespace {
@@ -41,7 +42,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
     std::unique_ptr<MeetingPlace> place;
     std::unique_ptr<Group> group;
     Error error;
-    std::uint64_t hash() const { return rosterHash(group->roster()); }
+    std::uint64_t hash() const { return hashOf(group->roster()); }
   };
 
   PlaceOptions options() const { return running_->options(); }

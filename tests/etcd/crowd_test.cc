@@ -41,7 +41,8 @@ class Round {
   std::string expectRight() {
     std::set<std::string> ranks, agreed;
     for (Process& process : processes_) {
-      const std::string line = process.answer(60s).value_or("nothing");
+      std::string line = process.answer(60s).value_or("nothing");
+      while (line.starts_with("waiting ")) line = process.answer(60s).value_or("nothing");
       const std::size_t space = line.find(' ', 6);
       if (!line.starts_with("whole ") || space == std::string::npos) {
         ADD_FAILURE() << line;

@@ -39,24 +39,34 @@ class EtcdDeaths : public ::testing::Test {
   static void expectWhole(const std::vector<Process*>& members) {
     std::string agreed;
     for (std::size_t rank = 0; rank < members.size(); ++rank) {
-      const std::string line = members[rank]->answer().value_or("nothing");
+      const std::string line = said(*members[rank]);
       const std::string head = "whole " + std::to_string(rank) + " ";
       ASSERT_TRUE(line.starts_with(head)) << line;
       if (rank == 0) agreed = line.substr(head.size());
       EXPECT_EQ(line.substr(head.size()), agreed) << "the same epoch and roster for all";
     }
   }
-  // Waits until `count` keys contain `part`: such a key of the first member shows that its group
-  // exists.
-  void waitForKeys(const std::string& part, int count) {
-    const auto end = Clock::now() + 20s;
-    while (Clock::now() < end) {
-      const std::string keys = etcd_->ctl("get --prefix --keys-only /viaduct/group/g/");
-      int found = 0;
-      for (std::size_t at = 0; (at = keys.find(part, at)) != std::string::npos; ++at) ++found;
-      if (found >= count) return;
+  // A line of a member that is not about its waiting.
+  static std::string said(Process& member) {
+    for (;;) {
+      const std::string line = member.answer().value_or("nothing");
+      if (!line.starts_with("waiting ")) return line;
     }
-    ADD_FAILURE() << "never " << count << " keys with " << part;
+  }
+  // Until a member that waits names that one as joined.
+  static void waitUntilSeated(Process& waiting, const std::string& name) {
+    for (;;) {
+      const std::string line = waiting.answer().value_or("nothing");
+      ASSERT_TRUE(line.starts_with("waiting ")) << line;
+      if (line.find(" have joined: ") != line.npos && line.find(name) != line.npos) return;
+    }
+  }
+  // Until a first member is there, whom the others will meet at.
+  void waitUntilElected() {
+    const auto end = Clock::now() + 20s;
+    while (Clock::now() < end)
+      if (!etcd_->ctl("get --prefix --keys-only /viaduct/group/g/").empty()) return;
+    ADD_FAILURE() << "nobody was elected";
   }
 
   std::optional<EtcdServer> etcd_;
@@ -76,7 +86,7 @@ TEST_F(EtcdDeaths, AKilledMemberIsNamedToAll) {
 
 TEST_F(EtcdDeaths, AKilledLeaderIsNamedToAll) {
   Process& leader = start(3, "0", "m0");
-  waitForKeys("/up/", 1);
+  waitUntilElected();
   Process& second = start(3, "1", "m1");
   Process& third = start(3, "2", "m2");
   expectWhole({&leader, &second, &third});
@@ -89,9 +99,9 @@ TEST_F(EtcdDeaths, AKilledLeaderIsNamedToAll) {
 
 TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsFreesItsRank) {
   Process& leader = start(3, "0", "m0");
-  waitForKeys("/up/", 1);
+  waitUntilElected();
   Process& victim = start(3, "1", "victim");
-  waitForKeys("/to/", 2);
+  waitUntilSeated(leader, "victim");
   victim.kill();
   Process& second = start(3, "1", "m1");
   Process& third = start(3, "2", "m2");
@@ -101,9 +111,9 @@ TEST_F(EtcdDeaths, AMemberKilledWhileTheGroupFormsFreesItsRank) {
 
 TEST_F(EtcdDeaths, TheOthersFormAnewWhenTheLeaderIsKilledWhileTheyWait) {
   Process& victim = start(3, "0", "victim");
-  waitForKeys("/up/", 1);
+  waitUntilElected();
   Process& second = start(3, "1", "m1");
-  waitForKeys("/to/", 2);
+  waitUntilSeated(second, "m1");
   victim.kill();
   Process& first = start(3, "0", "m0");
   Process& third = start(3, "2", "m2");
@@ -111,20 +121,19 @@ TEST_F(EtcdDeaths, TheOthersFormAnewWhenTheLeaderIsKilledWhileTheyWait) {
 }
 
 // Another member takes the last rank while one rank's holder is frozen. A frozen member does not
-// answer, so the group is not complete until its lease has expired and another member has its rank.
+// answer, so the group is not complete until it counts as dead and another member has its rank.
 TEST_F(EtcdDeaths, AFrozenMemberIsInNoGroupThatFormsMeanwhile) {
   Process& leader = start(3, "0", "m0");
-  waitForKeys("/up/", 1);
+  waitUntilElected();
   Process& victim = start(3, "1", "victim");
-  waitForKeys("/to/", 2);
+  waitUntilSeated(leader, "victim");
   victim.stop();
   Process& third = start(3, "2", "m2");
-  waitForKeys("/down/call", 1);
   Process& second = start(3, "1", "m1");
   expectWhole({&leader, &second, &third});
 }
 
-// The frozen member's lease expires. Waiting members, idle ones, and finally the frozen one itself
+// The frozen member counts as dead. Waiting members, idle ones, and finally the frozen one itself
 // get the error.
 TEST_F(EtcdDeaths, AFrozenMemberIsDeadToTheOthersAndLearnsIt) {
   const auto members = run(4);
@@ -151,7 +160,7 @@ TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
   }
   // All members of this group die before it was complete.
   Process& lonely = start(3, "0", "m0", {}, kLongLease);
-  waitForKeys("/up/", 1);
+  waitUntilElected();
   lonely.kill();
   expectWhole(run(3, {}, kLongLease));
 }
@@ -170,9 +179,9 @@ TEST_F(EtcdDeaths, ASecondRunIsRefusedAndTheLiveOneGoesOn) {
   const auto members = run(2);
   expectWhole(members);
   Process& second = start(2, "0", "second");
-  const std::string refused = second.answer().value_or("");
-  EXPECT_NE(refused.find("complete and running; 2 of 2 have joined: 0 m0, 1 m1"), std::string::npos)
-      << refused;
+  const std::string refused = said(second);
+  EXPECT_NE(refused.find("complete and running: 2 members"), std::string::npos) << refused;
+  EXPECT_NE(refused.find("rank 0 (m0), rank 1 (m1)"), std::string::npos) << refused;
   members[0]->send("gather a");
   EXPECT_EQ(members[1]->ask("gather b"), "values a b");
   EXPECT_EQ(members[0]->answer(), "values a b");
@@ -191,12 +200,25 @@ TEST_F(EtcdDeaths, GoodbyesInAnyOrderAreNoDeaths) {
 TEST_F(EtcdDeaths, ADeathAfterTheLeadersGoodbyeIsStillNamed) {
   const auto members = run(3);
   expectWhole(members);
-  // Whichever member led, one of the remaining two leads now.
+  // The server stays for the remaining two members, whichever member runs it.
   EXPECT_EQ(members[0]->ask("finish"), "finished");
   EXPECT_EQ(members[0]->ask("leave"), "left");
   members[1]->kill();
   const std::string why = members[2]->ask("trouble").value_or("");
   EXPECT_NE(why.find("rank 1 (m1) died"), std::string::npos) << why;
+}
+
+// The member with the server waits for the others, but not for ever.
+TEST_F(EtcdDeaths, AMemberThatStaysLongAfterTheServersMemberLeftIsTold) {
+  Process& leader = start(2, "0", "m0");
+  waitUntilElected();
+  Process& other = start(2, "1", "m1");
+  expectWhole({&leader, &other});
+  EXPECT_EQ(leader.ask("finish"), "finished");
+  EXPECT_EQ(leader.ask("leave"), "left");
+  const std::string why = other.ask("trouble").value_or("");
+  EXPECT_NE(why.find("rank 0 (m0), which ran the group's server, has left"), std::string::npos)
+      << why;
 }
 
 TEST_F(EtcdDeaths, NothingIsLeftBehind) {

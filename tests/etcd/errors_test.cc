@@ -1,7 +1,10 @@
 // The errors for an unreachable or wrong etcd: the endpoint, the failed step, and the system's
 // text; and the time of the error.
 #include <gtest/gtest.h>
+#include <pthread.h>
+#include <signal.h>
 
+#include <future>
 #include <thread>
 
 #include "etcd/etcd_testing.h"
@@ -39,6 +42,27 @@ TEST(EtcdErrors, AnEndpointThatAcceptsAndNeverAnswers) {
   const Error why = joinError(silent.url(), 300ms);
   EXPECT_EQ(why.code, Code::kTimeout);
   expectMentions(why, {silent.url(), "request:", "did not answer in time"});
+}
+
+// Calls run in the caller's thread, which takes the program's signals while it waits.
+TEST(EtcdErrors, AHandlerOfASignalMayEndAWait) {
+  static StopFlag stop{false};
+  stop = false;
+  struct sigaction handler = {}, before = {};
+  handler.sa_handler = [](int) { stop = true; };
+  ::sigaction(SIGUSR1, &handler, &before);
+  const SilentServer silent;
+  std::promise<pthread_t> begun;
+  auto waiting = std::async(std::launch::async, [&] {
+    const auto place = openEtcd({.where = silent.url()});
+    begun.set_value(::pthread_self());
+    return (*place)->find("nobody", kLong, stop);
+  });
+  ::pthread_kill(begun.get_future().get(), SIGUSR1);
+  const auto found = waiting.get();
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.error().code, Code::kCancelled) << found.error().text();
+  ::sigaction(SIGUSR1, &before, nullptr);
 }
 
 TEST(EtcdErrors, ASilentEndpointIsLeftForAnother) {
@@ -87,13 +111,12 @@ TEST(EtcdErrors, AFullQuotaIsReportedWithItsRemedy) {
   EtcdServer etcd(tiny);
   const auto place = openEtcd({.where = etcd.url()});
   ASSERT_TRUE(place);
-  auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
-  ASSERT_TRUE(group) << group.error().text();
   const std::string much(50'000, 'x');
-  Result<std::vector<std::string>> values = std::vector<std::string>();
-  for (int i = 0; i < 100 && values; ++i) values = (*group)->gather(much, 20s, kGoOn);
-  ASSERT_FALSE(values);
-  expectMentions(values.error(), {etcd.url(), "database space exceeded", "alarm disarm"});
+  Result<std::unique_ptr<PublishedName>> entry = std::unique_ptr<PublishedName>();
+  for (int i = 0; i < 100 && entry; ++i)
+    entry = (*place)->publish("n" + std::to_string(i), much, 20s);
+  ASSERT_FALSE(entry);
+  expectMentions(entry.error(), {etcd.url(), "database space exceeded", "alarm disarm"});
   EXPECT_NE(etcd.ctl("alarm list").find("NOSPACE"), std::string::npos);
 
   const auto begun = Clock::now();

@@ -1,7 +1,7 @@
 // A member of a group as a separate process, for tests that stop and kill it.
 //   etcd_member WHERE GROUP SIZE RANK|- NAME SECONDS [DETECT_MS]
-// Prints "whole RANK EPOCH HASH" or "error TEXT", then answers each line: gather VALUE,
-// trouble [MS], finish, leave.
+// Prints "waiting TEXT" while it joins, "whole RANK EPOCH HASH" or "error TEXT", then answers each
+// line: gather VALUE, trouble [MS], finish, leave.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -11,11 +11,13 @@
 #include <thread>
 
 #include "meet/place.h"
+#include "support/roster_hash.h"
 
 namespace {
 
 using namespace viaduct;
 using namespace viaduct::meet;
+using viaduct::testing::hashOf;
 
 const StopFlag kGoOn{false};
 
@@ -70,7 +72,11 @@ int serve(std::unique_ptr<Group> group, Duration time) {
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
   if (argc < 7) return 2;
-  PlaceOptions options{.where = words[1], .token = "secret"};
+  bool joining = true;
+  PlaceOptions options{
+      .where = words[1], .token = "secret", .waiting = [&joining](const std::string& line) {
+        if (joining) say("waiting " + line);
+      }};
   if (argc > 7) options.detect = std::chrono::milliseconds(number<int>(words[7]));
   auto place = openMeetingPlace(options);
   if (!place) return say("error " + place.error().text()), 1;
@@ -79,7 +85,8 @@ int main(int argc, char** argv) {
   const Duration time = std::chrono::seconds(number<int>(words[6]));
   auto group = (*place)->join(request, time, kGoOn);
   if (!group) return say("error " + group.error().text()), 1;
+  joining = false;
   const Roster& roster = (*group)->roster();
-  say(fmt::format("whole {} {} {:016x}", roster.rank, roster.epoch, rosterHash(roster)));
+  say(fmt::format("whole {} {} {:016x}", roster.rank, roster.epoch, hashOf(roster)));
   return serve(std::move(*group), time);
 }

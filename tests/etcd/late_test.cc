@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <optional>
 
 #include "etcd/etcd_testing.h"
 #include "etcd/odd_servers.h"
@@ -25,12 +26,13 @@ struct Joined {
 };
 
 Joined join(const std::string& where, std::uint32_t size, Duration time = kLong,
-            const StopFlag& stop = kGoOn) {
+            const StopFlag& stop = kGoOn, std::optional<std::uint32_t> rank = {}) {
   Joined member;
   auto place = openEtcd({.where = where});
   if (!place) return member;
   member.place = std::move(*place);
-  member.group = member.place->join({.group = "g", .size = size, .name = "m"}, time, stop);
+  member.group =
+      member.place->join({.group = "g", .size = size, .rank = rank, .name = "m"}, time, stop);
   return member;
 }
 
@@ -55,48 +57,49 @@ class EtcdLate : public ::testing::TestWithParam<Forwarder::Keep> {
 TEST_P(EtcdLate, AGroupFoundedAfterItsFounderGaveUpIsRemoved) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  way.keep(GetParam(), 0);
+  way.keep(GetParam());
   const Joined gone = givenUp(way, 2);
   way.letGo();
   const Joined next = join(etcd.url(), 1);
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
-// The join's first transaction finds the group, and the second asks to join.
-TEST_P(EtcdLate, ARankRequestedAfterItsMemberGaveUpIsFree) {
+TEST_P(EtcdLate, AGroupFoundedAfterItsFoundersDeadlineIsRemoved) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
-  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
-  }
-  way.keep(GetParam(), 1);
-  const Joined gone = givenUp(way, 2);
-  way.letGo();
-  const Joined second = join(etcd.url(), 2);
-  EXPECT_TRUE(second.group) << second.group.error().text();
-  EXPECT_TRUE(first.get().group);
-}
-
-TEST_P(EtcdLate, ARankRequestedAfterItsDeadlineIsFree) {
-  EtcdServer etcd;
-  Forwarder way(etcd.port());
-  auto first = std::async(std::launch::async, [&] { return join(etcd.url(), 2); });
-  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
-  }
-  way.keep(GetParam(), 1);
+  way.keep(GetParam());
   const Joined gone = join(way.url(), 2, kToWhatIsKept);
   ASSERT_FALSE(gone.group);
   EXPECT_EQ(gone.group.error().code, Code::kTimeout) << gone.group.error().text();
   way.letGo();
-  const Joined second = join(etcd.url(), 2);
-  EXPECT_TRUE(second.group) << second.group.error().text();
+  const Joined next = join(etcd.url(), 1);
+  EXPECT_TRUE(next.group) << next.group.error().text();
+}
+
+// In a process that lives on.
+TEST(EtcdSeats, ASeatIsFreeAfterItsMembersTimeWasUp) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  const auto sit = [&](std::uint32_t rank, Duration time) {
+    return join(etcd.url(), 3, time, kGoOn, rank);
+  };
+  auto first = std::async(std::launch::async, [&] { return sit(0, kLong); });
+  while (etcd.ctl("get --prefix --keys-only /viaduct/group/g/head").empty()) {
+  }
+  const Joined gone = sit(1, kToWhatIsKept);
+  ASSERT_FALSE(gone.group);
+  expectMentions(gone.group.error(), {"2 of 3 have joined", "rank 1 (m)"});
+  auto second = std::async(std::launch::async, [&] { return sit(1, kLong); });
+  const Joined third = sit(2, kLong);
+  EXPECT_TRUE(third.group) << third.group.error().text();
+  EXPECT_TRUE(second.get().group);
   EXPECT_TRUE(first.get().group);
 }
 
 TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFree) {
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  way.keep(GetParam(), 0);
+  way.keep(GetParam());
   const auto place = openEtcd({.where = way.url()}), other = openEtcd({.where = etcd.url()});
   ASSERT_TRUE(place && other);
   const auto entry = (*place)->publish("decode-0", "late", kToWhatIsKept);
@@ -109,31 +112,12 @@ TEST_P(EtcdLate, ANamePublishedAfterItsDeadlineIsFree) {
   EXPECT_TRUE(mine) << mine.error().text();
 }
 
-// A value is sent again if its answer is lost, but not after the goodbye, because that would undo
-// the goodbye.
-TEST(EtcdGoodbyes, AGoodbyeComesAfterTheLastValue) {
-  VIADUCT_NEEDS_ETCD();
-  EtcdServer etcd;
-  Forwarder way(etcd.port());
-  const Joined member = join(way.url(), 1);
-  ASSERT_TRUE(member.group) << member.group.error().text();
-  way.keep(Forwarder::Keep::kAnswer, 0);
-  const auto values = (*member.group)->gather("v", kLong, kGoOn);
-  ASSERT_TRUE(values) << values.error().text();
-  auto finishing = std::async(std::launch::async, [&] { return (*member.group)->finish(kLong); });
-  EXPECT_EQ(finishing.wait_for(300ms), std::future_status::timeout);
-  way.letGo();
-  const Status finished = finishing.get();
-  EXPECT_TRUE(finished) << finished.error().text();
-  EXPECT_EQ(etcd.ctl("get --prefix --keys-only /viaduct/group/g/"), "");
-}
-
 // Nobody finds an entry after its end, so the end waits for etcd.
 TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;
   Forwarder way(etcd.port());
-  way.keep(Forwarder::Keep::kRequest, 1);
+  way.keep(Forwarder::Keep::kRequest, "/v3/lease/revoke");
   const auto place = openEtcd({.where = way.url()});
   ASSERT_TRUE(place);
   auto entry = (*place)->publish("decode-0", "card", kLong);
@@ -141,6 +125,21 @@ TEST(EtcdEntries, AnEntrysEndWaitsForEtcd) {
   const auto begun = Clock::now();
   entry->reset();
   EXPECT_GE(Clock::now() - begun, 900ms) << "but not for ever";
+}
+
+TEST(EtcdEntries, AnEntryIsMadeAgainWhenItsLeaseIsLost) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  const auto place = openEtcd({.where = etcd.url()});
+  ASSERT_TRUE(place);
+  const auto entry = (*place)->publish("decode-0", "card", kLong);
+  ASSERT_TRUE(entry) << entry.error().text();
+  const std::string leases = etcd.ctl("lease list");
+  etcd.ctl("lease revoke " + leases.substr(leases.find('\n') + 1, 16));
+  EXPECT_EQ(etcd.ctl("get --prefix --keys-only ''"), "");
+  const auto found = (*place)->find("decode-0", kLong, kGoOn);
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_EQ(*found, "card");
 }
 
 INSTANTIATE_TEST_SUITE_P(Kept, EtcdLate,

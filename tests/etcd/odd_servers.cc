@@ -122,9 +122,10 @@ void Forwarder::mend() {
   cut_ = false;
 }
 
-void Forwarder::keep(Keep what, int after) {
+void Forwarder::keep(Keep what, const std::string& path) {
   keeps_answer_ = what == Keep::kAnswer;
-  before_kept_ = after;
+  kept_path_ = "POST " + path;
+  keeps_ = true;
 }
 
 void Forwarder::waitUntilKept() const {
@@ -181,7 +182,7 @@ void Forwarder::pass(base::Fd from) {
       if (got <= 0 || (side == 1 && lose)) return;
       const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
       const bool asks = side == 0 && bytes.find("POST /v3/kv/txn") != bytes.npos;
-      if (asks && before_kept_ >= 0 && before_kept_-- == 0)
+      if (side == 0 && keeps_ && bytes.find(kept_path_) != bytes.npos && keeps_.exchange(false))
         return keepOne(std::string(bytes), in, out);
       if (asks && losing_) lose = transactions_++ % 2 == 0;
       const bool leases = side == 0 && bytes.find("POST /v3/lease/grant") != bytes.npos;

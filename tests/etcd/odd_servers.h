@@ -57,10 +57,10 @@ class Forwarder {
   // connection. Answers about leases are treated alike.
   void loseAnswers() { losing_ = true; }
 
-  // Withholds the transaction that comes after `after` others: etcd does not get the request, or
-  // the member does not get the answer. The member's connection stays silent.
+  // Withholds the next request to `path`: etcd does not get the request, or the member does not get
+  // the answer. The member's connection stays silent.
   enum class Keep : std::uint8_t { kRequest, kAnswer };
-  void keep(Keep what, int after);
+  void keep(Keep what, const std::string& path = "/v3/kv/txn");
   void waitUntilKept() const;
   // Sends the withheld bytes on. Returns when etcd has executed the transaction.
   void letGo();
@@ -74,7 +74,8 @@ class Forwarder {
   base::Fd listener_, bell_;
   std::atomic<bool> stop_ = false, cut_ = false, losing_ = false;
   std::atomic<int> open_ = 0, transactions_ = 0, leases_ = 0;
-  std::atomic<int> before_kept_ = -1;  // below 0: none is to be withheld
+  std::atomic<bool> keeps_ = false;
+  std::string kept_path_;
   std::atomic<bool> keeps_answer_ = false, kept_ = false, let_go_ = false, done_ = false;
   std::thread thread_;
 };

@@ -121,9 +121,15 @@ TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
     }
   });
   for (int round = 0; round < 5; ++round) {
+    const auto place = openEtcd({.where = etcd.url()});
+    auto seeking =
+        std::async(std::launch::async, [&] { return (*place)->find("n", kLong, kGoOn); });
     auto members = pair(etcd.url(), etcd.url());
     if (::testing::Test::HasFailure()) break;
     for (int i = 0; i < 20; ++i) gatherOfBoth(members);
+    const auto entry = members[0].place->publish("n", "x", kLong);
+    EXPECT_TRUE(entry) << entry.error().text();
+    EXPECT_TRUE(seeking.get());
     for (JoinedMember& member : members) {
       const Status finished = member.group->finish(kLong);
       EXPECT_TRUE(finished) << finished.error().text();

@@ -1,6 +1,8 @@
 // Users, passwords and certificates of both sides, and the errors for wrong ones.
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "etcd/etcd_testing.h"
 #include "meet/etcd/etcd.h"
 #include "support/etcd_access.h"
@@ -57,12 +59,19 @@ TEST(EtcdAuth, LogsInAgainWhenTheTokenIsForgotten) {
   ASSERT_TRUE(place);
   auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, kLong, kGoOn);
   ASSERT_TRUE(group) << group.error().text();
+  auto seeking =
+      std::async(std::launch::async, [&] { return (*place)->find("late", kLong, kGoOn); });
   etcd.kill();
   etcd.start();
   for (int round = 0; round < 3; ++round) {
-    const auto values = (*group)->gather("x", kLong, kGoOn);
-    ASSERT_TRUE(values) << values.error().text();
+    const auto entry = (*place)->publish(round < 2 ? "early" : "late", "x", kLong);
+    ASSERT_TRUE(entry) << entry.error().text();
+    if (round == 2) {
+      const auto found = seeking.get();
+      EXPECT_TRUE(found) << found.error().text();
+    }
   }
+  EXPECT_FALSE((*group)->trouble());
 }
 
 TEST(EtcdAuth, AUserWhereAuthenticationIsOffIsNoHindrance) {

@@ -12,11 +12,13 @@
 
 #include "meet/place.h"
 #include "process/words.h"
+#include "support/roster_hash.h"
 
 namespace {
 
 using namespace viaduct;
 using namespace viaduct::meet;
+using viaduct::testing::hashOf;
 using Answer = Result<std::string>;
 using Words = std::vector<std::string>;
 
@@ -40,7 +42,7 @@ Answer join(State& state, const Words& in) {
   state.group.reset();
   VIADUCT_TRY(state.group, state.place->join(request, within(in.at(4)), kGoOn));
   const Roster& roster = state.group->roster();
-  return fmt::format("{:x} {} {:x}", roster.epoch, roster.rank, rosterHash(roster));
+  return fmt::format("{:x} {} {:x}", roster.epoch, roster.rank, hashOf(roster));
 }
 
 // gather VALUE|- MS [TIMES]: answers all values of the last time

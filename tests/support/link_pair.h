@@ -74,8 +74,8 @@ class LinkPair {
   void progress(std::chrono::milliseconds block = std::chrono::milliseconds(0)) {
     deliver();
     base::Poller::Events events;
-    const int count = poller_.block(events, Clock::now() + block);
-    poller_.handle(events, count, Clock::now());
+    const int count = poller_.block(events, poller_.now() + block);
+    poller_.handle(events, count, poller_.now());
     for (const int i : {0, 1})
       for (const auto& rail : backends_[i]->rails()) rail->poll(done[i]);
     deliver();

@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "agent/session/connection_impl.h"
 #include "base/random.h"
 
 namespace viaduct::agent {
@@ -20,7 +19,7 @@ constexpr int kLastReads = 256;
 
 }  // namespace
 
-Status Connection::Impl::start() {
+Status Connection::start() {
   if (role_ == Role::kDialer) {
     VIADUCT_TRY(hello_, ourHello());
   }
@@ -46,7 +45,7 @@ Status Connection::Impl::start() {
   return Ok{};
 }
 
-Result<base::Bytes> Connection::Impl::ourHello() {
+Result<base::Bytes> Connection::ourHello() {
   const Hello mine = config_.mine();
   last_epoch_ = mine.last_epoch;
   base::Bytes hello;
@@ -57,13 +56,13 @@ Result<base::Bytes> Connection::Impl::ourHello() {
                .remedy = "use a shorter agent name, or fewer addresses or backends"};
 }
 
-void Connection::Impl::leavePoller() {
+void Connection::leavePoller() {
   poller_.forget(std::exchange(watch_, 0));
   poller_.forgetTimer(std::exchange(handshake_timer_, 0));
   poller_.forgetTimer(std::exchange(soon_timer_, 0));
 }
 
-void Connection::Impl::listen() {
+void Connection::listen() {
   const bool writes = outbox_.unsent() > 0 && !send_error_;
   const std::uint32_t wanted = (mayRead() ? EPOLLIN : 0U) | EPOLLRDHUP | (writes ? EPOLLOUT : 0U);
   if (watch_ == 0 || wanted == watched_) return;
@@ -71,7 +70,7 @@ void Connection::Impl::listen() {
   if (const Status changed = poller_.change(watch_, wanted); !changed) sendFailed(changed.error());
 }
 
-bool Connection::Impl::fail(Error why) {
+bool Connection::fail(Error why) {
   leavePoller();
   socket_.reset();
   phase_ = Phase::kClosed;
@@ -80,25 +79,25 @@ bool Connection::Impl::fail(Error why) {
   return false;
 }
 
-Error Connection::Impl::protocolError(std::string detail) const {
+Error Connection::protocolError(std::string detail) const {
   return {.code = Code::kProtocol, .operation = "receive", .detail = std::move(detail)};
 }
 
-void Connection::Impl::onEvents(std::uint32_t events) {
+void Connection::onEvents(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) flush();
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) ended_ = true;
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && !readTurn()) return;
   listen();
 }
 
-bool Connection::Impl::readTurn() {
+bool Connection::readTurn() {
   Inbox::Read got{.more = true};
   for (int i = 0; i < kReadsPerTurn && got.more && mayRead(); ++i)
     if (!readOnce(got)) return false;
   return true;
 }
 
-bool Connection::Impl::readOnce(Inbox::Read& got) {
+bool Connection::readOnce(Inbox::Read& got) {
   auto read = inbox_.read(socket_.get());
   if (!read) return fail(std::move(read).error());
   got = *read;
@@ -109,11 +108,11 @@ bool Connection::Impl::readOnce(Inbox::Read& got) {
                                ? "the peer closed the connection in the middle of a frame"
                                : "the peer closed the connection"});
   if (got.bytes == 0) return true;
-  last_heard_ = Clock::now();
+  last_heard_ = poller_.now();
   return deliver();
 }
 
-bool Connection::Impl::deliver() {
+bool Connection::deliver() {
   Frame frame;
   while (mayRead()) {
     switch (inbox_.decoder().next(frame)) {
@@ -132,7 +131,7 @@ bool Connection::Impl::deliver() {
   return true;
 }
 
-bool Connection::Impl::take(const Frame& frame) {
+bool Connection::take(const Frame& frame) {
   if (phase_ == Phase::kProving) return prove(frame);
   std::vector<base::Fd> fds;
   if (!inbox_.takeFds(frame.fds, fds))
@@ -145,21 +144,20 @@ bool Connection::Impl::take(const Frame& frame) {
   return tell([&] { user_.frame(frame.type, frame.payload, std::move(fds)); });
 }
 
-bool Connection::Impl::say(FrameType type, ByteSpan payload) {
+bool Connection::say(FrameType type, ByteSpan payload) {
   const Status said = write(type, payload, {}, {});
   return said ? true : fail(said.error());
 }
 
-Status Connection::Impl::write(FrameType type, ByteSpan head, ByteSpan body,
-                               std::vector<base::Fd> fds) {
+Status Connection::write(FrameType type, ByteSpan head, ByteSpan body, std::vector<base::Fd> fds) {
   const FrameSealer::Header header = sealer_.seal(type, head, body, fds.size());
   VIADUCT_CHECK(outbox_.push(socket_.get(), header, head, body, std::move(fds)));
   if (outbox_.unsent() > 0) listen();
   return Ok{};
 }
 
-Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
-                              std::span<const int> fds) {
+Status Connection::sendParts(FrameType type, ByteSpan head, ByteSpan body,
+                             std::span<const int> fds) {
   if (send_error_) return *send_error_;
   if (phase_ == Phase::kClosed)
     return Error{.code = Code::kPeerLost,
@@ -189,22 +187,22 @@ Status Connection::Impl::send(FrameType type, ByteSpan head, ByteSpan body,
 }
 
 // What the peer said before it went may still be in the socket: the reading side closes.
-void Connection::Impl::sendFailed(const Error& why) {
+void Connection::sendFailed(const Error& why) {
   send_error_ = why;
   if (send_error_->peer.empty()) send_error_->peer = socket_facts_.remote;
   ended_ = true;
   soon();
 }
 
-void Connection::Impl::flush() {
+void Connection::flush() {
   if (const Status flushed = outbox_.flush(socket_.get()); !flushed) sendFailed(flushed.error());
 }
 
-void Connection::Impl::soon() {
+void Connection::soon() {
   if (soon_timer_ == 0) soon_timer_ = poller_.at({}, [this] { onSoon(); });
 }
 
-void Connection::Impl::onSoon() {
+void Connection::onSoon() {
   soon_timer_ = 0;
   if (!deliver()) return;
   if (!send_error_) {
@@ -217,54 +215,27 @@ void Connection::Impl::onSoon() {
   fail(*send_error_);
 }
 
-void Connection::Impl::pause(bool paused) {
+void Connection::pauseReading(bool paused) {
   if (phase_ == Phase::kClosed || paused == paused_) return;
   paused_ = paused;
   listen();
   if (!paused && inbox_.decoder().midFrame()) soon();
 }
 
-void Connection::Impl::readNow() {
+void Connection::readNow() {
   if (gone_ != nullptr || phase_ == Phase::kClosed || !mayRead()) return;
   if (inbox_.decoder().midFrame() && !deliver()) return;
   Inbox::Read got;
   if (mayRead() && readOnce(got)) listen();
 }
 
-Connection::Connection(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Connection::~Connection() = default;
-
 Result<std::unique_ptr<Connection>> Connection::open(base::Fd socket, Role role,
                                                      ConnectionConfig config, base::Poller& poller,
                                                      ConnectionUser& user) {
-  auto impl = std::make_unique<Impl>(std::move(socket), role, std::move(config), poller, user);
-  VIADUCT_CHECK(impl->start());
-  return std::unique_ptr<Connection>(new Connection(std::move(impl)));
+  std::unique_ptr<Connection> connection(
+      new Connection(std::move(socket), role, std::move(config), poller, user));
+  VIADUCT_CHECK(connection->start());
+  return connection;
 }
-
-Status Connection::send(FrameType type, std::span<const std::byte> payload,
-                        std::span<const int> fds) {
-  return impl_->send(type, payload, {}, fds);
-}
-Status Connection::sendParts(FrameType type, std::span<const std::byte> head,
-                             std::span<const std::byte> body, std::span<const int> fds) {
-  return impl_->send(type, head, body, fds);
-}
-void Connection::pauseReading(bool paused) { impl_->pause(paused); }
-void Connection::readNow() { impl_->readNow(); }
-Clock::time_point Connection::lastHeard() const { return impl_->lastHeard(); }
-const Hello& Connection::theirs() const { return impl_->theirs(); }
-bool Connection::isUnix() const { return impl_->isUnix(); }
-int Connection::peerPid() const { return impl_->peerPid(); }
-std::string Connection::remoteText() const { return impl_->remoteText(); }
-Key Connection::deriveKey(std::string_view purpose) const { return impl_->derive(purpose); }
-std::size_t Connection::unsent() const { return impl_->unsent(); }
-std::uint64_t Connection::framesSent() const { return impl_->framesSent(); }
-std::uint64_t Connection::framesHeard() const { return impl_->framesHeard(); }
-const std::optional<ResumeMessage>& Connection::resume() const { return impl_->resume(); }
-bool Connection::proves(const Key& life) const { return impl_->proves(life); }
-bool Connection::canResume() const { return impl_->canResume(); }
-std::uint64_t Connection::numberedHeard() const { return impl_->numberedHeard(); }
-base::Hearing Connection::hearing() const { return impl_->hearing(); }
 
 }  // namespace viaduct::agent

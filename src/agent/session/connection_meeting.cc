@@ -2,11 +2,11 @@
 #include <span>
 #include <utility>
 
-#include "agent/session/connection_impl.h"
+#include "agent/session/connection.h"
 
 namespace viaduct::agent {
 
-bool Connection::Impl::prove(const Frame& frame) {
+bool Connection::prove(const Frame& frame) {
   auto taken = frame.fds == 0 && !frame.skip
                    ? proof_->take(frame)
                    : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
@@ -25,7 +25,7 @@ bool Connection::Impl::prove(const Frame& frame) {
   return hello ? say(FrameType::kHello, *hello) : fail(hello.error());
 }
 
-void Connection::Impl::useKeys() {
+void Connection::useKeys() {
   const SessionKeys keys = proof_->keys();
   proof_.reset();
   common_ = keys.common;
@@ -40,7 +40,7 @@ void Connection::Impl::useKeys() {
   inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
 }
 
-bool Connection::Impl::meet(const Frame& frame) {
+bool Connection::meet(const Frame& frame) {
   if (frame.type == FrameType::kResume) return hearResume(frame);
   if (frame.type != FrameType::kHello) return fail(protocolError("a frame before the hello"));
   auto hello = Hello::decode(frame.payload);
@@ -51,7 +51,7 @@ bool Connection::Impl::meet(const Frame& frame) {
   return role_ == Role::kDialer ? introduce(verdict) : answer(verdict);
 }
 
-bool Connection::Impl::introduce(const Result<Life>& verdict) {
+bool Connection::introduce(const Result<Life>& verdict) {
   if (!verdict) return fail(verdict.error());
   if (config_.resume) {
     base::Bytes payload;
@@ -62,7 +62,7 @@ bool Connection::Impl::introduce(const Result<Life>& verdict) {
   return say(FrameType::kHello, std::exchange(hello_, {}));
 }
 
-bool Connection::Impl::answer(const Result<Life>& verdict) {
+bool Connection::answer(const Result<Life>& verdict) {
   base::Bytes payload;
   if (!verdict) {
     RefuseMessage{verdict.error()}.encode(payload);
@@ -76,7 +76,7 @@ bool Connection::Impl::answer(const Result<Life>& verdict) {
 }
 
 // Listener: the dialer wants no new session, but to go on with one.
-bool Connection::Impl::hearResume(const Frame& frame) {
+bool Connection::hearResume(const Frame& frame) {
   if (role_ == Role::kDialer || resume_) return fail(protocolError("an unexpected resume"));
   auto message = ResumeMessage::decode(frame.payload);
   if (!message) return fail(message.error());
@@ -84,7 +84,7 @@ bool Connection::Impl::hearResume(const Frame& frame) {
   return true;
 }
 
-bool Connection::Impl::hearVerdict(const Frame& frame) {
+bool Connection::hearVerdict(const Frame& frame) {
   if (frame.type == FrameType::kRefuse) {
     auto refusal = RefuseMessage::decode(frame.payload);
     return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
@@ -95,7 +95,7 @@ bool Connection::Impl::hearVerdict(const Frame& frame) {
   return establish(epoch);
 }
 
-bool Connection::Impl::hearLife(const Frame& accept, std::uint64_t& epoch) {
+bool Connection::hearLife(const Frame& accept, std::uint64_t& epoch) {
   if (!config_.resume) {
     if (accept.payload.size() != sizeof epoch) return false;
     epoch = base::loadLittle<std::uint64_t>(accept.payload.data());
@@ -110,25 +110,25 @@ bool Connection::Impl::hearLife(const Frame& accept, std::uint64_t& epoch) {
 
 // Both the life and this connection go into it: neither an eavesdropper nor another who knows the
 // secret can show it.
-Key Connection::Impl::resumeProof(const Key& life, bool of_dialer) const {
+Key Connection::resumeProof(const Key& life, bool of_dialer) const {
   return base::deriveKey(life, of_dialer ? "resume of the dialer" : "resume of the listener",
                          std::as_bytes(std::span(common_)));
 }
 
-ResumeMessage Connection::Impl::resumeOf(const Life& life) const {
+ResumeMessage Connection::resumeOf(const Life& life) const {
   return {.epoch = life.epoch,
           .heard = life.heard,
           .proof = resumeProof(life.key, role_ == Role::kDialer)};
 }
 
-bool Connection::Impl::proves(const Key& life) const {
+bool Connection::proves(const Key& life) const {
   if (!resume_) return false;
   const Key expected = resumeProof(life, role_ == Role::kListener);
   return base::sameBytes(std::as_bytes(std::span(resume_->proof)),
                          std::as_bytes(std::span(expected)));
 }
 
-bool Connection::Impl::establish(std::uint64_t epoch) {
+bool Connection::establish(std::uint64_t epoch) {
   poller_.forgetTimer(std::exchange(handshake_timer_, 0));
   inbox_.decoder().setLimit(kMaxFramePayload);
   phase_ = Phase::kReady;

@@ -16,27 +16,28 @@ Acceptor::~Acceptor() {
     if (id != 0) poller_.forgetTimer(id);
 }
 
-Status Acceptor::listen(const TcpAddress& at) {
+Status Acceptor::listen(const base::SocketAddress& at) {
   if (!listener_) {
     VIADUCT_TRY(listener_, base::Listener::open({}, {}, poller_,
                                                 [this](base::Fd fd, base::Unproven::Place place) {
                                                   add(std::move(fd), std::move(place));
                                                 }));
   }
-  VIADUCT_TRY(base::Fd fd, listenOn(at));
-  bound_.push_back(localAddress(fd.get()));
+  VIADUCT_TRY(base::Fd fd, base::listenAt(at));
+  VIADUCT_TRY(const base::SocketAddress bound, base::localAddress(fd.get()));
+  bound_.push_back(bound);
   return listener_->adopt(std::move(fd));
 }
 
-std::vector<TcpAddress> Acceptor::addresses() const {
-  std::vector<TcpAddress> out;
-  for (const TcpAddress& at : bound_) {
-    if (!at.wildcard()) {
+std::vector<base::SocketAddress> Acceptor::addresses() const {
+  std::vector<base::SocketAddress> out;
+  for (const base::SocketAddress& at : bound_) {
+    if (!at.isAny()) {
       out.push_back(at);
       continue;
     }
     for (const LocalInterface& one : interfaces())
-      if (one.address.family() == at.family() && !one.address.linkLocal())
+      if (one.address.family() == at.family() && !one.address.isLinkLocal())
         out.push_back(one.address.withPort(at.port()));
   }
   return out;
@@ -44,7 +45,7 @@ std::vector<TcpAddress> Acceptor::addresses() const {
 
 void Acceptor::add(base::Fd fd, base::Unproven::Place place) {
   pending_.push_back(
-      {.fd = std::move(fd), .until = Clock::now() + patience_, .place = std::move(place)});
+      {.fd = std::move(fd), .until = poller_.now() + patience_, .place = std::move(place)});
   const PendingPlace one = std::prev(pending_.end());
   one->place.watch([one] { return one->got == one->bytes.size(); }, [this, one] { drop(one); });
   auto watch = poller_.watch(one->fd.get(), EPOLLIN, [this, one](std::uint32_t) { onBytes(one); });
@@ -72,7 +73,7 @@ void Acceptor::offer(PendingPlace one) {
 
 void Acceptor::linkAdded() {
   if (again_ != 0 || pending_.empty()) return;
-  again_ = poller_.at(Clock::now(), [this] { offerAgain(); });
+  again_ = poller_.at(poller_.now(), [this] { offerAgain(); });
 }
 
 void Acceptor::offerAgain() {
@@ -90,7 +91,7 @@ void Acceptor::drop(PendingPlace one) {
 
 void Acceptor::onTimer() {
   timer_ = 0;
-  const auto now = Clock::now();
+  const auto now = poller_.now();
   while (!pending_.empty() && pending_.front().until <= now) drop(pending_.begin());
   setTimer();
 }

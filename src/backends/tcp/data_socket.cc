@@ -28,7 +28,7 @@ DataSocket::DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins&
       inbound_(shared.pins, initiator_, responder_, shared.buffers),
       fd_(std::move(fd)),
       remote_(remoteAddress(fd_.get())),
-      progressed_(Clock::now()),
+      progressed_(shared.poller.now()),
       moved_(progressed_) {}
 
 // Lets go of the socket and of everything that was under way.
@@ -90,7 +90,7 @@ void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
     const bool out = send();
     if (!in && !out) break;
     moved = true;
-    if (Clock::now() >= until) break;
+    if (shared_.poller.now() >= until) break;
   }
   if (moved) moved_ = now;
 }

@@ -41,7 +41,7 @@ class DataSocket {
   // Receives and sends until nothing moves or `until`.
   void progress(Clock::time_point now, Clock::time_point until);
   // Nothing has moved for a while: from here on the poller watches, and buffers go back.
-  void awake() { moved_ = Clock::now(); }
+  void awake() { moved_ = shared_.poller.now(); }
   bool tired(Clock::time_point now) const { return now - moved_ > shared_.spin; }
   void sleep();
   void dropSlot(std::uint32_t slot);
@@ -72,7 +72,7 @@ class DataSocket {
   Outbound outbound_;
   Inbound inbound_;
   base::Fd fd_;
-  const TcpAddress remote_;  // a socket that was reset does not know any more
+  const base::SocketAddress remote_;  // a socket that was reset does not know any more
   base::Poller::Id watch_ = 0;
   bool ends_link_ = false;
   Clock::time_point progressed_, moved_;

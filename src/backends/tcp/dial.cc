@@ -38,8 +38,8 @@ Dial::Dial(base::Poller& poller, Plan plan, Done done)
     : poller_(poller),
       plan_(std::move(plan)),
       done_(std::move(done)),
-      until_(Clock::now() + plan_.limit),
-      timer_(poller.at(Clock::now(), [this] {
+      until_(poller.now() + plan_.limit),
+      timer_(poller.at(poller.now(), [this] {
         timer_ = 0;
         next();
       })) {}
@@ -68,18 +68,18 @@ void Dial::next() {
   done(*first_);
 }
 
-Status Dial::connect(const TcpAddress& to) {
+Status Dial::connect(const base::SocketAddress& to) {
   VIADUCT_TRY(fd_, socketFrom(plan_.from, to.family()));
   greeted_ = false;
   got_ = 0;
-  if (::connect(fd_.get(), to.raw(), to.length) != 0 && errno != EINPROGRESS) {
+  if (::connect(fd_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS) {
     Error why = systemError(Code::kPeerLost, "connect to " + to.text(), errno);
     why.cause = likelyCause(why.os_errno);
     why.device = plan_.from.name;
     return why;
   }
   VIADUCT_TRY(watch_, poller_.watch(fd_.get(), EPOLLOUT, [this](std::uint32_t) { onEvent(); }));
-  const auto now = Clock::now();
+  const auto now = poller_.now();
   const auto share = (until_ - now) / static_cast<std::int64_t>(plan_.to.size() - at_);
   timer_ = poller_.at(now + share, [this] {
     timer_ = 0;

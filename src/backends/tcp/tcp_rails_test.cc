@@ -144,8 +144,10 @@ TEST_F(TcpRailsFail, APeerMayNotMakeItDialTwiceAtOnce) {
   pair_->ends[0].link->close(pair_->done[0]);
   pair_->ends[0].link.reset();
   base::Poller::Events events;
-  for (const auto end = Clock::now() + std::chrono::milliseconds(700); Clock::now() < end;)
-    poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
+  for (int i = 0; i < 700; ++i) {
+    clock_.advance(std::chrono::milliseconds(1));
+    poller_->handle(events, poller_->block(events, poller_->now()), poller_->now());
+  }
 }
 
 TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
@@ -160,7 +162,7 @@ TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
   const std::vector there{at("10.77.0.2:0"), at("10.99.0.2:0")};
   const auto texts = [&](const RailSource& from, std::span<const RailSource> all) {
     std::string out;
-    for (const TcpAddress& one : ownOf(from, there, all, here)) out += one.text() + " ";
+    for (const base::SocketAddress& one : ownOf(from, there, all, here)) out += one.text() + " ";
     return out;
   };
   EXPECT_EQ(texts(rails[0], rails), "10.77.0.2:0 10.99.0.2:0 ");

@@ -59,7 +59,7 @@ class TcpPair : public ::testing::Test {
   core::LinkSeed seed_;
 
   void open(bool ready = true) {
-    poller_ = *base::Poller::open();
+    poller_ = *base::Poller::open(&clock_);
     for (const std::size_t i : {0U, 1U}) {
       backend_[i] = std::make_unique<TcpBackend>(
           core::BackendContext{.settings = settings_[i], .poller = *poller_});
@@ -112,6 +112,7 @@ class TcpPair : public ::testing::Test {
     return true;
   }
 
+  base::MovableClock clock_;
   std::unique_ptr<base::Poller> poller_;
   std::array<std::unique_ptr<TcpBackend>, 2> backend_;
   std::unique_ptr<testing::LinkPair> pair_;

@@ -5,6 +5,8 @@
 
 #include <openssl/crypto.h>
 
+#include "base/random.h"
+
 namespace viaduct::base {
 namespace {
 
@@ -18,6 +20,16 @@ SHA256_CTX keyedState(const Key& key, std::uint8_t pad) {
   SHA256_Init(&state);
   SHA256_Update(&state, block.data(), block.size());
   return state;
+}
+
+// A sealed text is nonce, ciphertext, tag.
+constexpr std::size_t kNonce = 12, kTag = kSealBytes - kNonce;
+
+unsigned char* mutableBytes(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
+const unsigned char* bytesAt(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
 }
 
 }  // namespace
@@ -40,6 +52,48 @@ Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context) {
   // bytes.
   constexpr std::byte kEnd{0};
   return Hmac(from).of({std::as_bytes(std::span(purpose)), {&kEnd, 1}, context});
+}
+
+Cipher::Cipher(const Key& key)
+    : sealing_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free),
+      unsealing_(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free) {
+  const EVP_CIPHER* const kind = EVP_aes_256_gcm();
+  if (sealing_ && EVP_EncryptInit_ex(sealing_.get(), kind, nullptr, key.data(), nullptr) != 1)
+    sealing_.reset();
+  if (unsealing_ && EVP_DecryptInit_ex(unsealing_.get(), kind, nullptr, key.data(), nullptr) != 1)
+    unsealing_.reset();
+}
+
+Result<std::string> Cipher::seal(std::string_view text) {
+  std::string out(text.size() + kSealBytes, '\0');
+  unsigned char* const nonce = mutableBytes(out);
+  VIADUCT_CHECK(fillSecret({nonce, kNonce}));
+  unsigned char* const tag = nonce + kNonce + text.size();
+  EVP_CIPHER_CTX* const context = sealing_.get();
+  int written = 0;
+  if (context != nullptr && EVP_EncryptInit_ex(context, nullptr, nullptr, nullptr, nonce) == 1 &&
+      EVP_EncryptUpdate(context, nonce + kNonce, &written, bytesAt(text),
+                        static_cast<int>(text.size())) == 1 &&
+      EVP_EncryptFinal_ex(context, tag, &written) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, kTag, tag) == 1)
+    return out;
+  return Error{.code = Code::kExhausted, .operation = "encrypt", .detail = "libcrypto failed"};
+}
+
+std::optional<std::string> Cipher::unseal(std::string_view sealed) {
+  if (sealed.size() < kSealBytes) return std::nullopt;
+  const std::string_view text = sealed.substr(kNonce, sealed.size() - kSealBytes);
+  std::string tag(sealed.substr(sealed.size() - kTag)), out(text.size(), '\0');
+  EVP_CIPHER_CTX* const context = unsealing_.get();
+  int written = 0;
+  if (context != nullptr &&
+      EVP_DecryptInit_ex(context, nullptr, nullptr, nullptr, bytesAt(sealed)) == 1 &&
+      EVP_DecryptUpdate(context, mutableBytes(out), &written, bytesAt(text),
+                        static_cast<int>(text.size())) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, kTag, mutableBytes(tag)) == 1 &&
+      EVP_DecryptFinal_ex(context, mutableBytes(tag), &written) == 1)
+    return out;
+  return std::nullopt;
 }
 
 bool sameBytes(ByteSpan a, ByteSpan b) {

@@ -1,13 +1,18 @@
 // Message authentication over libcrypto, cheap for small messages. Threads: const calls from any.
 #pragma once
 
+#include <openssl/evp.h>
 #include <openssl/sha.h>
+#include <viaduct/result.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace viaduct::base {
@@ -29,6 +34,21 @@ class Hmac {
 
 // Derives the key for one purpose. It reveals nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
+
+// AES-256-GCM, each text under a fresh random nonce: nobody without the key can read or change it.
+// Threads: one at a time.
+inline constexpr std::size_t kSealBytes = 28;  // that sealing adds
+class Cipher {
+ public:
+  explicit Cipher(const Key& key);
+  Result<std::string> seal(std::string_view text);
+  // Nothing for a text that was not sealed with this key, or was changed.
+  std::optional<std::string> unseal(std::string_view sealed);
+
+ private:
+  using Context = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
+  Context sealing_, unsealing_;
+};
 
 // Compares in a time that does not depend on the position of a difference.
 bool sameBytes(ByteSpan a, ByteSpan b);

@@ -92,6 +92,32 @@ TEST(Checksum, SeesEveryChangedByteAndEveryLength) {
               Checksum().add(bytes(zeros.substr(i + 1))).value());
 }
 
+TEST(Seal, GivesTheTextToTheSameKeyAlone) {
+  Cipher cipher(Key{1, 2, 3}), same(Key{1, 2, 3}), other(Key{1, 2, 4});
+  for (const std::string text :
+       {"", "x", "two", "a text that is longer than a block of the cipher"}) {
+    const auto sealed = cipher.seal(text);
+    ASSERT_TRUE(sealed) << sealed.error().text();
+    EXPECT_EQ(sealed->size(), text.size() + kSealBytes);
+    EXPECT_EQ(same.unseal(*sealed), text);
+    EXPECT_FALSE(other.unseal(*sealed));
+    EXPECT_NE(*cipher.seal(text), *sealed) << "equal texts do not look equal";
+    EXPECT_EQ(text.size() > 8 && sealed->find(text) != sealed->npos, false) << "it is in the clear";
+  }
+}
+
+TEST(Seal, SeesEveryChange) {
+  Cipher cipher(Key{9});
+  const std::string sealed = *cipher.seal("text");
+  for (std::size_t i = 0; i < sealed.size(); ++i) {
+    std::string changed = sealed;
+    changed[i] = static_cast<char>(changed[i] ^ 1);
+    EXPECT_FALSE(cipher.unseal(changed)) << i;
+    EXPECT_FALSE(cipher.unseal(sealed.substr(0, i))) << i;
+  }
+  EXPECT_FALSE(cipher.unseal(sealed + "x"));
+}
+
 // docs/wire.md gives this example, so that another implementation can check itself.
 TEST(Checksum, IsTheOneOfTheProtocol) {
   EXPECT_EQ(fmt::format("{:016x}", Checksum().add(bytes("123456789")).value()), "73bf3be495c27cf3");

@@ -130,7 +130,7 @@ class Dialer::Impl {
 
 // The end of this target's equal part of the time left.
 Clock::time_point Dialer::Impl::share(std::size_t parts, Clock::time_point of) const {
-  const auto now = Clock::now();
+  const auto now = poller_.now();
   return of <= now ? now : now + (of - now) / static_cast<Clock::rep>(parts);
 }
 
@@ -224,8 +224,8 @@ Dialer::Impl::Step Dialer::Impl::waitForSocket() {
     waitUntil({}, &Impl::onConnected);
     return Step::kWaiting;
   }
-  if (errno == EAGAIN && Clock::now() < address_until_) {  // a Unix socket's full backlog
-    waitUntil(std::min(address_until_, Clock::now() + kBacklogPause), &Impl::retry);
+  if (errno == EAGAIN && poller_.now() < address_until_) {  // a Unix socket's full backlog
+    waitUntil(std::min(address_until_, poller_.now() + kBacklogPause), &Impl::retry);
     return Step::kWaiting;
   }
   if (errno != EINPROGRESS) {

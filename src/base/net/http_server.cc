@@ -65,7 +65,7 @@ void HttpServer::accept(Fd socket) {
   if (!watch) return;  // the caller sees a closed connection
   connection->socket = std::move(socket);
   connection->watch = *watch;
-  connection->timer = poller_.at(Clock::now() + limits_.time, [this, id] { close(id); });
+  connection->timer = poller_.at(poller_.now() + limits_.time, [this, id] { close(id); });
   connections_.emplace(id, std::move(connection));
 }
 

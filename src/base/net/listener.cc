@@ -38,16 +38,10 @@ bool isCalled(const Fd& listening) {
 }
 
 // Limits the repetition of a log line: true if the next one is due, which it then counts as logged.
-bool isDue(std::optional<Clock::time_point>& last_said) {
-  const auto now = Clock::now();
+bool isDue(std::optional<Clock::time_point>& last_said, Clock::time_point now) {
   if (last_said && now - *last_said < kSayEvery) return false;
   last_said = now;
   return true;
-}
-
-bool isLinkLocal(const SocketAddress& address) {
-  return address.family() == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
 }
 
 // The addresses at which a wildcard socket is reached, without link-local ones, which mean nothing
@@ -64,7 +58,7 @@ Result<std::vector<std::string>> expand(const SocketAddress& any) {
     SocketAddress address{.size = any.size};
     std::memcpy(&address.storage, one->ifa_addr, any.size);
     address.setPort(any.port());
-    if (isLinkLocal(address)) continue;
+    if (address.isLinkLocal()) continue;
     ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : outside).push_back(address.text());
   }
   return outside.empty() ? loopback : outside;
@@ -223,7 +217,7 @@ bool Listener::Impl::acceptOne(const Door& door) {
   if (unproven_.full() && (!isCalled(door.fd) || !makePlace())) return false;
   Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
-    auto place = unproven_.admit(socket.get(), Clock::now());
+    auto place = unproven_.admit(socket.get(), poller_.now());
     // Reading from the socket shows later whether its caller has gone already.
     if (tuneSocket(socket.get())) accepted_(std::move(socket), std::move(place));
     return true;
@@ -243,7 +237,7 @@ bool Listener::Impl::acceptOne(const Door& door) {
 }
 
 bool Listener::Impl::makePlace() {
-  if (isDue(crowd_said_))
+  if (isDue(crowd_said_, poller_.now()))
     log(LogLevel::kWarning,
         "{} connections are not authenticated yet, which is the limit: new ones replace the oldest",
         unproven_.count());
@@ -251,21 +245,21 @@ bool Listener::Impl::makePlace() {
 }
 
 bool Listener::Impl::makeDescriptor(int why) {
-  lacked_ = Clock::now();
-  if (isDue(shortage_said_)) {
+  lacked_ = poller_.now();
+  if (isDue(shortage_said_, *lacked_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
     error.cause = "this process has reached its limit of open files";
     error.remedy = "raise the limit (ulimit -n); callers wait until there is room";
     log(LogLevel::kError, "{}", error.text());
   }
   if (unproven_.count() > 0) return dropOne();
-  closeUntil(Clock::now() + kPauseWithoutFds);
+  closeUntil(poller_.now() + kPauseWithoutFds);
   return false;
 }
 
 // False: no connection may be dropped yet. Callers wait in the backlog meanwhile.
 bool Listener::Impl::dropOne() {
-  const auto now = Clock::now();
+  const auto now = poller_.now();
   const auto when = unproven_.dropOne(now);
   if (when > now) closeUntil(when);
   return when <= now;

@@ -62,7 +62,7 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where, Clock::time_po
   VIADUCT_TRY(const auto lookup, Lookup::start(where));
   pollfd wait{.fd = lookup->fd(), .events = POLLIN, .revents = 0};
   while (true) {
-    const int ready = ::poll(&wait, 1, Poller::waitFor(until));
+    const int ready = ::poll(&wait, 1, Poller::milliseconds(until - Clock::now()));
     if (auto answer = lookup->answer()) return *std::move(answer);
     if (ready != 0) continue;  // a signal interrupted it
     Error why = lookupTimeout();

@@ -73,7 +73,7 @@ Survey::Survey(Poller& poller, const std::vector<std::string>& names, const Surv
   // Servers of other users do not count towards the limit, because they could use it up.
   for (const std::string& name : names)
     if (questions_.size() < options.most_servers) ask(name, options);
-  const auto until = open_ == 0 ? Clock::time_point::min() : Clock::now() + options.time;
+  const auto until = open_ == 0 ? Clock::time_point::min() : poller_.now() + options.time;
   timer_ = poller_.at(until, [this] { finish(); });
 }
 
@@ -148,7 +148,7 @@ std::vector<std::string> surveyNow(const std::vector<std::string>& names,
   while (!out) {
     Poller::Events events;
     const int count = (*poller)->block(events, (*poller)->nextTimer());
-    (*poller)->handle(events, count, Clock::now());
+    (*poller)->handle(events, count, (*poller)->now());
   }
   return *std::move(out);
 }

@@ -20,14 +20,23 @@
 
 namespace viaduct::meet::embedded {
 
-// What all that belong to one place share: where it is, and the one thread that listens to it.
+// Shared by all clients of one server: its addresses, and the thread of their connections.
 struct Site {
   std::string where = {}, name_space = {};
+  std::vector<std::string> addresses = {};
   Key token = {};
+  // Another server may take this one's place: a loss before the group is whole is the caller's.
+  bool elected = false;
+  std::string server_name = {};               // of the member that runs the server, where one does
+  std::unique_ptr<base::Cipher> cipher = {};  // encrypts what members tell each other
   base::SayWaiting waiting = {};
   std::unique_ptr<Loop> loop = {};
 };
 using SitePtr = std::shared_ptr<Site>;
+
+inline ServerConnection::Target targetOf(const Site& site) {
+  return {site.where, site.addresses, site.token, site.elected};
+}
 
 // Between the loss of a meeting place and the first try to reach it again.
 inline constexpr std::chrono::milliseconds kReopenAfter{20};
@@ -57,6 +66,9 @@ class GroupClient final : public Group, private ServerConnectionUser {
   GroupClient& operator=(const GroupClient&) = delete;
 
   Status join(const JoinRequest& request, Deadline until, const StopFlag& stop);
+  // Why join() failed: the elected server is gone or not reached, and there may be another one.
+  bool displaced() const;
+  bool finished() const;  // finish() has succeeded
 
   const Roster& roster() const override { return roster_; }
   Result<std::vector<std::string>> gather(std::string value, Deadline until,
@@ -77,6 +89,8 @@ class GroupClient final : public Group, private ServerConnectionUser {
   Wait await(Loop::Held& held, Deadline until, const StopFlag& stop, const std::string& operation,
              Done done);
   void askWhom();
+  Status unseal(std::string& text) const;
+  Error lostServer(const Error& why) const;
   Error gaveUp(Wait how, const std::string& operation) const;
   std::string label() const { return "group " + request_.group; }
 
@@ -86,7 +100,7 @@ class GroupClient final : public Group, private ServerConnectionUser {
   Clock::time_point join_until_ = {};
   std::optional<Error> refused_, trouble_;
   std::optional<std::uint32_t> stop_requested_by_;
-  bool whole_ = false, finished_ = false, waiting_ = false;
+  bool whole_ = false, finished_ = false, waiting_ = false, displaced_ = false;
   Roster roster_;
   std::uint64_t round_ = 0;
   std::optional<std::vector<std::string>> values_;

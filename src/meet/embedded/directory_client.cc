@@ -10,7 +10,7 @@
 namespace viaduct::meet::embedded {
 
 DirectoryClient::DirectoryClient(SitePtr site)
-    : site_(std::move(site)), connection_(*site_->loop, site_->where, site_->token, *this) {}
+    : site_(std::move(site)), connection_(*site_->loop, targetOf(*site_), *this) {}
 
 DirectoryClient::~DirectoryClient() {
   const auto held = site_->loop->hold();

@@ -74,17 +74,21 @@ Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
     return std::vector<std::string>{};
   // A name that nobody knows may turn out to be another host's: no reason to ask for a token.
   if (!known && options.token.empty() && !options.insecure) return std::vector<std::string>{};
-  std::vector<std::string> out;
-  for (const auto* any : {"0.0.0.0", "::"}) {
-    out.push_back(base::hostPortText(any, where.port));
-    VIADUCT_TRY(const auto all, base::parseHostPort(out.back()));
-    VIADUCT_TRY(const auto addresses, base::resolve(all));
-    if (!isOwn(addresses.front())) out.pop_back();  // a family that this host lacks
-  }
-  return out;
+  return everyInterface(where.port);
 }
 
 }  // namespace
+
+std::vector<std::string> everyInterface(std::uint16_t port) {
+  std::vector<std::string> out;
+  for (const auto* any : {"0.0.0.0", "::"}) {
+    const std::string text = base::hostPortText(any, port);
+    const auto where = base::parseHostPort(text);
+    const auto addresses = where ? base::resolve(*where) : where.error();
+    if (addresses && isOwn(addresses->front())) out.push_back(text);  // else the host lacks IPv6
+  }
+  return out;
+}
 
 Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) {
   VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
@@ -95,6 +99,7 @@ Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options) 
         .remedy = "give a host and port that all members can reach"};
   auto site = std::make_shared<wire::Site>();
   site->where = options.where;
+  site->addresses = {options.where};
   site->name_space = options.name_space.empty() ? "/viaduct" : options.name_space;
   site->token = base::secretFromText(options.token);
   site->waiting = options.waiting;

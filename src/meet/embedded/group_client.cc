@@ -24,7 +24,7 @@ Duration askBefore(Clock::time_point until) {
 }  // namespace
 
 GroupClient::GroupClient(SitePtr site)
-    : site_(std::move(site)), connection_(*site_->loop, site_->where, site_->token, *this) {}
+    : site_(std::move(site)), connection_(*site_->loop, targetOf(*site_), *this) {}
 
 GroupClient::~GroupClient() {
   // With the lock: the loop's thread may be in one of our handlers.
@@ -83,6 +83,9 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
   VIADUCT_CHECK(checkJoin(request));
   auto held = site_->loop->hold();
   request_ = request;
+  if (site_->cipher && !request.about.empty()) {
+    VIADUCT_TRY(request_.about, site_->cipher->seal(request.about));
+  }
   join_until_ = until.at();
   connection_.open(join_until_);
   const std::string operation = "join " + label();
@@ -99,10 +102,33 @@ void GroupClient::ready() {
   connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
 }
 
+// An empty text says nothing, and is not encrypted.
+Status GroupClient::unseal(std::string& text) const {
+  if (!site_->cipher || text.empty()) return Ok{};
+  auto plain = site_->cipher->unseal(text);
+  if (!plain)
+    return Error{.code = Code::kProtocol,
+                 .operation = label(),
+                 .detail = "a member's text was not encrypted with the key of the group"};
+  text = *std::move(plain);
+  return Ok{};
+}
+
+bool GroupClient::displaced() const {
+  const auto held = site_->loop->hold();
+  return displaced_;
+}
+
+bool GroupClient::finished() const {
+  const auto held = site_->loop->hold();
+  return finished_;
+}
+
 Status GroupClient::message(Type type, ByteSpan payload) {
   if (type == Type::kRefused) {
     VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
     refused_ = std::move(why.error);
+    displaced_ = site_->elected && refused_->code == Code::kPeerLost;
   } else if (type == Type::kRank) {
     VIADUCT_TRY(const auto seat, NumberMessage::decode(payload));
     roster_.rank = static_cast<std::uint32_t>(seat.number);
@@ -111,6 +137,7 @@ Status GroupClient::message(Type type, ByteSpan payload) {
     if (formed.members.size() <= roster_.rank)
       return Error{
           .code = Code::kProtocol, .operation = "join", .detail = "a roster without this member"};
+    for (Member& member : formed.members) VIADUCT_CHECK(unseal(member.about));
     roster_.group = request_.group;
     roster_.epoch = formed.epoch;
     roster_.members = std::move(formed.members);
@@ -120,6 +147,7 @@ Status GroupClient::message(Type type, ByteSpan payload) {
     if (all.round != round_ || all.values.size() != roster_.members.size())
       return Error{
           .code = Code::kProtocol, .operation = "gather", .detail = "an answer to another round"};
+    for (std::string& value : all.values) VIADUCT_CHECK(unseal(value));
     values_ = std::move(all.values);
   } else if (type == Type::kTrouble) {
     VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
@@ -139,19 +167,38 @@ Status GroupClient::message(Type type, ByteSpan payload) {
 
 // Until the group is whole a meeting place that goes away may come back: everyone joins anew.
 void GroupClient::lost(const Error& why, bool again) {
-  if (!whole_ && again && !refused_ && Clock::now() < join_until_)
+  if (!whole_ && again && !refused_ && Clock::now() < join_until_ && !site_->elected)
     return connection_.open(join_until_, kReopenAfter);
-  if (!whole_) {
-    if (!refused_) refused_ = why;
-  } else if (!finished_ && !trouble_) {
-    trouble_ = why;
-    trouble_->operation = label();
-    trouble_->cause += trouble_->cause.empty() ? "" : "; ";
-    trouble_->cause +=
-        fmt::format("the group has ended with its meeting place (in {} or in its own process)",
-                    roster_.members.front().name);
+  if (!whole_ && !refused_) {
+    refused_ = why;
+    displaced_ = site_->elected && again;
+  } else if (whole_ && !finished_ && !trouble_) {
+    trouble_ = lostServer(why);
   }
   changed_.notify_all();
+}
+
+// A server in a member goes with that member.
+Error GroupClient::lostServer(const Error& why) const {
+  Error out = why;
+  out.operation = label();
+  const auto has_server = [this](const Member& member) {
+    return member.name == site_->server_name;
+  };
+  const auto& members = roster_.members;
+  const auto member = std::find_if(members.begin(), members.end(), has_server);
+  if (site_->server_name.empty() || member == members.end()) {
+    out.cause += out.cause.empty() ? "" : "; ";
+    out.cause +=
+        fmt::format("the group has ended with its meeting place (in {} or in its own process)",
+                    members.front().name);
+  } else if (std::count_if(members.begin(), members.end(), has_server) == 1) {
+    out.detail = fmt::format("rank {} ({}) died: {}", member->rank, member->name, why.detail);
+    out.peer = member->name;
+  } else {
+    out.detail = fmt::format("{} died: {}", member->name, why.detail);
+  }
+  return out;
 }
 
 Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline until,
@@ -164,7 +211,11 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
                                        kMaxValueBytes)};
   if (finished_) return Error{.operation = operation, .detail = "after finish()"};
   if (trouble_) return *trouble_;
-  if (!std::exchange(waiting_, true)) {
+  if (!waiting_) {
+    if (site_->cipher && !value.empty()) {
+      VIADUCT_TRY(value, site_->cipher->seal(value));
+    }
+    waiting_ = true;
     values_.reset();
     connection_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}.encode()));
   }

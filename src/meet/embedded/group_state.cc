@@ -38,8 +38,15 @@ std::string GroupState::list(const std::function<bool(const JoinedMember&)>& whi
 }
 
 void GroupState::join(GuestId guest, const JoinRequest& request) {
+  if (over_) return sendAway(guest);
   waiting_.push_back({guest, request, calls_ + 1});
   reconsider();
+}
+
+void GroupState::sendAway(GuestId guest) {
+  connections_.send(guest, refused({.code = Code::kPeerLost,
+                                    .operation = fmt::format("join group {}", group_),
+                                    .detail = "the server of this group has ended it"}));
 }
 
 // Decides about waiting members as far as possible, until nothing changes any more.
@@ -301,6 +308,15 @@ void GroupState::clear() {
   form_call_ = 0;
   unanswered_ = 0;
   answered_ = calls_;
+  if (!once_) return;
+  over_ = true;
+  for (const WaitingMember& waiting : std::exchange(waiting_, {})) sendAway(waiting.guest);
+}
+
+void GroupState::close(const Error& why) {
+  if (live_) return end(why);
+  for (const auto& [guest, member] : joined_) sendAway(guest);
+  clear();
 }
 
 // What a member whose time is nearly up gets to know.

@@ -30,11 +30,14 @@ class GroupState {
   static constexpr std::size_t kMaxRoundBytes = std::size_t{256} << 20U;
 
   // `epochs` is the server's: every group that forms there takes the next one. So is `memory`.
+  // `once`: when a group has formed and ended, no other one forms here. Waiting members are sent
+  // away with kPeerLost: the next group has a server of its own.
   GroupState(std::string group, MemberConnections& connections, std::uint64_t& epochs,
-             base::Budget& memory)
+             base::Budget& memory, bool once = false)
       : group_(std::move(group)),
         connections_(connections),
         epochs_(epochs),
+        once_(once),
         values_(kMaxRoundBytes, &memory) {}
 
   void join(GuestId guest, const JoinRequest& request);
@@ -47,6 +50,10 @@ class GroupState {
   void ask(GuestId guest);
   void pong(GuestId guest, std::uint64_t number);
   void gone(GuestId guest, const std::string& how);
+
+  // Ends the group. While it forms, its members are sent away instead.
+  void close(const Error& why);
+  bool over() const { return over_; }  // only with `once`
 
   bool empty() const { return joined_.empty() && waiting_.empty(); }
   bool live() const { return live_; }
@@ -80,6 +87,7 @@ class GroupState {
   void finishRound();
   void end(Error why);
   void clear();
+  void sendAway(GuestId guest);
   std::string nameOf(const JoinedMember& member) const;
   std::string list(const std::function<bool(const JoinedMember&)>& which) const;
   std::string missing() const;
@@ -87,6 +95,8 @@ class GroupState {
   std::string group_;
   MemberConnections& connections_;
   std::uint64_t& epochs_;
+  const bool once_;
+  bool over_ = false;
   std::unordered_map<GuestId, JoinedMember> joined_;
   std::deque<WaitingMember> waiting_;
 

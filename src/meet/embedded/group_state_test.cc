@@ -51,6 +51,40 @@ class GroupStateTest : public ::testing::Test {
   GroupState table_{"g", desk_, epochs_, memory_};
 };
 
+TEST_F(GroupStateTest, WhereOneGroupFormsTheNextJoinersAreSentAway) {
+  GroupState once("g", desk_, epochs_, memory_, true);
+  for (GuestId guest = 1; guest <= 2; ++guest) once.join(guest, {.group = "g", .size = 2});
+  for (GuestId guest = 1; guest <= 2; ++guest) once.pong(guest, desk_.pings[guest]);
+  ASSERT_TRUE(once.live());
+  once.finish(1);
+  once.join(3, {.group = "g", .size = 2});
+  EXPECT_FALSE(once.over());
+  EXPECT_TRUE(desk_.sent[3].empty()) << "it waits for the end of the group";
+  once.finish(2);
+  EXPECT_TRUE(once.over());
+  once.join(4, {.group = "g", .size = 2});
+  for (const GuestId guest : {3U, 4U})
+    EXPECT_EQ(desk_.errorOf(guest, Type::kRefused).value_or(Error{}).code, Code::kPeerLost);
+  EXPECT_FALSE(desk_.got(1, Type::kTrouble));
+}
+
+TEST_F(GroupStateTest, ClosingEndsAWholeGroupWithTheReason) {
+  formed(2);
+  table_.close({.code = Code::kPeerLost, .detail = "the lease is lost"});
+  for (const GuestId guest : {1U, 2U})
+    EXPECT_EQ(desk_.errorOf(guest, Type::kTrouble).value_or(Error{}).detail, "the lease is lost");
+  EXPECT_FALSE(table_.live());
+}
+
+TEST_F(GroupStateTest, ClosingSendsAwayTheMembersOfAFormingGroup) {
+  join(1, 3);
+  join(2, 3);
+  table_.close({.code = Code::kPeerLost});
+  for (const GuestId guest : {1U, 2U})
+    EXPECT_EQ(desk_.errorOf(guest, Type::kRefused).value_or(Error{}).code, Code::kPeerLost);
+  EXPECT_TRUE(table_.empty());
+}
+
 TEST_F(GroupStateTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
   join(1, 2);
   join(2, 2);

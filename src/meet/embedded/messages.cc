@@ -11,6 +11,9 @@ namespace viaduct::meet::embedded {
 namespace {
 
 constexpr std::string_view kMagic = "VDCTMEET";
+// Members of one group may encrypt what they tell each other.
+constexpr std::size_t kMaxSealedAbout = kMaxAboutBytes + base::kSealBytes;
+constexpr std::size_t kMaxSealedValue = kMaxValueBytes + base::kSealBytes;
 // A code that a newer server may have, and we do not know, is read as this.
 constexpr Code kUnknownCode = Code::kProtocol;
 
@@ -170,7 +173,7 @@ Result<JoinMessage> JoinMessage::decode(ByteSpan payload) {
   const auto rank = in.get<std::uint32_t>();
   if (ranked) out.request.rank = rank;
   out.request.name = texts.take(kMaxNameBytes);
-  out.request.about = texts.take(kMaxAboutBytes);
+  out.request.about = texts.take(kMaxSealedAbout);
   if (!texts.finished()) return bad("join");
   return out;
 }
@@ -180,7 +183,7 @@ Result<GatherMessage> GatherMessage::decode(ByteSpan payload) {
   Reader in(payload);
   Texts texts(in);
   GatherMessage out{.round = in.get<std::uint64_t>()};
-  out.value = texts.take(kMaxValueBytes);
+  out.value = texts.take(kMaxSealedValue);
   if (!texts.finished()) return bad("gather");
   return out;
 }
@@ -242,7 +245,7 @@ Result<FormedMessage> FormedMessage::decode(ByteSpan payload) {
   for (Member& member : out.members) {
     member.rank = static_cast<std::uint32_t>(&member - out.members.data());
     member.name = texts.takeLike(before->name, kMaxNameBytes);
-    member.about = texts.takeLike(before->about, kMaxAboutBytes);
+    member.about = texts.takeLike(before->about, kMaxSealedAbout);
     before = &member;
   }
   if (!texts.finished()) return bad("roster");
@@ -268,7 +271,7 @@ Result<ValuesMessage> ValuesMessage::decode(ByteSpan payload) {
   if (count > kMaxMembers || (!empty && count > in.left() / 4)) return bad("values");
   out.values.resize(count);
   if (!empty)
-    for (std::string& value : out.values) value = texts.take(kMaxValueBytes);
+    for (std::string& value : out.values) value = texts.take(kMaxSealedValue);
   if (!texts.finished()) return bad("values");
   return out;
 }

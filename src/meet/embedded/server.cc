@@ -55,7 +55,7 @@ class EmbeddedServer::Impl final : public wire::MemberConnections {
   explicit Impl(ServerOptions options)
       : options_(std::move(options)),
         token_(base::secretFromText(options_.token)),
-        state_(*this, firstEpoch()) {}
+        state_(*this, firstEpoch(), static_cast<bool>(options_.over)) {}
   ~Impl() override {
     if (loop_) loop_->stop();
   }
@@ -64,6 +64,7 @@ class EmbeddedServer::Impl final : public wire::MemberConnections {
 
   Status start();
   std::vector<std::string> addresses() const { return listener_->addresses(); }
+  void close(const Error& why);
   bool drained(Clock::time_point until);
   ServerCounts counts();
 
@@ -281,6 +282,13 @@ void EmbeddedServer::Impl::reap() {
     if (proven) state_.gone(id, how);
   }
   if (state_.liveGroups() == 0) quiet_.notify_all();
+  if (options_.over && state_.over()) std::exchange(options_.over, nullptr)();
+}
+
+void EmbeddedServer::Impl::close(const Error& why) {
+  const auto held = loop_->hold();
+  state_.close(why);
+  loop_->wake();
 }
 
 // From the listener, which needs the descriptor at once.
@@ -348,6 +356,7 @@ Result<base::Fd> EmbeddedServer::listen(const std::string& where) {
 }
 
 std::vector<std::string> EmbeddedServer::addresses() const { return impl_->addresses(); }
+void EmbeddedServer::close(const Error& why) { impl_->close(why); }
 bool EmbeddedServer::drained(Deadline until) { return impl_->drained(until.at()); }
 ServerCounts EmbeddedServer::counts() { return impl_->counts(); }
 

@@ -26,6 +26,9 @@ struct ServerOptions {
   // Gets a line for people when a group forms or ends and when somebody is turned away; on the
   // server's thread. Must not call the server.
   std::function<void(const std::string&)> say = {};
+  // Where set, the server is for one group. Called once, when that group has ended, on the server's
+  // thread; must not call the server. Later joiners are sent away with kPeerLost.
+  std::function<void()> over = {};
 };
 
 struct ServerCounts {
@@ -47,6 +50,8 @@ class EmbeddedServer {
   static Result<base::Fd> listen(const std::string& where);
 
   std::vector<std::string> addresses() const;  // with real ports; what members are told to use
+  // Ends all groups, with that reason for their members.
+  void close(const Error& why);
   // Waits until no group is whole and running; false at `until`.
   bool drained(Deadline until);
   ServerCounts counts();

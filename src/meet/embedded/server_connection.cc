@@ -15,6 +15,8 @@ using namespace std::chrono_literals;
 
 // One try of each step; the next one starts afresh, perhaps with another address.
 constexpr auto kDialTime = 3s, kHelloTime = 5s;
+// Of a server that may be replaced: a frozen one must not hold up a new election.
+constexpr auto kShortHelloTime = 2s;
 constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
 constexpr int kTicksPerDetect = 4;
 constexpr std::size_t kScratch = std::size_t{64} << 10U;
@@ -55,31 +57,36 @@ void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds f
 }
 
 void ServerConnection::attempt() {
+  if (untried_.empty()) untried_ = target_.addresses;
   ++tries_;
   phase_ = Phase::kDialing;
-  dialer_ = base::Dialer::start({where_}, std::min(until_, Clock::now() + kDialTime),
-                                loop_.poller(), [this](Result<base::Fd> socket, const auto&) {
-                                  dialer_.reset();
-                                  socket ? connected(std::move(*socket))
-                                         : failed(std::move(socket).error());
-                                });
+  dialer_ = base::Dialer::start(
+      untried_, std::min(until_, Clock::now() + kDialTime), loop_.poller(),
+      [this](Result<base::Fd> socket, const std::string& address) {
+        dialer_.reset();
+        const auto answered = std::find(untried_.begin(), untried_.end(), address);
+        untried_.erase(untried_.begin(), answered + (answered == untried_.end() ? 0 : 1));
+        socket ? connected(std::move(*socket)) : failed(std::move(socket).error());
+      });
 }
 
 void ServerConnection::connected(base::Fd socket) {
   socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
   scratch_.resize(kScratch);
   phase_ = Phase::kProving;
-  proof_ = TokenProof{.token = token_};
+  proof_ = TokenProof{.token = target_.token};
   const Status random = base::fillSecret(proof_.member_nonce);
   auto watch = loop_.poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
                                     [this](std::uint32_t events) { onEvents(events); });
   if (!random || !watch) return failed(random ? watch.error() : random.error());
   watch_ = *watch;
-  setTimer(std::min(until_, Clock::now() + kHelloTime), &ServerConnection::helloTimedOut);
+  const auto hello = target_.once ? kShortHelloTime : kHelloTime;
+  setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
   write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}.encode()));
 }
 
 void ServerConnection::helloTimedOut() {
+  untried_.clear();  // its other addresses would not answer either
   failed({.code = Code::kTimeout,
           .operation = "hello",
           .detail = "it accepted the connection and never answered",
@@ -192,7 +199,10 @@ void ServerConnection::failed(Error why) {
   // Retried: a server that is being restarted hangs up too. Not retried: what somebody refused.
   const bool final = denied_ || why.code == Code::kProtocol || why.code == Code::kInvalid;
   last_ = std::move(why);
-  if (was_ready || final || now >= until_) return user_.lost(unreachable(), !final);
+  // An address may be another host's as well, such as a bridge's: the next one may be right.
+  const bool all_tried = untried_.empty();
+  if (was_ready || final || now >= until_ || (target_.once && all_tried))
+    return user_.lost(unreachable(), !final);
   phase_ = Phase::kPausing;
   setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
   pause_ = std::min<std::chrono::milliseconds>(pause_ * 2, kLongestPause);
@@ -203,7 +213,7 @@ Error ServerConnection::unreachable() const {
                                    .operation = phase_ == Phase::kProving ? "hello" : "connect",
                                    .detail = "no answer yet"});
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
-  why.detail = fmt::format("meeting place {}: {}: {}", where_, why.operation, why.detail);
+  why.detail = fmt::format("meeting place {}: {}: {}", target_.where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);
   why.peer.clear();  // stands in the text
   return why;

@@ -33,8 +33,14 @@ class ServerConnectionUser {
 
 class ServerConnection {
  public:
-  ServerConnection(Loop& loop, std::string where, const Key& token, ServerConnectionUser& user)
-      : loop_(loop), where_(std::move(where)), token_(token), user_(user) {}
+  struct Target {
+    std::string where = {};                   // for people
+    std::vector<std::string> addresses = {};  // the best first
+    Key token = {};
+    bool once = false;  // gives up when no address has answered
+  };
+  ServerConnection(Loop& loop, Target target, ServerConnectionUser& user)
+      : loop_(loop), target_(std::move(target)), user_(user) {}
   ~ServerConnection() = default;
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
@@ -66,8 +72,7 @@ class ServerConnection {
   void helloTimedOut();
 
   Loop& loop_;
-  const std::string where_;
-  const Key token_;
+  const Target target_;
   ServerConnectionUser& user_;
 
   Phase phase_ = Phase::kClosed;
@@ -75,6 +80,7 @@ class ServerConnection {
   unsigned tries_ = 0;
   std::chrono::milliseconds pause_ = {};
   std::optional<Error> last_;
+  std::vector<std::string> untried_;  // addresses, of this attempt
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id watch_ = 0, timer_ = 0;

@@ -6,7 +6,7 @@
 
 namespace viaduct::meet::embedded {
 
-Status checkJoin(const JoinRequest& request) {
+Status checkJoin(const JoinRequest& request, std::size_t max_about) {
   Error why{.code = Code::kInvalid, .operation = fmt::format("join group {}", request.group)};
   if (request.group.empty() || request.group.size() > kMaxNameBytes)
     why.detail = fmt::format("a group's name has 1 to {} bytes", kMaxNameBytes);
@@ -17,8 +17,8 @@ Status checkJoin(const JoinRequest& request) {
                              *request.rank, request.size, request.size - 1);
   else if (request.name.size() > kMaxNameBytes)
     why.detail = fmt::format("a member's name has at most {} bytes", kMaxNameBytes);
-  else if (request.about.size() > kMaxAboutBytes)
-    why.detail = fmt::format("a member's description has at most {} bytes", kMaxAboutBytes);
+  else if (request.about.size() > max_about)
+    why.detail = fmt::format("a member's description has at most {} bytes", max_about);
   else
     return Ok{};
   return why;
@@ -54,7 +54,7 @@ Status ServerState::join(GuestId guest, ByteSpan payload) {
   VIADUCT_TRY(auto message, JoinMessage::decode(payload));
   if (guests_.contains(guest))
     return Error{.code = Code::kProtocol, .operation = "join", .detail = "joined twice"};
-  if (const Status right = checkJoin(message.request); !right) {
+  if (const Status right = checkJoin(message.request, kMaxAboutBytes + base::kSealBytes); !right) {
     connections_.send(guest, makePacket(Type::kRefused, ErrorMessage{right.error()}.encode()));
     return Ok{};
   }
@@ -62,7 +62,7 @@ Status ServerState::join(GuestId guest, ByteSpan payload) {
   auto& group_state = groups_[name];
   if (!group_state)
     group_state =
-        std::make_shared<GroupState>(message.request.group, connections_, epochs_, memory_);
+        std::make_shared<GroupState>(message.request.group, connections_, epochs_, memory_, once_);
   guests_.emplace(guest, GuestGroup{name, group_state});
   group_state->join(guest, message.request);
   return Ok{};
@@ -117,7 +117,17 @@ void ServerState::gone(GuestId guest, const std::string& how) {
 
 void ServerState::tidy(const Name& name) {
   const auto found = groups_.find(name);
-  if (found != groups_.end() && found->second->empty()) groups_.erase(found);
+  if (found != groups_.end() && found->second->empty() && !found->second->over())
+    groups_.erase(found);
+}
+
+void ServerState::close(const Error& why) {
+  for (const auto& [name, group_state] : groups_) group_state->close(why);
+}
+
+bool ServerState::over() const {
+  return std::any_of(groups_.begin(), groups_.end(),
+                     [](const auto& group_state) { return group_state.second->over(); });
 }
 
 std::size_t ServerState::liveGroups() const {

@@ -21,14 +21,21 @@ namespace viaduct::meet::embedded {
 class ServerState {
  public:
   // `first_epoch`: no other life of a server has used this one or a greater.
-  ServerState(MemberConnections& connections, std::uint64_t first_epoch)
-      : connections_(connections), epochs_(first_epoch), names_(connections, memory_) {}
+  // `once`: every group name forms one group here, see GroupState.
+  ServerState(MemberConnections& connections, std::uint64_t first_epoch, bool once = false)
+      : connections_(connections),
+        epochs_(first_epoch),
+        once_(once),
+        names_(connections, memory_) {}
 
   // An error means that the guest does not keep to the protocol.
   Status take(GuestId guest, Type type, ByteSpan payload);
   void gone(GuestId guest, const std::string& how);
+  // Ends every group, and the forming of every group.
+  void close(const Error& why);
 
   std::size_t liveGroups() const;
+  bool over() const;  // `once`: a group has formed and ended
   std::size_t names() const { return names_.size(); }
 
  private:
@@ -48,13 +55,15 @@ class ServerState {
 
   MemberConnections& connections_;
   std::uint64_t epochs_;
+  const bool once_;
   base::Budget memory_{kMaxBytes};
   std::map<Name, std::shared_ptr<GroupState>> groups_;
   std::unordered_map<GuestId, GuestGroup> guests_;
   Directory names_;
 };
 
-// What cannot be right in a join, wherever it is looked at.
-Status checkJoin(const JoinRequest& request);
+// What cannot be right in a join, wherever it is looked at. `max_about`: of the description, which
+// may be encrypted when it comes to the server.
+Status checkJoin(const JoinRequest& request, std::size_t max_about = kMaxAboutBytes);
 
 }  // namespace viaduct::meet::embedded

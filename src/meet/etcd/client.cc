@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <thread>
 #include <utility>
 
 namespace viaduct::meet::etcd {
@@ -15,15 +15,17 @@ constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
 // A try that ended without an answer after less says nothing of the endpoint.
 constexpr milliseconds kTellingTry{1000};
+// A frozen endpoint looks like a key without changes, so the key is read again now and then.
+constexpr milliseconds kWatchTime{5000}, kFirstLine{3000};
+constexpr int kDenials = 3;  // in a row: etcd also denies a watch if it has forgotten our token
+constexpr auto kGrant = "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/";
 
 // gRPC's codes, as the gateway passes them on.
 enum GrpcCode {
-  kInvalidArgument = 3,
   kDeadlineExceeded = 4,
   kNotFoundCode = 5,
   kPermissionDenied = 7,
   kResourceExhausted = 8,
-  kFailedPrecondition = 9,
   kUnavailable = 14,
   kUnauthenticated = 16,
 };
@@ -85,8 +87,7 @@ Advice adviceFor(const Refusal& refusal) {
   if (mentions(refusal, "user name is empty"))
     return {"etcd has authentication on, and no user was given", "give user and password"};
   if (refusal.code == kPermissionDenied)
-    return {"the user's role does not reach these keys",
-            "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/"};
+    return {"the user's role does not reach these keys", kGrant};
   if (mentions(refusal, "database space exceeded"))
     return {"etcd's disk quota is used up", "etcdctl compact, defrag, alarm disarm"};
   return {"", ""};
@@ -105,237 +106,340 @@ Error errorOf(const Refusal& refusal, const std::string& url, bool auth) {
 
 }  // namespace
 
-struct Client::Call {
-  std::string path, body;
-  Clock::time_point until;
-  Done done;
-  std::list<CallPtr>::iterator where;
-  std::size_t tried = 0;  // endpoints, in this round over all of them
-  std::size_t for_good = 0;
-  std::size_t at = 0;  // the endpoint being tried
-  std::size_t first = 0;
-  Clock::time_point begun = {};  // of the try
-  int logins = 0;
-  Duration longest_try = kLongestTry;
-  milliseconds pause = kFirstPause;
-  std::vector<std::optional<CurlFailure>>
-      failures;  // the last that tells something, of each endpoint
-  CurlLoop::Id exchange = 0, timer = 0;
+Error Wait::cancelled() const {
+  return {.code = Code::kCancelled, .operation = operation, .detail = "asked to stop"};
+}
+
+Error Wait::timedOut() const {
+  return {.code = Code::kTimeout, .operation = operation, .detail = missing};
+}
+
+// One call on its way over the endpoints.
+class Client::Call {
+ public:
+  Call(Client& client, std::string_view path, const std::string& body, const Wait& wait,
+       Duration longest_try)
+      : client_(client),
+        path_(path),
+        body_(body),
+        wait_(wait),
+        longest_try_(endpoints().size() > 1 ? longest_try : Duration::max()),
+        failures_(endpoints().size()) {}
+
+  Result<std::string> run();
+
+ private:
+  const std::vector<EtcdEndpoint>& endpoints() const { return client_.config_.endpoints; }
+  // Nothing: that endpoint has failed, and another one, or another time, may be better.
+  std::optional<Result<std::string>> attempt(std::size_t at, std::size_t still_to_try);
+  std::optional<Result<std::string>> refused(std::size_t at, const CurlAnswer& answer);
+  void failed(std::size_t at, CurlFailure failure);
+  bool pause(Clock::time_point until) const;
+  bool goesOn() const;
+  Error failure() const;
+
+  Client& client_;
+  const std::string_view path_;
+  const std::string& body_;
+  const Wait& wait_;
+  const Duration longest_try_;
+  std::size_t for_good_ = 0;  // failures of this round over all endpoints
+  int logins_ = 0;
+  Clock::time_point begun_ = {};                      // of the try
+  std::vector<std::optional<CurlFailure>> failures_;  // the last that tells something, of each
 };
 
-Client::Client(CurlLoop& loop, Config config) : loop_(loop), config_(std::move(config)) {}
-
-Client::~Client() {
-  for (const CallPtr& call : calls_) {
-    loop_.drop(call->exchange);
-    loop_.forget(call->timer);
+Result<std::string> Client::Call::run() {
+  const std::size_t count = endpoints().size();
+  for (auto rest = kFirstPause;; rest = std::min(rest * 2, kLongestPause)) {
+    const std::size_t first = client_.current();
+    for_good_ = 0;
+    for (std::size_t tried = 0; tried < count; ++tried) {
+      if (tried > 0 && Clock::now() >= wait_.until) break;
+      if (auto result = attempt((first + tried) % count, count - tried)) return *std::move(result);
+    }
+    const auto now = Clock::now();
+    if (now >= wait_.until || for_good_ == count) return failure();
+    if (!pause(std::min(now + rest, wait_.until))) return wait_.cancelled();
+    if (Clock::now() >= wait_.until) return failure();
   }
 }
 
-void Client::call(std::string_view path, std::string body, Clock::time_point until, Done done,
-                  Duration longest_try) {
-  auto call = std::make_shared<Call>();
-  call->path = path;
-  call->body = std::move(body);
-  call->until = until;
-  call->done = std::move(done);
-  call->failures.resize(config_.endpoints.size());
-  if (config_.endpoints.size() > 1) call->longest_try = longest_try;
-  call->first = current_;
-  call->where = calls_.insert(calls_.end(), call);
-  attempt(call);
-}
-
-bool Client::needsLogin(std::string_view path) const {
-  return !config_.user.empty() && token_.empty() && !login_off_ && path != kAuthPath;
-}
-
-void Client::attempt(const CallPtr& call) {
-  const auto now = Clock::now();
-  if (needsLogin(call->path))
-    return login(call->until, [this, call](Status status) {
-      if (!status) return finish(call, std::move(status).error());
-      attempt(call);
-    });
-  const std::size_t count = config_.endpoints.size();
-  call->at = (call->first + call->tried) % count;
+std::optional<Result<std::string>> Client::Call::attempt(std::size_t at, std::size_t still_to_try) {
+  if (client_.needsLogin(path_))
+    if (Status status = client_.login(wait_); !status) return std::move(status).error();
+  begun_ = Clock::now();
   // A fair share of what is left for each endpoint that this round has still to try.
-  const auto share = (call->until - now) / static_cast<int>(count - call->tried);
-  const auto most = std::clamp<Duration>(share, kShortestTry, call->longest_try);
-  call->begun = now;
-  call->exchange = loop_.start({
-      .url = config_.endpoints[call->at].url() + call->path,
-      .body = call->body,
-      .token = token_,
-      .until = std::max(now, std::min(now + most, call->until)),
-      .done = [this, call](CurlAnswer answer) { answered(call, std::move(answer)); },
-  });
-}
-
-void Client::login(Clock::time_point until, std::function<void(Status)> done) {
-  if (!needsLogin("")) return done(Ok{});
-  waiting_for_login_.push_back(std::move(done));
-  if (waiting_for_login_.size() > 1) return;
-  call(kAuthPath, authJson(config_.user, config_.password), until,
-       [this](Result<std::string> body) { loggedIn(std::move(body)); });
-}
-
-void Client::loggedIn(Result<std::string> body) {
-  Status status = Ok{};
-  if (body) {
-    auto token = parseToken(*body);
-    if (token)
-      token_ = *std::move(token);
-    else
-      status = std::move(token).error();
-  } else if (!login_off_) {
-    status = std::move(body).error();
+  const auto share = (wait_.until - begun_) / static_cast<int>(still_to_try);
+  const auto most = std::min(std::max<Duration>(share, kShortestTry), longest_try_);
+  const auto until = most < wait_.until - begun_ ? begun_ + most : std::max(begun_, wait_.until);
+  CurlAnswer answer = client_.exchange({.url = endpoints()[at].url() + std::string(path_),
+                                        .body = body_,
+                                        .token = client_.tokenFor(path_),
+                                        .until = until,
+                                        .goes_on = [this] { return goesOn(); }});
+  if (answer.left) return wait_.cancelled();
+  if (answer.failure) {
+    failed(at, *std::move(answer.failure));
+    return std::nullopt;
   }
-  const auto waiting = std::exchange(waiting_for_login_, {});
-  for (const auto& done : waiting) done(status);
+  if (answer.status < 200 || answer.status > 299) return refused(at, answer);
+  client_.answers(at);
+  return std::move(answer.body);
 }
 
-void Client::answered(const CallPtr& call, CurlAnswer answer) {
-  call->exchange = 0;
-  if (answer.failure) return failed(call, *std::move(answer.failure));
-  if (answer.status < 200 || answer.status > 299) return refused(call, answer);
-  current_ = call->at;
-  finish(call, std::move(answer.body));
-}
-
-void Client::refused(const CallPtr& call, const CurlAnswer& answer) {
+std::optional<Result<std::string>> Client::Call::refused(std::size_t at, const CurlAnswer& answer) {
   auto refusal = parseRefusal(answer.body);
+  const bool login = path_ == kAuthPath;
   // The one refusal that etcd's gateway makes in plain text.
   if (!refusal && answer.body.starts_with("CommonName of client"))
     refusal = Refusal{kPermissionDenied, answer.body.substr(0, answer.body.find('\n'))};
   if (!refusal) {
     // Not what was answered to a login: a mirror would show the password.
-    const std::string said = call->path == kAuthPath ? "" : " " + excerpt(answer.body);
-    return failed(call, {.text = fmt::format("HTTP {} without etcd's error{}", answer.status, said),
-                         .for_good = true});
+    const std::string said = login ? "" : " " + excerpt(answer.body);
+    failed(at, {.text = fmt::format("HTTP {} without etcd's error{}", answer.status, said),
+                .for_good = true});
+    return std::nullopt;
   }
   if (refusal->code == kUnavailable || refusal->code == kDeadlineExceeded ||
-      mentions(*refusal, "too many requests"))
-    return failed(call, {.text = refusal->message});
-  current_ = call->at;
-  if (call->path == kAuthPath && mentions(*refusal, "authentication is not enabled")) {
-    login_off_ = true;
-    return finish(call, Error{.code = Code::kUnsupported, .detail = refusal->message});
+      mentions(*refusal, "too many requests")) {
+    failed(at, {.text = refusal->message});
+    return std::nullopt;
   }
-  if (tokenIsStale(*refusal) && !config_.user.empty() && call->path != kAuthPath &&
-      call->logins++ < 2) {
-    token_.clear();
-    login_off_ = false;
-    return attempt(call);
+  client_.answers(at);
+  if (login && mentions(*refusal, "authentication is not enabled"))
+    return Error{.code = Code::kUnsupported, .detail = refusal->message};
+  if (tokenIsStale(*refusal) && !client_.config_.user.empty() && !login && logins_++ < 2) {
+    client_.forgetToken();
+    return attempt(at, 1);
   }
-  const bool auth = call->path == kAuthPath || codeOf(refusal->code) == Code::kDenied ||
-                    mentions(*refusal, "user name is empty");
-  finish(call, errorOf(*refusal, config_.endpoints[call->at].url(), auth));
+  const bool auth =
+      login || codeOf(refusal->code) == Code::kDenied || mentions(*refusal, "user name is empty");
+  return errorOf(*refusal, endpoints()[at].url(), auth);
 }
 
-void Client::failed(const CallPtr& call, CurlFailure failure) {
-  if (failure.for_good) ++call->for_good;
-  const auto now = Clock::now();
-  const bool cut_short = failure.timed_out && now - call->begun < kTellingTry;
-  auto& known = call->failures[call->at];
+void Client::Call::failed(std::size_t at, CurlFailure failure) {
+  if (failure.for_good) ++for_good_;
+  const bool cut_short = failure.timed_out && Clock::now() - begun_ < kTellingTry;
+  auto& known = failures_[at];
   if (!known || !cut_short) known = std::move(failure);
-  moveOn(call->at);
-  const std::size_t count = config_.endpoints.size();
-  if (++call->tried < count && now < call->until) return attempt(call);
-  if (now >= call->until || call->for_good == count) return finish(call, failureOf(*call));
-  call->tried = call->for_good = 0;
-  call->first = current_;
-  const auto next = std::min(now + call->pause, call->until);
-  call->pause = std::min(call->pause * 2, kLongestPause);
-  call->timer = loop_.at(next, [this, call] {
-    call->timer = 0;
-    if (Clock::now() >= call->until) return finish(call, failureOf(*call));
-    attempt(call);
-  });
+  client_.fails(at);
 }
 
-void Client::moveOn(std::size_t from) {
-  if (from != current_) return;
-  current_ = (current_ + 1) % config_.endpoints.size();
-  const auto subscribers = on_move_;
-  for (const auto& [id, moved] : subscribers) {
-    const bool there = std::ranges::any_of(
-        on_move_, [wanted = id](const auto& one) { return one.first == wanted; });
-    if (there) moved();
+bool Client::Call::goesOn() const {
+  if (wait_.stopped()) return false;
+  if (wait_.aloud != nullptr && wait_.aloud->isDue()) wait_.aloud->tell(failure());
+  return true;
+}
+
+// False: asked to stop.
+bool Client::Call::pause(Clock::time_point until) const {
+  constexpr milliseconds kLook{50};
+  while (goesOn()) {
+    const auto now = Clock::now();
+    if (now >= until) return true;
+    std::this_thread::sleep_for(std::min<Duration>(kLook, until - now));
   }
+  return false;
 }
 
-CurlLoop::Id Client::onMove(std::function<void()> moved) {
-  on_move_.emplace_back(++last_id_, std::move(moved));
-  return last_id_;
-}
-
-void Client::forgetMove(CurlLoop::Id id) {
-  std::erase_if(on_move_, [id](const auto& one) { return one.first == id; });
-}
-
-void Client::finish(const CallPtr& call, Result<std::string> result) {
-  calls_.erase(call->where);
-  call->done(std::move(result));
-  if (calls_.empty() && when_idle_) std::exchange(when_idle_, nullptr)();
-}
-
-void Client::whenIdle(std::function<void()> run) {
-  if (calls_.empty()) return run();
-  when_idle_ = std::move(run);
-}
-
-std::optional<Error> Client::trouble() const {
-  for (const CallPtr& call : calls_)
-    if (std::ranges::any_of(call->failures, [](const auto& one) { return one.has_value(); }))
-      return failureOf(*call);
-  return std::nullopt;
-}
-
-Error Client::failureOf(const Call& call) const {
-  Error out{.code = call.for_good == config_.endpoints.size() ? Code::kDevice : Code::kTimeout,
-            .operation = "etcd"};
-  std::optional<ConnectStep> step;
-  std::set<std::string> remedies;
-  for (std::size_t i = 0; i < call.failures.size(); ++i) {
-    const auto& failure = call.failures[i];
+// The advice is for the last endpoint that has failed.
+Error Client::Call::failure() const {
+  Error out{.code = for_good_ == endpoints().size() ? Code::kDevice : Code::kTimeout,
+            .operation = wait_.operation.empty() ? "etcd" : wait_.operation + ": etcd"};
+  for (std::size_t i = 0; i < failures_.size(); ++i) {
+    const auto& failure = failures_[i];
     if (!failure) continue;
     if (!out.detail.empty()) out.detail += "; ";
-    out.detail += fmt::format("{}: {}: {}", config_.endpoints[i].url(), stepName(failure->step),
-                              failure->text);
-    step = failure->step;
+    out.detail +=
+        fmt::format("{}: {}: {}", endpoints()[i].url(), stepName(failure->step), failure->text);
+    const Advice advice = adviceFor(failure->step);
+    out.cause = advice.cause;
+    out.remedy = advice.remedy;
   }
-  if (!step) out.detail = "the deadline passed before the request";
-  if (step) {
-    out.cause = adviceFor(*step).cause;
-    out.remedy = adviceFor(*step).remedy;
-  }
+  if (out.detail.empty()) out.detail = client_.text() + " has not answered yet";
   return out;
 }
 
-std::unique_ptr<Client::OpenStream> Client::openStream(StreamRequest stream) {
-  const std::string url = config_.endpoints[current_].url();
-  auto end = [this, at = current_, url, done = std::move(stream.end)](const CurlAnswer& answer) {
-    Error why{.code = Code::kPeerLost, .operation = "etcd watch"};
-    if (answer.failure) {
-      why.detail =
-          fmt::format("{}: {}: {}", url, stepName(answer.failure->step), answer.failure->text);
-      moveOn(at);
-    } else if (const auto refusal = parseRefusal(answer.body)) {
-      if (tokenIsStale(*refusal)) forgetToken();
-      why.detail = fmt::format("{}: {}", url, refusal->message);
-    } else {
-      why.detail = fmt::format("{}: the stream ended", url);
+Client::Client(Config config) : config_(std::move(config)), text_("etcd") {
+  for (const EtcdEndpoint& one : config_.endpoints)
+    text_ += (&one == config_.endpoints.data() ? " " : ",") + one.url();
+}
+
+Result<std::shared_ptr<Client>> Client::open(Config config) {
+  VIADUCT_CHECK(library());
+  return std::shared_ptr<Client>(new Client(std::move(config)));
+}
+
+Result<std::string> Client::call(std::string_view path, const std::string& body, const Wait& wait,
+                                 Duration longest_try) {
+  auto result = Call(*this, path, body, wait, longest_try).run();
+  if (result || wait.operation.empty() || result.error().operation != "etcd") return result;
+  Error why = std::move(result).error();
+  why.operation = wait.operation + ": etcd";
+  return why;
+}
+
+std::string Client::tokenFor(std::string_view path) const {
+  const std::lock_guard lock(mutex_);
+  return path == kAuthPath ? "" : token_;
+}
+
+bool Client::needsLogin(std::string_view path) const {
+  const std::lock_guard lock(mutex_);
+  return !config_.user.empty() && token_.empty() && !login_off_ && path != kAuthPath;
+}
+
+Status Client::login(const Wait& wait) {
+  const auto body = call(kAuthPath, authJson(config_.user, config_.password), wait);
+  if (!body && body.error().code != Code::kUnsupported) return body.error();
+  auto token = body ? parseToken(*body) : std::string();
+  if (!token) return token.error();
+  const std::lock_guard lock(mutex_);
+  login_off_ = !body;
+  token_ = *std::move(token);
+  return Ok{};
+}
+
+void Client::forgetToken() {
+  const std::lock_guard lock(mutex_);
+  token_.clear();
+  login_off_ = false;
+}
+
+std::size_t Client::current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+void Client::answers(std::size_t endpoint) {
+  const std::lock_guard lock(mutex_);
+  current_ = endpoint;
+}
+
+void Client::fails(std::size_t endpoint) {
+  const std::lock_guard lock(mutex_);
+  if (endpoint == current_) current_ = (current_ + 1) % config_.endpoints.size();
+}
+
+void Client::closeIdle() {
+  const std::lock_guard lock(mutex_);
+  idle_.clear();
+}
+
+CurlAnswer Client::exchange(const CurlRequest& request) {
+  std::unique_ptr<Channel> channel;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!idle_.empty()) {
+      channel = std::move(idle_.back());
+      idle_.pop_back();
     }
-    done(std::move(why));
-  };
-  const CurlLoop::Id id = loop_.start({.url = url + std::string(kWatchPath),
-                                       .body = std::move(stream.body),
-                                       .token = token_,
-                                       .until = stream.first_line,
-                                       .line = std::move(stream.line),
-                                       .done = std::move(end)});
-  return std::make_unique<OpenStream>(loop_, id);
+  }
+  if (!channel) {
+    auto opened = Channel::open();
+    if (!opened) return {.failure = CurlFailure{.text = opened.error().detail, .for_good = true}};
+    channel = *std::move(opened);
+  }
+  CurlAnswer answer = channel->run(request, config_.tls);
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(channel));
+  return answer;
+}
+
+// One watch of a key, until its reader is content or it has to be read again.
+class Client::Following {
+ public:
+  Following(Client& client, const Wait& wait, const Enough& enough)
+      : client_(client), wait_(wait), enough_(enough) {}
+
+  // Nothing: read the key again.
+  std::optional<Result<Held>> run(const std::string& key, Revision from);
+
+ private:
+  bool line(std::string_view text);
+  bool cancelled(const WatchMessage& message);
+
+  Client& client_;
+  const Wait& wait_;
+  const Enough& enough_;
+  std::optional<Result<Held>> result_;
+  bool heard_ = false;
+  int denied_ = 0;  // in a row
+  milliseconds pause_ = kFirstPause;
+};
+
+std::optional<Result<Client::Held>> Client::Following::run(const std::string& key, Revision from) {
+  const std::size_t at = client_.current();
+  const auto begun = Clock::now(), end = std::min(begun + kWatchTime, wait_.until);
+  heard_ = false;
+  const CurlAnswer answer =
+      client_.exchange({.url = client_.config_.endpoints[at].url() + std::string(kWatchPath),
+                        .body = watchJson(key, from),
+                        .token = client_.tokenFor(kWatchPath),
+                        .until = std::min(begun + kFirstLine, wait_.until),
+                        .line = [this](std::string_view text) { return line(text); },
+                        .goes_on =
+                            [&] {
+                              if (wait_.aloud != nullptr && wait_.aloud->isDue())
+                                wait_.aloud->tell(wait_.timedOut());
+                              return !wait_.stopped() && Clock::now() < end;
+                            }});
+  if (result_ || heard_ || wait_.stopped() || Clock::now() >= end) return result_;
+  if (answer.failure) client_.fails(at);
+  std::this_thread::sleep_for(pause_);
+  pause_ = std::min(pause_ * 2, kLongestPause);
+  return std::nullopt;
+}
+
+// False: enough was heard of this stream.
+bool Client::Following::line(std::string_view text) {
+  auto message = parseWatch(text);
+  if (!message && parseRefusal(text)) {
+    client_.forgetToken();
+    return false;
+  }
+  if (!message) {
+    result_ = std::move(message).error();
+    return false;
+  }
+  if (message->cancelled) return cancelled(*message);
+  heard_ = true;
+  denied_ = 0;
+  pause_ = kFirstPause;
+  for (WatchEvent& event : message->events) {
+    Held held;
+    if (!event.deleted) held = std::move(event.kv);
+    if (enough_(held)) result_ = std::move(held);
+    if (result_) return false;
+  }
+  return true;
+}
+
+// After a compaction, and after most refusals, the key has to be read again.
+bool Client::Following::cancelled(const WatchMessage& message) {
+  if (message.compacted != 0) return false;
+  // With a token that it has forgotten, etcd says that permission is denied.
+  client_.forgetToken();
+  if (mentions({.message = message.reason}, "permission denied") && ++denied_ == kDenials)
+    result_ = Error{.code = Code::kDenied,
+                    .operation = "etcd watch",
+                    .detail = message.reason,
+                    .cause = "the user's role does not reach these keys",
+                    .remedy = kGrant};
+  return false;
+}
+
+Result<Client::Held> Client::await(const std::string& key, const Wait& wait, const Enough& enough) {
+  Following following(*this, wait, enough);
+  for (;;) {
+    VIADUCT_TRY(const std::string body, call(kRangePath, rangeJson(key), wait));
+    VIADUCT_TRY(KeyReply reply, parseRange(body));
+    if (enough(reply.found)) return std::move(reply.found);
+    if (auto result = following.run(key, reply.revision + 1)) return *std::move(result);
+    if (wait.stopped()) return wait.cancelled();
+    if (Clock::now() >= wait.until) return wait.timedOut();
+  }
 }
 
 }  // namespace viaduct::meet::etcd

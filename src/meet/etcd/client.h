@@ -1,107 +1,87 @@
 // Calls to an etcd cluster: over its endpoints in turn, again until the deadline where that can
-// help, logged in where a user is given. Threads: the loop's own.
+// help, logged in where a user is given. Threads: any, several at once; a call blocks its thread.
 #pragma once
 
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
 #include <functional>
-#include <list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "meet/etcd/curl_loop.h"
+#include "base/stop.h"
+#include "base/waiting.h"
 #include "meet/etcd/endpoints.h"
+#include "meet/etcd/exchange.h"
 #include "meet/etcd/gateway.h"
 
 namespace viaduct::meet::etcd {
+
+// The limits of a wait for etcd, and the texts about it.
+struct Wait {
+  Clock::time_point until = {};
+  const base::StopFlag* stop = nullptr;
+  std::string operation = {};      // in front of "etcd" in errors
+  std::string missing = {};        // while etcd answers: what is still missing
+  base::Waiting* aloud = nullptr;  // tells the user of a long wait
+
+  bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
+  Error cancelled() const;
+  Error timedOut() const;
+};
 
 class Client {
  public:
   struct Config {
     std::vector<EtcdEndpoint> endpoints = {};
     std::string user = {}, password = {};  // in no error and no log
+    Tls tls = {};
   };
-  Client(CurlLoop& loop, Config config);
-  ~Client();  // calls under way end without a word
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
+  // Loads libcurl.
+  static Result<std::shared_ptr<Client>> open(Config config);
 
-  using Done = std::function<void(Result<std::string>)>;
   // No endpoint holds a call for longer, however far its deadline is: an etcd that answers does so
   // within its own election (1 to 2 s) at the most.
   static constexpr std::chrono::milliseconds kLongestTry{3000};
 
-  // `done` runs once, never inside call(), and soon after `until` at the latest. Errors name each
-  // endpoint, the step that failed and the system's text. kNotFound: a lease is no more.
-  // `longest_try`: where there are others to go to, an endpoint is left after it.
-  void call(std::string_view path, std::string body, Clock::time_point until, Done done,
-            Duration longest_try = kLongestTry);
+  // Ends soon after `wait.until` at the latest. Errors name each endpoint, the step that failed and
+  // the system's text. `longest_try`: where there are others to go to, an endpoint is left after
+  // it.
+  Result<std::string> call(std::string_view path, const std::string& body, const Wait& wait,
+                           Duration longest_try = kLongestTry);
+  // Returns the value of the key once `enough` accepts it: the present one, or a later one.
+  using Held = std::optional<KeyValue>;
+  using Enough = std::function<bool(const Held&)>;
+  Result<Held> await(const std::string& key, const Wait& wait, const Enough& enough);
 
-  // A request whose answer is a stream of lines, at the endpoint that answers now. `end` runs once.
-  // `first_line`: by when there has to be one.
-  struct StreamRequest {
-    std::string body = {};
-    Clock::time_point first_line = {};
-    std::function<void(std::string_view)> line = {};
-    std::function<void(Error)> end = {};
-  };
-  class OpenStream;  // lets go of the stream when destroyed
-  std::unique_ptr<OpenStream> openStream(StreamRequest stream);
-
-  // Makes sure that there is a token, where a user is given: streams do not ask for one themselves.
-  void login(Clock::time_point until, std::function<void(Status)> done);
-  // The token is no longer taken: the next call gets another one.
-  void forgetToken() { token_.clear(); }
-  // The endpoint in use failed: what only listens there looks elsewhere. One subscriber's own id.
-  CurlLoop::Id onMove(std::function<void()> moved);
-  void forgetMove(CurlLoop::Id id);
-
-  // Why a call that is under way has not been answered yet, where an endpoint has failed it.
-  std::optional<Error> trouble() const;
-
-  // Runs once, as soon as no call is under way.
-  void whenIdle(std::function<void()> run);
+  const std::string& text() const { return text_; }  // "etcd http://a:2379,http://b:2379"
+  void closeIdle();                                  // connections: no call is expected soon
 
  private:
-  struct Call;
-  using CallPtr = std::shared_ptr<Call>;
+  class Call;
+  class Following;
 
-  void attempt(const CallPtr& call);
-  void loggedIn(Result<std::string> body);
-  void answered(const CallPtr& call, CurlAnswer answer);
-  void refused(const CallPtr& call, const CurlAnswer& answer);
-  void failed(const CallPtr& call, CurlFailure failure);
-  void finish(const CallPtr& call, Result<std::string> result);
-  void moveOn(std::size_t from);
-  Error failureOf(const Call& call) const;
+  explicit Client(Config config);
+  std::string tokenFor(std::string_view path) const;
   bool needsLogin(std::string_view path) const;
+  Status login(const Wait& wait);
+  void forgetToken();
+  std::size_t current() const;
+  void answers(std::size_t endpoint);
+  void fails(std::size_t endpoint);
+  CurlAnswer exchange(const CurlRequest& request);
 
-  CurlLoop& loop_;
-  Config config_;
+  const Config config_;
+  std::string text_;
+  mutable std::mutex mutex_;
   std::size_t current_ = 0;  // the endpoint that answered last
   std::string token_;
   bool login_off_ = false;  // the cluster has authentication switched off
-  std::vector<std::function<void(Status)>> waiting_for_login_;
-  std::list<CallPtr> calls_;
-  std::function<void()> when_idle_;
-  std::vector<std::pair<CurlLoop::Id, std::function<void()>>> on_move_;
-  CurlLoop::Id last_id_ = 0;
-};
-
-class Client::OpenStream {
- public:
-  OpenStream(CurlLoop& loop, CurlLoop::Id id) : loop_(loop), id_(id) {}
-  ~OpenStream() { loop_.drop(id_); }
-  OpenStream(const OpenStream&) = delete;
-  OpenStream& operator=(const OpenStream&) = delete;
-
- private:
-  CurlLoop& loop_;
-  CurlLoop::Id id_;
+  std::vector<std::unique_ptr<Channel>> idle_;
 };
 
 }  // namespace viaduct::meet::etcd

@@ -1,210 +1,179 @@
 #include "meet/etcd/etcd.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <chrono>
-#include <future>
+#include <algorithm>
+#include <cerrno>
 #include <utility>
 
-#include "meet/etcd/context.h"
-#include "meet/etcd/directory.h"
-#include "meet/etcd/membership.h"
+#include "base/fd.h"
+#include "base/file_error.h"
+#include "meet/etcd/election.h"
+#include "meet/etcd/identity.h"
+#include "meet/etcd/records.h"
 
 namespace viaduct::meet {
 namespace etcd {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds kAbandon{1000};
+// How long after its lease's time etcd takes to see that a lease has run out.
+constexpr std::chrono::seconds kExpiry{1};
 
 // The clock's end is no moment that can be added to.
 Clock::time_point clamped(Deadline until) {
   return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
 }
 
-Error invalid(std::string operation, std::string detail) {
-  return {.operation = std::move(operation), .detail = std::move(detail)};
+Status readable(const std::string& file, const char* what) {
+  if (file.empty()) return Ok{};
+  const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd) return Ok{};
+  return base::fileError(fmt::format("etcd: open {}", what), errno, file);
 }
 
-Status checkRequest(const JoinRequest& request) {
-  const std::string operation =
-      fmt::format("join group \"{}\"", request.group.substr(0, kMaxNameBytes));
-  if (request.group.empty() || request.group.size() > kMaxNameBytes)
-    return invalid(operation, fmt::format("a group's name has 1 to {} bytes", kMaxNameBytes));
-  if (request.size == 0 || request.size > kMaxMembers)
-    return invalid(operation,
-                   fmt::format("a group has 1 to {} members, not {}", kMaxMembers, request.size));
-  if (request.rank && *request.rank >= request.size)
-    return invalid(operation,
-                   fmt::format("rank {} is not below the size {}", *request.rank, request.size));
-  if (request.name.size() > kMaxNameBytes)
-    return invalid(operation, fmt::format("a member's name has up to {} bytes", kMaxNameBytes));
-  if (request.about.size() > kMaxAboutBytes)
-    return invalid(operation, fmt::format("a member's description has up to {} bytes, not {}",
-                                          kMaxAboutBytes, request.about.size()));
+Status check(const PlaceOptions& options, const std::vector<EtcdEndpoint>& endpoints) {
+  VIADUCT_CHECK(readable(options.ca_file, "the CA file"));
+  VIADUCT_CHECK(readable(options.certificate_file, "the client's certificate"));
+  VIADUCT_CHECK(readable(options.key_file, "the client's key"));
+  if (options.certificate_file.empty() != options.key_file.empty())
+    return Error{.operation = "etcd",
+                 .detail = options.key_file.empty()
+                               ? "a client certificate was given without its key"
+                               : "a client key was given without its certificate",
+                 .remedy = "give both files, or neither"};
+  if (options.user.empty() && !options.password.empty())
+    return Error{.operation = "etcd", .detail = "a password was given without a user"};
+  const bool tls = std::ranges::any_of(endpoints, &EtcdEndpoint::tls);
+  if (!tls && !(options.ca_file.empty() && options.certificate_file.empty()))
+    return Error{.operation = "etcd",
+                 .detail = "certificates were given, but no endpoint begins with https://",
+                 .remedy = "write https:// before the endpoints, or omit the certificates"};
   return Ok{};
 }
 
-Error stopped(std::string operation) {
-  return {.code = Code::kCancelled, .operation = std::move(operation), .detail = "asked to stop"};
+Status checkName(const std::string& operation, const std::string& name) {
+  if (!name.empty() && name.size() <= kMaxNameBytes) return Ok{};
+  return Error{.operation = operation,
+               .detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes)};
 }
 
-class EtcdGroup final : public Group {
+class EtcdName final : public PublishedName {
  public:
-  EtcdGroup(std::shared_ptr<EtcdContext> context, std::unique_ptr<Membership> member, Roster roster)
-      : context_(std::move(context)), member_(std::move(member)), roster_(std::move(roster)) {}
-  ~EtcdGroup() override {
-    context_->run([this] {
-      member_->leave();
-      member_.reset();
-    });
-  }
-  EtcdGroup(const EtcdGroup&) = delete;
-  EtcdGroup& operator=(const EtcdGroup&) = delete;
-
-  const Roster& roster() const override { return roster_; }
-  Result<std::vector<std::string>> gather(std::string value, Deadline until,
-                                          const StopFlag& stop) override;
-  std::optional<Error> trouble() const override {
-    return member_->board.look([this] { return member_->state.trouble; });
-  }
-  void requestStop() override {
-    context_->loop().post([member = member_.get()] { member->requestStop(); });
-  }
-  std::optional<std::uint32_t> stopRequestedBy() override {
-    return member_->board.look([this] { return member_->state.stop_requested_by; });
-  }
-  void abandon(const std::string& reason) override;
-  Status finish(Deadline until) override;
+  explicit EtcdName(std::unique_ptr<HeldKey> key) : key_(std::move(key)) {}
 
  private:
-  std::shared_ptr<EtcdContext> context_;
-  std::unique_ptr<Membership> member_;
-  Roster roster_;
-  std::uint64_t round_ = 0;
-  bool open_ = false;  // our value for round_ is given, its outcome not taken
+  std::unique_ptr<HeldKey> key_;
 };
-
-Result<std::vector<std::string>> EtcdGroup::gather(std::string value, Deadline until,
-                                                   const StopFlag& stop) {
-  if (value.size() > kMaxValueBytes)
-    return invalid("gather",
-                   fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size()));
-  Membership::State& state = member_->state;
-  if (auto why = trouble()) return *why;
-  if (!std::exchange(open_, true)) {
-    ++round_;
-    context_->loop().post(
-        [member = member_.get(), round = round_, value = std::move(value)]() mutable {
-          member->give(round, std::move(value));
-        });
-  }
-  const auto ready = [&] { return state.trouble || state.round == round_ || state.missing; };
-  const auto at = clamped(until);
-  const auto left = at - Clock::now();
-  const auto ask_at = at - std::min<Duration>(left / 4, milliseconds(200));
-  Board& board = member_->board;
-  const auto whole = [&] { return state.trouble || state.round == round_; };
-  const auto ask = [member = member_.get(), round = round_](Clock::time_point answer_at) {
-    member->askWhoIsMissing(round, answer_at);
-  };
-  if (!waitAloud(*context_, board, state.missing, ask_at, stop, whole,
-                 [ask] { ask(Clock::now() + kAskTime); })) {
-    if (stop.load(std::memory_order_relaxed)) return stopped("gather");
-    board.change([&] { state.missing.reset(); });
-    context_->loop().post([ask, at] { ask(at); });
-    board.wait(at + kGrace, &stop, ready);
-  }
-  return board.look([&]() -> Result<std::vector<std::string>> {
-    if (state.round == round_) {
-      open_ = false;
-      return std::move(state.values);
-    }
-    if (state.trouble) return *state.trouble;
-    if (state.missing) return *state.missing;
-    return Error{.code = Code::kTimeout, .operation = "gather", .detail = "the deadline passed"};
-  });
-}
-
-void EtcdGroup::abandon(const std::string& reason) {
-  auto done = std::make_shared<std::promise<void>>();
-  auto written = done->get_future();
-  context_->loop().post([member = member_.get(), reason, done] {
-    member->abandon(reason, [done] { done->set_value(); });
-  });
-  written.wait_for(kAbandon);
-}
-
-Status EtcdGroup::finish(Deadline until) {
-  const auto at = clamped(until);
-  Membership::State& state = member_->state;
-  member_->board.change([&] { state.unfinished.reset(); });
-  context_->loop().post([member = member_.get(), at] { member->finish(at); });
-  member_->board.wait(at + kGrace, nullptr, [&] { return state.finished || state.unfinished; });
-  return member_->board.look([&]() -> Status {
-    if (state.finished) return Ok{};
-    if (state.unfinished) return *state.unfinished;
-    return Error{.code = Code::kTimeout,
-                 .operation = "finish",
-                 .detail = "etcd did not answer, or no member became the group's leader in time"};
-  });
-}
 
 class EtcdPlace final : public MeetingPlace {
  public:
-  explicit EtcdPlace(std::shared_ptr<EtcdContext> context) : context_(std::move(context)) {}
-  std::string text() const override { return context_->text(); }
+  explicit EtcdPlace(std::shared_ptr<Electorate> electorate) : electorate_(std::move(electorate)) {}
+  std::string text() const override { return client()->text(); }
   Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
-                                      const StopFlag& stop) override;
+                                      const StopFlag& stop) override {
+    return joinElected(electorate_, request, clamped(until), stop);
+  }
   Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
-                                                 Deadline until) override {
-    return publishName(context_, name, value, clamped(until));
-  }
-  Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override {
-    return findName(*context_, name, clamped(until), stop);
-  }
+                                                 Deadline until) override;
+  Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override;
 
  private:
-  std::shared_ptr<EtcdContext> context_;
+  const std::shared_ptr<Client>& client() const { return electorate_->options().client; }
+  std::string keyOf(const std::string& name) const {
+    return electorate_->options().root + "/name/" + escaped(name);
+  }
+  Status waitUntilFree(const std::string& key, const Wait& wait) const;
+
+  std::shared_ptr<Electorate> electorate_;
 };
 
-Result<std::unique_ptr<Group>> EtcdPlace::join(const JoinRequest& request, Deadline until,
-                                               const StopFlag& stop) {
-  VIADUCT_CHECK(checkRequest(request));
-  const auto at = clamped(until);
-  auto member = std::make_unique<Membership>(*context_, request, at);
-  context_->loop().post([member = member.get()] { member->begin(); });
-  Membership::State& state = member->state;
-  const auto decided = [&] { return state.roster || state.refused; };
-  bool known = waitAloud(*context_, member->board, state.missing, at + kGrace, stop, decided,
-                         [member = member.get()] { member->askWhoIsMissing(); });
-  if (!known && !stop.load(std::memory_order_relaxed)) {
-    // On a busy machine the loop may be late: calls that have failed say so before this has run.
-    context_->run([] {});
-    known = member->board.look(decided);
+Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& name,
+                                                          const std::string& value,
+                                                          Deadline until) {
+  const std::string operation = fmt::format("publish \"{}\"", name);
+  VIADUCT_CHECK(checkName("publish", name));
+  if (value.size() > kMaxValueBytes)
+    return Error{
+        .operation = operation,
+        .detail = fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size())};
+  const auto& options = electorate_->options();
+  const auto end = clamped(until);
+  base::Waiting aloud(options.waiting, end);
+  Wait wait{.until = end,
+            .operation = operation,
+            .missing = text() + " has not said that the name is free",
+            .aloud = &aloud};
+  const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = options.detect};
+  VIADUCT_TRY(auto key, HeldKey::make(client(), wanted, wait));
+  // A living process renews its lease. The key of a dead one vanishes within the lease's time.
+  wait.until = std::min(end, Clock::now() + Lease::timeOf(options.detect) + kExpiry);
+  while (!key) {
+    VIADUCT_CHECK(waitUntilFree(wanted.key, wait));
+    VIADUCT_TRY(key, HeldKey::make(client(), wanted, wait));
   }
-  auto roster = member->board.look([&] { return state.roster; });
-  if (known && roster)
-    return std::unique_ptr<Group>(
-        std::make_unique<EtcdGroup>(context_, std::move(member), *std::move(roster)));
-  const auto refused = member->board.look([&] { return state.refused; });
-  context_->run([&] {
-    member->leave();
-    member.reset();
+  return std::unique_ptr<PublishedName>(std::make_unique<EtcdName>(std::move(key)));
+}
+
+Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const {
+  const auto isOurs = [](const Client::Held& held) {
+    const auto entry = decodeEntry(held->value);
+    return entry && !ownIdentity().empty() && entry->identity == ownIdentity();
+  };
+  OthersKeys others;
+  const auto held = client()->await(key, wait, [&](const Client::Held& there) {
+    return !there || isOurs(there) || OthersKeys::isDead(*there);
   });
-  if (refused) return *refused;
-  const std::string operation = fmt::format("join group \"{}\"", request.group);
-  if (stop.load(std::memory_order_relaxed)) return stopped(operation);
-  return Error{.code = Code::kTimeout, .operation = operation, .detail = "etcd did not answer"};
+  const bool etcd_failed = !held && held.error().operation != wait.operation;
+  if (etcd_failed) return held.error();
+  if (held && (!*held || others.takeAway(*client(), **held, wait))) return Ok{};
+  return Error{.code = Code::kBusy,
+               .operation = wait.operation,
+               .detail = fmt::format("the name belongs to {}",
+                                     held && isOurs(*held) ? "this process" : "another process"),
+               .remedy = "use another name, or another namespace"};
+}
+
+Result<std::string> EtcdPlace::find(const std::string& name, Deadline until, const StopFlag& stop) {
+  VIADUCT_CHECK(checkName("find", name));
+  const auto end = clamped(until);
+  base::Waiting aloud(electorate_->options().waiting, end);
+  const Wait wait{.until = end,
+                  .stop = &stop,
+                  .operation = fmt::format("find \"{}\"", name),
+                  .missing = "no agent has published that name at " + text(),
+                  .aloud = &aloud};
+  VIADUCT_TRY(const auto held, client()->await(keyOf(name), wait, [](const Client::Held& there) {
+    return there.has_value();
+  }));
+  auto entry = decodeEntry(held->value);
+  if (entry) return std::move(entry->value);
+  return Error{.code = Code::kProtocol,
+               .operation = wait.operation,
+               .detail = fmt::format("the key {} holds foreign data", keyOf(name)),
+               .cause = "another version of this program, or another program, wrote it"};
 }
 
 }  // namespace
 }  // namespace etcd
 
 Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options) {
-  VIADUCT_TRY(auto context, etcd::EtcdContext::open(options));
-  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(std::move(context)));
+  VIADUCT_TRY(auto endpoints, etcd::parseEndpoints(options.where));
+  VIADUCT_CHECK(etcd::check(options, endpoints));
+  VIADUCT_TRY(
+      auto client,
+      etcd::Client::open({.endpoints = std::move(endpoints),
+                          .user = options.user,
+                          .password = options.password,
+                          .tls = {options.ca_file, options.certificate_file, options.key_file}}));
+  std::string root = options.name_space.empty() ? "/viaduct" : options.name_space;
+  while (root.ends_with('/')) root.pop_back();
+  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(
+      std::make_shared<etcd::Electorate>(etcd::Electorate::Options{.client = std::move(client),
+                                                                   .root = std::move(root),
+                                                                   .token = options.token,
+                                                                   .detect = options.detect,
+                                                                   .waiting = options.waiting})));
 }
 
 }  // namespace viaduct::meet

@@ -1,18 +1,22 @@
 #include "meet/etcd/exchange.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <system_error>
 #include <utility>
 
+#include "base/blocked_signals.h"
+
 namespace viaduct::meet::etcd {
 namespace {
 
-// More than any answer of ours (all values of a round, base64), less than what hurts.
-constexpr std::size_t kMaxAnswer = std::size_t{256} * 1024 * 1024;
+// More than any answer of ours (one value in base64), less than what hurts.
+constexpr std::size_t kMaxAnswer = std::size_t{4} * 1024 * 1024;
 
 bool isTls(CURLcode code) {
   constexpr std::array kCodes{
@@ -23,28 +27,68 @@ bool isTls(CURLcode code) {
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
-}  // namespace
-
-const char* stepName(ConnectStep step) {
-  switch (step) {
-    case ConnectStep::kResolve:
-      return "resolve";
-    case ConnectStep::kConnect:
-      return "connect";
-    case ConnectStep::kTls:
-      return "TLS";
-    case ConnectStep::kAuth:
-      return "auth";
-    case ConnectStep::kRequest:
-      return "request";
+// Guards a call of libcurl in a thread of the program. The call may start a thread, which must not
+// take the program's signals. Through OpenSSL it may write to a closed connection, which raises
+// SIGPIPE.
+class QuietCall {
+ public:
+  QuietCall() {
+    ::sigemptyset(&broken_pipe_);
+    ::sigaddset(&broken_pipe_, SIGPIPE);
+    sigset_t pending;
+    ::sigpending(&pending);
+    pending_before_ = ::sigismember(&pending, SIGPIPE) == 1;
   }
-  return "?";
-}
+  ~QuietCall() {
+    constexpr timespec kNow{};
+    if (!pending_before_) ::sigtimedwait(&broken_pipe_, nullptr, &kNow);
+  }
+  QuietCall(const QuietCall&) = delete;
+  QuietCall& operator=(const QuietCall&) = delete;
 
-Exchange::Exchange(const CurlLibrary& curl, std::uint64_t id, CurlRequest request, const Tls& tls)
+ private:
+  const base::BlockedSignals blocked_;
+  sigset_t broken_pipe_ = {};
+  bool pending_before_ = false;
+};
+
+// The handle has pointers to it: it must stay where it is.
+class Exchange {
+ public:
+  Exchange(const CurlLibrary& curl, const CurlRequest& request, const Tls& tls);
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+  ~Exchange() = default;
+
+  CURL* easy() const { return easy_.get(); }
+  bool deliverLines();               // false: the stream's reader wants no more
+  bool fed() const { return fed_; }  // a line has come
+  CurlAnswer finish(CURLcode code);
+  // As an answer that did not come in time.
+  CurlAnswer expire() const;
+
+ private:
+  static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
+  static int onReady(void* self, char* to, char* from, int to_port, int from_port);
+  static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
+  void configure(const Tls& tls);
+  CurlFailure failureOf(CURLcode code) const;
+  ConnectStep stepReached() const;
+
+  const CurlLibrary& curl_;
+  const CurlRequest& request_;
+  std::unique_ptr<CURL, decltype(CurlLibrary::curl_easy_cleanup)> easy_;
+  std::unique_ptr<curl_slist, decltype(CurlLibrary::curl_slist_free_all)> headers_;
+  char error_[CURL_ERROR_SIZE] = {};
+  std::string received_;      // of a stream: what does not make a whole line yet
+  std::vector<int> sockets_;  // opened for this exchange
+  bool ready_ = false;        // connected, greeted, and about to send the request
+  bool fed_ = false, too_long_ = false;
+};
+
+Exchange::Exchange(const CurlLibrary& curl, const CurlRequest& request, const Tls& tls)
     : curl_(curl),
-      id_(id),
-      request_(std::move(request)),
+      request_(request),
       easy_(curl.curl_easy_init(), curl.curl_easy_cleanup),
       headers_(nullptr, curl.curl_slist_free_all) {
   if (easy_) configure(tls);
@@ -61,7 +105,6 @@ void Exchange::configure(const Tls& tls) {
   headers_.reset(headers);
   set(CURLOPT_HTTPHEADER, headers);
   set(CURLOPT_URL, request_.url.c_str());
-  set(CURLOPT_PRIVATE, this);
   set(CURLOPT_POSTFIELDS, request_.body.data());
   set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
   set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
@@ -84,7 +127,7 @@ void Exchange::configure(const Tls& tls) {
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 10L);
   set(CURLOPT_TCP_KEEPINTVL, 5L);
-  // The loop ends what takes too long; curl's own limit would give the same a second text.
+  // The channel ends what takes too long; curl's own limit would give the same a second text.
   set(CURLOPT_CONNECTTIMEOUT_MS, 24L * 3600 * 1000);
   if (!tls.ca_file.empty()) set(CURLOPT_CAINFO, tls.ca_file.c_str());
   if (!tls.certificate_file.empty()) set(CURLOPT_SSLCERT, tls.certificate_file.c_str());
@@ -94,7 +137,7 @@ void Exchange::configure(const Tls& tls) {
 std::size_t Exchange::onBytes(char* data, std::size_t size, std::size_t count, void* self) {
   auto* const me = static_cast<Exchange*>(self);
   const std::size_t bytes = size * count;
-  if (me->received_.size() - me->read_ + bytes > kMaxAnswer) {
+  if (me->received_.size() + bytes > kMaxAnswer) {
     me->too_long_ = true;
     return 0;
   }
@@ -102,20 +145,18 @@ std::size_t Exchange::onBytes(char* data, std::size_t size, std::size_t count, v
   return bytes;
 }
 
-std::optional<std::string> Exchange::nextLine() {
-  for (;;) {
-    const std::size_t end = received_.find('\n', std::max(read_, scanned_));
-    if (end == std::string::npos) {
-      received_.erase(0, std::exchange(read_, 0));
-      scanned_ = received_.size();
-      return std::nullopt;
-    }
-    std::string line = received_.substr(read_, end - read_);
-    read_ = scanned_ = end + 1;
+bool Exchange::deliverLines() {
+  bool more = true;
+  while (request_.line && more) {
+    const std::size_t end = received_.find('\n');
+    if (end == std::string::npos) break;
+    const std::string line = received_.substr(0, end);
+    received_.erase(0, end + 1);
     if (line.empty()) continue;
     fed_ = true;
-    return line;
+    more = request_.line(line);
   }
+  return more;
 }
 
 curl_socket_t Exchange::onSocket(void* self, curlsocktype, curl_sockaddr* address) {
@@ -168,7 +209,7 @@ CurlAnswer Exchange::finish(CURLcode code) {
   CurlAnswer out;
   curl_.curl_easy_getinfo(easy_.get(), CURLINFO_RESPONSE_CODE, &out.status);
   if (code != CURLE_OK) out.failure = failureOf(code);
-  out.body = received_.substr(read_);
+  out.body = std::move(received_);
   return out;
 }
 
@@ -187,6 +228,78 @@ CurlAnswer Exchange::expire() const {
     }
   };
   return {.failure = CurlFailure{.step = step, .text = kText(step), .timed_out = true}};
+}
+
+}  // namespace
+
+const char* stepName(ConnectStep step) {
+  switch (step) {
+    case ConnectStep::kResolve:
+      return "resolve";
+    case ConnectStep::kConnect:
+      return "connect";
+    case ConnectStep::kTls:
+      return "TLS";
+    case ConnectStep::kAuth:
+      return "auth";
+    case ConnectStep::kRequest:
+      return "request";
+  }
+  return "?";
+}
+
+Channel::Channel(const CurlLibrary& curl)
+    : curl_(curl), multi_(curl.curl_multi_init(), curl.curl_multi_cleanup) {}
+
+Result<std::unique_ptr<Channel>> Channel::open() {
+  VIADUCT_TRY(const CurlLibrary* curl, library());
+  std::unique_ptr<Channel> channel(new Channel(*curl));
+  if (!channel->multi_)
+    return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};
+  return channel;
+}
+
+Channel::~Channel() {
+  const QuietCall quiet;
+  multi_.reset();
+}
+
+void Channel::perform() {
+  const QuietCall quiet;
+  int running = 0;
+  curl_.curl_multi_perform(multi_.get(), &running);
+}
+
+std::optional<CURLcode> Channel::ended() {
+  int left = 0;
+  const CURLMsg* const message = curl_.curl_multi_info_read(multi_.get(), &left);
+  if (message == nullptr || message->msg != CURLMSG_DONE) return std::nullopt;
+  return message->data.result;
+}
+
+CurlAnswer Channel::run(const CurlRequest& request, const Tls& tls) {
+  using std::chrono::milliseconds;
+  constexpr milliseconds kLook{50};
+  Exchange exchange(curl_, request, tls);
+  if (exchange.easy() == nullptr ||
+      curl_.curl_multi_add_handle(multi_.get(), exchange.easy()) != CURLM_OK)
+    return {.failure = CurlFailure{.text = "libcurl is out of memory", .for_good = true}};
+  const auto remove = [this](CURL* easy) {
+    const QuietCall quiet;
+    curl_.curl_multi_remove_handle(multi_.get(), easy);
+  };
+  const std::unique_ptr<CURL, decltype(remove)> added(exchange.easy(), remove);
+  for (;;) {
+    perform();
+    if (!exchange.deliverLines()) return {.left = true};
+    if (const auto code = ended()) return exchange.finish(*code);
+    const auto now = Clock::now();
+    if (!exchange.fed() && now >= request.until) return exchange.expire();
+    if (!request.goes_on()) return {.left = true};
+    const auto time = exchange.fed() ? kLook : std::min<Duration>(kLook, request.until - now);
+    curl_.curl_multi_poll(multi_.get(), nullptr, 0,
+                          static_cast<int>(std::chrono::ceil<milliseconds>(time).count()), nullptr);
+  }
 }
 
 }  // namespace viaduct::meet::etcd

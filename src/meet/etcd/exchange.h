@@ -1,4 +1,4 @@
-// One HTTP request and its answer, over libcurl. Threads: that of the loop that runs it.
+// One HTTP request and its answer, over libcurl. Threads: one at a time per object.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -36,6 +36,7 @@ struct CurlAnswer {
   long status = 0;
   std::string body = {};
   std::optional<CurlFailure> failure = {};
+  bool left = false;  // the caller has ended it
 };
 
 struct CurlRequest {
@@ -43,51 +44,28 @@ struct CurlRequest {
   std::string body = {};
   std::string token = {};        // empty: no such header
   Clock::time_point until = {};  // for the whole answer; of a stream: for its first line
-  std::function<void(std::string_view)> line = {};  // makes it a stream: one line of JSON each
-  std::function<void(CurlAnswer)> done = {};        // its end; of a stream too
+  // Makes it a stream: gets one line of JSON each, and returns whether it wants more.
+  std::function<bool(std::string_view)> line = {};
+  // Asked every 50 ms: whether to go on waiting.
+  std::function<bool()> goes_on = {};
 };
 
-class Exchange {
+// Runs one exchange after the other, and keeps the connection for the next one.
+class Channel {
  public:
-  // The easy handle has a pointer to it as its CURLOPT_PRIVATE: it must stay where it is.
-  Exchange(const CurlLibrary& curl, std::uint64_t id, CurlRequest request, const Tls& tls);
-  Exchange(const Exchange&) = delete;
-  Exchange& operator=(const Exchange&) = delete;
-  ~Exchange() = default;
-
-  std::uint64_t id() const { return id_; }
-
-  bool ok() const { return easy_ != nullptr; }
-  CURL* easy() const { return easy_.get(); }
-  const CurlRequest& request() const { return request_; }
-  bool stream() const { return static_cast<bool>(request_.line); }
-  // The next whole line of a stream that has come; empty lines are left out.
-  std::optional<std::string> nextLine();
-  bool fed() const { return fed_; }  // a line has come
-  CurlAnswer finish(CURLcode code);
-  // As an answer that did not come in time.
-  CurlAnswer expire() const;
+  static Result<std::unique_ptr<Channel>> open();
+  ~Channel();
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
+  CurlAnswer run(const CurlRequest& request, const Tls& tls);
 
  private:
-  static curl_socket_t onSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
-  static int onReady(void* self, char* to, char* from, int to_port, int from_port);
-  static std::size_t onBytes(char* data, std::size_t size, std::size_t count, void* self);
-  void configure(const Tls& tls);
-  CurlFailure failureOf(CURLcode code) const;
-  ConnectStep stepReached() const;
+  explicit Channel(const CurlLibrary& curl);
+  void perform();
+  std::optional<CURLcode> ended();
 
   const CurlLibrary& curl_;
-  const std::uint64_t id_;
-  CurlRequest request_;
-  std::unique_ptr<CURL, decltype(CurlLibrary::curl_easy_cleanup)> easy_;
-  std::unique_ptr<curl_slist, decltype(CurlLibrary::curl_slist_free_all)> headers_;
-  char error_[CURL_ERROR_SIZE] = {};
-  std::string received_;
-  std::size_t read_ = 0;      // of received_: lines that were handed out
-  std::size_t scanned_ = 0;   // of received_: no end of a line before here
-  std::vector<int> sockets_;  // opened for this exchange
-  bool ready_ = false;        // connected, greeted, and about to send the request
-  bool fed_ = false, too_long_ = false;
+  std::unique_ptr<CURLM, decltype(CurlLibrary::curl_multi_cleanup)> multi_;
 };
 
 }  // namespace viaduct::meet::etcd

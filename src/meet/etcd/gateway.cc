@@ -21,48 +21,6 @@ std::string dump(const json& value) {
 
 std::string number(std::int64_t value) { return fmt::format("{}", value); }
 
-json rangeJson(const KeyRange& range) {
-  json out{{"key", toBase64(range.key)}};
-  if (!range.end.empty()) out["range_end"] = toBase64(range.end);
-  return out;
-}
-
-json compareJson(const Compare& compare) {
-  using What = Compare::What;
-  json out{{"key", toBase64(compare.key)}, {"result", "EQUAL"}};
-  Revision revision = compare.revision;
-  if (compare.what == What::kCreatedAfter) out["result"] = "GREATER";
-  if (compare.what == What::kModifiedUpTo) {
-    out["result"] = "LESS";
-    ++revision;
-  }
-  const bool created = compare.what == What::kCreatedAt || compare.what == What::kCreatedAfter;
-  out["target"] = created ? "CREATE" : "MOD";
-  out[created ? "create_revision" : "mod_revision"] = number(revision);
-  return out;
-}
-
-json opJson(const TxnOp& op) {
-  json body = rangeJson(op.range);
-  switch (op.kind) {
-    case TxnOp::Kind::kPut:
-      body["value"] = toBase64(op.value);
-      if (op.lease != 0) body["lease"] = number(op.lease);
-      return {{"request_put", std::move(body)}};
-    case TxnOp::Kind::kDelete:
-      return {{"request_delete_range", std::move(body)}};
-    case TxnOp::Kind::kGet:
-      break;
-  }
-  return {{"request_range", std::move(body)}};
-}
-
-json opsJson(const std::vector<TxnOp>& ops) {
-  json out = json::array();
-  for (const TxnOp& op : ops) out.push_back(opJson(op));
-  return out;
-}
-
 Error nonsense(std::string_view what, std::string_view body) {
   return {.code = Code::kProtocol,
           .operation = "etcd",
@@ -135,28 +93,22 @@ bool read(const json& value, WatchEvent& into) {
   return into.deleted || type.empty() || type == "PUT";
 }
 
-bool read(const json& value, TxnReply& into) {
-  const auto kv = [&](const json& item) { return read(item, into.found.emplace_back()); };
-  return value.is_object() && read(at(value, "succeeded"), into.succeeded) &&
-         read(at(at(value, "header"), "revision"), into.revision) &&
-         readList(at(value, "responses"), [&](const json& response) {
-           return readList(at(at(response, "response_range"), "kvs"), kv);
-         });
+// The first value of an answer to a range.
+bool readFirst(const json& range, std::optional<KeyValue>& into) {
+  return readList(at(range, "kvs"), [&](const json& item) {
+    KeyValue kv;
+    if (!read(item, kv)) return false;
+    if (!into) into = std::move(kv);
+    return true;
+  });
 }
 
 bool read(const json& value, WatchMessage& into) {
-  std::int64_t range = 0;
-  const bool ok =
-      value.is_object() && read(at(value, "created"), into.created) &&
-      read(at(value, "canceled"), into.cancelled) && read(at(value, "watch_id"), range) &&
-      read(at(value, "compact_revision"), into.compacted) &&
-      read(at(at(value, "header"), "revision"), into.revision) &&
-      readText(at(value, "cancel_reason"), into.reason) &&
-      readList(at(value, "events"),
-               [&](const json& item) { return read(item, into.events.emplace_back()); });
-  // We number ranges from 1; a watch that etcd refuses to open has -1.
-  into.range = range > 0 ? static_cast<std::size_t>(range - 1) : 0;
-  return ok;
+  return value.is_object() && read(at(value, "canceled"), into.cancelled) &&
+         read(at(value, "compact_revision"), into.compacted) &&
+         readText(at(value, "cancel_reason"), into.reason) &&
+         readList(at(value, "events"),
+                  [&](const json& item) { return read(item, into.events.emplace_back()); });
 }
 
 // Something of a body that has to be an object.
@@ -176,24 +128,32 @@ std::string excerpt(std::string_view body) {
   return out + (body.size() > kShown ? "\"..." : "\"");
 }
 
-KeyRange prefix(std::string key) {
-  std::string end = key;
-  while (!end.empty() && static_cast<unsigned char>(end.back()) == 0xff) end.pop_back();
-  if (!end.empty()) end.back() = static_cast<char>(static_cast<unsigned char>(end.back()) + 1);
-  return {std::move(key), std::move(end)};
+std::string rangeJson(std::string_view key) { return dump({{"key", toBase64(key)}}); }
+
+Result<KeyReply> parseRange(std::string_view body) {
+  return parse<KeyReply>("what a key holds", body, [](const json& value, KeyReply& out) {
+    return read(at(at(value, "header"), "revision"), out.revision) && readFirst(value, out.found);
+  });
 }
 
-std::string toJson(const Txn& txn) {
-  json compares = json::array();
-  for (const Compare& compare : txn.when) compares.push_back(compareJson(compare));
-  return dump({{"compare", std::move(compares)},
-               {"success", opsJson(txn.then)},
-               {"failure", opsJson(txn.otherwise)}});
+std::string createJson(std::string_view key, std::string_view value, LeaseId lease) {
+  const std::string name = toBase64(key);
+  const json absent{
+      {"key", name}, {"result", "EQUAL"}, {"target", "CREATE"}, {"create_revision", "0"}};
+  const json put{{"key", name}, {"value", toBase64(value)}, {"lease", number(lease)}};
+  return dump({{"compare", json::array({absent})},
+               {"success", json::array({{{"request_put", put}}})},
+               {"failure", json::array({{{"request_range", {{"key", name}}}}})}});
 }
 
-Result<TxnReply> parseTxn(std::string_view body) {
-  return parse<TxnReply>("the answer to a transaction", body,
-                         [](const json& value, TxnReply& out) { return read(value, out); });
+Result<CreateReply> parseCreate(std::string_view body) {
+  return parse<CreateReply>("the answer to a transaction", body,
+                            [](const json& value, CreateReply& out) {
+                              return read(at(value, "succeeded"), out.created) &&
+                                     readList(at(value, "responses"), [&](const json& response) {
+                                       return readFirst(at(response, "response_range"), out.found);
+                                     });
+                            });
 }
 
 std::string grantJson(LeaseId id, std::int64_t seconds) {
@@ -231,15 +191,8 @@ Result<std::string> parseToken(std::string_view body) {
   return token;
 }
 
-std::string watchJson(const std::vector<KeyRange>& ranges, const std::vector<Revision>& from) {
-  std::string out;
-  for (std::size_t i = 0; i < ranges.size(); ++i) {
-    json create = rangeJson(ranges[i]);
-    create["start_revision"] = number(from[i]);
-    create["watch_id"] = number(static_cast<std::int64_t>(i + 1));
-    out += dump({{"create_request", std::move(create)}});
-  }
-  return out;
+std::string watchJson(std::string_view key, Revision from) {
+  return dump({{"create_request", {{"key", toBase64(key)}, {"start_revision", number(from)}}}});
 }
 
 Result<WatchMessage> parseWatch(std::string_view line) {

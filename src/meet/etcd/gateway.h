@@ -12,6 +12,7 @@
 
 namespace viaduct::meet::etcd {
 
+inline constexpr std::string_view kRangePath = "/v3/kv/range";
 inline constexpr std::string_view kTxnPath = "/v3/kv/txn";
 inline constexpr std::string_view kWatchPath = "/v3/watch";
 inline constexpr std::string_view kGrantPath = "/v3/lease/grant";
@@ -22,59 +23,27 @@ inline constexpr std::string_view kAuthPath = "/v3/auth/authenticate";
 using Revision = std::int64_t;
 using LeaseId = std::int64_t;
 
-// Keys from `key` up to, not including, `end`; an empty end: that key alone.
-struct KeyRange {
-  std::string key = {}, end = {};
-  bool holds(std::string_view what) const {
-    return end.empty() ? what == key : what >= key && what < end;
-  }
-};
-KeyRange prefix(std::string key);
-
 struct KeyValue {
   std::string key = {}, value = {};
   Revision created = 0, modified = 0;
   LeaseId lease = 0;  // 0: none
 };
 
-struct Compare {
-  enum class What : std::uint8_t {
-    kCreatedAt,  // 0: the key is not there
-    kModifiedAt,
-    kModifiedUpTo,
-    kCreatedAfter,  // 0: the key is there
-  };
-  std::string key = {};
-  What what = What::kCreatedAt;
+// Reads a key.
+std::string rangeJson(std::string_view key);
+struct KeyReply {
   Revision revision = 0;
+  std::optional<KeyValue> found = {};
 };
+Result<KeyReply> parseRange(std::string_view body);
 
-struct TxnOp {
-  enum class Kind { kPut, kGet, kDelete };
-  Kind kind = Kind::kGet;
-  KeyRange range = {};
-  std::string value = {};
-  LeaseId lease = 0;
-
-  static TxnOp put(std::string key, std::string value, LeaseId lease) {
-    return {Kind::kPut, {std::move(key), {}}, std::move(value), lease};
-  }
-  static TxnOp get(KeyRange range) { return {Kind::kGet, std::move(range), {}, 0}; }
-  static TxnOp erase(KeyRange range) { return {Kind::kDelete, std::move(range), {}, 0}; }
+// Makes a key, unless it is there; then says what it holds.
+std::string createJson(std::string_view key, std::string_view value, LeaseId lease);
+struct CreateReply {
+  bool created = false;
+  std::optional<KeyValue> found = {};
 };
-
-struct Txn {
-  std::vector<Compare> when = {};
-  std::vector<TxnOp> then = {}, otherwise = {};
-};
-std::string toJson(const Txn& txn);
-
-struct TxnReply {
-  bool succeeded = false;
-  Revision revision = 0;
-  std::vector<KeyValue> found = {};  // what the gets found, one after the other
-};
-Result<TxnReply> parseTxn(std::string_view body);
+Result<CreateReply> parseCreate(std::string_view body);
 
 std::string grantJson(LeaseId id, std::int64_t seconds);
 std::string leaseJson(LeaseId id);  // of keepalive and revoke
@@ -84,18 +53,15 @@ Result<std::int64_t> parseGrant(std::string_view body);
 Result<std::int64_t> parseKeepAlive(std::string_view body);
 Result<std::string> parseToken(std::string_view body);
 
-// One watch over several ranges; the answers name a range by its place in the list.
-std::string watchJson(const std::vector<KeyRange>& ranges, const std::vector<Revision>& from);
-
+// The changes of a key from a revision on.
+std::string watchJson(std::string_view key, Revision from);
 struct WatchEvent {
   bool deleted = false;
   KeyValue kv = {};  // of a deleted key: key and revision
 };
 struct WatchMessage {
-  bool created = false, cancelled = false;
-  std::size_t range = 0;
-  Revision revision = 0;
-  Revision compacted = 0;  // other than 0: what came before it is gone, read the range again
+  bool cancelled = false;
+  Revision compacted = 0;  // other than 0: what came before it is gone, read the key again
   std::string reason = {};
   std::vector<WatchEvent> events = {};
 };

@@ -21,36 +21,27 @@ TEST(EtcdBase64, RefusesWhatIsNot) {
     EXPECT_FALSE(fromBase64(text)) << text;
 }
 
-TEST(EtcdGateway, APrefixEndsAfterItsLastKey) {
-  const KeyRange range = prefix("/a/");
-  EXPECT_TRUE(range.holds("/a/"));
-  EXPECT_TRUE(range.holds("/a/zzz"));
-  EXPECT_FALSE(range.holds("/a0"));
-  EXPECT_FALSE(range.holds("/a"));
-}
-
 TEST(EtcdGateway, ATransactionAsJson) {
-  const Txn txn{.when = {{.key = "k"}},
-                .then = {TxnOp::put("k", "v", 5)},
-                .otherwise = {TxnOp::get(prefix("k")), TxnOp::erase({"x", {}})}};
   EXPECT_EQ(
-      toJson(txn),
+      createJson("k", "v", 5),
       R"({"compare":[{"create_revision":"0","key":"aw==","result":"EQUAL","target":"CREATE"}],)"
-      R"("failure":[{"request_range":{"key":"aw==","range_end":"bA=="}},)"
-      R"({"request_delete_range":{"key":"eA=="}}],)"
+      R"("failure":[{"request_range":{"key":"aw=="}}],)"
       R"("success":[{"request_put":{"key":"aw==","lease":"5","value":"dg=="}}]})");
 }
 
 TEST(EtcdGateway, DefaultsAreLeftOutOfAnswers) {
-  const auto failed = parseTxn(R"({"header":{"revision":"7"},"responses":[{"response_range":{
-      "kvs":[{"key":"aw==","value":"dg==","create_revision":"3","mod_revision":"4","lease":"9"}]}},
-      {"response_range":{}}]})");
+  const auto failed = parseCreate(R"({"header":{"revision":"7"},"responses":[{"response_range":{
+      "kvs":[{"key":"aw==","value":"dg==","create_revision":"3","mod_revision":"4","lease":"9"}]}}]})");
   ASSERT_TRUE(failed) << failed.error().text();
-  EXPECT_FALSE(failed->succeeded);
-  EXPECT_EQ(failed->revision, 7);
-  ASSERT_EQ(failed->found.size(), 1U);
-  EXPECT_EQ(failed->found[0].value, "v");
-  EXPECT_EQ(failed->found[0].lease, 9);
+  EXPECT_FALSE(failed->created);
+  ASSERT_TRUE(failed->found);
+  EXPECT_EQ(failed->found->value, "v");
+  EXPECT_EQ(failed->found->lease, 9);
+
+  const auto absent = parseRange(R"({"header":{"revision":"7"}})");
+  ASSERT_TRUE(absent) << absent.error().text();
+  EXPECT_EQ(absent->revision, 7);
+  EXPECT_FALSE(absent->found);
 
   const auto dead = parseKeepAlive(R"({"result":{"ID":"78"}})");
   ASSERT_TRUE(dead);
@@ -58,11 +49,10 @@ TEST(EtcdGateway, DefaultsAreLeftOutOfAnswers) {
 }
 
 TEST(EtcdGateway, ALineOfAWatch) {
-  const auto message = parseWatch(R"({"result":{"header":{"revision":"9"},"watch_id":"2","events":[
+  const auto message = parseWatch(R"({"result":{"header":{"revision":"9"},"events":[
       {"kv":{"key":"aw==","mod_revision":"8"}},
       {"type":"DELETE","kv":{"key":"aw==","mod_revision":"9"}}]}})");
   ASSERT_TRUE(message) << message.error().text();
-  EXPECT_EQ(message->range, 1U);
   ASSERT_EQ(message->events.size(), 2U);
   EXPECT_FALSE(message->events[0].deleted);
   EXPECT_TRUE(message->events[1].deleted);
@@ -78,12 +68,14 @@ TEST(EtcdGateway, GarbageIsAnError) {
   for (const char* body :
        {"", "null", "7", "[]", "<html>", "{", R"({"succeeded":"yes"})", R"({"succeeded":1})",
         R"({"responses":7})", R"({"responses":[{"response_range":{"kvs":[7]}}]})",
-        R"({"header":{"revision":"x"}})", R"({"header":{"revision":"99999999999999999999"}})",
         R"({"responses":[{"response_range":{"kvs":[{"key":"?"}]}}]})"}) {
-    const auto reply = parseTxn(body);
+    const auto reply = parseCreate(body);
     ASSERT_FALSE(reply) << body;
     EXPECT_EQ(reply.error().code, Code::kProtocol);
   }
+  for (const char* body : {"", "null", R"({"header":{"revision":"x"}})", R"({"kvs":[7]})",
+                           R"({"kvs":7})", R"({"header":{"revision":"99999999999999999999"}})"})
+    EXPECT_FALSE(parseRange(body)) << body;
   EXPECT_FALSE(parseWatch("{}"));
   EXPECT_FALSE(parseGrant("{}"));
   EXPECT_FALSE(parseKeepAlive("{}"));

@@ -3,103 +3,86 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
+#include <utility>
 
 #include "base/random.h"
 
 namespace viaduct::meet::etcd {
+namespace {
 
-Lease::Lease(CurlLoop& loop, Client& client, std::chrono::milliseconds detect)
-    : loop_(loop),
-      client_(client),
-      ttl_(std::max(kLeast, std::chrono::ceil<std::chrono::seconds>(detect))) {}
+constexpr std::chrono::seconds kGoodbye{1};
 
-Lease::~Lease() { loop_.forget(timer_); }
+}  // namespace
 
-void Lease::stop() { loop_.forget(std::exchange(timer_, 0)); }
+void Bell::ring() {
+  {
+    const std::lock_guard lock(mutex_);
+    rung_ = true;
+  }
+  changed_.notify_all();
+}
 
-void Lease::want(Clock::time_point until, std::function<void(Result<LeaseId>)> done) {
-  if (id_ != 0) return done(id_);
-  waiting_.push_back(std::move(done));
-  if (waiting_.size() > 1) return;
+bool Bell::waitUntil(Clock::time_point when) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, when, [this] { return rung_.load(); });
+}
+
+std::chrono::seconds Lease::timeOf(std::chrono::milliseconds detect) {
+  return std::max(kLeast, std::chrono::ceil<std::chrono::seconds>(detect));
+}
+
+Result<std::unique_ptr<Lease>> Lease::grant(std::shared_ptr<Client> client,
+                                            std::chrono::milliseconds detect, const Wait& wait) {
   // Our own number, so that a grant that is asked for again after a lost answer is the same lease.
-  std::array<std::uint8_t, sizeof(LeaseId)> bytes{};
-  if (auto filled = base::fillSecret(bytes); !filled) return granted(0, std::move(filled).error());
-  LeaseId id = 0;
-  std::memcpy(&id, bytes.data(), sizeof(id));
-  id = (id & INT64_MAX) | 1;
-  client_.call(kGrantPath, grantJson(id, ttl_.count()), until,
-               [this, id](Result<std::string> body) { granted(id, std::move(body)); });
-}
-
-void Lease::granted(LeaseId id, Result<std::string> body) {
-  const bool ours = !body && body.error().detail.find("lease already exists") != std::string::npos;
-  Result<LeaseId> out = id;
+  VIADUCT_TRY(const std::uint64_t random, base::secretNumber());
+  const auto id = static_cast<LeaseId>((random & INT64_MAX) | 1U);
+  auto ttl = timeOf(detect);
+  const auto body = client->call(kGrantPath, grantJson(id, ttl.count()), wait);
   if (body) {
-    if (const auto ttl = parseGrant(*body))
-      ttl_ = std::chrono::seconds(*ttl);
-    else
-      out = ttl.error();
-  } else if (!ours) {
-    out = std::move(body).error();
+    VIADUCT_TRY(const std::int64_t given, parseGrant(*body));
+    ttl = std::chrono::seconds(given);
+  } else if (body.error().detail.find("lease already exists") == std::string::npos) {
+    return body.error();
   }
-  if (out) {
-    id_ = id;
-    kept_at_ = Clock::now();
-    keepAliveLater();
-  }
-  const auto waiting = std::exchange(waiting_, {});
-  for (const auto& done : waiting) done(out);
+  return std::unique_ptr<Lease>(new Lease(std::move(client), id, ttl));
 }
 
-void Lease::keepAliveLater() {
-  timer_ = loop_.at(Clock::now() + std::chrono::milliseconds(ttl_) / 3, [this] {
-    timer_ = 0;
-    keepAlive();
-  });
+Lease::~Lease() {
+  if (!lost_) static_cast<void>(revoke(*client_, id_, {.until = Clock::now() + kGoodbye}));
+}
+
+std::optional<Error> Lease::keep(Bell& bell) {
+  while (!bell.waitUntil(kept_at_ + std::chrono::milliseconds(ttl_) / 3)) {
+    Status renewed = renew(bell);
+    if (bell.rung()) break;
+    if (renewed) {
+      kept_at_ = Clock::now();
+      continue;
+    }
+    lost_ = true;
+    Error why = std::move(renewed).error();
+    why.code = Code::kPeerLost;
+    why.operation = "etcd lease";
+    return why;
+  }
+  return std::nullopt;
 }
 
 // An endpoint that hangs must be left for another before the lease has run out.
-void Lease::keepAlive() {
-  client_.call(
-      kKeepAlivePath, leaseJson(id_), kept_at_ + ttl_ + kPatience,
-      [this](Result<std::string> body) { kept(std::move(body)); },
-      std::chrono::milliseconds(ttl_) / 3);
+Status Lease::renew(const Bell& bell) {
+  const Wait wait{.until = kept_at_ + ttl_ + kPatience, .stop = &bell.rung()};
+  VIADUCT_TRY(const std::string body, client_->call(kKeepAlivePath, leaseJson(id_), wait,
+                                                    std::chrono::milliseconds(ttl_) / 3));
+  VIADUCT_TRY(const std::int64_t ttl, parseKeepAlive(body));
+  if (ttl > 0) return Ok{};
+  return Error{.detail = "the lease of this process has expired",
+               .cause = fmt::format("this process was stopped, or could not reach etcd, for {} s",
+                                    ttl_.count())};
 }
 
-void Lease::kept(Result<std::string> body) {
-  if (!body) return lose(std::move(body).error());
-  const auto ttl = parseKeepAlive(*body);
-  if (!ttl) return lose(ttl.error());
-  if (*ttl == 0)
-    return lose({.detail = "the lease of this process has expired", .cause = whyGone()});
-  kept_at_ = Clock::now();
-  keepAliveLater();
-}
-
-std::string Lease::whyGone() const {
-  return fmt::format("this process was stopped, or could not reach etcd, for {} s", ttl_.count());
-}
-
-void Lease::lose(Error why) {
-  id_ = 0;
-  why.code = Code::kPeerLost;
-  why.operation = "etcd lease";
-  const auto subscribers = on_loss_;
-  for (const auto& [id, lost] : subscribers) {
-    const bool there = std::ranges::any_of(
-        on_loss_, [wanted = id](const auto& one) { return one.first == wanted; });
-    if (there) lost(why);
-  }
-}
-
-CurlLoop::Id Lease::onLoss(std::function<void(const Error&)> lost) {
-  on_loss_.emplace_back(++last_, std::move(lost));
-  return last_;
-}
-
-void Lease::forgetLoss(CurlLoop::Id id) {
-  std::erase_if(on_loss_, [id](const auto& one) { return one.first == id; });
+Status revoke(Client& client, LeaseId lease, const Wait& wait) {
+  VIADUCT_CHECK(client.call(kRevokePath, leaseJson(lease), wait));
+  return Ok{};
 }
 
 }  // namespace viaduct::meet::etcd

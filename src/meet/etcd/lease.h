@@ -1,15 +1,31 @@
-// The one lease that all keys of this process hang on, kept alive until stop(). Threads: the
-// loop's own.
+// A lease of etcd: its keys vanish with it. Threads: one at a time.
 #pragma once
 
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
 #include <chrono>
-#include <functional>
-#include <utility>
-#include <vector>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
 
 #include "meet/etcd/client.h"
 
 namespace viaduct::meet::etcd {
+
+// Ends the waits of a thread, for good. Threads: any.
+class Bell {
+ public:
+  void ring();
+  bool waitUntil(Clock::time_point when);  // true: it has rung
+  const base::StopFlag& rung() const { return rung_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  base::StopFlag rung_ = false;
+};
 
 class Lease {
  public:
@@ -18,38 +34,33 @@ class Lease {
   // An etcd that is silent for so long beyond the lease's time is given up: a restart and an
   // election fit in, and leases outlive both.
   static constexpr std::chrono::seconds kPatience{5};
+  static std::chrono::seconds timeOf(std::chrono::milliseconds detect);
 
-  Lease(CurlLoop& loop, Client& client, std::chrono::milliseconds detect);
+  static Result<std::unique_ptr<Lease>> grant(std::shared_ptr<Client> client,
+                                              std::chrono::milliseconds detect, const Wait& wait);
+  // Takes it back, and its keys: at the latest a second later this is given up. A request for a key
+  // that reaches etcd afterwards fails.
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  // The lease, granted if there is none yet.
-  void want(Clock::time_point until, std::function<void(Result<LeaseId>)> done);
-  // Its keys are gone, or must be thought so. The next want() gets another one.
-  CurlLoop::Id onLoss(std::function<void(const Error&)> lost);
-  void forgetLoss(CurlLoop::Id id);
-  void stop();  // keeps nothing alive from here on
-
-  LeaseId id() const { return id_; }  // 0: none
-  std::chrono::seconds timeToLive() const { return ttl_; }
-  std::string whyGone() const;  // where etcd does not know it any more
+  // Renews it until the bell rings. An error: its keys are gone, or must be thought so.
+  std::optional<Error> keep(Bell& bell);
+  LeaseId id() const { return id_; }
 
  private:
-  void granted(LeaseId id, Result<std::string> body);
-  void keepAliveLater();
-  void keepAlive();
-  void kept(Result<std::string> body);
-  void lose(Error why);
+  Lease(std::shared_ptr<Client> client, LeaseId id, std::chrono::seconds ttl)
+      : client_(std::move(client)), id_(id), ttl_(ttl) {}
+  Status renew(const Bell& bell);
 
-  CurlLoop& loop_;
-  Client& client_;
-  std::chrono::seconds ttl_;
-  LeaseId id_ = 0;
-  std::vector<std::function<void(Result<LeaseId>)>> waiting_;
-  std::vector<std::pair<CurlLoop::Id, std::function<void(const Error&)>>> on_loss_;
-  CurlLoop::Id last_ = 0, timer_ = 0;
-  Clock::time_point kept_at_;
+  const std::shared_ptr<Client> client_;
+  const LeaseId id_;
+  const std::chrono::seconds ttl_;
+  Clock::time_point kept_at_ = Clock::now();
+  bool lost_ = false;
 };
+
+// Takes another process's lease away.
+Status revoke(Client& client, LeaseId lease, const Wait& wait);
 
 }  // namespace viaduct::meet::etcd

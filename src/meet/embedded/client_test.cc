@@ -1,0 +1,141 @@
+// Members of a server that one of them was elected to run.
+#include "meet/embedded/client.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <future>
+#include <thread>
+
+#include "base/net/address.h"
+#include "base/net/listener.h"
+#include "meet/embedded/server.h"
+
+namespace viaduct::meet::embedded {
+namespace {
+
+using namespace std::chrono_literals;
+
+const StopFlag kGoOn{false};
+constexpr auto kLong = 20s;
+
+std::shared_ptr<Site> siteOf(std::vector<std::string> addresses) {
+  auto site = std::make_shared<Site>();
+  site->where = "here";
+  site->name_space = "/viaduct";
+  site->addresses = std::move(addresses);
+  site->token = base::secretFromText("token");
+  site->elected = true;
+  site->loop = *Loop::start("test");
+  return site;
+}
+
+JoinRequest request(std::uint32_t rank) {
+  return {.group = "g", .size = 2, .rank = rank, .name = "m", .about = "a card"};
+}
+
+class ElectedServers : public ::testing::Test {
+ protected:
+  // Both members' values of one round; rank 0 has the first site.
+  using Values = Result<std::vector<std::string>>;
+  static std::pair<Values, Values> gather(GroupClient& first, GroupClient& second) {
+    auto other = std::async(std::launch::async, [&] { return second.gather("two", kLong, kGoOn); });
+    Values mine = first.gather("one", kLong, kGoOn);
+    return {std::move(mine), other.get()};
+  }
+
+  std::unique_ptr<EmbeddedServer> server_ = *EmbeddedServer::start({.token = "token"});
+};
+
+TEST_F(ElectedServers, WhatMembersTellEachOtherIsEncrypted) {
+  const base::Key key{7};
+  std::vector<std::unique_ptr<GroupClient>> members;
+  std::vector<std::future<Status>> joining;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    auto site = siteOf(server_->addresses());
+    site->cipher = std::make_unique<base::Cipher>(key);
+    members.push_back(std::make_unique<GroupClient>(site));
+    joining.push_back(std::async(std::launch::async, [member = members.back().get(), rank] {
+      return member->join(request(rank), kLong, kGoOn);
+    }));
+  }
+  for (auto& one : joining) ASSERT_TRUE(one.get());
+  EXPECT_EQ(members[0]->roster().members[1].about, "a card");
+  const auto [mine, other] = gather(*members[0], *members[1]);
+  ASSERT_TRUE(mine && other);
+  EXPECT_EQ(*mine, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(*mine, *other);
+}
+
+// The second member does not encrypt, so it sees what travels.
+TEST_F(ElectedServers, WithoutTheKeyAMemberReadsNothing) {
+  auto site = siteOf(server_->addresses());
+  site->cipher = std::make_unique<base::Cipher>(base::Key{7});
+  GroupClient first(site), second(siteOf(server_->addresses()));
+  JoinRequest plain = request(1);
+  plain.about = "";
+  auto joining = std::async(std::launch::async, [&] { return second.join(plain, kLong, kGoOn); });
+  ASSERT_TRUE(first.join(request(0), kLong, kGoOn));
+  ASSERT_TRUE(joining.get());
+  EXPECT_EQ(second.roster().members[0].about.size(), 6 + base::kSealBytes);
+  EXPECT_EQ(second.roster().members[0].about.find("card"), std::string::npos);
+  const auto [mine, other] = gather(first, second);
+  ASSERT_FALSE(mine) << "what was not encrypted is not believed";
+  if (other) {
+    EXPECT_EQ(other->at(0).size(), 3 + base::kSealBytes);
+    EXPECT_EQ(other->at(0).find("one"), std::string::npos);
+  }
+}
+
+// An address of the server's host may be another program's here.
+TEST_F(ElectedServers, AnAddressWhereAnotherProgramHangsUpIsLeftForTheNext) {
+  const auto any = base::resolve(*base::parseHostPort("127.0.0.1:0"));
+  const base::Fd listening = *base::listenAt(any->front());
+  std::thread hanging_up([&] {
+    pollfd caller{.fd = listening.get(), .events = POLLIN, .revents = 0};
+    ::poll(&caller, 1, -1);
+    const base::Fd one(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  });
+  std::vector<std::string> addresses{base::localAddress(listening.get())->text()};
+  addresses.push_back(server_->addresses().front());
+  GroupClient member(siteOf(addresses));
+  JoinRequest alone = request(0);
+  alone.size = 1;
+  const Status joined = member.join(alone, kLong, kGoOn);
+  EXPECT_TRUE(joined) << joined.error().text();
+  ::shutdown(listening.get(), SHUT_RDWR);
+  hanging_up.join();
+}
+
+TEST_F(ElectedServers, AServerThatIsNotReachedIsLeftToTheCaller) {
+  const std::string gone = server_->addresses().front();
+  server_.reset();
+  GroupClient member(siteOf({gone}));
+  EXPECT_FALSE(member.join(request(0), kLong, kGoOn));
+  EXPECT_TRUE(member.displaced());
+}
+
+TEST_F(ElectedServers, ARefusalIsNoReasonForAnElection) {
+  auto site = siteOf(server_->addresses());
+  site->token = base::secretFromText("another");
+  GroupClient stranger(site);
+  EXPECT_FALSE(stranger.join(request(0), kLong, kGoOn));
+  EXPECT_FALSE(stranger.displaced());
+}
+
+TEST_F(ElectedServers, AfterItsGroupAServerSendsLaterMembersAway) {
+  std::promise<void> over;
+  server_ = *EmbeddedServer::start({.token = "token", .over = [&] { over.set_value(); }});
+  GroupClient member(siteOf(server_->addresses())), late(siteOf(server_->addresses()));
+  JoinRequest alone = request(0);
+  alone.size = 1;
+  ASSERT_TRUE(member.join(alone, kLong, kGoOn));
+  ASSERT_TRUE(member.finish(kLong));
+  EXPECT_EQ(over.get_future().wait_for(kLong), std::future_status::ready);
+  EXPECT_FALSE(late.join(alone, kLong, kGoOn));
+  EXPECT_TRUE(late.displaced());
+}
+
+}  // namespace
+}  // namespace viaduct::meet::embedded

@@ -1,0 +1,242 @@
+#include "meet/etcd/election.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/loop.h"
+#include "base/random.h"
+#include "meet/embedded/client.h"
+#include "meet/embedded/embedded.h"
+#include "meet/embedded/server_state.h"
+#include "meet/etcd/records.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
+// Between tries of a server that nobody reaches. A new election ends the pause.
+constexpr milliseconds kFirstRetry{50}, kLongestRetry{1000};
+
+// The key that two processes share if they read the same record and were given the same token.
+std::string secretOf(const std::string& token, const base::Key& random) {
+  std::string out = token + '\n';
+  for (const std::uint8_t byte : random) out += fmt::format("{:02x}", byte);
+  return out;
+}
+
+class ElectedGroup final : public Group {
+ public:
+  ElectedGroup(std::shared_ptr<Electorate> electorate,
+               std::unique_ptr<embedded::GroupClient> client, ElectedServer server)
+      : electorate_(std::move(electorate)),
+        client_(std::move(client)),
+        server_(std::move(server)) {}
+  ~ElectedGroup() override {
+    const bool finished = client_->finished();
+    const Roster& all = client_->roster();
+    const std::string who = fmt::format("rank {} ({})", all.rank, all.members[all.rank].name);
+    client_.reset();
+    if (!server_.server) return;
+    // The others are told of our death, if it is one, before the server goes.
+    if (!finished) server_.server->drained(kFarewell);
+    electorate_->outlive(std::move(server_), who);
+  }
+  ElectedGroup(const ElectedGroup&) = delete;
+  ElectedGroup& operator=(const ElectedGroup&) = delete;
+
+  const Roster& roster() const override { return client_->roster(); }
+  Result<std::vector<std::string>> gather(std::string value, Deadline until,
+                                          const StopFlag& stop) override {
+    return client_->gather(std::move(value), until, stop);
+  }
+  std::optional<Error> trouble() const override { return client_->trouble(); }
+  void requestStop() override { client_->requestStop(); }
+  std::optional<std::uint32_t> stopRequestedBy() override { return client_->stopRequestedBy(); }
+  void abandon(const std::string& reason) override { client_->abandon(reason); }
+  Status finish(Deadline until) override { return client_->finish(until); }
+
+ private:
+  std::shared_ptr<Electorate> electorate_;
+  std::unique_ptr<embedded::GroupClient> client_;
+  ElectedServer server_;
+};
+
+// One member's way into a group.
+class Joining {
+ public:
+  Joining(const std::shared_ptr<Electorate>& electorate, const JoinRequest& request,
+          Clock::time_point until, const StopFlag& stop)
+      : electorate_(electorate),
+        options_(electorate->options()),
+        request_(request),
+        until_(until),
+        stop_(stop),
+        key_(fmt::format("{}/group/{}/head", options_.root, escaped(request.group))),
+        aloud_(options_.waiting, until) {}
+
+  Result<std::unique_ptr<Group>> run();
+
+ private:
+  Status elect();
+  Result<bool> serve();
+  Result<ServerRecord> recordOf(const KeyValue& kv) const;
+  Result<std::unique_ptr<embedded::GroupClient>> dial() const;
+  Wait waiting(Clock::time_point until);
+
+  const std::shared_ptr<Electorate>& electorate_;
+  const Electorate::Options& options_;
+  const JoinRequest& request_;
+  const Clock::time_point until_;
+  const StopFlag& stop_;
+  const std::string key_;
+  base::Waiting aloud_;
+  OthersKeys others_;
+  ServerRecord record_;   // of the elected server
+  Revision elected_ = 0;  // its key's creation; 0: it is ours
+  ElectedServer server_;  // if it is ours
+};
+
+Wait Joining::waiting(Clock::time_point until) {
+  return {.until = until,
+          .stop = &stop_,
+          .operation = fmt::format("join group {}", request_.group),
+          .missing = fmt::format("{} has not answered yet", options_.client->text()),
+          .aloud = &aloud_};
+}
+
+Result<std::unique_ptr<Group>> Joining::run() {
+  for (auto pause = kFirstRetry;; pause = std::min(pause * 2, kLongestRetry)) {
+    VIADUCT_CHECK(elect());
+    VIADUCT_TRY(auto client, dial());
+    const Status joined = client->join(request_, Deadline(until_), stop_);
+    if (joined) {
+      options_.client->closeIdle();
+      return std::unique_ptr<Group>(
+          std::make_unique<ElectedGroup>(electorate_, std::move(client), std::move(server_)));
+    }
+    if (!client->displaced() || stop_.load() || Clock::now() >= until_) return joined.error();
+    client.reset();
+    server_ = {};
+    // The server is gone, or out of reach from here. The key tells when there is another one.
+    Wait wait = waiting(std::min(until_, Clock::now() + pause));
+    wait.missing = joined.error().detail;
+    const auto changed = options_.client->await(key_, wait, [this](const Client::Held& held) {
+      return (held ? held->created : 0) != elected_;
+    });
+    if (!changed && Clock::now() >= until_) return joined.error();
+  }
+}
+
+// Finds the server of the group, or becomes it.
+Status Joining::elect() {
+  const Wait wait = waiting(until_);
+  for (;;) {
+    VIADUCT_TRY(const auto held,
+                options_.client->await(key_, wait, [](const auto&) { return true; }));
+    if (!held) {
+      VIADUCT_TRY(const bool ours, serve());
+      if (ours) return Ok{};
+    } else if (!others_.takeAway(*options_.client, *held, wait)) {
+      VIADUCT_TRY(record_, recordOf(*held));
+      elected_ = held->created;
+      return Ok{};
+    }
+  }
+}
+
+Result<ServerRecord> Joining::recordOf(const KeyValue& kv) const {
+  const auto entry = decodeEntry(kv.value);
+  auto record = entry ? decodeServer(entry->value) : std::nullopt;
+  if (record) return *std::move(record);
+  return Error{.code = Code::kProtocol,
+               .operation = fmt::format("join group {}", request_.group),
+               .detail = fmt::format("the key {} holds foreign data", key_),
+               .cause = "another version of this program, or another program, wrote it",
+               .remedy = "use another namespace, or another group name"};
+}
+
+// False: another member was quicker.
+Result<bool> Joining::serve() {
+  ServerRecord record{.name = request_.name};
+  VIADUCT_CHECK(base::fillSecret(record.secret));
+  const auto bell = std::make_shared<Bell>();
+  ElectedServer mine;
+  VIADUCT_TRY(mine.server, EmbeddedServer::start({.listen = everyInterface(0),
+                                                  .token = secretOf(options_.token, record.secret),
+                                                  .detect = options_.detect,
+                                                  .over = [bell] { bell->ring(); }}));
+  record.addresses = mine.server->addresses();
+  record.addresses.resize(std::min(record.addresses.size(), kMaxAddresses));
+  VIADUCT_TRY(mine.key,
+              HeldKey::make(
+                  options_.client,
+                  {.key = key_,
+                   .value = encode(record),
+                   .detect = options_.detect,
+                   .bell = bell,
+                   .lost = [server = mine.server.get()](const Error& why) { server->close(why); }},
+                  waiting(until_)));
+  if (!mine.key) return false;
+  record_ = std::move(record);
+  elected_ = 0;
+  server_ = std::move(mine);
+  return true;
+}
+
+Result<std::unique_ptr<embedded::GroupClient>> Joining::dial() const {
+  auto site = std::make_shared<embedded::Site>();
+  site->where = fmt::format("{} (in {} at {})", options_.client->text(), record_.name,
+                            fmt::join(record_.addresses, ", "));
+  site->name_space = options_.root;
+  site->addresses = record_.addresses;
+  site->token = base::secretFromText(secretOf(options_.token, record_.secret));
+  site->cipher = std::make_unique<base::Cipher>(
+      base::deriveKey(site->token, "what members of a group tell each other"));
+  site->elected = true;
+  site->server_name = record_.name;
+  site->waiting = options_.waiting;
+  VIADUCT_TRY(site->loop, base::Loop::start("viaduct meeting"));
+  return std::make_unique<embedded::GroupClient>(std::move(site));
+}
+
+}  // namespace
+
+void Electorate::outlive(ElectedServer server, std::string member) {
+  std::vector<Leftover> over;  // destroyed without the lock
+  leftovers_.with([&](std::vector<Leftover>& all) {
+    all.push_back({std::move(member), std::move(server)});
+    const auto done = std::partition(all.begin(), all.end(), [](const Leftover& one) {
+      return !one.its.server->drained(Clock::now());
+    });
+    std::move(done, all.end(), std::back_inserter(over));
+    all.erase(done, all.end());
+  });
+}
+
+Electorate::~Electorate() {
+  const auto until = Clock::now() + kOutlive;
+  leftovers_.with([&](std::vector<Leftover>& all) {
+    for (const Leftover& one : all)
+      if (!one.its.server->drained(until))
+        one.its.server->close(
+            {.code = Code::kPeerLost,
+             .operation = "group",
+             .detail = fmt::format("{}, which ran the group's server, has left", one.member),
+             .cause = "it said goodbye, and other members did not do so in time",
+             .remedy = "let all members finish at about the same time"});
+  });
+}
+
+Result<std::unique_ptr<Group>> joinElected(const std::shared_ptr<Electorate>& electorate,
+                                           const JoinRequest& request, Clock::time_point until,
+                                           const StopFlag& stop) {
+  VIADUCT_CHECK(embedded::checkJoin(request));
+  return Joining(electorate, request, until, stop).run();
+}
+
+}  // namespace viaduct::meet::etcd

@@ -1,0 +1,77 @@
+#include "meet/etcd/held_key.h"
+
+#include <system_error>
+#include <utility>
+
+#include "base/blocked_signals.h"
+#include "base/log.h"
+#include "meet/etcd/identity.h"
+#include "meet/etcd/records.h"
+
+namespace viaduct::meet::etcd {
+namespace {
+
+constexpr std::chrono::seconds kAgain{1};
+
+}  // namespace
+
+Result<std::unique_ptr<HeldKey>> HeldKey::make(std::shared_ptr<Client> client, Options options,
+                                               const Wait& wait) {
+  options.value = encode(Entry{ownIdentity(), std::move(options.value)});
+  std::unique_ptr<HeldKey> out(new HeldKey(std::move(client), std::move(options)));
+  VIADUCT_TRY(const bool ours, out->make(wait));
+  if (!ours) return std::unique_ptr<HeldKey>();
+  const base::BlockedSignals blocked;
+  try {
+    out->thread_ = std::thread([self = out.get()] { self->keep(); });
+  } catch (const std::system_error& error) {
+    return systemError(Code::kExhausted, "start etcd's thread", error.code().value());
+  }
+  return out;
+}
+
+Result<bool> HeldKey::make(const Wait& wait) {
+  VIADUCT_TRY(lease_, Lease::grant(client_, options_.detect, wait));
+  VIADUCT_TRY(
+      const std::string body,
+      client_->call(kTxnPath, createJson(options_.key, options_.value, lease_->id()), wait));
+  VIADUCT_TRY(const CreateReply reply, parseCreate(body));
+  // The second case: an answer was lost, and the transaction sent again met itself.
+  return reply.created || (reply.found && reply.found->lease == lease_->id());
+}
+
+void HeldKey::keep() {
+  pthread_setname_np(pthread_self(), "viaduct-etcd");
+  while (const auto lost = lease_->keep(*options_.bell)) {
+    if (options_.lost) return options_.lost(*lost);
+    base::log(base::LogLevel::kWarning, "{} is made again: {}", options_.key, lost->text());
+    while (!makeAgain())
+      if (options_.bell->waitUntil(Clock::now() + kAgain)) return;
+  }
+  lease_.reset();
+}
+
+// etcd was out of reach for longer than the lease, and may be back.
+bool HeldKey::makeAgain() {
+  const auto made = make({.until = Clock::now() + Lease::timeOf(options_.detect) + Lease::kPatience,
+                          .stop = &options_.bell->rung()});
+  return made && *made;
+}
+
+HeldKey::~HeldKey() {
+  options_.bell->ring();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool OthersKeys::isDead(const KeyValue& kv) {
+  const auto entry = decodeEntry(kv.value);
+  return entry && kv.lease != 0 && isProvablyDead(entry->identity);
+}
+
+bool OthersKeys::takeAway(Client& client, const KeyValue& kv, const Wait& wait) {
+  if (kv.created == tried_ || !isDead(kv)) return false;
+  tried_ = kv.created;
+  return static_cast<bool>(revoke(client, kv.lease, wait));
+}
+
+}  // namespace viaduct::meet::etcd

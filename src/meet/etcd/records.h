@@ -1,0 +1,36 @@
+// The values of our keys in etcd. Anybody with access may have written a key: other bytes decode to
+// nothing. Threads: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/net/crypto.h"
+
+namespace viaduct::meet::etcd {
+
+// The value of every key: the process that holds it, and the purpose's own bytes.
+struct Entry {
+  std::string identity = {};  // of the process, see identity.h; empty: unknown
+  std::string value = {};
+};
+std::string encode(const Entry& entry);
+std::optional<Entry> decodeEntry(std::string_view bytes);
+
+inline constexpr std::size_t kMaxAddresses = 64;  // of one server
+// The value of a group's key: how to reach the server of the member that was elected.
+struct ServerRecord {
+  base::Key secret = {};  // random: only readers of etcd can prove themselves to the server
+  std::string name = {};  // of that member, for people
+  std::vector<std::string> addresses = {};
+};
+std::string encode(const ServerRecord& record);
+std::optional<ServerRecord> decodeServer(std::string_view bytes);
+
+// "a/b" as "a%2fb": a name is one part of a key.
+std::string escaped(std::string_view name);
+
+}  // namespace viaduct::meet::etcd
