@@ -485,10 +485,10 @@ TEST(Gate, CountsTheEntriesOfEveryThread) {
     std::thread([&] { pass = gate.enter(); }).join();
     return pass;
   };
-  std::vector<Gate::Pass> before;
+  std::vector<Gate::Pass> before, after;
   for (int i = 0; i < 16; ++i) before.push_back(enter());
   const auto leaving = gate.turn();
-  const auto after = enter();
+  for (int i = 0; i < 16; ++i) after.push_back(enter());
   for (const Gate::Pass& pass : before) {
     EXPECT_FALSE(gate.left(leaving));
     gate.leave(pass);
@@ -496,8 +496,10 @@ TEST(Gate, CountsTheEntriesOfEveryThread) {
   EXPECT_TRUE(gate.left(leaving));
   gate.fence();
   for (int i = 0; i < 16; ++i) EXPECT_FALSE(enter());
-  EXPECT_FALSE(gate.empty());
-  gate.leave(after);
+  for (const Gate::Pass& pass : after) {
+    EXPECT_FALSE(gate.empty());
+    gate.leave(pass);
+  }
   EXPECT_TRUE(gate.empty());
 }
 
