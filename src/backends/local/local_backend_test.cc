@@ -5,10 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "base/random.h"
 #include "base/shared_memory.h"
@@ -472,6 +475,42 @@ TEST(Gate, RefusesEntriesOnceFenced) {
   EXPECT_FALSE(gate.empty());
   gate.leave(inside);
   EXPECT_TRUE(gate.empty());
+}
+
+// As many threads as share out all words of a gate.
+TEST(Gate, CountsTheEntriesOfEveryThread) {
+  Gate gate;
+  const auto enter = [&gate] {
+    Gate::Pass pass;
+    std::thread([&] { pass = gate.enter(); }).join();
+    return pass;
+  };
+  std::vector<Gate::Pass> before, after;
+  for (int i = 0; i < 16; ++i) before.push_back(enter());
+  const auto leaving = gate.turn();
+  for (int i = 0; i < 16; ++i) after.push_back(enter());
+  for (const Gate::Pass& pass : before) {
+    EXPECT_FALSE(gate.left(leaving));
+    gate.leave(pass);
+  }
+  EXPECT_TRUE(gate.left(leaving));
+  gate.fence();
+  for (int i = 0; i < 16; ++i) EXPECT_FALSE(enter());
+  for (const Gate::Pass& pass : after) {
+    EXPECT_FALSE(gate.empty());
+    gate.leave(pass);
+  }
+  EXPECT_TRUE(gate.empty());
+}
+
+// An owner of an earlier release looks at the first word alone. Its page is zero behind that.
+TEST(Gate, UsesTheFirstWordOfAnOlderOwner) {
+  alignas(Gate) std::array<std::uint64_t, sizeof(Gate) / sizeof(std::uint64_t)> page{};
+  auto& gate = *reinterpret_cast<Gate*>(page.data());
+  for (int i = 1; i <= 16; ++i) {
+    std::thread([&] { EXPECT_TRUE(gate.enter()); }).join();
+    EXPECT_EQ(page[0], static_cast<std::uint64_t>(i));
+  }
 }
 
 std::size_t mappedFiles() {
