@@ -16,9 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "measure/lane/lane.h"
 #include "measure/load/buffer.h"
 #include "measure/load/pattern.h"
-#include "measure/run/lane.h"
 
 namespace viaduct::measure {
 namespace {

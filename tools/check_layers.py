@@ -27,15 +27,27 @@ MAY_USE = {
     "agent/metrics": NET,
     "agent": NET | {"host", "core", "meet", "agent/session", "agent/metrics"},
     "agent/c": {"base"},
+    "measure/stats": {"base"},
     "measure/result": {"base", "host"},
-    "measure/load": {"base"},
-    "measure/stats": {"base", "measure/result"},
+    "measure/load": {"base", "base/net", "host", "measure/result"},
     "measure/proof": {"base", "host", "measure/load", "measure/result"},
+    "measure/lane": {"base", "measure/load", "measure/stats"},
+    "measure/rates": {
+        "base", "measure/lane", "measure/load", "measure/proof", "measure/result", "measure/stats"},
     "measure/run": NET
-    | {"host", "meet", "meet/embedded", "measure/load", "measure/proof", "measure/result", "measure/stats"},
-    "measure/suite": {"base", "measure/result", "measure/run", "measure/stats"},
+    | {"host", "meet", "meet/embedded", "measure/lane", "measure/load", "measure/proof",
+       "measure/rates", "measure/result"},
+    "measure/explain": {"base", "host", "measure/load"},
+    "measure/import": {"base", "measure/result"},
+    "measure/turns": {"measure/result", "measure/run"},
+    "measure/compare": {"base", "measure/result", "measure/stats", "measure/turns"},
+    "measure/suite": {
+        "base", "measure/compare", "measure/import", "measure/result", "measure/stats",
+        "measure/turns"},
     "measure/report": {"base", "measure/result", "measure/stats", "measure/suite"},
-    "measure/p2p": NET | {"host", "meet", "measure/proof", "measure/result", "measure/run"},
+    "measure/p2p": NET
+    | {"host", "meet", "measure/lane", "measure/load", "measure/proof", "measure/rates",
+       "measure/result", "measure/run"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "diag/explain"},
     "apps": NET | {"meet", "meet/embedded", "measure/*", "diag", "diag/explain"},
@@ -68,7 +80,7 @@ OTHER_MEANINGS = {
     ("src/agent/session/socket_facts.cc", "tcp"): "the protocol of a socket",
     ("src/core/plan.cc", "local"): "the local side of a transfer",
     ("src/diag/variable_switches.cc", "ucx"): "a provider of libfabric",
-    ("src/measure/run/explain_output.cc", "tcp"): "a field of JSON",
+    ("src/measure/explain/explain_output.cc", "tcp"): "a field of JSON",
 }
 
 

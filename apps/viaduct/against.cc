@@ -4,14 +4,14 @@
 
 #include <cstdio>
 
+#include "measure/compare/compare_output.h"
 #include "measure/result/text.h"
-#include "measure/stats/compare_output.h"
-#include "measure/stats/turns.h"
+#include "measure/turns/turns.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/commands.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
-#include "viaduct/turns.h"
+#include "viaduct/runs.h"
 
 namespace viaduct::app {
 namespace {
@@ -19,61 +19,50 @@ namespace {
 using measure::Report;
 using measure::RunEnd;
 using measure::RunOutcome;
+using measure::TurnsEnd;
 
 class BothInTurns {
  public:
   BothInTurns(const AgainstPlan& plan, std::uint32_t rounds, const base::StopFlag& stop)
       : plan_(plan),
-        rounds_(rounds),
-        turns_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
-               plan.a.output == OutputForm::kJson, stop) {}
-
-  void run() {
-    for (std::uint32_t turn = 0; turn < 2 * rounds_ && end_ == RunEnd::kComplete; ++turn)
-      one(turn, measure::isTurnOfA(turn));
+        runs_(std::size_t{2} * rounds * plan.a.run.spec.rows.size(),
+              plan.a.output == OutputForm::kJson, stop) {
+    end_ = measure::takeTurns(2, 0, rounds,
+                              {.turn = [this](const measure::Turn& turn) { return one(turn); },
+                               .whole = [](std::uint32_t) { return TurnsEnd{}; }});
   }
 
-  RunEnd end() const { return end_; }
-  const std::string& problem() const { return problem_; }
-  bool believed() const { return turns_.believed(); }
-  bool speaks() const { return turns_.rank().value_or(0) == 0; }
+  RunEnd end() const { return end_.end; }
+  bool speaks() const { return runs_.rank().value_or(0) == 0; }
   const std::vector<Report>& a() const { return a_; }
   const std::vector<Report>& b() const { return b_; }
 
+  int verdict() const {
+    const bool keeps = end() == RunEnd::kInterrupted || end() == RunEnd::kWorkerDied;
+    return exitOfRuns(
+        end(), end_.problem,
+        keeps ? fmt::format("; runs with rows: {} of A, {} of B", a_.size(), b_.size()) : "",
+        runs_.believed());
+  }
+
  private:
-  void one(std::uint32_t turn, bool of_a) {
-    const BenchPlan& plan = of_a ? plan_.a : plan_.b;
+  TurnsEnd one(const measure::Turn& turn) {
+    const BenchPlan& plan = turn.side == 0 ? plan_.a : plan_.b;
     const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
     // The first group has the name that was asked for.
-    const RunOutcome outcome = turns_.run(plan, turn == 0 ? "" : fmt::format("turn-{}", turn));
-    end_ = outcome.end;
-    problem_ = outcome.problem;
-    if (!outcome.rows.empty()) (of_a ? a_ : b_).push_back(reportOf(plan, started, outcome));
+    const RunOutcome outcome = runs_.turn(plan, begun_ == 0 ? "" : fmt::format("turn-{}", begun_));
+    ++begun_;
+    if (!outcome.rows.empty())
+      (turn.side == 0 ? a_ : b_).push_back(reportOf(plan, started, outcome));
+    return {outcome.end, outcome.problem};
   }
 
   const AgainstPlan& plan_;
-  const std::uint32_t rounds_;
-  Turns turns_;
-  RunEnd end_ = RunEnd::kComplete;
-  std::string problem_;
+  Runs runs_;
+  std::uint32_t begun_ = 0;  // runs
+  TurnsEnd end_;
   std::vector<Report> a_, b_;
 };
-
-int verdictOf(const BothInTurns& turns) {
-  const std::string kept =
-      fmt::format("; runs with rows: {} of A, {} of B", turns.a().size(), turns.b().size());
-  switch (turns.end()) {
-    case RunEnd::kComplete:
-      break;
-    case RunEnd::kInterrupted:
-      return fail(turns.problem() + kept, kExitInterrupted);
-    case RunEnd::kWorkerDied:
-      return fail(turns.problem() + kept, kExitWorkerDied);
-    case RunEnd::kFailed:
-      return fail(turns.problem(), kExitFailed);
-  }
-  return turns.believed() ? kExitOk : fail("not every row is valid", kExitFailed);
-}
 
 std::string sideOf(const std::string& name, const std::vector<Report>& side) {
   return fmt::format("{} ({})", name, measure::counted(side.size(), "run"));
@@ -108,13 +97,12 @@ Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& op
 int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop) {
   auto file = ResultsFile::open(plan.a.json);
   if (!file) return fail(file.error().text(), kExitUsage);
-  BothInTurns turns(plan, options.rounds, stop);
-  turns.run();
-  if (!turns.speaks()) return verdictOf(turns);
+  const BothInTurns turns(plan, options.rounds, stop);
+  if (!turns.speaks()) return turns.verdict();
   if (turns.end() != RunEnd::kComplete && (turns.a().empty() || turns.b().empty()))
-    return verdictOf(turns);
+    return turns.verdict();
   const auto found = tell(plan, options, turns, *file);
-  const int code = verdictOf(turns);
+  const int code = turns.verdict();
   if (!found) return fail(found.error().text(), kExitFailed);
   if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
   return code == kExitOk ? endOf(*found, howToCompare(options)) : code;

@@ -6,19 +6,19 @@
 #include <iterator>
 #include <utility>
 
+#include "measure/explain/explain.h"
 #include "measure/result/report.h"
 #include "measure/result/text.h"
-#include "measure/run/explain.h"
 #include "measure/run/run.h"
 #include "viaduct/against.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_plan.h"
-#include "viaduct/bench_progress.h"
 #include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/manifest_variables.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
+#include "viaduct/runs.h"
 
 namespace viaduct::app {
 namespace {
@@ -28,54 +28,34 @@ using measure::RunEnd;
 using measure::RunOutcome;
 
 int verdictOf(const RunOutcome& outcome) {
-  const auto kept = [&] {
-    return fmt::format("; {} measured", measure::counted(outcome.rows.size(), "row"));
-  };
-  switch (outcome.end) {
-    case RunEnd::kComplete:
-      break;
-    case RunEnd::kInterrupted:
-      return fail(outcome.problem + kept(), kExitInterrupted);
-    case RunEnd::kWorkerDied:
-      return fail(outcome.problem + kept(), kExitWorkerDied);
-    case RunEnd::kFailed:
-      return fail(outcome.problem, kExitFailed);
-  }
-  return outcome.believed ? kExitOk : fail("not every row is valid", kExitFailed);
+  const bool keeps = outcome.end == RunEnd::kInterrupted || outcome.end == RunEnd::kWorkerDied;
+  return exitOfRuns(
+      outcome.end, outcome.problem,
+      keeps ? fmt::format("; {} measured", measure::counted(outcome.rows.size(), "row")) : "",
+      outcome.believed);
 }
 
 int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   auto results = ResultsFile::open(plan.json);
   if (!results) return fail(results.error().text(), kExitUsage);
-  const measure::StopFlag& interrupted = stopOnSignals();
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
   BenchOutput output(plan, options);
-  BenchProgress line(plan.run.spec.rows.size(), plan.output == OutputForm::kJson);
+  Runs runs(plan.run.spec.rows.size(), plan.output == OutputForm::kJson, stopOnSignals());
   bool speaks = true;  // the other ranks have no rows
-  const measure::Progress progress{
-      .remark = remark,
-      .waiting = [&](const std::string& what) { line.waiting(what); },
-      .joined =
-          [&](std::uint32_t rank, const std::vector<measure::Member>& members) {
-            speaks = rank == 0;
-            if (plan.run.place) sayWhereResultsAppear(rank, members.size(), members.front().name);
-            if (speaks) output.head(members);
-          },
-      .started = [&](std::size_t number,
-                     const measure::Workload& row) { line.started(number, row); },
-      .tick = [&](double gb_per_s) { line.tick(gb_per_s); },
-      .interval =
-          [&](const measure::RateInterval& interval) {
-            if (speaks) line.interval(interval, output.forPeople() ? stdout : stderr);
-          },
-      .finished =
-          [&](const measure::Row& row) {
-            line.finished(row);
-            output.row(row);
-          }};
-  const RunOutcome outcome = plan.run.place ? runAsMember(plan.run, progress, interrupted)
-                                            : runLocally(plan.run, progress, interrupted);
-  line.clear();
+  measure::Progress progress = runs.onLine();
+  progress.joined = [&](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
+    speaks = rank == 0;
+    if (plan.run.place) sayWhereResultsAppear(rank, members.size(), members.front().name);
+    if (speaks) output.head(members);
+  };
+  progress.interval = [&](const measure::RateInterval& interval) {
+    if (speaks) runs.line().interval(interval, output.forPeople() ? stdout : stderr);
+  };
+  progress.finished = [&](const measure::Row& row) {
+    runs.line().finished(row);
+    output.row(row);
+  };
+  const RunOutcome outcome = runs.run(plan.run, progress);
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);

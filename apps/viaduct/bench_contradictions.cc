@@ -3,6 +3,7 @@
 
 #include <array>
 
+#include "base/text.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/bench_values.h"
 
@@ -84,18 +85,19 @@ void addRanges(const BenchOptions& o, std::vector<Error>& found) {
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
     found.push_back(
         contradiction("--check_consistency and --verify", "they ask for different checks"));
-  if (o.has("etcd_endpoints") && sameWord(o.runtime_type, "ASIO"))
+  if (o.has("etcd_endpoints") && base::sameWord(o.runtime_type, "ASIO"))
     found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kBothMeet));
-  if (o.has("arrivals") && o.rate == 0)
+  if (o.has("arrivals") && o.spec.rate == 0)
     found.push_back(contradiction("--arrivals", "the flag needs --rate"));
 }
 
 // Whether each device is in one pair only, and each process has one device.
 bool ownPairs(const BenchOptions& o) {
-  return o.layout.mode == measure::Mode::kSg && o.layout.scheme == measure::Scheme::kPairwise &&
-         o.layout.initiators == o.layout.targets;
+  return o.spec.layout.mode == measure::Mode::kSg &&
+         o.spec.layout.scheme == measure::Scheme::kPairwise &&
+         o.spec.layout.initiators == o.spec.layout.targets;
 }
-bool manyAtOnce(const BenchOptions& o) { return o.num_threads > 1 || o.pipeline_depth > 1; }
+bool manyAtOnce(const BenchOptions& o) { return o.spec.threads > 1 || o.spec.depth > 1; }
 
 void addPingPong(const BenchOptions& o, std::vector<Error>& found) {
   if (manyAtOnce(o))
@@ -109,11 +111,11 @@ void addPingPong(const BenchOptions& o, std::vector<Error>& found) {
 }
 
 void addReregistering(const BenchOptions& o, std::vector<Error>& found) {
-  if (manyAtOnce(o) || o.bidirectional || !ownPairs(o))
+  if (manyAtOnce(o) || o.spec.bidirectional || !ownPairs(o))
     found.push_back(contradiction("--reregister_mem",
                                   "memory can be registered again only if one transfer uses it: "
                                   "one thread, depth 1, one direction and separate pairs"));
-  if (o.has("memory") && o.memory == measure::MemoryChoice::kAllocate)
+  if (o.has("memory") && o.spec.memory == measure::MemoryChoice::kAllocate)
     found.push_back(contradiction("--reregister_mem and --memory allocate",
                                   "memory from the agent stays registered while it exists"));
 }
@@ -137,8 +139,8 @@ std::vector<Error> contradictions(const BenchOptions& options) {
                                     std::string(rivals.why), std::string(rivals.remedy)));
   addRanges(options, found);
   addAgainst(options, found);
-  if (options.latency) addPingPong(options, found);
-  if (options.reregister_mem) addReregistering(options, found);
+  if (options.spec.ping_pong) addPingPong(options, found);
+  if (options.spec.reregister) addReregistering(options, found);
   return found;
 }
 

@@ -11,29 +11,15 @@ namespace {
 
 using O = BenchOptions;
 using V = std::string_view;
-using measure::MemoryChoice;
-using measure::Mode;
-using measure::Scheme;
-using measure::Verified;
 
-constexpr std::array<std::pair<V, OpKind>, 2> kOps{
-    {{"WRITE", OpKind::kWrite}, {"READ", OpKind::kRead}}};
-constexpr std::array<std::pair<V, MemoryChoice>, 2> kMemory{
-    {{"allocate", MemoryChoice::kAllocate}, {"malloc", MemoryChoice::kMalloc}}};
-constexpr std::array<std::pair<V, Scheme>, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
-                                                        {"manytoone", Scheme::kManyToOne},
-                                                        {"onetomany", Scheme::kOneToMany},
-                                                        {"tp", Scheme::kTp}}};
-constexpr std::array<std::pair<V, Mode>, 2> kModes{{{"SG", Mode::kSg}, {"MG", Mode::kMg}}};
-constexpr std::array<std::pair<V, Verified>, 3> kVerify{
-    {{"full", Verified::kFull}, {"sampled", Verified::kSampled}, {"off", Verified::kOff}}};
-constexpr std::array<std::pair<V, OutputForm>, 4> kOutputs{{{"table", OutputForm::kTable},
-                                                            {"nixlbench", OutputForm::kNixlbench},
-                                                            {"json", OutputForm::kJson},
-                                                            {"csv", OutputForm::kCsv}}};
-constexpr std::array<std::pair<V, bool>, 2> kArrivals{{{"constant", false}, {"poisson", true}}};
-constexpr std::array<std::pair<V, V>, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
-constexpr std::array<std::pair<V, V>, 2> kSegments{{{"DRAM", "DRAM"}, {"VRAM", "VRAM"}}};
+constexpr base::Words<OpKind, 2> kOps{{{"WRITE", OpKind::kWrite}, {"READ", OpKind::kRead}}};
+constexpr base::Words<OutputForm, 4> kBenchOutputs{{{"table", OutputForm::kTable},
+                                                    {"nixlbench", OutputForm::kNixlbench},
+                                                    {"json", OutputForm::kJson},
+                                                    {"csv", OutputForm::kCsv}}};
+constexpr base::Words<bool, 2> kArrivals{{{"constant", false}, {"poisson", true}}};
+constexpr base::Words<V, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
+constexpr base::Words<V, 2> kSegments{{{"DRAM", "DRAM"}, {"VRAM", "VRAM"}}};
 
 Status intoSegment(V text, std::string& into) {
   V word;
@@ -45,10 +31,10 @@ Status intoSegment(V text, std::string& into) {
 Status intoLinkRates(V text, O& into) {
   std::vector<std::string> words;
   VIADUCT_CHECK(intoWords(text, words));
-  into.link_rates.clear();
+  into.spec.link_rates.clear();
   for (const std::string& word : words) {
-    VIADUCT_TRY(measure::proof::LinkRate rate, measure::proof::parseLinkRate(word));
-    into.link_rates.push_back(std::move(rate));
+    VIADUCT_TRY(measure::LinkRate rate, measure::parseLinkRate(word));
+    into.spec.link_rates.push_back(std::move(rate));
   }
   return Ok{};
 }
@@ -85,17 +71,17 @@ constexpr std::array kWhat{
     BenchFlag{"memory", "allocate|malloc", "allocate",
               "allocate: memory from the agent, which peers on this host can map; malloc: ordinary "
               "memory",
-              [](V t, O& o) { return intoOneOf(t, kMemory, o.memory); }},
+              [](V t, O& o) { return intoOneOf(t, measure::kMemoryChoices, o.spec.memory); }},
     BenchFlag{"initiator_seg_type", "DRAM|VRAM", "DRAM",
               "memory type; this version moves DRAM only",
               [](V t, O& o) { return intoSegment(t, o.initiator_seg_type); }},
     BenchFlag{"target_seg_type", "DRAM|VRAM", "DRAM", "memory type; this version moves DRAM only",
               [](V t, O& o) { return intoSegment(t, o.target_seg_type); }},
     BenchFlag{"use_hugepages", "", "false", "use 2 MiB pages",
-              [](V t, O& o) { return intoYesNo(t, o.use_hugepages); }},
+              [](V t, O& o) { return intoYesNo(t, o.spec.huge_pages); }},
     BenchFlag{"total_buffer_size", "SIZE", "as much as the rows need; nixlbench: 8 GiB",
               "memory per process, divided among its devices and their streams",
-              [](V t, O& o) { return intoSize(t, o.total_buffer_size); }},
+              [](V t, O& o) { return intoSize(t, o.spec.buffer_bytes); }},
     BenchFlag{"hot", "", "true", "each stream reuses one set of blocks",
               [](V t, O& o) -> Status {
                 bool hot = false;
@@ -118,36 +104,36 @@ constexpr std::array kWhat{
               "interfaces, source addresses or RDMA devices to use; all lets the backend choose",
               [](V t, O& o) { return intoWords(t, o.device_list); }},
     BenchFlag{"seed", "N", "1", "random seed for contents, block order and Poisson arrivals",
-              [](V t, O& o) { return intoCount(t, 0, o.seed); }},
+              [](V t, O& o) { return intoCount(t, 0, o.spec.seed); }},
 };
 
 constexpr std::array kWho{
     BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp", "pairwise",
               "pairing of initiators and targets",
-              [](V t, O& o) { return intoOneOf(t, kSchemes, o.layout.scheme); }},
+              [](V t, O& o) { return intoOneOf(t, measure::kSchemes, o.spec.layout.scheme); }},
     BenchFlag{"mode", "SG|MG", "SG",
               "SG: one process per device; MG: one process for all devices of a side",
-              [](V t, O& o) { return intoOneOf(t, kModes, o.layout.mode); }},
+              [](V t, O& o) { return intoOneOf(t, measure::kModes, o.spec.layout.mode); }},
     BenchFlag{"num_initiator_dev", "N", "1", "number of initiator devices",
-              [](V t, O& o) { return intoCount(t, 1, o.layout.initiators); }},
+              [](V t, O& o) { return intoCount(t, 1, o.spec.layout.initiators); }},
     BenchFlag{"num_target_dev", "N", "1", "number of target devices",
-              [](V t, O& o) { return intoCount(t, 1, o.layout.targets); }},
+              [](V t, O& o) { return intoCount(t, 1, o.spec.layout.targets); }},
     BenchFlag{"local_workers", "N", "as many as the devices need",
               "run N workers, all on this machine",
               [](V t, O& o) { return intoCount(t, 2, o.local_workers); }},
     BenchFlag{"num_threads", "N", "1", "threads per pair, each with its own transfers",
-              [](V t, O& o) { return intoCount(t, 1, o.num_threads); }},
+              [](V t, O& o) { return intoCount(t, 1, o.spec.threads); }},
     BenchFlag{"pipeline_depth", "N", "1", "transfers in flight per thread",
-              [](V t, O& o) { return intoCount(t, 1, o.pipeline_depth); }},
+              [](V t, O& o) { return intoCount(t, 1, o.spec.depth); }},
     BenchFlag{"bidirectional", "", "false",
               "move as much data in the other direction at the same time",
-              [](V t, O& o) { return intoYesNo(t, o.bidirectional); }},
+              [](V t, O& o) { return intoYesNo(t, o.spec.bidirectional); }},
     BenchFlag{"latency", "", "false", "measure ping-pong: half the time of a write and its echo",
-              [](V t, O& o) { return intoYesNo(t, o.latency); }},
+              [](V t, O& o) { return intoYesNo(t, o.spec.ping_pong); }},
     BenchFlag{"recreate_xfer", "", "false", "plan each transfer again",
-              [](V t, O& o) { return intoYesNo(t, o.recreate_xfer); }},
+              [](V t, O& o) { return intoYesNo(t, o.spec.recreate); }},
     BenchFlag{"reregister_mem", "", "false", "register the memory again for each transfer",
-              [](V t, O& o) { return intoYesNo(t, o.reregister_mem); }},
+              [](V t, O& o) { return intoYesNo(t, o.spec.reregister); }},
     BenchFlag{"prepared_xfer", "", "false", "plan transfers once (always on)",
               [](V t, O& o) { return intoYesNo(t, o.prepared_xfer); }},
     BenchFlag{"enable_pt", "", "false", "use a progress thread (always on)", alreadySo},
@@ -180,25 +166,25 @@ constexpr std::array kHowLong{
     BenchFlag{"warmup_iter", "N", "100", "warm-up transfers before each row, rounded like num_iter",
               [](V t, O& o) { return intoCount(t, 0, o.warmup_iter); }},
     BenchFlag{"repeat", "N", "1", "time each row N times",
-              [](V t, O& o) { return intoCount(t, 1, o.repeat); }},
+              [](V t, O& o) { return intoCount(t, 1, o.spec.repeat); }},
     BenchFlag{"rate", "PER_SECOND", "",
               "open loop: each thread starts this many transfers per second, even while earlier "
               "ones run; latency counts from the intended start",
-              [](V t, O& o) { return intoRate(t, o.rate); }},
+              [](V t, O& o) { return intoRate(t, o.spec.rate); }},
     BenchFlag{"arrivals", "constant|poisson", "constant", "spacing of the starts that --rate sets",
-              [](V t, O& o) { return intoOneOf(t, kArrivals, o.poisson); }},
+              [](V t, O& o) { return intoOneOf(t, kArrivals, o.spec.poisson); }},
 };
 
 constexpr std::array kChecks{
     BenchFlag{
         "verify", "full|sampled|off", "sampled",
         "full: check every byte of every transfer; sampled: check some of the timed transfers",
-        [](V t, O& o) { return intoOneOf(t, kVerify, o.verify); }},
+        [](V t, O& o) { return intoOneOf(t, measure::kVerifieds, o.verify); }},
     BenchFlag{"check_consistency", "", "false", "alias of --verify full",
               [](V t, O& o) { return intoYesNo(t, o.check_consistency); }},
     BenchFlag{"require", "PATH,...", "",
               "path that every transfer must take: rdma, same-host, not-tcp, backend:NAME, proven",
-              [](V t, O& o) { return intoRequire(t, o.require); }},
+              [](V t, O& o) { return intoRequire(t, o.spec.require); }},
     BenchFlag{
         "link_rate", "DEVICE=RATE,...", "as the device reports",
         "line rate in bits, if the system reports none or a wrong one: eth0=500Mbit, rail0=100G",
@@ -282,13 +268,13 @@ constexpr std::array kOut{
     BenchFlag{"output", "table|nixlbench|json|csv", "table; nixlbench: nixlbench", "output format",
               [](V t, O& o) -> Status {
                 OutputForm form{};
-                VIADUCT_CHECK(intoOneOf(t, kOutputs, form));
+                VIADUCT_CHECK(intoOneOf(t, kBenchOutputs, form));
                 o.output = form;
                 return Ok{};
               }},
     BenchFlag{"interval", "SECONDS", "",
               "-i for short: print the rate of each interval of a row, as it runs",
-              [](V t, O& o) { return intoInterval(t, o.interval); }},
+              [](V t, O& o) { return intoInterval(t, o.spec.interval); }},
     BenchFlag{"json", "FILE", "", "also write all results to this file",
               [](V t, O& o) { return intoFile(t, o.json); }},
     BenchFlag{"explain", "", "false",

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/env.h"
 #include "viaduct/help_text.h"
@@ -36,7 +37,7 @@ const BenchFlag& flagNamed(std::string_view name) {
 bool isDefault(const BenchFlag& flag, std::string_view text) {
   const auto yes = parseYesNo(text), usual = parseYesNo(flag.fallback);
   if (flag.form.empty() && yes && usual) return *yes == *usual;
-  return sameWord(text, flag.fallback);
+  return base::sameWord(text, flag.fallback);
 }
 
 // A flag that does nothing here.
@@ -55,12 +56,7 @@ Status leaveOut(const BenchFlag& flag, const Given& one, BenchOptions& options) 
 Status apply(const Given& one, BenchOptions& options) {
   const BenchFlag& flag = flagNamed(one.name);
   if (flag.apply == nullptr) return leaveOut(flag, one, options);
-  auto applied = flag.apply(one.text, options);
-  if (!applied) {
-    Error error = std::move(applied).error();
-    error.operation = one.from;
-    return error;
-  }
+  VIADUCT_CHECK(applyFlag(flag, one, options));
   const bool hidden = std::find(kSecrets.begin(), kSecrets.end(), one.name) != kSecrets.end();
   options.given[one.name] = hidden ? "(not shown)" : one.text;
   return Ok{};

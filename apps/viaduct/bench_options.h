@@ -12,10 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/workload.h"
-#include "measure/proof/link_rate.h"
+#include "measure/load/spec.h"
 #include "measure/result/row.h"
-#include "measure/run/layout.h"
 #include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
 
@@ -37,6 +35,9 @@ struct BenchOptions {
   std::vector<std::string> unread = {};   // flags whose value is wrong: they have their defaults
   std::vector<std::string> ignored = {};  // flags of backends that none of ours is
 
+  // What goes into the plan as it is given.
+  measure::Spec spec = {};
+
   // Data.
   std::vector<std::string> backends = {};
   OpKind op = OpKind::kWrite;
@@ -44,33 +45,20 @@ struct BenchOptions {
   std::uint64_t start_block_size = 4096, max_block_size = std::uint64_t{64} << 20U;
   std::uint32_t batch = 0, start_batch_size = 1, max_batch_size = 1;
   std::string initiator_seg_type = "DRAM", target_seg_type = "DRAM";
-  measure::MemoryChoice memory = measure::MemoryChoice::kAllocate;
-  bool use_hugepages = false;
-  std::uint64_t total_buffer_size = 0;  // 0: what the rows need
-  bool cold = false;                    // each transfer uses other memory
+  bool cold = false;  // each transfer uses other memory
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
 
   // Workers.
-  measure::Layout layout = {};
-  std::uint32_t num_threads = 1, pipeline_depth = 1;
-  bool bidirectional = false, latency = false;
-  bool recreate_xfer = false, reregister_mem = false, prepared_xfer = false;
+  bool prepared_xfer = false;
 
   // Duration.
   std::uint64_t iterations = 0, num_iter = 1000, warmup_iter = 100, large_blk_iter_ftr = 16;
   std::chrono::nanoseconds duration{0}, warmup{0};
-  std::uint32_t repeat = 1;
-  double rate = 0;
-  bool poisson = false;
-  std::chrono::nanoseconds interval{0};  // 0: no intervals
-  std::uint64_t seed = 1;
 
   // Checks.
   measure::Verified verify = measure::Verified::kSampled;
   bool check_consistency = false;
-  std::string require = {};
-  std::vector<measure::proof::LinkRate> link_rates = {};
 
   // Meeting place.
   std::string meet = {};

@@ -92,10 +92,10 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
   return flags;
 }
 
-void printHead(const BenchPlan& plan, const std::vector<measure::Member>& members) {
+void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& members) {
   const measure::Spec& spec = plan.run.spec;
   std::set<std::string> hosts;
-  for (const measure::Member& member : members) hosts.insert(member.host.boot_id);
+  for (const measure::RunMember& member : members) hosts.insert(member.host.boot_id);
   const auto& host = members.front().host;
   fmt::print(
       "viaduct {} on {}{}: {}, {}\n", VIADUCT_VERSION, host.hostname,
@@ -126,7 +126,7 @@ std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome) {
 
 }  // namespace
 
-void BenchOutput::head(const std::vector<measure::Member>& members) const {
+void BenchOutput::head(const std::vector<measure::RunMember>& members) const {
   switch (plan_.output) {
     case OutputForm::kTable:
       printHead(plan_, members);

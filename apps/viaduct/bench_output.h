@@ -16,7 +16,7 @@ class BenchOutput {
   BenchOutput(const BenchPlan& plan, const BenchOptions& options)
       : plan_(plan), options_(options) {}
 
-  void head(const std::vector<measure::Member>& members) const;
+  void head(const std::vector<measure::RunMember>& members) const;
   // Whether standard output is read by people and not by a program.
   bool forPeople() const { return plan_.output == OutputForm::kTable; }
   void row(const measure::Row& row);
@@ -28,11 +28,11 @@ class BenchOutput {
   measure::TextTable table_;
 };
 
-// All of one run, for its file; what limits each backend's fastest row is its conclusion.
 // Says, where members of several terminals meet, at which of them the results appear. `first`: rank
 // 0's name.
 void sayWhereResultsAppear(std::uint32_t rank, std::size_t members, const std::string& first);
 
+// All of one run, for its file; what limits each backend's fastest row is its conclusion.
 measure::Report reportOf(const BenchPlan& plan, std::string started,
                          const measure::RunOutcome& outcome);
 

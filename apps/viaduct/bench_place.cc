@@ -4,7 +4,8 @@
 
 #include <array>
 
-#include "measure/run/machine.h"
+#include "base/text.h"
+#include "measure/load/machine.h"
 #include "meet/place.h"
 #include "viaduct/bench_values.h"
 
@@ -37,7 +38,7 @@ PlaceOptions keysOf(const BenchOptions& o, const Settings& settings) {
 
 std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settings) {
   PlaceOptions place = keysOf(o, settings);
-  const bool asio = sameWord(o.runtime_type, "ASIO");
+  const bool asio = base::sameWord(o.runtime_type, "ASIO");
   if (!o.meet.empty() || asio) {
     place.kind = PlaceKind::kEmbedded;
     place.where = asio ? fmt::format("{}:{}", o.asio_address, o.asio_port) : o.meet;

@@ -10,7 +10,8 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/run/machine.h"
+#include "base/text.h"
+#include "measure/load/machine.h"
 #include "meet/meeting.h"
 #include "viaduct/bench_place.h"
 #include "viaduct/bench_values.h"
@@ -26,15 +27,14 @@ using measure::Scheme;
 using measure::Spec;
 using measure::Workload;
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
-constexpr std::uint64_t kNixlbenchBuffer = 8192 * kMiB;
+constexpr std::uint64_t kNixlbenchBuffer = 8192 * base::kMiB;
 constexpr std::array<std::string_view, 13> kNixlBackends{
     "UCX",   "LIBFABRIC", "GDS",   "GDS_MT", "POSIX",      "GPUNETIO", "Mooncake",
     "HF3FS", "OBJ",       "GUSLI", "UCCL",   "AZURE_BLOB", "INFINIA"};
 
 Error notBuiltIn(const std::string& name, bool asked) {
   const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(),
-                                [&](std::string_view one) { return sameWord(one, name); });
+                                [&](std::string_view one) { return base::sameWord(one, name); });
   return {.code = Code::kUnsupported,
           .operation = "--backend",
           .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
@@ -58,7 +58,7 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Setting
   std::vector<std::string> out;
   for (const std::string& name : wantedBackends(o, settings)) {
     const std::string ours = backendNamed(name);
-    const auto same = [&](std::string_view one) { return sameWord(one, ours); };
+    const auto same = [&](std::string_view one) { return base::sameWord(one, ours); };
     const auto at = std::find_if(known.begin(), known.end(), same);
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
       return badFlag("--backend", fmt::format("{} is named twice", name));
@@ -84,14 +84,14 @@ std::uint64_t roundedUp(std::uint64_t count, std::uint64_t to) {
 
 // As nixlbench counts transfers, of all threads.
 std::uint64_t roundedForThreads(const BenchOptions& o, std::uint64_t count) {
-  return roundedUp(count, o.num_threads * o.large_blk_iter_ftr);
+  return roundedUp(count, o.spec.threads * o.large_blk_iter_ftr);
 }
 
 // How many transfers each thread times or warms up with, counted as nixlbench does.
 std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
   const std::uint64_t rounded = roundedForThreads(o, count);
-  const std::uint64_t all = block > kMiB ? rounded / o.large_blk_iter_ftr : rounded;
-  return std::max<std::uint64_t>(all / o.num_threads, 1);
+  const std::uint64_t all = block > base::kMiB ? rounded / o.large_blk_iter_ftr : rounded;
+  return std::max<std::uint64_t>(all / o.spec.threads, 1);
 }
 
 bool countsTimed(const BenchOptions& o) {
@@ -103,7 +103,7 @@ bool countsWarm(const BenchOptions& o) {
 
 void setIterations(const BenchOptions& o, Workload& row) {
   if (o.has("iterations"))
-    row.iterations = std::max<std::uint64_t>(o.iterations / o.num_threads, 1);
+    row.iterations = std::max<std::uint64_t>(o.iterations / o.spec.threads, 1);
   else if (countsTimed(o))
     row.iterations = perThread(o, o.num_iter, row.block_bytes);
   if (countsWarm(o) && o.warmup_iter != 0)
@@ -125,30 +125,16 @@ measure::Verified verifyOf(const BenchOptions& o) {
 std::uint64_t workingSetOf(const BenchOptions& o) {
   if (o.working_set != 0) return o.working_set;
   if (!o.cold) return 0;
-  return o.total_buffer_size != 0 || o.as_nixlbench ? ~std::uint64_t{0} / 2 : measure::coldBytes();
+  return o.spec.buffer_bytes != 0 || o.as_nixlbench ? ~std::uint64_t{0} / 2 : measure::coldBytes();
 }
 
 Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> rows) {
-  Spec spec{.layout = layout,
-            .rows = std::move(rows),
-            .threads = o.num_threads,
-            .depth = o.pipeline_depth,
-            .bidirectional = o.bidirectional,
-            .ping_pong = o.latency,
-            .recreate = o.recreate_xfer,
-            .reregister = o.reregister_mem,
-            .memory = o.reregister_mem ? measure::MemoryChoice::kMalloc : o.memory,
-            .huge_pages = o.use_hugepages,
-            .buffer_bytes = o.total_buffer_size,
-            .working_set = workingSetOf(o),
-            .repeat = o.repeat,
-            .rate = o.rate,
-            .poisson = o.poisson,
-            .verify = verifyOf(o),
-            .require = o.require,
-            .link_rates = o.link_rates,
-            .interval = o.interval,
-            .seed = o.seed};
+  Spec spec = o.spec;
+  spec.layout = layout;
+  spec.rows = std::move(rows);
+  spec.working_set = workingSetOf(o);
+  spec.verify = verifyOf(o);
+  if (spec.reregister) spec.memory = measure::MemoryChoice::kMalloc;
   if (o.as_nixlbench && spec.buffer_bytes == 0) spec.buffer_bytes = kNixlbenchBuffer;
   if (o.has("warmup")) spec.warmup = o.warmup;
   if (o.has("duration")) spec.duration = o.duration;
@@ -193,20 +179,8 @@ void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problem
     problems.push_back(std::move(there).error());
 }
 
-}  // namespace
-
-RowLength rowLength(const BenchOptions& o, const Spec& spec) {
-  RowLength out{base::formatDuration(spec.duration), base::formatDuration(spec.warmup)};
-  if (o.has("iterations"))
-    out.timed = fmt::to_string(o.iterations);
-  else if (countsTimed(o))
-    out.timed = fmt::to_string(roundedForThreads(o, o.num_iter));
-  if (countsWarm(o)) out.warm = fmt::to_string(roundedForThreads(o, o.warmup_iter));
-  return out;
-}
-
 Result<Layout> layoutOf(const BenchOptions& o) {
-  Layout layout = o.layout;
+  Layout layout = o.spec.layout;
   if (o.local_workers == 0) return layout;
   const bool counted = o.has("num_initiator_dev") || o.has("num_target_dev");
   if (!counted && layout.mode == Mode::kSg) {
@@ -247,8 +221,6 @@ Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& sett
   return rows;
 }
 
-namespace {
-
 PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   Settings settings = environment;
   if (o.has("secret")) settings.secret = o.secret;
@@ -257,7 +229,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   auto layout = take(layoutOf(o), out.problems);
   auto rows = take(rowsOf(o, settings), out.problems);
   auto place = take(placeOf(o, settings), out.problems);
-  if (o.layout.initiators > meet::kMaxMembers || o.layout.targets > meet::kMaxMembers)
+  if (o.spec.layout.initiators > meet::kMaxMembers || o.spec.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
         badFlag("--num_initiator_dev, --num_target_dev", "the limit is 65536 devices"));
   checkDevices(o, place && !*place, out.problems);
@@ -299,6 +271,16 @@ bool mentions(const std::string& text, const std::string& flag) {
 }
 
 }  // namespace
+
+RowLength rowLength(const BenchOptions& o, const Spec& spec) {
+  RowLength out{base::formatDuration(spec.duration), base::formatDuration(spec.warmup)};
+  if (o.has("iterations"))
+    out.timed = fmt::to_string(o.iterations);
+  else if (countsTimed(o))
+    out.timed = fmt::to_string(roundedForThreads(o, o.num_iter));
+  if (countsWarm(o)) out.warm = fmt::to_string(roundedForThreads(o, o.warmup_iter));
+  return out;
+}
 
 PlanOrProblems planBench(const BenchOptions& options, const Settings& settings) {
   PlanOrProblems out = planAsRead(options, settings);

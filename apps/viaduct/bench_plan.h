@@ -36,9 +36,5 @@ RowLength rowLength(const BenchOptions& options, const measure::Spec& spec);
 
 // Flags that contradict each other, each pair named together.
 std::vector<Error> contradictions(const BenchOptions& options);
-// The layout, with workers shared out where only their number was given.
-Result<measure::Layout> layoutOf(const BenchOptions& options);
-// Every row that was asked for.
-Result<std::vector<measure::Workload>> rowsOf(const BenchOptions& options);
 
 }  // namespace viaduct::app

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "measure/load/workload.h"
 #include "viaduct/flags.h"
 
@@ -21,16 +22,10 @@ Error wrongValue(std::string detail, std::string remedy) {
   return {.code = Code::kInvalid, .detail = std::move(detail), .remedy = std::move(remedy)};
 }
 
-bool sameWord(std::string_view a, std::string_view b) {
-  const auto low = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [&](char x, char y) { return low(x) == low(y); });
-}
-
 std::string backendNamed(const std::string& name) {
   for (const BackendFacts& backend : backendFacts())
     for (const std::string_view alias : backend.aliases)
-      if (sameWord(name, alias)) return std::string(backend.name);
+      if (base::sameWord(name, alias)) return std::string(backend.name);
   return name;
 }
 
@@ -70,19 +65,12 @@ Status intoSize(std::string_view text, std::uint64_t& into) {
 
 namespace {
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(' ');
-  return first == std::string_view::npos
-             ? std::string_view()
-             : text.substr(first, text.find_last_not_of(' ') - first + 1);
-}
-
 Result<std::string> requirementOf(const std::string& word) {
   constexpr std::string_view kBackend = "backend:";
   if (!word.starts_with(kBackend) || word.size() == kBackend.size()) return word;
   const std::string wanted = backendNamed(word.substr(kBackend.size()));
   for (const std::string_view name : builtInBackends())
-    if (sameWord(name, wanted)) return fmt::format("{}{}", kBackend, name);
+    if (base::sameWord(name, wanted)) return fmt::format("{}{}", kBackend, name);
   return wrongValue(fmt::format("there is no backend \"{}\"", wanted),
                     fmt::format("choose one of {}", fmt::join(offeredBackends(), ", ")));
 }
@@ -94,7 +82,7 @@ Status intoRequire(std::string_view text, std::string& into) {
   if (auto can = checkRequire(measure::requireOfTransfer(text)); !can)
     return wrongValue(can.error().detail, can.error().remedy);
   into.clear();
-  if (trimmed(text).empty()) return Ok{};
+  if (base::trimmed(text).empty()) return Ok{};
   std::vector<std::string> words;
   VIADUCT_CHECK(intoWords(text, words));
   for (std::string& word : words) {
@@ -108,7 +96,7 @@ Status intoWords(std::string_view text, std::vector<std::string>& into) {
   into.clear();
   for (bool more = true; more;) {
     const auto comma = text.find(',');
-    const auto word = trimmed(text.substr(0, comma));
+    const auto word = base::trimmed(text.substr(0, comma));
     if (word.empty())
       return wrongValue(into.empty() && comma == std::string_view::npos ? "the list is empty"
                                                                         : "a list item is empty",
@@ -171,13 +159,11 @@ Status intoInterval(std::string_view text, std::chrono::nanoseconds& into) {
 }
 
 Status intoRate(std::string_view text, double& into) {
-  double rate = 0;
-  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), rate);
-  if (failure != std::errc{} || end != text.data() + text.size() || !std::isfinite(rate) ||
-      rate <= 0)
+  const auto rate = base::numberIn<double>(text);
+  if (!rate || *rate <= 0)
     return wrongValue(fmt::format("\"{}\" is not a number above 0", text),
                       "give transfers per second");
-  into = rate;
+  into = *rate;
   return Ok{};
 }
 

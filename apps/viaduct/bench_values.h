@@ -5,13 +5,14 @@
 #include <fmt/format.h>
 #include <viaduct/result.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
+
+#include "base/text.h"
+#include "base/words.h"
 
 namespace viaduct::app {
 
@@ -36,25 +37,17 @@ Status intoWords(std::string_view text, std::vector<std::string>& into);
 // "rdma,backend:ofi": only of backends that are built in, under their names here.
 Status intoRequire(std::string_view text, std::string& into);
 
-// Upper and lower case are the same, as in nixlbench's own values.
-bool sameWord(std::string_view a, std::string_view b);
 // The built-in backends that are not for tests.
 std::vector<std::string_view> offeredBackends();
 // A backend under its name here: another tool's name for it, such as "LIBFABRIC", is an alias.
 std::string backendNamed(const std::string& name);
 
 template <class T, std::size_t N>
-Status intoOneOf(std::string_view text, const std::array<std::pair<std::string_view, T>, N>& words,
-                 T& into) {
-  std::string all;
-  for (const auto& [word, value] : words) {
-    if (sameWord(word, text)) {
-      into = value;
-      return Ok{};
-    }
-    all += fmt::format("{}{}", all.empty() ? "" : ", ", word);
-  }
-  return wrongValue(fmt::format("\"{}\" is none of {}", text, all), {});
+Status intoOneOf(std::string_view text, const base::Words<T, N>& words, T& into) {
+  const auto value = base::valueOf(words, text);
+  if (!value) return wrongValue(fmt::format("\"{}\" is none of {}", text, base::listOf(words)), {});
+  into = *value;
+  return Ok{};
 }
 
 }  // namespace viaduct::app

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/stats/compare.h"
+#include "measure/compare/compare.h"
 
 namespace CLI {
 class App;

@@ -2,8 +2,8 @@
 
 #include <cstdio>
 
-#include "measure/result/files.h"
-#include "measure/stats/compare_output.h"
+#include "measure/compare/compare_output.h"
+#include "measure/import/files.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {

@@ -146,7 +146,7 @@ int diagnoseNode(const DoctorCommand& command) {
     fmt::print("{}", doctorJson(own));
   if (!command.listen.empty()) return runDoctorListen(command, own);
   if (!command.peer.empty()) return runDoctorPeer(command, own);
-  return doctorExit(own.report);
+  return doctorExit(own.findings);
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "diag/report_json.h"
+#include "diag/diagnosis.h"
 #include "viaduct/commands.h"
 
 namespace CLI {
@@ -46,6 +46,6 @@ int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own);
 // The diagnosis as text of 80 columns, and as JSON in one line per field.
 std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose);
 std::string doctorJson(const diag::Diagnosis& diagnosis);
-int doctorExit(const diag::Report& report);
+int doctorExit(const diag::Findings& findings);
 
 }  // namespace viaduct::app

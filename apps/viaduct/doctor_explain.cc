@@ -23,17 +23,17 @@ namespace {
 using diag::OnNode;
 
 // A check was made where its topic has something to say and could look at all.
-OnNode relationOf(const diag::Report& report, std::string_view code) {
+OnNode relationOf(const diag::Findings& findings, std::string_view code) {
   const std::string_view topic = code.substr(0, code.find('.'));
-  const auto& found = report.findings();
+  const auto& found = findings.all();
   const auto of_topic = [&](const diag::Finding& one) { return one.topic == topic; };
-  if (report.has(code)) return OnNode::kFound;
+  if (findings.has(code)) return OnNode::kFound;
   if (std::any_of(found.begin(), found.end(), [&](const diag::Finding& one) {
         return of_topic(one) && one.severity == diag::Severity::kUnknown;
       }))
     return OnNode::kNotLooked;
   const bool looked = std::any_of(found.begin(), found.end(), of_topic) ||
-                      std::any_of(report.fines().begin(), report.fines().end(),
+                      std::any_of(findings.fines().begin(), findings.fines().end(),
                                   [&](const diag::Fine& one) { return one.topic == topic; });
   return looked ? OnNode::kNotTheCase : OnNode::kNotLooked;
 }
@@ -62,7 +62,7 @@ int runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node) 
     return kExitNoDiagnosis;
   }
   const diag::NodeRelation relation = [&](std::string_view code) {
-    return relationOf(node.report, code);
+    return relationOf(node.findings, code);
   };
   fmt::print("{}", command.json ? base::dumpJson(explanationJson(*summary, relation), 2) + "\n"
                                 : explanationText(*summary, relation));

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "measure/result/text.h"
 #include "viaduct/doctor.h"
 #include "viaduct/help_text.h"
@@ -17,11 +18,6 @@ namespace {
 using base::Json;
 using diag::Finding;
 using diag::Severity;
-
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
 
 // "  Cause: text", continued below the text. Lines of a fix stay as they are: they are commands.
 std::string labelled(std::string_view label, const std::string& text, bool commands = false) {
@@ -42,8 +38,8 @@ std::string labelled(std::string_view label, const std::string& text, bool comma
 }
 
 std::string textOf(const Finding& finding) {
-  std::string out = fmt::format("{}  {}\n{}", upper(severityName(finding.severity)), finding.code,
-                                measure::wrapped(finding.what, 2));
+  std::string out = fmt::format("{}  {}\n{}", base::upper(severityName(finding.severity)),
+                                finding.code, measure::wrapped(finding.what, 2));
   for (const diag::Evidence& one : finding.evidence)
     out += labelled("Seen", one.source + ": " + one.value);
   out += labelled("Cause", finding.cause) + labelled("Fix", finding.fix, true) +
@@ -51,30 +47,30 @@ std::string textOf(const Finding& finding) {
   return out + "\n";
 }
 
-std::size_t countOf(const diag::Report& report, Severity severity) {
+std::size_t countOf(const diag::Findings& findings, Severity severity) {
   return static_cast<std::size_t>(
-      std::count_if(report.findings().begin(), report.findings().end(),
+      std::count_if(findings.all().begin(), findings.all().end(),
                     [&](const Finding& one) { return one.severity == severity; }));
 }
 
-std::string verdict(const diag::Report& report) {
+std::string verdict(const diag::Findings& findings) {
   using measure::counted;
-  const std::size_t failures = countOf(report, Severity::kFailure),
-                    warnings = countOf(report, Severity::kWarning),
-                    unknown = countOf(report, Severity::kUnknown);
+  const std::size_t failures = countOf(findings, Severity::kFailure),
+                    warnings = countOf(findings, Severity::kWarning),
+                    unknown = countOf(findings, Severity::kUnknown);
   std::vector<std::string> parts;
   if (failures > 0) parts.push_back(counted(failures, "failure") + " (will not work)");
   if (warnings > 0) parts.push_back(counted(warnings, "warning"));
   if (unknown > 0) parts.push_back(counted(unknown, "fact") + " that could not be looked at");
   if (parts.empty()) parts.emplace_back("no fault found");
   return fmt::format("{}; {} in order\n", fmt::join(parts, ", "),
-                     counted(report.fines().size(), "fact"));
+                     counted(findings.fines().size(), "fact"));
 }
 
 }  // namespace
 
-int doctorExit(const diag::Report& report) {
-  switch (report.worst()) {
+int doctorExit(const diag::Findings& findings) {
+  switch (findings.worst()) {
     case Severity::kFailure:
       return kExitWillNotWork;
     case Severity::kWarning:
@@ -87,27 +83,27 @@ int doctorExit(const diag::Report& report) {
 }
 
 std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose) {
-  const auto& [node, report] = diagnosis;
+  const auto& [node, findings] = diagnosis;
   const auto known = [](const std::string& text) { return text.empty() ? "(unknown)" : text; };
   std::string out = fmt::format("viaduct {} doctor: {}, Linux {}, {}\n\n", VIADUCT_VERSION,
                                 known(node.hostname), known(node.kernel), known(node.machine));
   constexpr std::array kOrder{Severity::kFailure, Severity::kWarning, Severity::kUnknown,
                               Severity::kInfo};
   for (const Severity severity : kOrder)
-    for (const Finding& finding : report.findings())
+    for (const Finding& finding : findings.all())
       if (finding.severity == severity) out += textOf(finding);
   if (verbose) {
-    for (const diag::Fine& fine : report.fines())
+    for (const diag::Fine& fine : findings.fines())
       out += measure::wrapped(fmt::format("ok  {:<10} {}", fine.topic, fine.what), 0);
     out += "\n";
   }
-  return out + verdict(report);
+  return out + verdict(findings);
 }
 
 std::string doctorJson(const diag::Diagnosis& diagnosis) {
   Json out = diag::asJson(diagnosis);
   out["viaduct"] = VIADUCT_VERSION;
-  out["exit_code"] = doctorExit(diagnosis.report);
+  out["exit_code"] = doctorExit(diagnosis.findings);
   return base::dumpJson(out, 2) + "\n";
 }
 

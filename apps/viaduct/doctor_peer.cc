@@ -10,8 +10,8 @@
 #include "base/fd.h"
 #include "base/json.h"
 #include "base/net/address.h"
+#include "measure/import/files.h"
 #include "measure/p2p/reach.h"
-#include "measure/result/files.h"
 #include "measure/run/wait_ready.h"
 #include "viaduct/doctor.h"
 #include "viaduct/interrupt.h"
@@ -111,7 +111,7 @@ int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own) {
   options->target = true;
   options->diagnosis = doctorJson(own);
   std::fflush(stdout);
-  return runP2p(*options) == kExitOk ? doctorExit(own.report) : kExitNoDiagnosis;
+  return runP2p(*options) == kExitOk ? doctorExit(own.findings) : kExitNoDiagnosis;
 }
 
 int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
@@ -133,7 +133,7 @@ int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
     const OutputAside aside(command.json);
     return runP2p(*options);
   }();
-  const int worst = std::max(doctorExit(own.report), doctorExit(theirs->report));
+  const int worst = std::max(doctorExit(own.findings), doctorExit(theirs->findings));
   const int code = measured == kExitOk ? worst : std::max<int>(worst, kExitWarnings);
   if (command.json)
     fmt::print("{}\n", base::dumpJson({{"format", "viaduct-doctor-pair/1"},

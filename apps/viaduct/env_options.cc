@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "viaduct/bench_values.h"
+#include "viaduct/cli_value.h"
 #include "viaduct/env.h"
 
 namespace viaduct::app {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, EnvFormat>, 3> kFormats{
+constexpr base::Words<EnvFormat, 3> kFormats{
     {{"sh", EnvFormat::kSh}, {"json", EnvFormat::kJson}, {"k8s", EnvFormat::kK8s}}};
 constexpr std::uint64_t kMostProcess = std::uint64_t{1} << 22U;  // the kernel's limit
 
@@ -43,24 +43,20 @@ constexpr auto kEnvMore =
 void declareEnv(CLI::App& app, EnvOptions& options) {
   CLI::App& env = *app.add_subcommand("env", kEnvAbout);
   env.footer(kEnvMore);
-  env.add_option_function<std::string>(
-         "--format",
-         [&options](const std::string& text) {
-           const auto fits = intoOneOf(text, kFormats, options.format);
-           if (!fits) throw CLI::ValidationError("--format", fits.error().detail);
-         },
-         "Shell commands, JSON, or the env of a container in YAML [sh]")
-      ->type_name("sh|json|k8s");
-  env.add_option_function<std::string>(
-         "--from",
-         [&options](const std::string& text) {
-           const auto process = base::parseCount(text);
-           if (!process || *process == 0 || *process > kMostProcess)
-             throw CLI::ValidationError("--from", "\"" + text + "\" is not a process ID");
-           options.from = static_cast<std::uint32_t>(*process);
-         },
-         "Process whose variables count [this one]")
-      ->type_name("PID");
+  addValue(
+      env, "--format", "sh|json|k8s",
+      [&options](const std::string& text) { return intoOneOf(text, kFormats, options.format); },
+      "Shell commands, JSON, or the env of a container in YAML [sh]");
+  addValue(
+      env, "--from", "PID",
+      [&options](const std::string& text) -> Status {
+        const auto process = base::parseCount(text);
+        if (!process || *process == 0 || *process > kMostProcess)
+          return wrongValue("\"" + text + "\" is not a process ID", {});
+        options.from = static_cast<std::uint32_t>(*process);
+        return Ok{};
+      },
+      "Process whose variables count [this one]");
   env.add_option("--root", options.root, "Folder with the node's /sys and /proc [/]")
       ->type_name("DIR");
 }

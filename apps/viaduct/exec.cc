@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/file_error.h"
 #include "base/sizes.h"
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/topics.h"
 #include "viaduct/commands.h"
@@ -55,8 +56,8 @@ void sayVariables(const diag::Advice& advice, const std::vector<EnvVariable>& va
 void sayFaults(diag::Node node, const std::vector<EnvVariable>& variables) {
   for (const EnvVariable& one : variables) node.variables[one.name] = one.value;
   const std::vector<std::string> only{"variables"};
-  const diag::Report report = diag::diagnose(node, only);
-  for (const diag::Finding& one : report.findings())
+  const diag::Findings findings = diag::diagnose(node, only);
+  for (const diag::Finding& one : findings.all())
     if (one.severity >= diag::Severity::kWarning)
       remark(fmt::format("{} {}; to mend it: {}", diag::severityName(one.severity), one.what,
                          one.fix.substr(0, one.fix.find('\n'))));
@@ -130,7 +131,7 @@ void writeForLaterShells(const std::string& text) {
 // searched.
 bool isInPath(const std::string& name) {
   const char* const path = std::getenv("PATH");
-  const auto folders = diag::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');
+  const auto folders = base::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');
   return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
     return ::access((folder + "/" + name).c_str(), F_OK) == 0;
   });

@@ -3,27 +3,17 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "base/file_error.h"
+#include "base/text.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
 namespace {
-
-template <class Number, class... Base>
-std::optional<Number> parseWhole(std::string_view digits, Base... base) {
-  Number value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value, base...);
-  if (stop != end || error != std::errc()) return std::nullopt;
-  return value;
-}
 
 // A number of TOML in decimal, as the flags' parsers read it.
 std::optional<std::string> decimal(std::string_view word) {
@@ -31,13 +21,13 @@ std::optional<std::string> decimal(std::string_view word) {
   std::erase(digits, '_');
   for (const auto& [prefix, base] : {std::pair("0x", 16), std::pair("0o", 8), std::pair("0b", 2)})
     if (digits.starts_with(prefix)) {
-      const auto whole = parseWhole<std::uint64_t>(std::string_view(digits).substr(2), base);
+      const auto whole = base::numberIn<std::uint64_t>(std::string_view(digits).substr(2), base);
       return whole ? std::optional(fmt::format("{}", *whole)) : std::nullopt;
     }
   if (digits.starts_with('+')) digits.erase(0, 1);
-  if (const auto whole = parseWhole<std::int64_t>(digits)) return fmt::format("{}", *whole);
-  const auto real = parseWhole<double>(digits);
-  if (!real || !std::isfinite(*real)) return std::nullopt;
+  if (const auto whole = base::numberIn<std::int64_t>(digits)) return fmt::format("{}", *whole);
+  const auto real = base::numberIn<double>(digits);
+  if (!real) return std::nullopt;
   return fmt::format("{}", *real);
 }
 

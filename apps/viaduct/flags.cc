@@ -10,18 +10,13 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "base/text.h"
 
 namespace viaduct::app {
 namespace {
 
 // gflags takes flags from these as well; here a command line shows all that was asked for.
 constexpr std::array<std::string_view, 3> kElsewhere{"flagfile", "fromenv", "tryfromenv"};
-
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return out;
-}
 
 const FlagName* find(std::string_view name, std::span<const FlagName> known) {
   const auto at =
@@ -32,14 +27,14 @@ const FlagName* find(std::string_view name, std::span<const FlagName> known) {
 bool isYesNo(std::string_view text) { return parseYesNo(text).has_value(); }
 
 // A word of the command line that starts with a dash.
-struct Word {
+struct DashWord {
   std::string name;  // with underscores
   std::optional<std::string> value;
 };
-Word split(std::string_view word) {
+DashWord splitWord(std::string_view word) {
   word.remove_prefix(word.rfind("--", 0) == 0 ? 2 : 1);
   const auto equals = word.find('=');
-  Word out{std::string(word.substr(0, equals)), {}};
+  DashWord out{std::string(word.substr(0, equals)), {}};
   std::replace(out.name.begin(), out.name.end(), '-', '_');
   if (out.name == "h") out.name = "help";      // as everywhere
   if (out.name == "i") out.name = "interval";  // as in iperf3
@@ -63,7 +58,7 @@ class Reader {
     if (word.size() < 2 || word[0] != '-' || word == "--")
       return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
                      "write every option as --name value");
-    Word flag = split(word);
+    DashWord flag = splitWord(word);
     if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end()) {
       if (!flag.value) skipValue();
       return badFlag("--" + flag.name, "flags from gflags files and the environment are not read",
@@ -84,7 +79,7 @@ class Reader {
   }
 
   // --noflag
-  Status negated(const std::string& word, const Word& flag) {
+  Status negated(const std::string& word, const DashWord& flag) {
     const bool no = flag.name.rfind("no", 0) == 0 && !flag.value;
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
     if (named == nullptr || !named->yes_or_no) {
@@ -131,7 +126,7 @@ Error badFlag(std::string_view flag, std::string detail, std::string remedy) {
 Result<bool> parseYesNo(std::string_view text) {
   constexpr std::array<std::string_view, 6> kYes{"1", "true", "yes", "y", "t", "on"};
   constexpr std::array<std::string_view, 6> kNo{"0", "false", "no", "n", "f", "off"};
-  const std::string word = lower(text);
+  const std::string word = base::lower(text);
   if (std::find(kYes.begin(), kYes.end(), word) != kYes.end()) return true;
   if (std::find(kNo.begin(), kNo.end(), word) != kNo.end()) return false;
   return badFlag("flag", fmt::format("\"{}\" is neither yes nor no", text),

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "viaduct/command_page.h"
@@ -42,6 +43,16 @@ struct Given {
   std::string text = {};
   std::string from = {};
 };
+
+// An error names the place where the flag was given.
+template <class Options>
+Status applyFlag(const Flag<Options>& flag, const Given& given, Options& into) {
+  auto applied = flag.apply(given.text, into);
+  if (applied) return applied;
+  Error error = std::move(applied).error();
+  error.operation = given.from;
+  return error;
+}
 
 // What the reader has to know of a flag.
 struct FlagName {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text.h"
 #include "viaduct/command_page.h"
 
 namespace viaduct::app {
@@ -21,12 +22,6 @@ std::string escaped(std::string_view text) {
       out += c;
   }
   if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");
-  return out;
-}
-
-std::string upper(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return out;
 }
 
@@ -55,7 +50,7 @@ class Text {
     }
     keepAsIs(line[0] == ' ');
     if (isHeading(line)) {
-      out_ += fmt::format(".SH {}\n", upper(line.substr(0, line.size() - 1)));
+      out_ += fmt::format(".SH {}\n", base::upper(line.substr(0, line.size() - 1)));
     } else {
       if (paragraph_ && !as_is_) out_ += ".PP\n";
       out_ += escaped(as_is_ ? line.substr(2) : line) + "\n";
@@ -95,15 +90,15 @@ std::string manPage(const CommandPage& page) {
   std::string out = fmt::format(
       ".TH {} 1 \"\" \"viaduct {}\" \"Viaduct\"\n.nh\n.ad l\n.SH NAME\n{} \\- {}\n.SH "
       "SYNOPSIS\n{}\n",
-      upper(pageName(page)), VIADUCT_VERSION, escaped(pageName(page)), withoutStop(page.summary),
-      escaped(page.usage));
+      base::upper(pageName(page)), VIADUCT_VERSION, escaped(pageName(page)),
+      withoutStop(page.summary), escaped(page.usage));
   if (!page.about.empty()) out += ".SH DESCRIPTION\n" + Text().of(page.about);
   if (!page.commands.empty()) out += ".SH COMMANDS\n";
   for (const CommandPage& command : page.commands)
     out += fmt::format(".TP\n\\fB{}\\fR(1)\n{}\n", escaped(pageName(command)),
                        escaped(command.summary));
   for (const PageSection& section : page.sections) {
-    out += fmt::format(".SH {}\n", escaped(upper(section.title)));
+    out += fmt::format(".SH {}\n", escaped(base::upper(section.title)));
     for (const PageEntry& entry : section.entries)
       out += fmt::format(".TP\n{}\n{}\n", tagOf(entry), escaped(entry.about));
   }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/text.h"
 #include "viaduct/bench_options.h"
 #include "viaduct/flags.h"
 
@@ -16,11 +17,6 @@ namespace viaduct::app {
 namespace {
 
 using Words = std::vector<std::string>;
-
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return text;
-}
 
 // NIXL's levels; ours has neither trace nor fatal.
 std::optional<base::LogLevel> levelNamed(const std::string& theirs) {
@@ -34,7 +30,7 @@ std::optional<base::LogLevel> levelNamed(const std::string& theirs) {
        {"ERROR", kError},
        {"FATAL", kError}}};
   for (const auto& [name, ours] : kLevels)
-    if (upper(theirs) == name) return ours;
+    if (base::upper(theirs) == name) return ours;
   return std::nullopt;
 }
 
@@ -51,7 +47,7 @@ class VariableFlags {
   bool meetsAtEtcd(bool as_nixlbench) const {
     if (has("meet") || has("local_workers")) return false;
     for (const Given& one : typed_)
-      if (one.name == "runtime_type") return upper(one.text) == "ETCD";
+      if (one.name == "runtime_type") return base::upper(one.text) == "ETCD";
     return as_nixlbench;
   }
   // Adds the flags, unless one of them was typed.
@@ -72,7 +68,7 @@ class VariableFlags {
 
 // RDMA stands for memory of the host, moved over RDMA.
 Words flagsOfSegment(const std::string& value) {
-  if (upper(value) == "RDMA") return {"--target_seg_type", "DRAM", "--require", "rdma"};
+  if (base::upper(value) == "RDMA") return {"--target_seg_type", "DRAM", "--require", "rdma"};
   return {"--target_seg_type", value};
 }
 
@@ -88,7 +84,8 @@ ManifestWords withManifestVariables(
     flags.take("NIXL_BACKEND", {"--backend", backend});
   // "native" is a worker without NIXL, as all of ours are.
   if (const std::string worker = valueOf("NIXL_WORKER_TYPE"); !worker.empty())
-    flags.take("NIXL_WORKER_TYPE", {"--worker_type", upper(worker) == "NATIVE" ? "nixl" : worker});
+    flags.take("NIXL_WORKER_TYPE",
+               {"--worker_type", base::upper(worker) == "NATIVE" ? "nixl" : worker});
   if (const std::string segment = valueOf("NIXL_TARGET_SEG_TYPE"); !segment.empty())
     flags.take("NIXL_TARGET_SEG_TYPE", flagsOfSegment(segment));
   const std::string etcd = valueOf("ETCD_ENDPOINTS");

@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <limits>
 
-#include "viaduct/bench_values.h"
+#include "viaduct/cli_value.h"
 #include "viaduct/meet.h"
 
 namespace viaduct::app {
@@ -32,18 +32,10 @@ void declareMeet(CLI::App& app, MeetOptions& options) {
   meet.add_option("--token,--secret", options.token, "Shared secret of the members")
       ->envname("VIADUCT_SECRET");
   meet.add_flag("--insecure", options.insecure, "Accept members without a secret beyond loopback");
-  meet.add_option_function<std::string>(
-          "--detect",
-          [&options](const std::string& text) {
-            std::chrono::nanoseconds time{0};
-            if (!intoTime(text, time) || time < std::chrono::milliseconds(10) ||
-                time > std::chrono::hours(1))
-              throw CLI::ValidationError("--detect",
-                                         "\"" + text + "\" is not a duration from 10ms to 1h");
-            options.detect = std::chrono::duration_cast<std::chrono::milliseconds>(time);
-          },
-          "Declare a member dead after this silence [2s]")
-      ->type_name("TIME");
+  addValue(
+      meet, "--detect", "TIME",
+      [&options](const std::string& text) { return intoPause(text, options.detect); },
+      "Declare a member dead after this silence [2s]");
 }
 
 }  // namespace viaduct::app

@@ -137,7 +137,7 @@ class Run {
     if (!peer) return p2p::unreachable(peer.error(), where, !settings_.secret.empty());
     VIADUCT_CHECK(reach(*peer, where, until));
     p2p::P2pInitiator initiator(agent, settings_.rails, *peer, stop_);
-    VIADUCT_TRY(const measure::Member target, initiator.greet(until, say, remark));
+    VIADUCT_TRY(const measure::RunMember target, initiator.greet(until, say, remark));
     report_.environment.members = {initiator.self(), target};
     printHead(where, target);
     auto done = measure(initiator);
@@ -181,7 +181,7 @@ class Run {
              }});
   }
 
-  void printHead(const p2p::Where& where, const measure::Member& target) const {
+  void printHead(const p2p::Where& where, const measure::RunMember& target) const {
     if (options_.csv) return print(measure::csvHead());
     say(fmt::format("viaduct {} p2p initiator: {} is {} on {}", VIADUCT_VERSION, where.text(),
                     target.name, target.host.hostname));

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/proof/link_rate.h"
+#include "measure/load/link_rate.h"
 
 namespace CLI {
 class App;
@@ -39,7 +39,7 @@ struct P2pOptions {
   std::string secret = {};
   std::string require = {};
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
-  std::vector<measure::proof::LinkRate> link_rates = {};
+  std::vector<measure::LinkRate> link_rates = {};
   std::string json = {};
   bool csv = false;
   std::string diagnosis = {};  // of the target's node, for initiators that want to read it

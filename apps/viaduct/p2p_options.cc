@@ -1,13 +1,13 @@
+#include <fmt/format.h>
 #include <viaduct/transfer.h>
 
-#include <CLI/CLI.hpp>
 #include <limits>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/sizes.h"
-#include "viaduct/bench_values.h"
+#include "viaduct/cli_value.h"
 #include "viaduct/p2p.h"
 
 namespace viaduct::app {
@@ -39,50 +39,65 @@ constexpr auto kP2pMore =
     "    viaduct p2p --mode initiator --ip 192.168.1.100 --bidirectional \\\n"
     "        --duration 10s";
 
-std::string reason(const Error& error) { return error.detail + "; " + error.remedy; }
-
-NamedSize size(const std::string& text) {
-  const auto bytes = base::parseSize(text);
-  if (!bytes) throw CLI::ValidationError("--buffer_sizes", reason(bytes.error()));
-  if (*bytes == 0)
-    throw CLI::ValidationError("--buffer_sizes", "\"" + text + "\" is an empty size");
-  return {text, *bytes};
+Error unlike(const std::string& text, const std::string& what) {
+  return wrongValue(fmt::format("\"{}\" is {}", text, what), {});
 }
 
-std::uint64_t count(const char* option, const std::string& text, std::uint64_t least,
-                    std::uint64_t most) {
-  const auto value = base::parseCount(text);
-  if (!value || *value < least || *value > most)
-    throw CLI::ValidationError(option, "\"" + text + "\" is not a whole number from " +
-                                           std::to_string(least) + " to " + std::to_string(most));
-  return *value;
+Status intoSizesOf(const std::string& text, std::vector<NamedSize>& into) {
+  VIADUCT_TRY(const std::uint64_t bytes, base::parseSize(text));
+  if (bytes == 0) return unlike(text, "an empty size");
+  into.push_back({text, bytes});
+  return Ok{};
+}
+
+Status intoSomeTime(const std::string& text, const Result<std::chrono::nanoseconds>& time,
+                    std::chrono::nanoseconds& into) {
+  if (!time || *time <= std::chrono::nanoseconds(0))
+    return unlike(text, "not a time like 10s or 500ms");
+  into = *time;
+  return Ok{};
+}
+
+Result<std::chrono::nanoseconds> timeOrSeconds(const std::string& text) {
+  std::chrono::nanoseconds out{0};
+  VIADUCT_CHECK(intoTime(text, out));
+  return out;
 }
 
 // An option whose value is a whole number in a range.
 template <class T>
 void addCount(CLI::App& app, const char* name, T& into, std::uint64_t least, std::uint64_t most,
               const std::string& help) {
-  app.add_option_function<std::string>(
-         name,
-         [name, &into, least, most](const std::string& text) {
-           into = static_cast<T>(count(name, text, least, most));
-         },
-         help)
-      ->type_name("N");
+  const auto take = [&into, least, most](const std::string& text) -> Status {
+    const auto value = base::parseCount(text);
+    if (!value || *value < least || *value > most)
+      return unlike(text, fmt::format("not a whole number from {} to {}", least, most));
+    into = static_cast<T>(*value);
+    return Ok{};
+  };
+  addValue(app, name, "N", take, help);
+}
+
+// An option whose value is one of two words.
+template <class T>
+void addChoice(CLI::App& app, const char* name, const base::Words<T, 2>& words, T& into,
+               const std::string& help) {
+  const auto take = [&into, words](const std::string& text) -> Status {
+    for (const base::Word<T>& one : words)
+      if (text == one.word) {
+        into = one.value;
+        return Ok{};
+      }
+    return unlike(text, fmt::format("neither {} nor {}", words[0].word, words[1].word));
+  };
+  addValue(app, name, fmt::format("{}|{}", words[0].word, words[1].word).c_str(), take, help);
 }
 
 void declareEnds(CLI::App& p2p, P2pOptions& options) {
-  p2p.add_option_function<std::string>(
-         "--mode",
-         [&options](const std::string& word) {
-           if (word != "target" && word != "initiator")
-             throw CLI::ValidationError("--mode",
-                                        "\"" + word + "\" is neither target nor initiator");
-           options.target = word == "target";
-         },
-         "target: listens and offers its memory; initiator: connects and measures")
-      ->required()
-      ->type_name("target|initiator");
+  addChoice(p2p, "--mode", base::Words<bool, 2>{{{"target", true}, {"initiator", false}}},
+            options.target,
+            "target: listens and offers its memory; initiator: connects and measures");
+  p2p.get_option("--mode")->required();
   p2p.add_option("--ip", options.ip, "Address of the target, the same at both ends")
       ->required()
       ->type_name("ADDRESS");
@@ -92,92 +107,58 @@ void declareEnds(CLI::App& p2p, P2pOptions& options) {
       ->type_name("WORD");
 }
 
+Status intoBackend(const std::string& name, std::string& into) {
+  std::string require;
+  VIADUCT_CHECK(intoRequire("backend:" + name, require));
+  into = require.substr(std::string_view("backend:").size());
+  return Ok{};
+}
+
+Status addLinkRate(const std::string& text, std::vector<measure::LinkRate>& into) {
+  VIADUCT_TRY(measure::LinkRate rate, measure::parseLinkRate(text));
+  into.push_back(std::move(rate));
+  return Ok{};
+}
+
 void declareLoad(CLI::App& p2p, P2pOptions& options) {
-  p2p.add_option_function<std::vector<std::string>>(
-         "--buffer_sizes,--buffer-sizes",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) options.sizes.push_back(size(text));
-         },
-         "Transfer sizes joined by commas, such as 4KB,1MB,1GiB [4KB to 64MB]")
-      ->delimiter(',')
-      ->type_name("SIZE");
+  using Text = const std::string&;
+  P2pOptions& o = options;
+  addValues(
+      p2p, "--buffer_sizes,--buffer-sizes", "SIZE",
+      [&o](Text text) { return intoSizesOf(text, o.sizes); },
+      "Transfer sizes joined by commas, such as 4KB,1MB,1GiB [4KB to 64MB]");
   constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
   addCount(p2p, "--iterations", options.iterations, 1, kMost, "Timed transfers per size [100]");
-  p2p.add_option_function<std::string>(
-         "--duration",
-         [&options](const std::string& text) {
-           const auto time = base::parseDuration(text);
-           if (!time || *time <= std::chrono::nanoseconds(0))
-             throw CLI::ValidationError("--duration",
-                                        "\"" + text + "\" is not a time like 10s or 500ms");
-           options.duration = *time;
-         },
-         "Measured time per size, instead of --iterations")
-      ->type_name("TIME");
-  p2p.add_option_function<std::string>(
-         "--backend",
-         [&options](const std::string& name) {
-           std::string require;
-           if (const auto can = intoRequire("backend:" + name, require); !can)
-             throw CLI::ValidationError("--backend", reason(can.error()));
-           options.backend = require.substr(std::string_view("backend:").size());
-         },
-         "Backend to use: local, tcp, ofi or ucx [the first that reaches the target]")
-      ->type_name("NAME");
-  p2p.add_option_function<std::string>(
-         "--op",
-         [&options](const std::string& word) {
-           if (word != "write" && word != "read")
-             throw CLI::ValidationError("--op", "\"" + word + "\" is neither write nor read");
-           options.op = word == "read" ? OpKind::kRead : OpKind::kWrite;
-         },
-         "Operation of the initiator [write]")
-      ->type_name("write|read");
+  addValue(
+      p2p, "--duration", "TIME",
+      [&o](Text text) { return intoSomeTime(text, base::parseDuration(text), o.duration); },
+      "Measured time per size, instead of --iterations");
+  addValue(
+      p2p, "--backend", "NAME", [&o](Text text) { return intoBackend(text, o.backend); },
+      "Backend to use: local, tcp, ofi or ucx [the first that reaches the target]");
+  addChoice(p2p, "--op",
+            base::Words<OpKind, 2>{{{"write", OpKind::kWrite}, {"read", OpKind::kRead}}},
+            options.op, "Operation of the initiator [write]");
   p2p.add_flag("--bidirectional", options.bidirectional,
                "Move as much data in the other direction at the same time");
   addCount(p2p, "--warmup", options.warmup, 0, kMost, "Warm-up transfers per size [10]");
   p2p.add_flag("--cuda", options.cuda, "Use a GPU buffer");
   addCount(p2p, "--gpu_id,--gpu-id", options.gpu_id, 0, 1024, "Index of the GPU [0]");
-  p2p.add_option_function<std::string>(
-         "--require",
-         [&options](const std::string& words) {
-           if (const auto can = intoRequire(words, options.require); !can)
-             throw CLI::ValidationError("--require", reason(can.error()));
-         },
-         "Required path, joined by commas: rdma, same-host, not-tcp, backend:NAME, proven")
-      ->type_name("PATH");
-  p2p.add_option_function<std::vector<std::string>>(
-         "--link-rate,--link_rate",
-         [&options](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             auto rate = measure::proof::parseLinkRate(text);
-             if (!rate) throw CLI::ValidationError("--link-rate", reason(rate.error()));
-             options.link_rates.push_back(*std::move(rate));
-           }
-         },
-         "Line rate of a device, if the system reports none or a wrong one: eth0=500Mbit, joined "
-         "by commas")
-      ->delimiter(',')
-      ->type_name("DEV=RATE");
-  p2p.add_option_function<std::string>(
-         "--timeout",
-         [&options](const std::string& text) {
-           std::chrono::nanoseconds time{0};
-           if (!intoTime(text, time) || time <= std::chrono::nanoseconds(0))
-             throw CLI::ValidationError("--timeout",
-                                        "\"" + text + "\" is not a time like 10s or 500ms");
-           options.timeout = time;
-         },
-         "Time limit for the initiator to reach the target [10s]")
-      ->type_name("TIME");
-  p2p.add_option_function<std::string>(
-         "-i,--interval",
-         [&options](const std::string& text) {
-           if (const auto can = intoInterval(text, options.interval); !can)
-             throw CLI::ValidationError("--interval", reason(can.error()));
-         },
-         "Print the rate of each interval of a size as it is measured")
-      ->type_name("SECONDS");
+  addValue(
+      p2p, "--require", "PATH", [&o](Text text) { return intoRequire(text, o.require); },
+      "Required path, joined by commas: rdma, same-host, not-tcp, backend:NAME, proven");
+  addValues(
+      p2p, "--link-rate,--link_rate", "DEV=RATE",
+      [&o](Text text) { return addLinkRate(text, o.link_rates); },
+      "Line rate of a device, if the system reports none or a wrong one: eth0=500Mbit, joined "
+      "by commas");
+  addValue(
+      p2p, "--timeout", "TIME",
+      [&o](Text text) { return intoSomeTime(text, timeOrSeconds(text), o.timeout); },
+      "Time limit for the initiator to reach the target [10s]");
+  addValue(
+      p2p, "--interval,-i", "SECONDS", [&o](Text text) { return intoInterval(text, o.interval); },
+      "Print the rate of each interval of a size as it is measured");
   p2p.add_flag("--csv", options.csv, "Print rows as CSV");
   p2p.add_option("--json", options.json, "Also write all results to this file")->type_name("FILE");
 }

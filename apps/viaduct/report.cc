@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "base/file_error.h"
+#include "measure/import/files.h"
 #include "measure/report/page.h"
-#include "measure/result/files.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {

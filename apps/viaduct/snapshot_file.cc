@@ -24,7 +24,7 @@ using diag::SnapshotEntry;
 using Kind = SnapshotEntry::Kind;
 
 constexpr std::string_view kTop = "node";
-constexpr std::uint64_t kMostSnapshotBytes = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20U;
 constexpr std::size_t kMostEntries = 1'000'000;
 
 struct FreeArchive {
@@ -146,7 +146,7 @@ class Unpacker {
       if (got == 0) return {};
       if (got < 0) return whyOf(from);
       bytes_ += static_cast<std::uint64_t>(got);
-      if (bytes_ > kMostSnapshotBytes) return "the snapshot has more than 256 MiB";
+      if (bytes_ > kMostUnpacked) return "the snapshot has more than 256 MiB";
       if (::write(out.get(), part.data(), static_cast<std::size_t>(got)) != got)
         return ::strerror(errno);
     }

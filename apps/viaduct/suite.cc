@@ -16,17 +16,16 @@
 #include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
+#include "viaduct/runs.h"
 #include "viaduct/suite_plan.h"
 #include "viaduct/suite_tests.h"
-#include "viaduct/turns.h"
 
 namespace viaduct::app {
 namespace {
 
-using measure::RunEnd;
 using measure::Suite;
-using measure::SuiteEnd;
 using measure::SuiteFile;
+using measure::TurnsEnd;
 
 // What members tell each other: what they are to do, and how far their file is.
 std::string wishOf(Suite wanted, const Suite& suite) {
@@ -103,10 +102,10 @@ class SuiteCommand {
     if (!rank) return notMet(rank.error());
     speaks_ = *rank == 0;
     if (speaks_) sayWhatIsDone();
-    Turns turns(rowsLeft(), options_.as_json, stop_);
-    if (!alone) turns.keepRank(*rank);
-    const SuiteEnd end = measureWith(turns);
-    return tell(end, turns.believed());
+    Runs runs(rowsLeft(), options_.as_json, stop_);
+    if (!alone) runs.keepRank(*rank);
+    const TurnsEnd end = measureWith(runs);
+    return tell(end, runs.believed());
   }
 
  private:
@@ -115,8 +114,8 @@ class SuiteCommand {
     return fail(error.text(), error.code == Code::kInvalid ? kExitUsage : kExitFailed);
   }
 
-  SuiteEnd measureWith(Turns& turns) {
-    const auto run = [&](std::uint32_t round, std::size_t test) { return one(turns, round, test); };
+  TurnsEnd measureWith(Runs& runs) {
+    const auto run = [&](std::uint32_t round, std::size_t test) { return one(runs, round, test); };
     const auto save = [&](const Suite& now) -> Status {
       if (!speaks_) return Ok{};
       VIADUCT_CHECK(file_.write(now));
@@ -153,9 +152,9 @@ class SuiteCommand {
     return rows * (suite_.rounds - suite_.rounds_done);
   }
 
-  measure::RunOutcome one(Turns& turns, std::uint32_t round, std::size_t test) const {
+  measure::RunOutcome one(Runs& runs, std::uint32_t round, std::size_t test) const {
     const std::string& name = suite_.tests[test].name;
-    return turns.run(plan_.plans[test], fmt::format("suite-{}-{}", round + 1, test),
+    return runs.turn(plan_.plans[test], fmt::format("suite-{}-{}", round + 1, test),
                      fmt::format("round {} of {}, {}", round + 1, suite_.rounds, name));
   }
 
@@ -170,18 +169,9 @@ class SuiteCommand {
   }
 
   // `believed`: the rows of this command's rounds; rank 0 has those of the file as well.
-  int verdictOf(const SuiteEnd& end, bool believed) const {
-    switch (end.end) {
-      case RunEnd::kComplete:
-        break;
-      case RunEnd::kInterrupted:
-        return fail(end.problem + keptText(), kExitInterrupted);
-      case RunEnd::kWorkerDied:
-        return fail(end.problem + keptText(), kExitWorkerDied);
-      case RunEnd::kFailed:
-        return fail(end.problem + keptText(), kExitFailed);
-    }
-    if (!believed || !allGood(suite_)) return fail("not every row is valid", kExitFailed);
+  int verdictOf(const TurnsEnd& end, bool believed) const {
+    const int code = exitOfRuns(end.end, end.problem, keptText(), believed && allGood(suite_));
+    if (code != kExitOk) return code;
     for (const measure::SuiteTest& test : suite_.tests)
       if (!test.absent.empty() && std::find(options_.tests.begin(), options_.tests.end(),
                                             test.name) != options_.tests.end())
@@ -189,7 +179,7 @@ class SuiteCommand {
     return kExitOk;
   }
 
-  int tell(const SuiteEnd& end, bool believed) const {
+  int tell(const TurnsEnd& end, bool believed) const {
     if (speaks_ && suite_.rounds_done > 0) {
       fmt::print("{}", options_.as_json ? toJson(suite_) : suiteText(suite_));
       std::fflush(stdout);

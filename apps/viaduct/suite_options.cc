@@ -17,11 +17,11 @@
 namespace viaduct::app {
 namespace {
 
-using O = SuiteOptions;
+using S = SuiteOptions;
 using V = std::string_view;
 using SuiteFlag = Flag<SuiteOptions>;
 
-constexpr std::array<std::pair<V, bool>, 2> kOutputs{{{"table", false}, {"json", true}}};
+constexpr base::Words<bool, 2> kSuiteOutputs{{{"table", false}, {"json", true}}};
 
 bool isName(V name) {
   return !name.empty() && name.find_first_not_of(
@@ -30,7 +30,7 @@ bool isName(V name) {
 }
 
 // "NAME: VIADUCT_SOCKETS=4 ..."
-Status intoAlso(V text, O& into) {
+Status intoAlso(V text, S& into) {
   constexpr auto kForm = "--also 'four-sockets: VIADUCT_SOCKETS=4'";
   const auto colon = text.find(':');
   if (colon == V::npos || !isName(text.substr(0, colon)))
@@ -54,41 +54,41 @@ Status intoAlso(V text, O& into) {
 
 constexpr std::array kOwn{
     SuiteFlag{"backend", "NAME", "VIADUCT_BACKENDS, or tcp", "backend to measure",
-              [](V t, O& o) {
+              [](V t, S& o) {
                 o.backend = backendNamed(std::string(t));
                 return Status(Ok{});
               }},
     SuiteFlag{"rails", "NAME,...", "chosen by the system",
               "interfaces or source addresses to use; the coalescing test needs two",
-              [](V t, O& o) { return intoWords(t, o.rails); }},
+              [](V t, S& o) { return intoWords(t, o.rails); }},
     SuiteFlag{"device_list", "NAME,...", "", "alias of rails",
-              [](V t, O& o) { return intoWords(t, o.rails); }},
+              [](V t, S& o) { return intoWords(t, o.rails); }},
     SuiteFlag{"tests", "NAME,...", "all",
               "tests to run; the baseline and every --also test always run",
-              [](V t, O& o) { return intoWords(t, o.tests); }},
+              [](V t, S& o) { return intoWords(t, o.tests); }},
     SuiteFlag{"also", "'NAME: SETTINGS'", "",
               "add a test with VIADUCT_* assignments on top of the baseline; repeatable", intoAlso},
     SuiteFlag{"sizes", "SIZE,...", "each test's own",
               "transfer sizes of all tests: 64K, 65536, 1MiB",
-              [](V t, O& o) { return intoSizes(t, o.sizes); }},
+              [](V t, S& o) { return intoSizes(t, o.sizes); }},
     SuiteFlag{"block", "SIZE", "the whole transfer",
               "divide larger transfers into blocks of this size",
-              [](V t, O& o) { return intoSize(t, o.block); }},
+              [](V t, S& o) { return intoSize(t, o.block); }},
     SuiteFlag{"rounds", "N", "5", "runs of each test, at least 4",
-              [](V t, O& o) { return intoCount(t, measure::kFewestRounds, o.rounds); }},
+              [](V t, S& o) { return intoCount(t, measure::kFewestRounds, o.rounds); }},
     SuiteFlag{"duration", "TIME", "200ms", "time of each row in each round",
-              [](V t, O& o) { return intoTime(t, o.duration); }},
+              [](V t, S& o) { return intoTime(t, o.duration); }},
     SuiteFlag{"least_effect", "N%", "1%", "smallest effect to report as helps or hurts",
-              [](V t, O& o) { return intoPercent(t, o.least_effect); }},
+              [](V t, S& o) { return intoPercent(t, o.least_effect); }},
     SuiteFlag{"json", "FILE", "",
               "save each round in this file; the same command continues from it",
-              [](V t, O& o) { return intoFile(t, o.json); }},
+              [](V t, S& o) { return intoFile(t, o.json); }},
     SuiteFlag{"fresh", "", "false", "ignore the rounds in the file and start again",
-              [](V t, O& o) { return intoYesNo(t, o.fresh); }},
+              [](V t, S& o) { return intoYesNo(t, o.fresh); }},
     SuiteFlag{"output", "table|json", "table", "output format",
-              [](V t, O& o) { return intoOneOf(t, kOutputs, o.as_json); }},
+              [](V t, S& o) { return intoOneOf(t, kSuiteOutputs, o.as_json); }},
     SuiteFlag{"help", "", "false", "print this help",
-              [](V t, O& o) { return intoYesNo(t, o.help); }},
+              [](V t, S& o) { return intoYesNo(t, o.help); }},
 };
 
 // Of `viaduct bench`, with the same meaning.
@@ -139,17 +139,9 @@ std::vector<FlagName> names() {
   return out;
 }
 
-Status apply(const Given& one, O& options) {
-  for (const SuiteFlag& flag : kOwn) {
-    if (flag.name != one.name) continue;
-    auto applied = flag.apply(one.text, options);
-    if (!applied) {
-      Error error = std::move(applied).error();
-      error.operation = one.from;
-      return error;
-    }
-    return Ok{};
-  }
+Status applyToSuite(const Given& one, S& options) {
+  for (const SuiteFlag& flag : kOwn)
+    if (flag.name == one.name) return applyFlag(flag, one, options);
   options.bench.push_back(fmt::format("--{}={}", one.name, one.text));
   return Ok{};
 }
@@ -188,7 +180,7 @@ SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words) {
   FlagsRead read = readFlags(words, names());
   SuiteOptionsOrProblems out{.problems = std::move(read.problems)};
   for (const Given& one : read.given)
-    if (auto applied = apply(one, out.options); applied)
+    if (auto applied = applyToSuite(one, out.options); applied)
       out.options.given[one.name] = one.text;
     else
       out.problems.push_back(std::move(applied).error());

@@ -12,6 +12,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/sizes.h"
+#include "base/text.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 #include "viaduct/help_text.h"
@@ -22,7 +24,8 @@ namespace {
 using measure::Option;
 using measure::SuiteTest;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+using base::kKiB;
+using base::kMiB;
 
 // One optimisation: the setting that turns it on and off, the sizes at which it is to show, and who
 // knows it.
@@ -97,7 +100,7 @@ std::vector<std::string_view> backendsWith(std::string_view variable) {
 std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
   const std::vector<std::string_view> backends = backendsWith(one.variable);
   if (std::none_of(backends.begin(), backends.end(),
-                   [&](std::string_view name) { return sameWord(name, options.backend); }))
+                   [&](std::string_view name) { return base::sameWord(name, options.backend); }))
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
                        fmt::join(backends, ", "), backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);

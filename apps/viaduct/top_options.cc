@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "viaduct/bench_values.h"
+#include "viaduct/cli_value.h"
 #include "viaduct/top.h"
 
 namespace viaduct::app {
@@ -28,17 +28,10 @@ void declareTop(CLI::App& app, TopOptions& options) {
   top.footer(kTopMore);
   top.add_flag("--once", options.once, "Print one table, of one interval, and end");
   top.add_flag("--json", options.json, "Print a JSON object for each interval, a line each");
-  top.add_option_function<std::string>(
-         "--interval",
-         [&options](const std::string& text) {
-           if (!intoTime(text, options.interval) ||
-               options.interval < std::chrono::milliseconds(10) ||
-               options.interval > std::chrono::hours(1))
-             throw CLI::ValidationError("--interval",
-                                        "\"" + text + "\" is not a duration from 10ms to 1h");
-         },
-         "Time between two tables [1s]")
-      ->type_name("TIME");
+  addValue(
+      top, "--interval", "TIME",
+      [&options](const std::string& text) { return intoPause(text, options.interval); },
+      "Time between two tables [1s]");
 }
 
 }  // namespace viaduct::app

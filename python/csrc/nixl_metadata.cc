@@ -106,6 +106,14 @@ std::string labelOf(const AgentId& agent, std::uint32_t serial) {
   return fmt::format("{}{}", labelPrefix(agent), serial);
 }
 
+AgentId agentOf(const PinInfo& pin) {
+  AgentId agent{};
+  for (std::size_t i = 0; i < 8 && pin.label.size() >= labelPrefix(agent).size(); ++i)
+    agent[i] = static_cast<std::uint8_t>(
+        std::strtoul(pin.label.substr(5 + 2 * i, 2).c_str(), nullptr, 16));
+  return agent;
+}
+
 Memory memoryOf(MemoryKind kind) {
   switch (kind) {
     case MemoryKind::kHost:

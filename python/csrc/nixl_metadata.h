@@ -35,6 +35,8 @@ using AgentId = std::array<std::uint8_t, 16>;
 // differ from the earlier ones.
 std::string labelPrefix(const AgentId& agent);
 std::string labelOf(const AgentId& agent, std::uint32_t serial);
+// Returns as much of the AgentId as labelPrefix() tells, or zeros for another label.
+AgentId agentOf(const PinInfo& pin);
 
 // Maps the regions of host memory. The slot of each mapped range is the region's serial.
 core::PinMap hostMemory(const std::vector<Region>& regions);

@@ -141,7 +141,11 @@ void NixlAgent::findRemote(const std::string& name) {
   auto fresh = std::make_shared<Remote>();
   fresh->name = name;
   for (const PinInfo& pin : pins)
-    if (const auto region = regionOf(pin)) fresh->regions.push_back(*region);
+    if (const auto region = regionOf(pin)) {
+      fresh->agent = agentOf(pin);
+      fresh->regions.push_back(*region);
+    }
+  fresh->loaded_epoch = peer.epoch();
   startConnecting(*fresh, std::move(peer), false);
   fresh->was_connected = true;
   fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));

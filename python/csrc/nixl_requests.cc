@@ -137,11 +137,7 @@ Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
   awaitFirst(remote);
   checkLife(remote);
-  // No id: the agent was found by name. Its regions were learned from the session, not from
-  // metadata, so they are announced.
-  const bool by_name = remote.agent == AgentId{};
-  if (!by_name && (remote.newest > remote.announced || !remote.looked_at_pins))
-    awaitPins(remote, there);
+  if (remote.newest > remote.announced || !remote.looked_at_pins) awaitPins(remote, there);
   return valueOf(unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
                             [&] { return agent_->plan(kind, *remote.peer, local, there); }));
 }

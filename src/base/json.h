@@ -1,9 +1,13 @@
-// Reads JSON strictly: every field by its name, each error with the path of its field. Only the
-// first error counts; after it, fields keep their values. Threads: one at a time.
+// JSON whose fields are named once for writing and reading, by a function beside their type:
+//
+//   void describe(auto& json, base::Is<Point> auto& p) { json.need("x", p.x); json.may("y", p.y); }
+//
+// A list of structs with a `name` and a `value` is an object. Threads: one at a time.
 #pragma once
 
 #include <viaduct/result.h>
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -12,6 +16,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/fields.h"
+#include "base/words.h"
 
 namespace viaduct::base {
 
@@ -22,6 +29,96 @@ Result<Json> parseJson(std::string_view text);
 // In one line, or indented. Bytes that are not UTF-8 are replaced.
 std::string dumpJson(const Json& json, int indent);
 
+template <class T>
+concept NamedText = requires(T t) {
+  { t.name } -> std::same_as<std::string&>;
+  { t.value } -> std::same_as<std::string&>;
+};
+
+// Figures that are no finite numbers are left out, and with them the object that needs them.
+class JsonWriter {
+ public:
+  // The same fields as JsonReader's.
+  template <class T>
+  void need(const char* key, const T& value) {
+    if (!set(key, value)) whole_ = false;
+  }
+  template <class T>
+  void keep(const char* key, const T& value) {
+    set(key, value);
+  }
+  template <class T>
+  void may(const char* key, const T& value) {
+    if (!isEmpty(value)) set(key, value);
+  }
+  template <class T, std::size_t N>
+  void word(const char* key, const T& value, const Words<T, N>& words) {
+    json_[key] = wordOf(words, value);
+  }
+  template <NamedText T>
+  void plain(const std::vector<T>& values) {
+    for (const T& one : values) json_[one.name] = one.value;
+  }
+
+  Json json() { return std::move(json_); }
+
+  template <class T>
+  static Json of(const T& value) {
+    return element(value);
+  }
+
+ private:
+  template <class T>
+  bool set(const char* key, const T& value) {
+    Json json = element(value);
+    if (json.is_null()) return false;
+    json_[key] = std::move(json);
+    return true;
+  }
+  template <class T>
+  static bool isEmpty(const T& value) {
+    if constexpr (requires { value.has_value(); })
+      return !value.has_value();
+    else if constexpr (requires { value.empty(); })
+      return value.empty() || element(value).empty();
+    else
+      return value == T{};
+  }
+  static Json element(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+  template <class T>
+  static Json element(const std::optional<T>& value) {
+    return value ? element(*value) : Json();
+  }
+  template <class T>
+  static Json element(const std::vector<T>& list) {
+    if constexpr (NamedText<T>) {
+      JsonWriter out;
+      out.plain(list);
+      return std::move(out.json_);
+    } else {
+      Json out = Json::array();
+      for (const T& one : list)
+        if (Json json = element(one); !json.is_null()) out.push_back(std::move(json));
+      return out;
+    }
+  }
+  template <class T>
+  static Json element(const T& value) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
+      return Json(value);
+    } else {
+      JsonWriter out;
+      describe(out, value);
+      return out.whole_ ? std::move(out.json_) : Json();
+    }
+  }
+
+  Json json_ = Json::object();
+  bool whole_ = true;  // nothing that is needed is missing
+};
+
+// Reads strictly: each error has the path of the field. The first error counts; after it values are
+// what they were.
 class JsonReader {
  public:
   explicit JsonReader(const Json& root) : json_(root) {}
@@ -31,7 +128,7 @@ class JsonReader {
   void need(const char* key, T& into) {
     if (const Json* at = find(key, true)) child(*at, key).value(into);
   }
-  // Reads an optional field: it was not measured, or an older version wrote the document.
+  // Fields that are left out when they are empty.
   template <class T>
   void may(const char* key, T& into) {
     if (const Json* at = find(key, false)) child(*at, key).value(into);
@@ -44,23 +141,30 @@ class JsonReader {
     child(*at, key).value(value);
     if (ok()) into = std::move(value);
   }
-  // Reads a word that `named` accepts. `known` lists the accepted words for the error.
-  template <class T, class Named>
-  void word(const char* key, T& into, Named named, const char* known) {
+  // Fields that our own files have, and that others may lack.
+  template <class T>
+  void keep(const char* key, T& into) {
+    may(key, into);
+  }
+  template <class T, std::size_t N>
+  void word(const char* key, T& into, const Words<T, N>& words) {
     std::string text;
     need(key, text);
     if (!ok()) return;
-    if (const auto value = named(text))
-      into = *value;
-    else
-      wrong(key, "\"" + text + "\" is none of " + known);
+    for (const Word<T>& one : words)
+      if (text == one.word) {
+        into = one.value;
+        return;
+      }
+    wrong(key, "\"" + text + "\" is none of " + listOf(words));
   }
-  // Calls `each` with name and text of each member that is a plain value.
-  template <class Each>
-  void eachPlain(Each each) {
+  // The members of this object that are plain values.
+  template <NamedText T>
+  void plain(std::vector<T>& into) {
     for (const auto& [name, value] : json_.items())
       if (!value.is_structured())
-        each(name, value.is_string() ? value.template get<std::string>() : dumpJson(value, -1));
+        into.push_back(
+            {name, value.is_string() ? value.template get<std::string>() : dumpJson(value, -1)});
   }
   void wrong(const char* key, std::string detail);
 
@@ -80,6 +184,10 @@ class JsonReader {
   void value(double& into);  // finite and not negative, as all figures are
   void value(std::uint64_t& into);
   void value(std::uint32_t& into);
+  template <NamedText T>
+  void value(std::vector<T>& into) {
+    if (isObject()) plain(into);
+  }
   template <class T>
   void value(std::vector<T>& into) {
     if (!json_.is_array()) return mistyped("a list");
@@ -89,10 +197,10 @@ class JsonReader {
       into.push_back(std::move(item));
     }
   }
-  // All other types are objects with a function `read(JsonReader&, T&)`.
+  // Everything else is an object with a function `describe()`.
   template <class T>
   void value(T& into) {
-    if (isObject()) read(*this, into);
+    if (isObject()) describe(*this, into);
   }
 
   void mistyped(const char* expected);

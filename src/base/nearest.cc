@@ -1,9 +1,10 @@
 #include "base/nearest.h"
 
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 #include <vector>
+
+#include "base/text.h"
 
 namespace viaduct::base {
 
@@ -21,21 +22,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-namespace {
-
-std::string inSmallLetters(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return out;
-}
-
-}  // namespace
-
 std::string nearest(std::string_view word, std::span<const std::string> names) {
   std::string out;
   for (const std::string& name : names) {
-    const std::size_t apart = distance(inSmallLetters(name), inSmallLetters(word));
+    const std::size_t apart = distance(lower(name), lower(word));
     // A name with no letter in common is not near, however short it is.
     if (apart <= 2 && apart < std::min(name.size(), word.size()))
       out += (out.empty() ? "" : " or ") + name;

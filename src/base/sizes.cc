@@ -5,6 +5,8 @@
 #include <array>
 #include <span>
 
+#include "base/text.h"
+
 namespace viaduct::base {
 namespace {
 
@@ -62,10 +64,9 @@ bool takeDigits(std::string_view& text, std::uint64_t& value, int& digits) {
 }
 
 const Unit* findUnit(std::string_view text, std::span<const Unit> units) {
-  std::string lower;
-  for (const char c : text) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string name = lower(text);
   for (const Unit& unit : units)
-    if (unit.name == lower) return &unit;
+    if (unit.name == name) return &unit;
   return nullptr;
 }
 

@@ -10,6 +10,8 @@
 
 namespace viaduct::base {
 
+inline constexpr std::uint64_t kKiB = 1024, kMiB = kKiB << 10U, kGiB = kMiB << 10U;
+
 // "4096", "4K" = "4KiB" = 4096, "1MB" = 10^6, "1.5GiB"; K M G T, in either case.
 Result<std::uint64_t> parseSize(std::string_view text);
 // The exact size in the largest binary unit that divides it: "64MiB", "1000". parseSize reads it.

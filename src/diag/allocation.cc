@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/pci.h"
 
@@ -17,7 +18,7 @@ namespace viaduct::diag {
 namespace {
 
 using Fault = AllocationFault::Kind;
-using Json = nlohmann::json;
+using InfoJson = nlohmann::json;
 
 constexpr std::string_view kPlugin = "PCIDEVICE_", kInfoEnd = "_INFO";
 
@@ -37,21 +38,14 @@ struct ByAddress {
 };
 using GivenFunctions = std::map<std::string, GivenFunction, ByAddress>;
 
-std::string lowered(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 void addFault(Allocation& into, Fault kind, const std::string& variable, std::string_view subject,
               std::string detail) {
   into.faults.push_back({kind, printable(variable), printable(subject), std::move(detail)});
 }
 
 // Reads {"0000:19:00.6": {"generic": {...}, "rdma": {"rdma_dev": "mlx5_18"}}}.
-void readProviders(const std::string& variable, const std::string& address, const Json& providers,
-                   GivenFunctions& functions, Allocation& into) {
+void readProviders(const std::string& variable, const std::string& address,
+                   const InfoJson& providers, GivenFunctions& functions, Allocation& into) {
   GivenFunction& function = functions[address];
   function.variable = variable;
   function.from_info = true;
@@ -70,7 +64,7 @@ void readProviders(const std::string& variable, const std::string& address, cons
 
 void readInfo(const std::string& variable, const std::string& text, GivenFunctions& functions,
               Allocation& into) {
-  const Json all = Json::parse(text, nullptr, false);
+  const InfoJson all = InfoJson::parse(text, nullptr, false);
   if (all.is_discarded() || !all.is_object())
     return addFault(into, Fault::kBrokenInfo, variable, text,
                     all.is_discarded() ? "is not JSON" : "is not a JSON object");
@@ -80,7 +74,7 @@ void readInfo(const std::string& variable, const std::string& text, GivenFunctio
     else if (!providers.is_object())
       addFault(into, Fault::kBrokenInfo, variable, key, "has no JSON object as its value");
     else
-      readProviders(variable, lowered(key), providers, functions, into);
+      readProviders(variable, base::lower(key), providers, functions, into);
 }
 
 // Reads "0000:19:00.6,0000:19:00.7".
@@ -93,7 +87,7 @@ void readAddresses(const std::string& variable, const std::string& list, GivenFu
     if (!isPciAddress(one))
       addFault(into, Fault::kHostileName, variable, one, "is not a PCI address");
     else
-      functions.try_emplace(lowered(one), GivenFunction{.variable = variable});
+      functions.try_emplace(base::lower(one), GivenFunction{.variable = variable});
   }
 }
 

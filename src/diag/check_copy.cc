@@ -50,38 +50,40 @@ std::vector<Evidence> copyEvidence(const Node& node, const std::optional<std::ui
 }
 
 void addCopyDenied(const Node& node, const std::optional<std::uint64_t>& scope,
-                   const ProcessFacts& process, Report& report) {
+                   const ProcessFacts& process, Findings& findings) {
   DeniedBy by = copyDeniedBy(scope, process);
-  report.add({.severity = Severity::kWarning,
-              .code = "copy.cma-denied",
-              .what = "A process may not copy from the memory of another (CMA).",
-              .evidence = copyEvidence(node, scope, process),
-              .cause = std::move(by.cause),
-              .fix = std::move(by.fix),
-              .gain = "Processes of one node exchange blocks by one copy, not by two or by TCP."});
+  findings.add(
+      {.severity = Severity::kWarning,
+       .code = "copy.cma-denied",
+       .what = "A process may not copy from the memory of another (CMA).",
+       .evidence = copyEvidence(node, scope, process),
+       .cause = std::move(by.cause),
+       .fix = std::move(by.fix),
+       .gain = "Processes of one node exchange blocks by one copy, not by two or by TCP."});
 }
 
-void checkCma(const Node& node, Report& report) {
+void checkCma(const Node& node, Findings& findings) {
   const auto scope = node.tree.number(kPtraceScope);
   const ProcessFacts process = processFacts(node);
   const bool forbidden =
       scope && (*scope >= 3 || (*scope == 2 && !process.has(Capability::kSysPtrace)));
   if (node.live.copy ? !node.live.copy->ok : forbidden)
-    return addCopyDenied(node, scope, process, report);
+    return addCopyDenied(node, scope, process, findings);
   if (!node.live.copy)
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "copy.not-tried",
-                       .what = "Could not try a copy between two processes (CMA).",
-                       .evidence = copyEvidence(node, scope, process),
-                       .cause = "The folder of files holds no result of such a copy.",
-                       .fix = "On the node: viaduct doctor --only copy"});
+    return findings.add({.severity = Severity::kUnknown,
+                         .code = "copy.not-tried",
+                         .what = "Could not try a copy between two processes (CMA).",
+                         .evidence = copyEvidence(node, scope, process),
+                         .cause = "The folder of files holds no result of such a copy.",
+                         .fix = "On the node: viaduct doctor --only copy"});
   if (scope == 1U && !process.has(Capability::kSysPtrace))
-    return report.add({.code = "copy.relatives-only",
-                       .what = "A process may copy from its children only, unless they allow more.",
-                       .evidence = copyEvidence(node, scope, process),
-                       .cause = "Yama ptrace_scope 1; Viaduct and UCX allow it by PR_SET_PTRACER.",
-                       .fix = "For programs that do not: sysctl kernel.yama.ptrace_scope=0"});
-  report.fine("A process may copy from the memory of another (CMA).");
+    return findings.add(
+        {.code = "copy.relatives-only",
+         .what = "A process may copy from its children only, unless they allow more.",
+         .evidence = copyEvidence(node, scope, process),
+         .cause = "Yama ptrace_scope 1; Viaduct and UCX allow it by PR_SET_PTRACER.",
+         .fix = "For programs that do not: sysctl kernel.yama.ptrace_scope=0"});
+  findings.fine("A process may copy from the memory of another (CMA).");
 }
 
 std::string uringCause(const std::optional<std::uint64_t>& disabled, const ProcessFacts& process) {
@@ -99,19 +101,19 @@ std::string uringFix(const std::optional<std::uint64_t>& disabled, const Process
 }
 
 // Never a fault: hardened systems and containers deny io_uring, and programs have other ways.
-void checkUring(const Node& node, Report& report) {
+void checkUring(const Node& node, Findings& findings) {
   const auto disabled = node.tree.number(kUringDisabled);
   const bool denied = node.live.io_uring ? !node.live.io_uring->ok : disabled.value_or(0) == 2;
   if (!denied && !node.live.io_uring)
-    return report.add(
+    return findings.add(
         {.code = "copy.io-uring-not-tried",
          .what = "io_uring was not tried.",
          .evidence = {{kUringDisabled, disabled ? std::to_string(*disabled) : "absent"}},
          .cause = "The folder of files holds no result of io_uring_setup.",
          .fix = "On the node: viaduct doctor --only copy"});
-  if (!denied) return report.fine("io_uring works.");
+  if (!denied) return findings.fine("io_uring works.");
   const ProcessFacts process = processFacts(node);
-  report.add(
+  findings.add(
       {.code = "copy.io-uring-denied",
        .what = "Programs cannot use io_uring here.",
        .evidence = {{"io_uring_setup", node.live.io_uring ? node.live.io_uring->text : "not tried"},
@@ -124,9 +126,9 @@ void checkUring(const Node& node, Report& report) {
 
 }  // namespace
 
-void checkCopy(const Node& node, Report& report) {
-  checkCma(node, report);
-  checkUring(node, report);
+void checkCopy(const Node& node, Findings& findings) {
+  checkCma(node, findings);
+  checkUring(node, findings);
 }
 
 }  // namespace viaduct::diag

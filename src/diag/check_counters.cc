@@ -178,32 +178,33 @@ void addGrowth(const Node& node, const RdmaDevice& device, Growth& into) {
   }
 }
 
-void checkGrowth(const Node& node, const OwnDevices& own, Report& report) {
+void checkGrowth(const Node& node, const OwnDevices& own, Findings& findings) {
   if (node.live.seconds <= 0)
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "counters.not-sampled",
-                       .what = "Could not look at the growth of error counters.",
-                       .cause = "They were not read twice on the node.",
-                       .fix = "Run the doctor on the node itself: viaduct doctor --only counters"});
+    return findings.add(
+        {.severity = Severity::kUnknown,
+         .code = "counters.not-sampled",
+         .what = "Could not look at the growth of error counters.",
+         .cause = "They were not read twice on the node.",
+         .fix = "Run the doctor on the node itself: viaduct doctor --only counters"});
   Growth growth;
   for (const RdmaDevice& device : own.devices) addGrowth(node, device, growth);
   if (!growth.unknown.empty())
-    report.add({.severity = Severity::kUnknown,
-                .code = "counters.unknown",
-                .what = fmt::format("{} error counters hold no number.", growth.unknown.size()),
-                .evidence = std::move(growth.unknown),
-                .cause = "The files are damaged, or the driver behind them does not answer."});
+    findings.add({.severity = Severity::kUnknown,
+                  .code = "counters.unknown",
+                  .what = fmt::format("{} error counters hold no number.", growth.unknown.size()),
+                  .evidence = std::move(growth.unknown),
+                  .cause = "The files are damaged, or the driver behind them does not answer."});
   for (const auto& [kind, growing] : growth.of)
-    report.add({.severity = Severity::kWarning,
-                .code = std::string(kind->code),
-                .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices, "devices")),
-                .evidence = growing.evidence,
-                .cause = kind->cause,
-                .fix = filledIn(kind->fix, growing.tool_name, growing.interface),
-                .gain = kind->gain});
+    findings.add({.severity = Severity::kWarning,
+                  .code = std::string(kind->code),
+                  .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices, "devices")),
+                  .evidence = growing.evidence,
+                  .cause = kind->cause,
+                  .fix = filledIn(kind->fix, growing.tool_name, growing.interface),
+                  .gain = kind->gain});
   if (growth.of.empty() && growth.counted != 0)
-    report.fine(fmt::format("{} error counters of {} devices have not grown within {:.1f} s.",
-                            growth.counted, own.devices.size(), node.live.seconds));
+    findings.fine(fmt::format("{} error counters of {} devices have not grown within {:.1f} s.",
+                              growth.counted, own.devices.size(), node.live.seconds));
 }
 
 // ---- Totals.
@@ -220,7 +221,7 @@ constexpr auto kMarkingFix =
     "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_np/enable/3\n"
     "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_rp/enable/3";
 
-void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
+void checkMarking(const Node& node, const OwnDevices& own, Findings& findings) {
   std::vector<std::string> names;
   Finding finding{.severity = Severity::kWarning,
                   .code = "counters.discards",
@@ -241,13 +242,13 @@ void checkMarking(const Node& node, const OwnDevices& own, Report& report) {
   if (names.empty()) return;
   finding.what =
       fmt::format("Packets were thrown away and none was marked: {}.", shortList(names, "devices"));
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 // Fewer losses are normal, because a link goes down whenever its switch restarts.
 constexpr std::uint64_t kManyLosses = 10;
 
-void checkLosses(const Node& node, const OwnDevices& own, Report& report) {
+void checkLosses(const Node& node, const OwnDevices& own, Findings& findings) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   for (const RdmaDevice& device : own.devices)
@@ -259,13 +260,13 @@ void checkLosses(const Node& node, const OwnDevices& own, Report& report) {
       evidence.push_back({path, std::to_string(*count)});
     }
   if (names.empty()) return;
-  report.add({.severity = Severity::kInfo,
-              .code = "counters.link-downed-total",
-              .what = fmt::format("Links went down since the counters were cleared: {}.",
-                                  shortList(names, "devices")),
-              .evidence = std::move(evidence),
-              .cause = "Switches were restarted, or a cable is failing.",
-              .fix = "See whether it goes on: dmesg -T | grep -i 'link down'"});
+  findings.add({.severity = Severity::kInfo,
+                .code = "counters.link-downed-total",
+                .what = fmt::format("Links went down since the counters were cleared: {}.",
+                                    shortList(names, "devices")),
+                .evidence = std::move(evidence),
+                .cause = "Switches were restarted, or a cable is failing.",
+                .fix = "See whether it goes on: dmesg -T | grep -i 'link down'"});
 }
 
 }  // namespace
@@ -292,12 +293,13 @@ std::optional<std::uint64_t> counterValue(const Tree& tree, const std::string& p
   return path.find("/aer_dev_") == std::string::npos ? tree.number(path) : aerTotal(tree, path);
 }
 
-void checkCounters(const Node& node, Report& report) {
+void checkCounters(const Node& node, Findings& findings) {
   const OwnDevices own = ownDevices(node);
-  if (own.devices.empty()) return report.fine("There are no RDMA devices: no counters to look at.");
-  checkGrowth(node, own, report);
-  checkMarking(node, own, report);
-  checkLosses(node, own, report);
+  if (own.devices.empty())
+    return findings.fine("There are no RDMA devices: no counters to look at.");
+  checkGrowth(node, own, findings);
+  checkMarking(node, own, findings);
+  checkLosses(node, own, findings);
 }
 
 }  // namespace viaduct::diag

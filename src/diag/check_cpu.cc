@@ -49,36 +49,36 @@ std::map<FrequencyPolicy, std::vector<std::string>> frequencyPolicies(const Tree
 }
 
 void addGovernor(const FrequencyPolicy& policy, const std::vector<std::string>& folders, bool saves,
-                 Report& report) {
-  report.add({.severity = saves ? Severity::kWarning : Severity::kInfo,
-              .code = "cpu.governor",
-              .what = fmt::format("The frequency governor {} is in use ({} CPUs).", policy.governor,
-                                  folders.size()),
-              .evidence = {{folders.front() + "/scaling_governor", policy.governor},
-                           {folders.front() + "/scaling_driver", policy.driver},
-                           {folders.front() + "/energy_performance_preference",
-                            policy.preference.empty() ? "absent" : policy.preference}},
-              .cause = "A CPU between two messages slows down, and needs time to speed up.",
-              .fix = "cpupower frequency-set -g performance",
-              .gain = "Small messages have lower and steadier latency."});
+                 Findings& findings) {
+  findings.add({.severity = saves ? Severity::kWarning : Severity::kInfo,
+                .code = "cpu.governor",
+                .what = fmt::format("The frequency governor {} is in use ({} CPUs).",
+                                    policy.governor, folders.size()),
+                .evidence = {{folders.front() + "/scaling_governor", policy.governor},
+                             {folders.front() + "/scaling_driver", policy.driver},
+                             {folders.front() + "/energy_performance_preference",
+                              policy.preference.empty() ? "absent" : policy.preference}},
+                .cause = "A CPU between two messages slows down, and needs time to speed up.",
+                .fix = "cpupower frequency-set -g performance",
+                .gain = "Small messages have lower and steadier latency."});
 }
 
 }  // namespace
 
-void checkCpu(const Node& node, Report& report) {
+void checkCpu(const Node& node, Findings& findings) {
   if (node.tree.list(kCpus).empty())
-    return report.add({.severity = Severity::kInfo,
-                       .code = "cpu.unknown",
-                       .what = "Could not look at the CPUs: /sys/devices/system/cpu is absent.",
-                       .fix = "Run the doctor where /sys is mounted."});
+    return findings.add({.severity = Severity::kInfo,
+                         .code = "cpu.unknown",
+                         .what = "Could not look at the CPUs: /sys/devices/system/cpu is absent.",
+                         .fix = "Run the doctor where /sys is mounted."});
   const bool rdma = hasRdma(node.tree);
   bool slow = false;
   for (const auto& [policy, folders] : frequencyPolicies(node.tree)) {
     if (policy.governor == "performance") continue;
     slow = true;
-    addGovernor(policy, folders, rdma && savesPower(policy), report);
+    addGovernor(policy, folders, rdma && savesPower(policy), findings);
   }
-  if (!slow) report.fine("No CPU governor lowers the frequency.");
+  if (!slow) findings.fine("No CPU governor lowers the frequency.");
 }
 
 }  // namespace viaduct::diag

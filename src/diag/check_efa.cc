@@ -81,13 +81,13 @@ constexpr auto kEfaDriverFix =
     "Load the driver, then look at its messages: modprobe efa; dmesg | grep efa\n"
     "If there is no such module, run the EFA installer: ./efa_installer.sh -y";
 
-void checkEfaCount(const EfaView& efa, Report& report) {
+void checkEfaCount(const EfaView& efa, Findings& findings) {
   const std::size_t wanted = efa.instance != nullptr ? efa.instance->devices : efa.functions.size();
   const std::size_t have = efa.devices.size();
   if (have >= wanted)
-    return report.fine(fmt::format("{} has {} EFA devices{}.",
-                                   efa.type.empty() ? "The node" : printable(efa.type), have,
-                                   efa.instance != nullptr ? ", as its type should" : ""));
+    return findings.fine(fmt::format("{} has {} EFA devices{}.",
+                                     efa.type.empty() ? "The node" : printable(efa.type), have,
+                                     efa.instance != nullptr ? ", as its type should" : ""));
   const bool driver = efa.functions.size() > have;
   Finding finding{
       .severity = have == 0 ? Severity::kFailure : Severity::kWarning,
@@ -105,7 +105,7 @@ void checkEfaCount(const EfaView& efa, Report& report) {
   if (efa.instance != nullptr)
     finding.gain = fmt::format("{} Gb/s instead of {}.", efa.instance->gigabits * wanted,
                                efa.instance->gigabits * have);
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 // ---- The driver.
@@ -127,34 +127,35 @@ constexpr auto kEfaInstaller =
     "  tar -xf aws-efa-installer-latest.tar.gz && cd aws-efa-installer && sudo "
     "./efa_installer.sh -y";
 
-void checkEfaDriver(const Node& node, Report& report) {
+void checkEfaDriver(const Node& node, Findings& findings) {
   const FileText file = node.tree.read(kEfaVersion);
   if (!file)
-    return report.add(
+    return findings.add(
         {.severity = Severity::kInfo,
          .code = "efa.driver-unnamed",
          .what = "The efa driver shows no version: it is probably the kernel's own.",
          .evidence = {{kEfaVersion, file.reason.empty() ? "No such file" : file.reason}}});
   const auto version = efaDriverVersion(file.text);
   if (!version)
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "efa.driver-unknown",
-                       .what = "Could not look at the version of the efa driver.",
-                       .evidence = {{kEfaVersion, printable(file.text)}},
-                       .fix = "Read it on the node: modinfo efa"});
+    return findings.add({.severity = Severity::kUnknown,
+                         .code = "efa.driver-unknown",
+                         .what = "Could not look at the version of the efa driver.",
+                         .evidence = {{kEfaVersion, printable(file.text)}},
+                         .fix = "Read it on the node: modinfo efa"});
   if (*version >= std::pair(2U, 6U))
-    return report.fine(fmt::format("The efa driver has version {}.", printable(file.text)));
-  report.add({.severity = Severity::kWarning,
-              .code = "efa.driver-old",
-              .what = fmt::format("The efa driver {} is old: 2.6 or newer is needed.",
-                                  printable(file.text)),
-              .evidence = {{kEfaVersion, printable(file.text)}},
-              .cause = *version < std::pair(2U, 4U)
-                           ? "Before 2.4 the driver has no RDMA write, before 2.6 it does not say "
-                             "how it reaches GPU memory."
-                           : "Before 2.6 the driver does not say how it reaches GPU memory.",
-              .fix = kEfaInstaller,
-              .gain = "RDMA writes and GPUDirect; since 2.13 the real link speed."});
+    return findings.fine(fmt::format("The efa driver has version {}.", printable(file.text)));
+  findings.add(
+      {.severity = Severity::kWarning,
+       .code = "efa.driver-old",
+       .what =
+           fmt::format("The efa driver {} is old: 2.6 or newer is needed.", printable(file.text)),
+       .evidence = {{kEfaVersion, printable(file.text)}},
+       .cause = *version < std::pair(2U, 4U)
+                    ? "Before 2.4 the driver has no RDMA write, before 2.6 it does not say "
+                      "how it reaches GPU memory."
+                    : "Before 2.6 the driver does not say how it reaches GPU memory.",
+       .fix = kEfaInstaller,
+       .gain = "RDMA writes and GPUDirect; since 2.13 the real link speed."});
 }
 
 // ---- GPU memory.
@@ -165,7 +166,7 @@ bool hasNvidiaGpu(const Node& node) {
   return std::any_of(all.begin(), all.end(), isNvidiaGpu);
 }
 
-void checkEfaPeerMemory(const Node& node, const EfaView& efa, Report& report) {
+void checkEfaPeerMemory(const Node& node, const EfaView& efa, Findings& findings) {
   if (!hasNvidiaGpu(node)) return;
   std::vector<std::string> without, with;
   Finding finding{.severity = Severity::kWarning, .code = "efa.no-peer-memory"};
@@ -179,7 +180,7 @@ void checkEfaPeerMemory(const Node& node, const EfaView& efa, Report& report) {
     if (empty) finding.evidence.push_back({path, "empty"});
   }
   if (!with.empty())
-    report.fine(
+    findings.fine(
         fmt::format("The efa driver reaches GPU memory (p2p): {}.", shortList(with, "devices")));
   if (without.empty()) return;
   finding.what =
@@ -193,7 +194,7 @@ void checkEfaPeerMemory(const Node& node, const EfaView& efa, Report& report) {
       "Then look again: cat " +
       finding.evidence.front().source;
   finding.gain = "GPU memory goes to the network directly and not through host memory.";
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 // ---- Errors.
@@ -225,7 +226,7 @@ constexpr std::array kEfaErrors{
                     "Raise the limit: ulimit -l unlimited"},
 };
 
-void checkEfaErrors(const Node& node, const EfaView& efa, Report& report) {
+void checkEfaErrors(const Node& node, const EfaView& efa, Findings& findings) {
   bool any = false;
   std::vector<std::string> unknown;
   for (const RdmaDevice& one : efa.devices)
@@ -247,23 +248,24 @@ void checkEfaErrors(const Node& node, const EfaView& efa, Report& report) {
     any = true;
     finding.what =
         fmt::format("{} since the node booted: {}.", counter.what, shortList(names, "devices"));
-    report.add(std::move(finding));
+    findings.add(std::move(finding));
   }
-  if (unknown.empty() && !any) report.fine("EFA devices count no failed commands.");
+  if (unknown.empty() && !any) findings.fine("EFA devices count no failed commands.");
   if (unknown.empty()) return;
-  report.add({.severity = Severity::kUnknown,
-              .code = "efa.errors-unknown",
-              .what = fmt::format("Could not look at the error counters of {}.",
-                                  shortList(unknown, "devices")),
-              .evidence = {{"/sys/class/infiniband/" + unknown.front() + "/hw_counters/reg_mr_err",
-                            "no number"}},
-              .cause = "The driver is too old to have them, or the files are damaged.",
-              .fix = kEfaInstaller});
+  findings.add(
+      {.severity = Severity::kUnknown,
+       .code = "efa.errors-unknown",
+       .what = fmt::format("Could not look at the error counters of {}.",
+                           shortList(unknown, "devices")),
+       .evidence = {{"/sys/class/infiniband/" + unknown.front() + "/hw_counters/reg_mr_err",
+                     "no number"}},
+       .cause = "The driver is too old to have them, or the files are damaged.",
+       .fix = kEfaInstaller});
 }
 
 // ---- Other devices in the same container.
 
-void checkEfaBeside(const Node& node, const EfaView& efa, Report& report) {
+void checkEfaBeside(const Node& node, const EfaView& efa, Findings& findings) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   for (const RdmaDevice& one : rdmaDevices(node.tree)) {
@@ -274,32 +276,32 @@ void checkEfaBeside(const Node& node, const EfaView& efa, Report& report) {
     evidence.push_back({printable(file), printable(one.name)});
   }
   if (names.empty()) return;
-  report.add({.severity = efa.pod ? Severity::kFailure : Severity::kInfo,
-              .code = "efa.mellanox-beside",
-              .what = fmt::format("{} the files of {} in /dev/infiniband beside those of EFA.",
-                                  efa.pod ? "This container has" : "This node has",
-                                  fmt::join(names, ", ")),
-              .evidence = std::move(evidence),
-              .cause = "libfabric then finds no usable EFA device: fi_getinfo ends with -61, No "
-                       "data available. A hostPath mount of /dev/infiniband does that.",
-              .fix = "Remove the hostPath volume of /dev/infiniband, and request the devices:\n"
-                     "  resources: {limits: {vpc.amazonaws.com/efa: " +
-                     std::to_string(efa.devices.size()) + "}}",
-              .gain = "libfabric finds the EFA devices."});
+  findings.add({.severity = efa.pod ? Severity::kFailure : Severity::kInfo,
+                .code = "efa.mellanox-beside",
+                .what = fmt::format("{} the files of {} in /dev/infiniband beside those of EFA.",
+                                    efa.pod ? "This container has" : "This node has",
+                                    fmt::join(names, ", ")),
+                .evidence = std::move(evidence),
+                .cause = "libfabric then finds no usable EFA device: fi_getinfo ends with -61, No "
+                         "data available. A hostPath mount of /dev/infiniband does that.",
+                .fix = "Remove the hostPath volume of /dev/infiniband, and request the devices:\n"
+                       "  resources: {limits: {vpc.amazonaws.com/efa: " +
+                       std::to_string(efa.devices.size()) + "}}",
+                .gain = "libfabric finds the EFA devices."});
 }
 
 }  // namespace
 
-void checkEfa(const Node& node, Report& report) {
+void checkEfa(const Node& node, Findings& findings) {
   const EfaView efa = efaView(node);
   if (efa.devices.empty() && efa.functions.empty() && efa.instance == nullptr)
-    return report.fine("There are no EFA devices: nothing to check.");
-  checkEfaCount(efa, report);
+    return findings.fine("There are no EFA devices: nothing to check.");
+  checkEfaCount(efa, findings);
   if (efa.devices.empty()) return;
-  checkEfaDriver(node, report);
-  checkEfaPeerMemory(node, efa, report);
-  checkEfaErrors(node, efa, report);
-  checkEfaBeside(node, efa, report);
+  checkEfaDriver(node, findings);
+  checkEfaPeerMemory(node, efa, findings);
+  checkEfaErrors(node, efa, findings);
+  checkEfaBeside(node, efa, findings);
 }
 
 }  // namespace viaduct::diag

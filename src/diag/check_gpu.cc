@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "diag/allocation.h"
 #include "diag/hardware.h"
 #include "diag/kernel_log.h"
@@ -26,12 +27,13 @@ namespace {
 constexpr auto kDriverVersion = "/proc/driver/nvidia/version";
 
 void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memory, bool nics,
-                 Report& report) {
+                 Findings& findings) {
   if (!memory.driver.empty())
-    return report.fine(fmt::format("NVIDIA driver {}, {} kernel modules.",
-                                   driverVersion(memory.driver), memory.open ? "open" : "closed"));
+    return findings.fine(fmt::format("NVIDIA driver {}, {} kernel modules.",
+                                     driverVersion(memory.driver),
+                                     memory.open ? "open" : "closed"));
   // A machine without NICs, such as a desktop, may do without the driver.
-  report.add(
+  findings.add(
       {.severity = nics ? Severity::kWarning : Severity::kInfo,
        .code = "gpu.no-driver",
        .what = fmt::format("{} NVIDIA GPUs are here, but their driver is not loaded.", gpus.size()),
@@ -42,7 +44,7 @@ void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memo
        .gain = "Programs can use the GPUs."});
 }
 
-void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Report& report) {
+void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Findings& findings) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   for (const PciFunction& gpu : gpus) {
@@ -56,7 +58,7 @@ void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Repor
     evidence.push_back({path, line});
   }
   if (names.empty()) return;
-  report.add(
+  findings.add(
       {.severity = Severity::kWarning,
        .code = "gpu.excluded",
        .what = fmt::format("The driver excludes the GPU {}.", listed(names)),
@@ -79,10 +81,10 @@ std::vector<Evidence> peerEvidence(const Node& node, const GpuPeerMemory& memory
 }
 
 void addSymbolMismatch(const Node& node, const GpuPeerMemory& memory, std::string line,
-                       Report& report) {
+                       Findings& findings) {
   auto evidence = peerEvidence(node, memory);
   evidence.push_back({"kernel log", std::move(line)});
-  report.add(
+  findings.add(
       {.severity = Severity::kWarning,
        .code = "gpu.peermem-symbols",
        .what =
@@ -102,18 +104,18 @@ constexpr auto kPeerFix =
     "- dma-buf: the driver's open kernel modules, Linux 5.12 or later, CUDA 11.7,\n"
     "  rdma-core 34";
 
-void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Report& report) {
+void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& findings) {
   if (memory.driver.empty()) return;
   if (memory.any()) {
     const std::string way = !memory.module.empty() ? memory.module
                             : memory.efa           ? "the EFA driver"
                                                    : "dma-buf";
-    return report.fine("NICs reach GPU memory through " + way + ".");
+    return findings.fine("NICs reach GPU memory through " + way + ".");
   }
   if (std::string line = peermemMismatch(node); !line.empty())
-    return addSymbolMismatch(node, memory, std::move(line), report);
+    return addSymbolMismatch(node, memory, std::move(line), findings);
   const bool unsure = memory.open && !memory.new_kernel;
-  report.add(
+  findings.add(
       {.severity = unsure ? Severity::kUnknown : Severity::kWarning,
        .code = unsure ? "gpu.peer-memory-unknown" : "gpu.no-peer-memory",
        .what =
@@ -127,23 +129,23 @@ void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Report& repo
        .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
 }
 
-void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Report& report) {
+void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Findings& findings) {
   const bool efa = std::any_of(nics.begin(), nics.end(), [](const RdmaNic& nic) {
     return nic.device.kind == RdmaDevice::Kind::kEfa;
   });
   if (!efa) return;
   const bool device = tree.has("/dev/gdrdrv"), module = tree.has("/sys/module/gdrdrv");
-  if (device && module) return report.fine("GDRCopy (gdrdrv) is loaded.");
-  report.add({.severity = module || device ? Severity::kInfo : Severity::kWarning,
-              .code = "gpu.no-gdrcopy",
-              .what = module ? "GDRCopy is loaded, but /dev/gdrdrv is not in this container."
-                             : "GDRCopy (gdrdrv) is not loaded on this EFA node.",
-              .evidence = {{"/sys/module/gdrdrv", module ? "present" : "absent"},
-                           {"/dev/gdrdrv", device ? "present" : "absent"}},
-              .cause = "EFA copies small messages from GPU memory with GDRCopy.",
-              .fix = "modprobe gdrdrv (from gdrdrv-dkms; Linux 6.15 needs one newer than 2.5.1)\n"
-                     "GPU operator: gdrcopy.enabled=true",
-              .gain = "Small messages from GPU memory have a lower latency."});
+  if (device && module) return findings.fine("GDRCopy (gdrdrv) is loaded.");
+  findings.add({.severity = module || device ? Severity::kInfo : Severity::kWarning,
+                .code = "gpu.no-gdrcopy",
+                .what = module ? "GDRCopy is loaded, but /dev/gdrdrv is not in this container."
+                               : "GDRCopy (gdrdrv) is not loaded on this EFA node.",
+                .evidence = {{"/sys/module/gdrdrv", module ? "present" : "absent"},
+                             {"/dev/gdrdrv", device ? "present" : "absent"}},
+                .cause = "EFA copies small messages from GPU memory with GDRCopy.",
+                .fix = "modprobe gdrdrv (from gdrdrv-dkms; Linux 6.15 needs one newer than 2.5.1)\n"
+                       "GPU operator: gdrcopy.enabled=true",
+                .gain = "Small messages from GPU memory have a lower latency."});
 }
 
 // A folder in LD_LIBRARY_PATH whose libcuda hides the driver's own.
@@ -205,8 +207,8 @@ std::string withoutFolder(const std::string& list, const std::string& folder) {
   return plain ? "export LD_LIBRARY_PATH=" + joined : "Remove this folder from LD_LIBRARY_PATH.";
 }
 
-void addHidden(const HidingFolder& hides, const std::string& list, Report& report) {
-  report.add(
+void addHidden(const HidingFolder& hides, const std::string& list, Findings& findings) {
+  findings.add(
       {.severity = hides.severity,
        .code = "gpu.stub-driver",
        .what = fmt::format("LD_LIBRARY_PATH puts {} before the driver's libcuda.", hides.folder),
@@ -216,7 +218,7 @@ void addHidden(const HidingFolder& hides, const std::string& list, Report& repor
        .gain = "CUDA starts (without: \"system not yet initialized\", stub library)."});
 }
 
-void checkStubs(const Node& node, const std::string& driver, Report& report) {
+void checkStubs(const Node& node, const std::string& driver, Findings& findings) {
   const auto path = node.variables.find("LD_LIBRARY_PATH");
   if (path == node.variables.end()) return;
   std::istringstream folders(path->second);
@@ -224,7 +226,7 @@ void checkStubs(const Node& node, const std::string& driver, Report& report) {
     if (folder.empty()) continue;
     if (holdsDriver(node.tree, folder)) return;
     if (const auto hides = hidingFolder(node.tree, folder, driver))
-      return addHidden(*hides, path->second, report);
+      return addHidden(*hides, path->second, findings);
   }
 }
 
@@ -244,7 +246,7 @@ constexpr auto kImexFix =
     "On the node: systemctl status nvidia-imex";
 
 // Checks the IMEX channel, through which a process maps memory of another node's GPU.
-void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Report& report) {
+void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Findings& findings) {
   constexpr auto kDevices = "/proc/devices", kChannels = "/dev/nvidia-caps-imex-channels";
   if (std::none_of(gpus.begin(), gpus.end(),
                    [&](const PciFunction& gpu) { return sharesNvlink(node.tree, gpu); }))
@@ -254,10 +256,10 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Re
   const auto names = node.tree.list(kChannels);
   if (std::any_of(names.begin(), names.end(),
                   [](const std::string& name) { return name.starts_with("channel"); }))
-    return report.fine("There is an IMEX channel for NVLink to other nodes.");
+    return findings.fine("There is an IMEX channel for NVLink to other nodes.");
   // A host need not have channels itself: it may create them only for its containers.
   const bool pod = inPod(node.tree, node.variables);
-  report.add(
+  findings.add(
       {.severity = !pod    ? Severity::kInfo
                    : known ? Severity::kWarning
                            : Severity::kUnknown,
@@ -285,11 +287,9 @@ host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
   for (const PciFunction& gpu : gpus) numbers.insert(gpu.numa);
   for (const RdmaNic& nic : nics) numbers.insert(nic.function.numa);
   for (const std::string& name : tree.list("/sys/devices/system/node")) {
-    int number = -1;
     if (!name.starts_with(kPrefix)) continue;
-    const auto [end, error] =
-        std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
-    if (error == std::errc() && end == name.data() + name.size()) numbers.insert(number);
+    if (const auto number = base::numberIn<int>(name.substr(kPrefix.size())))
+      numbers.insert(*number);
   }
   numbers.erase(numbers.begin(), numbers.lower_bound(0));  // -1: unknown
   host::Nodes out{.numbers = {numbers.begin(), numbers.end()}};
@@ -334,23 +334,24 @@ std::vector<std::string> gpuNames(const std::vector<GpuNearest>& gpus) {
   return out;
 }
 
-void addFar(const std::vector<GpuNearest>& far, Report& report) {
-  report.add({.severity = Severity::kWarning,
-              .code = "gpu.far-nic",
-              .what = fmt::format("GPUs have their nearest NIC on another NUMA node: {}.",
-                                  listed(gpuNames(far))),
-              .evidence = distanceEvidence(far),
-              .cause = "The pod got a NIC of the other socket, or the card sits in the wrong slot.",
-              .fix = "Let the kubelet align NICs and GPUs, in its configuration:\n"
-                     "  topologyManagerPolicy: single-numa-node\n"
-                     "On your own machine: move the NIC to a slot of the GPU's socket.",
-              .gain = "Transfers stay off the link between the sockets."});
+void addFar(const std::vector<GpuNearest>& far, Findings& findings) {
+  findings.add(
+      {.severity = Severity::kWarning,
+       .code = "gpu.far-nic",
+       .what = fmt::format("GPUs have their nearest NIC on another NUMA node: {}.",
+                           listed(gpuNames(far))),
+       .evidence = distanceEvidence(far),
+       .cause = "The pod got a NIC of the other socket, or the card sits in the wrong slot.",
+       .fix = "Let the kubelet align NICs and GPUs, in its configuration:\n"
+              "  topologyManagerPolicy: single-numa-node\n"
+              "On your own machine: move the NIC to a slot of the GPU's socket.",
+       .gain = "Transfers stay off the link between the sockets."});
 }
 
 // Reports GPUs without a NIC under their switch. On a platform without such switches this is
 // normal, and there is nothing to repair.
-void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Report& report) {
-  report.add(
+void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Findings& findings) {
+  findings.add(
       {.severity = others_have ? Severity::kWarning : Severity::kInfo,
        .code = "gpu.no-near-nic",
        .what = fmt::format("No NIC is under the PCIe switch of GPU {}.", listed(gpuNames(alone))),
@@ -362,7 +363,7 @@ void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Report& r
 }
 
 void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
-                    const std::vector<RdmaNic>& nics, Report& report) {
+                    const std::vector<RdmaNic>& nics, Findings& findings) {
   using Kind = host::Distance::Kind;
   const host::Nodes nodes = numaNodesOf(tree, gpus, nics);
   const std::vector<host::Nic> usable = placedNics(nics);
@@ -379,11 +380,11 @@ void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
     else if (kind == Kind::kUnknown)
       unknown.push_back(std::move(one));
   }
-  if (near > 0) report.fine(fmt::format("{} GPUs have a NIC under their PCIe switch.", near));
-  if (!far.empty()) addFar(far, report);
-  if (!alone.empty()) addNoNear(alone, near > 0, report);
+  if (near > 0) findings.fine(fmt::format("{} GPUs have a NIC under their PCIe switch.", near));
+  if (!far.empty()) addFar(far, findings);
+  if (!alone.empty()) addNoNear(alone, near > 0, findings);
   if (!unknown.empty())
-    report.add(
+    findings.add(
         {.code = "gpu.distance-unknown",
          .what = fmt::format("The distance between GPU {} and the NICs is unknown.",
                              listed(gpuNames(unknown))),
@@ -393,19 +394,19 @@ void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
 
 }  // namespace
 
-void checkGpu(const Node& node, Report& report) {
+void checkGpu(const Node& node, Findings& findings) {
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
-  if (gpus.empty()) return report.fine("No NVIDIA GPU: nothing to check.");
+  if (gpus.empty()) return findings.fine("No NVIDIA GPU: nothing to check.");
   const std::vector<RdmaNic> nics = rdmaNics(node);
   const GpuPeerMemory memory = peerMemory(node, nics);
-  checkDriver(gpus, memory, !nics.empty(), report);
-  checkExcluded(node.tree, gpus, report);
-  checkStubs(node, driverVersion(memory.driver), report);
-  checkImexChannel(node, gpus, report);
-  if (nics.empty()) return report.fine("No RDMA device: GPUDirect RDMA does not matter.");
-  checkPeerMemory(node, memory, report);
-  checkGdrcopy(node.tree, nics, report);
-  checkDistances(node.tree, gpus, nics, report);
+  checkDriver(gpus, memory, !nics.empty(), findings);
+  checkExcluded(node.tree, gpus, findings);
+  checkStubs(node, driverVersion(memory.driver), findings);
+  checkImexChannel(node, gpus, findings);
+  if (nics.empty()) return findings.fine("No RDMA device: GPUDirect RDMA does not matter.");
+  checkPeerMemory(node, memory, findings);
+  checkGdrcopy(node.tree, nics, findings);
+  checkDistances(node.tree, gpus, nics, findings);
 }
 
 }  // namespace viaduct::diag

@@ -219,13 +219,13 @@ Severity translationSeverity(const std::vector<DmaDevice>& devices,
              : Severity::kWarning;
 }
 
-void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, Report& report) {
+void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, Findings& findings) {
   std::vector<DmaDevice> translated;
   std::copy_if(devices.begin(), devices.end(), std::back_inserter(translated), isTranslated);
   if (translated.empty()) return;
   const IommuHints hints = iommuHints(node);
   TranslationCause found = causeOf(node, hints, translated);
-  report.add(
+  findings.add(
       {.severity = translationSeverity(devices, translated),
        .code = found.code,
        .what = fmt::format("The IOMMU translates the DMA of {}.", listed(namesOf(translated))),
@@ -240,7 +240,8 @@ void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, R
 
 // Reports groups of unknown type: kernels before 5.11 do not show it, and newer ones may have new
 // types.
-void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices, Report& report) {
+void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices,
+                       Findings& findings) {
   std::vector<DmaDevice> unknown;
   for (const DmaDevice& one : devices)
     if (!one.function.group.empty() && !isTranslated(one) && one.function.group_type != "identity")
@@ -248,7 +249,7 @@ void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices, 
   if (unknown.empty()) return;
   const IommuHints hints = iommuHints(node);
   const PciFunction& first = unknown[0].function;
-  report.add(
+  findings.add(
       {.severity = hints.passthrough ? Severity::kInfo : Severity::kUnknown,
        .code = "iommu.type-unknown",
        .what = fmt::format("Could not tell whether the IOMMU translates the DMA of {}.",
@@ -284,14 +285,14 @@ Bridges bridgesBetweenGpusAndNics(const std::vector<DmaDevice>& devices) {
 }
 
 void addRedirects(const std::vector<std::string>& bridges, std::vector<Evidence> evidence,
-                  Report& report) {
+                  Findings& findings) {
   std::string fix = "As root, on the node, at each boot:\n";
   for (const std::string& bridge : bridges)
     fix += fmt::format("setpci -s {} ECAP_ACS+0x6.w=0000\n", bridge);
   fix += fmt::format("Or on the kernel command line (Linux 4.19): pci=disable_acs_redir={}\n",
                      fmt::join(bridges, ";"));
   fix += "Or switch ACS off in the firmware setup.";
-  report.add(
+  findings.add(
       {.severity = Severity::kWarning,
        .code = "iommu.acs-redirect",
        .what = fmt::format("ACS sends traffic between GPU and NIC up to the CPU at {}.",
@@ -304,7 +305,7 @@ void addRedirects(const std::vector<std::string>& bridges, std::vector<Evidence>
                "ACS is also a known cause of error 4, vendor error 81."});
 }
 
-void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Report& report) {
+void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Findings& findings) {
   const Bridges between = bridgesBetweenGpusAndNics(devices);
   if (between.empty()) return;
   std::vector<std::string> redirecting, hidden;
@@ -317,41 +318,41 @@ void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Report& r
     redirecting.push_back(bridge);
     evidence.push_back({folder + "/config", "ACSCtl: " + control.text()});
   }
-  if (!redirecting.empty()) addRedirects(redirecting, std::move(evidence), report);
+  if (!redirecting.empty()) addRedirects(redirecting, std::move(evidence), findings);
   if (!hidden.empty())
-    report.add({.code = "iommu.acs-unseen",
-                .what = fmt::format("Cannot see ACS of the bridges between GPUs and NICs: {}.",
-                                    listed(hidden, 4)),
-                .evidence = {{fmt::format("/sys/bus/pci/devices/{}/config", hidden[0]),
-                              "the first 64 bytes, or less"}},
-                .cause = "The kernel shows more of the config space only to CAP_SYS_ADMIN.",
-                .fix = "sudo viaduct doctor --only iommu"});
+    findings.add({.code = "iommu.acs-unseen",
+                  .what = fmt::format("Cannot see ACS of the bridges between GPUs and NICs: {}.",
+                                      listed(hidden, 4)),
+                  .evidence = {{fmt::format("/sys/bus/pci/devices/{}/config", hidden[0]),
+                                "the first 64 bytes, or less"}},
+                  .cause = "The kernel shows more of the config space only to CAP_SYS_ADMIN.",
+                  .fix = "sudo viaduct doctor --only iommu"});
   if (redirecting.empty() && hidden.empty())
-    report.fine(fmt::format("No bridge between GPUs and NICs redirects by ACS ({} looked at).",
-                            between.size()));
+    findings.fine(fmt::format("No bridge between GPUs and NICs redirects by ACS ({} looked at).",
+                              between.size()));
 }
 
-void sayFine(const std::vector<DmaDevice>& devices, Report& report) {
+void sayFine(const std::vector<DmaDevice>& devices, Findings& findings) {
   std::size_t none = 0, identity = 0;
   for (const DmaDevice& one : devices) {
     none += one.function.group.empty() ? 1 : 0;
     identity += one.function.group_type == "identity" ? 1 : 0;
   }
-  if (none > 0) report.fine(fmt::format("{} devices have no IOMMU in this system.", none));
-  if (identity > 0) report.fine(fmt::format("The IOMMU passes {} devices through.", identity));
+  if (none > 0) findings.fine(fmt::format("{} devices have no IOMMU in this system.", none));
+  if (identity > 0) findings.fine(fmt::format("The IOMMU passes {} devices through.", identity));
 }
 
 }  // namespace
 
-void checkIommu(const Node& node, Report& report) {
+void checkIommu(const Node& node, Findings& findings) {
   const std::vector<DmaDevice> devices = dmaDevices(node);
   const bool nics =
       std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.nic; });
-  if (!nics) return report.fine("No RDMA device on PCI: the IOMMU does not matter.");
-  checkTranslation(node, devices, report);
-  checkUnknownTypes(node, devices, report);
-  sayFine(devices, report);
-  checkAcs(node, devices, report);
+  if (!nics) return findings.fine("No RDMA device on PCI: the IOMMU does not matter.");
+  checkTranslation(node, devices, findings);
+  checkUnknownTypes(node, devices, findings);
+  sayFine(devices, findings);
+  checkAcs(node, devices, findings);
 }
 
 }  // namespace viaduct::diag

@@ -38,24 +38,25 @@ std::vector<Evidence> podEvidence(const Node& node) {
 
 }  // namespace
 
-void checkKubernetes(const Node& node, Report& report) {
-  if (!inPod(node.tree, node.variables)) return report.fine("This is no Kubernetes pod.");
+void checkKubernetes(const Node& node, Findings& findings) {
+  if (!inPod(node.tree, node.variables)) return findings.fine("This is no Kubernetes pod.");
   const std::string space = node.tree.line(kServiceAccount);
-  report.add({.code = "kubernetes.pod",
-              .what = space.empty()
-                          ? "This is a Kubernetes pod."
-                          : fmt::format("This is a Kubernetes pod of namespace {}.", space),
-              .evidence = podEvidence(node)});
+  findings.add({.code = "kubernetes.pod",
+                .what = space.empty()
+                            ? "This is a Kubernetes pod."
+                            : fmt::format("This is a Kubernetes pod of namespace {}.", space),
+                .evidence = podEvidence(node)});
   const bool given = std::any_of(node.variables.begin(), node.variables.end(), [](const auto& one) {
     return one.first.starts_with("PCIDEVICE_");
   });
   if (!isPrivileged(processFacts(node))) return;
-  report.add({.code = "kubernetes.privileged",
-              .what = "The pod is privileged: it sees all devices of the node.",
-              .evidence = {{"/proc/self/status", "CAP_SYS_ADMIN, CAP_IPC_LOCK and CAP_SYS_PTRACE"}},
-              .cause = given ? "The PCIDEVICE_ variables say which of them are the pod's own."
-                             : "No PCIDEVICE_ variable says which of them are the pod's own.",
-              .fix = "viaduct env"});
+  findings.add(
+      {.code = "kubernetes.privileged",
+       .what = "The pod is privileged: it sees all devices of the node.",
+       .evidence = {{"/proc/self/status", "CAP_SYS_ADMIN, CAP_IPC_LOCK and CAP_SYS_PTRACE"}},
+       .cause = given ? "The PCIDEVICE_ variables say which of them are the pod's own."
+                      : "No PCIDEVICE_ variable says which of them are the pod's own.",
+       .fix = "viaduct env"});
 }
 
 }  // namespace viaduct::diag

@@ -80,22 +80,23 @@ constexpr std::array kTwoCopies{
               "Python wheels bring one (nixl_cu12.libs), the system another."},
 };
 
-void checkCopies(const Node& node, bool rdma, const TwoCopies& what, Report& report) {
+void checkCopies(const Node& node, bool rdma, const TwoCopies& what, Findings& findings) {
   const auto copies = copiesOf(node, what.library);
   if (copies.size() < 2) return;
   const std::string& first = copies.front().path;
-  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
-              .code = what.code,
-              .what = fmt::format("{} copies of {} are here; a process may load two of them.",
-                                  copies.size(), what.shown),
-              .evidence = copyEvidence(copies),
-              .cause = what.cause,
-              .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
-                                 "Then put the right one first, for example:\n"
-                                 "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
-                                 what.library, first.substr(0, first.rfind('/'))),
-              .gain = "Full bandwidth: a plugin that loads another copy than the one it was built "
-                      "against can lose half of it."});
+  findings.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+                .code = what.code,
+                .what = fmt::format("{} copies of {} are here; a process may load two of them.",
+                                    copies.size(), what.shown),
+                .evidence = copyEvidence(copies),
+                .cause = what.cause,
+                .fix = fmt::format("See which one a job has: grep {} /proc/PID/maps\n"
+                                   "Then put the right one first, for example:\n"
+                                   "export LD_LIBRARY_PATH={}:$LD_LIBRARY_PATH",
+                                   what.library, first.substr(0, first.rfind('/'))),
+                .gain =
+                    "Full bandwidth: a plugin that loads another copy than the one it was built "
+                    "against can lose half of it."});
 }
 
 struct OldLibrary {
@@ -135,7 +136,7 @@ std::vector<OldLibrary> oldLibraries(const Node& node, const std::vector<RdmaDev
   return out;
 }
 
-void addOld(const std::vector<OldLibrary>& old, Report& report) {
+void addOld(const std::vector<OldLibrary>& old, Findings& findings) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   std::string cause, fix = "Update:";
@@ -147,7 +148,7 @@ void addOld(const std::vector<OldLibrary>& old, Report& report) {
     fix += fmt::format("\n{} to {} or later", one.library->name, one.least);
     severity = std::max(severity, one.severity);
   }
-  report.add(
+  findings.add(
       {.severity = severity,
        .code = "libraries.old",
        .what = fmt::format("Libraries lack functions that this node needs: {}.", listed(names)),
@@ -162,40 +163,40 @@ bool hasLibrary(const Node& node, std::string_view name) {
                      [&](const Library& one) { return one.name == name; });
 }
 
-void addNoVerbs(std::size_t devices, Report& report) {
-  report.add({.severity = Severity::kFailure,
-              .code = "libraries.no-verbs",
-              .what = fmt::format("{} RDMA devices are here, but not libibverbs.", devices),
-              .evidence = {{kVerbs, "the loader finds none"}},
-              .cause = "The image lacks rdma-core; UCX and NCCL then use TCP and say little.",
-              .fix = "Debian, Ubuntu: apt-get install ibverbs-providers librdmacm1\n"
-                     "RHEL, Amazon Linux: dnf install libibverbs librdmacm",
-              .gain = "Programs can open the RDMA devices."});
+void addNoVerbs(std::size_t devices, Findings& findings) {
+  findings.add({.severity = Severity::kFailure,
+                .code = "libraries.no-verbs",
+                .what = fmt::format("{} RDMA devices are here, but not libibverbs.", devices),
+                .evidence = {{kVerbs, "the loader finds none"}},
+                .cause = "The image lacks rdma-core; UCX and NCCL then use TCP and say little.",
+                .fix = "Debian, Ubuntu: apt-get install ibverbs-providers librdmacm1\n"
+                       "RHEL, Amazon Linux: dnf install libibverbs librdmacm",
+                .gain = "Programs can open the RDMA devices."});
 }
 
-void addLibrariesUnknown(Severity severity, Report& report) {
-  report.add({.severity = severity,
-              .code = "libraries.unknown",
-              .what = "Could not look at the libraries of this node.",
-              .evidence = {{"libraries", "no list"}},
-              .cause = "The folder of files holds no list of libraries.",
-              .fix = "On the node: viaduct doctor --only libraries"});
+void addLibrariesUnknown(Severity severity, Findings& findings) {
+  findings.add({.severity = severity,
+                .code = "libraries.unknown",
+                .what = "Could not look at the libraries of this node.",
+                .evidence = {{"libraries", "no list"}},
+                .cause = "The folder of files holds no list of libraries.",
+                .fix = "On the node: viaduct doctor --only libraries"});
 }
 
 }  // namespace
 
-void checkLibraries(const Node& node, Report& report) {
+void checkLibraries(const Node& node, Findings& findings) {
   const std::vector<RdmaDevice> devices = rdmaDevices(node.tree);
-  for (const TwoCopies& what : kTwoCopies) checkCopies(node, !devices.empty(), what, report);
+  for (const TwoCopies& what : kTwoCopies) checkCopies(node, !devices.empty(), what, findings);
   for (const Library& one : node.live.libraries)
-    report.fine(fmt::format("{} {} ({})", one.name, one.version, one.path));
+    findings.fine(fmt::format("{} {} ({})", one.name, one.version, one.path));
   // Without /sys it is unknown whether there is an RDMA device.
   if (devices.empty() && node.tree.list("/sys").empty())
-    return addLibrariesUnknown(Severity::kInfo, report);
-  if (devices.empty()) return report.fine("No RDMA device: no library is needed.");
-  if (node.live.libraries.empty()) return addLibrariesUnknown(Severity::kUnknown, report);
-  if (!hasLibrary(node, kVerbs)) addNoVerbs(devices.size(), report);
-  if (const auto old = oldLibraries(node, devices); !old.empty()) addOld(old, report);
+    return addLibrariesUnknown(Severity::kInfo, findings);
+  if (devices.empty()) return findings.fine("No RDMA device: no library is needed.");
+  if (node.live.libraries.empty()) return addLibrariesUnknown(Severity::kUnknown, findings);
+  if (!hasLibrary(node, kVerbs)) addNoVerbs(devices.size(), findings);
+  if (const auto old = oldLibraries(node, devices); !old.empty()) addOld(old, findings);
 }
 
 }  // namespace viaduct::diag

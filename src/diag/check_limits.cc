@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "diag/allocation.h"
 #include "diag/control_groups.h"
 #include "diag/hardware.h"
@@ -23,7 +24,6 @@ namespace {
 constexpr auto kLimitsFile = "/proc/self/limits";
 constexpr auto kStatusFile = "/proc/self/status";
 constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
 
 struct ProcessLimit {
   std::uint64_t soft = 0, hard = 0;
@@ -31,10 +31,7 @@ struct ProcessLimit {
 
 std::optional<std::uint64_t> limitValue(const std::string& word) {
   if (word == "unlimited") return kUnlimited;
-  std::uint64_t out = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return out;
+  return base::numberIn<std::uint64_t>(word);
 }
 
 // Reads "Max locked memory         8388608              unlimited            bytes".
@@ -55,13 +52,13 @@ std::string shownLimit(std::uint64_t bytes) {
   return bytes == kUnlimited ? "unlimited" : base::formatSize(bytes);
 }
 
-void addUnreadLimit(const std::string& name, Report& report) {
-  report.add({.severity = Severity::kUnknown,
-              .code = "limits.unknown",
-              .what = fmt::format("Could not find \"{}\" in {}.", name, kLimitsFile),
-              .evidence = {{kLimitsFile, "no such line"}},
-              .cause = "/proc is not mounted here, or the file is damaged.",
-              .fix = "ulimit -l; ulimit -n"});
+void addUnreadLimit(const std::string& name, Findings& findings) {
+  findings.add({.severity = Severity::kUnknown,
+                .code = "limits.unknown",
+                .what = fmt::format("Could not find \"{}\" in {}.", name, kLimitsFile),
+                .evidence = {{kLimitsFile, "no such line"}},
+                .cause = "/proc is not mounted here, or the file is damaged.",
+                .fix = "ulimit -l; ulimit -n"});
 }
 
 // The command depends on the container runtime, since each lifts its containers' limit differently.
@@ -121,51 +118,51 @@ constexpr auto kMemlockGain =
     "Memory regions and queues can be registered (without: Cannot allocate memory).";
 
 void addInert(const std::string& reason, const ProcessLimit& limit, const ProcessFacts& process,
-              bool rdma, Report& report) {
-  report.add({.severity = rdma ? Severity::kFailure : Severity::kInfo,
-              .code = "limits.ipc-lock-inert",
-              .what = fmt::format("IPC_LOCK has no effect here; locked memory is limited to {}.",
-                                  shownLimit(limit.soft)),
-              .evidence = memlockEvidence(limit, process),
-              .cause = reason,
-              .fix =
-                  "Run as root: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}\n"
-                  "Or give the file the capability: setcap cap_ipc_lock+ep /path/to/program\n"
-                  "Or lift the limit on each node: LimitMEMLOCK=infinity for containerd,\n"
-                  "default_ulimits = [\"memlock=-1:-1\"] for CRI-O",
-              .gain = kMemlockGain});
+              bool rdma, Findings& findings) {
+  findings.add(
+      {.severity = rdma ? Severity::kFailure : Severity::kInfo,
+       .code = "limits.ipc-lock-inert",
+       .what = fmt::format("IPC_LOCK has no effect here; locked memory is limited to {}.",
+                           shownLimit(limit.soft)),
+       .evidence = memlockEvidence(limit, process),
+       .cause = reason,
+       .fix = "Run as root: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}\n"
+              "Or give the file the capability: setcap cap_ipc_lock+ep /path/to/program\n"
+              "Or lift the limit on each node: LimitMEMLOCK=infinity for containerd,\n"
+              "default_ulimits = [\"memlock=-1:-1\"] for CRI-O",
+       .gain = kMemlockGain});
 }
 
-void checkMemlock(const Node& node, const std::string& text, bool rdma, Report& report) {
+void checkMemlock(const Node& node, const std::string& text, bool rdma, Findings& findings) {
   const auto limit = processLimit(text, "Max locked memory");
-  if (!limit) return addUnreadLimit("Max locked memory", report);
-  if (limit->soft == kUnlimited) return report.fine("Locked memory is unlimited.");
+  if (!limit) return addUnreadLimit("Max locked memory", findings);
+  if (limit->soft == kUnlimited) return findings.fine("Locked memory is unlimited.");
   const ProcessFacts process = processFacts(node);
   if (process.has(Capability::kIpcLock) && !process.user_namespace)
-    return report.fine("IPC_LOCK lifts the limit of locked memory.");
+    return findings.fine("IPC_LOCK lifts the limit of locked memory.");
   if (const std::string reason = inertReason(node, process); !reason.empty())
-    return addInert(reason, *limit, process, rdma, report);
-  report.add({.severity = !rdma                ? Severity::kInfo
-                          : limit->soft < kGiB ? Severity::kFailure
-                                               : Severity::kWarning,
-              .code = "limits.memlock",
-              .what = fmt::format("Locked memory is limited to {}.", shownLimit(limit->soft)),
-              .evidence = memlockEvidence(*limit, process),
-              .cause = "RDMA pins the memory that it registers, and this limit counts it.",
-              .fix = memlockFix(node, *limit),
-              .gain = kMemlockGain});
+    return addInert(reason, *limit, process, rdma, findings);
+  findings.add({.severity = !rdma                      ? Severity::kInfo
+                            : limit->soft < base::kGiB ? Severity::kFailure
+                                                       : Severity::kWarning,
+                .code = "limits.memlock",
+                .what = fmt::format("Locked memory is limited to {}.", shownLimit(limit->soft)),
+                .evidence = memlockEvidence(*limit, process),
+                .cause = "RDMA pins the memory that it registers, and this limit counts it.",
+                .fix = memlockFix(node, *limit),
+                .gain = kMemlockGain});
 }
 
 constexpr std::uint64_t kFewFiles = 4096;
 
-void checkOpenFiles(const std::string& text, bool rdma, Report& report) {
+void checkOpenFiles(const std::string& text, bool rdma, Findings& findings) {
   const auto limit = processLimit(text, "Max open files");
-  if (!limit) return addUnreadLimit("Max open files", report);
+  if (!limit) return addUnreadLimit("Max open files", findings);
   const std::string soft = limit->soft == kUnlimited ? "unlimited" : fmt::format("{}", limit->soft);
-  if (limit->soft >= kFewFiles) return report.fine("Open files: " + soft + ".");
+  if (limit->soft >= kFewFiles) return findings.fine("Open files: " + soft + ".");
   const bool may = limit->hard >= kFewFiles;
   const std::uint64_t wanted = may ? std::min(limit->hard, std::uint64_t{1048576}) : 1048576;
-  report.add(
+  findings.add(
       {.severity = rdma ? Severity::kWarning : Severity::kInfo,
        .code = "limits.open-files",
        .what = fmt::format("A process may open only {} files.", soft),
@@ -181,8 +178,8 @@ void checkOpenFiles(const std::string& text, bool rdma, Report& report) {
 }
 
 // A published report needed about 128 GiB to enumerate 32 EFA devices.
-constexpr std::uint64_t kMemoryPerEfa = 4 * kGiB;
-constexpr std::uint64_t kLeastMemory = 8 * kGiB;
+constexpr std::uint64_t kMemoryPerEfa = 4 * base::kGiB;
+constexpr std::uint64_t kLeastMemory = 8 * base::kGiB;
 
 std::uint64_t memoryNeeded(const Node& node) {
   std::uint64_t efa = 0;
@@ -191,37 +188,37 @@ std::uint64_t memoryNeeded(const Node& node) {
   return std::max(kLeastMemory, efa * kMemoryPerEfa);
 }
 
-void addUnknownGroups(const std::string& path, bool rdma, Report& report) {
-  report.add({.severity = rdma ? Severity::kUnknown : Severity::kInfo,
-              .code = "limits.groups-unknown",
-              .what = fmt::format("Could not find the limit of memory in {}.", path),
-              .evidence = {{path, "absent, empty or garbage"}},
-              .cause = "The folder of files lacks control groups, or the file is damaged.",
-              .fix = "cat /proc/self/cgroup; cat /sys/fs/cgroup/memory.max"});
+void addUnknownGroups(const std::string& path, bool rdma, Findings& findings) {
+  findings.add({.severity = rdma ? Severity::kUnknown : Severity::kInfo,
+                .code = "limits.groups-unknown",
+                .what = fmt::format("Could not find the limit of memory in {}.", path),
+                .evidence = {{path, "absent, empty or garbage"}},
+                .cause = "The folder of files lacks control groups, or the file is damaged.",
+                .fix = "cat /proc/self/cgroup; cat /sys/fs/cgroup/memory.max"});
 }
 
-void checkGroupMemory(const Node& node, bool rdma, Report& report) {
+void checkGroupMemory(const Node& node, bool rdma, Findings& findings) {
   constexpr auto kGroupsFile = "/proc/self/cgroup";
-  if (!knowsGroups(node.tree)) return addUnknownGroups(kGroupsFile, rdma, report);
+  if (!knowsGroups(node.tree)) return addUnknownGroups(kGroupsFile, rdma, findings);
   if (const std::string path =
           damagedGroupFile(node.tree, "memory", "memory.max", "memory.limit_in_bytes");
       !path.empty())
-    return addUnknownGroups(path, rdma, report);
+    return addUnknownGroups(path, rdma, findings);
   const auto limit = groupLimit(node.tree, "memory", "memory.max", "memory.limit_in_bytes");
-  if (!limit) return report.fine("No control group limits memory.");
+  if (!limit) return findings.fine("No control group limits memory.");
   const std::string shown = base::showSize(limit->value);
   const std::uint64_t needed = rdma ? memoryNeeded(node) : 0;
   if (limit->value >= needed)
-    return report.fine(fmt::format("The control group has {} of memory.", shown));
-  report.add(
-      {.severity = Severity::kWarning,
-       .code = "limits.memory",
-       .what = fmt::format("The control group has only {} of memory.", shown),
-       .evidence = {{limit->path, fmt::format("{}", limit->value)}},
-       .cause = "Each RDMA device takes memory for its queues; 32 EFA devices took about "
-                "128 GiB in one report.",
-       .fix = fmt::format("In the pod: resources: {{limits: {{memory: {}Gi}}}}", needed / kGiB),
-       .gain = "The job is not killed for lack of memory when it opens its devices."});
+    return findings.fine(fmt::format("The control group has {} of memory.", shown));
+  findings.add({.severity = Severity::kWarning,
+                .code = "limits.memory",
+                .what = fmt::format("The control group has only {} of memory.", shown),
+                .evidence = {{limit->path, fmt::format("{}", limit->value)}},
+                .cause = "Each RDMA device takes memory for its queues; 32 EFA devices took about "
+                         "128 GiB in one report.",
+                .fix = fmt::format("In the pod: resources: {{limits: {{memory: {}Gi}}}}",
+                                   needed / base::kGiB),
+                .gain = "The job is not killed for lack of memory when it opens its devices."});
 }
 
 // Reads "mlx5_0 hca_handle=2 hca_object=2000". The value "max" is no limit.
@@ -230,7 +227,7 @@ bool limitsObjects(const std::string& line) {
   return value != std::string::npos && line.find_first_of("0123456789", value) != std::string::npos;
 }
 
-void checkGroupRdma(const Tree& tree, bool rdma, Report& report) {
+void checkGroupRdma(const Tree& tree, bool rdma, Findings& findings) {
   const auto file = groupFile(tree, "rdma", "rdma.max");
   if (!file) return;
   std::string fix = "On the node, as root:";
@@ -243,23 +240,23 @@ void checkGroupRdma(const Tree& tree, bool rdma, Report& report) {
     if (isDeviceName(device))
       fix += fmt::format("\necho '{} hca_handle=max hca_object=max' > {}", device, file->path);
   }
-  if (limited.empty()) return report.fine("No control group limits RDMA objects.");
-  report.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
-              .code = "limits.rdma",
-              .what = "A control group limits the RDMA objects of this process.",
-              .evidence = {{file->path, listed(limited)}},
-              .cause = "Each open device takes an hca_handle; queues and memory regions are "
-                       "hca_objects.",
-              .fix = std::move(fix),
-              .gain = "Jobs with many peers can make all their queues."});
+  if (limited.empty()) return findings.fine("No control group limits RDMA objects.");
+  findings.add({.severity = rdma ? Severity::kWarning : Severity::kInfo,
+                .code = "limits.rdma",
+                .what = "A control group limits the RDMA objects of this process.",
+                .evidence = {{file->path, listed(limited)}},
+                .cause = "Each open device takes an hca_handle; queues and memory regions are "
+                         "hca_objects.",
+                .fix = std::move(fix),
+                .gain = "Jobs with many peers can make all their queues."});
 }
 
 constexpr std::uint64_t kFewProcesses = 1024;
 
-void checkGroupProcesses(const Tree& tree, bool rdma, Report& report) {
+void checkGroupProcesses(const Tree& tree, bool rdma, Findings& findings) {
   const auto limit = groupLimit(tree, "pids", "pids.max", "pids.max");
   if (!limit || limit->value >= kFewProcesses) return;
-  report.add(
+  findings.add(
       {.severity = rdma ? Severity::kWarning : Severity::kInfo,
        .code = "limits.processes",
        .what = fmt::format("The control group allows only {} processes and threads (pids.max).",
@@ -273,14 +270,14 @@ void checkGroupProcesses(const Tree& tree, bool rdma, Report& report) {
 
 }  // namespace
 
-void checkLimits(const Node& node, Report& report) {
+void checkLimits(const Node& node, Findings& findings) {
   const bool rdma = hasRdma(node.tree);
   const std::string text = node.tree.read(kLimitsFile).text;
-  checkMemlock(node, text, rdma, report);
-  checkOpenFiles(text, rdma, report);
-  checkGroupMemory(node, rdma, report);
-  checkGroupRdma(node.tree, rdma, report);
-  checkGroupProcesses(node.tree, rdma, report);
+  checkMemlock(node, text, rdma, findings);
+  checkOpenFiles(text, rdma, findings);
+  checkGroupMemory(node, rdma, findings);
+  checkGroupRdma(node.tree, rdma, findings);
+  checkGroupProcesses(node.tree, rdma, findings);
 }
 
 }  // namespace viaduct::diag

@@ -28,40 +28,40 @@ constexpr auto kShmFix =
 
 constexpr std::uint64_t kLeastFreeShm = std::uint64_t{64} << 20U;
 
-void checkShmFree(const Node& node, const std::string& size, Report& report) {
+void checkShmFree(const Node& node, const std::string& size, Findings& findings) {
   if (node.live.shm_free.value_or(kLeastFreeShm) >= kLeastFreeShm)
-    return report.fine("/dev/shm has " + size + ".");
+    return findings.fine("/dev/shm has " + size + ".");
   const std::string free = base::showSize(*node.live.shm_free);
-  report.add({.severity = Severity::kWarning,
-              .code = "memory.shm-full",
-              .what = fmt::format("/dev/shm is full: {} of {} are free.", free, size),
-              .evidence = {{"statfs /dev/shm", free + " free"}},
-              .cause = "Processes that were killed leave their segments behind.",
-              .fix = "ls -lt /dev/shm; lsof /dev/shm\n"
-                     "Then remove the files that no process holds.",
-              .gain = "Shared memory works (without: No space left on device)."});
+  findings.add({.severity = Severity::kWarning,
+                .code = "memory.shm-full",
+                .what = fmt::format("/dev/shm is full: {} of {} are free.", free, size),
+                .evidence = {{"statfs /dev/shm", free + " free"}},
+                .cause = "Processes that were killed leave their segments behind.",
+                .fix = "ls -lt /dev/shm; lsof /dev/shm\n"
+                       "Then remove the files that no process holds.",
+                .gain = "Shared memory works (without: No space left on device)."});
 }
 
-void checkShm(const Node& node, Report& report) {
+void checkShm(const Node& node, Findings& findings) {
   if (!node.live.shm_bytes) {
-    report.add({.severity = Severity::kUnknown,
-                .code = "memory.shm-unknown",
-                .what = "Could not look at the size of /dev/shm.",
-                .cause = "The folder of files does not hold it, or /dev/shm is not mounted.",
-                .fix = "Run the doctor on the node itself: viaduct doctor --only memory"});
+    findings.add({.severity = Severity::kUnknown,
+                  .code = "memory.shm-unknown",
+                  .what = "Could not look at the size of /dev/shm.",
+                  .cause = "The folder of files does not hold it, or /dev/shm is not mounted.",
+                  .fix = "Run the doctor on the node itself: viaduct doctor --only memory"});
     return;
   }
   const std::string size = base::formatSize(*node.live.shm_bytes);
-  if (*node.live.shm_bytes >= kLeastShm) return checkShmFree(node, size, report);
+  if (*node.live.shm_bytes >= kLeastShm) return checkShmFree(node, size, findings);
   // Without GPUs and RDMA, the default size of half the memory is enough.
   const bool matters = hasRdma(node.tree) || hasNvidiaDriver(node.tree);
-  report.add({.severity = matters ? Severity::kWarning : Severity::kInfo,
-              .code = "memory.shm-small",
-              .what = fmt::format("/dev/shm has only {}.", size),
-              .evidence = {{"statfs /dev/shm", size}},
-              .cause = "Containers get 64 MiB of shared memory by default.",
-              .fix = kShmFix,
-              .gain = "NCCL and UCX can use shared memory between the processes of this pod."});
+  findings.add({.severity = matters ? Severity::kWarning : Severity::kInfo,
+                .code = "memory.shm-small",
+                .what = fmt::format("/dev/shm has only {}.", size),
+                .evidence = {{"statfs /dev/shm", size}},
+                .cause = "Containers get 64 MiB of shared memory by default.",
+                .fix = kShmFix,
+                .gain = "NCCL and UCX can use shared memory between the processes of this pod."});
 }
 
 std::optional<std::uint64_t> inMeminfo(const std::string& text, const std::string& key) {
@@ -74,14 +74,14 @@ constexpr auto kHugePageFix =
     "On the node: sysctl vm.nr_hugepages=2560\n"
     "In the pod: resources: {limits: {hugepages-2Mi: 5120Mi}}";
 
-void addNoHugePages(std::string what, std::vector<Evidence> evidence, Report& report) {
-  report.add({.severity = Severity::kWarning,
-              .code = "memory.no-huge-pages",
-              .what = std::move(what),
-              .evidence = std::move(evidence),
-              .cause = "The EFA provider falls back to small pages, and logs it.",
-              .fix = kHugePageFix,
-              .gain = "The provider's buffers need fewer page-table entries of CPU and NIC."});
+void addNoHugePages(std::string what, std::vector<Evidence> evidence, Findings& findings) {
+  findings.add({.severity = Severity::kWarning,
+                .code = "memory.no-huge-pages",
+                .what = std::move(what),
+                .evidence = std::move(evidence),
+                .cause = "The EFA provider falls back to small pages, and logs it.",
+                .fix = kHugePageFix,
+                .gain = "The provider's buffers need fewer page-table entries of CPU and NIC."});
 }
 
 bool wantsHugePages(const Node& node) {
@@ -90,43 +90,43 @@ bool wantsHugePages(const Node& node) {
 }
 
 void checkWantedHugePages(const Node& node, std::uint64_t total, std::uint64_t free,
-                          Report& report) {
+                          Findings& findings) {
   constexpr auto kMeminfo = "/proc/meminfo";
   if (total == 0)
     return addNoHugePages("FI_EFA_USE_HUGE_PAGE=1, but this node has no huge pages.",
-                          {{kMeminfo, "HugePages_Total: 0"}}, report);
+                          {{kMeminfo, "HugePages_Total: 0"}}, findings);
   if (free == 0)
     return addNoHugePages(
         "FI_EFA_USE_HUGE_PAGE=1, but no huge page is free.",
-        {{kMeminfo, fmt::format("HugePages_Total: {}, HugePages_Free: 0", total)}}, report);
+        {{kMeminfo, fmt::format("HugePages_Total: {}, HugePages_Free: 0", total)}}, findings);
   const auto limit =
       groupLimit(node.tree, "hugetlb", "hugetlb.2MB.max", "hugetlb.2MB.limit_in_bytes");
   if (limit && limit->value == 0)
     return addNoHugePages("FI_EFA_USE_HUGE_PAGE=1, but the pod did not ask for huge pages.",
-                          {{limit->path, "0"}}, report);
-  report.fine(fmt::format("{} of {} huge pages are free.", free, total));
+                          {{limit->path, "0"}}, findings);
+  findings.fine(fmt::format("{} of {} huge pages are free.", free, total));
 }
 
-void checkHugePages(const Node& node, Report& report) {
+void checkHugePages(const Node& node, Findings& findings) {
   const FileText meminfo = node.tree.read("/proc/meminfo");
   const auto total = inMeminfo(meminfo.text, "HugePages_Total");
   const auto free = inMeminfo(meminfo.text, "HugePages_Free");
   if (total && free && wantsHugePages(node))
-    return checkWantedHugePages(node, *total, *free, report);
+    return checkWantedHugePages(node, *total, *free, findings);
   if (total && free)
-    return report.fine(fmt::format("{} of {} huge pages are free.", *free, *total));
-  report.add({.severity = wantsHugePages(node) ? Severity::kUnknown : Severity::kInfo,
-              .code = "memory.huge-pages-unknown",
-              .what = "Could not find the number of huge pages in /proc/meminfo.",
-              .evidence = {{"/proc/meminfo", meminfo ? "no HugePages_Total" : "not read"}},
-              .cause = "The kernel is built without huge pages, or the file is damaged."});
+    return findings.fine(fmt::format("{} of {} huge pages are free.", *free, *total));
+  findings.add({.severity = wantsHugePages(node) ? Severity::kUnknown : Severity::kInfo,
+                .code = "memory.huge-pages-unknown",
+                .what = "Could not find the number of huge pages in /proc/meminfo.",
+                .evidence = {{"/proc/meminfo", meminfo ? "no HugePages_Total" : "not read"}},
+                .cause = "The kernel is built without huge pages, or the file is damaged."});
 }
 
 }  // namespace
 
-void checkMemory(const Node& node, Report& report) {
-  checkShm(node, report);
-  checkHugePages(node, report);
+void checkMemory(const Node& node, Findings& findings) {
+  checkShm(node, findings);
+  checkHugePages(node, findings);
 }
 
 }  // namespace viaduct::diag

@@ -29,30 +29,30 @@ constexpr auto kServiceFix =
 
 }  // namespace
 
-void checkNames(const Node& node, Report& report) {
+void checkNames(const Node& node, Findings& findings) {
   std::vector<std::string> failed;
   std::vector<Evidence> evidence;
   for (const auto& [name, tried] : node.live.names) {
     if (tried.ok) {
-      report.fine(fmt::format("{} resolves to {}.", name, tried.text));
+      findings.fine(fmt::format("{} resolves to {}.", name, tried.text));
       continue;
     }
     failed.push_back(name);
     evidence.push_back({"getaddrinfo " + name, tried.text});
   }
   if (node.live.names.empty())
-    return report.fine("No names of peers or meeting places to resolve.");
+    return findings.fine("No names of peers or meeting places to resolve.");
   if (failed.empty()) return;
   evidence.push_back({"/etc/resolv.conf", resolverLines(node.tree)});
-  report.add({.severity = Severity::kFailure,
-              .code = "names.unresolved",
-              .what = fmt::format("These names do not resolve: {}.", listed(failed)),
-              .evidence = std::move(evidence),
-              .cause = "The name is wrong, its service has no pods yet, or the name server does "
-                       "not answer.",
-              .fix = fmt::format("getent ahosts {}{}", failed.front(),
-                                 inPod(node.tree, node.variables) ? kServiceFix : ""),
-              .gain = "Members find each other."});
+  findings.add({.severity = Severity::kFailure,
+                .code = "names.unresolved",
+                .what = fmt::format("These names do not resolve: {}.", listed(failed)),
+                .evidence = std::move(evidence),
+                .cause = "The name is wrong, its service has no pods yet, or the name server does "
+                         "not answer.",
+                .fix = fmt::format("getent ahosts {}{}", failed.front(),
+                                   inPod(node.tree, node.variables) ? kServiceFix : ""),
+                .gain = "Members find each other."});
 }
 
 }  // namespace viaduct::diag

@@ -63,41 +63,42 @@ std::string showSubnet(const Ipv4Subnet& one) {
                      net & 0xffU, one.prefix);
 }
 
-void checkIpv4Addresses(const Node& node, Report& report) {
+void checkIpv4Addresses(const Node& node, Findings& findings) {
   RailNames interfaces;
   for (const std::string& name : node.tree.list("/sys/class/net"))
     if (name != "lo" && isDeviceName(name)) interfaces.push_back(name);
   if (interfaces.empty())
-    return report.add({.severity = Severity::kInfo,
-                       .code = "network.loopback-only",
-                       .what = "There is no network interface here but loopback.",
-                       .evidence = {{"/sys/class/net", "lo"}}});
+    return findings.add({.severity = Severity::kInfo,
+                         .code = "network.loopback-only",
+                         .what = "There is no network interface here but loopback.",
+                         .evidence = {{"/sys/class/net", "lo"}}});
   if (node.live.addresses.empty())
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "network.addresses-unknown",
-                       .what = "Could not look at the addresses of the interfaces.",
-                       .cause = "The folder of files does not hold them.",
-                       .fix = "Run the doctor on the node itself: viaduct doctor --only network"});
+    return findings.add(
+        {.severity = Severity::kUnknown,
+         .code = "network.addresses-unknown",
+         .what = "Could not look at the addresses of the interfaces.",
+         .cause = "The folder of files does not hold them.",
+         .fix = "Run the doctor on the node itself: viaduct doctor --only network"});
   RailNames shown;
   for (const Live::Address& one : node.live.addresses)
     if (ipv4In(one)) shown.push_back(fmt::format("{} {}", one.interface, one.address));
   if (!shown.empty())
-    return report.fine(fmt::format("IPv4 addresses: {}.", shortList(shown, "addresses")));
+    return findings.fine(fmt::format("IPv4 addresses: {}.", shortList(shown, "addresses")));
   const bool ipv6 = std::any_of(node.live.addresses.begin(), node.live.addresses.end(),
                                 [](const Live::Address& one) {
                                   return one.address.find(':') != std::string::npos &&
                                          !one.address.starts_with("fe80:") && one.address != "::1";
                                 });
-  report.add({.severity = ipv6 ? Severity::kInfo : Severity::kFailure,
-              .code = "network.no-ipv4",
-              .what = ipv6 ? "No interface has an IPv4 address; there are IPv6 addresses."
-                           : fmt::format("None of {} has an IPv4 address.",
-                                         shortList(interfaces, "interfaces")),
-              .evidence = {{"ip -4 addr", "no address beyond loopback"}},
-              .cause = "DHCP has not answered, or the pod's network was not set up.",
-              .fix = "Look at the interface: ip addr; networkctl status\n"
-                     "In Kubernetes: kubectl describe pod POD",
-              .gain = "Processes find and reach each other."});
+  findings.add({.severity = ipv6 ? Severity::kInfo : Severity::kFailure,
+                .code = "network.no-ipv4",
+                .what = ipv6 ? "No interface has an IPv4 address; there are IPv6 addresses."
+                             : fmt::format("None of {} has an IPv4 address.",
+                                           shortList(interfaces, "interfaces")),
+                .evidence = {{"ip -4 addr", "no address beyond loopback"}},
+                .cause = "DHCP has not answered, or the pod's network was not set up.",
+                .fix = "Look at the interface: ip addr; networkctl status\n"
+                       "In Kubernetes: kubectl describe pod POD",
+                .gain = "Processes find and reach each other."});
 }
 
 // ---- Routes.
@@ -111,23 +112,23 @@ RailNames interfacesWithRoute(const Tree& tree) {
   return out;
 }
 
-void checkRoutes(const Node& node, const RailNames& rails, Report& report) {
+void checkRoutes(const Node& node, const RailNames& rails, Findings& findings) {
   const std::string with_default = podView(node).default_interface;
   if (!with_default.empty())
-    report.fine(fmt::format("The default route leaves through {}.", with_default));
+    findings.fine(fmt::format("The default route leaves through {}.", with_default));
   const RailNames routed = interfacesWithRoute(node.tree);
   RailNames without;
   std::copy_if(rails.begin(), rails.end(), std::back_inserter(without), [&](const auto& rail) {
     return std::find(routed.begin(), routed.end(), rail) == routed.end();
   });
   if (routed.empty() || without.empty()) return;
-  report.add({.severity = Severity::kInfo,
-              .code = "network.no-route",
-              .what = fmt::format("The main routing table has no route through {}.",
-                                  shortList(without, "rails")),
-              .evidence = {{"/proc/net/route", "no line of " + without.front()}},
-              .cause = "The rail has no address, or its routes are in another table.",
-              .fix = "See all tables: ip rule; ip route show table all"});
+  findings.add({.severity = Severity::kInfo,
+                .code = "network.no-route",
+                .what = fmt::format("The main routing table has no route through {}.",
+                                    shortList(without, "rails")),
+                .evidence = {{"/proc/net/route", "no line of " + without.front()}},
+                .cause = "The rail has no address, or its routes are in another table.",
+                .fix = "See all tables: ip rule; ip route show table all"});
 }
 
 // ---- Rails in one subnet.
@@ -164,7 +165,7 @@ std::string subnetFix(const Node& node, const RailNames& rails, const std::strin
 }
 
 void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& rails,
-                 Report& report) {
+                 Findings& findings) {
   Finding finding{.severity = Severity::kWarning,
                   .fix = subnetFix(node, rails, subnet),
                   .gain =
@@ -202,12 +203,12 @@ void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& r
         "Each rail answers ARP for the addresses of the others, so that traffic of "
         "several rails ends up on one.";
   } else {
-    return report.fine(shared + "; each answers ARP for its own address only.");
+    return findings.fine(shared + "; each answers ARP for its own address only.");
   }
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
-void checkSubnets(const Node& node, const RailNames& rails, Report& report) {
+void checkSubnets(const Node& node, const RailNames& rails, Findings& findings) {
   std::map<std::pair<std::uint32_t, unsigned>, std::pair<std::string, RailNames>> of;
   for (const Live::Address& one : node.live.addresses) {
     const auto address = ipv4In(one);
@@ -221,9 +222,9 @@ void checkSubnets(const Node& node, const RailNames& rails, Report& report) {
   for (const auto& [key, group] : of) {
     if (group.second.size() < 2) continue;
     shared = true;
-    judgeSubnet(node, group.first, group.second, report);
+    judgeSubnet(node, group.first, group.second, findings);
   }
-  if (!shared && of.size() > 1) report.fine("Each rail has a subnet of its own.");
+  if (!shared && of.size() > 1) findings.fine("Each rail has a subnet of its own.");
 }
 
 // ---- Links that come and go, and MTU.
@@ -248,8 +249,8 @@ std::uint64_t medianOf(const CarrierChanges& changes) {
   return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
 }
 
-void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Report& report) {
-  report.add(
+void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Findings& findings) {
+  findings.add(
       {.severity = Severity::kWarning,
        .code = "network.carrier-changes",
        .what = fmt::format("These links go up and down often: {}.", fmt::join(flapping, ", ")),
@@ -261,7 +262,7 @@ void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Re
        .gain = "Transfers on this rail no longer end with its link."});
 }
 
-void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
+void checkCarrier(const Node& node, const RailNames& rails, Findings& findings) {
   const CarrierChanges changes = carrierChanges(node.tree, rails);
   const std::uint64_t median = medianOf(changes);
   RailNames flapping;
@@ -276,17 +277,17 @@ void checkCarrier(const Node& node, const RailNames& rails, Report& report) {
     evidence.push_back(
         {path, fmt::format("{}, {} more within {:.1f} s", count, more, node.live.seconds)});
   }
-  if (!flapping.empty()) return reportCarrier(flapping, std::move(evidence), report);
-  if (changes.size() == rails.size()) return report.fine("The links of the rails are steady.");
-  report.add({.severity = Severity::kUnknown,
-              .code = "network.carrier-unknown",
-              .what = "Could not look at how often the links of all rails changed.",
-              .evidence = {{"/sys/class/net/*/carrier_changes",
-                            fmt::format("{} of {} rails", changes.size(), rails.size())}},
-              .cause = "The file is missing or damaged."});
+  if (!flapping.empty()) return reportCarrier(flapping, std::move(evidence), findings);
+  if (changes.size() == rails.size()) return findings.fine("The links of the rails are steady.");
+  findings.add({.severity = Severity::kUnknown,
+                .code = "network.carrier-unknown",
+                .what = "Could not look at how often the links of all rails changed.",
+                .evidence = {{"/sys/class/net/*/carrier_changes",
+                              fmt::format("{} of {} rails", changes.size(), rails.size())}},
+                .cause = "The file is missing or damaged."});
 }
 
-void checkRailMtus(const Node& node, const RailNames& rails, Report& report) {
+void checkRailMtus(const Node& node, const RailNames& rails, Findings& findings) {
   constexpr std::uint64_t kFullRdma = 4192;  // the topic roce reports smaller MTUs
   std::map<std::uint64_t, RailNames> of;
   Finding finding{.severity = Severity::kWarning, .code = "network.mtu"};
@@ -309,19 +310,20 @@ void checkRailMtus(const Node& node, const RailNames& rails, Report& report) {
         finding.fix += fmt::format("ip link set {} mtu {}\n", rail, of.rbegin()->first);
   finding.fix += fmt::format("See that it passes: ping -M do -s {} PEER",
                              of.rbegin()->first - 28);  // without the headers of IPv4 and ICMP
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 }  // namespace
 
-void checkNetwork(const Node& node, Report& report) {
+void checkNetwork(const Node& node, Findings& findings) {
   const RailNames rails = railsOf(node);
-  checkIpv4Addresses(node, report);
-  checkRoutes(node, rails, report);
-  if (rails.empty()) return report.fine("No RDMA device has a network interface of its own here.");
-  checkSubnets(node, rails, report);
-  checkCarrier(node, rails, report);
-  checkRailMtus(node, rails, report);
+  checkIpv4Addresses(node, findings);
+  checkRoutes(node, rails, findings);
+  if (rails.empty())
+    return findings.fine("No RDMA device has a network interface of its own here.");
+  checkSubnets(node, rails, findings);
+  checkCarrier(node, rails, findings);
+  checkRailMtus(node, rails, findings);
 }
 
 }  // namespace viaduct::diag

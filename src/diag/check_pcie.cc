@@ -149,41 +149,42 @@ std::string lookAt(const std::string& address) {
   return fmt::format("Then: lspci -vvs {} | grep -E 'LnkCap|LnkSta'", address);
 }
 
-void addSpeed(const PathFault& fault, Report& report) {
-  report.add({.severity = fault.severity,
-              .code = "pcie.speed",
-              .what = fmt::format("The PCIe link of {} runs below its speed.", listed(fault.names)),
-              .evidence = fault.evidence,
-              .cause = "The link trained at a lower generation: a bad contact, riser or setting.",
-              .fix = kReseat + lookAt(fault.address),
-              .gain = "Each generation doubles the bandwidth of the link."});
+void addSpeed(const PathFault& fault, Findings& findings) {
+  findings.add(
+      {.severity = fault.severity,
+       .code = "pcie.speed",
+       .what = fmt::format("The PCIe link of {} runs below its speed.", listed(fault.names)),
+       .evidence = fault.evidence,
+       .cause = "The link trained at a lower generation: a bad contact, riser or setting.",
+       .fix = kReseat + lookAt(fault.address),
+       .gain = "Each generation doubles the bandwidth of the link."});
 }
 
-void addWidth(const PathFault& fault, Report& report) {
-  report.add({.severity = fault.severity,
-              .code = "pcie.width",
-              .what = fmt::format("The PCIe link of {} has fewer lanes than it could.",
-                                  listed(fault.names)),
-              .evidence = fault.evidence,
-              .cause = "Lanes failed in training, or the slot is split between two cards.",
-              .fix = kReseat + lookAt(fault.address),
-              .gain = "Bandwidth grows with the number of lanes."});
+void addWidth(const PathFault& fault, Findings& findings) {
+  findings.add({.severity = fault.severity,
+                .code = "pcie.width",
+                .what = fmt::format("The PCIe link of {} has fewer lanes than it could.",
+                                    listed(fault.names)),
+                .evidence = fault.evidence,
+                .cause = "Lanes failed in training, or the slot is split between two cards.",
+                .fix = kReseat + lookAt(fault.address),
+                .gain = "Bandwidth grows with the number of lanes."});
 }
 
-void addUpstream(const PathFault& fault, Report& report) {
-  report.add({.severity = fault.severity,
-              .code = "pcie.upstream",
-              .what = fmt::format("The PCIe bridges {} above {} are slower than the NIC.",
-                                  listed(fault.bridges), listed(fault.names)),
-              .evidence = fault.evidence,
-              .cause = "The slowest link on the way to the CPU counts.",
-              .fix = "Move the NIC to a slot with a faster path, or repair the bridge's link.\n" +
-                     lookAt(fault.bridges.front()),
-              .gain = "The NIC reaches the rate of its own link."});
+void addUpstream(const PathFault& fault, Findings& findings) {
+  findings.add({.severity = fault.severity,
+                .code = "pcie.upstream",
+                .what = fmt::format("The PCIe bridges {} above {} are slower than the NIC.",
+                                    listed(fault.bridges), listed(fault.names)),
+                .evidence = fault.evidence,
+                .cause = "The slowest link on the way to the CPU counts.",
+                .fix = "Move the NIC to a slot with a faster path, or repair the bridge's link.\n" +
+                       lookAt(fault.bridges.front()),
+                .gain = "The NIC reaches the rate of its own link."});
 }
 
-void addTooSlow(const PathFault& fault, Report& report) {
-  report.add(
+void addTooSlow(const PathFault& fault, Findings& findings) {
+  findings.add(
       {.severity = fault.severity,
        .code = "pcie.too-slow-for-nic",
        .what = fmt::format("The PCIe link of {} carries less than its ports.", listed(fault.names)),
@@ -195,23 +196,23 @@ void addTooSlow(const PathFault& fault, Report& report) {
                "instead of 50."});
 }
 
-void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Report& report) {
+void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Findings& findings) {
   if (paths.empty())
-    return report.fine(rdmaNics(node).empty()
-                           ? "No RDMA device on PCI."
-                           : "Only virtual functions here: their links belong to the host.");
+    return findings.fine(rdmaNics(node).empty()
+                             ? "No RDMA device on PCI."
+                             : "Only virtual functions here: their links belong to the host.");
   NicFaults faults;
   std::vector<std::string> unknown;  // PCI addresses
   for (const NicPath& path : paths) {
     if (bytesNow(path.function.link) <= 0) unknown.push_back(path.function.address);
     judge(path, faults);
   }
-  if (!faults.speed.names.empty()) addSpeed(faults.speed, report);
-  if (!faults.width.names.empty()) addWidth(faults.width, report);
-  if (!faults.upstream.names.empty()) addUpstream(faults.upstream, report);
-  if (!faults.too_slow.names.empty()) addTooSlow(faults.too_slow, report);
+  if (!faults.speed.names.empty()) addSpeed(faults.speed, findings);
+  if (!faults.width.names.empty()) addWidth(faults.width, findings);
+  if (!faults.upstream.names.empty()) addUpstream(faults.upstream, findings);
+  if (!faults.too_slow.names.empty()) addTooSlow(faults.too_slow, findings);
   if (!unknown.empty())
-    report.add(
+    findings.add(
         {.code = "pcie.unknown",
          .what = fmt::format("The kernel does not know the PCIe link of {}.", listed(unknown)),
          .evidence = {{fmt::format("/sys/bus/pci/devices/{}/current_link_speed", unknown[0]),
@@ -220,12 +221,12 @@ void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Report& 
   const bool found = !faults.speed.names.empty() || !faults.width.names.empty() ||
                      !faults.upstream.names.empty() || !faults.too_slow.names.empty();
   if (!found && unknown.size() < paths.size())
-    report.fine(fmt::format("The PCIe paths of {} NICs carry their rate.", paths.size()));
+    findings.fine(fmt::format("The PCIe paths of {} NICs carry their rate.", paths.size()));
 }
 
 // Checks only the width, because an idle GPU lowers its link to 2.5 GT/s.
 void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool nics,
-                   Report& report) {
+                   Findings& findings) {
   PathFault narrow;
   for (const PciFunction& gpu : gpus) {
     const PciLink& link = gpu.link;
@@ -239,10 +240,11 @@ void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool 
     if (known && nics) narrow.severity = Severity::kWarning;
   }
   if (narrow.names.empty()) {
-    if (!gpus.empty()) report.fine(fmt::format("{} GPUs have all their PCIe lanes.", gpus.size()));
+    if (!gpus.empty())
+      findings.fine(fmt::format("{} GPUs have all their PCIe lanes.", gpus.size()));
     return;
   }
-  addWidth(narrow, report);
+  addWidth(narrow, findings);
 }
 
 // Fewer are normal, because each boot causes some corrected errors.
@@ -259,15 +261,16 @@ std::string aerText(std::uint64_t total, std::uint64_t more, double seconds) {
                    : fmt::format("{}, {} more within {:.1f} s", total, more, seconds);
 }
 
-void addNoAer(const std::string& folder, Report& report) {
-  report.add({.code = "pcie.errors-unseen",
-              .what = "The kernel shows no counters of PCIe errors here.",
-              .evidence = {{folder + "/aer_dev_correctable", "absent, or without a total"}},
-              .cause = "Error reporting (AER) is off, or is the matter of the firmware or of the "
-                       "host of a virtual machine."});
+void addNoAer(const std::string& folder, Findings& findings) {
+  findings.add({.code = "pcie.errors-unseen",
+                .what = "The kernel shows no counters of PCIe errors here.",
+                .evidence = {{folder + "/aer_dev_correctable", "absent, or without a total"}},
+                .cause = "Error reporting (AER) is off, or is the matter of the firmware or of the "
+                         "host of a virtual machine."});
 }
 
-void checkAer(const Node& node, const std::map<std::string, std::string>& folders, Report& report) {
+void checkAer(const Node& node, const std::map<std::string, std::string>& folders,
+              Findings& findings) {
   std::vector<std::string> names;
   std::vector<Evidence> evidence;
   auto severity = Severity::kInfo;
@@ -284,20 +287,22 @@ void checkAer(const Node& node, const std::map<std::string, std::string>& folder
       if (more > 0 || name != kAerFiles[0] || *total >= kManyCorrectable)
         severity = Severity::kWarning;
     }
-  if (!seen) return addNoAer(folders.begin()->second, report);
-  if (names.empty()) return report.fine("No PCIe errors are counted on the way to NICs and GPUs.");
-  report.add({.severity = severity,
-              .code = "pcie.errors",
-              .what = fmt::format("The error counters of PCIe are not zero at {}.", listed(names)),
-              .evidence = std::move(evidence),
-              .cause = "A growing number means a bad slot, riser or cable.",
-              .fix = "Look twice, a minute apart, under load:\n"
-                     "grep TOTAL /sys/bus/pci/devices/" +
-                     names.front() +
-                     "/aer_dev_*\n"
-                     "If it grows: seat the card again, replace the riser, update the firmware.",
-              .gain = "The link no longer replays packets, and no fatal error drops the device "
-                      "from the bus."});
+  if (!seen) return addNoAer(folders.begin()->second, findings);
+  if (names.empty())
+    return findings.fine("No PCIe errors are counted on the way to NICs and GPUs.");
+  findings.add(
+      {.severity = severity,
+       .code = "pcie.errors",
+       .what = fmt::format("The error counters of PCIe are not zero at {}.", listed(names)),
+       .evidence = std::move(evidence),
+       .cause = "A growing number means a bad slot, riser or cable.",
+       .fix = "Look twice, a minute apart, under load:\n"
+              "grep TOTAL /sys/bus/pci/devices/" +
+              names.front() +
+              "/aer_dev_*\n"
+              "If it grows: seat the card again, replace the riser, update the firmware.",
+       .gain = "The link no longer replays packets, and no fatal error drops the device "
+               "from the bus."});
 }
 
 // The functions on the paths of RDMA traffic, each once, with their folders.
@@ -311,13 +316,13 @@ std::map<std::string, std::string> foldersOnPaths(const Tree& tree,
 
 }  // namespace
 
-void checkPcie(const Node& node, Report& report) {
+void checkPcie(const Node& node, Findings& findings) {
   const std::vector<NicPath> paths = nicPaths(node);
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
-  checkNicLinks(node, paths, report);
-  checkGpuLinks(node.tree, gpus, !paths.empty(), report);
+  checkNicLinks(node, paths, findings);
+  checkGpuLinks(node.tree, gpus, !paths.empty(), findings);
   const auto folders = foldersOnPaths(node.tree, paths, gpus);
-  if (!folders.empty()) checkAer(node, folders, report);
+  if (!folders.empty()) checkAer(node, folders, findings);
 }
 
 }  // namespace viaduct::diag

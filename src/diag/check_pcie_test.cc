@@ -15,7 +15,7 @@ using Codes = std::vector<std::string>;
 // The path from the CPU down to mlx5_0 on roceNode(). The GPU beside it is 0000:19:00.0.
 constexpr auto kRootPort = "0000:15:01.0";
 constexpr auto kUpstream = "0000:16:00.0";
-constexpr auto kPort = "0000:17:00.0";
+constexpr auto kPciePort = "0000:17:00.0";
 constexpr auto kNic = "0000:18:00.0";
 
 void set(const testing::Fixture& folder, const char* address, const char* file, const char* text) {
@@ -31,7 +31,7 @@ void setSpeed(const testing::Fixture& folder, const char* above, const char* bel
 
 TEST(CheckPcie, NamesALinkThatTrainedAtALowerSpeed) {
   const auto folder = testing::roceNode();
-  setSpeed(folder, kPort, kNic, "16.0 GT/s PCIe");
+  setSpeed(folder, kPciePort, kNic, "16.0 GT/s PCIe");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.speed"});
   const Finding finding = findingOf(folder, "pcie.speed");
   EXPECT_EQ(finding.what, "The PCIe link of mlx5_0 runs below its speed.");
@@ -51,8 +51,8 @@ TEST(CheckPcie, NamesASlowBridgeFurtherUp) {
 
 TEST(CheckPcie, NamesASlotThatIsTooSlowForTheNic) {
   const auto folder = testing::roceNode();
-  setSpeed(folder, kPort, kNic, "16.0 GT/s PCIe");
-  set(folder, kPort, "max_link_speed", "16.0 GT/s PCIe");
+  setSpeed(folder, kPciePort, kNic, "16.0 GT/s PCIe");
+  set(folder, kPciePort, "max_link_speed", "16.0 GT/s PCIe");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"pcie.too-slow-for-nic"});
   folder.rewrite("/sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)");
   EXPECT_FALSE(diagnose(folder.node(), Codes{"pcie"}).has("pcie.too-slow-for-nic"))
@@ -61,7 +61,7 @@ TEST(CheckPcie, NamesASlotThatIsTooSlowForTheNic) {
 
 TEST(CheckPcie, FindsFaultsInPairs) {
   const auto folder = testing::roceNode();
-  setSpeed(folder, kPort, kNic, "8.0 GT/s PCIe");
+  setSpeed(folder, kPciePort, kNic, "8.0 GT/s PCIe");
   setSpeed(folder, kRootPort, kUpstream, "8.0 GT/s PCIe");
   set(folder, kNic, "current_link_width", "8");
   EXPECT_EQ(codesAboveInfo(folder), (Codes{"pcie.speed", "pcie.width", "pcie.upstream"}));

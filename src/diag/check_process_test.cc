@@ -72,15 +72,15 @@ TEST(Topics, CallNothingFineWhereThereIsNoFile) {
   folder.live = {};
   const Codes topics{"iommu", "pcie", "gpu",       "limits",    "memory",
                      "copy",  "cpu",  "libraries", "kernel-log"};
-  const Report report = diagnose(folder.node(), topics);
-  for (const Fine& one : report.fines()) ADD_FAILURE() << one.topic << ": " << one.what;
+  const Findings findings = diagnose(folder.node(), topics);
+  for (const Fine& one : findings.fines()) ADD_FAILURE() << one.topic << ": " << one.what;
 }
 
 TEST(Topics, SayOnceThatThereIsNoSys) {
   const auto folder = testing::roceNode();
   folder.erase("/sys");
-  const Report report = diagnose(folder.node());
-  EXPECT_EQ(std::count_if(report.findings().begin(), report.findings().end(),
+  const Findings findings = diagnose(folder.node());
+  EXPECT_EQ(std::count_if(findings.all().begin(), findings.all().end(),
                           [](const Finding& one) { return one.code.ends_with("no-sys"); }),
             1);
   const Finding finding = findingOf(folder, "files.no-sys");
@@ -89,7 +89,7 @@ TEST(Topics, SayOnceThatThereIsNoSys) {
     if (!topic.needs_sys) continue;
     const std::string name(topic.name);
     EXPECT_NE(finding.what.find(name), std::string::npos) << name;
-    const Report alone = diagnose(folder.node(), Codes{name});
+    const Findings alone = diagnose(folder.node(), Codes{name});
     EXPECT_TRUE(alone.has("files.no-sys") && alone.fines().empty()) << name;
   }
 }

@@ -105,53 +105,55 @@ std::string leaveOut(const PortList& ports) {
                      fmt::join(namesOf(ports), ","));
 }
 
-void reportPolling(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {
-  report.add({.severity = severityOfDown(own, ports),
-              .code = "rdma.polling",
-              .what = fmt::format("{} no link partner: the physical state is Polling.",
-                                  withVerb(namesOf(ports), "finds", "find")),
-              .evidence = filesOf(ports, {"state", "phys_state"}, node.tree),
-              .cause = "The cable or its transceiver is missing or broken, or the switch port is "
-                       "off.",
-              .fix = fmt::format("Look at the cable and the switch port: mlxlink -d {} -m\n{}",
-                                 toolName(*ports.front().device), leaveOut(ports)),
-              .gain = "The node gains the rate of each port that comes up."});
+void reportPolling(const Node& node, const OwnDevices& own, const PortList& ports,
+                   Findings& findings) {
+  findings.add({.severity = severityOfDown(own, ports),
+                .code = "rdma.polling",
+                .what = fmt::format("{} no link partner: the physical state is Polling.",
+                                    withVerb(namesOf(ports), "finds", "find")),
+                .evidence = filesOf(ports, {"state", "phys_state"}, node.tree),
+                .cause = "The cable or its transceiver is missing or broken, or the switch port is "
+                         "off.",
+                .fix = fmt::format("Look at the cable and the switch port: mlxlink -d {} -m\n{}",
+                                   toolName(*ports.front().device), leaveOut(ports)),
+                .gain = "The node gains the rate of each port that comes up."});
 }
 
 void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& ports,
-                     Report& report) {
+                     Findings& findings) {
   const RdmaDevice& device = *ports.front().device;
   const std::string interface =
       device.interfaces.empty() ? std::string() : printable(device.interfaces.front());
-  report.add({.severity = severityOfDown(own, ports),
-              .code = "rdma.port-down",
-              .what = fmt::format("{} down.", withVerb(namesOf(ports), "is", "are")),
-              .evidence = filesOf(ports, {"state", "phys_state", "link_layer"}, node.tree),
-              .cause = "The port is disabled, its interface is down, or the link has failed.",
-              .fix = fmt::format(
-                  "{}Look at the link: rdma link show {}/{}; mlxlink -d {}\n{}",
-                  interface.empty()
-                      ? std::string()
-                      : fmt::format("Bring the interface up: ip link set {} up\n", interface),
-                  device.name, ports.front().port->number, toolName(device), leaveOut(ports)),
-              .gain = "The node gains the rate of each port that comes up."});
+  findings.add({.severity = severityOfDown(own, ports),
+                .code = "rdma.port-down",
+                .what = fmt::format("{} down.", withVerb(namesOf(ports), "is", "are")),
+                .evidence = filesOf(ports, {"state", "phys_state", "link_layer"}, node.tree),
+                .cause = "The port is disabled, its interface is down, or the link has failed.",
+                .fix = fmt::format(
+                    "{}Look at the link: rdma link show {}/{}; mlxlink -d {}\n{}",
+                    interface.empty()
+                        ? std::string()
+                        : fmt::format("Bring the interface up: ip link set {} up\n", interface),
+                    device.name, ports.front().port->number, toolName(device), leaveOut(ports)),
+                .gain = "The node gains the rate of each port that comes up."});
 }
 
-void reportInit(const Node& node, const OwnDevices& own, const PortList& ports, Report& report) {
-  report.add({.severity = severityOfDown(own, ports),
-              .code = "rdma.port-init",
-              .what = fmt::format("{} a link and no subnet manager: the state is {}.",
-                                  withVerb(namesOf(ports), "has", "have"),
-                                  printable(ports.front().port->state)),
-              .evidence = filesOf(ports, {"state", "lid", "sm_lid", "link_layer"}, node.tree),
-              .cause = "No subnet manager runs in this InfiniBand fabric, or it does not reach "
-                       "this port.",
-              .fix = "Find the subnet manager: sminfo\n"
-                     "Start one on a switch, in UFM, or on one node: systemctl start opensm",
-              .gain = "The port becomes active."});
+void reportInit(const Node& node, const OwnDevices& own, const PortList& ports,
+                Findings& findings) {
+  findings.add({.severity = severityOfDown(own, ports),
+                .code = "rdma.port-init",
+                .what = fmt::format("{} a link and no subnet manager: the state is {}.",
+                                    withVerb(namesOf(ports), "has", "have"),
+                                    printable(ports.front().port->state)),
+                .evidence = filesOf(ports, {"state", "lid", "sm_lid", "link_layer"}, node.tree),
+                .cause = "No subnet manager runs in this InfiniBand fabric, or it does not reach "
+                         "this port.",
+                .fix = "Find the subnet manager: sminfo\n"
+                       "Start one on a switch, in UFM, or on one node: systemctl start opensm",
+                .gain = "The port becomes active."});
 }
 
-void reportUnknownStates(const PortList& ports, Report& report) {
+void reportUnknownStates(const PortList& ports, Findings& findings) {
   Finding finding{.severity = Severity::kUnknown,
                   .code = "rdma.state-unknown",
                   .what = fmt::format("Could not look at the port state of {}.",
@@ -160,29 +162,29 @@ void reportUnknownStates(const PortList& ports, Report& report) {
                   .fix = "Read it on the node: ibv_devinfo"};
   for (const PortOf& one : ports)
     finding.evidence.push_back({one.port->folder + "/state", printable(one.port->state)});
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 void checkPortStates(const Node& node, const OwnDevices& own, const PortList& ports,
-                     Report& report) {
+                     Findings& findings) {
   std::map<DownKind, PortList> found;
   for (const PortOf& one : ports)
     if (const DownKind down = downOf(*one.port);
         down == DownKind::kNo || down == DownKind::kUnknown || !isOfAnotherCheck(node, own, one))
       found[down].push_back(one);
   if (const auto at = found.find(DownKind::kPolling); at != found.end())
-    reportPolling(node, own, at->second, report);
+    reportPolling(node, own, at->second, findings);
   if (const auto at = found.find(DownKind::kDown); at != found.end())
-    reportDownPorts(node, own, at->second, report);
+    reportDownPorts(node, own, at->second, findings);
   if (const auto at = found.find(DownKind::kInit); at != found.end())
-    reportInit(node, own, at->second, report);
+    reportInit(node, own, at->second, findings);
   if (const auto at = found.find(DownKind::kUnknown); at != found.end())
-    reportUnknownStates(at->second, report);
+    reportUnknownStates(at->second, findings);
 }
 
 // Reports ports that cannot be judged, because their files are missing or damaged.
 void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& ports,
-                    Report& report) {
+                    Findings& findings) {
   Finding finding{.severity = Severity::kUnknown,
                   .code = "rdma.port-unknown",
                   .cause = "Files of the port are missing or damaged.",
@@ -204,23 +206,24 @@ void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& por
   }
   if (names.empty()) return;
   finding.what = fmt::format("Could not look at the ports of {}.", shortList(names, "devices"));
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
-void checkLids(const Node& node, const PortList& active, Report& report) {
+void checkLids(const Node& node, const PortList& active, Findings& findings) {
   const PortList without = only(active, [&](const PortOf& one) {
     return one.port->infiniband() && node.tree.number(one.port->folder + "/lid") == 0;
   });
   if (without.empty()) return;
-  report.add({.severity = Severity::kFailure,
-              .code = "rdma.no-lid",
-              .what = fmt::format("{} no address in the InfiniBand fabric: the LID is 0.",
-                                  withVerb(namesOf(without), "has", "have")),
-              .evidence = filesOf(without, {"lid", "sm_lid", "state"}, node.tree),
-              .cause = "The subnet manager has not configured the port, or the device is a bond of "
-                       "two ports.",
-              .fix = "Find the subnet manager: sminfo\n"
-                     "Let it sweep the fabric again, or use the bond's ports one by one."});
+  findings.add({.severity = Severity::kFailure,
+                .code = "rdma.no-lid",
+                .what = fmt::format("{} no address in the InfiniBand fabric: the LID is 0.",
+                                    withVerb(namesOf(without), "has", "have")),
+                .evidence = filesOf(without, {"lid", "sm_lid", "state"}, node.tree),
+                .cause =
+                    "The subnet manager has not configured the port, or the device is a bond of "
+                    "two ports.",
+                .fix = "Find the subnet manager: sminfo\n"
+                       "Let it sweep the fabric again, or use the bond's ports one by one."});
 }
 
 // ---- Rates.
@@ -249,8 +252,8 @@ bool isNarrow(const RdmaPortState& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }
 
-void reportUnnamed(const Node& node, const PortList& ports, Report& report) {
-  report.add(
+void reportUnnamed(const Node& node, const PortList& ports, Findings& findings) {
+  findings.add(
       {.severity = Severity::kInfo,
        .code = "rdma.rate-unnamed",
        .what = fmt::format("This kernel cannot name the rate of {}; it shows {}.",
@@ -264,21 +267,22 @@ void reportUnnamed(const Node& node, const PortList& ports, Report& report) {
        .gain = "A newer kernel shows the rate, so that the doctor can judge it."});
 }
 
-void reportNarrow(const Node& node, const PortList& ports, Report& report) {
-  report.add({.severity = Severity::kWarning,
-              .code = "rdma.narrow",
-              .what = fmt::format("{} with one lane instead of four.",
-                                  withVerb(namesOf(ports), "runs", "run")),
-              .evidence = filesOf(ports, {"rate"}, node.tree),
-              .cause = "A lane of the cable or transceiver is broken, or the cable is not pushed "
-                       "home.",
-              .fix = fmt::format("Reseat or replace the cable, then look at its lanes: mlxlink -d "
-                                 "{} -m -c",
-                                 toolName(*ports.front().device)),
-              .gain = "Four lanes carry four times as much."});
+void reportNarrow(const Node& node, const PortList& ports, Findings& findings) {
+  findings.add(
+      {.severity = Severity::kWarning,
+       .code = "rdma.narrow",
+       .what = fmt::format("{} with one lane instead of four.",
+                           withVerb(namesOf(ports), "runs", "run")),
+       .evidence = filesOf(ports, {"rate"}, node.tree),
+       .cause = "A lane of the cable or transceiver is broken, or the cable is not pushed "
+                "home.",
+       .fix = fmt::format("Reseat or replace the cable, then look at its lanes: mlxlink -d "
+                          "{} -m -c",
+                          toolName(*ports.front().device)),
+       .gain = "Four lanes carry four times as much."});
 }
 
-void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, Report& report) {
+void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, Findings& findings) {
   Finding finding{
       .severity = Severity::kWarning,
       .code = "rdma.rate-below-siblings",
@@ -300,28 +304,28 @@ void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, R
                              withVerb(rates, "is", "are"), fastest.name(), fastest.port->gigabits);
   for (Evidence& one : filesOf({fastest}, {"rate"}, node.tree))
     finding.evidence.push_back(std::move(one));
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
-void checkRatesOf(const Node& node, const PortList& siblings, Report& report) {
+void checkRatesOf(const Node& node, const PortList& siblings, Findings& findings) {
   const PortList unnamed = only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
-  if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, report);
+  if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, findings);
   const PortOf fastest = *std::max_element(
       siblings.begin(), siblings.end(),
       [](const PortOf& a, const PortOf& b) { return a.port->gigabits < b.port->gigabits; });
   const PortList slow = only(siblings, [&](const PortOf& one) {
     return one.port->gigabits < fastest.port->gigabits && !isNarrow(*one.port);
   });
-  if (!slow.empty()) reportSlow(node, slow, fastest, report);
+  if (!slow.empty()) reportSlow(node, slow, fastest, findings);
 }
 
-void checkPortRates(const Node& node, const PortList& active, Report& report) {
+void checkPortRates(const Node& node, const PortList& active, Findings& findings) {
   const auto readable = [](const PortOf& one) {
     return one.port->gigabits > 0 && one.port->lanes != 0;
   };
   const PortList odd = only(active, [&](const PortOf& one) { return !readable(one); });
   if (!odd.empty())
-    report.add(
+    findings.add(
         {.severity = Severity::kUnknown,
          .code = "rdma.rate-unknown",
          .what = fmt::format("Could not look at the rate of {}.", fmt::join(namesOf(odd), ", ")),
@@ -330,8 +334,8 @@ void checkPortRates(const Node& node, const PortList& active, Report& report) {
          .fix = "Read it on the node: ibstat"});
   const PortList known = only(active, readable);
   const PortList narrow = only(known, [](const PortOf& one) { return isNarrow(*one.port); });
-  if (!narrow.empty()) reportNarrow(node, narrow, report);
-  for (const auto& [key, siblings] : siblingsOf(known)) checkRatesOf(node, siblings, report);
+  if (!narrow.empty()) reportNarrow(node, narrow, findings);
+  for (const auto& [key, siblings] : siblingsOf(known)) checkRatesOf(node, siblings, findings);
 }
 
 // ---- Firmware and device files.
@@ -348,7 +352,7 @@ std::string usualVersion(const std::map<std::string, std::vector<std::string>>& 
   return out;
 }
 
-void checkRdmaFirmware(const OwnDevices& own, Report& report) {
+void checkRdmaFirmware(const OwnDevices& own, Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<std::string>>>
       versions;
   for (const RdmaDevice& one : own.devices)
@@ -372,7 +376,7 @@ void checkRdmaFirmware(const OwnDevices& own, Report& report) {
             fmt::format("\n  mlxfwmanager -d {0} --update; mlxfwreset -d {0} reset", toolName(one));
     for (const auto& [version, names] : found)
       finding.evidence.push_back({"fw_ver of " + shortList(names, "devices"), printable(version)});
-    report.add(std::move(finding));
+    findings.add(std::move(finding));
   }
 }
 
@@ -392,7 +396,7 @@ std::string fixOfNoFiles(const OwnDevices& own) {
          "With Docker: --device=/dev/infiniband";
 }
 
-void checkDeviceFiles(const Node& node, const OwnDevices& own, Report& report) {
+void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& findings) {
   std::vector<std::string> without;
   std::vector<Evidence> evidence;
   for (const RdmaDevice& one : own.devices) {
@@ -406,9 +410,9 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Report& report) {
                                           : Evidence{printable(file), "No such file"});
   }
   if (without.empty())
-    return report.fine(
+    return findings.fine(
         fmt::format("/dev/infiniband has a file for each of {} devices.", own.devices.size()));
-  report.add(
+  findings.add(
       {.severity = Severity::kFailure,
        .code = "rdma.no-uverbs",
        .what = fmt::format("Programs cannot open {}: /dev/infiniband has no file for {}.",
@@ -429,14 +433,14 @@ std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
   return out;
 }
 
-void reportNone(const Node& node, Report& report) {
+void reportNone(const Node& node, Findings& findings) {
   const auto idle = functionsWithoutDevice(node.tree);
   if (idle.empty())
-    return report.add({.severity = Severity::kInfo,
-                       .code = "rdma.none",
-                       .what = "This node has no RDMA devices: nothing to check.",
-                       .evidence = {{"/sys/class/infiniband", "no entry"}}});
-  report.add(
+    return findings.add({.severity = Severity::kInfo,
+                         .code = "rdma.none",
+                         .what = "This node has no RDMA devices: nothing to check.",
+                         .evidence = {{"/sys/class/infiniband", "no entry"}}});
+  findings.add(
       {.severity = Severity::kFailure,
        .code = "rdma.none",
        .what = fmt::format("InfiniBand cards have no RDMA device: {}.", fmt::join(idle, ", ")),
@@ -445,7 +449,8 @@ void reportNone(const Node& node, Report& report) {
        .fix = "Load it, then look at its messages: modprobe mlx5_ib; dmesg | grep mlx5"});
 }
 
-void reportActive(const Node& node, const OwnDevices& own, const PortList& active, Report& report) {
+void reportActive(const Node& node, const OwnDevices& own, const PortList& active,
+                  Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> of;
   for (const PortOf& one : active)
     of[{one.device->kind == DeviceKind::kEfa        ? "EFA"
@@ -454,40 +459,41 @@ void reportActive(const Node& node, const OwnDevices& own, const PortList& activ
         printable(one.port->rate)}]
         .push_back(one.name());
   for (const auto& [key, names] : of)
-    report.fine(fmt::format("{} active: {}, {}.",
-                            shortList(names, "ports") + (names.size() == 1 ? " is" : " are"),
-                            key.first, key.second));
+    findings.fine(fmt::format("{} active: {}, {}.",
+                              shortList(names, "ports") + (names.size() == 1 ? " is" : " are"),
+                              key.first, key.second));
   std::set<std::string> versions;
   for (const RdmaDevice& one : own.devices)
     if (one.kind != DeviceKind::kEfa && !one.firmware.empty())
       versions.insert(printable(one.firmware));
-  if (!versions.empty()) report.fine(fmt::format("Firmware: {}.", fmt::join(versions, ", ")));
+  if (!versions.empty()) findings.fine(fmt::format("Firmware: {}.", fmt::join(versions, ", ")));
 }
 
 }  // namespace
 
-void checkRdma(const Node& node, Report& report) {
+void checkRdma(const Node& node, Findings& findings) {
   const OwnDevices own = ownDevices(node);
   if (!own.odd_names.empty())
-    report.add({.severity = Severity::kUnknown,
-                .code = "rdma.odd-name",
-                .what = fmt::format("Did not look at devices of impossible names: {}.",
-                                    fmt::join(own.odd_names, ", ")),
-                .cause = "No kernel gives such a name. The folder of files is damaged or forged.",
-                .fix = "Take a new snapshot on the node: viaduct doctor snapshot -o node.tar.gz"});
+    findings.add(
+        {.severity = Severity::kUnknown,
+         .code = "rdma.odd-name",
+         .what = fmt::format("Did not look at devices of impossible names: {}.",
+                             fmt::join(own.odd_names, ", ")),
+         .cause = "No kernel gives such a name. The folder of files is damaged or forged.",
+         .fix = "Take a new snapshot on the node: viaduct doctor snapshot -o node.tar.gz"});
   if (own.devices.empty()) {
-    if (own.odd_names.empty()) reportNone(node, report);
+    if (own.odd_names.empty()) reportNone(node, findings);
     return;
   }
   const PortList ports = portsOf(own);
   const PortList active = only(ports, [](const PortOf& one) { return one.port->active(); });
-  checkPortStates(node, own, ports, report);
-  checkPortFiles(node, own, ports, report);
-  checkLids(node, active, report);
-  checkPortRates(node, active, report);
-  checkRdmaFirmware(own, report);
-  checkDeviceFiles(node, own, report);
-  reportActive(node, own, active, report);
+  checkPortStates(node, own, ports, findings);
+  checkPortFiles(node, own, ports, findings);
+  checkLids(node, active, findings);
+  checkPortRates(node, active, findings);
+  checkRdmaFirmware(own, findings);
+  checkDeviceFiles(node, own, findings);
+  reportActive(node, own, active, findings);
 }
 
 }  // namespace viaduct::diag

@@ -93,7 +93,7 @@ std::string forEach(const RoceRails& rails,
 // ---- Interfaces and addresses.
 
 void reportDownRails(const Node& node, const RoceView& view, const RoceRails& down,
-                     Report& report) {
+                     Findings& findings) {
   Finding finding{.severity = view.useless(down.size()),
                   .code = "roce.interface-down",
                   .what = fmt::format("{} no link: the network interface is down.",
@@ -111,7 +111,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
     finding.evidence.push_back({path, printable(node.tree.line(path))});
     finding.evidence.push_back({one.port.folder + "/state", printable(one.port.state)});
   }
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 struct RailAddresses {
@@ -135,7 +135,7 @@ bool wantsIpv6(const Node& node) {
   return family != node.variables.end() && family->second == "AF_INET6";
 }
 
-void reportNoAddress(const RoceView& view, const RoceRails& without, Report& report) {
+void reportNoAddress(const RoceView& view, const RoceRails& without, Findings& findings) {
   Finding finding{
       .severity = view.useless(without.size()),
       .code = "roce.no-address",
@@ -154,7 +154,7 @@ void reportNoAddress(const RoceView& view, const RoceRails& without, Report& rep
       .gain = "The rail reaches other nodes."};
   for (const RoceRail& one : without)
     finding.evidence.push_back({"ip -4 addr show dev " + one.interface, "no address"});
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 // ---- GIDs.
@@ -186,8 +186,8 @@ bool areGidsUnknown(const Tree& tree, const RdmaPortState& port) {
                      [](const Gid& one) { return one.type.empty(); });
 }
 
-void reportUnknownGids(const RoceView& view, const RoceRails& rails, Report& report) {
-  report.add(
+void reportUnknownGids(const RoceView& view, const RoceRails& rails, Findings& findings) {
+  findings.add(
       {.severity = view.worst(Severity::kUnknown),
        .code = "roce.gids-unknown",
        .what = fmt::format("Could not look at the GIDs of {}.", shortList(namesOf(rails), "rails")),
@@ -196,8 +196,8 @@ void reportUnknownGids(const RoceView& view, const RoceRails& rails, Report& rep
        .fix = "Read the table on the node: show_gids"});
 }
 
-void reportNoVersion2(const RoceView& view, const RoceRails& without, Report& report) {
-  report.add(
+void reportNoVersion2(const RoceView& view, const RoceRails& without, Findings& findings) {
+  findings.add(
       {.severity = view.useless(without.size()),
        .code = "roce.no-v2-gid",
        .what = fmt::format("{} no GID of RoCE v2.", withVerb(namesOf(without), "has", "have")),
@@ -223,23 +223,23 @@ std::string addressOn(const Node& node, const RoceRail& rail) {
 }
 
 void reportLinkLocal(const Node& node, const RoceView& view, const RoceRails& local,
-                     Report& report) {
-  report.add({.severity = view.useless(local.size()),
-              .code = "roce.link-local-only",
-              .what = fmt::format("{} only link-local GIDs of RoCE v2.",
-                                  withVerb(namesOf(local), "has", "have")),
-              .evidence = shownGids(local),
-              .cause = "The GID table does not hold the interface's address. Link-local GIDs do "
-                       "not reach beyond the rail's own switch, and NCCL skips them.",
-              .fix = "Set the address again, which adds its GID:\n" +
-                     forEach(local,
-                             [&](const RoceRail& one) {
-                               return fmt::format(
-                                   "ip addr del {0} dev {1}; ip addr add {0} dev {1}",
-                                   addressOn(node, one), one.interface);
-                             }) +
-                     "In a pod, see that the rail's network attachment has an ipam section.",
-              .gain = "The rail reaches other nodes."});
+                     Findings& findings) {
+  findings.add({.severity = view.useless(local.size()),
+                .code = "roce.link-local-only",
+                .what = fmt::format("{} only link-local GIDs of RoCE v2.",
+                                    withVerb(namesOf(local), "has", "have")),
+                .evidence = shownGids(local),
+                .cause = "The GID table does not hold the interface's address. Link-local GIDs do "
+                         "not reach beyond the rail's own switch, and NCCL skips them.",
+                .fix = "Set the address again, which adds its GID:\n" +
+                       forEach(local,
+                               [&](const RoceRail& one) {
+                                 return fmt::format(
+                                     "ip addr del {0} dev {1}; ip addr add {0} dev {1}",
+                                     addressOn(node, one), one.interface);
+                               }) +
+                       "In a pod, see that the rail's network attachment has an ipam section.",
+                .gain = "The rail reaches other nodes."});
 }
 
 // ---- The index of the GID to use.
@@ -271,7 +271,8 @@ constexpr auto kIndexFix =
     "Older NCCL takes one index for all devices. Update it, or set the addresses again in the\n"
     "same order on each device until show_gids lists the same index everywhere.";
 
-void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails, Report& report) {
+void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails,
+                  Findings& findings) {
   std::map<unsigned, std::vector<std::string>> of;
   std::vector<Evidence> evidence;
   for (const RoceRail& one : rails) {
@@ -283,7 +284,7 @@ void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails
   }
   if (of.empty()) return;
   if (of.size() == 1)
-    return report.fine(
+    return findings.fine(
         fmt::format("The GID of RoCE v2 with an address has index {} on all "
                     "devices.",
                     of.begin()->first));
@@ -291,7 +292,7 @@ void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails
   groups.reserve(of.size());
   for (const auto& [index, names] : of)
     groups.push_back(fmt::format("{} for {}", index, shortList(names, "devices")));
-  report.add(
+  findings.add(
       {.severity = severityOfIndices(node, view),
        .code = "roce.index-differs",
        .what = fmt::format("The index of the right GID differs: {}.", fmt::join(groups, "; ")),
@@ -314,7 +315,7 @@ unsigned payloadOf(std::uint64_t mtu) {
 }
 
 void reportMtu(const RoceView& view, const RoceRails& small,
-               const std::map<std::string, std::uint64_t>& mtus, Report& report) {
+               const std::map<std::string, std::uint64_t>& mtus, Findings& findings) {
   const bool on_default = std::all_of(small.begin(), small.end(),
                                       [](const RoceRail& one) { return one.default_route; });
   const std::uint64_t mtu = mtus.at(small.front().interface);
@@ -336,10 +337,10 @@ void reportMtu(const RoceView& view, const RoceRails& small,
           "the packets."};
   for (const RoceRail& one : small)
     finding.evidence.push_back({interfaceFile(one, "mtu"), std::to_string(mtus.at(one.interface))});
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
-void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Report& report) {
+void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings& findings) {
   std::map<std::string, std::uint64_t> mtus;
   for (const RoceRail& one : rails)
     if (const auto mtu = node.tree.number(interfaceFile(one, "mtu")); mtu && *mtu >= 68)
@@ -347,7 +348,7 @@ void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Report& r
   const RoceRails unknown =
       takeOut(rails, [&](const RoceRail& one) { return !mtus.contains(one.interface); });
   if (!unknown.empty())
-    report.add(
+    findings.add(
         {.severity = view.worst(Severity::kUnknown),
          .code = "roce.mtu-unknown",
          .what = fmt::format("Could not look at the MTU of {}.", fmt::join(namesOf(unknown), ", ")),
@@ -355,17 +356,17 @@ void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Report& r
          .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
   const RoceRails small =
       takeOut(rails, [&](const RoceRail& one) { return mtus.at(one.interface) < kFullMtu; });
-  if (!small.empty()) reportMtu(view, small, mtus, report);
+  if (!small.empty()) reportMtu(view, small, mtus, findings);
   if (!rails.empty())
-    report.fine(fmt::format("The MTU of {} allows RDMA packets of 4096 bytes.",
-                            shortList(namesOf(rails), "rails")));
+    findings.fine(fmt::format("The MTU of {} allows RDMA packets of 4096 bytes.",
+                              shortList(namesOf(rails), "rails")));
 }
 
 // ---- All of a rail.
 
-void reportElsewhere(const RoceView& view, Report& report) {
+void reportElsewhere(const RoceView& view, Findings& findings) {
   const bool missing = view.given;
-  report.add(
+  findings.add(
       {.severity = view.worst(missing ? Severity::kFailure : Severity::kInfo),
        .code = "roce.no-interface",
        .what =
@@ -380,12 +381,12 @@ void reportElsewhere(const RoceView& view, Report& report) {
                       : ""});
 }
 
-void checkRails(const Node& node, const RoceView& view, Report& report) {
+void checkRails(const Node& node, const RoceView& view, Findings& findings) {
   RoceRails rails = view.rails;
   RoceRails down = takeOut(
       rails, [&](const RoceRail& one) { return isInterfaceDown(node.tree, one.interface); });
   std::erase_if(down, [](const RoceRail& one) { return one.of_sriov; });
-  if (!down.empty()) reportDownRails(node, view, down, report);
+  if (!down.empty()) reportDownRails(node, view, down, findings);
   std::erase_if(rails, [](const RoceRail& one) { return !one.port.active(); });
   const bool known = !node.live.addresses.empty();
   RoceRails whole = rails;
@@ -393,32 +394,32 @@ void checkRails(const Node& node, const RoceView& view, Report& report) {
     const RailAddresses has = addressesOf(node, one);
     return known && !has.ipv4 && !(has.ipv6 && wantsIpv6(node));
   });
-  if (!without.empty()) reportNoAddress(view, without, report);
+  if (!without.empty()) reportNoAddress(view, without, findings);
   const RoceRails unknown =
       takeOut(whole, [&](const RoceRail& one) { return areGidsUnknown(node.tree, one.port); });
-  if (!unknown.empty()) reportUnknownGids(view, unknown, report);
+  if (!unknown.empty()) reportUnknownGids(view, unknown, findings);
   const RoceRails old = takeOut(whole, [](const RoceRail& one) {
     return std::none_of(one.port.gids.begin(), one.port.gids.end(), isVersion2);
   });
-  if (!old.empty()) reportNoVersion2(view, old, report);
+  if (!old.empty()) reportNoVersion2(view, old, findings);
   const RoceRails local =
       takeOut(whole, [](const RoceRail& one) { return routableGid(one.port) == nullptr; });
-  if (!local.empty()) reportLinkLocal(node, view, local, report);
-  checkIndices(node, view, whole, report);
-  checkMtu(node, view, rails, report);
+  if (!local.empty()) reportLinkLocal(node, view, local, findings);
+  checkIndices(node, view, whole, findings);
+  checkMtu(node, view, rails, findings);
 }
 
 }  // namespace
 
-void checkRoce(const Node& node, Report& report) {
+void checkRoce(const Node& node, Findings& findings) {
   const RoceView view = roceView(node);
   if (view.rails.empty() && view.elsewhere.empty())
-    return report.fine("No RDMA device has the link layer Ethernet: nothing to check.");
+    return findings.fine("No RDMA device has the link layer Ethernet: nothing to check.");
   if (!view.rails.empty())
-    report.fine(fmt::format("The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
-                            shortList(namesOf(view.rails), "rails")));
-  if (!view.elsewhere.empty()) reportElsewhere(view, report);
-  checkRails(node, view, report);
+    findings.fine(fmt::format("The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
+                              shortList(namesOf(view.rails), "rails")));
+  if (!view.elsewhere.empty()) reportElsewhere(view, findings);
+  checkRails(node, view, findings);
 }
 
 }  // namespace viaduct::diag

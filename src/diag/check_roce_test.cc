@@ -30,8 +30,8 @@ void eraseGid(const Fixture& folder, const std::string& device, unsigned index) 
 
 TEST(CheckRoce, SaysThatALinkIsNotInfiniband) {
   const auto folder = openShiftAfter();
-  const Report report = diagnose(folder.node());
-  EXPECT_TRUE(std::any_of(report.fines().begin(), report.fines().end(), [](const Fine& one) {
+  const Findings findings = diagnose(folder.node());
+  EXPECT_TRUE(std::any_of(findings.fines().begin(), findings.fines().end(), [](const Fine& one) {
     return one.what.find("this is RoCE, not InfiniBand") != std::string::npos;
   }));
 }

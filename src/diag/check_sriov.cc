@@ -22,7 +22,7 @@ constexpr auto kRecreate =
     "Outside of OpenShift, the namespace is that of the SR-IOV network operator.";
 
 // Makes one finding of all faults of a kind.
-void addFaults(const Allocation& given, FaultKind kind, Finding finding, Report& report) {
+void addFaults(const Allocation& given, FaultKind kind, Finding finding, Findings& findings) {
   std::vector<std::string> subjects;
   for (const AllocationFault& one : given.faults) {
     if (one.kind != kind) continue;
@@ -31,10 +31,10 @@ void addFaults(const Allocation& given, FaultKind kind, Finding finding, Report&
   }
   if (subjects.empty()) return;
   finding.what += fmt::format(": {}.", fmt::join(subjects, "; "));
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
-void reportFaults(const Allocation& given, Report& report) {
+void reportFaults(const Allocation& given, Findings& findings) {
   const Severity severity = given.certain() ? Severity::kWarning : Severity::kFailure;
   addFaults(given, FaultKind::kBrokenInfo,
             {.severity = severity,
@@ -42,14 +42,14 @@ void reportFaults(const Allocation& given, Report& report) {
              .what = "The device plugin's description of this pod's devices cannot be read",
              .cause = "The variable was cut off or overwritten, or its form is unknown.",
              .fix = kRecreate},
-            report);
+            findings);
   addFaults(given, FaultKind::kHostileName,
             {.severity = severity,
              .code = "sriov.hostile-name",
              .what = "A PCIDEVICE_* variable holds a name that no device can have",
              .cause = "The variable was overwritten. Its value is ignored.",
              .fix = kRecreate},
-            report);
+            findings);
   addFaults(given, FaultKind::kNoDevice,
             {.severity = Severity::kFailure,
              .code = "sriov.no-device",
@@ -59,19 +59,19 @@ void reportFaults(const Allocation& given, Report& report) {
              .fix = "On the node, see which device each function has:\n"
                     "  rdma link show; ls /sys/bus/pci/devices/*/infiniband\n"
                     "In its SriovNetworkNodePolicy: isRdma: true, deviceType: netdevice"},
-            report);
+            findings);
   addFaults(given, FaultKind::kRenamed,
             {.severity = Severity::kInfo,
              .code = "sriov.renamed",
              .what = "A device has another name than the device plugin says",
              .cause = "The device was renamed after the plugin started. The name here counts."},
-            report);
+            findings);
   addFaults(given, FaultKind::kNotRdma,
             {.severity = Severity::kInfo,
              .code = "sriov.not-rdma",
              .what = "This pod was given functions that are no RDMA devices",
              .cause = "Their resource is for Ethernet or for vfio."},
-            report);
+            findings);
 }
 
 std::vector<Evidence> namesWithAddresses(const std::vector<RdmaDevice>& devices) {
@@ -80,17 +80,17 @@ std::vector<Evidence> namesWithAddresses(const std::vector<RdmaDevice>& devices)
   return out;
 }
 
-void reportGiven(const Node& node, const Allocation& given, Report& report) {
+void reportGiven(const Node& node, const Allocation& given, Findings& findings) {
   const std::string names = namesOf(given.devices);
   switch (given.known_by) {
     case KnownBy::kInfo:
     case KnownBy::kAddresses:
-      return report.fine(
+      return findings.fine(
           fmt::format("This pod was given {} ({}).", names, fmt::join(given.variables, ", ")));
     case KnownBy::kDeviceFiles:
-      return report.fine(fmt::format("This container has the device files of {} only.", names));
+      return findings.fine(fmt::format("This container has the device files of {} only.", names));
     case KnownBy::kFunctions:
-      return report.add(
+      return findings.add(
           {.severity = Severity::kWarning,
            .code = "sriov.guessed",
            .what = fmt::format("This pod sees all devices of the node, and nothing says that it "
@@ -104,13 +104,13 @@ void reportGiven(const Node& node, const Allocation& given, Report& report) {
                   "List the names: kubectl get node NODE -o jsonpath='{.status.allocatable}'",
            .gain = "The pod gets functions that no other pod uses."});
     case KnownBy::kPorts:
-      return report.fine(fmt::format("{} may use all devices with an active port: {}.",
-                                     inPod(node.tree, node.variables) ? "This pod" : "A program",
-                                     names));
+      return findings.fine(fmt::format("{} may use all devices with an active port: {}.",
+                                       inPod(node.tree, node.variables) ? "This pod" : "A program",
+                                       names));
     case KnownBy::kNone:
-      return report.fine(given.others.empty()
-                             ? "There are no RDMA devices: nothing to allocate."
-                             : "No RDMA device has an active port: see the topic rdma.");
+      return findings.fine(given.others.empty()
+                               ? "There are no RDMA devices: nothing to allocate."
+                               : "No RDMA device has an active port: see the topic rdma.");
   }
 }
 
@@ -175,11 +175,11 @@ void findDown(const Tree& tree, const Allocation& given, DownFunctions& no_guid,
   }
 }
 
-void reportDown(const Node& node, const Allocation& given, Report& report) {
+void reportDown(const Node& node, const Allocation& given, Findings& findings) {
   DownFunctions no_guid, down;
   findDown(node.tree, given, no_guid, down);
   if (!no_guid.devices.empty())
-    report.add(
+    findings.add(
         {.severity = Severity::kFailure,
          .code = "sriov.no-guid",
          .what = fmt::format("The InfiniBand functions {} have no GUID.", namesOf(no_guid.devices)),
@@ -191,20 +191,20 @@ void reportDown(const Node& node, const Allocation& given, Report& report) {
                 no_guid.commands,
          .gain = "The port becomes active."});
   if (!down.devices.empty())
-    report.add({.severity = Severity::kFailure,
-                .code = "sriov.link-down",
-                .what = fmt::format(
-                    "Virtual functions are down, while their physical functions are active: {}.",
-                    namesOf(down.devices)),
-                .evidence = std::move(down.evidence),
-                .cause = "The link policy of the function keeps it down, or its interface in the "
-                         "pod is down.",
-                .fix = "On the node:\n" + down.commands + "In the pod: ip link set INTERFACE up",
-                .gain = "The port becomes active."});
+    findings.add({.severity = Severity::kFailure,
+                  .code = "sriov.link-down",
+                  .what = fmt::format(
+                      "Virtual functions are down, while their physical functions are active: {}.",
+                      namesOf(down.devices)),
+                  .evidence = std::move(down.evidence),
+                  .cause = "The link policy of the function keeps it down, or its interface in the "
+                           "pod is down.",
+                  .fix = "On the node:\n" + down.commands + "In the pod: ip link set INTERFACE up",
+                  .gain = "The port becomes active."});
 }
 
 // Reports variables that name physical functions in place of the pod's virtual ones.
-void reportPhysical(const Node& node, const Allocation& given, Report& report) {
+void reportPhysical(const Node& node, const Allocation& given, Findings& findings) {
   constexpr std::array<const char*, 3> kLists{"NCCL_IB_HCA", "UCX_NET_DEVICES", "NVSHMEM_HCA_LIST"};
   Finding finding{.severity = Severity::kFailure, .code = "sriov.physical-listed"};
   std::vector<std::string> listed;
@@ -229,17 +229,17 @@ void reportPhysical(const Node& node, const Allocation& given, Report& report) {
       "address in this pod.",
       fmt::join(listed, ", "));
   finding.fix += "Start the program with the right names: viaduct exec -- COMMAND";
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 }  // namespace
 
-void checkSriov(const Node& node, Report& report) {
+void checkSriov(const Node& node, Findings& findings) {
   const Allocation given = allocationOf(node.tree, node.variables);
-  reportFaults(given, report);
-  reportGiven(node, given, report);
-  reportDown(node, given, report);
-  reportPhysical(node, given, report);
+  reportFaults(given, findings);
+  reportGiven(node, given, findings);
+  reportDown(node, given, findings);
+  reportPhysical(node, given, findings);
 }
 
 }  // namespace viaduct::diag

@@ -18,17 +18,17 @@ const std::vector<std::string> kSriov{"sriov"};
 // The codes of all findings above info.
 std::vector<std::string> sriovFaults(const testing::NodeFolder& folder) {
   std::vector<std::string> out;
-  const Report report = diagnose(folder.node(), kSriov);
-  for (const Finding& one : report.findings())
+  const Findings findings = diagnose(folder.node(), kSriov);
+  for (const Finding& one : findings.all())
     if (one.severity > Severity::kInfo) out.push_back(one.code);
   return out;
 }
 
-const Finding& sriovFinding(const Report& report, std::string_view code) {
+const Finding& sriovFinding(const Findings& findings, std::string_view code) {
   static const Finding kNothing;
-  const auto at = std::find_if(report.findings().begin(), report.findings().end(),
+  const auto at = std::find_if(findings.all().begin(), findings.all().end(),
                                [&](const Finding& one) { return one.code == code; });
-  return at == report.findings().end() ? kNothing : *at;
+  return at == findings.all().end() ? kNothing : *at;
 }
 
 constexpr auto kRail = "PCIDEVICE_OPENSHIFT_IO_ENO5NP0RDMA";
@@ -38,18 +38,18 @@ TEST(CheckSriov, SaysNothingAboveInfoOfHealthyNodes) {
   for (const testing::HealthyNode& node : testing::healthyNodes()) {
     const Fixture folder = node.make();
     EXPECT_EQ(sriovFaults(folder), std::vector<std::string>()) << node.name;
-    const Report report = diagnose(folder.node(), kSriov);
-    EXPECT_FALSE(report.fines().empty() && report.findings().empty()) << node.name;
+    const Findings findings = diagnose(folder.node(), kSriov);
+    EXPECT_FALSE(findings.fines().empty() && findings.all().empty()) << node.name;
   }
 }
 
 TEST(CheckSriov, NamesTheDevicesOfThePod) {
   const Fixture folder = testing::openShiftBefore();
-  const Report report = diagnose(folder.node(), kSriov);
-  ASSERT_FALSE(report.fines().empty());
-  EXPECT_EQ(report.fines()[0].what.find("This pod was given mlx5_6, mlx5_7, mlx5_10, mlx5_11 ("),
+  const Findings findings = diagnose(folder.node(), kSriov);
+  ASSERT_FALSE(findings.fines().empty());
+  EXPECT_EQ(findings.fines()[0].what.find("This pod was given mlx5_6, mlx5_7, mlx5_10, mlx5_11 ("),
             0U)
-      << report.fines()[0].what;
+      << findings.fines()[0].what;
 }
 
 TEST(CheckSriov, FindsADeviceThatIsNotThere) {
@@ -63,8 +63,8 @@ TEST(CheckSriov, FindsAPhysicalFunctionInAList) {
   Fixture folder = testing::openShiftAfter();
   folder.variables["NCCL_IB_HCA"] = "=mlx5_0,mlx5_7";
   EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.physical-listed"});
-  const Report report = diagnose(folder.node(), kSriov);
-  const Finding& found = sriovFinding(report, "sriov.physical-listed");
+  const Findings findings = diagnose(folder.node(), kSriov);
+  const Finding& found = sriovFinding(findings, "sriov.physical-listed");
   EXPECT_NE(found.what.find("its variables name mlx5_0."), std::string::npos) << found.what;
   EXPECT_NE(found.fix.find("unset NCCL_IB_HCA\n"), std::string::npos) << found.fix;
 }
@@ -93,8 +93,8 @@ TEST(CheckSriov, FindsAnInfinibandFunctionWithoutGuid) {
   folder.rewrite(device + "/ports/1/state", "2: INIT");
   folder.rewrite(device + "/node_guid", "0000:0000:0000:0000");
   EXPECT_EQ(sriovFaults(folder), std::vector<std::string>{"sriov.no-guid"});
-  const Report report = diagnose(folder.node(), kSriov);
-  const std::string& fix = sriovFinding(report, "sriov.no-guid").fix;
+  const Findings findings = diagnose(folder.node(), kSriov);
+  const std::string& fix = sriovFinding(findings, "sriov.no-guid").fix;
   EXPECT_NE(fix.find("echo Follow > /sys/class/infiniband/mlx5_0/device/sriov/1/policy"),
             std::string::npos)
       << fix;
@@ -111,8 +111,8 @@ TEST(CheckSriov, EachFindingHasAFixAndEvidence) {
   Fixture folder = testing::openShiftAfter();
   folder.variables[kRailInfo] = "{";
   folder.variables["PCIDEVICE_B"] = "0000:ff:00.0,x y";
-  const Report report = diagnose(folder.node(), kSriov);
-  for (const Finding& one : report.findings()) {
+  const Findings findings = diagnose(folder.node(), kSriov);
+  for (const Finding& one : findings.all()) {
     EXPECT_FALSE(one.evidence.empty() || one.fix.empty() || one.cause.empty()) << one.code;
     EXPECT_TRUE(one.what.ends_with('.')) << one.what;
   }

@@ -35,9 +35,9 @@ std::vector<std::string> transportNames(const Variables& variables) {
   return out;
 }
 
-bool warnsBeyond(const Report& report, std::size_t findings) {
-  return std::any_of(report.findings().begin() + static_cast<std::ptrdiff_t>(findings),
-                     report.findings().end(),
+bool warnsBeyond(const Findings& findings, std::size_t first) {
+  return std::any_of(findings.all().begin() + static_cast<std::ptrdiff_t>(first),
+                     findings.all().end(),
                      [](const Finding& one) { return one.severity > Severity::kInfo; });
 }
 
@@ -60,7 +60,7 @@ void VariableScene::add(std::string_view name, Finding finding) const {
   finding.what = fmt::format("{} {}", text, finding.what);
   if (finding.code.empty()) finding.code = codeOf(name);
   if (finding.fix.empty()) finding.fix = fmt::format("unset {}", name);
-  report.add(std::move(finding));
+  findings.add(std::move(finding));
 }
 
 bool isTransportVariable(std::string_view name) {
@@ -82,7 +82,7 @@ void checkProcessOne(const VariableScene& scene) {
       missing.push_back(printable(name));
   if (missing.empty()) return;
   const std::string names = fmt::format("{}", fmt::join(missing, ", "));
-  scene.report.add(
+  scene.findings.add(
       {.severity = Severity::kWarning,
        .code = "variables.only-in-process-1",
        .what = fmt::format("Process 1 has variables that this process lacks: {}.", names),
@@ -94,15 +94,15 @@ void checkProcessOne(const VariableScene& scene) {
        .gain = "Commands in this shell use the same devices as the container's program."});
 }
 
-void checkVariables(const Node& node, Report& report) {
+void checkVariables(const Node& node, Findings& findings) {
   if (node.variables.empty() && node.variables_from.empty())
-    return report.add({.severity = Severity::kUnknown,
-                       .code = "variables.unknown",
-                       .what = "Could not look at the variables of the program.",
-                       .cause = "The folder of files does not hold them.",
-                       .fix = "Run the doctor in the pod: viaduct doctor --only variables"});
-  const VariableScene scene{.node = node, .pod = podView(node), .report = report};
-  const std::size_t before = report.findings().size();
+    return findings.add({.severity = Severity::kUnknown,
+                         .code = "variables.unknown",
+                         .what = "Could not look at the variables of the program.",
+                         .cause = "The folder of files does not hold them.",
+                         .fix = "Run the doctor in the pod: viaduct doctor --only variables"});
+  const VariableScene scene{.node = node, .pod = podView(node), .findings = findings};
+  const std::size_t before = findings.all().size();
   checkSwitches(scene);
   checkNcclDevices(scene);
   checkGidIndices(scene);
@@ -110,11 +110,11 @@ void checkVariables(const Node& node, Report& report) {
   checkUcx(scene);
   checkLibraryPath(scene);
   checkProcessOne(scene);
-  if (warnsBeyond(report, before)) return;
+  if (warnsBeyond(findings, before)) return;
   const std::vector<std::string> names = transportNames(node.variables);
-  report.fine(names.empty()
-                  ? "No variable of NCCL, UCX or libfabric is set."
-                  : fmt::format("No variable defeats RDMA here: {}.", fmt::join(names, ", ")));
+  findings.fine(names.empty()
+                    ? "No variable of NCCL, UCX or libfabric is set."
+                    : fmt::format("No variable defeats RDMA here: {}.", fmt::join(names, ", ")));
 }
 
 }  // namespace viaduct::diag

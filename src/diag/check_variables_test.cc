@@ -18,15 +18,15 @@ using Codes = std::vector<std::string>;
 
 Codes variableFaults(const testing::NodeFolder& folder) {
   Codes out;
-  const Report report = diagnose(folder.node(), kVariables);
-  for (const Finding& one : report.findings())
+  const Findings findings = diagnose(folder.node(), kVariables);
+  for (const Finding& one : findings.all())
     if (one.severity > Severity::kInfo) out.push_back(one.code);
   return out;
 }
 
 Finding onlyFinding(const testing::NodeFolder& folder) {
-  const Report report = diagnose(folder.node(), kVariables);
-  return report.findings().size() == 1 ? report.findings()[0] : Finding{};
+  const Findings findings = diagnose(folder.node(), kVariables);
+  return findings.all().size() == 1 ? findings.all()[0] : Finding{};
 }
 
 struct Planted {
@@ -43,8 +43,8 @@ void expectCodes(Fixture (*make)(), std::initializer_list<Planted> all) {
     folder.variables[one.name] = one.value;
     const Codes wanted = *one.code == '\0' ? Codes{} : Codes{one.code};
     EXPECT_EQ(variableFaults(folder), wanted) << one.name << "=" << one.value;
-    const Report report = diagnose(folder.node(), kVariables);
-    for (const Finding& found : report.findings()) {
+    const Findings findings = diagnose(folder.node(), kVariables);
+    for (const Finding& found : findings.all()) {
       EXPECT_NE(found.what.find(one.name), std::string::npos) << found.what;
       EXPECT_TRUE(found.severity == Severity::kInfo || !found.fix.empty()) << found.code;
       EXPECT_TRUE(found.what.ends_with('.') && !found.evidence.empty()) << found.what;
@@ -56,8 +56,8 @@ TEST(CheckVariables, SaysNothingAboveInfoOfHealthyNodes) {
   for (const testing::HealthyNode& node : testing::healthyNodes()) {
     const Fixture folder = node.make();
     EXPECT_EQ(variableFaults(folder), Codes()) << node.name;
-    const Report report = diagnose(folder.node(), kVariables);
-    EXPECT_FALSE(report.fines().empty()) << node.name;
+    const Findings findings = diagnose(folder.node(), kVariables);
+    EXPECT_FALSE(findings.fines().empty()) << node.name;
   }
 }
 
@@ -224,8 +224,8 @@ TEST(CheckVariables, HostileValuesStayInALine) {
   for (const char* name : {"NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "UCX_TLS", "UCX_NET_DEVICES",
                            "NCCL_IB_GID_INDEX", "FI_PROVIDER", "LD_LIBRARY_PATH"})
     folder.variables[name] = "\x1b[2J\n;rm -rf /,,:^=" + std::string(5000, ',') + "\xff";
-  const Report report = diagnose(folder.node(), kVariables);
-  for (const Finding& one : report.findings()) {
+  const Findings findings = diagnose(folder.node(), kVariables);
+  for (const Finding& one : findings.all()) {
     EXPECT_EQ(one.what.find_first_of("\n\x1b\xff"), std::string::npos) << one.code;
     for (const Evidence& each : one.evidence)
       EXPECT_EQ(each.value.find_first_of("\n\x1b\xff"), std::string::npos) << one.code;

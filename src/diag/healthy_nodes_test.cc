@@ -20,13 +20,13 @@ std::string said(const Finding& finding) {
 TEST(HealthyNodes, GetNothingAboveInfoAndHearSomethingOfEachTopic) {
   for (const auto& [name, make] : testing::healthyNodes()) {
     const auto folder = make();
-    const Report report = diagnose(folder.node());
-    for (const Finding& finding : report.findings())
+    const Findings findings = diagnose(folder.node());
+    for (const Finding& finding : findings.all())
       EXPECT_EQ(finding.severity, Severity::kInfo) << name << ": " << said(finding);
     for (const Topic& topic : topics()) {
       const auto of_it = [&](const auto& one) { return one.topic == topic.name; };
-      EXPECT_TRUE(std::any_of(report.findings().begin(), report.findings().end(), of_it) ||
-                  std::any_of(report.fines().begin(), report.fines().end(), of_it))
+      EXPECT_TRUE(std::any_of(findings.all().begin(), findings.all().end(), of_it) ||
+                  std::any_of(findings.fines().begin(), findings.fines().end(), of_it))
           << name << ": " << topic.name;
     }
   }
@@ -40,14 +40,14 @@ TEST(HealthyNodes, HaveNoFaultBecauseOfThePodThatDiagnosesThemForAllPods) {
     folder.remove("/dev/infiniband");
     folder.write("/proc/self/limits", "Max locked memory 8388608 8388608 bytes\n");
     Node node = folder.node();
-    const Report own = diagnose(node);
-    const bool fails =
-        std::any_of(own.findings().begin(), own.findings().end(),
-                    [](const auto& one) { return one.severity == Severity::kFailure; });
+    const Findings own = diagnose(node);
+    const bool fails = std::any_of(own.all().begin(), own.all().end(), [](const auto& one) {
+      return one.severity == Severity::kFailure;
+    });
     EXPECT_EQ(fails, !rdmaDevices(node.tree).empty()) << name;
     node.for_all_pods = true;
-    const Report report = diagnose(node);
-    for (const Finding& finding : report.findings())
+    const Findings findings = diagnose(node);
+    for (const Finding& finding : findings.all())
       EXPECT_EQ(finding.severity, Severity::kInfo) << name << ": " << said(finding);
   }
 }

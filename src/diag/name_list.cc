@@ -2,17 +2,9 @@
 
 #include <algorithm>
 
-namespace viaduct::diag {
+#include "base/text.h"
 
-std::vector<std::string> partsOf(std::string_view text, char between) {
-  std::vector<std::string> out;
-  while (!text.empty()) {
-    const std::string_view one = text.substr(0, text.find(between));
-    text.remove_prefix(std::min(one.size() + 1, text.size()));
-    if (!one.empty()) out.emplace_back(one);
-  }
-  return out;
-}
+namespace viaduct::diag {
 
 NameList nameList(std::string_view text) {
   NameList out;
@@ -20,7 +12,8 @@ NameList nameList(std::string_view text) {
   if (out.excludes) text.remove_prefix(1);
   out.exact = text.starts_with('=');
   if (out.exact) text.remove_prefix(1);
-  for (const std::string& one : partsOf(text)) out.names.push_back(one.substr(0, one.find(':')));
+  for (const std::string& one : base::partsOf(text))
+    out.names.push_back(one.substr(0, one.find(':')));
   return out;
 }
 

@@ -18,7 +18,4 @@ struct NameList {
 };
 NameList nameList(std::string_view text);
 
-// Splits "a,b,,c", without empty parts.
-std::vector<std::string> partsOf(std::string_view text, char between = ',');
-
 }  // namespace viaduct::diag

@@ -709,14 +709,14 @@ void expectFound(Fixture& node, const Faults& faults) {
     if (!fault->code.empty() && !fault->info) wanted.insert(fault->code);
     names += (names.empty() ? "" : " + ") + std::string(fault->name);
   }
-  const Report report = diagnose(node.node());
+  const Findings findings = diagnose(node.node());
   node.restore();
-  for (const Finding& finding : report.findings())
+  for (const Finding& finding : findings.all())
     if (finding.severity > Severity::kInfo) found.insert(finding.code);
   EXPECT_EQ(found, wanted) << names;
   for (const PlantedFault* fault : faults)
     EXPECT_TRUE(fault->code.empty() ||
-                std::any_of(report.findings().begin(), report.findings().end(),
+                std::any_of(findings.all().begin(), findings.all().end(),
                             [&](const Finding& one) { return showsIn(one, *fault); }))
         << fault->name << " in: " << names;
 }

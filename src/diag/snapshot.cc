@@ -11,6 +11,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/text.h"
 #include "diag/environ.h"
 #include "diag/live.h"
 #include "diag/node_card.h"
@@ -50,17 +51,12 @@ constexpr std::array kVariables{"PCIDEVICE_",
                                 "DYN_"};
 constexpr std::array kSecrets{"TOKEN", "SECRET", "PASSW", "CREDENTIAL", "API_KEY", "AUTH", "USER"};
 
-bool contains(std::string_view text, std::string_view part) {
-  return std::search(text.begin(), text.end(), part.begin(), part.end(), [](char a, char b) {
-           return std::toupper(static_cast<unsigned char>(a)) == b;
-         }) != text.end();
-}
-
 constexpr auto kLeftOut = "(left out)";
 
 bool namesSecret(std::string_view name) {
+  const std::string large = base::upper(name);
   return std::any_of(kSecrets.begin(), kSecrets.end(),
-                     [&](std::string_view one) { return contains(name, one); });
+                     [&](std::string_view one) { return large.find(one) != std::string::npos; });
 }
 
 bool isAboutTransfers(std::string_view name) {

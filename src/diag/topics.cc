@@ -65,8 +65,8 @@ Finding noSys(const std::vector<std::string>& topics) {
 
 std::span<const Topic> topics() { return kTopics; }
 
-Report diagnose(const Node& node, std::span<const std::string> only) {
-  Report report;
+Findings diagnose(const Node& node, std::span<const std::string> only) {
+  Findings findings;
   const bool sys = node.tree.has("/sys/class") || node.tree.has("/sys/devices");
   std::vector<std::string> not_looked;
   for (const Topic& topic : kTopics) {
@@ -77,16 +77,16 @@ Report diagnose(const Node& node, std::span<const std::string> only) {
       continue;
     }
     const std::size_t unread = node.tree.unread().size();
-    report.begin(std::string(topic.name));
-    topic.check(node, report);
+    findings.begin(std::string(topic.name));
+    topic.check(node, findings);
     for (std::size_t i = unread; i < node.tree.unread().size(); ++i)
-      report.add(unreadable(node.tree.unread()[i]));
+      findings.add(unreadable(node.tree.unread()[i]));
   }
   if (!not_looked.empty()) {
-    report.begin(not_looked.front());
-    report.add(noSys(not_looked));
+    findings.begin(not_looked.front());
+    findings.add(noSys(not_looked));
   }
-  return report;
+  return findings;
 }
 
 }  // namespace viaduct::diag

@@ -16,6 +16,8 @@
 #include <cstring>
 
 #include "base/fd.h"
+#include "base/read_fd.h"
+#include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
@@ -32,22 +34,8 @@ FileText refused(int error) {
 // Reads up to `most` bytes, and one more if the file is longer.
 FileText contents(int file, std::size_t most) {
   FileText out{.state = State::kRead};
-  std::array<char, 16384> part;
-  while (out.text.size() <= most) {
-    const ssize_t got =
-        ::read(file, part.data(), std::min(part.size(), most + 1 - out.text.size()));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return refused(errno);
-    if (got == 0) break;
-    out.text.append(part.data(), static_cast<std::size_t>(got));
-  }
-  return out;
-}
-
-std::string trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos) return {};
-  return std::string(text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1));
+  const int error = base::readAll(file, out.text, most);
+  return error == 0 ? out : refused(error);
 }
 
 template <class Value, class Fetch>
@@ -147,7 +135,7 @@ FileText Tree::readBytes(const std::string& path, std::size_t bytes) const {
 
 std::string Tree::line(const std::string& path) const {
   const std::string text = read(path).text;
-  return trimmed(std::string_view(text).substr(0, text.find('\n')));
+  return std::string(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
 }
 
 std::optional<std::uint64_t> Tree::number(const std::string& path) const {

@@ -13,7 +13,7 @@
 namespace viaduct::diag {
 namespace {
 
-using State = FileText::State;
+using TextState = FileText::State;
 
 class Trees : public ::testing::Test {
  protected:
@@ -35,10 +35,10 @@ TEST_F(Trees, GiveAFilesTextOrTheReason) {
   EXPECT_EQ(tree_.number("/lid"), 31U);
   EXPECT_EQ(tree_.number("/state"), std::nullopt);
   EXPECT_TRUE(tree_.read("/empty"));
-  EXPECT_EQ(tree_.read("/absent").state, State::kAbsent);
+  EXPECT_EQ(tree_.read("/absent").state, TextState::kAbsent);
   EXPECT_TRUE(tree_.unread().empty());
   for (const char* path : {"/binary", "/long", "/pipe", "/loop"}) {
-    EXPECT_EQ(tree_.read(path).state, State::kUnreadable) << path;
+    EXPECT_EQ(tree_.read(path).state, TextState::kUnreadable) << path;
     EXPECT_EQ(tree_.unread().back().path, path);
     EXPECT_FALSE(tree_.unread().back().denied);
   }
@@ -51,7 +51,7 @@ TEST_F(Trees, MarkFilesThatAnotherUserMayRead) {
   if (::geteuid() == 0) GTEST_SKIP() << "skipped: root may read all files";
   folder_.write("/secret", "x");
   ASSERT_EQ(::chmod((folder_.path() + "/secret").c_str(), 0), 0);
-  EXPECT_EQ(tree_.read("/secret").state, State::kDenied);
+  EXPECT_EQ(tree_.read("/secret").state, TextState::kDenied);
   EXPECT_TRUE(tree_.unread().at(0).denied);
 }
 
@@ -71,7 +71,7 @@ TEST_F(Trees, KeepLinksWithinTheRoot) {
   EXPECT_EQ(tree_.resolve("/sys/class/absolute/.."), "/sys/devices");
   EXPECT_TRUE(tree_.has("/sys/class/relative/state"));
   EXPECT_FALSE(tree_.has("/sys/class/above/passwd"));
-  EXPECT_EQ(tree_.read("/sys/class/outside").state, State::kAbsent);
+  EXPECT_EQ(tree_.read("/sys/class/outside").state, TextState::kAbsent);
   EXPECT_EQ(tree_.resolve("/sys/class/outside"), "");
 }
 

@@ -5,15 +5,15 @@
 #include <string>
 #include <string_view>
 
+#include "diag/findings.h"
 #include "diag/pod_view.h"
-#include "diag/report.h"
 
 namespace viaduct::diag {
 
 struct VariableScene {
   const Node& node;
   PodView pod;
-  Report& report;
+  Findings& findings;
   // Null: the variable is unset or empty.
   const std::string* valueOf(std::string_view name) const;
   // `finding.what` continues the words "NAME=value". An empty code becomes "variables.<name>", and

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/variable_checks.h"
 
@@ -34,7 +35,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
       std::any_of(kPluginFolders.begin(), kPluginFolders.end(), known))
     return;
   const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
-  scene.report.add(
+  scene.findings.add(
       {.severity = Severity::kWarning,
        .code = "variables.aws-ofi-nccl",
        .what = fmt::format("The loader does not search {}, where aws-ofi-nccl lies.", *installed),
@@ -51,7 +52,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
 
 void checkLibraryPath(const VariableScene& scene) {
   const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
-  checkPlugin(scene, path == nullptr ? std::vector<std::string>() : partsOf(*path, ':'));
+  checkPlugin(scene, path == nullptr ? std::vector<std::string>() : base::partsOf(*path, ':'));
 }
 
 }  // namespace viaduct::diag

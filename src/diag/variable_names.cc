@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/variable_checks.h"
 
@@ -112,7 +113,7 @@ struct Transports {
 Transports transportsIn(std::string_view text) {
   Transports out{.excludes = text.starts_with('^')};
   if (out.excludes) text.remove_prefix(1);
-  for (std::string& one : partsOf(text)) out.names.push_back(transportIn(std::move(one)));
+  for (std::string& one : base::partsOf(text)) out.names.push_back(transportIn(std::move(one)));
   return out;
 }
 
@@ -139,7 +140,7 @@ void checkTransports(const VariableScene& scene, const std::string& text) {
 
 void checkUcxDevices(const VariableScene& scene, std::string_view text) {
   const bool excludes = text.starts_with('^');
-  const std::vector<std::string> names = partsOf(text.substr(excludes ? 1 : 0));
+  const std::vector<std::string> names = base::partsOf(text.substr(excludes ? 1 : 0));
   if (listsName(names, "all") || !physicalListed(scene.pod.given, text).empty()) return;
   std::size_t whole = 0, bare = 0;
   for (const RdmaDevice& one : scene.pod.verbs)

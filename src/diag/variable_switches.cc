@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/variable_checks.h"
 
@@ -20,15 +21,9 @@ struct Switch {
   const char* gain = "";
 };
 
-bool sameText(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](unsigned char x, unsigned char y) {
-    return std::tolower(x) == std::tolower(y);
-  });
-}
-
 bool isAny(std::string_view value, std::initializer_list<std::string_view> words) {
   return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return sameText(value, word); });
+                     [&](std::string_view word) { return base::sameWord(value, word); });
 }
 
 bool isOn(std::string_view value) { return isAny(value, {"1", "y", "yes", "true", "on"}); }
@@ -59,7 +54,7 @@ bool mayTake(std::string_view value, std::initializer_list<std::string_view> pro
   std::string text(value);
   std::replace(text.begin(), text.end(), ';', ',');
   std::size_t named = 0;
-  for (const std::string& one : partsOf(text))
+  for (const std::string& one : base::partsOf(text))
     if (isAny(one, providers)) ++named;
   return excludes ? named < providers.size() : named != 0;
 }
@@ -92,9 +87,9 @@ constexpr auto kLibfabricGain =
 constexpr std::array kSwitches{
     Switch{"NCCL_IB_DISABLE", hasVerbs, isNumberAboveNothing,
            "keeps NCCL from InfiniBand and RoCE.", kLeftover, "", kTcpGain},
-    Switch{"NCCL_NET", anyRdma, [](std::string_view v) { return sameText(v, "Socket"); },
+    Switch{"NCCL_NET", anyRdma, [](std::string_view v) { return base::sameWord(v, "Socket"); },
            "makes NCCL use TCP sockets.", kLeftover, "", kTcpGain},
-    Switch{"NCCL_NET", hasEfaOnly, [](std::string_view v) { return sameText(v, "IB"); },
+    Switch{"NCCL_NET", hasEfaOnly, [](std::string_view v) { return base::sameWord(v, "IB"); },
            "asks NCCL for InfiniBand, and this pod has only EFA.",
            "NCCL reaches EFA through the plugin aws-ofi-nccl. It starts no job without the "
            "network that was asked for."},
@@ -105,7 +100,7 @@ constexpr std::array kSwitches{
            [](std::string_view v) { return isAny(v, {"0", "LOC"}); },
            "makes NCCL copy GPU memory through the host before each send.", kLeftover, "",
            "NICs read GPU memory directly. Without the switch NCCL decides by distance."},
-    Switch{"NCCL_NET_PLUGIN", hasEfa, [](std::string_view v) { return sameText(v, "none"); },
+    Switch{"NCCL_NET_PLUGIN", hasEfa, [](std::string_view v) { return base::sameWord(v, "none"); },
            "keeps NCCL from loading aws-ofi-nccl, its only way to EFA.",
            "NCCL falls back to NET/Socket.", "", "NCCL uses EFA instead of TCP."},
     Switch{"UCX_IB_GPU_DIRECT_RDMA", hasVerbsAndGpu, isOff,
@@ -123,7 +118,7 @@ constexpr std::array kSwitches{
            "Functions without on-demand paging refuse such a registration."},
     Switch{"UCX_TLS", hasEfaOnly,
            [](std::string_view v) {
-             const auto transports = partsOf(v);
+             const auto transports = base::partsOf(v);
              return std::find(transports.begin(), transports.end(), "srd") == transports.end();
            },
            "is for InfiniBand and RoCE, and this pod has only EFA.", kUcxOnEfa, kUseLibfabric,
@@ -174,7 +169,7 @@ void reportWithoutEffect(const VariableScene& scene) {
   if (names.empty()) return;
   finding.what = names + ": no effect on EFA.";
   finding.cause = "The variables are for InfiniBand and RoCE.";
-  scene.report.add(std::move(finding));
+  scene.findings.add(std::move(finding));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ struct PlaceOptions {
   // left out when `kind` says etcd.
   std::string where = {};
   PlaceKind kind = PlaceKind::kByAddress;
-  // The group's secret. Members and the embedded server prove that they know it; in etcd it keeps
-  // groups of another token from joining by mistake.
+  // The group's secret. Members and the server prove that they know it. At an etcd they also prove
+  // that they can read the group's key there.
   std::string token = {};
   // Groups and names of one namespace know nothing of another's. Empty: "/viaduct".
   std::string name_space = {};

@@ -4,37 +4,15 @@
 
 #include <viaduct/deadline.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
-#include <span>
-#include <string_view>
+
+#include "base/transitions.h"
 
 namespace viaduct::move {
 
-enum class ChannelState : std::uint8_t {
-  kResting,   // closed at both ends: nothing lands any more. The dialer waits before the next life
-  kRenewing,  // closed at both ends on purpose: the dialer opens the next life at once
-  kWaiting,   // open at this end; the other end has not answered
-  kProbing,   // connected; no byte has arrived over it
-  kUp,        // carries ops
-  kBroken,    // no longer works; the next poll() closes this end
-  kClosing,   // closed at this end; the peer may still read and write
-  kFencing,   // the same, on purpose
-  kOver,      // the link is over
-};
-
-enum class ChannelEvent : std::uint8_t {
-  kOpen,        // the next life begins
-  kOpenFailed,  // at the dialer, before the peer has heard of that life
-  kJoin,        // the other end has answered
-  kProve,       // bytes have gone there and come back
-  kBreak,       // the library, the kernel or a long silence says so
-  kClose,       // this end closes, and tells the peer
-  kFence,       // the same, because memory was withdrawn
-  kPeerClosed,  // the peer has closed its end
-  kPeerFenced,  // the same, because memory was withdrawn
-  kEnd,         // of the link
-};
+using base::anyOf;
 
 // How an end closes a channel, as its peer hears it.
 enum class ShutReason : std::uint8_t {
@@ -43,13 +21,56 @@ enum class ShutReason : std::uint8_t {
   kOver,    // all channels of the link are closed, and no more come
 };
 
-struct ChannelStep {
-  ChannelState from;
-  ChannelEvent event;
-  ChannelState to;
-  std::string_view reason;
+struct ChannelSteps {
+  enum State : std::uint8_t {
+    kResting,  // closed at both ends: nothing lands any more. The dialer waits before the next life
+    kRenewing,  // closed at both ends on purpose: the dialer opens the next life at once
+    kWaiting,   // open at this end; the other end has not answered
+    kProbing,   // connected; no byte has arrived over it
+    kUp,        // carries ops
+    kBroken,    // no longer works; the next poll() closes this end
+    kClosing,   // closed at this end; the peer may still read and write
+    kFencing,   // the same, on purpose
+    kOver,      // the link is over
+  };
+  enum Event : std::uint8_t {
+    kOpen,        // the next life begins
+    kOpenFailed,  // at the dialer, before the peer has heard of that life
+    kJoin,        // the other end has answered
+    kProve,       // bytes have gone there and come back
+    kBreak,       // the library, the kernel or a long silence says so
+    kClose,       // this end closes, and tells the peer
+    kFence,       // the same, because memory was withdrawn
+    kPeerClosed,  // the peer has closed its end
+    kPeerFenced,  // the same, because memory was withdrawn
+    kEnd,         // of the link
+  };
+
+  static constexpr auto kSteps = std::to_array<base::Transition<State, Event>>({
+      {anyOf(kResting), kOpen, kWaiting, "the dialer's wait is over, or the peer has dialed"},
+      {anyOf(kRenewing), kOpen, kWaiting, "a fence is no fault of the path"},
+      {anyOf(kWaiting), kOpenFailed, kResting, "a device that does not open may come back"},
+      {anyOf(kWaiting), kJoin, kProbing, "no library reports a path that does not work"},
+      {anyOf(kWaiting), kProve, kUp, "the greeting of a socket proves its path"},
+      {anyOf(kProbing), kProve, kUp, "a first write has come back"},
+      {anyOf(kWaiting, kProbing, kUp), kBreak, kBroken,
+       "found in the midst of a poll, which then tells the link"},
+      {anyOf(kWaiting, kProbing, kUp, kBroken), kClose, kClosing,
+       "the peer is told, and closes its end"},
+      {anyOf(kResting, kRenewing), kClose, kClosing,
+       "the peer has ended a life that did not begin here"},
+      {anyOf(kWaiting, kProbing, kUp, kBroken), kFence, kFencing,
+       "only a closed end keeps a peer from withdrawn memory"},
+      {anyOf(kClosing), kPeerClosed, kResting, "neither end touches memory for this life"},
+      {anyOf(kClosing), kPeerFenced, kRenewing, "the peer's fence was seen here as a break"},
+      {anyOf(kFencing), kPeerClosed, kRenewing, "the peer has followed the fence"},
+      {anyOf(kFencing), kPeerFenced, kRenewing, "both ends have withdrawn memory"},
+      {anyOf(kResting, kRenewing, kWaiting, kProbing, kUp, kBroken, kClosing, kFencing), kEnd,
+       kOver, "no channel outlives its link"},
+  });
 };
-std::span<const ChannelStep> channelSteps();
+using ChannelState = ChannelSteps::State;
+using ChannelEvent = ChannelSteps::Event;
 
 // How long a channel rests before its next life: twice as long with each break in a row.
 struct RetryRule {

@@ -12,7 +12,7 @@ namespace {
 
 using base::log;
 using base::LogLevel;
-using enum ChannelEvent;
+using enum ChannelSteps::Event;
 using Phase = core::LinkState::Phase;
 
 }  // namespace

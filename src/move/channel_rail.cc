@@ -1,5 +1,6 @@
 #include "move/channel_rail.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "move/channel_link.h"
@@ -50,9 +51,9 @@ void ChannelRail::turnAll() {
 }
 
 Channel* ChannelRail::firstBroken() const {
-  const auto found = std::find_if(active_.begin(), active_.end(),
-                                  [](const Channel* channel) { return channel->life().broken(); });
-  return found == active_.end() ? nullptr : *found;
+  for (Channel* one : active_)
+    if (one->life().broken()) return one;
+  return nullptr;
 }
 
 void ChannelRail::activate(Channel& channel) {

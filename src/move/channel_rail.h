@@ -1,7 +1,6 @@
 // A rail that drives channels to all peers. Threads: under the agent's lock.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -23,8 +22,9 @@ class ChannelRail final : public core::Rail {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override { jobs_.cancel(tag); }
   bool busy() const override {
-    return jobs_.hasReports() || std::any_of(active_.begin(), active_.end(),
-                                             [](const Channel* one) { return !one->dozes(); });
+    for (const Channel* one : active_)
+      if (!one->dozes()) return true;
+    return jobs_.hasReports();
   }
   bool mayHaveEnded() const override { return jobs_.hasReports(); }
 

@@ -110,8 +110,9 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
     VIADUCT_TRY(auto one, domain->add(range));
     registered.push_back(std::move(one));
   }
-  const auto generation =
-      pins_.add(slot, memory.address, memory.bytes, std::move(registered), nearestTo(memory));
+  const auto generation = pins_.add(slot, {{.address = memory.address, .bytes = memory.bytes},
+                                           std::move(registered),
+                                           nearestTo(memory)});
   if (generation == 0)
     return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
   return encodePinKey(generation);
@@ -130,7 +131,7 @@ core::RailMask FabricBackend::nearestTo(const Segment& memory) const {
 }
 
 core::RailMask FabricBackend::near(std::uint32_t slot) const {
-  const OwnPins::OwnPin* const pin = pins_.find(slot);
+  const OwnPin* const pin = pins_.find(slot);
   return pin == nullptr ? core::kAllRails : pin->near;
 }
 

@@ -84,7 +84,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     const auto address = reinterpret_cast<std::uintptr_t>(word_.words.get());
     std::vector<std::unique_ptr<Registration>> mine;
     mine.push_back(std::make_unique<Registration>(Bytes()));
-    own_.add(0, address, 8, std::move(mine));
+    own_.add(0, {{.address = address, .bytes = 8}, std::move(mine)});
     remote_.add(0, {.generation = 1,
                     .address = address,
                     .bytes = 8,

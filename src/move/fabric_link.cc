@@ -61,7 +61,7 @@ void FabricLink::tell(const FabricMessage& message) {
 }
 
 void FabricLink::tellShut(const Channel* channel, ShutReason reason, const Error& why) {
-  ShutChannel shut{.reason = reason, .why = why.text()};
+  ShutChannel shut{.reason = reason, .why = why.text().substr(0, kMaxWhy)};
   if (channel != nullptr) {
     shut.channel = channel->index();
     shut.life = channel->life().number();
@@ -135,7 +135,7 @@ void FabricLink::receive(std::span<const std::byte> bytes, std::vector<base::Fd>
 
 void FabricLink::handle(const KeyRequest& asked) {
   KeyAnswer out{.slot = asked.slot, .generation = asked.generation};
-  const OwnPins::OwnPin* const pin = backend_.pins().find(asked.slot);
+  const OwnPin* const pin = backend_.pins().find(asked.slot);
   if (pin != nullptr && pin->generation == asked.generation && pin->usable() && !over()) {
     for (const auto& one : pin->registered) out.keys.push_back(one->key());
     granted_.insert(asked.slot);

@@ -21,6 +21,7 @@ inline constexpr std::size_t kMaxRails = 64;
 inline constexpr std::size_t kMaxAddress = 64
                                            << 10;  // of an endpoint: a few hundred bytes a device
 inline constexpr std::size_t kMaxKey = 16 << 10;   // packed; a few dozen bytes a device
+inline constexpr std::size_t kMaxWhy = 1024;       // of a ShutChannel
 
 // Where a peer's probe of the path may write its eight bytes.
 struct ProbeTarget {

@@ -56,14 +56,15 @@ std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget
        ++at, offset = 0) {
     const core::Op& op = job.work.ops[at];
     if (op.remote_pin != slot) break;
-    Piece piece = seed_.own.local(op.local_pin, op.local, op.bytes, seed_.rail);
-    if (piece.here == nullptr || !OwnPins::inside(to.address, to.bytes, op.remote, op.bytes)) {
+    Piece piece{.here = seed_.own.local(op.local_pin, op.local, op.bytes)};
+    if (piece.here == nullptr || !inside(to.address, to.bytes, op.remote, op.bytes)) {
       const bool here = piece.here == nullptr;
       job.why = denied(job, seed_.device,
                        fmt::format("{} bytes at {:#x} are not registered {}", op.bytes,
                                    here ? op.local : op.remote, here ? "here any more" : "there"));
       break;
     }
+    piece.local = seed_.own.find(op.local_pin)->registered[seed_.rail].get();
     piece.here += offset;
     piece.there = op.remote + offset;
     piece.bytes = std::min(op.bytes - offset, room);

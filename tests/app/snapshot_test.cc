@@ -26,9 +26,9 @@ using viaduct::diag::testing::Fixture;
 using viaduct::diag::testing::NodeFolder;
 using viaduct::testing::TemporaryFolder;
 
-std::vector<std::string> wordsOf(const Report& report) {
+std::vector<std::string> wordsOf(const Findings& report) {
   std::vector<std::string> out;
-  for (const Finding& one : report.findings()) out.push_back(one.code + ": " + one.what);
+  for (const Finding& one : report.all()) out.push_back(one.code + ": " + one.what);
   for (const Fine& one : report.fines()) out.push_back(one.topic + ": " + one.what);
   return out;
 }

@@ -6,8 +6,9 @@
 #include <string_view>
 
 #include "fuzz/samples.h"
-#include "measure/result/files.h"
+#include "measure/import/files.h"
 #include "measure/result/report.h"
+#include "measure/result/row_testing.h"
 
 namespace viaduct::fuzz {
 std::vector<Sample> samples() {

@@ -6,6 +6,7 @@
 
 #include "fuzz/samples.h"
 #include "measure/result/report.h"
+#include "measure/result/row_testing.h"
 
 namespace {
 

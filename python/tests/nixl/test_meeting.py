@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 
+import nixl._bindings as b
 import pytest
 from nixl_testing import Side, run, until
 
@@ -58,6 +59,28 @@ def test_agents_are_found_by_name(etcd, monkeypatch):
     assert one.agent.check_remote_metadata(other.name, there)
     run(one.agent, one.agent.initialize_xfer("READ", here, there, other.name))
     assert (one.memory[:4096] == 2).all()
+
+
+def test_an_agent_that_was_found_and_restarted_is_another_one(etcd, monkeypatch):
+    monkeypatch.delenv("VIADUCT_MEET", raising=False)
+    monkeypatch.setenv("NIXL_ETCD_ENDPOINTS", etcd)
+    monkeypatch.setenv("NIXL_ETCD_NAMESPACE", "/this/test")
+    one, first = Side(fill=1), Side(fill=2)
+    first.agent.send_local_metadata()
+    one.agent.fetch_remote_metadata(first.name)
+    until("the other agent", lambda: one.agent.check_remote_metadata(first.name))
+    local = one.agent.prep_xfer_dlist("", one.blocks(1), "DRAM")
+    old = one.agent.prep_xfer_dlist(first.name, first.blocks(1), "DRAM")
+    run(one.agent, one.agent.make_prepped_xfer("READ", local, [0], old, [0]))
+    memory = first.memory
+    first.agent = None  # closes the first agent
+    second = Side(name=first.name, fill=9)
+    # The second agent registers the same address, so only the restart tells the two agents apart.
+    second.agent.register_memory([(memory.ctypes.data, memory.size, 0, "")], "DRAM")
+    second.agent.add_remote_agent(one.agent.get_agent_metadata())
+    second.agent.make_connection(one.name)
+    with pytest.raises(b.nixlRemoteDisconnectError):
+        run(one.agent, one.agent.make_prepped_xfer("READ", local, [0], old, [0]))
 
 
 def test_another_namespace_is_another_place(etcd, monkeypatch, caplog):

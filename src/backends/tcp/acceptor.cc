@@ -16,27 +16,28 @@ Acceptor::~Acceptor() {
     if (id != 0) poller_.forgetTimer(id);
 }
 
-Status Acceptor::listen(const TcpAddress& at) {
+Status Acceptor::listen(const base::SocketAddress& at) {
   if (!listener_) {
     VIADUCT_TRY(listener_, base::Listener::open({}, {}, poller_,
                                                 [this](base::Fd fd, base::Unproven::Place place) {
                                                   add(std::move(fd), std::move(place));
                                                 }));
   }
-  VIADUCT_TRY(base::Fd fd, listenOn(at));
-  bound_.push_back(localAddress(fd.get()));
+  VIADUCT_TRY(base::Fd fd, base::listenAt(at));
+  VIADUCT_TRY(const base::SocketAddress bound, base::localAddress(fd.get()));
+  bound_.push_back(bound);
   return listener_->adopt(std::move(fd));
 }
 
-std::vector<TcpAddress> Acceptor::addresses() const {
-  std::vector<TcpAddress> out;
-  for (const TcpAddress& at : bound_) {
-    if (!at.wildcard()) {
+std::vector<base::SocketAddress> Acceptor::addresses() const {
+  std::vector<base::SocketAddress> out;
+  for (const base::SocketAddress& at : bound_) {
+    if (!at.isAny()) {
       out.push_back(at);
       continue;
     }
     for (const LocalInterface& one : interfaces())
-      if (one.address.family() == at.family() && !one.address.linkLocal())
+      if (one.address.family() == at.family() && !one.address.isLinkLocal())
         out.push_back(one.address.withPort(at.port()));
   }
   return out;

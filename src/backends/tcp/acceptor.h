@@ -33,9 +33,9 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  Status listen(const TcpAddress& at);
+  Status listen(const base::SocketAddress& at);
   // What peers connect to; a wildcard became the addresses of this machine.
-  std::vector<TcpAddress> addresses() const;
+  std::vector<base::SocketAddress> addresses() const;
   // Offers again, from a handler, what came before its link did.
   void linkAdded();
   std::size_t pending() const { return pending_.size(); }
@@ -66,7 +66,7 @@ class Acceptor {
   OnHello offer_;
   std::chrono::milliseconds patience_;
   std::unique_ptr<base::Listener> listener_;
-  std::vector<TcpAddress> bound_;
+  std::vector<base::SocketAddress> bound_;
   std::list<Pending> pending_;  // the oldest first
   base::Poller::Id timer_ = 0, again_ = 0;
 };

@@ -72,7 +72,7 @@ class DataSocket {
   Outbound outbound_;
   Inbound inbound_;
   base::Fd fd_;
-  const TcpAddress remote_;  // a socket that was reset does not know any more
+  const base::SocketAddress remote_;  // a socket that was reset does not know any more
   base::Poller::Id watch_ = 0;
   bool ends_link_ = false;
   Clock::time_point progressed_, moved_;

@@ -68,11 +68,11 @@ void Dial::next() {
   done(*first_);
 }
 
-Status Dial::connect(const TcpAddress& to) {
+Status Dial::connect(const base::SocketAddress& to) {
   VIADUCT_TRY(fd_, socketFrom(plan_.from, to.family()));
   greeted_ = false;
   got_ = 0;
-  if (::connect(fd_.get(), to.raw(), to.length) != 0 && errno != EINPROGRESS) {
+  if (::connect(fd_.get(), to.get(), to.size) != 0 && errno != EINPROGRESS) {
     Error why = systemError(Code::kPeerLost, "connect to " + to.text(), errno);
     why.cause = likelyCause(why.os_errno);
     why.device = plan_.from.name;

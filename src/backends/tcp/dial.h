@@ -18,7 +18,7 @@ class Dial {
   using Done = std::function<void(Result<base::Fd>)>;
   struct Plan {
     RailSource from;
-    std::vector<TcpAddress> to;  // in order
+    std::vector<base::SocketAddress> to;  // in order
     SocketHello hello;
     LinkKey key = {};
     std::chrono::milliseconds limit{};  // for all of them together
@@ -31,7 +31,7 @@ class Dial {
 
  private:
   void next();
-  Status connect(const TcpAddress& to);
+  Status connect(const base::SocketAddress& to);
   void onEvent();
   void onWelcome();
   void onTimeout();

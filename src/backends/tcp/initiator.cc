@@ -53,21 +53,19 @@ Error faultHere(const move::Job& job, std::uint32_t slot) {
 }  // namespace
 
 void Initiator::add(move::Job& job) {
-  (job.work.kind == OpKind::kWrite ? writes_ : reads_).push(&job);
+  (job.work.kind == OpKind::kWrite ? writes_ : reads_).push(job);
 }
 
 void Initiator::stop(move::Job& job, Error why) {
   if (job.why || job.ended) return;
   job.why = std::move(why);
-  if (!job.allPosted()) (job.work.kind == OpKind::kWrite ? writes_ : reads_).remove(&job);
+  if (!job.allPosted()) (job.work.kind == OpKind::kWrite ? writes_ : reads_).remove(job);
   for (std::size_t i = 0; i < asked_.size(); ++i)
     if (asked_[i].job == &job) cancels_.push(answered_ + i);
   settle(job);
 }
 
 void Initiator::trim() {
-  writes_.trim();
-  reads_.trim();
   unacked_.trim();
   asked_.trim();
   cancels_.trim();
@@ -127,7 +125,7 @@ Initiator::Batch Initiator::fill(FrameWriter& writer, move::Job& job, bool with_
 
 bool Initiator::composeWrite(FrameWriter& writer) {
   while (!writes_.empty() && unacked_.size() < kMaxUnacked) {
-    move::Job& job = *writes_.pop();
+    move::Job& job = writes_.pop();
     writer.begin();
     const Batch batch = fill(writer, job, true);
     if (batch.entries == 0) {
@@ -141,7 +139,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
                                         .sequence = composed_writes_++});
     unacked_.push({&job, batch.ops, static_cast<std::uint32_t>(batch.bytes), false});
     ++job.outstanding;
-    if (!job.why && !job.allPosted()) writes_.push(&job);
+    if (!job.why && !job.allPosted()) writes_.push(job);
     return true;
   }
   return false;
@@ -149,7 +147,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
 
 bool Initiator::composeRead(FrameWriter& writer) {
   while (readsWant()) {
-    move::Job& job = *reads_.pop();
+    move::Job& job = reads_.pop();
     const Asked from{&job, job.next_op, job.offset, 0, 0};
     writer.begin();
     const Batch batch = fill(writer, job, false);
@@ -165,7 +163,7 @@ bool Initiator::composeRead(FrameWriter& writer) {
         {&job, from.first_op, from.offset, batch.ops, static_cast<std::uint32_t>(batch.bytes)});
     asked_bytes_ += batch.bytes;
     ++job.outstanding;
-    if (!job.why && !job.allPosted()) reads_.push(&job);
+    if (!job.why && !job.allPosted()) reads_.push(job);
     return true;
   }
   return false;

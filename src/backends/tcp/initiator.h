@@ -69,7 +69,7 @@ class Initiator {
 
   const TargetPins& pins_;
   const RemotePins& remote_;
-  Ring<move::Job*> writes_, reads_;  // with something left to frame, the next in turn first
+  move::JobQueue writes_, reads_;  // with something left to frame, the next in turn first
   Ring<Sent> unacked_;
   Ring<Asked> asked_;
   Ring<std::uint64_t> cancels_;

@@ -27,11 +27,6 @@ class Ring {
     --count_;
     return out;
   }
-  // O(size), for what is rare.
-  void remove(const T& value) {
-    for (std::size_t n = count_; n > 0; --n)
-      if (T one = pop(); !(one == value)) push(std::move(one));
-  }
   // Gives the room back as well.
   void reset() { *this = Ring(); }
   void trim() {

@@ -15,9 +15,6 @@ namespace viaduct::tcp {
 
 namespace {
 
-// More than any kernel lets wait: a peer that finds no room tries again only after a second.
-constexpr int kBacklog = 65'536;
-
 template <class T>
 bool set(int fd, int level, int option, T value) {
   return ::setsockopt(fd, level, option, &value, sizeof(value)) == 0;
@@ -28,30 +25,10 @@ bool setCongestion(int fd, std::string_view name) {
                       static_cast<socklen_t>(name.size())) == 0;
 }
 
-Result<base::Fd> open(int family) {
-  base::Fd fd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!fd) return systemError(Code::kExhausted, "socket", errno);
-  return fd;
-}
-
 }  // namespace
 
-Result<base::Fd> listenOn(const TcpAddress& at) {
-  VIADUCT_TRY(base::Fd fd, open(at.family()));
-  if (at.family() == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
-  // A port that was asked for is free again at once when its agent has ended. Two that live cannot
-  // share it: the second one's listen() fails.
-  if (at.port() != 0) set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  if (::bind(fd.get(), at.raw(), at.length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
-    Error why = systemError(Code::kInvalid, "listen on " + at.text(), errno);
-    why.remedy = "give an address of this machine";
-    return why;
-  }
-  return fd;
-}
-
 Result<base::Fd> socketFrom(const RailSource& from, int family) {
-  VIADUCT_TRY(base::Fd fd, open(family));
+  VIADUCT_TRY(base::Fd fd, base::streamSocket(family));
   if (!from.address) return fd;
   // Two interfaces on one network would share a route. Needs a right that not everyone has, and
   // the source address alone is enough where routes are by source.
@@ -60,7 +37,7 @@ Result<base::Fd> socketFrom(const RailSource& from, int family) {
                                    static_cast<socklen_t>(from.device.size())));
   // The port is chosen at connect, so that one source can have more sockets than ports.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
-  if (::bind(fd.get(), from.address->raw(), from.address->length) != 0) {
+  if (::bind(fd.get(), from.address->get(), from.address->size) != 0) {
     Error why = systemError(Code::kInvalid, "bind to source " + from.name, errno);
     why.device = from.name;
     why.cause = "the address is not one of this machine's any more";
@@ -80,24 +57,15 @@ bool wakeFor(int fd, std::size_t bytes) {
   return ::setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof(least)) == 0;
 }
 
-TcpAddress localAddress(int fd) {
-  TcpAddress out;
-  out.length = sizeof(out.storage);
-  if (::getsockname(fd, out.raw(), &out.length) != 0) out = {};
-  return out;
-}
-
-TcpAddress remoteAddress(int fd) {
-  TcpAddress out;
-  out.length = sizeof(out.storage);
-  if (::getpeername(fd, out.raw(), &out.length) != 0) out = {};
-  return out;
+base::SocketAddress remoteAddress(int fd) {
+  auto found = base::remoteAddress(fd);
+  return found ? *std::move(found) : base::SocketAddress{};
 }
 
 bool isLocal(int fd) {
-  const TcpAddress remote = remoteAddress(fd);
+  const base::SocketAddress remote = remoteAddress(fd);
   if (remote.host().empty()) return false;
-  if (remote.loopback()) return true;
+  if (remote.isLoopback()) return true;
   const auto here = interfaces();
   return std::any_of(here.begin(), here.end(),
                      [&](const LocalInterface& one) { return one.address.sameHost(remote); });

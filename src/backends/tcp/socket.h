@@ -11,7 +11,6 @@
 
 namespace viaduct::tcp {
 
-Result<base::Fd> listenOn(const TcpAddress& at);
 // Bound to its source; not yet connected.
 Result<base::Fd> socketFrom(const RailSource& from, int family);
 
@@ -24,8 +23,8 @@ bool isLocal(int fd);
 // With fewer bytes than that in it the socket does not become readable; its end always shows.
 bool wakeFor(int fd, std::size_t bytes);
 
-TcpAddress localAddress(int fd);
-TcpAddress remoteAddress(int fd);
+// Of a socket that was reset: no family.
+base::SocketAddress remoteAddress(int fd);
 
 // Closes at once: what is queued on either side is thrown away, the peer gets a reset.
 void reset(base::Fd& fd);

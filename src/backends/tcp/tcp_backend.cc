@@ -49,11 +49,11 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
     channel_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }
-  std::vector<TcpAddress> bound;
+  std::vector<base::SocketAddress> bound;
   for (const std::string& text : settings.listen) {
-    VIADUCT_TRY(const std::vector<TcpAddress> at, listenAddresses(text, until));
-    for (const TcpAddress& one : at) {
-      const auto same = [&](const TcpAddress& other) { return other.sameHost(one); };
+    VIADUCT_TRY(const std::vector<base::SocketAddress> at, listenAddresses(text, until));
+    for (const base::SocketAddress& one : at) {
+      const auto same = [&](const base::SocketAddress& other) { return other.sameHost(one); };
       if (std::any_of(bound.begin(), bound.end(), same)) continue;
       VIADUCT_CHECK(listen(one, settings.tcp_ports));
       bound.push_back(one);
@@ -63,7 +63,7 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
 }
 
 // At the first of the ports that is free.
-Status TcpBackend::listen(const TcpAddress& at, const PortRange& ports) {
+Status TcpBackend::listen(const base::SocketAddress& at, const PortRange& ports) {
   for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
     auto listening = acceptor_.listen(at.withPort(static_cast<std::uint16_t>(port)));
     if (listening || listening.error().os_errno != EADDRINUSE) return listening;
@@ -112,7 +112,7 @@ Acceptor::HelloVerdict TcpBackend::offer(const SocketHello& hello,
                                : (*found)->offer(hello, bytes, fd);
 }
 
-std::size_t TcpBackend::railFor(std::size_t index, const TcpAddress& local) const {
+std::size_t TcpBackend::railFor(std::size_t index, const base::SocketAddress& local) const {
   for (std::size_t i = 0; i < sources_.size(); ++i)
     if (const auto& address = sources_[i].address; address && address->sameHost(local))
       return i * sockets_ + index % sockets_;

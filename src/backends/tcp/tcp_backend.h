@@ -32,13 +32,13 @@ class TcpBackend final : public core::Backend {
   std::size_t socketsPerSource() const { return sockets_; }
   move::LinkContext linkContext();
   // The rail that turns a link's socket of this number, which has this address here.
-  std::size_t railFor(std::size_t index, const TcpAddress& local) const;
+  std::size_t railFor(std::size_t index, const base::SocketAddress& local) const;
   void forget(const TcpLink& link);
   std::size_t strangers() const { return acceptor_.pending(); }
   bool lackedSince(Clock::time_point then) const { return acceptor_.lackedSince(then); }
 
  private:
-  Status listen(const TcpAddress& at, const PortRange& ports);
+  Status listen(const base::SocketAddress& at, const PortRange& ports);
   Acceptor::HelloVerdict offer(const SocketHello& hello, const Acceptor::HelloBytes& bytes,
                                base::Fd& fd);
 

@@ -4,6 +4,7 @@
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_link.h"
 #include "backends/tcp/tcp_testing.h"
+#include "base/net/listener.h"
 #include "support/free_port.h"
 
 namespace viaduct::tcp {
@@ -240,7 +241,7 @@ TEST_F(TcpMoves, RailsBindTheirSource) {
   EXPECT_EQ(rail(0, 0).name(), "127.0.0.2");
   EXPECT_EQ(rail(0, 1).name(), "127.0.0.3");
   std::vector<std::string> seen;
-  for (const TcpAddress& one : static_cast<TcpLink&>(link(1)).peers())
+  for (const base::SocketAddress& one : static_cast<TcpLink&>(link(1)).peers())
     seen.push_back(one.withPort(0).text());
   EXPECT_EQ(seen, (std::vector<std::string>{"127.0.0.2:0", "127.0.0.3:0"}));
 }
@@ -248,7 +249,7 @@ TEST_F(TcpMoves, RailsBindTheirSource) {
 TEST_F(TcpMoves, WorksOverIpv6) {
   settings_[0].listen = settings_[1].listen = {"[::1]:0"};
   const auto probe = listenAddresses("[::1]:0");
-  if (!probe || !listenOn(probe->front())) GTEST_SKIP() << "skipped: no IPv6 loopback";
+  if (!probe || !base::listenAt(probe->front())) GTEST_SKIP() << "skipped: no IPv6 loopback";
   open();
   const Region from(50'000, 1);
   Region into(50'000);
@@ -264,9 +265,9 @@ TEST_F(TcpMoves, WildcardListenNamesTheMachinesAddresses) {
   open();
   const auto there = decodeAddresses(backend_[1]->address());
   ASSERT_TRUE(there);
-  EXPECT_TRUE(
-      std::any_of(there->begin(), there->end(), [](const TcpAddress& e) { return e.loopback(); }));
-  for (const TcpAddress& one : *there) EXPECT_FALSE(one.wildcard());
+  EXPECT_TRUE(std::any_of(there->begin(), there->end(),
+                          [](const base::SocketAddress& e) { return e.isLoopback(); }));
+  for (const base::SocketAddress& one : *there) EXPECT_FALSE(one.isAny());
 }
 
 TEST_F(TcpMoves, MemoryOfOtherKindsIsNotReached) {

@@ -239,7 +239,7 @@ class TcpDoor : public ::testing::Test {
   }
   base::Fd connectOnly() const {
     base::Fd fd(::socket(door_.family(), SOCK_STREAM, 0));
-    EXPECT_EQ(::connect(fd.get(), door_.raw(), door_.length), 0);
+    EXPECT_EQ(::connect(fd.get(), door_.get(), door_.size), 0);
     return fd;
   }
   template <class Said>
@@ -281,7 +281,7 @@ class TcpDoor : public ::testing::Test {
   Settings settings_;
   std::unique_ptr<base::Poller> poller_;
   std::unique_ptr<TcpBackend> backend_;
-  TcpAddress door_;
+  base::SocketAddress door_;
   LinkKey key_ = {};
   testing::LinkEnd host_;
   std::unique_ptr<core::Link> link_;
@@ -432,7 +432,7 @@ TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
 // A link that dials an address where nobody is.
 class TcpDials : public TcpDoor {
  protected:
-  std::string reasonFor(const std::vector<TcpAddress>& there, const Settings& settings) {
+  std::string reasonFor(const std::vector<base::SocketAddress>& there, const Settings& settings) {
     TcpBackend backend({.settings = settings, .poller = *poller_});
     EXPECT_TRUE(backend.open(settings));
     core::LinkSeed seed;
@@ -456,9 +456,9 @@ class TcpDials : public TcpDoor {
 TEST_F(TcpDials, NobodyListens) {
   // Bound, so that nobody else gets the port meanwhile.
   const base::Fd bound(::socket(AF_INET, SOCK_STREAM, 0));
-  TcpAddress there = door_.withPort(0);
-  ASSERT_EQ(::bind(bound.get(), there.raw(), there.length), 0);
-  there = localAddress(bound.get());
+  base::SocketAddress there = door_.withPort(0);
+  ASSERT_EQ(::bind(bound.get(), there.get(), there.size), 0);
+  there = *base::localAddress(bound.get());
   const std::string text = reasonFor({there}, {});
   EXPECT_TRUE(has(text, there.text())) << text;
   EXPECT_TRUE(has(text, "Connection refused")) << text;
@@ -466,7 +466,7 @@ TEST_F(TcpDials, NobodyListens) {
 }
 
 TEST_F(TcpDials, NoRouteFromTheSource) {
-  TcpAddress far = door_;
+  base::SocketAddress far = door_;
   const auto elsewhere = listenAddresses("192.0.2.1:0");
   far = elsewhere->front().withPort(9);
   Settings settings;
@@ -478,14 +478,14 @@ TEST_F(TcpDials, NoRouteFromTheSource) {
 TEST_F(TcpDials, NothingAnswers) {
   // A full backlog drops what comes, as a firewall would.
   const base::Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
-  TcpAddress there = door_.withPort(0);
-  ASSERT_EQ(::bind(listener.get(), there.raw(), there.length), 0);
+  base::SocketAddress there = door_.withPort(0);
+  ASSERT_EQ(::bind(listener.get(), there.get(), there.size), 0);
   ASSERT_EQ(::listen(listener.get(), 0), 0);
-  there = localAddress(listener.get());
+  there = *base::localAddress(listener.get());
   std::vector<base::Fd> crowd;
   for (int i = 0; i < 4; ++i) {
     crowd.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0));
-    ::connect(crowd.back().get(), there.raw(), there.length);
+    ::connect(crowd.back().get(), there.get(), there.size);
   }
   const std::string text = reasonFor({there}, settings_);
   EXPECT_TRUE(has(text, "no answer: a firewall")) << text;

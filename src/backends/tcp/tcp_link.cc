@@ -53,7 +53,7 @@ Status TcpLink::open(move::Channel& channel) {
   const std::uint32_t index = channel.index();
   const std::size_t place = index / backend_.socketsPerSource();
   const RailSource& from = backend_.sources()[place];
-  std::vector<TcpAddress> there;
+  std::vector<base::SocketAddress> there;
   if (auto said = decodeAddresses(seed().address); said) there = *std::move(said);
   // One address, reached from any source, needs no order. Reading the interfaces takes longer than
   // connecting.
@@ -93,7 +93,9 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
   if (::send(fd.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(welcome.size()))
     return kRefused;
-  moveTo(*channel, backend_.railFor(hello.index, localAddress(fd.get())));
+  const auto here = base::localAddress(fd.get());
+  if (!here) return kRefused;
+  moveTo(*channel, backend_.railFor(hello.index, *here));
   channel->life().on(move::ChannelEvent::kOpen);
   adopt(static_cast<TcpChannel&>(*channel), std::move(fd));
   return kTaken;
@@ -184,8 +186,8 @@ void TcpLink::receive(std::span<const std::byte> message, std::vector<core::Fd>)
     peerShut(*lost, ShutReason::kBroken, why);
 }
 
-std::vector<TcpAddress> TcpLink::peers() const {
-  std::vector<TcpAddress> out;
+std::vector<base::SocketAddress> TcpLink::peers() const {
+  std::vector<base::SocketAddress> out;
   for (const auto& channel : channels())
     if (channel->up()) out.push_back(remoteAddress(of(channel).socket()->fd()));
   return out;

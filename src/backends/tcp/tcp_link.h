@@ -39,7 +39,7 @@ class TcpLink final : public move::ChannelLink {
   void watch();
   void dropSlot(std::uint32_t slot);
   // Where its sockets lead.
-  std::vector<TcpAddress> peers() const;
+  std::vector<base::SocketAddress> peers() const;
 
  private:
   static TcpChannel& of(const std::unique_ptr<move::Channel>& channel) {

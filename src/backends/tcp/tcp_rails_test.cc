@@ -162,7 +162,7 @@ TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
   const std::vector there{at("10.77.0.2:0"), at("10.99.0.2:0")};
   const auto texts = [&](const RailSource& from, std::span<const RailSource> all) {
     std::string out;
-    for (const TcpAddress& one : ownOf(from, there, all, here)) out += one.text() + " ";
+    for (const base::SocketAddress& one : ownOf(from, there, all, here)) out += one.text() + " ";
     return out;
   };
   EXPECT_EQ(texts(rails[0], rails), "10.77.0.2:0 10.99.0.2:0 ");

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "move/endpoint.h"
+#include "move/pins.h"
 
 namespace viaduct::ucx {
 
@@ -28,7 +29,7 @@ class Reachable {
     const auto found = memory_.find(key);
     if (found == memory_.end()) return nullptr;
     const auto& [start, room, allowed] = found->second;
-    if (address < start || bytes > room || address - start > room - bytes) return nullptr;
+    if (!move::inside(start, room, address, bytes)) return nullptr;
     if (wanted == MemoryAccess::kReadWrite && allowed != wanted) return nullptr;
     // NOLINTNEXTLINE(performance-no-int-to-ptr): a peer's number becomes memory here alone
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));

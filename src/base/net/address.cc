@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -140,11 +141,38 @@ void SocketAddress::setPort(std::uint16_t port) {
   if (family() == AF_INET6) reinterpret_cast<sockaddr_in6*>(&storage)->sin6_port = htons(port);
 }
 
-bool SocketAddress::isAny() const {
+SocketAddress SocketAddress::withPort(std::uint16_t port) const {
+  SocketAddress out = *this;
+  out.setPort(port);
+  return out;
+}
+
+std::span<const std::byte> SocketAddress::host() const {
   if (family() == AF_INET)
-    return reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr.s_addr == htonl(INADDR_ANY);
+    return std::as_bytes(std::span(&reinterpret_cast<const sockaddr_in*>(&storage)->sin_addr, 1));
+  if (family() != AF_INET6) return {};
+  return std::as_bytes(std::span(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr, 1));
+}
+
+bool SocketAddress::sameHost(const SocketAddress& other) const {
+  return family() == other.family() && std::ranges::equal(host(), other.host());
+}
+
+bool SocketAddress::isAny() const {
+  const auto bytes = host();
+  return !bytes.empty() &&
+         std::all_of(bytes.begin(), bytes.end(), [](std::byte one) { return one == std::byte{0}; });
+}
+
+bool SocketAddress::isLoopback() const {
+  if (family() == AF_INET) return host()[0] == std::byte{127};
   return family() == AF_INET6 &&
-         IN6_IS_ADDR_UNSPECIFIED(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
+}
+
+bool SocketAddress::isLinkLocal() const {
+  return family() == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&storage)->sin6_addr);
 }
 
 std::string SocketAddress::unixName() const {
@@ -158,6 +186,18 @@ std::string SocketAddress::text() const {
   if (::getnameinfo(get(), size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0)
     return "?";
   return hostPortText(host.data(), port());
+}
+
+SocketAddress hostAddress(std::span<const std::byte> host, std::uint16_t port) {
+  const bool v4 = host.size() == sizeof(in_addr);
+  SocketAddress out;
+  out.size = v4 ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
+  out.storage.ss_family = v4 ? AF_INET : AF_INET6;
+  void* const to = v4 ? static_cast<void*>(&reinterpret_cast<sockaddr_in*>(&out.storage)->sin_addr)
+                      : &reinterpret_cast<sockaddr_in6*>(&out.storage)->sin6_addr;
+  std::memcpy(to, host.data(), host.size());
+  out.setPort(port);
+  return out;
 }
 
 Result<SocketAddress> unixAddress(std::string_view name) {

@@ -6,6 +6,7 @@
 #include <viaduct/result.h>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,10 +34,17 @@ struct SocketAddress {
   int family() const { return storage.ss_family; }
   std::uint16_t port() const;  // 0 for Unix
   void setPort(std::uint16_t port);
-  bool isAny() const;            // whether it is the wildcard
+  SocketAddress withPort(std::uint16_t port) const;
+  std::span<const std::byte> host() const;          // 4 or 16 bytes; none for Unix
+  bool sameHost(const SocketAddress& other) const;  // the port not counted
+  bool isAny() const;                               // whether it is the wildcard
+  bool isLoopback() const;
+  bool isLinkLocal() const;
   std::string text() const;      // "1.2.3.4:80", "[::1]:80", "unix:@name"
   std::string unixName() const;  // without the '@'; empty for other families
 };
+// The address of an IPv4 or IPv6 host, which has 4 or 16 bytes.
+SocketAddress hostAddress(std::span<const std::byte> host, std::uint16_t port);
 // The abstract Unix address of that name, without an '@'.
 Result<SocketAddress> unixAddress(std::string_view name);
 Result<SocketAddress> localAddress(int socket);

@@ -44,11 +44,6 @@ bool isDue(std::optional<Clock::time_point>& last_said, Clock::time_point now) {
   return true;
 }
 
-bool isLinkLocal(const SocketAddress& address) {
-  return address.family() == AF_INET6 &&
-         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6*>(&address.storage)->sin6_addr);
-}
-
 // The addresses at which a wildcard socket is reached, without link-local ones, which mean nothing
 // on other hosts.
 Result<std::vector<std::string>> expand(const SocketAddress& any) {
@@ -63,7 +58,7 @@ Result<std::vector<std::string>> expand(const SocketAddress& any) {
     SocketAddress address{.size = any.size};
     std::memcpy(&address.storage, one->ifa_addr, any.size);
     address.setPort(any.port());
-    if (isLinkLocal(address)) continue;
+    if (address.isLinkLocal()) continue;
     ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : outside).push_back(address.text());
   }
   return outside.empty() ? loopback : outside;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
@@ -55,24 +56,6 @@ const LogFinding* firstErrorBefore(const LogSummary& summary, const LogFinding& 
   return nullptr;
 }
 
-// `lead` and `text` in lines of at most 80 columns. Lines after the first are indented to the text.
-std::string paragraph(std::string_view lead, std::string_view text) {
-  constexpr std::size_t kWidth = 80;
-  const std::size_t room = kWidth - lead.size();
-  std::string out, indent(lead);
-  do {
-    std::size_t end = text.size();
-    if (end > room) {
-      end = text.rfind(' ', room);
-      if (end == std::string_view::npos || end == 0) end = room;
-    }
-    out.append(indent).append(text.substr(0, end)).append("\n");
-    text.remove_prefix(std::min(text.find_first_not_of(' ', end), text.size()));
-    indent.assign(lead.size(), ' ');
-  } while (!text.empty());
-  return out;
-}
-
 std::string linesText(const LogFinding& finding) {
   if (finding.lines == 1) return fmt::format("Line {}:", finding.first_line);
   return fmt::format("{} lines, {} to {}:", finding.lines, finding.first_line, finding.last_line);
@@ -97,10 +80,10 @@ std::string causesText(const KnownText& text, const NodeRelation& relation) {
   std::string out;
   std::size_t number = 0;
   for (const JudgedCause& judged_cause : judgedCauses(text, relation)) {
-    out += paragraph(fmt::format("  {}. ", ++number), judged_cause.cause->cause);
+    out += base::paragraph(fmt::format("  {}. ", ++number), judged_cause.cause->cause);
     if (const std::string on_node = onNodeText(judged_cause, relation); !on_node.empty())
-      out += paragraph("     ", on_node);
-    out += paragraph("     Fix: ", judged_cause.cause->fix);
+      out += base::paragraph("     ", on_node);
+    out += base::paragraph("     Fix: ", judged_cause.cause->fix);
   }
   return out;
 }
@@ -116,12 +99,12 @@ std::string followUpText(const LogSummary& summary, const LogFinding& finding) {
 std::string findingText(const LogSummary& summary, const LogFinding& finding,
                         const NodeRelation& relation) {
   const KnownText& text = *finding.text;
-  std::string kind(textKindName(text.kind));
-  for (char& c : kind) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  std::string out = paragraph(kind + ": ", fmt::format("{} ({})", text.title, text.code));
-  out += paragraph("  ", linesText(finding)) + paragraph("  > ", finding.quote);
-  out += paragraph("  ", text.meaning);
-  if (text.kind == TextKind::kFollowUp) out += paragraph("  ", followUpText(summary, finding));
+  std::string out = base::paragraph(base::upper(textKindName(text.kind)) + ": ",
+                                    fmt::format("{} ({})", text.title, text.code));
+  out += base::paragraph("  ", linesText(finding)) + base::paragraph("  > ", finding.quote);
+  out += base::paragraph("  ", text.meaning);
+  if (text.kind == TextKind::kFollowUp)
+    out += base::paragraph("  ", followUpText(summary, finding));
   return out + causesText(text, relation);
 }
 

@@ -16,7 +16,6 @@ namespace {
 constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
 constexpr unsigned kPositionBits = 48;
 constexpr std::uint64_t kPositionMask = (std::uint64_t{1} << kPositionBits) - 1;
-constexpr std::uint64_t kWord = sizeof(std::uint64_t);
 constexpr std::uint64_t kGroup = 64;  // words handled by one loop of known length
 
 constexpr std::uint64_t inverse(std::uint64_t odd) {
@@ -28,7 +27,9 @@ constexpr std::uint64_t kInverse = inverse(kOdd);
 static_assert(kOdd * kInverse == 1);
 
 std::uint64_t maskOf(const Pattern& p) { return base::Random(p.seed).next(); }
-std::uint64_t wordsPerBlock(const Pattern& p) { return (p.block_bytes + kWord - 1) / kWord; }
+std::uint64_t wordsPerBlock(const Pattern& p) {
+  return (p.block_bytes + kWordBytes - 1) / kWordBytes;
+}
 
 std::uint64_t firstNumber(const Pattern& p, std::uint64_t block) {
   return p.epoch << kPositionBits | ((block * wordsPerBlock(p)) & kPositionMask);
@@ -36,7 +37,7 @@ std::uint64_t firstNumber(const Pattern& p, std::uint64_t block) {
 
 std::uint64_t load(const std::byte* at) {
   std::uint64_t word = 0;
-  std::memcpy(&word, at, kWord);
+  std::memcpy(&word, at, kWordBytes);
   return word;
 }
 
@@ -48,7 +49,7 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
   const std::uint64_t number = (word ^ maskOf(p)) * kInverse;
   const std::uint64_t position = number & kPositionMask;
   const Place place{number >> kPositionBits, position / wordsPerBlock(p),
-                    position % wordsPerBlock(p) * kWord};
+                    position % wordsPerBlock(p) * kWordBytes};
   if (place.block >= p.blocks || place.epoch == 0 || place.epoch > p.epoch) return std::nullopt;
   return place;
 }
@@ -57,22 +58,22 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
 // than the copy that it checks (docs/measured/measuring.md).
 [[gnu::always_inline]] inline void fillGroups(std::byte* at, std::uint64_t groups,
                                               std::uint64_t product, std::uint64_t mask) {
-  for (; groups > 0; --groups, at += kGroup * kWord, product += kGroup * kOdd)
+  for (; groups > 0; --groups, at += kGroup * kWordBytes, product += kGroup * kOdd)
     for (std::uint64_t i = 0; i < kGroup; ++i) {
       const std::uint64_t word = (product + i * kOdd) ^ mask;
-      std::memcpy(at + i * kWord, &word, kWord);
+      std::memcpy(at + i * kWordBytes, &word, kWordBytes);
     }
 }
 // How many groups are right before the first that is not.
 [[gnu::always_inline]] inline std::uint64_t rightGroups(const std::byte* at, std::uint64_t groups,
                                                         std::uint64_t product, std::uint64_t mask) {
-  for (std::uint64_t g = 0; g < groups; ++g, at += kGroup * kWord, product += kGroup * kOdd) {
+  for (std::uint64_t g = 0; g < groups; ++g, at += kGroup * kWordBytes, product += kGroup * kOdd) {
     std::uint64_t different = 0;
-    for (std::uint64_t line = 0; line < kGroup * kWord; line += 64)
-      __builtin_prefetch(at + 4 * kGroup * kWord + line);
+    for (std::uint64_t line = 0; line < kGroup * kWordBytes; line += 64)
+      __builtin_prefetch(at + 4 * kGroup * kWordBytes + line);
     for (std::uint64_t i = 0; i < kGroup; ++i) {
       std::uint64_t word = 0;
-      std::memcpy(&word, at + i * kWord, kWord);
+      std::memcpy(&word, at + i * kWordBytes, kWordBytes);
       different |= word ^ (product + i * kOdd) ^ mask;
     }
     if (different != 0) return g;
@@ -123,12 +124,12 @@ std::uint64_t firstWrongByte(const std::byte* found, const std::byte* wanted, st
 }  // namespace
 
 std::uint64_t Pattern::word(std::uint64_t block, std::uint64_t offset) const {
-  return (firstNumber(*this, block) + offset / kWord) * kOdd ^ maskOf(*this);
+  return (firstNumber(*this, block) + offset / kWordBytes) * kOdd ^ maskOf(*this);
 }
 
 std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t block,
                               std::uint64_t offset) const {
-  if (found.size() < kWord) return "wrong bytes in the last, partial word";
+  if (found.size() < kWordBytes) return "wrong bytes in the last, partial word";
   const std::uint64_t word = load(found.data());
   if (word == 0) return "zeros: no data arrived here";
   if (const auto place = placeOf(*this, word)) {
@@ -141,7 +142,7 @@ std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t bl
                          place->offset, age);
     return fmt::format("stale: the word belongs to epoch {}, not {}", place->epoch, epoch);
   }
-  for (std::uint64_t by = 1; by < kWord && by + kWord <= found.size(); ++by)
+  for (std::uint64_t by = 1; by < kWordBytes && by + kWordBytes <= found.size(); ++by)
     if (const auto place = placeOf(*this, load(found.data() + by)))
       return fmt::format("shifted by {} bytes: block {} offset {} begins inside this word", by,
                          place->block, place->offset);
@@ -151,14 +152,14 @@ std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t bl
 void Pattern::fill(std::span<std::byte> memory, std::uint64_t block) const {
   const std::uint64_t mask = maskOf(*this);
   std::uint64_t product = firstNumber(*this, block) * kOdd;
-  const std::uint64_t groups = memory.size() / (kGroup * kWord);
+  const std::uint64_t groups = memory.size() / (kGroup * kWordBytes);
   loops().fill(memory.data(), groups, product, mask);
   product += groups * kGroup * kOdd;
-  std::byte* at = memory.data() + groups * kGroup * kWord;
-  std::uint64_t left = memory.size() - groups * kGroup * kWord;
+  std::byte* at = memory.data() + groups * kGroup * kWordBytes;
+  std::uint64_t left = memory.size() - groups * kGroup * kWordBytes;
   for (; left != 0; product += kOdd) {
     const std::uint64_t word = product ^ mask;
-    const std::uint64_t bytes = std::min(left, kWord);
+    const std::uint64_t bytes = std::min(left, kWordBytes);
     std::memcpy(at, &word, bytes);
     at += bytes;
     left -= bytes;
@@ -170,21 +171,21 @@ std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory,
   const std::uint64_t mask = maskOf(*this);
   std::uint64_t product = firstNumber(*this, block) * kOdd;
   const std::uint64_t right =
-      loops().right(memory.data(), memory.size() / (kGroup * kWord), product, mask);
+      loops().right(memory.data(), memory.size() / (kGroup * kWordBytes), product, mask);
   product += right * kGroup * kOdd;
   // What is left is the end, or begins with what is wrong.
-  std::array<std::byte, kGroup * kWord> wanted;
+  std::array<std::byte, kGroup * kWordBytes> wanted;
   for (std::uint64_t done = right * wanted.size(); done < memory.size(); done += wanted.size()) {
     const std::byte* at = memory.data() + done;
     const std::uint64_t bytes = std::min<std::uint64_t>(wanted.size(), memory.size() - done);
     for (std::uint64_t i = 0; i < kGroup; ++i) {
       const std::uint64_t word = (product + i * kOdd) ^ mask;
-      std::memcpy(wanted.data() + i * kWord, &word, kWord);
+      std::memcpy(wanted.data() + i * kWordBytes, &word, kWordBytes);
     }
     product += kGroup * kOdd;
     if (std::memcmp(at, wanted.data(), bytes) == 0) continue;
     const std::uint64_t offset = done + firstWrongByte(at, wanted.data(), bytes);
-    const std::uint64_t aligned = offset / kWord * kWord;
+    const std::uint64_t aligned = offset / kWordBytes * kWordBytes;
     return Mismatch{block, offset, describe(memory.subspan(aligned), block, aligned)};
   }
   return std::nullopt;

@@ -11,6 +11,8 @@
 
 namespace viaduct::measure {
 
+inline constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
+
 // The first wrong byte of a block.
 struct Mismatch {
   std::uint64_t block = 0;

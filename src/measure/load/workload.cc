@@ -8,19 +8,17 @@
 
 #include "base/random.h"
 #include "base/sizes.h"
+#include "base/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kKiB = 1024;
-constexpr std::uint64_t kMiB = kKiB * kKiB;
-constexpr std::uint64_t kGiB = kKiB * kMiB;
-constexpr std::uint64_t kMostBytes = 64 * kGiB;
+constexpr std::uint64_t kMostBytes = 64 * base::kGiB;
 constexpr std::uint32_t kMostBatch = 1U << 24U;
-constexpr std::uint64_t kUsualBytes = 64 * kMiB;  // of one transfer, where the batch is ours
+constexpr std::uint64_t kUsualBytes = 64 * base::kMiB;  // of one transfer, where the batch is ours
 constexpr std::uint64_t kUsualBatch = 64;
 
-Error bad(std::string detail, std::string remedy) {
+Error badWorkload(std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = "workload",
           .detail = std::move(detail),
@@ -29,19 +27,15 @@ Error bad(std::string detail, std::string remedy) {
 
 }  // namespace
 
-const char* memoryChoiceName(MemoryChoice choice) {
-  return choice == MemoryChoice::kAllocate ? "allocate" : "malloc";
-}
-
 Status check(const Workload& w) {
-  if (w.block_bytes == 0) return bad("the block size is 0", "use blocks of 1 byte or more");
+  if (w.block_bytes == 0) return badWorkload("the block size is 0", "use blocks of 1 byte or more");
   if (w.batch == 0 || w.batch > kMostBatch)
-    return bad(fmt::format("a batch of {} blocks is out of range", w.batch),
-               fmt::format("use 1 to {} blocks", kMostBatch));
+    return badWorkload(fmt::format("a batch of {} blocks is out of range", w.batch),
+                       fmt::format("use 1 to {} blocks", kMostBatch));
   if (w.block_bytes > kMostBytes || w.block_bytes > kMostBytes / w.batch)
-    return bad(fmt::format("{} blocks of {} exceed the limit of one transfer", w.batch,
-                           base::showSize(w.block_bytes)),
-               fmt::format("use at most {} per transfer", base::showSize(kMostBytes)));
+    return badWorkload(fmt::format("{} blocks of {} exceed the limit of one transfer", w.batch,
+                                   base::showSize(w.block_bytes)),
+                       fmt::format("use at most {} per transfer", base::showSize(kMostBytes)));
   return Ok{};
 }
 
@@ -49,11 +43,8 @@ std::vector<std::string_view> requirementWords(std::string_view require) {
   std::vector<std::string_view> words;
   while (!require.empty()) {
     const auto comma = require.find(',');
-    std::string_view word = require.substr(0, comma);
+    words.push_back(base::trimmed(require.substr(0, comma)));
     require = comma == std::string_view::npos ? "" : require.substr(comma + 1);
-    while (word.starts_with(' ')) word.remove_prefix(1);
-    while (word.ends_with(' ')) word.remove_suffix(1);
-    words.push_back(word);
   }
   return words;
 }
@@ -67,7 +58,8 @@ std::string requireOfTransfer(std::string_view require) {
 
 std::vector<std::uint64_t> usualBlockSizes() {
   std::vector<std::uint64_t> sizes;
-  for (std::uint64_t size = 4 * kKiB; size <= 64 * kMiB; size *= 4) sizes.push_back(size);
+  for (std::uint64_t size = 4 * base::kKiB; size <= 64 * base::kMiB; size *= 4)
+    sizes.push_back(size);
   return sizes;
 }
 

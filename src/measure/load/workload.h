@@ -9,13 +9,19 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
+
 namespace viaduct::measure {
 
 enum class MemoryChoice : std::uint8_t {
   kAllocate,  // Agent::allocate: peers on this host can map it
   kMalloc,    // plain private memory, pinned
 };
-const char* memoryChoiceName(MemoryChoice choice);
+inline constexpr base::Words<MemoryChoice, 2> kMemoryChoices{
+    {{"allocate", MemoryChoice::kAllocate}, {"malloc", MemoryChoice::kMalloc}}};
+constexpr const char* memoryChoiceName(MemoryChoice choice) {
+  return base::wordOf(kMemoryChoices, choice);
+}
 
 // One row of a benchmark: each stream moves transfers of `batch` blocks.
 struct Workload {

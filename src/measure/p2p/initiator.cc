@@ -27,9 +27,9 @@ P2pInitiator::P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer ta
       notes_([&agent](Deadline until) { return agent.waitNote(until); }),
       asker_(agent, std::move(target), stop) {}
 
-Result<Member> P2pInitiator::greet(Deadline until,
-                                   const std::function<void(const std::string&)>& busy,
-                                   const base::SayWaiting& waiting) {
+Result<RunMember> P2pInitiator::greet(Deadline until,
+                                      const std::function<void(const std::string&)>& busy,
+                                      const base::SayWaiting& waiting) {
   base::Waiting aloud(waiting, until.at());
   for (bool said = false;;) {
     auto answer = asker_.ask({.verb = P2pRequest::Verb::kGreet}, until);
@@ -47,7 +47,7 @@ Result<Member> P2pInitiator::greet(Deadline until,
   }
 }
 
-Member P2pInitiator::self() const {
+RunMember P2pInitiator::self() const {
   return {.rank = 0, .name = agent_.name(), .role = "initiator", .host = host::facts()};
 }
 

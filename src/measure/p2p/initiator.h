@@ -11,10 +11,10 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
+#include "measure/lane/lane.h"
 #include "measure/p2p/ask.h"
+#include "measure/rates/share.h"
 #include "measure/result/report.h"
-#include "measure/run/lane.h"
-#include "measure/run/share.h"
 #include "measure/run/worker.h"
 
 namespace viaduct::measure::p2p {
@@ -27,15 +27,15 @@ class P2pInitiator {
 
   // Introduces us; waits while the target is busy with another, which `busy` hears at once and
   // `waiting` again and again. Gives the target as a member.
-  Result<Member> greet(Deadline until, const std::function<void(const std::string&)>& busy,
-                       const base::SayWaiting& waiting = {});
+  Result<RunMember> greet(Deadline until, const std::function<void(const std::string&)>& busy,
+                          const base::SayWaiting& waiting = {});
   // Measures what `spec` says with the target; its rows one after the other, each handed over as
   // soon as it is known. A row that cannot be measured says why; an error is the end: the target is
   // gone, or one of the two was interrupted, whose row is handed over as far as it was measured.
   Status measure(const Spec& spec, const std::function<void(const Composed&)>& row,
                  const Heard& heard = {});
   void leave() { asker_.leave(); }
-  Member self() const;  // this end, as a member
+  RunMember self() const;  // this end, as a member
 
  private:
   Result<Composed> measureRow(const Spec& spec, const Heard& heard);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/run/lane.h"
+#include "measure/lane/lane.h"
 #include "meet/meeting.h"
 
 namespace viaduct::measure::p2p {

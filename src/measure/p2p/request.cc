@@ -1,10 +1,23 @@
 #include "measure/p2p/request.h"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-namespace viaduct::measure::p2p {
+#include "base/fields.h"
+
+namespace viaduct::measure {
+
+// base::Fields finds these by their arguments, hence outside of the nameless namespace.
+auto fields(base::Is<Workload> auto& row) {
+  return std::tie(row.backend, row.op, row.block_bytes, row.batch, row.warm_iterations,
+                  row.iterations);
+}
+auto fields(base::Is<Spec> auto& s) {
+  return std::tie(s.rows, s.threads, s.depth, s.bidirectional, s.memory, s.warmup, s.duration,
+                  s.verify, s.require, s.seed, s.interval);
+}
+
+namespace p2p {
 namespace {
 
 // "VP2P", and the version of what follows.
@@ -32,51 +45,21 @@ bool begins(base::Reader& in) {
   return in.get<std::uint8_t>() == kVersion && magic == kMagic;
 }
 
-void write(base::Writer& out, const Spec& s) {
-  out.put(static_cast<std::uint32_t>(s.rows.size()));
-  for (const Workload& row : s.rows) {
-    out.text(row.backend).put(static_cast<std::uint8_t>(row.op == OpKind::kRead));
-    out.put(row.block_bytes).put(row.batch).put(row.warm_iterations).put(row.iterations);
-  }
-  out.put(s.threads).put(s.depth).put(static_cast<std::uint8_t>(s.bidirectional));
-  out.put(static_cast<std::uint8_t>(s.memory == MemoryChoice::kMalloc));
-  out.put(static_cast<std::uint64_t>(s.warmup.count()));
-  out.put(static_cast<std::uint64_t>(s.duration.count()));
-  out.put(static_cast<std::uint8_t>(s.verify)).text(s.require).put(s.seed);
-  out.put(static_cast<std::uint64_t>(s.interval.count()));
-}
-
-Spec readSpec(base::Reader& in) {
-  Spec s;
-  for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left) {
-    Workload& row = s.rows.emplace_back();
-    row.backend = in.text();
-    row.op = in.get<std::uint8_t>() != 0 ? OpKind::kRead : OpKind::kWrite;
-    row.block_bytes = in.get<std::uint64_t>();
-    row.batch = in.get<std::uint32_t>();
-    row.warm_iterations = in.get<std::uint64_t>();
-    row.iterations = in.get<std::uint64_t>();
-  }
-  s.threads = std::clamp(in.get<std::uint32_t>(), 1U, kMostStreams);
-  s.depth = std::clamp(in.get<std::uint32_t>(), 1U, kMostStreams);
-  s.bidirectional = in.get<std::uint8_t>() != 0;
-  s.memory = in.get<std::uint8_t>() != 0 ? MemoryChoice::kMalloc : MemoryChoice::kAllocate;
-  s.warmup = std::chrono::nanoseconds(in.get<std::uint64_t>());
-  s.duration = std::chrono::nanoseconds(in.get<std::uint64_t>());
-  s.verify = static_cast<Verified>(
-      std::min<std::uint8_t>(in.get<std::uint8_t>(), static_cast<std::uint8_t>(Verified::kFull)));
-  s.require = in.text();
-  s.seed = in.get<std::uint64_t>();
-  s.interval = std::chrono::nanoseconds(in.get<std::uint64_t>());
-  return s;
+// As far as a stranger's words can be taken.
+bool makesSense(Spec& s) {
+  s.threads = std::clamp(s.threads, 1U, kMostStreams);
+  s.depth = std::clamp(s.depth, 1U, kMostStreams);
+  return s.memory <= MemoryChoice::kMalloc && s.verify <= Verified::kFull &&
+         std::all_of(s.rows.begin(), s.rows.end(),
+                     [](const Workload& row) { return row.op <= OpKind::kRead; });
 }
 
 }  // namespace
 
 base::Bytes encode(const P2pRequest& r) {
   base::Writer out = begin();
-  out.put(static_cast<std::uint8_t>(r.verb)).put(r.number);
-  if (r.verb == P2pRequest::Verb::kRun) write(out, r.spec);
+  base::Fields::put(out, r.verb, r.number);
+  if (r.verb == P2pRequest::Verb::kRun) base::Fields::put(out, r.spec);
   return out.take();
 }
 
@@ -87,23 +70,22 @@ bool isRequest(std::span<const std::byte> note) {
 Result<P2pRequest> decodeRequest(std::span<const std::byte> note) {
   base::Reader in(note);
   const bool known = begins(in);
-  P2pRequest out{.verb = static_cast<P2pRequest::Verb>(in.get<std::uint8_t>())};
-  out.number = in.get<std::uint64_t>();
+  P2pRequest out;
+  base::Fields::get(in, out.verb, out.number);
   if (!known || !in.ok() || out.verb > P2pRequest::Verb::kLeave) return garbled();
-  if (out.verb == P2pRequest::Verb::kRun) out.spec = readSpec(in);
-  if (!in.finished()) return garbled();
+  if (out.verb == P2pRequest::Verb::kRun) base::Fields::get(in, out.spec);
+  if (!in.finished() || !makesSense(out.spec)) return garbled();
   for (const Workload& row : out.spec.rows) VIADUCT_CHECK(check(row));
   return out;
 }
 
 base::Bytes encode(const P2pAnswer& answer) {
   base::Writer out = begin();
-  out.put(answer.number).put(std::uint8_t{answer.value ? std::uint8_t{1} : std::uint8_t{0}});
+  base::Fields::put(out, answer.number, answer.value.has_value());
   if (answer.value) return out.text(*answer.value).take();
   const Error& e = answer.value.error();
-  out.put(static_cast<std::uint8_t>(e.code)).text(e.operation).text(e.detail);
-  out.put(static_cast<std::uint32_t>(e.os_errno)).text(e.device).text(e.cause);
-  return out.text(e.remedy).take();
+  base::Fields::put(out, e.code, e.operation, e.detail, e.os_errno, e.device, e.cause, e.remedy);
+  return out.take();
 }
 
 Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note) {
@@ -114,13 +96,7 @@ Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note) {
     out.value = in.text();
   } else {
     Error e;
-    e.code = static_cast<Code>(in.get<std::uint8_t>());
-    e.operation = in.text();
-    e.detail = in.text();
-    e.os_errno = static_cast<int>(in.get<std::uint32_t>());
-    e.device = in.text();
-    e.cause = in.text();
-    e.remedy = in.text();
+    base::Fields::get(in, e.code, e.operation, e.detail, e.os_errno, e.device, e.cause, e.remedy);
     if (e.code > Code::kProtocol) return garbled();
     out.value = std::move(e);
   }
@@ -128,4 +104,5 @@ Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note) {
   return out;
 }
 
-}  // namespace viaduct::measure::p2p
+}  // namespace p2p
+}  // namespace viaduct::measure

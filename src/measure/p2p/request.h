@@ -9,14 +9,14 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "measure/run/spec.h"
+#include "measure/load/spec.h"
 
 namespace viaduct::measure::p2p {
 
 // What the initiator asks of the target, one at a time; each is answered.
 struct P2pRequest {
   enum class Verb : std::uint8_t {
-    kGreet,  // answer: the target's Member, as a report's JSON
+    kGreet,  // answer: the target's RunMember, as a report's JSON
     kRun,    // both ends now run `spec`, the initiator as rank 0
     kLeave,  // last; not answered
   };

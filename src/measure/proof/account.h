@@ -77,7 +77,6 @@ class Account {
   // Streams whose bytes have to be on a device that leads somewhere.
   bool onNetwork(const PayloadStream& stream) const;
   std::uint64_t payload() const { return payload_; }
-  bool sound() const { return sound_; }  // false: a claim names a member that is not there
 
  private:
   void addDomains();
@@ -90,7 +89,6 @@ class Account {
   std::vector<Share> shares_;
   std::vector<PayloadStream> streams_;
   std::uint64_t payload_ = 0;
-  bool sound_ = true;
 };
 
 // "12.3 GB", "64 B": decimal, as rates are.

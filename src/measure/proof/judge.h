@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/load/link_rate.h"
 #include "measure/proof/clock_watch.h"
-#include "measure/proof/link_rate.h"
 #include "measure/proof/observation.h"
 #include "measure/result/row.h"
 

@@ -231,7 +231,7 @@ std::string titleOf(const std::vector<Source>& sources) {
   for (const Source& source : sources) {
     for (const Row& row : source.report.rows)
       if (!row.backend.empty()) backends.insert(row.backend);
-    for (const Member& member : source.report.environment.members)
+    for (const RunMember& member : source.report.environment.members)
       if (!member.host.hostname.empty()) hosts.insert(member.host.hostname);
   }
   std::string out = "Viaduct report";

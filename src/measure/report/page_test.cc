@@ -140,7 +140,7 @@ TEST(Page, WhatIsInAFileStaysText) {
   const std::string evil = "\"'><script>alert(1)</script><img src=x onerror=y>\xff";
   Report r = report();
   r.version = r.started = r.end = r.command = r.environment.fingerprint = evil;
-  for (Member& m : r.environment.members)
+  for (RunMember& m : r.environment.members)
     m = {1,
          evil,
          evil,

@@ -28,7 +28,7 @@ std::string bestOf(const Report& report) {
 
 std::string hostsOf(const Report& report) {
   std::set<std::string> names;
-  for (const Member& member : report.environment.members) names.insert(member.host.hostname);
+  for (const RunMember& member : report.environment.members) names.insert(member.host.hostname);
   return names.size() > 3 ? fmt::format("{} hosts", names.size())
                           : fmt::format("{}", fmt::join(names, ", "));
 }
@@ -194,7 +194,7 @@ std::string interfacesOf(const host::Facts& host) {
 // Members of one host are one line.
 std::vector<std::vector<Cell>> hostRows(const Source& source) {
   std::vector<std::pair<host::Facts, std::string>> hosts;
-  for (const Member& member : source.report.environment.members) {
+  for (const RunMember& member : source.report.environment.members) {
     auto at = std::find_if(hosts.begin(), hosts.end(),
                            [&](const auto& known) { return known.first == member.host; });
     if (at == hosts.end()) at = hosts.insert(hosts.end(), {member.host, {}});

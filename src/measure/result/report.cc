@@ -8,15 +8,14 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/sizes.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kGiB = std::uint64_t{1} << 30U;
-
 std::string kindOf(const host::Facts& host) {
   std::string out = fmt::format("{}|{}|{}|{}", host.cpu_model, host.cores, host.kernel,
-                                (host.memory + kGiB / 2) / kGiB);
+                                (host.memory + base::kGiB / 2) / base::kGiB);
   std::vector<std::uint64_t> rates;
   for (const host::Interface& i : host.interfaces)
     if (i.up && i.mbit_per_s != 0) rates.push_back(i.mbit_per_s);
@@ -27,10 +26,10 @@ std::string kindOf(const host::Facts& host) {
 
 }  // namespace
 
-std::string fingerprintOf(const std::vector<Member>& members) {
+std::string fingerprintOf(const std::vector<RunMember>& members) {
   std::vector<std::string> kinds;
   kinds.reserve(members.size());
-  for (const Member& m : members) kinds.push_back(kindOf(m.host));
+  for (const RunMember& m : members) kinds.push_back(kindOf(m.host));
   std::sort(kinds.begin(), kinds.end());
   kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
   std::uint64_t hash = 0xcbf29ce484222325U;  // FNV-1a: short, and nobody is kept out by it

@@ -15,16 +15,16 @@
 namespace viaduct::measure {
 
 // One process of the run.
-struct Member {
+struct RunMember {
   std::uint32_t rank = 0;
   std::string name = {};
   std::string role = {};  // "initiator", "target"
   host::Facts host = {};
-  friend bool operator==(const Member&, const Member&) = default;
+  friend bool operator==(const RunMember&, const RunMember&) = default;
 };
 
 struct Environment {
-  std::vector<Member> members = {};
+  std::vector<RunMember> members = {};
   std::string fingerprint = {};
   friend bool operator==(const Environment&, const Environment&) = default;
 };
@@ -32,7 +32,7 @@ struct Environment {
 // What makes two machines different for a measurement: CPU model, cores, kernel, memory (to the
 // GiB: what the kernel keeps for itself varies), rates of links. Equal for equal kinds of machines,
 // however many of them there are.
-std::string fingerprintOf(const std::vector<Member>& members);
+std::string fingerprintOf(const std::vector<RunMember>& members);
 
 // An option of the run, as the command line takes it.
 struct Option {
@@ -47,7 +47,7 @@ struct Report {
   std::string version = {};      // of viaduct, or the name of another tool: "nixlbench"
   std::string started = {};      // UTC, ISO 8601
   std::string end = "complete";  // or how it ended early
-  std::string command = {};      // the command line, without secrets; older files have none
+  std::string command = {};      // the command line, without secrets
   Environment environment = {};
   std::vector<Option> settings = {};  // what was asked for
   std::vector<Option> agent = {};     // the settings of the agents

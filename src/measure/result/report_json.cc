@@ -6,24 +6,24 @@
 #include "measure/result/report.h"
 #include "measure/result/row_json.h"
 
-// Where the reader looks for them.
+// Reader and writer find these by their arguments.
 namespace viaduct::host {
 
-static void read(base::JsonReader& from, Interface& i) {
-  from.need("name", i.name);
-  from.may("up", i.up);
-  from.may("addresses", i.addresses);
-  from.may("mbit_per_s", i.mbit_per_s);
+void describe(auto& json, base::Is<Interface> auto& i) {
+  json.need("name", i.name);
+  json.keep("up", i.up);
+  json.keep("addresses", i.addresses);
+  json.may("mbit_per_s", i.mbit_per_s);
 }
 
-static void read(base::JsonReader& from, Facts& facts) {
-  from.need("hostname", facts.hostname);
-  from.may("boot_id", facts.boot_id);
-  from.may("kernel", facts.kernel);
-  from.may("cpu_model", facts.cpu_model);
-  from.may("cores", facts.cores);
-  from.may("memory_bytes", facts.memory);
-  from.may("interfaces", facts.interfaces);
+void describe(auto& json, base::Is<Facts> auto& facts) {
+  json.need("hostname", facts.hostname);
+  json.keep("boot_id", facts.boot_id);
+  json.keep("kernel", facts.kernel);
+  json.keep("cpu_model", facts.cpu_model);
+  json.keep("cores", facts.cores);
+  json.keep("memory_bytes", facts.memory);
+  json.keep("interfaces", facts.interfaces);
 }
 
 }  // namespace viaduct::host
@@ -34,69 +34,36 @@ namespace {
 constexpr FormatName kFormat{.front = "viaduct-bench/", .version = 2, .writer = "viaduct bench"};
 constexpr const char* kReading = "read result file";
 
-// --- writing
-
-Json asJson(const host::Facts& facts) {
-  Json interfaces = Json::array();
-  for (const host::Interface& i : facts.interfaces) {
-    Json one{{"name", i.name}, {"up", i.up}, {"addresses", i.addresses}};
-    if (i.mbit_per_s != 0) one["mbit_per_s"] = i.mbit_per_s;
-    interfaces.push_back(std::move(one));
-  }
-  return {{"hostname", facts.hostname},
-          {"boot_id", facts.boot_id},
-          {"kernel", facts.kernel},
-          {"cpu_model", facts.cpu_model},
-          {"cores", facts.cores},
-          {"memory_bytes", facts.memory},
-          {"interfaces", std::move(interfaces)}};
-}
-
 }  // namespace
 
-Json asJson(const Environment& environment) {
-  Json members = Json::array();
-  for (const Member& m : environment.members)
-    members.push_back(
-        Json{{"rank", m.rank}, {"name", m.name}, {"role", m.role}, {"host", asJson(m.host)}});
-  return {{"fingerprint", environment.fingerprint.empty() ? fingerprintOf(environment.members)
-                                                          : environment.fingerprint},
-          {"members", std::move(members)}};
+void describe(auto& json, base::Is<RunMember> auto& member) {
+  json.need("rank", member.rank);
+  json.keep("name", member.name);
+  json.keep("role", member.role);
+  json.need("host", member.host);
 }
 
-Json asJson(const std::vector<Option>& options) {
-  Json out = Json::object();
-  for (const Option& option : options) out[option.name] = option.value;
-  return out;
+void describe(JsonWriter& to, const Environment& environment) {
+  to.need("fingerprint", environment.fingerprint.empty() ? fingerprintOf(environment.members)
+                                                         : environment.fingerprint);
+  to.need("members", environment.members);
 }
 
-// --- reading: JsonReader finds these by their arguments, hence outside of the nameless namespace
-
-void read(JsonReader& from, Member& member) {
-  from.need("rank", member.rank);
-  from.may("name", member.name);
-  from.may("role", member.role);
-  from.need("host", member.host);
-}
-
-void read(JsonReader& from, Environment& environment) {
+void describe(JsonReader& from, Environment& environment) {
   from.need("fingerprint", environment.fingerprint);
   from.need("members", environment.members);
 }
 
-struct AllOptions {
-  OptionList run, agent;
-};
-
-void read(JsonReader& from, OptionList& options) {
-  from.eachPlain([&](const std::string& name, std::string value) {
-    options.list.push_back({name, std::move(value)});
-  });
-}
-
-void read(JsonReader& from, AllOptions& options) {
-  read(from, options.run);
-  from.may("agent", options.agent);
+void describe(auto& json, base::Is<Report> auto& report) {
+  json.need("version", report.version);
+  json.need("started", report.started);
+  json.need("end", report.end);
+  json.need("environment", report.environment);
+  AllOptions options{report.settings, report.agent};
+  json.need("settings", options);
+  json.need("rows", report.rows);
+  json.keep("conclusion", report.conclusion);
+  json.may("command", report.command);
 }
 
 namespace {
@@ -159,40 +126,19 @@ Result<Json> parseFile(std::string_view text, const std::string& file, const cha
   return json;
 }
 
-std::string textOf(const FormatName& name) { return fmt::format("{}{}", name.front, name.version); }
-
-std::string toJson(const Report& report) {
-  Json rows = Json::array();
-  for (const Row& row : report.rows) rows.push_back(asJson(row));
-  Json settings = asJson(report.settings);
-  settings["agent"] = asJson(report.agent);
-  Json out{{"format", textOf(kFormat)},
-           {"version", report.version},
-           {"started", report.started},
-           {"end", report.end},
-           {"environment", asJson(report.environment)},
-           {"settings", std::move(settings)},
-           {"rows", std::move(rows)},
-           {"conclusion", report.conclusion}};
-  if (!report.command.empty()) out["command"] = report.command;
+std::string fileText(const FormatName& format, const Json& content) {
+  Json out{{"format", fmt::format("{}{}", format.front, format.version)}};
+  out.update(content);
   return dumpJson(out, 2) + "\n";
 }
+
+std::string toJson(const Report& report) { return fileText(kFormat, JsonWriter::of(report)); }
 
 Result<Report> reportFromJson(std::string_view text, const std::string& name) {
   VIADUCT_TRY(const Json json, parseFile(text, name, kReading, kFormat));
   JsonReader from(json);
   Report report;
-  from.need("version", report.version);
-  from.need("started", report.started);
-  from.need("end", report.end);
-  from.may("command", report.command);
-  from.need("environment", report.environment);
-  AllOptions options;
-  from.need("settings", options);
-  report.settings = std::move(options.run.list);
-  report.agent = std::move(options.agent.list);
-  from.need("rows", report.rows);
-  from.may("conclusion", report.conclusion);
+  describe(from, report);
   VIADUCT_CHECK(from.status(kReading, name));
   return report;
 }

@@ -78,7 +78,7 @@ TEST(Reports, SayWhatTheLibrariesOfTheirBackendsWereTold) {
 
 TEST(Reports, TheFingerprintIsOfTheKindsOfMachines) {
   const auto one = machine();
-  const std::vector<Member> alone{{0, "a", "initiator", one}};
+  const std::vector<RunMember> alone{{0, "a", "initiator", one}};
   const auto with = [&](auto change) {
     auto host = machine();
     change(host);

@@ -8,8 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "base/words.h"
 
 namespace viaduct::measure {
 
@@ -23,24 +24,33 @@ enum class Verdict : std::uint8_t {
   kUnproven,     // nobody could look which path it was
   kFailed,       // could not be measured
 };
-const char* verdictName(Verdict verdict);
-std::optional<Verdict> verdictNamed(std::string_view name);
+inline constexpr base::Words<Verdict, 8> kVerdicts{{{"ok", Verdict::kOk},
+                                                    {"invalid", Verdict::kInvalid},
+                                                    {"fallback", Verdict::kFallback},
+                                                    {"silent-rail", Verdict::kSilentRail},
+                                                    {"not-required", Verdict::kNotRequired},
+                                                    {"corrupt", Verdict::kCorrupt},
+                                                    {"unproven", Verdict::kUnproven},
+                                                    {"failed", Verdict::kFailed}}};
+constexpr const char* verdictName(Verdict verdict) { return base::wordOf(kVerdicts, verdict); }
 // Whether the row can be used: the exit code of a run is 0 only when all of its rows can.
 bool isGood(Verdict verdict);
 
 enum class Proven : std::uint8_t { kUnproven, kYes, kNo };
-const char* provenName(Proven proven);
-std::optional<Proven> provenNamed(std::string_view name);
+inline constexpr base::Words<Proven, 3> kProvens{
+    {{"yes", Proven::kYes}, {"no", Proven::kNo}, {"unproven", Proven::kUnproven}}};
+constexpr const char* provenName(Proven proven) { return base::wordOf(kProvens, proven); }
 
 enum class Verified : std::uint8_t { kOff, kSampled, kFull };
-const char* verifiedName(Verified verified);
-std::optional<Verified> verifiedNamed(std::string_view name);
+inline constexpr base::Words<Verified, 3> kVerifieds{
+    {{"full", Verified::kFull}, {"sampled", Verified::kSampled}, {"off", Verified::kOff}}};
+constexpr const char* verifiedName(Verified verified) { return base::wordOf(kVerifieds, verified); }
 
 // Of one transfer, from its intended start until its bytes are visible at the other end; in
 // microseconds.
 struct Latency {
   double mean = 0, p50 = 0;
-  std::optional<double> p90 = {}, p95 = {};  // other tools and older files have none
+  std::optional<double> p90 = {}, p95 = {};  // other tools have none
   double p99 = 0, p99_9 = 0, max = 0;
   friend bool operator==(const Latency&, const Latency&) = default;
 };
@@ -152,10 +162,5 @@ struct Row {
   std::string remark = {};  // what a reader of the figures has to know besides
   friend bool operator==(const Row&, const Row&) = default;
 };
-
-// As JSON, and back: rows travel between processes in this form too. Figures that are no finite
-// numbers are left out. The error names the field by its path.
-std::string toJson(const Row& row);
-Result<Row> rowFromJson(std::string_view text);
 
 }  // namespace viaduct::measure

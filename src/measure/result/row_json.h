@@ -1,4 +1,4 @@
-// A row inside a larger JSON text. Threads: pure functions.
+// A row inside a larger JSON text: docs/results.md has its fields. Threads: pure functions.
 #pragma once
 
 #include "base/json.h"
@@ -8,8 +8,9 @@ namespace viaduct::measure {
 
 using base::Json;
 using base::JsonReader;
+using base::JsonWriter;
 
-Json asJson(const Row& row);
-void read(JsonReader& from, Row& row);
+void describe(JsonWriter& to, const Row& row);
+void describe(JsonReader& from, Row& row);
 
 }  // namespace viaduct::measure

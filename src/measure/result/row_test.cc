@@ -5,6 +5,8 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "measure/result/row_testing.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -79,10 +81,10 @@ TEST(Rows, WhatWasNotMeasuredIsLeftOut) {
 TEST(Rows, EveryVerdictHasAName) {
   for (int i = 0; i <= static_cast<int>(Verdict::kFailed); ++i) {
     const auto verdict = static_cast<Verdict>(i);
-    EXPECT_EQ(verdictNamed(verdictName(verdict)), verdict) << verdictName(verdict);
+    EXPECT_EQ(base::valueOf(kVerdicts, verdictName(verdict)), verdict) << verdictName(verdict);
     EXPECT_EQ(isGood(verdict), verdict == Verdict::kOk || verdict == Verdict::kUnproven);
   }
-  EXPECT_FALSE(verdictNamed("?"));
+  EXPECT_FALSE(base::valueOf(kVerdicts, "?"));
 }
 
 // One field of a right row made wrong, and what is said about it.

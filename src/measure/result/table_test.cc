@@ -7,7 +7,7 @@
 namespace viaduct::measure {
 namespace {
 
-Row someRow() {
+Row tableRow() {
   return {.backend = "local",
           .block_size = 4096,
           .batch_size = 64,
@@ -22,7 +22,7 @@ Row someRow() {
 }
 
 TEST(TextTable, ALineSaysItAll) {
-  EXPECT_EQ(TextTable().add(someRow()),
+  EXPECT_EQ(TextTable().add(tableRow()),
             "local write, hot blocks: local/mapped on copy, proven\n"
             "    block  batch     GB/s   +/- of max skips    p50 us    p99 us  CPU/GB\n"
             "  4.0 KiB     64     12.3    2%    88%  <10%      21.2       300  0.0815\n");
@@ -30,9 +30,9 @@ TEST(TextTable, ALineSaysItAll) {
 
 TEST(TextTable, AHeadingStandsWhereSomethingElseBegins) {
   TextTable table;
-  table.add(someRow());
-  EXPECT_EQ(table.add(someRow()).find("proven"), std::string::npos);
-  Row other = someRow();
+  table.add(tableRow());
+  EXPECT_EQ(table.add(tableRow()).find("proven"), std::string::npos);
+  Row other = tableRow();
   other.path[0].proven = Proven::kUnproven;
   EXPECT_EQ(table.add(other).find("\nlocal write, hot blocks: local/mapped on copy, unproven"), 0U);
   other.path.clear();
@@ -49,13 +49,13 @@ TEST(TextTable, WhatWasNotMeasuredIsADash) {
 }
 
 TEST(TextTable, WhatEveryTransferCheckedLeavesUnseenIsNothing) {
-  Row row = someRow();
+  Row row = tableRow();
   row.checks = Checks{.transfers = 12, .smallest_caught = 0};
   EXPECT_NE(TextTable().add(row).find("  none "), std::string::npos);
 }
 
 TEST(TextTable, AVerdictIsLoudAndHasItsReason) {
-  Row row = someRow();
+  Row row = tableRow();
   row.verdict = Verdict::kSilentRail;
   row.why = "eth1 carried nothing";
   std::string text = TextTable().add(row);
@@ -80,7 +80,7 @@ TEST(TextTable, AFailureShowsNoFigures) {
 }
 
 TEST(TextTable, NoLineIsLongerThan80Columns) {
-  Row row = someRow();
+  Row row = tableRow();
   row.backend = "averylongbackend";
   row.batch_size = 123456;
   row.block_size = 1023 << 20U;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/text.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -39,22 +41,9 @@ std::string digits(std::optional<double> value) {
 }
 
 std::string wrapped(std::string text, std::size_t indent) {
-  constexpr std::size_t kWidth = 80;
-  const std::size_t room = kWidth - indent;
-  for (char& c : text)
-    if (c == '\n' || c == '\r' || c == '\t') c = ' ';
-  std::string out;
-  while (!text.empty()) {
-    std::size_t end = text.size();
-    if (end > room) {
-      end = text.rfind(' ', room);
-      if (end == std::string::npos || end == 0) end = room;
-    }
-    out += std::string(indent, ' ') + text.substr(0, end) + "\n";
-    const auto next = text.find_first_not_of(' ', end);
-    text = next == std::string::npos ? std::string{} : text.substr(next);
-  }
-  return out;
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
+  return text.empty() ? text : base::paragraph(std::string(indent, ' '), text);
 }
 
 std::string counted(std::size_t count, std::string_view one) {
@@ -82,10 +71,6 @@ std::string skipsWords(const Row& row) {
   return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
 }
 
-std::string loudName(Verdict verdict) {
-  std::string name = verdictName(verdict);
-  for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
-  return name;
-}
+std::string loudName(Verdict verdict) { return base::upper(verdictName(verdict)); }
 
 }  // namespace viaduct::measure

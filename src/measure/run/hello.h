@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "host/facts.h"
+#include "measure/rates/share.h"
 #include "measure/result/report.h"
-#include "measure/run/share.h"
 
 namespace viaduct::measure {
 

@@ -19,7 +19,7 @@
 #include <utility>
 
 #include "base/random.h"
-#include "measure/run/machine.h"
+#include "measure/load/machine.h"
 #include "measure/run/run.h"
 #include "meet/embedded/server.h"
 
@@ -28,9 +28,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kTurn = 50ms;    // how often the watcher looks whether it is to stop
-constexpr auto kPatience = 3s;  // for a process that was asked to end
-constexpr auto kNotice = 1s;    // for the group's own news of an end, which are better
+constexpr auto kTurn = 50ms;        // how often the watcher looks whether it is to stop
+constexpr auto kLastPatience = 3s;  // for a process that was asked to end
+constexpr auto kNotice = 1s;        // for the group's own news of an end, which are better
 
 // Set in a forked member by SIGTERM.
 StopFlag asked_to_end{false};
@@ -179,7 +179,7 @@ class Watcher {
 void endAll(Children& children, bool at_once) {
   for (const auto& child : children)
     if (at_once) child->ask();
-  const auto until = Clock::now() + kPatience;
+  const auto until = Clock::now() + kLastPatience;
   for (const auto& child : children) child->end(until);
 }
 

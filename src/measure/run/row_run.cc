@@ -60,14 +60,14 @@ class CpuWatch {
 
 }  // namespace
 
-RowRun::RowRun(Worker& worker, const Workload& row)
+RowRun::RowRun(WorkerState& worker, const Workload& row)
     : worker_(worker),
-      spec_(worker.spec_),
+      spec_(worker.spec),
       row_(row),
-      contents_(spec_, row, worker.streams_, worker.bytes_),
+      contents_(spec_, row, worker.streams, worker.bytes),
       meter_(spec_.interval),
-      begun_(worker.streams_.size()),
-      last_epoch_(++worker.rows_ * kEpochsOfARow) {}
+      begun_(worker.streams.size()),
+      last_epoch_(++worker.rows * kEpochsOfARow) {}
 
 Result<Composed> RowRun::run() {
   VIADUCT_TRY(const bool whole, steps());
@@ -88,7 +88,7 @@ Result<bool> RowRun::steps() {
   fill(++last_epoch_);
   // From here until all have looked at their devices nobody moves anything.
   VIADUCT_TRY(well, allWell({}));
-  worker_.observer_.before();
+  worker_.observer.before();
   for (Own& own : own_) own.lane->mark();
   return timed();
 }
@@ -107,7 +107,7 @@ Result<bool> RowRun::warmUp() {
         slowest = std::max(slowest, seconds / static_cast<double>(stretch.iterations));
     }
   }
-  schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams_.size(), contents_.fewestSets());
+  schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams.size(), contents_.fewestSets());
   usedIn(all);
   return well && !stop_by_;
 }
@@ -115,7 +115,7 @@ Result<bool> RowRun::warmUp() {
 Result<bool> RowRun::timed() {
   rounds_.every_transfer_checked = schedule_.every_transfer;
   rounds_.of_a_repeat = schedule_.rounds;
-  rounds_.planned = plannedOf(schedule_, spec_.repeat, worker_.streams_.size());
+  rounds_.planned = plannedOf(schedule_, spec_.repeat, worker_.streams.size());
   const std::vector<std::uint64_t> before = begun_;
   for (std::uint64_t i = 0; i < spec_.repeat * schedule_.rounds && !stop_by_; ++i) {
     spotChecks();
@@ -152,15 +152,15 @@ Result<bool> RowRun::timedRound(const Goal& goal) {
   for (Own& own : own_) append(own.times, own.last);
   const std::vector<SetRange> used = usedIn(all);
   if (well && schedule_.every_transfer) countChecked(used);
-  if (worker_.rank_ == 0) rounds_.each.push_back(std::move(all));
+  if (worker_.rank == 0) rounds_.each.push_back(std::move(all));
   return well;
 }
 
 Status RowRun::prepare() {
-  for (std::uint32_t s = 0; s < worker_.streams_.size(); ++s)
+  for (std::uint32_t s = 0; s < worker_.streams.size(); ++s)
     for (const Role role : {Role::kInitiator, Role::kTarget}) {
       const bool runs = role == worker_.initiating(s);
-      if ((!runs && !spec_.ping_pong) || worker_.rankOf(s, role) != worker_.rank_) continue;
+      if ((!runs && !spec_.ping_pong) || worker_.rankOf(s, role) != worker_.rank) continue;
       own_.push_back({.stream = s, .role = role, .echoes = !runs, .lane = {}});
       if (auto planned = plan(own_.back()); !planned) {
         Error why = std::move(planned).error();
@@ -173,18 +173,18 @@ Status RowRun::prepare() {
 
 Status RowRun::plan(Own& own) {
   const Role there = other(own.role);
-  const Pair& pair = worker_.streams_[own.stream].pair;
+  const Pair& pair = worker_.streams[own.stream].pair;
   const Sets& sets = contents_.sets(own.stream);
-  const Peer& peer = worker_.peers_.at(worker_.rankOf(own.stream, there));
+  const Peer& peer = worker_.peers.at(worker_.rankOf(own.stream, there));
   VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
   const bool initiator = own.role == Role::kInitiator;
   VIADUCT_TRY(
       own.lane,
       Lane::plan({.spec = spec_,
                   .row = row_,
-                  .agent = worker_.agent_,
+                  .agent = worker_.agent,
                   .peer = peer,
-                  .notes = worker_.notes_,
+                  .notes = worker_.notes,
                   .memory = worker_.deviceOf(own.stream, own.role)->memory,
                   .own_at = initiator ? sets.initiator_at : sets.target_at,
                   .remote_start = pin.address + (initiator ? sets.target_at : sets.initiator_at),
@@ -211,9 +211,9 @@ Result<Rounds::Round> RowRun::runRound(const Goal& goal) {
 RoundShare RowRun::roundShare() const {
   RoundShare out{.failure = failure_, .left_ns = left_ns_};
   if (asked_to_stop_)
-    out.stop_by = worker_.rank_;
+    out.stop_by = worker_.rank;
   else if (orders_.load() == Order::kFinish)
-    out.stop_by = worker_.group_.stopRequestedBy();
+    out.stop_by = worker_.group.stopRequestedBy();
   for (const Own& own : own_)
     if (!own.echoes && !own.failure)
       out.streams.push_back(
@@ -276,14 +276,14 @@ void RowRun::runLane(Own& own, const Goal& goal) {
 bool RowRun::watch() {
   clock_.look();
   lookForStop();
-  if (worker_.group_.trouble()) orders_.store(Order::kCancel);
-  if (worker_.heard_.tick) worker_.heard_.tick(meter_.gbPerSecond());
+  if (worker_.group.trouble()) orders_.store(Order::kCancel);
+  if (worker_.heard.tick) worker_.heard.tick(meter_.gbPerSecond());
   return orders_.load() == Order::kCancel;
 }
 
 void RowRun::lookForStop() {
-  if (worker_.stop_.load() && !std::exchange(asked_to_stop_, true)) worker_.group_.requestStop();
-  if (!asked_to_stop_ && !worker_.group_.stopRequestedBy()) return;
+  if (worker_.stop.load() && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
+  if (!asked_to_stop_ && !worker_.group.stopRequestedBy()) return;
   // A lane that has failed has given the order to cancel meanwhile.
   Order from = Order::kGoOn;
   orders_.compare_exchange_strong(from, Order::kFinish);
@@ -297,16 +297,16 @@ bool RowRun::isHurried() {
 
 Result<std::vector<std::string>> RowRun::gather(std::string value, bool ends_round) {
   auto all = worker_.gather(value);
-  if (all || !worker_.stop_.load()) return all;
+  if (all || !worker_.stop.load()) return all;
   // The streams of others may still run.
-  if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group_.requestStop();
+  if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
   const StopFlag never{false};
-  return worker_.group_.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
+  return worker_.group.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
 }
 
 Result<bool> RowRun::allWell(const Failure& mine) {
   VIADUCT_TRY(const auto all, gather(encode(mine)));
-  return Worker::areWell(all);
+  return areWell(all);
 }
 
 std::uint64_t RowRun::bytesMoved() const {
@@ -319,13 +319,13 @@ std::uint64_t RowRun::bytesMoved() const {
 void RowRun::report(const std::optional<RateInterval>& interval) {
   if (!interval) return;
   intervals_.push_back(*interval);
-  if (worker_.heard_.interval) worker_.heard_.interval(*interval);
+  if (worker_.heard.interval) worker_.heard.interval(*interval);
 }
 
 void RowRun::spotChecks() {
   if (schedule_.checks == 0 || failure_) return;
   SpotChecks checks(
-      worker_.agent_, worker_.notes_, contents_, epoch_, [this] { return watch(); },
+      worker_.agent, worker_.notes, contents_, epoch_, [this] { return watch(); },
       [this] { return isHurried(); });
   auto done = runSpotChecks(checks);
   if (!done) failure_ = done.error();
@@ -337,10 +337,10 @@ void RowRun::spotChecks() {
 Status RowRun::runSpotChecks(SpotChecks& checks) {
   const std::uint64_t first = last_epoch_ + 1;
   last_epoch_ += schedule_.checks;
-  for (std::uint32_t s = 0; s < worker_.streams_.size(); ++s) {
+  for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
     const Role leads = worker_.initiating(s), follows = other(leads);
     if (WorkerDevice* device = worker_.deviceOf(s, leads)) {
-      const Peer& far = worker_.peers_.at(worker_.rankOf(s, follows));
+      const Peer& far = worker_.peers.at(worker_.rankOf(s, follows));
       VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
                                 schedule_.checks, first));
     } else if (WorkerDevice* far_device = worker_.deviceOf(s, follows)) {
@@ -358,7 +358,7 @@ Lane& RowRun::laneOf(std::uint32_t stream, Role role) {
 
 std::vector<StreamEnd> RowRun::ends(bool sources) {
   std::vector<StreamEnd> out;
-  for (std::uint32_t s = 0; s < worker_.streams_.size(); ++s) {
+  for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
     const Role role = sources ? contents_.source(s) : other(contents_.source(s));
     if (WorkerDevice* device = worker_.deviceOf(s, role))
       out.push_back({.stream = s, .role = role, .memory = device->memory.bytes()});
@@ -386,7 +386,7 @@ void RowRun::fillNext(std::uint64_t transfers) {
 
 // The agent's thread may have read or written what is filled and checked here, and only the other
 // process has seen both: a turn of the agent's loop orders the two within this one as well.
-void RowRun::orderAfterAgent() { worker_.agent_.poll(); }
+void RowRun::orderAfterAgent() { worker_.agent.poll(); }
 
 // `used`: the sets that each stream has used, whose sources hold the present epoch.
 std::uint64_t RowRun::verify(const std::vector<SetRange>& used) {
@@ -415,7 +415,7 @@ void RowRun::claim() {
                       .op = row_.op,
                       .path = own.lane->path()});
   }
-  worker_.observer_.after(std::move(claims));
+  worker_.observer.after(std::move(claims));
 }
 
 RowShare RowRun::share() const {
@@ -438,13 +438,13 @@ RowShare RowRun::share() const {
                            .iterations = own.times.iterations,
                            .latency_us = latencyOf(own.times.latency)});
   }
-  out.observation = worker_.observer_.encoded();
+  out.observation = worker_.observer.encoded();
   return out;
 }
 
 Result<Composed> RowRun::finish() {
   VIADUCT_TRY(const auto all, gather(encode(share())));
-  if (worker_.rank_ != 0) return Composed{.stop_by = stop_by_};
+  if (worker_.rank != 0) return Composed{.stop_by = stop_by_};
   std::vector<RowShare> shares;
   for (const std::string& one : all) {
     VIADUCT_TRY(RowShare decoded, decodeShare(one));

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "measure/run/contents.h"
-#include "measure/run/lane.h"
-#include "measure/run/meter.h"
+#include "measure/lane/lane.h"
+#include "measure/load/contents.h"
+#include "measure/rates/meter.h"
 #include "measure/run/schedule.h"
 #include "measure/run/spot_checks.h"
 #include "measure/run/worker.h"
@@ -16,7 +16,7 @@ namespace viaduct::measure {
 
 class RowRun {
  public:
-  RowRun(Worker& worker, const Workload& row);
+  RowRun(WorkerState& worker, const Workload& row);
   Result<Composed> run();
 
  private:
@@ -66,7 +66,7 @@ class RowRun {
   RowShare share() const;
   Result<Composed> finish();
 
-  Worker& worker_;
+  WorkerState& worker_;
   const Spec& spec_;
   const Workload& row_;
   Contents contents_;

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
+#include "measure/load/machine.h"
 #include "measure/run/hello.h"
-#include "measure/run/machine.h"
 #include "measure/run/worker.h"
 #include "meet/embedded/embedded.h"
 #include "meet/place.h"
@@ -20,8 +20,6 @@ using namespace std::chrono_literals;
 
 constexpr auto kGoodbye = 5s;
 constexpr auto kHello = 30s;
-// How a member's wish to stop reaches the others; every other reason is a failure.
-constexpr std::string_view kInterrupted = "interrupted at rank";
 constexpr auto kBelieved = "believed";
 
 // A member that may become rank 0 runs the meeting place, if its address is this host's.
@@ -30,6 +28,10 @@ Result<std::unique_ptr<meet::EmbeddedServer>> serve(const RunRequest& request) {
   if (!request.place->serve || meet::isEtcd(*request.place) || !may_lead)
     return std::unique_ptr<meet::EmbeddedServer>();
   return meet::serveIfHere(*request.place);
+}
+
+std::string interruptedAt(std::uint32_t rank) {
+  return fmt::format("interrupted at rank {}", rank);
 }
 
 std::string nameOfThisProcess() { return fmt::format("{}:{}", host::facts().hostname, ::getpid()); }
@@ -106,7 +108,7 @@ class MemberRun {
   // All members know it: nobody has to be told, and all say goodbye.
   Status interrupted(std::uint32_t by) {
     out_.end = RunEnd::kInterrupted;
-    out_.problem = by == out_.rank ? "interrupted" : fmt::format("{} {}", kInterrupted, by);
+    out_.problem = by == out_.rank ? "interrupted" : interruptedAt(by);
     return Ok{};
   }
 
@@ -150,13 +152,16 @@ class MemberRun {
   // What has ended the group says more than what this member saw of it.
   Status explained(Error error) {
     if (stop_.load()) {
-      group_->abandon(fmt::format("{} {}", kInterrupted, out_.rank));
+      // The others get both, in this order: the reason is a wish and no failure.
+      group_->requestStop();
+      group_->abandon(interruptedAt(out_.rank));
       return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
     }
-    if (const auto by = group_->stopRequestedBy(); by && group_->trouble())
-      return Error{.code = Code::kCancelled,
-                   .operation = "bench",
-                   .detail = fmt::format("{} {}", kInterrupted, *by)};
+    if (const auto by = group_->stopRequestedBy(); by && group_->trouble()) {
+      out_.end = RunEnd::kInterrupted;
+      return Error{
+          .code = Code::kCancelled, .operation = "bench", .detail = interruptedAt(*by)};
+    }
     const bool from_afar = error.code == Code::kCancelled || error.code == Code::kPeerLost ||
                            error.code == Code::kTimeout;
     auto trouble = group_->trouble();
@@ -216,21 +221,17 @@ Status run(const RunRequest& request, const Progress& progress, const StopFlag& 
   });
 }
 
-RunEnd endOf(const Error& error, const StopFlag& stop) {
-  if (stop.load() || error.text().find(kInterrupted) != std::string::npos)
-    return RunEnd::kInterrupted;
-  return error.code == Code::kPeerLost ? RunEnd::kWorkerDied : RunEnd::kFailed;
-}
-
 }  // namespace
 
 RunOutcome runAsMember(const RunRequest& request, const Progress& progress, const StopFlag& stop) {
   RunOutcome out;
   const auto done = run(request, progress, stop, out);
   if (done) return out;
-  out.end = endOf(done.error(), stop);
-  out.problem =
-      out.end == RunEnd::kInterrupted && stop.load() ? "interrupted" : done.error().text();
+  out.problem = stop.load() ? "interrupted" : done.error().text();
+  if (stop.load())
+    out.end = RunEnd::kInterrupted;
+  else if (out.end == RunEnd::kComplete)
+    out.end = done.error().code == Code::kPeerLost ? RunEnd::kWorkerDied : RunEnd::kFailed;
   return out;
 }
 
@@ -244,14 +245,6 @@ Result<Agreed> agree(const RunRequest& request, const std::string& text, const P
     return Agreed{
         .rank = roster.rank, .first = roster.members.front().name, .by_rank = std::move(texts)};
   });
-}
-
-Result<std::uint64_t> localBytes(const Spec& spec) {
-  VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
-  std::uint64_t sum = 0;
-  for (std::uint32_t rank = 0; rank < spec.layout.processes(); ++rank)
-    sum += processBytes(spec, bytes, rank);
-  return sum;
 }
 
 }  // namespace viaduct::measure

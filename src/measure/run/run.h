@@ -12,9 +12,9 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
+#include "measure/load/spec.h"
+#include "measure/rates/share.h"
 #include "measure/result/report.h"
-#include "measure/run/share.h"
-#include "measure/run/spec.h"
 #include "meet/place_options.h"
 
 namespace viaduct::measure {
@@ -36,7 +36,7 @@ struct RunRequest {
 struct Progress {
   std::function<void(const std::string& line)> remark = {};  // not as wished, and it goes on
   base::SayWaiting waiting = {};                             // who is missing, in a long wait
-  std::function<void(std::uint32_t rank, const std::vector<Member>& members)> joined = {};
+  std::function<void(std::uint32_t rank, const std::vector<RunMember>& members)> joined = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
   // While a row runs, about the streams of this process, as Heard has them.
   std::function<void(double gb_per_s)> tick = {};
@@ -55,7 +55,7 @@ struct RunOutcome {
   RunEnd end = RunEnd::kComplete;
   std::string problem = {};  // unless complete: what happened, and to whom
   std::uint32_t rank = 0;    // ours
-  std::vector<Member> members = {};
+  std::vector<RunMember> members = {};
   bool believed = true;  // every row, as rank 0 says; at all ranks
   // At rank 0 only.
   std::vector<Row> rows = {};
@@ -76,8 +76,5 @@ struct Agreed {
 };
 Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,
                      const StopFlag& stop);
-
-// Bytes of memory that all members of a run on this machine take.
-Result<std::uint64_t> localBytes(const Spec& spec);
 
 }  // namespace viaduct::measure

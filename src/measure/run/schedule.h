@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "measure/run/lane.h"
-#include "measure/run/spec.h"
+#include "measure/lane/lane.h"
+#include "measure/load/spec.h"
 
 namespace viaduct::measure {
 

@@ -2,15 +2,18 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <optional>
 #include <utility>
 
-#include "base/bytes.h"
+#include "base/fields.h"
 #include "base/random.h"
-#include "measure/run/share.h"
+#include "measure/rates/share.h"
 
 namespace viaduct::measure {
+
+// base::Fields finds it by its argument, hence outside of the nameless namespace.
+auto fields(base::Is<SpotCheck> auto& c) { return std::tie(c.stream, c.set, c.epoch); }
+
 namespace {
 
 using namespace std::chrono_literals;
@@ -18,7 +21,6 @@ using namespace std::chrono_literals;
 constexpr auto kEndLook = 50ms;  // how often the end of the run is looked for
 // Before each check go up to so many transfers that are like the timed ones, of so many bytes.
 constexpr std::uint64_t kOthers = 4, kOtherBytes = std::uint64_t{16} << 20U;
-constexpr double kUnseen = 0.001;  // rows of which a lie may stay unseen
 
 Error notACheck() {
   return {.code = Code::kProtocol,
@@ -27,10 +29,6 @@ Error notACheck() {
 }
 
 }  // namespace
-
-double smallestCaught(std::uint64_t checks) {
-  return checks == 0 ? 1 : 1 - std::pow(kUnseen, 1 / static_cast<double>(checks));
-}
 
 Status SpotChecks::lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
                         std::uint64_t first_epoch) {
@@ -105,20 +103,15 @@ Result<std::string> SpotChecks::ask(const Peer& far, CheckVerb verb, const SpotC
 
 Status SpotChecks::send(const Peer& to, const CheckMessage& message) {
   base::Writer out;
-  out.put(static_cast<std::uint8_t>(message.answer)).put(static_cast<std::uint8_t>(message.verb));
-  out.put(message.check.stream).put(message.check.set).put(message.check.epoch);
-  out.text(message.wrong);
+  base::Fields::put(out, message.answer, message.verb, message.check, message.wrong);
   return to.note(out.bytes());
 }
 
 Result<SpotChecks::CheckMessage> SpotChecks::decode(const Note& note) const {
   base::Reader in(note.bytes);
-  CheckMessage message{.answer = in.get<std::uint8_t>() != 0, .from = note.from};
-  const auto verb = in.get<std::uint8_t>();
-  message.check = {in.get<std::uint32_t>(), in.get<std::uint64_t>(), in.get<std::uint64_t>()};
-  message.wrong = in.text();
-  message.verb = static_cast<CheckVerb>(verb);
-  if (!in.finished() || verb > static_cast<std::uint8_t>(CheckVerb::kOver)) return notACheck();
+  CheckMessage message{.from = note.from};
+  base::Fields::get(in, message.answer, message.verb, message.check, message.wrong);
+  if (!in.finished() || message.verb > CheckVerb::kOver) return notACheck();
   if (!contents_.has(message.check)) return notACheck();
   return message;
 }

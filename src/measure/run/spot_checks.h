@@ -10,16 +10,14 @@
 #include <functional>
 #include <string>
 
-#include "measure/run/contents.h"
-#include "measure/run/lane.h"
+#include "measure/lane/lane.h"
+#include "measure/load/contents.h"
 
 namespace viaduct::measure {
 
 // A backend that skips one transfer in ten is caught in 999 rows of 1,000 by 66 checks, since
 // 0.9^66 is less than 0.001. Some more leave room for chance.
 constexpr std::uint64_t kSpotChecks = 72;
-// The smallest part of transfers whose skipping `checks` show in 999 rows of 1,000.
-double smallestCaught(std::uint64_t checks);
 
 // One process's part in the checks between two rounds of a row. Its streams take their turns in
 // order, so that both ends of a stream are at it at the same time.

@@ -13,11 +13,11 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
+#include "measure/lane/lane.h"
 #include "measure/load/buffer.h"
+#include "measure/load/spec.h"
 #include "measure/proof/observer.h"
-#include "measure/run/lane.h"
-#include "measure/run/share.h"
-#include "measure/run/spec.h"
+#include "measure/rates/share.h"
 #include "meet/meeting.h"
 
 namespace viaduct::measure {
@@ -42,14 +42,44 @@ struct WorkerDevice {
   Buffer memory;
 };
 
+// What a worker and its rows share.
+struct WorkerState {
+  const Spec& spec;
+  Agent& agent;
+  meet::Group& group;
+  const StopFlag& stop;
+  const Heard heard;
+  const NoteSource notes;
+  const std::vector<Stream> streams;
+  const std::uint32_t rank;
+  proof::Observer observer;
+  DeviceBytes bytes = {};
+  std::vector<WorkerDevice> devices = {};
+  std::map<std::uint32_t, Peer> peers = {};  // by rank
+  std::uint64_t rows = 0;                    // begun
+  std::optional<Clock::time_point> stop_seen = {};
+
+  WorkerDevice* deviceOf(std::uint32_t stream, Role role);
+  std::uint32_t rankOf(std::uint32_t stream, Role role) const;
+  // Which end of a stream runs it.
+  Role initiating(std::uint32_t stream) const;
+  // When a wish to stop was first seen: now, if it was not yet.
+  Clock::time_point stopSeen();
+  // All members' values, by rank.
+  Result<std::vector<std::string>> gather(std::string value);
+};
+// Whether all members, who have told their failures, are well.
+Result<bool> areWell(const std::vector<std::string>& failures);
+
 class Worker {
  public:
-  // `rails` lists the rails that the user named; empty means any.
+  // `rails` lists the rails that the user named; empty means any. `notes`: all that the agent
+  // hears, unless given.
   Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
          const StopFlag& stop, Heard heard, NoteSource notes = {});
 
   // A member that is reached already.
-  void know(std::uint32_t rank, Peer peer) { peers_.emplace(rank, std::move(peer)); }
+  void know(std::uint32_t rank, Peer peer) { state_.peers.emplace(rank, std::move(peer)); }
 
   // Makes memory, and reaches the peers that this process initiates to. Every member calls it.
   Status open();
@@ -57,39 +87,15 @@ class Worker {
   // is the end of the run.
   Result<Composed> measure(const Workload& row);
 
-  // All members' values, by rank.
-  Result<std::vector<std::string>> gather(std::string value);
+ private:
   // Whether all members are well; else everybody knows that somebody is not.
   Result<bool> allWell(const Failure& mine);
-  static Result<bool> areWell(const std::vector<std::string>& failures);
-
- private:
-  friend class RowRun;
   Status makeMemory();
   Status reachPeers();
   Status reach(std::uint32_t rank);
   Status measureMemoryRates();
-  WorkerDevice* deviceOf(std::uint32_t stream, Role role);
-  std::uint32_t rankOf(std::uint32_t stream, Role role) const;
-  // When a wish to stop was first seen: now, if it was not yet.
-  Clock::time_point stopSeen();
-  // Which end of a stream runs it.
-  Role initiating(std::uint32_t stream) const;
 
-  const Spec& spec_;
-  Agent& agent_;
-  meet::Group& group_;
-  const StopFlag& stop_;
-  std::optional<Clock::time_point> stop_seen_;
-  const Heard heard_;
-  const NoteSource notes_;  // all that the agent hears, unless given
-  const std::vector<Stream> streams_;
-  const std::uint32_t rank_;
-  DeviceBytes bytes_;
-  std::vector<WorkerDevice> devices_;
-  std::map<std::uint32_t, Peer> peers_;  // by rank
-  proof::Observer observer_;
-  std::uint64_t rows_ = 0;  // begun
+  WorkerState state_;
 };
 
 }  // namespace viaduct::measure

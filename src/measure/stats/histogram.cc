@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "base/fields.h"
+
 namespace viaduct::measure {
 namespace {
 
@@ -55,26 +57,22 @@ void Histogram::add(const Histogram& other) {
 
 void Histogram::encode(base::Writer& to) const {
   const auto used = std::count_if(buckets_.begin(), buckets_.end(), [](auto n) { return n != 0; });
-  to.put(min_).put(max_).put(std::bit_cast<std::uint64_t>(sum_));
-  to.put(static_cast<std::uint16_t>(used));
+  base::Fields::put(to, min_, max_, sum_, static_cast<std::uint16_t>(used));
   for (std::size_t i = 0; i < kBuckets; ++i)
-    if (buckets_[i] != 0) to.put(static_cast<std::uint16_t>(i)).put(buckets_[i]);
+    if (buckets_[i] != 0) base::Fields::put(to, static_cast<std::uint16_t>(i), buckets_[i]);
 }
 
-bool Histogram::decode(base::Reader& from, Histogram& into) {
-  into = {};
-  into.min_ = from.get<std::uint64_t>();
-  into.max_ = from.get<std::uint64_t>();
-  into.sum_ = std::bit_cast<double>(from.get<std::uint64_t>());
-  const auto used = from.get<std::uint16_t>();
-  for (std::uint16_t i = 0; i < used && from.ok(); ++i) {
+void Histogram::decode(base::Reader& from) {
+  *this = {};
+  std::uint16_t used = 0;
+  base::Fields::get(from, min_, max_, sum_, used);
+  for (; used > 0 && from.ok(); --used) {
     const auto bucket = from.get<std::uint16_t>();
     const auto count = from.get<std::uint64_t>();
-    if (bucket >= kBuckets) return false;
-    into.buckets_[bucket] += count;
-    into.count_ += count;
+    if (bucket >= kBuckets) return base::refuse(from);
+    buckets_[bucket] += count;
+    count_ += count;
   }
-  return from.ok();
 }
 
 }  // namespace viaduct::measure

@@ -21,9 +21,9 @@ class Histogram {
 
   // As if all values of the other had been recorded here too.
   void add(const Histogram& other);
-  // Buckets that hold something: between processes. Nothing when the bytes are no histogram.
+  // Buckets that hold something: between processes.
   void encode(base::Writer& to) const;
-  static bool decode(base::Reader& from, Histogram& into);
+  void decode(base::Reader& from);
 
  private:
   // Values below 256 have buckets of their own; each power of two above has 128.

@@ -64,7 +64,7 @@ TEST(Histogram, PartsMadeElsewhereAddUp) {
   const auto bytes = writer.take();
   base::Reader reader(bytes);
   Histogram arrived;
-  ASSERT_TRUE(Histogram::decode(reader, arrived));
+  arrived.decode(reader);
   EXPECT_TRUE(reader.finished());
   here.add(arrived);
   EXPECT_EQ(here.count(), all.count());
@@ -72,7 +72,8 @@ TEST(Histogram, PartsMadeElsewhereAddUp) {
   EXPECT_NEAR(here.mean() / all.mean(), 1, 1e-9);
   for (const double q : {0.0, 0.01, 0.5, 0.99, 1.0}) EXPECT_EQ(here.quantile(q), all.quantile(q));
   base::Reader cut(std::span<const std::byte>(bytes).first(bytes.size() - 1));
-  EXPECT_FALSE(Histogram::decode(cut, arrived));
+  arrived.decode(cut);
+  EXPECT_FALSE(cut.ok());
 }
 
 }  // namespace

@@ -21,4 +21,9 @@ double spread(const std::vector<double>& values) {
   return median(std::move(distances)) / std::abs(middle);
 }
 
+double smallestCaught(std::uint64_t checks) {
+  constexpr double kUnseen = 0.001;  // rows of which a lie may stay unseen
+  return checks == 0 ? 1 : 1 - std::pow(kUnseen, 1 / static_cast<double>(checks));
+}
+
 }  // namespace viaduct::measure

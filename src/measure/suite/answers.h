@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "measure/stats/rank_sum.h"
 #include "measure/suite/suite.h"
 
@@ -21,7 +22,13 @@ enum class Answer : std::uint8_t {
   kIdle,      // the path shows that nothing was done otherwise than in the baseline
   kUnusable,  // a row that it is made of cannot be used
 };
-const char* answerName(Answer answer);
+inline constexpr base::Words<Answer, 6> kAnswers{{{"helps", Answer::kHelps},
+{"hurts", Answer::kHurts},
+{"no difference seen", Answer::kNoneSeen},
+{"too few rounds to tell", Answer::kTooFew},
+{"does nothing here", Answer::kIdle},
+{"cannot be used", Answer::kUnusable}}};
+constexpr const char* answerName(Answer answer) { return base::wordOf(kAnswers, answer); }
 
 // What says whether a size is better: where latency is all there is to a transfer its median (p50),
 // above that the rate.

@@ -6,6 +6,7 @@
 
 #include "measure/stats/noise_testing.h"
 #include "measure/suite/suite_testing.h"
+#include "measure/turns/turns.h"
 
 namespace viaduct::measure {
 namespace {
@@ -104,7 +105,7 @@ TEST(Answers, ASuiteIsWrongInLessThanOneAnswerOfTwenty) {
     for (int i = 0; i < kSuites; ++i) {
       Suite suite{.tests = std::vector<SuiteTest>(4), .rounds = kRounds, .rounds_done = kRounds};
       for (std::uint32_t round = 0; round < kRounds; ++round)
-        for (const std::size_t test : orderOf(suite.tests, round))
+        for (const std::size_t test : turnOrder(suite.tests.size(), round))
           suite.runs.push_back({.round = round, .test = test});
       for (std::uint64_t size = 1; size <= kSizes; ++size) {
         for (SuiteTest& test : suite.tests) test.sizes.push_back(size * 1024);

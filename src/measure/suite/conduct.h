@@ -4,10 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <string>
 
-#include "measure/run/run.h"
 #include "measure/suite/suite.h"
+#include "measure/turns/turns.h"
 
 namespace viaduct::measure {
 
@@ -19,12 +18,7 @@ struct SuiteHands {
   std::function<Status(const Suite& suite)> save = {};
 };
 
-struct SuiteEnd {
-  RunEnd end = RunEnd::kComplete;
-  std::string problem = {};  // unless complete
-};
-
 // Goes on behind the rounds that are done. A round that does not come to its end leaves nothing.
-SuiteEnd conduct(Suite& suite, const SuiteHands& hands);
+TurnsEnd conduct(Suite& suite, const SuiteHands& hands);
 
 }  // namespace viaduct::measure

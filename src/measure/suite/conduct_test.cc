@@ -2,14 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <map>
-
 #include "measure/suite/suite_testing.h"
 
 namespace viaduct::measure {
 namespace {
-
-using Turn = std::pair<std::uint32_t, std::size_t>;
 
 // Suites of three tests that are measured and one that is not, without any round yet.
 Suite freshSuite(std::uint32_t rounds) {
@@ -22,7 +18,7 @@ Suite freshSuite(std::uint32_t rounds) {
 class FakeRuns {
  public:
   RunOutcome run(std::uint32_t round, std::size_t test) {
-    turns.emplace_back(round, test);
+    turns.push_back({round, test});
     RunOutcome out{.members = {{.rank = 0, .host = {.cpu_model = cpu}}}};
     if (turns.size() == stop_at) {
       out.end = RunEnd::kInterrupted;
@@ -31,7 +27,7 @@ class FakeRuns {
     out.rows = {rowOf(kLarge, 1, 1)};
     return out;
   }
-  SuiteEnd conductInto(Suite& suite) {
+  TurnsEnd conductInto(Suite& suite) {
     return conduct(suite, {.run = [this](auto round, auto test) { return run(round, test); },
                            .save = [this](const Suite& now) -> Status {
                              saved.push_back(now.rounds_done);
@@ -47,29 +43,6 @@ class FakeRuns {
   std::string cpu = "one";
   bool unwritable = false;
 };
-
-TEST(Order, MirroredInEverySecondRoundAndAnotherIsFirstInEveryPair) {
-  const auto tests = someSuite(0).tests;
-  using Order = std::vector<std::size_t>;
-  EXPECT_EQ(orderOf(tests, 0), (Order{0, 1, 2}));
-  EXPECT_EQ(orderOf(tests, 1), (Order{2, 1, 0}));
-  EXPECT_EQ(orderOf(tests, 2), (Order{1, 2, 0}));
-  EXPECT_EQ(orderOf(tests, 3), (Order{0, 2, 1}));
-  EXPECT_EQ(orderOf(tests, 4), (Order{2, 0, 1}));
-  EXPECT_EQ(orderOf(tests, 6), orderOf(tests, 0));
-}
-
-TEST(Order, DriftFavoursNoneOverTwoRounds) {
-  const auto tests = someSuite(0).tests;
-  for (std::uint32_t round = 0; round < 8; round += 2) {
-    std::map<std::size_t, std::size_t> place;
-    for (const std::uint32_t r : {round, round + 1}) {
-      const auto order = orderOf(tests, r);
-      for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] += i;
-    }
-    for (const auto& [test, sum] : place) EXPECT_EQ(sum, 2U) << "test " << test;
-  }
-}
 
 TEST(Conduct, EveryTestHasItsTurnInEveryRoundAndEveryRoundIsKept) {
   FakeRuns fake;
@@ -87,7 +60,7 @@ TEST(Conduct, AnInterruptKeepsWholeRoundsOnly) {
   FakeRuns fake;
   fake.stop_at = 8;  // in the third round
   Suite suite = freshSuite(4);
-  const SuiteEnd end = fake.conductInto(suite);
+  const TurnsEnd end = fake.conductInto(suite);
   EXPECT_EQ(end.end, RunEnd::kInterrupted);
   EXPECT_EQ(end.problem, "interrupted");
   EXPECT_EQ(fake.saved, (std::vector<std::uint32_t>{1, 2}));
@@ -118,7 +91,7 @@ TEST(Conduct, OtherMachinesDoNotGoOn) {
   first.conductInto(suite);
   FakeRuns second;
   second.cpu = "another";
-  const SuiteEnd end = second.conductInto(suite);
+  const TurnsEnd end = second.conductInto(suite);
   EXPECT_EQ(end.end, RunEnd::kFailed);
   EXPECT_NE(end.problem.find("the machines changed"), std::string::npos);
   EXPECT_EQ(suite.rounds_done, 1U);

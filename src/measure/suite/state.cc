@@ -14,7 +14,8 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
-#include "measure/result/files.h"
+#include "base/read_fd.h"
+#include "measure/import/files.h"
 
 namespace viaduct::measure {
 namespace {
@@ -38,12 +39,7 @@ Error refused(const std::string& file, std::string detail, std::string remedy) {
 std::string partOf(const std::string& target) { return target + ".part"; }
 
 Status writeAll(int fd, const std::string& text, const std::string& name) {
-  for (std::size_t at = 0; at < text.size();) {
-    const ssize_t wrote = ::write(fd, text.data() + at, text.size() - at);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return failed(name, errno);
-    at += static_cast<std::size_t>(wrote);
-  }
+  if (const int error = base::writeAll(fd, text); error != 0) return failed(name, error);
   if (::fsync(fd) != 0) return failed(name, errno);
   return Ok{};
 }
@@ -125,7 +121,7 @@ Result<Suite> goOn(const SuiteFile& file, Suite wanted) {
                    fmt::format("its {} rounds have other settings: {}", kept->rounds_done,
                                fmt::join(found, "; ")),
                    "use the same settings, another file, or --fresh");
-  const std::size_t whole = kept->rounds_done * orderOf(kept->tests, 0).size();
+  const std::size_t whole = kept->rounds_done * measuredTests(*kept).size();
   if (kept->runs.size() != whole)
     return refused(file.name(),
                    fmt::format("the file has {} runs, but {} rounds need {}", kept->runs.size(),

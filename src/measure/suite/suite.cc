@@ -45,15 +45,11 @@ std::vector<Option> optionsOf(const SuiteTest& test) {
 
 }  // namespace
 
-std::vector<std::size_t> orderOf(const std::vector<SuiteTest>& tests, std::uint32_t round) {
-  std::vector<std::size_t> order;
-  for (std::size_t i = 0; i < tests.size(); ++i)
-    if (tests[i].absent.empty()) order.push_back(i);
-  if (order.empty()) return order;
-  const auto turn = static_cast<std::ptrdiff_t>(round / 2 % order.size());
-  std::rotate(order.begin(), order.begin() + turn, order.end());
-  if (round % 2 == 1) std::reverse(order.begin(), order.end());
-  return order;
+std::vector<std::size_t> measuredTests(const Suite& suite) {
+  std::vector<std::size_t> out;
+  for (std::size_t i = 0; i < suite.tests.size(); ++i)
+    if (suite.tests[i].absent.empty()) out.push_back(i);
+  return out;
 }
 
 std::uint64_t sizeOf(const Row& row) { return row.block_size * row.batch_size; }

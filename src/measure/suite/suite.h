@@ -39,7 +39,7 @@ struct Suite {
   std::string version = {};              // of viaduct
   std::string started = {};              // UTC, ISO 8601
   std::string end = "complete";          // or how it ended early
-  std::string command = {};              // that began it, without secrets; older files have none
+  std::string command = {};              // that began it, without secrets
   Environment environment = {};          // known once a run has been
   std::vector<Option> settings = {};     // what was asked for, the same for all tests
   std::vector<Option> agent = {};        // the agents' settings, the tests' own not among them
@@ -51,10 +51,8 @@ struct Suite {
   friend bool operator==(const Suite&, const Suite&) = default;
 };
 
-// Numbers of the tests that are measured, in the order in which they take their turns: in every
-// second round the mirror of the one before, so that what drifts favours none over two rounds; and
-// from pair to pair of rounds another one begins, so that each follows upon others.
-std::vector<std::size_t> orderOf(const std::vector<SuiteTest>& tests, std::uint32_t round);
+// Numbers of the tests that are measured.
+std::vector<std::size_t> measuredTests(const Suite& suite);
 
 // The transfer size of a row.
 std::uint64_t sizeOf(const Row& row);

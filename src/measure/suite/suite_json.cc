@@ -1,5 +1,3 @@
-#include <cmath>
-
 #include "measure/result/report_json.h"
 #include "measure/result/row_json.h"
 #include "measure/suite/answers.h"
@@ -8,103 +6,78 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr FormatName kFormat{.front = "viaduct-suite/", .version = 1, .writer = "viaduct suite"};
-constexpr const char* kReading = "read suite file";
-
-// --- writing
-
-Json asJson(const SuiteTest& test) {
-  Json out{{"name", test.name}, {"settings", asJson(test.settings)}, {"sizes", test.sizes}};
-  if (!test.expected.empty()) out["expected"] = test.expected;
-  if (!test.absent.empty()) out["not_measured"] = test.absent;
-  if (!test.shows.empty()) out["shows"] = test.shows;
-  return out;
-}
-
-Json asJson(const Suite& suite, const SuiteRun& run) {
-  Json rows = Json::array();
-  for (const Row& row : run.rows) rows.push_back(asJson(row));
-  return {{"round", run.round}, {"test", suite.tests[run.test].name}, {"rows", std::move(rows)}};
-}
-
-void put(Json& out, const char* key, const std::optional<double>& figure) {
-  if (figure && std::isfinite(*figure)) out[key] = *figure;
-}
-
-void put(Json& out, const char* key, const std::optional<Improvement>& improvement) {
-  if (!improvement || !std::isfinite(improvement->value)) return;
-  out[key] = Json{{"value", improvement->value}};
-  if (improvement->interval)
-    out[key]["interval_95"] = {improvement->interval->low, improvement->interval->high};
-}
-
-Json asJson(const SuiteTest& test, const SuiteCell& cell, bool baseline) {
-  const SuiteFigures& f = cell.figures;
-  Json out{{"test", test.name}, {"size", cell.size}};
-  put(out, "gb_per_s", f.gb_per_s);
-  put(out, "p50_us", f.p50_us);
-  put(out, "p95_us", f.p95_us);
-  put(out, "p99_us", f.p99_us);
-  put(out, "cores_busy", f.cores_busy);
-  put(out, "completions_per_s", f.completions_per_s);
-  if (!f.rails.empty()) out["rails"] = f.rails;
-  if (!baseline) {
-    put(out, "rate_improvement", cell.rate);
-    put(out, "latency_improvement", cell.latency);
-    out["judged_by"] = judgedByName(judgedBy(cell.size));
-    out["answer"] = answerName(cell.answer);
-  }
-  if (!cell.note.empty()) out["note"] = cell.note;
-  return out;
-}
-
-Json resultsOf(const Suite& suite) {
-  Json out = Json::array();
-  for (const SuiteAnswers& answers : answersOf(suite))
-    for (const SuiteCell& cell : answers.cells)
-      out.push_back(asJson(suite.tests[answers.test], cell, answers.test == 0));
-  return out;
-}
-
-Json conclusionOf(const Suite& suite) {
-  Json out = Json::object();
-  for (const SuiteAnswers& answers : answersOf(suite))
-    if (!answers.text.empty()) out[suite.tests[answers.test].name] = answers.text;
-  return out;
-}
+constexpr FormatName kSuiteFormat{
+    .front = "viaduct-suite/", .version = 1, .writer = "viaduct suite"};
+constexpr const char* kReadingSuite = "read suite file";
 
 }  // namespace
 
-// --- reading: JsonReader finds these by their arguments, hence outside of the nameless namespace
-
-struct SuiteSettings {
-  OptionList run, agent;
-};
+// Reader and writer find these by their arguments, hence outside of the nameless namespace.
 struct NamedRun {
-  SuiteRun run;
-  std::string test;
+  std::uint32_t round = 0;
+  std::string test = {};
+  std::vector<Row> rows = {};
+};
+struct NamedCell {
+  const std::string& test;
+  const SuiteCell& cell;
+  bool baseline;
 };
 
-void read(JsonReader& from, SuiteSettings& settings) {
-  read(from, settings.run);
-  from.may("agent", settings.agent);
+void describe(auto& json, base::Is<SuiteTest> auto& test) {
+  json.need("name", test.name);
+  json.need("settings", test.settings);
+  json.need("sizes", test.sizes);
+  json.may("expected", test.expected);
+  json.may("not_measured", test.absent);
+  json.may("shows", test.shows);
 }
 
-void read(JsonReader& from, SuiteTest& test) {
-  OptionList settings;
-  from.need("name", test.name);
-  from.need("settings", settings);
-  from.need("sizes", test.sizes);
-  from.may("expected", test.expected);
-  from.may("not_measured", test.absent);
-  from.may("shows", test.shows);
-  test.settings = std::move(settings.list);
+void describe(auto& json, base::Is<NamedRun> auto& run) {
+  json.need("round", run.round);
+  json.need("test", run.test);
+  json.need("rows", run.rows);
 }
 
-void read(JsonReader& from, NamedRun& run) {
-  from.need("round", run.run.round);
-  from.need("test", run.test);
-  from.need("rows", run.run.rows);
+// What the file has for reading; besides, it has what follows from that.
+void describe(auto& json, base::Is<Suite> auto& suite) {
+  json.need("version", suite.version);
+  json.need("started", suite.started);
+  json.need("end", suite.end);
+  json.need("command", suite.command);
+  json.need("environment", suite.environment);
+  AllOptions options{suite.settings, suite.agent};
+  json.need("settings", options);
+  json.need("rounds", suite.rounds);
+  json.need("rounds_done", suite.rounds_done);
+  json.need("least_effect", suite.least_effect);
+  json.need("tests", suite.tests);
+}
+
+void describe(JsonWriter& to, const Improvement& improvement) {
+  to.need("value", improvement.value);
+  if (const auto& interval = improvement.interval)
+    to.need("interval_95", std::vector{interval->low, interval->high});
+}
+
+void describe(JsonWriter& to, const NamedCell& named) {
+  const SuiteCell& cell = named.cell;
+  to.need("test", named.test);
+  to.need("size", cell.size);
+  to.may("gb_per_s", cell.figures.gb_per_s);
+  to.may("p50_us", cell.figures.p50_us);
+  to.may("p95_us", cell.figures.p95_us);
+  to.may("p99_us", cell.figures.p99_us);
+  to.may("cores_busy", cell.figures.cores_busy);
+  to.may("completions_per_s", cell.figures.completions_per_s);
+  to.may("rails", cell.figures.rails);
+  if (!named.baseline) {
+    to.may("rate_improvement", cell.rate);
+    to.may("latency_improvement", cell.latency);
+    to.need("judged_by", std::string(judgedByName(judgedBy(cell.size))));
+    to.need("answer", std::string(answerName(cell.answer)));
+  }
+  to.may("note", cell.note);
 }
 
 namespace {
@@ -112,18 +85,18 @@ namespace {
 // What the fields alone do not say.
 Status takeRuns(std::vector<NamedRun> runs, Suite& into, const std::string& file) {
   const auto wrong = [&](std::string detail) {
-    return Error{
-        .code = Code::kProtocol, .operation = kReading, .detail = std::move(detail), .file = file};
+    return Error{.code = Code::kProtocol,
+                 .operation = kReadingSuite,
+                 .detail = std::move(detail),
+                 .file = file};
   };
   if (into.tests.empty()) return wrong("tests: there are none");
   for (NamedRun& run : runs) {
     std::size_t test = 0;
     while (test < into.tests.size() && into.tests[test].name != run.test) ++test;
     if (test == into.tests.size()) return wrong("runs: \"" + run.test + "\" is none of its tests");
-    if (run.run.round >= into.rounds_done)
-      return wrong("runs: a run belongs to an unfinished round");
-    run.run.test = test;
-    into.runs.push_back(std::move(run.run));
+    if (run.round >= into.rounds_done) return wrong("runs: a run belongs to an unfinished round");
+    into.runs.push_back({.round = run.round, .test = test, .rows = std::move(run.rows)});
   }
   return Ok{};
 }
@@ -131,56 +104,40 @@ Status takeRuns(std::vector<NamedRun> runs, Suite& into, const std::string& file
 }  // namespace
 
 std::string toJson(const Suite& suite) {
-  Json tests = Json::array(), runs = Json::array();
-  for (const SuiteTest& test : suite.tests) tests.push_back(asJson(test));
-  for (const SuiteRun& run : suite.runs) runs.push_back(asJson(suite, run));
-  Json settings = asJson(suite.settings);
-  settings["agent"] = asJson(suite.agent);
-  return dumpJson({{"format", textOf(kFormat)},
-                   {"version", suite.version},
-                   {"started", suite.started},
-                   {"end", suite.end},
-                   {"command", suite.command},
-                   {"environment", asJson(suite.environment)},
-                   {"settings", std::move(settings)},
-                   {"rounds", suite.rounds},
-                   {"rounds_done", suite.rounds_done},
-                   {"least_effect", suite.least_effect},
-                   {"tests", std::move(tests)},
-                   {"conclusion", conclusionOf(suite)},
-                   {"results", resultsOf(suite)},
-                   {"runs", std::move(runs)}},
-                  2) +
-         "\n";
+  std::vector<NamedCell> results;
+  std::vector<NamedRun> runs;
+  Json conclusion = Json::object();
+  const std::vector<SuiteAnswers> all = answersOf(suite);
+  for (const SuiteAnswers& answers : all) {
+    const std::string& test = suite.tests[answers.test].name;
+    if (!answers.text.empty()) conclusion[test] = answers.text;
+    for (const SuiteCell& cell : answers.cells) results.push_back({test, cell, answers.test == 0});
+  }
+  for (const SuiteRun& run : suite.runs)
+    runs.push_back({run.round, suite.tests[run.test].name, run.rows});
+  Json out = JsonWriter::of(suite);
+  out["conclusion"] = std::move(conclusion);
+  out["results"] = JsonWriter::of(results);
+  out["runs"] = JsonWriter::of(runs);
+  return fileText(kSuiteFormat, out);
 }
 
 bool isSuiteJson(std::string_view text) {
   const auto json = parseJson(text);
   if (!json || !json->is_object()) return false;
   const auto at = json->find("format");
-  return at != json->end() && at->is_string() && at->get<std::string>().starts_with(kFormat.front);
+  return at != json->end() && at->is_string() &&
+         at->get<std::string>().starts_with(kSuiteFormat.front);
 }
 
 Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
-  VIADUCT_TRY(const Json json, parseFile(text, name, kReading, kFormat));
+  VIADUCT_TRY(const Json json, parseFile(text, name, kReadingSuite, kSuiteFormat));
   JsonReader from(json);
   Suite suite;
-  from.need("version", suite.version);
-  from.need("started", suite.started);
-  from.need("end", suite.end);
-  from.may("command", suite.command);
-  from.need("environment", suite.environment);
-  SuiteSettings settings;
-  from.need("settings", settings);
-  suite.settings = std::move(settings.run.list);
-  suite.agent = std::move(settings.agent.list);
-  from.need("rounds", suite.rounds);
-  from.need("rounds_done", suite.rounds_done);
-  from.may("least_effect", suite.least_effect);  // older files have none
-  from.need("tests", suite.tests);
   std::vector<NamedRun> runs;
+  describe(from, suite);
   from.need("runs", runs);
-  VIADUCT_CHECK(from.status(kReading, name));
+  VIADUCT_CHECK(from.status(kReadingSuite, name));
   VIADUCT_CHECK(takeRuns(std::move(runs), suite, name));
   return suite;
 }

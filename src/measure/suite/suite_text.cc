@@ -58,7 +58,7 @@ std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
 
 std::string headOf(const Suite& suite) {
   std::set<std::string> hosts;
-  for (const Member& member : suite.environment.members) hosts.insert(member.host.hostname);
+  for (const RunMember& member : suite.environment.members) hosts.insert(member.host.hostname);
   return fmt::format(
       "{} of {} rounds, {} processes on {}; medians over the rounds. Effects below {:.3g} % are "
       "not reported\n",

@@ -20,7 +20,7 @@
 
 namespace viaduct::meet::embedded {
 
-// What all that belong to one place share: where it is, and the one thread that listens to it.
+// Shared by all clients of one server: its addresses, and the thread of their connections.
 struct Site {
   std::string where = {}, name_space = {};
   std::vector<std::string> addresses = {};

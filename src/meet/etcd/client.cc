@@ -15,19 +15,17 @@ constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
 // A try that ended without an answer after less says nothing of the endpoint.
 constexpr milliseconds kTellingTry{1000};
-// A watch by a silent endpoint looks like one without changes: the key is read again now and then.
+// A frozen endpoint looks like a key without changes, so the key is read again now and then.
 constexpr milliseconds kWatchTime{5000}, kFirstLine{3000};
-constexpr int kDenials = 3;  // until we believe them: etcd says so of a forgotten token, too
+constexpr int kDenials = 3;  // in a row: etcd also denies a watch if it has forgotten our token
 constexpr auto kGrant = "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/";
 
 // gRPC's codes, as the gateway passes them on.
 enum GrpcCode {
-  kInvalidArgument = 3,
   kDeadlineExceeded = 4,
   kNotFoundCode = 5,
   kPermissionDenied = 7,
   kResourceExhausted = 8,
-  kFailedPrecondition = 9,
   kUnavailable = 14,
   kUnauthenticated = 16,
 };
@@ -418,7 +416,7 @@ bool Client::Following::line(std::string_view text) {
   return true;
 }
 
-// Of a compacted history, the key's present is all there is to know.
+// After a compaction, and after most refusals, the key has to be read again.
 bool Client::Following::cancelled(const WatchMessage& message) {
   if (message.compacted != 0) return false;
   // With a token that it has forgotten, etcd says that permission is denied.

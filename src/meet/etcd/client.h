@@ -21,7 +21,7 @@
 
 namespace viaduct::meet::etcd {
 
-// How long a caller waits, for what, and what may end that early.
+// The limits of a wait for etcd, and the texts about it.
 struct Wait {
   Clock::time_point until = {};
   const base::StopFlag* stop = nullptr;
@@ -53,7 +53,7 @@ class Client {
   // it.
   Result<std::string> call(std::string_view path, const std::string& body, const Wait& wait,
                            Duration longest_try = kLongestTry);
-  // What the key holds, as soon as `enough` is content with it: now, or after a change.
+  // Returns the value of the key once `enough` accepts it: the present one, or a later one.
   using Held = std::optional<KeyValue>;
   using Enough = std::function<bool(const Held&)>;
   Result<Held> await(const std::string& key, const Wait& wait, const Enough& enough);

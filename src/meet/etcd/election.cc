@@ -95,7 +95,7 @@ class Joining {
   const StopFlag& stop_;
   const std::string key_;
   base::Waiting aloud_;
-  OthersKey others_;
+  OthersKeys others_;
   ServerRecord record_;   // of the elected server
   Revision elected_ = 0;  // its key's creation; 0: it is ours
   ElectedServer server_;  // if it is ours

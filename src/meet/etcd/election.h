@@ -16,7 +16,7 @@
 
 namespace viaduct::meet::etcd {
 
-// A server of ours, and the key that tells the other members of it.
+// A server in this process, and the key by which other members find it.
 struct ElectedServer {
   std::unique_ptr<EmbeddedServer> server = {};
   std::unique_ptr<HeldKey> key = {};  // goes before its server
@@ -33,7 +33,7 @@ struct ElectedServer {
   ~ElectedServer() = default;
 };
 
-// What all groups of one place share.
+// Shared by all groups of one meeting place.
 class Electorate {
  public:
   struct Options {
@@ -44,14 +44,14 @@ class Electorate {
     base::SayWaiting waiting = {};
   };
   explicit Electorate(Options options) : options_(std::move(options)) {}
-  // Where members of a group have said goodbye and others have not, our server is still needed: it
-  // is waited for, 5 s at most.
+  // Members of a group that have not said goodbye still need our server. Waits for them, 5 s at
+  // most.
   ~Electorate();
   Electorate(const Electorate&) = delete;
   Electorate& operator=(const Electorate&) = delete;
 
   const Options& options() const { return options_; }
-  // Our member has left the group; others may still be there.
+  // Keeps the server after our member has left the group, while other members need it.
   void outlive(ElectedServer server, std::string member);
 
  private:

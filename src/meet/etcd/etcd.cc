@@ -106,7 +106,7 @@ Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& nam
             .aloud = &aloud};
   const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = options.detect};
   VIADUCT_TRY(auto key, HeldKey::make(client(), wanted, wait));
-  // Whoever is alive renews its lease; a dead one's key goes within its lease's time.
+  // A living process renews its lease. The key of a dead one vanishes within the lease's time.
   wait.until = std::min(end, Clock::now() + Lease::timeOf(options.detect) + kExpiry);
   while (!key) {
     VIADUCT_CHECK(waitUntilFree(wanted.key, wait));
@@ -120,9 +120,9 @@ Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const 
     const auto entry = decodeEntry(held->value);
     return entry && !ownIdentity().empty() && entry->identity == ownIdentity();
   };
-  OthersKey others;
+  OthersKeys others;
   const auto held = client()->await(key, wait, [&](const Client::Held& there) {
-    return !there || isOurs(there) || OthersKey::isDead(*there);
+    return !there || isOurs(there) || OthersKeys::isDead(*there);
   });
   const bool etcd_failed = !held && held.error().operation != wait.operation;
   if (etcd_failed) return held.error();

@@ -27,9 +27,9 @@ bool isTls(CURLcode code) {
   return std::ranges::find(kCodes, code) != kCodes.end();
 }
 
-// Around calls of libcurl in a thread of the program. Such a call may start a thread, which must
-// not take the program's signals. It may also write to a closed connection through OpenSSL, which
-// raises SIGPIPE.
+// Guards a call of libcurl in a thread of the program. The call may start a thread, which must not
+// take the program's signals. Through OpenSSL it may write to a closed connection, which raises
+// SIGPIPE.
 class QuietCall {
  public:
   QuietCall() {

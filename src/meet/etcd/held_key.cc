@@ -63,12 +63,12 @@ HeldKey::~HeldKey() {
   if (thread_.joinable()) thread_.join();
 }
 
-bool OthersKey::isDead(const KeyValue& kv) {
+bool OthersKeys::isDead(const KeyValue& kv) {
   const auto entry = decodeEntry(kv.value);
   return entry && kv.lease != 0 && isProvablyDead(entry->identity);
 }
 
-bool OthersKey::takeAway(Client& client, const KeyValue& kv, const Wait& wait) {
+bool OthersKeys::takeAway(Client& client, const KeyValue& kv, const Wait& wait) {
   if (kv.created == tried_ || !isDead(kv)) return false;
   tried_ = kv.created;
   return static_cast<bool>(revoke(client, kv.lease, wait));

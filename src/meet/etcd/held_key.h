@@ -41,11 +41,13 @@ class HeldKey {
   std::thread thread_;
 };
 
-// Another process's key.
-class OthersKey {
+// Keys that other processes hold.
+class OthersKeys {
  public:
-  // Takes it away if its process is provably dead. It is tried once for each making of the key.
+  // Whether the process that made the key is provably dead.
   static bool isDead(const KeyValue& kv);
+  // Revokes the lease of a dead process's key, once for each making of the key. False: the key may
+  // still be there.
   bool takeAway(Client& client, const KeyValue& kv, const Wait& wait);
 
  private:

@@ -1,5 +1,5 @@
-// What the values of our keys mean. Whoever may write to etcd may have written anything: what is no
-// record decodes to nothing. Threads: pure functions.
+// The values of our keys in etcd. Anybody with access may have written a key: other bytes decode to
+// nothing. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace viaduct::meet::etcd {
 
-// A key of a living process, and what it is for.
+// The value of every key: the process that holds it, and the purpose's own bytes.
 struct Entry {
   std::string identity = {};  // of the process, see identity.h; empty: unknown
   std::string value = {};

@@ -1,0 +1,69 @@
+#include "viaduct/runs.h"
+
+#include "viaduct/bench_output.h"
+#include "viaduct/remarks.h"
+
+namespace viaduct::app {
+namespace {
+
+using measure::RunEnd;
+
+Exit exitCodeOf(RunEnd end) {
+  if (end == RunEnd::kInterrupted) return kExitInterrupted;
+  return end == RunEnd::kWorkerDied ? kExitWorkerDied : kExitFailed;
+}
+
+// A comparison is of whole rows.
+void dropUnfinished(measure::RunOutcome& outcome) {
+  if (outcome.rows.empty() || !outcome.rows.back().interrupted) return;
+  outcome.rows.pop_back();
+  outcome.conclusions.pop_back();
+}
+
+}  // namespace
+
+measure::Progress Runs::onLine() {
+  return {.remark = remark,
+          .waiting = [this](const std::string& what) { line_.waiting(what); },
+          .started =
+              [this](std::size_t number, const measure::Workload& row) {
+                line_.started(rows_before_ + number, row);
+              },
+          .tick = [this](double gb_per_s) { line_.tick(gb_per_s); },
+          .finished = [this](const measure::Row& row) { line_.finished(row); }};
+}
+
+measure::RunOutcome Runs::run(const measure::RunRequest& request,
+                              const measure::Progress& progress) {
+  measure::RunOutcome outcome =
+      request.place ? runAsMember(request, progress, stop_) : runLocally(request, progress, stop_);
+  line_.clear();
+  rows_before_ += request.spec.rows.size();
+  return outcome;
+}
+
+measure::RunOutcome Runs::turn(const BenchPlan& plan, const std::string& turn,
+                               const std::string& part) {
+  measure::RunRequest request = plan.run;
+  if (!turn.empty()) request.group += "-" + turn;
+  line_.part(part);
+  measure::Progress progress = onLine();
+  if (rank_)
+    request.rank = rank_;
+  else if (request.place)
+    progress.joined = [](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
+      sayWhereResultsAppear(rank, members.size(), members.front().name);
+    };
+  measure::RunOutcome outcome = run(request, progress);
+  dropUnfinished(outcome);
+  if (request.place) rank_ = outcome.rank;
+  believed_ = believed_ && outcome.believed;
+  return outcome;
+}
+
+int exitOfRuns(RunEnd end, const std::string& problem, const std::string& kept, bool believed) {
+  if (end != RunEnd::kComplete) return fail(problem + kept, exitCodeOf(end));
+  return believed ? kExitOk : fail("not every row is valid", kExitFailed);
+}
+
+}  // namespace viaduct::app

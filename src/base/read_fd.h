@@ -1,0 +1,16 @@
+// All of a descriptor, across interrupts and short reads and writes. Threads: any.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace viaduct::base {
+
+// Appends what there is up to the end, but no more than `most` bytes and one, which shows that
+// there are more. 0, or an errno.
+int readAll(int fd, std::string& into, std::size_t most);
+// 0, or an errno.
+int writeAll(int fd, std::string_view bytes);
+
+}  // namespace viaduct::base

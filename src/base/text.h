@@ -1,0 +1,43 @@
+// Letters, parts and numbers of texts, in ASCII. Threads: pure functions.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace viaduct::base {
+
+std::string lower(std::string_view text);
+std::string upper(std::string_view text);
+// Large and small letters are the same.
+bool sameWord(std::string_view a, std::string_view b);
+
+// Without white space at both ends.
+std::string_view trimmed(std::string_view text);
+// The words between white space.
+std::vector<std::string_view> wordsOf(std::string_view text);
+// "a,b,,c" in its parts, without empty ones.
+std::vector<std::string> partsOf(std::string_view text, char between = ',');
+
+// `lead` and `text` in lines of at most 80 columns, broken between words if possible. Further lines
+// are indented like the text.
+std::string paragraph(std::string_view lead, std::string_view text);
+
+// The number that the whole text is; nothing for infinite ones. `form`: as std::from_chars has it.
+template <class Number, class... Form>
+std::optional<Number> numberIn(std::string_view text, Form... form) {
+  Number out{};
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, out, form...);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  if constexpr (std::floating_point<Number>)
+    if (!std::isfinite(out)) return std::nullopt;
+  return out;
+}
+
+}  // namespace viaduct::base

@@ -1,0 +1,28 @@
+// A diagnosis as JSON: `viaduct doctor --json` prints it, and another host's doctor reads it.
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "diag/findings.h"
+#include "diag/node.h"
+
+namespace viaduct::diag {
+
+// The node that was diagnosed.
+struct NodeName {
+  std::string hostname = {}, kernel = {}, machine = {};
+};
+NodeName nameOf(const Node& node);
+
+struct Diagnosis {
+  NodeName node = {};
+  Findings findings = {};
+};
+
+base::Json asJson(const Diagnosis& diagnosis);
+// Parses text from another host.
+Result<Diagnosis> diagnosisFromJson(const std::string& text);
+
+}  // namespace viaduct::diag

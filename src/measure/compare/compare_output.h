@@ -1,0 +1,19 @@
+// A comparison as text for a terminal, and as JSON. Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measure/compare/compare.h"
+
+namespace viaduct::measure {
+
+struct ComparedFiles {  // what is compared, in words: names of the files
+  std::string a = {}, b = {};
+};
+
+std::string compareText(const Comparison& comparison, const ComparedFiles& files,
+                        const CompareOptions& options);
+std::string compareJson(const Comparison& comparison, const ComparedFiles& files);
+
+}  // namespace viaduct::measure

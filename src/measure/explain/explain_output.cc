@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/json.h"
+#include "measure/explain/explain.h"
+
+namespace viaduct::measure {
+namespace {
+
+using base::dumpJson;
+using base::Json;
+
+constexpr auto kRule =
+    "Order of preference: memory of this host (10), RDMA (20 and up), TCP (30 and up), tests "
+    "(90).\nA transfer uses the first backend that is open at both ends, reaches both memories and "
+    "meets\n--require. The order does not depend on measured speed. A benchmark row uses only its "
+    "own backend.\n";
+
+std::string stateOf(const BackendInfo& info) {
+  if (!info.open) return "not open: " + info.text;
+  return fmt::format("open{}{}; rails: {}", info.text.empty() ? "" : ": ", info.text,
+                     fmt::join(info.rails, ", "));
+}
+
+std::string orderText(const std::vector<ExplainedBackend>& backends) {
+  std::string out;
+  for (const auto& [info, link, attempts] : backends)
+    out += fmt::format("{:>4}  {:<8}{}\n", info.open ? fmt::format("{}", info.preference) : "-",
+                       info.name, stateOf(info));
+  return out;
+}
+
+std::string choiceText(const Explanation& all, OpKind op) {
+  const ExplainedBackend* const chosen = all.chosen(op);
+  std::string out =
+      fmt::format("{}: {}\n", opKindName(op), chosen == nullptr ? "no backend" : chosen->info.name);
+  bool behind = false;
+  for (const ExplainedBackend& one : all.backends) {
+    for (const Attempt& attempt : one.attempts) {
+      if (attempt.op != op) continue;
+      const std::string role = !attempt.carried ? "no"
+                               : behind         ? "possible, after " + chosen->info.name
+                                                : "yes";
+      out += fmt::format("  {:<8}{}: {}\n", one.info.name, role, attempt.text);
+    }
+    behind = behind || &one == chosen;
+  }
+  return out;
+}
+
+std::string linksText(const std::vector<ExplainedBackend>& backends) {
+  std::string out;
+  for (const ExplainedBackend& one : backends)
+    if (!one.link.empty()) out += fmt::format("  {:<8}{}\n", one.info.name, one.link);
+  return out;
+}
+
+std::string groupsText(const std::vector<host::NearGroup>& groups) {
+  std::string out;
+  for (const host::NearGroup& group : groups)
+    out += fmt::format("{}{} ({})", out.empty() ? "" : ", then ", fmt::join(group.names, " and "),
+                       host::textOf(group.distance));
+  return out;
+}
+
+std::string servingText(const std::vector<Serving>& serving) {
+  std::string out;
+  for (const Serving& one : serving)
+    out += fmt::format("  {:<8}{}: {}\n", one.backend, one.memory, groupsText(one.groups));
+  return out;
+}
+
+std::string memoryText(const Buffer::Kind& memory) {
+  return fmt::format("memory: {}{}", memoryChoiceName(memory.choice),
+                     memory.huge_pages ? ", 2 MiB pages" : "");
+}
+
+Json asJson(const ExplainedBackend& one) {
+  Json out{{"name", one.info.name}, {"open", one.info.open}, {"text", one.info.text}};
+  if (!one.info.open) return out;
+  out["preference"] = one.info.preference;
+  out["same_host"] = one.info.same_host;
+  out["rdma"] = one.info.rdma;
+  out["tcp"] = one.info.tcp;
+  out["rails"] = one.info.rails;
+  out["link"] = one.link;
+  for (const Attempt& attempt : one.attempts)
+    out[opKindName(attempt.op)] = {{"carried", attempt.carried}, {"text", attempt.text}};
+  return out;
+}
+
+Json asJson(const Serving& one) {
+  Json groups = Json::array();
+  for (const host::NearGroup& group : one.groups)
+    groups.push_back({{"devices", group.names}, {"distance", host::textOf(group.distance)}});
+  return {{"backend", one.backend}, {"memory", one.memory}, {"nearest_first", std::move(groups)}};
+}
+
+Json nameOf(const ExplainedBackend* one) { return one == nullptr ? Json() : Json(one->info.name); }
+
+}  // namespace
+
+std::string explanationText(const Explanation& all) {
+  std::string out = fmt::format("{}\n{}", kRule, orderText(all.backends));
+  out += fmt::format("\nBetween two processes of this host, {}{}, one block of 4 KiB:\n",
+                     memoryText(all.asked.memory),
+                     all.asked.require.empty() ? "" : ", --require " + all.asked.require);
+  for (const OpKind op : {OpKind::kWrite, OpKind::kRead}) out += choiceText(all, op);
+  if (const std::string links = linksText(all.backends); !links.empty())
+    out += "\nConnections to the other process:\n" + links;
+  const auto* const far = all.betweenHosts(OpKind::kWrite);
+  out += fmt::format(
+      "\nBetween hosts: {}\n",
+      far == nullptr ? "no backend" : far->info.name + ", if its network connects them");
+  if (!all.serving.empty())
+    out += fmt::format("\nNICs by distance to memory; {}:\n{}",
+                       all.asked.settings.rails.empty()
+                           ? "a transfer uses the nearest NICs, and others only while those fail"
+                           : "the named NICs serve all memory",
+                       servingText(all.serving));
+  return out;
+}
+
+std::string explanationJson(const Explanation& all) {
+  Json backends = Json::array(), serving = Json::array();
+  for (const ExplainedBackend& one : all.backends) backends.push_back(asJson(one));
+  for (const Serving& one : all.serving) serving.push_back(asJson(one));
+  return dumpJson({{"format", "viaduct-explain/1"},
+                   {"memory", memoryChoiceName(all.asked.memory.choice)},
+                   {"huge_pages", all.asked.memory.huge_pages},
+                   {"require", all.asked.require},
+                   {"backends", std::move(backends)},
+                   {"chosen",
+                    {{"write", nameOf(all.chosen(OpKind::kWrite))},
+                     {"read", nameOf(all.chosen(OpKind::kRead))},
+                     {"write_between_hosts", nameOf(all.betweenHosts(OpKind::kWrite))},
+                     {"read_between_hosts", nameOf(all.betweenHosts(OpKind::kRead))}}},
+                   {"nics", std::move(serving)}},
+                  2);
+}
+
+}  // namespace viaduct::measure

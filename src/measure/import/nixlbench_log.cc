@@ -1,0 +1,288 @@
+#include "measure/import/nixlbench_log.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/text.h"
+#include "measure/import/log_line.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint64_t kLargeBlock = std::uint64_t{1} << 20U;  // fewer iterations above it
+
+using Flags = std::map<std::string, std::string, std::less<>>;
+
+// --- a table's columns, found by their titles: versions differ in which they have
+
+enum class LogColumn : std::uint8_t {
+  kBlock,
+  kBatch,
+  kRate,
+  kTotalRate,
+  kPrep,
+  kPrepP99,
+  kPost,
+  kPostP99,
+  kTx,
+  kTxP99,
+  kIgnored
+};
+using Title = ColumnTitle<LogColumn>;
+constexpr std::string_view kFirstTitle = "Block Size (B)";
+constexpr std::array kTitles{
+    Title{kFirstTitle, LogColumn::kBlock},
+    Title{"Batch Size", LogColumn::kBatch},
+    Title{"B/W (GB/Sec)", LogColumn::kRate},
+    Title{"Aggregate B/W (GB/Sec)", LogColumn::kTotalRate},
+    Title{"Avg Prep (us)", LogColumn::kPrep},
+    Title{"P99 Prep (us)", LogColumn::kPrepP99},
+    Title{"Avg Post (us)", LogColumn::kPost},
+    Title{"P99 Post (us)", LogColumn::kPostP99},
+    Title{"Avg Tx (us)", LogColumn::kTx},
+    Title{"P99 Tx (us)", LogColumn::kTxP99},
+    Title{"Avg Lat. (us)", LogColumn::kIgnored},     // inverse throughput
+    Title{"Network Util (%)", LogColumn::kIgnored},  // of 50 GB/s, whatever the network is
+    Title{"B/W (MiB/Sec)", LogColumn::kIgnored},
+    Title{"B/W (GiB/Sec)", LogColumn::kIgnored},
+};
+using Columns = std::vector<LogColumn>;
+constexpr std::string_view kNotMeasured = "nan";  // as our own --output nixlbench has it
+
+Columns columnsOf(std::string_view head) {
+  return columnsIn(head, std::span<const Title>(kTitles));
+}
+
+bool isTable(const Columns& columns) {
+  const auto has = [&](LogColumn c) {
+    return std::find(columns.begin(), columns.end(), c) != columns.end();
+  };
+  return has(LogColumn::kBlock) && has(LogColumn::kBatch) &&
+         (has(LogColumn::kRate) || has(LogColumn::kTotalRate));
+}
+
+// --- one line of a table
+
+using Figures =
+    std::array<std::optional<double>, static_cast<std::size_t>(LogColumn::kIgnored) + 1>;
+
+// The last words of the line, one for each column; nothing when they are no figures.
+std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) {
+  const std::vector<std::string_view> words = base::wordsOf(line);
+  if (words.size() < columns.size()) return std::nullopt;
+  Figures out;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string_view word = words[words.size() - columns.size() + i];
+    const auto value = figureIn(word);
+    if (!value && word != kNotMeasured) return std::nullopt;
+    out[static_cast<std::size_t>(columns[i])] = value;
+  }
+  return out;
+}
+
+// Not with ".2" behind it, as all times of a table: the last figure of a log may be cut off.
+bool endsInCutFigure(std::string_view line) {
+  const auto words = base::wordsOf(line);
+  if (words.empty() || !figureIn(words.back())) return false;
+  const auto point = words.back().find('.');
+  return point == std::string_view::npos || point + 1 == words.back().size();
+}
+
+std::optional<std::uint64_t> wholeOf(std::optional<double> value, double most) {
+  if (!value || *value < 1 || *value > most || std::floor(*value) != *value) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
+std::optional<MeanP99> meanP99(const Figures& f, LogColumn mean, LogColumn p99) {
+  const auto m = f[static_cast<std::size_t>(mean)], p = f[static_cast<std::size_t>(p99)];
+  return m && p ? std::optional(MeanP99{*m, *p}) : std::nullopt;
+}
+
+// --- what the banner said
+
+std::string flag(const Flags& flags, std::string_view name, std::string_view fallback) {
+  const auto at = flags.find(name);
+  return std::string(at == flags.end() || at->second.empty() ? fallback : at->second);
+}
+
+std::uint64_t count(const Flags& flags, std::string_view name, std::uint64_t fallback) {
+  constexpr double kMost = 1e15;
+  const auto at = flags.find(name);
+  return at == flags.end() ? fallback : wholeOf(figureIn(at->second), kMost).value_or(fallback);
+}
+
+std::uint32_t few(const Flags& flags, std::string_view name) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(count(flags, name, 1), 1U << 20U));
+}
+
+std::string memoryOf(const Flags& flags) {
+  const std::string from = flag(flags, "initiator_seg_type", "DRAM");
+  const std::string to = flag(flags, "target_seg_type", "DRAM");
+  return from == to ? from : from + "/" + to;
+}
+
+std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
+  constexpr double kMostBlock = 1e15, kMostBatch = 4e9;
+  const auto at = [&](LogColumn c) { return figures[static_cast<std::size_t>(c)]; };
+  const auto block = wholeOf(at(LogColumn::kBlock), kMostBlock);
+  const auto batch = wholeOf(at(LogColumn::kBatch), kMostBatch);
+  const auto rate = at(LogColumn::kTotalRate) ? at(LogColumn::kTotalRate) : at(LogColumn::kRate);
+  if (!block || !batch || !rate) return std::nullopt;
+  Row row{.backend = flag(flags, "backend", "unknown"),
+          .op = flag(flags, "op_type", "WRITE") == "READ" ? OpKind::kRead : OpKind::kWrite,
+          .scheme = flag(flags, "scheme", "pairwise"),
+          .block_size = *block,
+          .batch_size = static_cast<std::uint32_t>(*batch),
+          .threads = few(flags, "num_threads"),
+          .pipeline_depth = few(flags, "pipeline_depth"),
+          .initiators = few(flags, "num_initiator_dev"),
+          .targets = few(flags, "num_target_dev"),
+          .memory = memoryOf(flags),
+          .gb_per_s = rate,
+          .prep_us = meanP99(figures, LogColumn::kPrep, LogColumn::kPrepP99),
+          .post_us = meanP99(figures, LogColumn::kPost, LogColumn::kPostP99),
+          .tx_us = meanP99(figures, LogColumn::kTx, LogColumn::kTxP99),
+          .verdict = Verdict::kUnproven,
+          .why = "nixlbench does not check the path of the bytes"};
+  row.iterations = count(flags, "num_iter", 0) * row.initiators;
+  if (row.block_size > kLargeBlock) row.iterations /= count(flags, "large_blk_iter_ftr", 16);
+  return row;
+}
+
+// --- runs
+
+// What one source of lines (a pod) has said so far.
+struct Run {
+  Flags flags;
+  Columns columns;
+  std::string started;
+  std::vector<Row> rows;
+};
+
+std::uint64_t steps(std::uint64_t from, std::uint64_t to) {
+  std::uint64_t out = 0;
+  for (; from != 0 && from <= to && out < 64; from *= 2) ++out;
+  return out;
+}
+
+std::string endOf(const Run& run) {
+  if (run.flags.find("max_block_size") == run.flags.end()) return "complete";
+  const std::uint64_t expected =
+      steps(count(run.flags, "start_block_size", 4096), count(run.flags, "max_block_size", 1)) *
+      steps(count(run.flags, "start_batch_size", 1), count(run.flags, "max_batch_size", 1));
+  if (run.rows.size() >= expected) return "complete";
+  return fmt::format("the log ends after {} of {} rows", run.rows.size(), expected);
+}
+
+Report reportOf(Run run) {
+  Report out{.version = "nixlbench", .started = run.started, .end = endOf(run)};
+  for (auto& [name, value] : run.flags) out.settings.push_back({name, std::move(value)});
+  out.rows = std::move(run.rows);
+  out.conclusion = {
+      "Read from nixlbench's output. Its \"Avg Lat.\" is the inverse of its rate and not a "
+      "latency, so it is left out. tx is the time from the return of the post to the end."};
+  return out;
+}
+
+class LogReader {
+ public:
+  Result<std::vector<Report>> read(std::string_view text, const std::string& name) {
+    while (!text.empty()) {
+      const auto end = text.find('\n');
+      const bool whole = end != std::string_view::npos;
+      if (const std::string plain = plainLine(text.substr(0, end));
+          whole || !endsInCutFigure(plain))
+        line(plain);
+      text.remove_prefix(whole ? end + 1 : text.size());
+      if (rows_ > kMostRows || done_.size() > kMostRuns)
+        return error(name, fmt::format("more than {} rows or {} runs", kMostRows, kMostRuns));
+    }
+    for (auto& [source, run] : open_) finish(std::move(run));
+    if (done_.empty()) return error(name, "the nixlbench table has no rows");
+    return std::move(done_);
+  }
+
+ private:
+  static Error error(const std::string& name, std::string detail) {
+    return {.code = Code::kProtocol,
+            .operation = "read nixlbench output",
+            .detail = std::move(detail),
+            .file = name};
+  }
+
+  void line(const std::string& text) {
+    if (const auto at = text.find(kFirstTitle); at != std::string::npos) return head(text, at);
+    if (const auto setting = settingIn(text)) return banner(sourceOf(text), *setting);
+    if (Run* run = tableOf(text)) row(*run, text);
+  }
+
+  void head(const std::string& text, std::size_t at) {
+    Columns columns = columnsOf(std::string_view(text).substr(at));
+    if (!isTable(columns)) return;
+    Run& run = open_[sourceOf(text)];
+    // A second table without a banner of its own: another run with the same settings.
+    if (!run.rows.empty()) finish(Run{run.flags, {}, run.started, std::exchange(run.rows, {})});
+    run.columns = std::move(columns);
+    run.started = timeIn(text, at);
+  }
+
+  void banner(const std::string& source, const LogSetting& setting) {
+    Run& run = open_[source];
+    if (!run.columns.empty()) finish(std::exchange(run, Run{}));
+    if (!isSecret(setting.name)) run.flags[setting.name] = setting.value;
+  }
+
+  // The table that the line may be of: its source's, or the only one.
+  Run* tableOf(const std::string& text) {
+    const auto own = open_.find(sourceOf(text));
+    if (own != open_.end() && !own->second.columns.empty()) return &own->second;
+    Run* only = nullptr;
+    for (auto& [source, run] : open_) {
+      if (run.columns.empty()) continue;
+      if (only != nullptr) return nullptr;
+      only = &run;
+    }
+    return only;
+  }
+
+  void row(Run& run, const std::string& text) {
+    const auto figures = figuresIn(text, run.columns);
+    auto found = figures ? rowOf(*figures, run.flags) : std::nullopt;
+    if (!found) return;
+    run.rows.push_back(*std::move(found));
+    ++rows_;
+  }
+
+  void finish(Run run) {
+    if (!run.rows.empty()) done_.push_back(reportOf(std::move(run)));
+  }
+
+  std::map<std::string, Run> open_;  // by source
+  std::vector<Report> done_;
+  std::size_t rows_ = 0;
+};
+
+}  // namespace
+
+bool isNixlbenchLog(std::string_view text) {
+  for (auto at = text.find(kFirstTitle); at != std::string_view::npos;
+       at = text.find(kFirstTitle, at + 1)) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    if (isTable(columnsOf(text.substr(at, end - at)))) return true;
+  }
+  return false;
+}
+
+Result<std::vector<Report>> reportsFromNixlbenchLog(std::string_view text,
+                                                    const std::string& name) {
+  return LogReader().read(text, name);
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,158 @@
+#include "measure/load/contents.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/random.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // bytes of a stream
+constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;   // that a Pattern tells apart
+constexpr std::uint64_t kSpots = 16;                         // words that a spot check freshens
+
+}  // namespace
+
+Contents::Contents(const Spec& spec, const Workload& row, const std::vector<Stream>& streams,
+                   const DeviceBytes& bytes)
+    : spec_(spec),
+      row_(row),
+      streams_(streams),
+      initiator_order_(blockOrder(row.batch, spec.seed, Role::kInitiator)),
+      target_order_(blockOrder(row.batch, spec.seed, Role::kTarget)) {
+  for (const Stream& stream : streams) {
+    sets_.push_back(setsOf(spec, row, stream, bytes));
+    first_.push_back(blocks_);
+    blocks_ += sets_.back().count * row.batch;
+  }
+}
+
+Role Contents::source(std::uint32_t stream) const {
+  const bool initiator = (row_.op == OpKind::kWrite) != streams_[stream].reverse;
+  return initiator ? Role::kInitiator : Role::kTarget;
+}
+
+Pattern Contents::pattern(std::uint64_t epoch) const {
+  return {.seed = spec_.seed,
+          .block_bytes = row_.block_bytes,
+          .blocks = blocks_,
+          .epoch = epoch % kEpochs};
+}
+
+std::span<std::byte> Contents::block(const StreamEnd& end, std::uint64_t set,
+                                     std::uint32_t k) const {
+  const bool initiator = end.role == Role::kInitiator;
+  const Sets& sets = sets_[end.stream];
+  const std::uint64_t place = initiator ? initiator_order_[k] : target_order_[k];
+  return end.memory.subspan((initiator ? sets.initiator_at : sets.target_at) + set * sets.stride +
+                                place * row_.block_bytes,
+                            row_.block_bytes);
+}
+
+std::uint64_t Contents::number(std::uint32_t stream, std::uint64_t set, std::uint32_t k) const {
+  return first_[stream] + set * row_.batch + k;
+}
+
+std::uint64_t Contents::fewestSets() const {
+  std::uint64_t fewest = std::numeric_limits<std::uint64_t>::max();
+  for (const Sets& sets : sets_) fewest = std::min(fewest, sets.count);
+  return fewest;
+}
+
+void Contents::touch(const StreamEnd& end) const {
+  constexpr std::uint64_t kPage = 4096;
+  for (std::uint64_t set = 0; set < sets_[end.stream].count; ++set)
+    for (std::uint32_t k = 0; k < row_.batch; ++k) {
+      const auto memory = block(end, set, k);
+      for (std::uint64_t at = 0; at < memory.size(); at += kPage) memory[at] = std::byte{0};
+    }
+}
+
+void Contents::fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
+  const Pattern now = pattern(epoch);
+  const std::uint64_t there = sets_[end.stream].count;
+  for (std::uint64_t i = 0; i < std::min(sets.count, there); ++i) {
+    const std::uint64_t set = (sets.first + i) % there;
+    for (std::uint32_t k = 0; k < row_.batch; ++k)
+      now.fill(block(end, set, k), number(end.stream, set, k));
+  }
+}
+
+std::optional<Mismatch> Contents::check(const StreamEnd& end, const Pattern& now, std::uint64_t set,
+                                        std::uint32_t k) const {
+  auto memory = block(end, set, k);
+  if (spec_.verify == Verified::kSampled) memory = memory.first(std::min(memory.size(), kSample));
+  return now.verify(memory, number(end.stream, set, k));
+}
+
+std::optional<std::string> Contents::verify(const StreamEnd& end, std::uint64_t epoch,
+                                            SetRange sets) const {
+  const Pattern now = pattern(epoch);
+  const std::uint64_t there = sets_[end.stream].count;
+  const std::uint64_t total = std::min(sets.count, there) * row_.batch;
+  const std::uint64_t sample = std::max<std::uint64_t>(kSample / row_.block_bytes, 1);
+  const std::uint64_t step =
+      spec_.verify == Verified::kFull ? 1 : std::max<std::uint64_t>(total / sample, 1);
+  for (std::uint64_t i = 0; i < total; i += step) {
+    const auto k = static_cast<std::uint32_t>(i % row_.batch);
+    const std::uint64_t set = (sets.first + i / row_.batch) % there;
+    if (const auto wrong = check(end, now, set, k))
+      return fmt::format("block {} of set {} is wrong from offset {}: {}", k, set, wrong->offset,
+                         wrong->text);
+  }
+  return std::nullopt;
+}
+
+std::vector<Contents::Spot> Contents::spots(const SpotCheck& check) const {
+  base::Random random(spec_.seed ^ check.epoch << 32U ^ check.stream);
+  const std::uint64_t words = (row_.block_bytes + kWordBytes - 1) / kWordBytes;
+  std::vector<Spot> out(std::min(kSpots, row_.batch * words));
+  for (Spot& spot : out)
+    spot = {static_cast<std::uint32_t>(random.below(row_.batch)), random.below(words) * kWordBytes};
+  return out;
+}
+
+std::span<std::byte> Contents::memoryOf(const StreamEnd& end, const SpotCheck& check,
+                                        Spot spot) const {
+  const auto memory = block(end, check.set, spot.block).subspan(spot.offset);
+  return memory.first(std::min(memory.size(), kWordBytes));
+}
+
+void Contents::freshen(const StreamEnd& end, const SpotCheck& check) const {
+  restore(end, check, check.epoch);
+}
+
+void Contents::restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const {
+  const Pattern then = pattern(epoch);
+  for (const Spot spot : spots(check)) {
+    const std::uint64_t word = then.word(number(check.stream, check.set, spot.block), spot.offset);
+    const auto memory = memoryOf(end, check, spot);
+    std::memcpy(memory.data(), &word, memory.size());
+  }
+}
+
+void Contents::spoil(const StreamEnd& end, const SpotCheck& check) const {
+  for (const Spot spot : spots(check)) {
+    const auto memory = memoryOf(end, check, spot);
+    std::memset(memory.data(), 0, memory.size());
+  }
+}
+
+std::optional<std::string> Contents::verify(const StreamEnd& end, const SpotCheck& check) const {
+  const Pattern now = pattern(check.epoch);
+  for (const Spot spot : spots(check)) {
+    const std::uint64_t block_number = number(check.stream, check.set, spot.block);
+    const std::uint64_t word = now.word(block_number, spot.offset);
+    const auto memory = memoryOf(end, check, spot);
+    if (std::memcmp(memory.data(), &word, memory.size()) == 0) continue;
+    return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
+                       spot.offset, now.describe(memory, block_number, spot.offset));
+  }
+  return std::nullopt;
+}
+
+}  // namespace viaduct::measure

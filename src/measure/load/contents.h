@@ -1,0 +1,84 @@
+// What stands in the memory that a row moves: fills sources, and checks what arrived. Threads: one
+// at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/load/pattern.h"
+#include "measure/load/spec.h"
+
+namespace viaduct::measure {
+
+// One end of a stream, and the memory of its device.
+struct StreamEnd {
+  std::uint32_t stream = 0;  // its number
+  Role role = Role::kInitiator;
+  std::span<std::byte> memory = {};
+};
+
+// Consecutive transfers of a stream use consecutive sets.
+struct SetRange {
+  std::uint64_t first = 0;  // modulo how many sets there are
+  std::uint64_t count = 0;
+};
+
+// One transfer that carries fresh words at a few places, which its epoch draws.
+struct SpotCheck {
+  std::uint32_t stream = 0;
+  std::uint64_t set = 0;
+  std::uint64_t epoch = 0;  // of its own
+};
+
+class Contents {
+ public:
+  Contents(const Spec& spec, const Workload& row, const std::vector<Stream>& streams,
+           const DeviceBytes& bytes);
+
+  // The end that a stream's bytes come from.
+  Role source(std::uint32_t stream) const;
+  const Sets& sets(std::uint32_t stream) const { return sets_[stream]; }
+
+  bool has(const SpotCheck& check) const {
+    return check.stream < sets_.size() && check.set < sets_[check.stream].count;
+  }
+  SetRange all(std::uint32_t stream) const { return {.count = sets_[stream].count}; }
+  std::uint64_t fewestSets() const;
+  void touch(const StreamEnd& end) const;  // each page of all sets
+  void fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
+  // What is wrong in these sets, with the block's place.
+  std::optional<std::string> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
+
+  // Writes the check's spots: words of its own epoch, words of `epoch`, words of no epoch.
+  void freshen(const StreamEnd& end, const SpotCheck& check) const;
+  void restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
+  void spoil(const StreamEnd& end, const SpotCheck& check) const;
+  // What is wrong at the check's spots.
+  std::optional<std::string> verify(const StreamEnd& end, const SpotCheck& check) const;
+
+ private:
+  struct Spot {
+    std::uint32_t block = 0;
+    std::uint64_t offset = 0;  // in it
+  };
+  std::vector<Spot> spots(const SpotCheck& check) const;
+  std::span<std::byte> memoryOf(const StreamEnd& end, const SpotCheck& check, Spot spot) const;
+  Pattern pattern(std::uint64_t epoch) const;
+  std::span<std::byte> block(const StreamEnd& end, std::uint64_t set, std::uint32_t k) const;
+  std::uint64_t number(std::uint32_t stream, std::uint64_t set, std::uint32_t k) const;
+  std::optional<Mismatch> check(const StreamEnd& end, const Pattern& now, std::uint64_t set,
+                                std::uint32_t k) const;
+
+  const Spec& spec_;
+  const Workload& row_;
+  const std::vector<Stream>& streams_;
+  std::vector<Sets> sets_;
+  std::vector<std::uint64_t> first_;  // each stream's first block's number
+  std::uint64_t blocks_ = 0;
+  std::vector<std::uint32_t> initiator_order_, target_order_;
+};
+
+}  // namespace viaduct::measure

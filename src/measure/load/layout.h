@@ -1,0 +1,64 @@
+// Who moves bytes to whom: devices, the processes that own them, and the streams between them.
+// Threads: plain values and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/words.h"
+
+namespace viaduct::measure {
+
+enum class Scheme : std::uint8_t {
+  kPairwise,   // i with i; where one side has more devices, the other's are taken again from 0
+  kManyToOne,  // each target is reached by all initiators
+  kOneToMany,  // each initiator reaches all targets
+  kTp,         // one tensor cut into as many shards as a side has devices: those that overlap
+};
+inline constexpr base::Words<Scheme, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
+                                                  {"manytoone", Scheme::kManyToOne},
+                                                  {"onetomany", Scheme::kOneToMany},
+                                                  {"tp", Scheme::kTp}}};
+constexpr const char* schemeName(Scheme scheme) { return base::wordOf(kSchemes, scheme); }
+
+enum class Mode : std::uint8_t {
+  kSg,  // a process for each device
+  kMg,  // one process for all devices of a side
+};
+inline constexpr base::Words<Mode, 2> kModes{{{"SG", Mode::kSg}, {"MG", Mode::kMg}}};
+constexpr const char* modeName(Mode mode) { return base::wordOf(kModes, mode); }
+
+struct Layout {
+  Scheme scheme = Scheme::kPairwise;
+  Mode mode = Mode::kSg;
+  std::uint32_t initiators = 1, targets = 1;  // devices of each side
+
+  std::uint32_t processes() const { return mode == Mode::kMg ? 2 : initiators + targets; }
+  std::uint32_t initiatorProcesses() const { return mode == Mode::kMg ? 1 : initiators; }
+  bool isInitiator(std::uint32_t rank) const { return rank < initiatorProcesses(); }
+  // Which process owns device i of a side.
+  std::uint32_t initiatorRank(std::uint32_t i) const { return mode == Mode::kMg ? 0 : i; }
+  std::uint32_t targetRank(std::uint32_t j) const { return mode == Mode::kMg ? 1 : initiators + j; }
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+struct Pair {
+  std::uint32_t initiator = 0, target = 0;  // devices, each numbered from 0 on its side
+  friend auto operator<=>(const Pair&, const Pair&) = default;
+};
+// In order, none twice; every device of a side is in at least one.
+std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets);
+
+// One thread's transfers from one device to another: it has a part of both devices' memory to
+// itself. All members of a run number them alike.
+struct Stream {
+  Pair pair = {};
+  bool reverse = false;  // the target initiates, and moves from its own memory
+  // Which part of the memory of either end, of how many equal ones.
+  std::uint32_t initiator_part = 0, initiator_parts = 1;
+  std::uint32_t target_part = 0, target_parts = 1;
+  friend bool operator==(const Stream&, const Stream&) = default;
+};
+std::vector<Stream> streamsOf(const Layout& layout, std::uint32_t threads, bool bidirectional);
+
+}  // namespace viaduct::measure

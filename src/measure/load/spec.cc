@@ -1,0 +1,138 @@
+#include "measure/load/spec.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sizes.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+// A planned transfer costs about a kilobyte: more sets than these walk no more memory that matters.
+constexpr std::uint64_t kMostSets = 16'384;
+
+std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
+  const std::uint64_t part = device / parts;
+  return part >= kPage ? part / kPage * kPage : part;
+}
+
+// What a stream's part has to hold for all rows.
+std::uint64_t neededPart(const Spec& spec) {
+  std::uint64_t most = 1;
+  for (const Workload& row : spec.rows)
+    most = std::max({most, row.bytes() * spec.depth, spec.working_set / row.bytes() * row.bytes()});
+  return (most + kPage - 1) / kPage * kPage;
+}
+
+struct MostParts {
+  std::uint32_t initiator = 1, target = 1;
+};
+MostParts mostParts(const Spec& spec) {
+  MostParts most;
+  for (const Stream& s : streamsOf(spec.layout, spec.threads, spec.bidirectional)) {
+    most.initiator = std::max(most.initiator, s.initiator_parts);
+    most.target = std::max(most.target, s.target_parts);
+  }
+  return most;
+}
+
+Status fits(const Spec& spec, const char* side, std::uint64_t device, std::uint32_t parts) {
+  const std::uint64_t part = partBytes(device, parts);
+  for (const Workload& row : spec.rows)
+    if (row.bytes() > part)
+      return Error{.code = Code::kInvalid,
+                   .operation = "--total_buffer_size",
+                   .detail = fmt::format(
+                       "{} blocks of {} do not fit: a device of the {} has {}, {} for each "
+                       "stream that uses it",
+                       row.batch, base::showSize(row.block_bytes), side, base::showSize(device),
+                       base::showSize(part)),
+                   .remedy = fmt::format(
+                       "use a larger --total_buffer_size, or at most {} for blocks x batch",
+                       base::showSize(part))};
+  return Ok{};
+}
+
+std::string yesNo(bool value) { return value ? "true" : "false"; }
+
+std::string joinedSizes(const Spec& spec) {
+  std::string out;
+  for (const Workload& row : spec.rows) {
+    const std::string one = fmt::format("{}/{}x{}", row.backend, row.block_bytes, row.batch);
+    out += (out.empty() ? "" : ",") + one;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::vector<Option> optionsOf(const Spec& spec) {
+  const Workload first = spec.rows.empty() ? Workload{} : spec.rows.front();
+  const auto number = [](std::uint64_t value) { return fmt::format("{}", value); };
+  std::vector<Option> out{{"scheme", schemeName(spec.layout.scheme)},
+                          {"mode", modeName(spec.layout.mode)},
+                          {"num_initiator_dev", number(spec.layout.initiators)},
+                          {"num_target_dev", number(spec.layout.targets)},
+                          {"rows", joinedSizes(spec)},
+                          {"op_type", opKindName(first.op)},
+                          {"iterations", number(first.iterations)},
+                          {"warmup_iterations", number(first.warm_iterations)},
+                          {"num_threads", number(spec.threads)},
+                          {"pipeline_depth", number(spec.depth)},
+                          {"bidirectional", yesNo(spec.bidirectional)},
+                          {"latency", yesNo(spec.ping_pong)},
+                          {"recreate_xfer", yesNo(spec.recreate)},
+                          {"reregister_mem", yesNo(spec.reregister)},
+                          {"memory", memoryChoiceName(spec.memory)},
+                          {"use_hugepages", yesNo(spec.huge_pages)},
+                          {"total_buffer_size", number(spec.buffer_bytes)},
+                          {"working_set", number(spec.working_set)},
+                          {"warmup", base::formatDuration(spec.warmup)},
+                          {"duration", base::formatDuration(spec.duration)},
+                          {"repeat", number(spec.repeat)},
+                          {"rate", fmt::format("{}", spec.rate)},
+                          {"arrivals", spec.poisson ? "poisson" : "constant"},
+                          {"verify", verifiedName(spec.verify)},
+                          {"require", spec.require},
+                          {"seed", number(spec.seed)}};
+  if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});
+  return out;
+}
+
+Result<DeviceBytes> deviceBytes(const Spec& spec) {
+  const MostParts parts = mostParts(spec);
+  DeviceBytes bytes{neededPart(spec) * parts.initiator, neededPart(spec) * parts.target};
+  if (spec.buffer_bytes != 0) {
+    const bool many = spec.layout.mode == Mode::kMg;
+    bytes = {spec.buffer_bytes / (many ? spec.layout.initiators : 1),
+             spec.buffer_bytes / (many ? spec.layout.targets : 1)};
+  }
+  VIADUCT_CHECK(fits(spec, "initiators", bytes.initiator, parts.initiator));
+  VIADUCT_CHECK(fits(spec, "targets", bytes.target, parts.target));
+  return bytes;
+}
+
+std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank) {
+  const bool initiator = spec.layout.isInitiator(rank);
+  const std::uint64_t one = initiator ? bytes.initiator : bytes.target;
+  if (spec.layout.mode == Mode::kSg) return one;
+  return one * (initiator ? spec.layout.initiators : spec.layout.targets);
+}
+
+Sets setsOf(const Spec& spec, const Workload& row, const Stream& stream, const DeviceBytes& bytes) {
+  const std::uint64_t here = partBytes(bytes.initiator, stream.initiator_parts);
+  const std::uint64_t there = partBytes(bytes.target, stream.target_parts);
+  const std::uint64_t room = std::min(here, there) / row.bytes();
+  const std::uint64_t wanted = std::max<std::uint64_t>(spec.working_set / row.bytes(), spec.depth);
+  const std::uint64_t walked = std::max<std::uint64_t>(std::min(room, wanted), 1);
+  const std::uint64_t count = std::min(walked, kMostSets);
+  return {.initiator_at = here * stream.initiator_part,
+          .target_at = there * stream.target_part,
+          .count = count,
+          .stride = walked / count * row.bytes()};
+}
+
+}  // namespace viaduct::measure

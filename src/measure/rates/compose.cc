@@ -1,0 +1,347 @@
+// Many members' shares of a row become one row.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string_view>
+
+#include "measure/proof/judge.h"
+#include "measure/rates/share.h"
+#include "measure/rates/timeline.h"
+#include "measure/stats/statistics.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kWindows = 3;     // of a round of several streams
+constexpr std::size_t kMostParts = 12;  // of a repeat
+
+class Composer {
+ public:
+  Composer(const Spec& spec, const Workload& workload, std::span<const RowShare> shares,
+           const Rounds& rounds)
+      : spec_(spec),
+        workload_(workload),
+        shares_(shares),
+        rounds_(rounds),
+        streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)) {
+    describe();
+  }
+
+  Result<Composed> composed() {
+    for (const RowShare& share : shares_) {
+      VIADUCT_TRY(proof::Observation one, proof::decodeObservation(share.observation));
+      hosts_.push_back(one.place.boot_id);
+      seen_.push_back(std::move(one));
+    }
+    facts_.failure = failure();
+    if (!facts_.failure) {
+      sum();
+      rates();
+      intervals();
+      if (rounds_.stopped) interruption();
+      times();
+      cpu();
+      pairs();
+      verified();
+    }
+    return judged();
+  }
+
+ private:
+  using Repeat = std::vector<std::vector<Placed>>;  // by round
+
+  void describe() {
+    row_.backend = workload_.backend;
+    row_.op = workload_.op;
+    row_.scheme = schemeName(spec_.layout.scheme);
+    row_.block_size = workload_.block_bytes;
+    row_.batch_size = workload_.batch;
+    row_.threads = spec_.threads;
+    row_.pipeline_depth = spec_.depth;
+    row_.initiators = spec_.layout.initiators;
+    row_.targets = spec_.layout.targets;
+    row_.bidirectional = spec_.bidirectional;
+    row_.memory = memoryChoiceName(spec_.memory);
+    row_.heat = spec_.working_set == 0 ? "hot" : "cold";
+  }
+
+  // The first failure that is a cause and not only the end of what another one had begun.
+  Failure failure() const {
+    Failure found;
+    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
+      const Failure& failure = shares_[rank].failure;
+      if (!failure || (found && failure->code == Code::kCancelled)) continue;
+      if (found && found->code != Code::kCancelled) continue;
+      found = failure;
+      found->detail = fmt::format("rank {}: {}", rank, found->detail);
+    }
+    return found;
+  }
+
+  void sum() {
+    for (const RowShare& share : shares_) {
+      latency_.add(share.latency);
+      prep_.add(share.prep);
+      post_.add(share.post);
+      tx_.add(share.tx);
+      row_.transfers += share.transfers;
+      for (const StreamShare& s : share.streams) row_.iterations += s.iterations;
+    }
+    for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
+      std::vector<Placed> round = placed(rounds_.each[i], hosts_);
+      if (wallOf(round).bytes == 0) continue;  // the run was ended as it began
+      if (repeats_.empty() || i % rounds_.of_a_repeat == 0) repeats_.emplace_back();
+      repeats_.back().push_back(std::move(round));
+    }
+  }
+
+  // A ping-pong moves every transfer there and back.
+  double bytes() const {
+    return static_cast<double>(row_.iterations) * static_cast<double>(workload_.bytes()) *
+           (spec_.ping_pong ? 2 : 1);
+  }
+
+  void rates() {
+    std::vector<double> whole;
+    for (const Repeat& repeat : repeats_) {
+      Wall wall;
+      std::vector<LaneTimes::Part> parts;
+      for (const std::vector<Placed>& round : repeat) {
+        wall.add(wallOf(round));
+        for (const LaneTimes::Part& part : partsOf(round, kWindows)) parts.push_back(part);
+      }
+      row_.seconds += wall.seconds;
+      rated_ += static_cast<double>(wall.bytes);
+      whole.push_back(wall.rate());
+      for (const LaneTimes::Part& part : merged(parts, kMostParts))
+        row_.gb_per_s_parts.push_back(Wall{part.seconds, part.bytes}.rate());
+    }
+    if (row_.seconds <= 0) return;
+    // Of one stream the median is steadier; of several only the time that all took is honest.
+    row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
+    if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
+    row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
+    if (spec_.rate > 0)
+      row_.rate = OpenLoop{.asked_per_s = spec_.rate * static_cast<double>(streams_.size()),
+                           .reached_per_s = *row_.completions_per_s,
+                           .arrivals = spec_.poisson ? "poisson" : "constant"};
+  }
+
+  void interruption() {
+    const Interrupted& planned = rounds_.planned;
+    if (row_.iterations < planned.of_transfers || row_.seconds < planned.of_seconds)
+      row_.interrupted = planned;
+  }
+
+  std::string interruptionWords() const {
+    if (!row_.interrupted) return {};
+    if (row_.interrupted->of_seconds > 0)
+      return fmt::format("interrupted after {:.1f} of {:g} s", row_.seconds,
+                         row_.interrupted->of_seconds);
+    return fmt::format("interrupted after {} of {} transfers", row_.iterations,
+                       row_.interrupted->of_transfers);
+  }
+
+  // One long pause hides in the median of the parts, and in every percentile.
+  std::string stallWords() const {
+    constexpr double kSeconds = 0.1, kOfTheRow = 0.05, kTimesTheMedian = 10;
+    if (!row_.latency_us || row_.seconds <= 0) return {};
+    const double longest = row_.latency_us->max * 1e-6;
+    if (longest < kSeconds || longest < kOfTheRow * row_.seconds ||
+        longest < kTimesTheMedian * row_.latency_us->p50 * 1e-6)
+      return {};
+    return fmt::format("stalled: one transfer took {:.2f} s, and the median {:.3g} ms", longest,
+                       row_.latency_us->p50 * 1e-3);
+  }
+
+  // At each moment the streams of all members move: their rates add up.
+  void intervals() {
+    for (const RowShare& share : shares_)
+      for (std::size_t i = 0; i < share.intervals.size(); ++i)
+        if (i < row_.intervals.size())
+          row_.intervals[i].gb_per_s += share.intervals[i].gb_per_s;
+        else
+          row_.intervals.push_back(share.intervals[i]);
+  }
+
+  void times() {
+    const auto brief = [](const Histogram& ns) -> std::optional<MeanP99> {
+      if (ns.count() == 0) return std::nullopt;
+      return MeanP99{.mean = ns.mean() * 1e-3, .p99 = ns.quantile(0.99) * 1e-3};
+    };
+    if (latency_.count() != 0) row_.latency_us = latencyOf(latency_);
+    row_.prep_us = brief(prep_);
+    row_.post_us = brief(post_);
+    row_.tx_us = brief(tx_);
+  }
+
+  // Each member reports the CPU of its whole process: members of one process split it evenly.
+  void cpu() {
+    CpuSeconds used;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) +=
+          shares_[rank].cpu.used / static_cast<double>(membersWith(rank));
+    row_.cpu_s = used;
+    if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
+  }
+
+  // The members in the process of `rank`, itself among them.
+  std::ptrdiff_t membersWith(std::uint32_t rank) const {
+    return std::count_if(seen_.begin(), seen_.end(), [&](const proof::Observation& one) {
+      return one.place.process == seen_[rank].place.process;
+    });
+  }
+
+  void pairs() {
+    for (const Pair& pair :
+         pairsOf(spec_.layout.scheme, spec_.layout.initiators, spec_.layout.targets)) {
+      PairResult& result = row_.pairs.emplace_back();
+      result.initiator = spec_.layout.initiatorRank(pair.initiator);
+      result.target = spec_.layout.targetRank(pair.target);
+      std::vector<double> rates;
+      for (const Repeat& repeat : repeats_) rates.push_back(wallOfPair(repeat, pair).rate());
+      result.gb_per_s = median(rates);
+      result.latency_us = latencyOfPair(pair);
+    }
+  }
+
+  Wall wallOfPair(const Repeat& repeat, const Pair& pair) const {
+    Wall wall;
+    for (const std::vector<Placed>& round : repeat) {
+      std::vector<Placed> own;
+      for (const Placed& one : round)
+        if (one.stream < streams_.size() && streams_[one.stream].pair == pair) own.push_back(one);
+      wall.add(wallOf(own));
+    }
+    return wall;
+  }
+
+  // Of a pair's threads the slowest one's: their transfers are alike.
+  std::optional<Latency> latencyOfPair(const Pair& pair) const {
+    std::optional<Latency> found;
+    for (const RowShare& share : shares_)
+      for (const StreamShare& s : share.streams) {
+        if (s.stream >= streams_.size() || streams_[s.stream].reverse) continue;
+        if (streams_[s.stream].pair != pair) continue;
+        if (!found || found->p50 < s.latency_us.p50) found = s.latency_us;
+      }
+    return found;
+  }
+
+  void verified() {
+    row_.verified = facts_.verified = spec_.verify;
+    Checks checks;
+    std::uint64_t missed = 0;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank) {
+      checks.transfers += shares_[rank].checks;
+      missed += shares_[rank].missed;
+      if (!shares_[rank].mismatch.empty() && !facts_.mismatch)
+        facts_.mismatch = fmt::format("at rank {} {}", rank, shares_[rank].mismatch);
+    }
+    if (checks.transfers == 0) return;
+    // Checks of every transfer leave none that could have been skipped.
+    checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
+    row_.checks = checks;
+    if (missed != 0)
+      facts_.mismatch = fmt::format("{} of {} checked transfers have wrong bytes: {}", missed,
+                                    checks.transfers, facts_.mismatch.value_or(""));
+  }
+
+  // What devices counted says whether all of this is to be believed.
+  Composed judged() {
+    facts_.backend = workload_.backend;
+    facts_.require = spec_.require;
+    facts_.gb_per_s = row_.gb_per_s.value_or(0);
+    if (row_.rate && row_.rate->asked_per_s > 0)
+      facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
+    if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
+    facts_.transfer_bytes = workload_.bytes();
+    if (!facts_.failure) {
+      totals();
+      clocks();
+    }
+    facts_.working_set = workingSet();
+    proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
+    row_.path = std::move(judgement.path);
+    if (row_.backend.empty() && !row_.path.empty()) row_.backend = row_.path.front().backend;
+    row_.proof = std::move(judgement.proof);
+    row_.ceiling = std::move(judgement.ceiling);
+    row_.verdict = judgement.verdict;
+    row_.why = std::move(judgement.why);
+    for (const std::string& words : {interruptionWords(), stallWords(), judgement.remark})
+      if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
+    return {std::move(row_), std::move(judgement.conclusion)};
+  }
+
+  void totals() {
+    const auto one = static_cast<double>(workload_.bytes());
+    facts_.totals = {.rated = rated_,
+                     .timed = bytes(),
+                     .all = static_cast<double>(row_.transfers) * one,
+                     .seconds = row_.seconds};
+  }
+
+  void clocks() {
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      if (std::abs(shares_[rank].clock.ahead) > std::abs(facts_.clock.ahead)) {
+        facts_.clock = shares_[rank].clock;
+        facts_.clock_rank = rank;
+      }
+  }
+
+  // `used`: seconds of CPU, of all members.
+  void cores(double used) {
+    double counted = 0;
+    for (const RowShare& share : shares_) counted = std::max(counted, share.cpu.over);
+    facts_.cores_busy = proof::coresBusy(used, row_.seconds, counted);
+    if (facts_.cores_busy <= 0) return;
+    row_.cores_busy = facts_.cores_busy;
+    std::map<std::string_view, CpuUse> machines;  // what one saw for longest is the machine's
+    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
+      const CpuUse& seen = shares_[rank].cpu;
+      if (seen.processors == 0) return;
+      CpuUse& machine = machines[hosts_[rank]];
+      if (seen.over > machine.over) machine = seen;
+    }
+    double all = 0;
+    for (const auto& [host, machine] : machines) {
+      all += machine.machine;
+      facts_.cores += machine.processors;
+    }
+    facts_.cores_others = std::max(0.0, all - used) / counted;
+    row_.cores_others = facts_.cores_others;
+  }
+
+  std::uint64_t workingSet() const {
+    std::uint64_t bytes = 0;
+    const auto memory = deviceBytes(spec_);
+    if (!memory) return 0;
+    for (const Stream& stream : streams_)
+      bytes += setsOf(spec_, workload_, stream, *memory).count * workload_.bytes();
+    return bytes;
+  }
+
+  const Spec& spec_;
+  const Workload& workload_;
+  std::span<const RowShare> shares_;
+  const Rounds& rounds_;
+  const std::vector<Stream> streams_;
+  std::vector<proof::Observation> seen_;
+  std::vector<std::string> hosts_;  // by rank: those of one host share a clock
+  std::vector<Repeat> repeats_;
+  Histogram latency_, prep_, post_, tx_;
+  double rated_ = 0;  // bytes of all rounds
+  proof::RowFacts facts_;
+  Row row_;
+};
+
+}  // namespace
+
+Result<Composed> compose(const Spec& spec, const Workload& workload,
+                         std::span<const RowShare> shares, const Rounds& rounds) {
+  return Composer(spec, workload, shares, rounds).composed();
+}
+
+}  // namespace viaduct::measure
