@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kBytes = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kMovedBytes = std::uint64_t{1} << 20U;
 
 // Two agents of one process over one backend, and transfers of all their memory.
 struct Pair {
@@ -26,14 +26,14 @@ struct Pair {
       EXPECT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));
     }
-    here.emplace(*a->allocate(kBytes));
-    there.emplace(*b->allocate(kBytes, {.label = "there"}));
+    here.emplace(*a->allocate(kMovedBytes));
+    there.emplace(*b->allocate(kMovedBytes, {.label = "there"}));
     peer.emplace(*a->importCard(b->exportCard()));
     EXPECT_TRUE(peer->ready(10s) && peer->waitPin("there", 10s));
   }
   Transfer plan(std::uint64_t blocks = 4) {
     const auto all = [&](const Pin& pin) {
-      const std::uint64_t each = kBytes / blocks;
+      const std::uint64_t each = kMovedBytes / blocks;
       return *Blocks::strided({.base = pin.info().address,
                                .stride = each,
                                .bytes = each / 2,  // separate blocks, so that each is an op
@@ -95,7 +95,7 @@ TEST_P(OfEachBackend, StatisticsCountTheBytesOfItsRails) {
   EXPECT_GT(timed(all), 0U);
   EXPECT_GT(all.latencies.sum, 0ns);
   EXPECT_EQ(all.pins, 1U);
-  EXPECT_EQ(all.pinned_bytes, kBytes);
+  EXPECT_EQ(all.pinned_bytes, kMovedBytes);
   EXPECT_EQ(all.peers[static_cast<std::size_t>(PeerState::kReady)], 1U);
   // The agent that copies counts a transfer, not its peer.
   EXPECT_EQ(pair.b->statistics().started, 0U);
@@ -213,11 +213,11 @@ TEST(Statistics, FollowThePins) {
   auto second = pair.a->allocate(4096);
   ASSERT_TRUE(second);
   EXPECT_EQ(pair.a->statistics().pins, 2U);
-  EXPECT_EQ(pair.a->statistics().pinned_bytes, kBytes + 4096);
+  EXPECT_EQ(pair.a->statistics().pinned_bytes, kMovedBytes + 4096);
   ASSERT_TRUE(second->release());
   ASSERT_TRUE(second->release());  // returns the first call's result
   EXPECT_EQ(pair.a->statistics().pins, 1U);
-  EXPECT_EQ(pair.a->statistics().pinned_bytes, kBytes);
+  EXPECT_EQ(pair.a->statistics().pinned_bytes, kMovedBytes);
 }
 
 }  // namespace
