@@ -1,5 +1,5 @@
-// `viaduct bench --against`: runs of two settings in turns, and their comparison. Threads: the main
-// one.
+// Runs `viaduct bench --against`: measures two configurations in turns and compares them. Threads:
+// the main one.
 #pragma once
 
 #include <string>
@@ -11,18 +11,19 @@
 namespace viaduct::app {
 
 struct AgainstPlan {
-  BenchPlan a = {}, b = {};              // each for one round
-  std::string a_name = {}, b_name = {};  // in words
+  BenchPlan a = {}, b = {};              // the plan of one round
+  std::string a_name = {}, b_name = {};  // the names of the sides in the output
 };
 struct AgainstPlanOrProblems {
   AgainstPlan plan = {};
-  std::vector<Error> problems = {};  // of the other side
+  std::vector<Error> problems = {};  // errors in side B's options
 };
-// `a`: the plan of the command line, `words` and `options`, as it stands.
+// `a` is the plan of the command line without --against. `words` and `options` are that command
+// line, before and after parsing.
 AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
                                   const BenchOptions& options, const Settings& settings);
 
-// The exit code. Stops at `stop`, and compares what was measured until then.
+// Returns the exit code. If `stop` is set, compares the rows measured until then.
 int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop);
 
 }  // namespace viaduct::app

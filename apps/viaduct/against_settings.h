@@ -1,5 +1,5 @@
-// What `--against 'other settings'` says: flags and assignments that side B has on top of the
-// command line. Threads: pure functions and plain values.
+// Parses the text of `--against`: flags and variables that side B has in addition to the command
+// line. Threads: pure functions and plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,22 +15,22 @@
 namespace viaduct::app {
 
 struct OtherSettings {
-  std::vector<std::string> flags = {};      // words, as on a command line
+  std::vector<std::string> flags = {};      // words of a command line
   std::vector<std::string> variables = {};  // NAME=value
   std::vector<Error> problems = {};
 };
 
-// The words as a shell splits them: at blanks that stand in no quotes.
+// Splits a text as a shell does: at blanks outside of quotes.
 Result<std::vector<std::string>> splitWords(std::string_view text);
-// Refuses what both sides of a comparison have in common. Flags that cannot be read are no problem
-// here: they are found with the rest of side B's command line.
+// Refuses flags and variables that must be equal on both sides, and unknown variables. Unknown
+// flags and wrong values are reported later, when side B's command line is parsed.
 OtherSettings readOtherSettings(std::string_view text, std::span<const FlagName> known);
-// Whether NAME=value names a setting that may differ between runs that are compared.
+// Refuses NAME=value if NAME is no setting, or one that compared runs must have in common.
 Status checkVariable(const std::string& word);
 bool isAssignment(std::string_view word);
-// The agents' settings with the assignments on top.
+// Returns `settings` with the assignments applied.
 Result<Settings> withVariables(Settings settings, const std::vector<std::string>& variables);
-// The same error, said to be inside --against.
+// Returns the error with a text that says that it is inside --against.
 Error insideAgainst(Error error);
 
 }  // namespace viaduct::app

@@ -1,5 +1,5 @@
-// What can be asked of `viaduct bench`: one table of flags, and the options they fill. Threads:
-// plain values and pure functions.
+// The flags of `viaduct bench` in one table, and the options that they fill. Threads: plain values
+// and pure functions.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -20,22 +20,23 @@
 namespace viaduct::app {
 
 using GivenFlags = std::map<std::string, std::string, std::less<>>;
-// A command line for people, such as "viaduct bench --backend tcp"; without secrets, and without
-// the place where members meet.
+// Returns a command line for people, such as "viaduct bench --backend tcp". It leaves out secrets
+// and the meeting place.
 std::string commandText(std::string program, const GivenFlags& given);
 
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
 
 struct BenchOptions {
-  // Under which name the program was called: they differ in their defaults.
+  // True if the program was called as nixlbench. Its defaults differ.
   bool as_nixlbench = false;
-  // Flags that were given, and their values, without secrets: it is printed and recorded.
+  // The flags of the command line and their values. Result files record them, so secret values are
+  // replaced.
   GivenFlags given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
-  std::vector<std::string> unread = {};   // flags whose value is wrong: they have their defaults
-  std::vector<std::string> ignored = {};  // flags of backends that none of ours is
+  std::vector<std::string> unread = {};   // flags with a wrong value; they keep their defaults
+  std::vector<std::string> ignored = {};  // flags of other backends, which have no effect
 
-  // What goes into the plan as it is given.
+  // Options that the plan takes over unchanged.
   measure::Spec spec = {};
 
   // Data.
@@ -45,7 +46,7 @@ struct BenchOptions {
   std::uint64_t start_block_size = 4096, max_block_size = std::uint64_t{64} << 20U;
   std::uint32_t batch = 0, start_batch_size = 1, max_batch_size = 1;
   std::string initiator_seg_type = "DRAM", target_seg_type = "DRAM";
-  bool cold = false;  // each transfer uses other memory
+  bool cold = false;  // each transfer uses memory that is not in the caches
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
 
@@ -77,35 +78,35 @@ struct BenchOptions {
   // Comparison.
   std::string against = {};
   std::uint32_t rounds = 5;
-  std::optional<double> slower = {};  // 0.05: fail when B is more than 5 % slower
+  std::optional<double> slower = {};  // 0.05: fail if B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
 
   // Output.
   std::optional<OutputForm> output = {};
   std::string json = {};
   std::string config_file = {};
-  bool explain = false;  // instead of measuring
+  bool explain = false;  // explain the choice of backends instead of measuring
   bool help = false;
 };
 
 using BenchFlag = Flag<BenchOptions>;
-// "50ms; nixlbench: warmup_iter" is the default under either name.
+// Returns the default under the name in use, of a text such as "50ms; nixlbench: warmup_iter".
 std::string_view defaultOf(const BenchFlag& flag, bool as_nixlbench);
-// In groups, as --help shows them: the first of a group has its title.
+// The groups of flags in the order of --help, each with its title.
 struct FlagGroup {
   std::string_view title;
   std::span<const BenchFlag> flags;
 };
 std::span<const FlagGroup> benchFlags();
-// Flags of nixlbench for what is not built in here: refused by name.
+// Flags of nixlbench for features that viaduct does not have. Each one is refused by name.
 std::span<const BenchFlag> absentFlags();
-// Flags of nixlbench for backends that are not built in. nixlbench does not read them with another
-// backend, and scripts give them all the same: they change nothing.
+// Flags of nixlbench for backends that viaduct does not have. Scripts pass them with every backend,
+// and nixlbench ignores them for other backends. So they have no effect.
 std::span<const BenchFlag> flagsOfOtherBackends();
 std::vector<FlagName> benchFlagNames();
 
-// The options that `words` ask for, a file named by --config_file included; the command line wins.
-// With problems: as far as they can be read.
+// The options that `words` ask for, with the file of --config_file. The command line wins over the
+// file. If there are problems, the options hold the flags that could be read.
 struct OptionsOrProblems {
   BenchOptions options = {};
   std::vector<Error> problems = {};

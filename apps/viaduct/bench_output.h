@@ -1,4 +1,4 @@
-// What `viaduct bench` prints, in each of its forms. Threads: one at a time.
+// Prints the output of `viaduct bench` in each of its forms. Threads: one at a time.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class BenchOutput {
       : plan_(plan), options_(options) {}
 
   void head(const std::vector<measure::RunMember>& members) const;
-  // Whether standard output is read by people and not by a program.
+  // True if people read standard output, not a program.
   bool forPeople() const { return plan_.output == OutputForm::kTable; }
   void row(const measure::Row& row);
   void end(const measure::Report& report) const;
@@ -28,11 +28,12 @@ class BenchOutput {
   measure::TextTable table_;
 };
 
-// Says, where members of several terminals meet, at which of them the results appear. `first`: rank
-// 0's name.
+// Tells the user on which terminal the results appear, if members run on several. `first` is the
+// name of rank 0.
 void sayWhereResultsAppear(std::uint32_t rank, std::size_t members, const std::string& first);
 
-// All of one run, for its file; what limits each backend's fastest row is its conclusion.
+// Makes the report of one run for its file. The conclusion says what limits the fastest row of each
+// backend.
 measure::Report reportOf(const BenchPlan& plan, std::string started,
                          const measure::RunOutcome& outcome);
 

@@ -1,4 +1,5 @@
-// Where the workers of `viaduct bench` meet. Threads: plain values; nobody is asked yet.
+// Finds the meeting place of the workers of `viaduct bench`. Threads: plain values; nothing is sent
+// to the place.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -10,12 +11,14 @@
 
 namespace viaduct::app {
 
-// What the flags say, else for nixlbench the agents' meeting place, else the etcd of this machine.
-// Nothing: all workers are started here. `settings` are the agents' as the environment has them.
+// Returns the place that the flags name. Otherwise nixlbench uses the agents' meeting place, or the
+// etcd of this machine. Nothing: all workers run on this machine. `settings` are the agents'
+// settings from the environment.
 Result<std::optional<meet::PlaceOptions>> placeOf(const BenchOptions& options,
                                                   const Settings& settings);
 
-// Members of other machines have to reach the agents: an address that nobody chose is everybody's.
+// Chooses the addresses on which agents listen, unless the user chose some: all addresses if
+// members may run on other machines.
 void listenForOthers(const meet::PlaceOptions& place, Settings& settings);
 
 }  // namespace viaduct::app

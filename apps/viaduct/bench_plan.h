@@ -1,5 +1,5 @@
-// From options to what is to be done: a run's spec, where its workers meet, what comes out.
-// Threads: plain values; planBench() looks at this machine.
+// Makes a plan from the options: the spec of the run, the meeting place, and the output. Threads:
+// plain values; planBench() reads facts about this machine.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -15,26 +15,26 @@ namespace viaduct::app {
 struct BenchPlan {
   measure::RunRequest run = {};
   OutputForm output = OutputForm::kTable;
-  std::string json = {};     // the file to write; empty: none
-  std::string command = {};  // as it was given, for people
+  std::string json = {};     // the file for the results; empty: none
+  std::string command = {};  // the command line, for people
 };
 
-// All that is wrong with the options, or the plan. What may only be wrong because a flag could not
-// be read is left out. `settings` are the agents' as the environment has them.
+// The plan, or all problems of the options. Problems that may only follow from an unreadable flag
+// are left out. `settings` are the agents' settings from the environment.
 struct PlanOrProblems {
   BenchPlan plan = {};
   std::vector<Error> problems = {};
 };
 PlanOrProblems planBench(const BenchOptions& options, const Settings& settings);
 
-// How many transfers of a row are timed, and warm it up, in words: their number, rounded as
-// nixlbench rounds it, or for how long.
+// The number of timed and of warm-up transfers of a row, or their duration, as text. Counts are
+// rounded as nixlbench rounds them.
 struct RowLength {
   std::string timed = {}, warm = {};
 };
 RowLength rowLength(const BenchOptions& options, const measure::Spec& spec);
 
-// Flags that contradict each other, each pair named together.
+// Returns an error for each pair of flags that contradict each other. It names both.
 std::vector<Error> contradictions(const BenchOptions& options);
 
 }  // namespace viaduct::app

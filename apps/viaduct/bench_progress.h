@@ -1,5 +1,5 @@
-// How far a run is, on stderr: a line that the next one overwrites on a terminal; in a log file a
-// plain line now and then. Threads: one at a time.
+// Shows the progress of a run on stderr. On a terminal each line overwrites the last one; in a log
+// file plain lines appear at intervals. Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -16,18 +16,19 @@ namespace viaduct::app {
 
 class BenchProgress {
  public:
-  // `quiet`: says nothing. `rows`: how many there will be.
+  // `quiet` suppresses all lines. `rows` is the number of rows of all runs.
   BenchProgress(std::size_t rows, bool quiet);
 
-  // What the rows from here on are part of.
+  // Names the group of rows that follows, such as a round.
   void part(std::string name) { part_ = std::move(name); }
   void started(std::size_t number, const measure::Workload& row);
-  // `gb_per_s`: of the row so far; 0: nothing has been timed yet.
+  // `gb_per_s` is the rate of the row so far, or 0 before the first timed transfer.
   void tick(double gb_per_s);
-  // A line about the row that runs.
+  // Prints a line about an interval of the running row.
   void interval(const measure::RateInterval& interval, std::FILE* to);
   void finished(const measure::Row& row);
-  // A line about a long wait. While a row runs that is progress: members wait for each other.
+  // Prints a line about a long wait. While a row runs, shows its progress instead, because members
+  // wait for each other in every row.
   void waiting(const std::string& line);
   void clear();
 
@@ -35,7 +36,7 @@ class BenchProgress {
   void draw();
   void show() const;
   void erase() const;
-  // `rate`: what it says of rates.
+  // `rate` is the text that stands for the rate.
   std::string text(const std::string& rate) const;
 
   const std::size_t rows_;
@@ -45,8 +46,8 @@ class BenchProgress {
   std::size_t number_ = 0;
   bool measuring_ = false;
   std::string part_, what_;
-  std::string last_;  // the rate of the row before
-  std::string now_;   // the rate of this row, once it has one
+  std::string last_;  // the rate of the previous row
+  std::string now_;   // the rate of this row; empty before the first timed transfer
 };
 
 }  // namespace viaduct::app

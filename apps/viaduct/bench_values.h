@@ -1,5 +1,5 @@
-// Values of flags: each reads a text into an option, or says what it has to look like. Threads:
-// pure functions.
+// Parsers of flag values. Each parses a text into an option, or returns an error with the expected
+// form. Threads: pure functions.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,30 +16,31 @@
 
 namespace viaduct::app {
 
-// The flag's name is added where it is known.
+// Makes the error without the flag's name, which the caller adds.
 Error wrongValue(std::string detail, std::string remedy);
 
 Status intoText(std::string_view text, std::string& into);
-Status intoFile(std::string_view text, std::string& into);  // a name, which is not empty
+Status intoFile(std::string_view text, std::string& into);  // a file name, not empty
 Status intoYesNo(std::string_view text, bool& into);
 Status intoSize(std::string_view text, std::uint64_t& into);  // 1 byte or more
 Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into);
 Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into);
 Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into);
-// A bare number is seconds.
+// Reads a number without a unit as seconds.
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
-// Seconds, with or without a unit: from 10 ms to a day.
+// Reads seconds, with or without a unit, from 10 ms to a day.
 Status intoInterval(std::string_view text, std::chrono::nanoseconds& into);
 Status intoRate(std::string_view text, double& into);
-// "5%" is 0.05.
+// Reads "5%" as 0.05.
 Status intoPercent(std::string_view text, double& into);
 Status intoWords(std::string_view text, std::vector<std::string>& into);
-// "rdma,backend:ofi": only of backends that are built in, under their names here.
+// Reads a requirement such as "rdma,backend:ofi". Aliases of backends become their names, and
+// unknown backends are errors.
 Status intoRequire(std::string_view text, std::string& into);
 
-// The built-in backends that are not for tests.
+// Returns the built-in backends, without those for tests.
 std::vector<std::string_view> offeredBackends();
-// A backend under its name here: another tool's name for it, such as "LIBFABRIC", is an alias.
+// Returns a backend's name for an alias that another tool uses, such as "LIBFABRIC".
 std::string backendNamed(const std::string& name);
 
 template <class T, std::size_t N>

@@ -1,4 +1,4 @@
-// Options whose values the readers of bench_values.h take. Threads: the main one.
+// Adds options to CLI11 whose values are parsed by bench_values.h. Threads: the main one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -13,7 +13,7 @@ namespace viaduct::app {
 
 using TakeValue = std::function<Status(const std::string& text)>;
 
-// Fails as the command line does; `flag`: the option's name for the error.
+// Throws CLI11's error if `take` refuses the text. `flag` names the option in the error.
 inline void takeValue(const std::string& flag, const TakeValue& take, const std::string& text) {
   const auto fits = take(text);
   if (fits) return;
@@ -21,7 +21,7 @@ inline void takeValue(const std::string& flag, const TakeValue& take, const std:
   throw CLI::ValidationError(flag, why.detail + (why.remedy.empty() ? "" : "; " + why.remedy));
 }
 
-// "--a,--b" is called "--a" in errors.
+// If `names` is "--a,--b", errors name "--a".
 inline void addValue(CLI::App& to, const std::string& names, const char* form, TakeValue take,
                      const std::string& help) {
   const std::string flag = names.substr(0, names.find(','));
@@ -29,7 +29,7 @@ inline void addValue(CLI::App& to, const std::string& names, const char* form, T
         names, [flag, take](const std::string& text) { takeValue(flag, take, text); }, help)
       ->type_name(form);
 }
-// The same for each word of a list joined by commas.
+// Adds an option whose value is a list of words joined by commas.
 inline void addValues(CLI::App& to, const std::string& names, const char* form, TakeValue take,
                       const std::string& help) {
   const std::string flag = names.substr(0, names.find(','));
@@ -43,7 +43,7 @@ inline void addValues(CLI::App& to, const std::string& names, const char* form, 
       ->type_name(form);
 }
 
-// From 10 ms to an hour.
+// Reads a time from 10 ms to an hour.
 template <class Time>
 Status intoPause(const std::string& text, Time& into) {
   std::chrono::nanoseconds time{0};

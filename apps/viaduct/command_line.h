@@ -1,4 +1,4 @@
-// The subcommands that CLI11 reads, and the pages of all. Threads: the main one.
+// The subcommands that CLI11 parses, and the help pages of all subcommands. Threads: the main one.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,21 +17,22 @@
 
 namespace viaduct::app {
 
-// Declares every subcommand, and takes what parse() reads.
+// Declares every subcommand and holds the parsed options.
 class CommandLine {
  public:
-  // `exec`: with the words that takeCommand() has taken.
+  // `exec` holds the words that takeCommand() has already taken.
   explicit CommandLine(ExecOptions exec);
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // What is wrong with a first word that is no subcommand, and the one that was most likely meant.
+  // Returns the error text for a first word that is no subcommand, with the most similar
+  // subcommand.
   std::optional<std::string> unknownCommand(const std::vector<std::string>& words) const;
-  // The exit code, where the words are wrong or ask for help.
+  // Returns the exit code if the words are wrong or ask for help. Otherwise run() follows.
   std::optional<int> parse(const std::vector<std::string>& words);
   int run() const;
 
-  // Of `viaduct`, with those of all its commands.
+  // Returns the help page of `viaduct` with the pages of all its commands.
   CommandPage page() const;
 
  private:

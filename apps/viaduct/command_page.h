@@ -1,5 +1,5 @@
-// A command described once: its help, its manual page and its completion in shells are made from
-// it. Threads: plain values and pure functions.
+// The description of a command. Its help, manual page and shell completion are made from it.
+// Threads: plain values and pure functions.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace viaduct::app {
 
-// A flag, an argument, or another word that is explained.
+// A flag, an argument, or another explained word.
 struct PageEntry {
   std::vector<std::string> names = {};  // "--json", or "-v" and "--verbose"
-  std::string form = {};                // what its value looks like: "FILE", "a|b"; empty: no value
+  std::string form = {};                // the form of its value: "FILE", "a|b"; empty: no value
   std::string about = {};
 };
 
@@ -25,24 +25,25 @@ struct CommandPage {
   std::string name = {};     // "viaduct bench"
   std::string usage = {};    // "viaduct bench [flags]"
   std::string summary = {};  // one sentence
-  std::string about = {};    // paragraphs; indented lines stay as they are
+  std::string about = {};    // paragraphs; indented lines are kept unwrapped
   std::vector<PageSection> sections = {};
   std::string more = {};  // like `about`; "Exit codes:" and "Examples:" are headings
   std::vector<CommandPage> commands = {};
 };
 
-// The values of a form such as "write|read"; none where anything goes.
+// Returns the words of a form such as "write|read". Empty if the form allows other values.
 std::vector<std::string> valuesOf(std::string_view form);
 
-// "viaduct-bench", the name of its manual page.
+// Returns the name of the command's manual page, such as "viaduct-bench".
 std::string pageName(const CommandPage& page);
 
-// For a terminal.
+// Returns the help text for a terminal.
 std::string pageHelp(const CommandPage& page);
-// For man, in the macros of man(7).
+// Returns the manual page in the macros of man(7).
 std::string manPage(const CommandPage& page);
 
-// For shells: the commands of `root`, and `others`, which are programs of their own.
+// Return shell completions for the commands of `root` and for `others`, which are separate
+// programs.
 std::string bashCompletion(const CommandPage& root, std::span<const CommandPage> others);
 std::string zshCompletion(const CommandPage& root, std::span<const CommandPage> others);
 std::string fishCompletion(const CommandPage& root, std::span<const CommandPage> others);

@@ -1,4 +1,4 @@
-// What `viaduct doctor` was asked for, and its parts. Threads: the main one.
+// The options of `viaduct doctor` and its parts. Threads: the main one.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ class App;
 
 namespace viaduct::app {
 
-// Its own, because a node that will not work ends with 2.
+// The doctor's own exit codes: 2 means that the node will not work, and not a wrong command line.
 enum DoctorExit : int {
   kExitFine = 0,
-  kExitWarnings = 1,  // or something that matters could not be looked at
+  kExitWarnings = 1,  // or an important check was impossible
   kExitWillNotWork = 2,
   kExitNoDiagnosis = 3,  // a wrong command line, or an error of the doctor itself
 };
@@ -25,25 +25,25 @@ struct DoctorCommand {
   std::string root = "/";  // a folder or a snapshot
   std::vector<std::string> only = {};
   std::vector<std::string> names = {};
-  bool node = false;  // for all pods, not for this one
+  bool node = false;  // examine the node for all pods, not for this pod
   bool list = false, json = false, verbose = false, card = false;
   std::string explain = {};  // a log file; "-": standard input
   std::string peer = {};     // the address where another doctor listens
-  std::string listen = {};   // the address where this one does
-  std::string secret = {};   // of both
-  bool snapshot = false;     // the subcommand
+  std::string listen = {};   // the address where this doctor listens
+  std::string secret = {};   // the secret that both doctors share
+  bool snapshot = false;     // the subcommand `snapshot` was given
   std::string snapshot_to = {};
 };
 void declareDoctor(CLI::App& app, DoctorCommand& command);
 int runDoctor(const DoctorCommand& command);
-// Explains the known error texts of a log, with what was found on the node.
+// Explains the known error texts of a log with the findings of this node.
 int runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node);
-// Both ends of `--peer`: this one shows its diagnosis and serves measurements until it is
-// interrupted; that one reads the diagnosis and measures the path.
+// The two ends of `--peer`. The listening end shows its diagnosis and serves measurements until it
+// is interrupted. The other end reads that diagnosis and measures the path.
 int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own);
 int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own);
 
-// The diagnosis as text of 80 columns, and as JSON in one line per field.
+// Return the diagnosis as text of 80 columns, and as JSON with one field a line.
 std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose);
 std::string doctorJson(const diag::Diagnosis& diagnosis);
 int doctorExit(const diag::Findings& findings);

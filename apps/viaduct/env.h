@@ -1,4 +1,4 @@
-// `viaduct env`, and what `viaduct exec` shares with it. Threads: the main one.
+// `viaduct env` and the functions that `viaduct exec` shares with it. Threads: the main one.
 #pragma once
 
 #include <viaduct/result.h>
@@ -28,24 +28,25 @@ struct EnvOptions {
 void declareEnv(CLI::App& app, EnvOptions& options);
 int runEnv(const EnvOptions& options);
 
-// The files below `root` with the variables of process `from`, or of this one.
+// Returns the node whose files lie below `root`, with the variables of process `from`, or of this
+// process.
 Result<diag::Node> nodeAt(const std::string& root, std::optional<std::uint32_t> from);
 
-// One variable of the environment that a program is to get.
+// An environment variable for the started program.
 struct EnvVariable {
   std::string name = {}, value = {};
   std::string reason = {};  // a sentence
-  bool kept = false;        // the user's own value in the place of the advised one
-  bool differs = false;     // in each pod
+  bool kept = false;        // the user's own value replaces the advised value
+  bool differs = false;     // the value differs from pod to pod
 };
-// The advised variables, and all others about transports that `own` has. An advised one that the
-// user has set stays, unless `force`.
+// Returns the advised variables, and the variables in `own` that configure transports. Unless
+// `force` is set, a variable in `own` keeps its value.
 std::vector<EnvVariable> environmentFor(const diag::Advice& advice, const diag::Variables& own,
                                         bool force);
 
-// A file that a shell may source: comments, and one `export` for each variable.
+// Returns a file for a shell to source: comments, and one `export` for each variable.
 std::string shellText(const diag::Advice& advice, const std::vector<EnvVariable>& variables);
-// 'text', as a shell takes it literally.
+// Quotes a text so that a shell takes it literally.
 std::string singleQuoted(std::string_view text);
 
 }  // namespace viaduct::app

@@ -12,11 +12,11 @@ namespace viaduct::app {
 
 struct ExecOptions {
   bool force = false, dry_run = false;
-  std::vector<std::string> command = {};  // all words behind "--"
+  std::vector<std::string> command = {};  // the words after "--"
 };
 void declareExec(CLI::App& app, ExecOptions& options);
-// The words behind the first "--" of `viaduct exec` are the command's: they are taken out of
-// `words`, and no flag is looked for in them.
+// Moves the words after the first "--" of `viaduct exec` from `words` to `into`, because they are
+// the command's and not our flags.
 void takeCommand(std::vector<std::string>& words, ExecOptions& into);
 // Returns only if the command cannot be started.
 int runExec(const ExecOptions& options);

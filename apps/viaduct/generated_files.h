@@ -1,5 +1,4 @@
-// The files that an installation has besides the program: manual pages and completions. Threads:
-// any.
+// Generates the manual pages and shell completions of an installation. Threads: any.
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace viaduct::app {
 
-// `root`: the page of `viaduct`.
+// `root` is the page of `viaduct`.
 int printCompletion(const CommandPage& root, const std::string& shell);
 
-// `viaduct help --pages FOLDER`, which the build runs: man1/viaduct.1 and so on, and viaduct.bash,
-// viaduct.zsh and viaduct.fish.
+// Runs `viaduct help --pages FOLDER`, which the build calls. Writes man1/viaduct.1 and the other
+// manual pages, viaduct.bash, viaduct.zsh and viaduct.fish.
 int writePages(const CommandPage& root, const std::string& folder);
 
 }  // namespace viaduct::app

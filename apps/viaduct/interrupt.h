@@ -1,11 +1,12 @@
-// Ctrl-C and SIGTERM as a wish to stop. Threads: the main one, before there are others.
+// Turns SIGINT and SIGTERM into a stop flag. Threads: the main one, before it starts others.
 #pragma once
 
 #include "base/stop.h"
 
 namespace viaduct::app {
 
-// Set by either signal from here on. A second one of the same kind ends the process at once.
+// From this call on, either signal sets the flag. A second signal of the same kind ends the process
+// at once.
 const base::StopFlag& stopOnSignals();
 
 }  // namespace viaduct::app

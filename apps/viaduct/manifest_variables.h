@@ -1,5 +1,4 @@
-// The variables with which manifests of nixlbench configure a benchmark, as flags. Threads: pure
-// functions.
+// Turns the environment variables of nixlbench manifests into flags. Threads: pure functions.
 #pragma once
 
 #include <functional>
@@ -12,12 +11,13 @@
 namespace viaduct::app {
 
 struct ManifestWords {
-  std::vector<std::string> words = {};  // the flags that the variables stand for, then those typed
-  std::vector<std::string> said = {};   // a line for each variable that counts
-  std::optional<base::LogLevel> log_level = {};  // of NIXL_LOG_LEVEL
+  std::vector<std::string> words = {};           // the flags of the variables, then the typed flags
+  std::vector<std::string> said = {};            // a message for each variable that has an effect
+  std::optional<base::LogLevel> log_level = {};  // the level that NIXL_LOG_LEVEL names
 };
 
-// `variable`: the value of an environment variable, or nothing. A typed flag wins over a variable.
+// `variable` returns the value of an environment variable, or nothing. A typed flag wins over a
+// variable.
 ManifestWords withManifestVariables(
     std::vector<std::string> words, bool as_nixlbench,
     const std::function<std::optional<std::string>(const char*)>& variable);

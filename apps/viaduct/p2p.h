@@ -1,4 +1,4 @@
-// `viaduct p2p`: two hosts, two commands. Threads: the main one.
+// `viaduct p2p` measures between two hosts, with one command on each. Threads: the main one.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -18,7 +18,7 @@ class App;
 namespace viaduct::app {
 
 struct NamedSize {
-  std::string text = {};  // as it was given
+  std::string text = {};  // as the user wrote it
   std::uint64_t bytes = 0;
 };
 
@@ -26,12 +26,12 @@ struct P2pOptions {
   bool target = false;
   std::string ip = {};
   std::uint16_t port = 5555;
-  std::vector<NamedSize> sizes = {};  // empty: some from 4KB to 64MB
+  std::vector<NamedSize> sizes = {};  // empty: default sizes from 4KB to 64MB
   std::uint64_t iterations = 100;     // 0: as many as fit into `duration`
   std::chrono::nanoseconds duration{0};
   std::uint64_t warmup = 10;
-  std::chrono::nanoseconds interval{0};  // 0: no intervals
-  std::string backend = {};              // empty: the one that is chosen
+  std::chrono::nanoseconds interval{0};  // 0: no interval lines
+  std::string backend = {};              // empty: the agent chooses
   OpKind op = OpKind::kWrite;
   bool bidirectional = false;
   bool cuda = false;
@@ -42,16 +42,16 @@ struct P2pOptions {
   std::vector<measure::LinkRate> link_rates = {};
   std::string json = {};
   bool csv = false;
-  std::string diagnosis = {};  // of the target's node, for initiators that want to read it
+  std::string diagnosis = {};  // the diagnosis of the target's node, which initiators may read
 };
-// The label of the memory that holds it.
+// The label of the memory that holds the diagnosis.
 inline constexpr auto kDiagnosisLabel = "viaduct-doctor";
 
-// Declares `p2p` and its options. What was given is in `options` when the command line was read.
+// Declares `p2p` and its options. Parsing the command line fills `options`.
 void declareP2p(CLI::App& app, P2pOptions& options);
 int runP2p(const P2pOptions& options);
-// The settings of the agent of either end. Two commands without a secret have to work as they are
-// typed: then the port is open to all, and that is said.
+// Returns the settings of the agent of either end. Without a secret the agent accepts every peer,
+// so that two commands work as typed.
 Settings settingsFor(const P2pOptions& options, Settings settings);
 
 }  // namespace viaduct::app

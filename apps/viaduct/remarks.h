@@ -1,4 +1,4 @@
-// What a command says on standard error, under the name it was called by. Threads: the main one.
+// Prints messages to stderr, with the name of the command in front. Threads: the main one.
 #pragma once
 
 #include <viaduct/result.h>
@@ -11,13 +11,14 @@
 
 namespace viaduct::app {
 
-// "viaduct bench", at the start of every line from now on. Kept as it is: a literal.
+// Sets the name at the start of every message, such as "viaduct bench". Keeps the view, so pass a
+// literal.
 void calledAs(std::string_view name);
 
 void remark(const std::string& text);
-// Says why the command ends, and gives back what with.
+// Prints why the command ends, and returns the exit code.
 int fail(const std::string& text, Exit code);
-// Says all that is wrong with the command line, a line each.
+// Prints all problems of the command line, one a line.
 int failAll(const std::vector<Error>& problems);
 
 }  // namespace viaduct::app

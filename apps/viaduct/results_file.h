@@ -13,8 +13,8 @@ namespace viaduct::app {
 
 class ResultsFile {
  public:
-  // Opened before anything is measured: a name that cannot be written must not cost a run. What it
-  // held is only replaced by results. An empty name: no file.
+  // Opens the file before the run, so that a file that cannot be written does not waste a
+  // measurement. write() replaces the old content. An empty name means no file.
   static Result<ResultsFile> open(const std::string& name);
   Status write(const measure::Report& report) { return write(toJson(report)); }
   Status write(const std::string& text);

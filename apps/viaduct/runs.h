@@ -1,5 +1,5 @@
-// Runs of `viaduct bench`, alone or in turns with others: one line of progress over all of them,
-// and the exit code of how they end. Threads: the main one.
+// Runs one or several configurations of `viaduct bench`, with one progress line over all of them,
+// and finds the exit code. Threads: the main one.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@ namespace viaduct::app {
 
 class Runs {
  public:
-  // `rows`: of all runs together. `quiet`: no line of progress.
+  // `rows` is the number of rows of all runs. `quiet` suppresses the progress line.
   Runs(std::size_t rows, bool quiet, const base::StopFlag& stop)
       : stop_(stop), line_(rows, quiet) {}
 
   BenchProgress& line() { return line_; }
-  // What a run tells, as far as the line shows it.
+  // Returns callbacks that show a run's events on the progress line.
   measure::Progress onLine();
   measure::RunOutcome run(const measure::RunRequest& request, const measure::Progress& progress);
 
-  // One of several runs that are compared. Each is a group of its own, so that nobody joins the one
-  // that others are just leaving: `turn` is put behind the group's name. `part`: what the rows are
-  // part of, for the line. Rows that were not finished are left out.
+  // Runs one of several compared runs. Each run has a group of its own, so that no member joins a
+  // group that others are leaving. `turn` is appended to the group's name. `part` names the rows on
+  // the progress line. Unfinished rows are dropped.
   measure::RunOutcome turn(const BenchPlan& plan, const std::string& turn,
                            const std::string& part = {});
-  // Of this member; the first turn has shared out the ranks, or somebody before it.
+  // Sets the rank that this member asks for. The first turn assigns the ranks, if the caller has
+  // not.
   void keepRank(std::uint32_t rank) { rank_ = rank; }
   std::optional<std::uint32_t> rank() const { return rank_; }
-  // Whether every row of every turn is to be believed; known at every rank.
+  // True if every row of every turn has a good verdict. All ranks know it.
   bool believed() const { return believed_; }
 
  private:
@@ -43,8 +44,8 @@ class Runs {
   bool believed_ = true;
 };
 
-// The exit code; says on standard error why it is not 0. `kept`: what there is in spite of an early
-// end.
+// Returns the exit code. Prints to stderr why it is not 0. `kept` names the results that survive an
+// early end.
 int exitOfRuns(measure::RunEnd end, const std::string& problem, const std::string& kept,
                bool believed);
 

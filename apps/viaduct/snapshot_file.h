@@ -1,4 +1,4 @@
-// Snapshots of nodes as files. Threads: any.
+// Reads and writes snapshots of nodes. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -10,11 +10,11 @@
 
 namespace viaduct::app {
 
-// Writes a gzipped tar archive; replaces the file only when all is written.
+// Writes a gzipped tar archive. Replaces the file only after a complete write.
 Status writeSnapshot(const std::string& file, const std::vector<diag::SnapshotEntry>& entries);
 
-// Unpacks an archive into a folder that exists. An entry that would lie outside of it, a link among
-// its folders, a device, or more than 256 MiB are errors; so is an archive that ends too early.
+// Unpacks an archive into an existing folder. Refuses entries outside of the folder, links among
+// its folders, devices, more than 256 MiB, and truncated archives.
 Status unpackSnapshot(const std::string& file, const std::string& folder);
 
 }  // namespace viaduct::app

@@ -1,5 +1,5 @@
-// What can be asked of `viaduct suite`: flags of its own, and those of `viaduct bench` that its
-// runs are given. Threads: plain values and pure functions.
+// The flags of `viaduct suite`: its own, and the flags of `viaduct bench` that its runs get.
+// Threads: plain values and pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -16,31 +16,31 @@
 
 namespace viaduct::app {
 
-// A test that the command line adds: a name, and what it sets.
+// A test that the command line adds: its name and its settings.
 struct AddedTest {
   std::string name = {};
   std::vector<measure::Option> settings = {};
 };
 
 struct SuiteOptions {
-  std::string backend = {};  // empty: what the environment says, or tcp
+  std::string backend = {};  // empty: the environment names it, or tcp
   std::vector<std::string> rails = {};
-  std::vector<std::string> tests = {};  // empty: all
+  std::vector<std::string> tests = {};  // empty: all tests
   std::vector<AddedTest> also = {};
-  std::vector<std::uint64_t> sizes = {};  // empty: each test's own
-  std::uint64_t block = 0;                // that transfers are cut into; 0: they are one block
+  std::vector<std::uint64_t> sizes = {};  // empty: the sizes of each test
+  std::uint64_t block = 0;                // the block size of each transfer; 0: one block
   std::uint32_t rounds = 5;
   std::chrono::nanoseconds duration = std::chrono::milliseconds(200);  // of a row in a round
   std::string json = {};
   bool fresh = false;
   double least_effect = measure::kLeastEffect;
-  bool as_json = false;  // on stdout
+  bool as_json = false;  // print JSON to stdout
   bool help = false;
   GivenFlags given = {};
-  std::vector<std::string> bench = {};  // flags that are handed on, as words
+  std::vector<std::string> bench = {};  // flags for the runs of `viaduct bench`, as words
 };
 
-// With problems: as far as they can be read.
+// The options. If there are problems, they hold the flags that could be read.
 struct SuiteOptionsOrProblems {
   SuiteOptions options = {};
   std::vector<Error> problems = {};

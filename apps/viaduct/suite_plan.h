@@ -1,5 +1,5 @@
-// From what was asked of `viaduct suite` to runs: one plan for each test. Threads: plain values;
-// planSuite() looks at this machine.
+// Makes the runs of `viaduct suite` from its options: one plan for each test. Threads: plain
+// values; planSuite() reads facts about this machine.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -13,15 +13,15 @@
 namespace viaduct::app {
 
 struct SuitePlan {
-  measure::Suite suite = {};          // without any round yet
-  std::vector<BenchPlan> plans = {};  // by test; of those that are not measured it is never run
+  measure::Suite suite = {};          // no round yet
+  std::vector<BenchPlan> plans = {};  // by test; the plan of a test that is not measured never runs
 };
 
 struct SuitePlanOrProblems {
   SuitePlan plan = {};
   std::vector<Error> problems = {};
 };
-// `settings` are the agents' as the environment has them.
+// `settings` are the agents' settings from the environment.
 SuitePlanOrProblems planSuite(const SuiteOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app

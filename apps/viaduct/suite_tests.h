@@ -12,12 +12,12 @@
 
 namespace viaduct::app {
 
-// The baseline, the tests that were asked for, and all of them combined; those that cannot be
-// measured here with the reason. An error names what there is.
+// Returns the baseline, the requested tests, and all of them combined. A test that cannot be
+// measured here carries the reason. An error lists the known tests.
 Result<std::vector<measure::SuiteTest>> testsOf(const SuiteOptions& options);
 
-// Why there is nothing to compare with the baseline; nothing where there is, or where the baseline
-// is all that was asked for.
+// Returns why no test can be compared with the baseline. Nothing: a comparison is possible, or the
+// user asked only for the baseline.
 std::optional<std::string> nothingToCompare(const std::vector<measure::SuiteTest>& tests);
 
 std::vector<PageEntry> optimisationEntries();

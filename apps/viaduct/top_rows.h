@@ -1,4 +1,4 @@
-// Rows of `viaduct top` from the metrics of two moments. Threads: pure functions.
+// Makes the rows of `viaduct top` from two readings of the metrics. Threads: pure functions.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace viaduct::app {
 
-// The samples of each agent, by its process ID and name.
+// The samples of each agent. The key is its process ID and name.
 using AgentSamples =
     std::map<std::pair<std::uint64_t, std::string>, std::vector<base::MetricSample>>;
 AgentSamples samplesOf(const std::vector<std::string>& texts);
@@ -24,8 +24,8 @@ struct TopRail {
   std::optional<double> gb_per_s = {};
 };
 
-// Rates and latencies are of the time between the moments. None: the agent is new, or there was no
-// transfer.
+// One agent. Rates and latencies are those between the two readings. A missing value means that the
+// agent is new, or that it made no transfer.
 struct TopRow {
   std::uint64_t pid = 0;
   std::string agent = {};
@@ -34,7 +34,7 @@ struct TopRow {
   std::uint64_t errors = 0;  // since the agent's start
   std::optional<double> gb_per_s = {}, transfers_per_s = {};
   std::optional<double> p50_s = {}, p99_s = {};
-  std::vector<TopRail> rails = {};  // that have ever moved bytes
+  std::vector<TopRail> rails = {};  // rails that have ever moved bytes
 };
 std::vector<TopRow> topRows(const AgentSamples& before, const AgentSamples& after,
                             std::chrono::duration<double> between);

@@ -1,4 +1,4 @@
-// What `viaduct --version` says. Threads: the main one.
+// The text of `viaduct --version`. Threads: the main one.
 #pragma once
 
 #include <string>
@@ -6,11 +6,11 @@
 
 namespace viaduct::app {
 
-// The commit that this was built from: "fc1515512ab0", or "fc1515512ab0-changed" where files
-// differed from it. Empty: built without git, as from an archive.
+// Returns the commit of this build: "fc1515512ab0", or "fc1515512ab0-changed" if files differed
+// from it. Empty: built without git, such as from an archive.
 std::string_view gitCommit();
 
-// The version, and the backends with the libraries that they load here.
+// Returns the version, and the backends with the libraries that they load on this machine.
 std::string versionText();
 
 }  // namespace viaduct::app

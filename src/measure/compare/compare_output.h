@@ -1,4 +1,4 @@
-// A comparison as text for a terminal, and as JSON. Threads: pure functions.
+// Prints a comparison as text for a terminal, and as JSON. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace viaduct::measure {
 
-struct ComparedFiles {  // what is compared, in words: names of the files
+struct ComparedFiles {  // the names of the compared files
   std::string a = {}, b = {};
 };
 

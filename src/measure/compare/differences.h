@@ -1,4 +1,5 @@
-// In what two sides of a comparison differ besides their figures. Threads: pure functions.
+// Finds the differences between two sides of a comparison, apart from their figures. Threads: pure
+// functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -12,7 +13,8 @@ namespace viaduct::measure {
 
 struct CompareOptions;
 
-// In words; an error when they may not be compared: other machines or settings than allowed.
+// Returns the differences as text. Fails if machines or settings differ and the options do not
+// allow that.
 Result<std::vector<std::string>> differencesOf(const std::vector<Report>& a,
                                                const std::vector<Report>& b,
                                                const CompareOptions& options);

@@ -1,5 +1,5 @@
-// The rows of one configuration that belong together: what each run of it gave. Threads: plain
-// values, over rows that outlive them.
+// The rows of one configuration that belong together, by run. Threads: plain values, over rows that
+// outlive them.
 #pragma once
 
 #include <functional>
@@ -16,13 +16,13 @@ namespace viaduct::measure {
 
 class Sample {
  public:
-  using Rows = std::vector<const Row*>;  // of one run, which may repeat a row
+  using Rows = std::vector<const Row*>;  // the rows of one run, which may repeat a row
 
   void add(Rows of_a_run) { runs_.push_back(std::move(of_a_run)); }
   const std::vector<Rows>& runs() const { return runs_; }
 
-  // One figure for each run: parts of one run share its luck, so that they say nothing of the noise
-  // between runs. `figure`: what a row has of it, a member or a function.
+  // Returns one figure for each run. Parts of one run share its conditions, so they do not show the
+  // noise between runs. `figure` is a member of Row, or a function of a row.
   template <class Figure>
   std::vector<double> each(Figure figure) const {
     std::vector<double> out;
@@ -40,19 +40,19 @@ class Sample {
     const std::vector<double> values = each(figure);
     return values.empty() ? std::nullopt : std::optional(median(values));
   }
-  // Of the other sample's figures to ours.
+  // Returns the ratio of the other sample's figures to the figures of this sample.
   template <class Figure>
   std::optional<RatioEstimate> ratioTo(const Sample& other, Figure figure) const {
     return ratioOf(each(figure), other.each(figure));
   }
-  // "`whose` is INVALID: ..." of the first row that cannot be used; empty: all can.
+  // Returns "`whose` is INVALID: ..." for the first invalid row, or an empty text.
   std::string complaint(const std::string& whose) const;
 
  private:
   std::vector<Rows> runs_;
 };
 
-// A figure of a row: one of its latencies.
+// Returns a function that reads one quantile of a row's latency.
 template <class Quantile>
 auto latency(Quantile Latency::* which) {
   return [which](const Row& row) {

@@ -1,6 +1,5 @@
-// How the choice between backends is made, and how it comes out between two processes of this
-// machine: without measuring. Threads: one; explainChoice() forks, so its caller has no thread and
-// no agent yet.
+// Explains the choice between backends for two processes of this machine, without measuring.
+// Threads: one; explainChoice() forks, so its caller must have no thread and no agent yet.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -16,27 +15,27 @@
 namespace viaduct::measure {
 
 struct ExplainRequest {
-  Settings settings = {};  // of the agents; backends that are named and do not open are told of
+  Settings settings = {};  // the explanation includes named backends that fail to open
   Buffer::Kind memory = {};
-  std::string require = {};  // as TransferOptions::require
+  std::string require = {};  // a requirement as in TransferOptions::require
 };
 
-// One block by one backend.
+// An attempt to move one block by one backend.
 struct Attempt {
   OpKind op = OpKind::kWrite;
   bool carried = false;
-  std::string text = {};  // the path, or why not
+  std::string text = {};  // the path, or the reason of the failure
 };
 
 struct ExplainedBackend {
   BackendInfo info = {};
-  // Of one that is open:
+  // The next two fields are only filled for an open backend.
   std::string link = {};  // to the other process: "mapped, cma", or why there is none
   std::vector<Attempt> attempts = {};
   bool carries(OpKind op) const;
 };
 
-// The NICs that rails of a backend use, and memory that they serve.
+// The NICs that the rails of a backend use, and the memory that they serve.
 struct Serving {
   std::string backend = {};
   std::string memory = {};                   // "this memory", "node 1", "GPU 0000:18:00.0"
@@ -44,14 +43,14 @@ struct Serving {
 };
 
 struct Explanation {
-  std::vector<ExplainedBackend> backends = {};  // in the order in which they are tried
+  std::vector<ExplainedBackend> backends = {};  // in the order in which the agent tries them
   ExplainRequest asked = {};
   std::vector<Serving> serving = {};
 
-  // The first that carries it; null: none does.
+  // Returns the first backend that carries `op`, or null.
   const ExplainedBackend* chosen(OpKind op) const;
-  // The first but for those that move bytes within one host: what carries it between hosts, where
-  // it reaches there.
+  // Returns the first backend that carries `op` and moves bytes between hosts, or null. It is the
+  // choice between two hosts if it reaches the peer there.
   const ExplainedBackend* betweenHosts(OpKind op) const;
 };
 
@@ -60,7 +59,7 @@ Result<Explanation> explainChoice(const ExplainRequest& request);
 std::string explanationText(const Explanation& explanation);
 std::string explanationJson(const Explanation& explanation);
 
-// Which NIC a rail is, of those there are: by name, by address, or as a part of its name ("eth0#1",
+// Finds the NIC of a rail by name, by address, or by a part of the rail's name ("eth0#1",
 // "rdmap0s31-rdm"). Empty: the kernel chooses.
 struct NamedNic {
   std::string name = {};

@@ -1,7 +1,6 @@
-// Reads what the raw tools of the field print: perftest (ib_write_bw and its kin), ucx_perftest,
-// fabtests (fi_rma_bw and its kin) and nccl-tests, as it stands in the logs of pods: with prefixes
-// and colours, other lines in between, several runs in one file. And the JSON of iperf3.
-// Threads: pure functions.
+// Reads the output of perftest (such as ib_write_bw), ucx_perftest, fabtests (such as fi_rma_bw),
+// nccl-tests and iperf3 (JSON). The text may be a pod's log: with prefixes and colours, other lines
+// between, and several runs in one file. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -14,13 +13,13 @@
 
 namespace viaduct::measure {
 
-// The head of a table of one of the tools is somewhere in it.
+// True if the text contains the head of a table of one of the tools.
 bool isBaselineLog(std::string_view text);
 
-// One report for each table that has rows. `name`: of the file, for errors.
+// Returns one report for each table that has rows. `name` names the file in errors.
 Result<std::vector<Report>> reportsFromBaselineLog(std::string_view text, const std::string& name);
 
-// JSON that `iperf3 -J` wrote.
+// True for the JSON output of `iperf3 -J`.
 bool isIperf3(std::string_view text);
 Result<Report> reportFromIperf3(std::string_view text, const std::string& name);
 

@@ -1,4 +1,4 @@
-// Reads result files, whoever wrote them. Threads: any.
+// Reads result files of viaduct and of other tools. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -10,11 +10,11 @@
 
 namespace viaduct::measure {
 
-// A result file of viaduct is one report; output of nixlbench is one for each of its tables. "-" is
-// the standard input. The error names the file, and what it is not.
+// Reads a file, or standard input if `file` is "-". A result file of viaduct is one report; a log
+// of another tool is one report for each table. An error names the file and the expected formats.
 Result<std::vector<Report>> readReports(const std::string& file);
 
-// The same in two steps. `name`: what errors call the file.
+// The same in two steps. `name` names the file in errors.
 std::string nameOfFile(const std::string& file);
 Result<std::string> contentOfFile(const std::string& file);
 Result<std::vector<Report>> reportsFrom(const std::string& text, const std::string& name);

@@ -1,4 +1,4 @@
-// One line of a pod's log: freed from colours, and taken apart. Threads: pure functions.
+// Removes colours from a line of a pod's log, and finds its parts. Threads: pure functions.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@
 
 namespace viaduct::measure {
 
-// Of one file: more is no log of a tool.
+// Limits for one file; a log of these tools has fewer.
 inline constexpr std::size_t kMostRows = 100'000, kMostRuns = 1'000;
 
-// Finite and not negative, as all figures are.
+// Parses a figure, which is finite and not negative.
 std::optional<double> figureIn(std::string_view word);
 
-// Versions of a tool differ in the columns they have, so their titles tell which is which.
+// A column's title. Versions of a tool have different columns, so the titles identify the columns.
 template <class Column>
 struct ColumnTitle {
   std::string_view text;
   Column column;
 };
-// Up to the first unknown title.
+// Returns the columns up to the first unknown title.
 template <class Column>
 std::vector<Column> columnsIn(std::string_view head, std::span<const ColumnTitle<Column>> titles) {
   std::vector<Column> out;
@@ -39,21 +39,24 @@ std::vector<Column> columnsIn(std::string_view head, std::span<const ColumnTitle
   }
 }
 
-// Without escape sequences and carriage returns; nothing of a line too long to be one of a table.
+// Returns the line without escape sequences and carriage returns. Empty if the line is too long for
+// a line of a table.
 std::string plainLine(std::string_view line);
 
-// Who wrote a line: what collectors of logs put in front ("[pod/a/bench] ", "a | "), without times.
+// Returns the prefix by which a log collector names the writer of a line ("[pod/a/bench] ", "a |
+// "), without times.
 std::string sourceOf(std::string_view line);
-// "2026-07-28T10:17:33Z" where such a time stands before `end`; else nothing.
+// Returns a time such as "2026-07-28T10:17:33Z" if one stands before `end`, or an empty text.
 std::string timeIn(std::string_view line, std::size_t end);
 
-// A line of a banner: "Label (--flag=[...])   : value".
+// A line of nixlbench's banner: "Label (--flag=[...])   : value".
 struct LogSetting {
-  std::string name = {};  // the flag
+  std::string name = {};  // the flag's name
   std::string value = {};
 };
 std::optional<LogSetting> settingIn(std::string_view line);
-// Keys, tokens and passwords, which nixlbench prints and we do not keep.
+// True for flags of keys, tokens and passwords. nixlbench prints their values, and reports do not
+// keep them.
 bool isSecret(std::string_view flag);
 
 }  // namespace viaduct::measure

@@ -1,5 +1,5 @@
-// Reads what nixlbench printed, as it stands in the logs of pods: with prefixes and colours, other
-// lines in between, several runs in one file, cut off. Threads: pure functions.
+// Reads the output of nixlbench from the logs of pods: with prefixes and colours, other lines
+// between, several runs in one file, or truncated. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -12,12 +12,12 @@
 
 namespace viaduct::measure {
 
-// The head of a nixlbench table is somewhere in it.
+// True if the text contains the head of a nixlbench table.
 bool isNixlbenchLog(std::string_view text);
 
-// One report for each table that has rows. What nixlbench calls "Avg Lat." is the inverse of its
-// rate and no latency: rows have none. Prep, post and tx are taken; the path is unproven.
-// `name`: of the file, for errors.
+// Returns one report for each table that has rows. nixlbench's "Avg Lat." is the inverse of its
+// rate and no latency, so rows get no latency. Rows keep prep, post and tx times, and their path is
+// unproven. `name` names the file in errors.
 Result<std::vector<Report>> reportsFromNixlbenchLog(std::string_view text, const std::string& name);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// One stream's transfers of one row, at the side that initiates them. Threads: one at a time.
+// Runs one stream's transfers for one row, at the initiating end. Threads: one at a time.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -17,32 +17,32 @@
 
 namespace viaduct::measure {
 
-// What the thread that watches the lanes asks of them.
+// An order from the watching thread to the lanes.
 enum class Order : std::uint8_t {
   kGoOn,
-  kFinish,  // begin no further transfer, and end as if the goal were reached
-  kCancel,  // give up at once
+  kFinish,  // start no further transfer, and end as if the goal were reached
+  kCancel,  // end at once, and fail with kCancelled
 };
 using Orders = std::atomic<Order>;
 
-constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // how late a lane notices an order
+constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // within which a lane sees an order
 
-// As Agent::waitNote(): the next note of a member of this run.
+// Returns the next note of a member of this run, as Agent::waitNote() does.
 using NoteSource = std::function<Result<Note>(Deadline until)>;
 
-// What a lane has to know of its surroundings.
+// The inputs of a lane.
 struct LaneSeed {
   const Spec& spec;
   const Workload& row;
   Agent& agent;
   Peer peer;
   const NoteSource& notes;
-  Buffer& memory;                  // of the device that initiates
-  std::uint64_t own_at = 0;        // where its sets begin: here, an offset
-  std::uint64_t remote_start = 0;  // and there, an address
+  Buffer& memory;                  // the memory of the device that initiates
+  std::uint64_t own_at = 0;        // offset of the lane's first set in `memory`
+  std::uint64_t remote_start = 0;  // address of the lane's first set at the peer
   std::uint64_t sets = 1, stride = 0;
-  Role role = Role::kInitiator;  // of this end in the layout
-  std::uint64_t number = 0;      // of the stream: arrivals of two streams differ
+  Role role = Role::kInitiator;  // the role of this end in the layout
+  std::uint64_t number = 0;  // the stream's number; it seeds the arrivals, so that streams differ
 };
 
 struct LaneTimes {
@@ -52,11 +52,11 @@ struct LaneTimes {
   };
   Histogram latency, post, tx;  // nanoseconds
   Clock::time_point start = {};
-  std::vector<Part> parts;  // one behind another, without gaps
+  std::vector<Part> parts;  // consecutive, without gaps
   std::uint64_t iterations = 0;
 };
 
-// When a lane has moved enough: both have to be reached.
+// The end of a run: a lane ends once it has reached both.
 struct Goal {
   std::uint64_t iterations = 0;
   Duration time{0};
@@ -68,23 +68,24 @@ class Lane {
   // Plans every transfer.
   static Result<std::unique_ptr<Lane>> plan(const LaneSeed& seed);
 
-  // From here on path() and transfers() count.
+  // Starts the counts of path() and transfers().
   void mark() {
     before_ = carried();
     transfers_ended_ = 0;
   }
-  // A transfer of that set, untimed. kCancelled when `ended` says so.
+  // Runs one untimed transfer of that set. Fails with kCancelled if `ended` returns true.
   Status once(std::uint64_t set, const std::function<bool()>& ended);
-  // Goes on with the set behind those that run() has used before. kCancelled after kCancel.
+  // Continues with the set after the last one that run() used. Fails with kCancelled after
+  // Order::kCancel.
   Result<LaneTimes> run(const Goal& goal, const Orders& orders);
-  // The same as ping-pong: latency is half of what a write and its echo take. The other end runs
-  // echo() until this one has ended.
+  // Runs a ping-pong. Its latency is half of the time for a write and its echo. The other end runs
+  // echo() until this call has ended.
   Result<LaneTimes> pingPong(const Goal& goal, const Orders& orders);
-  Result<LaneTimes> echo(const Orders& orders);  // only iterations are told
+  Result<LaneTimes> echo(const Orders& orders);  // returns only the number of iterations
 
-  const Histogram& prep() const { return prep_; }  // nanoseconds, of every planning
+  const Histogram& prep() const { return prep_; }  // nanoseconds of each plan() call
   Path path() const { return carried().since(before_); }
-  // Timed or not. Any thread.
+  // Counts timed and untimed transfers. Threads: any.
   std::uint64_t transfers() const { return transfers_ended_.load(std::memory_order_relaxed); }
   std::uint64_t sets() const { return seed_.sets; }
   std::uint64_t bytes() const { return seed_.row.bytes(); }
@@ -98,15 +99,15 @@ class Lane {
   Transfer& transfer(std::uint64_t number) { return transfers_[number % transfers_.size()]; }
   Result<Note> waitNote(const Orders& orders);
   Status bounce(std::uint64_t number, const Orders& orders);
-  // One thread at a time counts, so that it needs no atomic addition.
+  // Only one thread at a time counts, so no atomic addition is needed.
   void countTransfer() { transfers_ended_.store(transfers() + 1, std::memory_order_relaxed); }
 
   LaneSeed seed_;
   std::vector<std::uint32_t> own_order_, remote_order_;
   std::vector<Transfer> transfers_;
-  Path retired_;             // what transfers that were planned again had carried
-  Path before_;              // what had been when mark() was called
-  std::uint64_t begun_ = 0;  // transfers of all runs
+  Path retired_;             // bytes of transfers that were replaced by newly planned ones
+  Path before_;              // the bytes carried before mark()
+  std::uint64_t begun_ = 0;  // transfers that all runs have started
   std::atomic<std::uint64_t> transfers_ended_{0};  // since mark()
   Histogram prep_;
   base::Random arrivals_;

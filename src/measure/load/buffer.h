@@ -1,4 +1,4 @@
-// One device's memory, and its Pin. Threads: one at a time.
+// The memory of one device, and its Pin. Threads: one at a time.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -24,14 +24,14 @@ class Buffer {
     MemoryChoice choice = MemoryChoice::kAllocate;
     bool huge_pages = false;
   };
-  // `label`: what peers find the Pin by.
+  // Peers find the Pin by its `label`.
   static Result<Buffer> make(Agent& agent, std::uint64_t bytes, Kind kind,
                              const std::string& label);
 
   std::span<std::byte> bytes() const { return pin_.bytes(); }
   std::uint64_t address() const { return pin_.info().address; }
   Status release() { return pin_.release(); }
-  // Withdraws plain memory and registers it again, under the same label.
+  // Releases the Pin of plain memory and registers the memory again, with the same label.
   Status registerAgain(Agent& agent);
 
  private:

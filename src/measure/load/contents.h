@@ -1,5 +1,5 @@
-// What stands in the memory that a row moves: fills sources, and checks what arrived. Threads: one
-// at a time.
+// The contents of the memory that a row moves: fills sources, and checks the arrived bytes.
+// Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@ namespace viaduct::measure {
 
 // One end of a stream, and the memory of its device.
 struct StreamEnd {
-  std::uint32_t stream = 0;  // its number
+  std::uint32_t stream = 0;  // the stream's number
   Role role = Role::kInitiator;
   std::span<std::byte> memory = {};
 };
 
-// Consecutive transfers of a stream use consecutive sets.
+// A range of sets. Consecutive transfers of a stream use consecutive sets.
 struct SetRange {
-  std::uint64_t first = 0;  // modulo how many sets there are
+  std::uint64_t first = 0;  // modulo the number of sets
   std::uint64_t count = 0;
 };
 
-// One transfer that carries fresh words at a few places, which its epoch draws.
+// One transfer with fresh words at a few random places. The epoch seeds the places.
 struct SpotCheck {
   std::uint32_t stream = 0;
   std::uint64_t set = 0;
-  std::uint64_t epoch = 0;  // of its own
+  std::uint64_t epoch = 0;  // this check's own epoch
 };
 
 class Contents {
@@ -38,7 +38,7 @@ class Contents {
   Contents(const Spec& spec, const Workload& row, const std::vector<Stream>& streams,
            const DeviceBytes& bytes);
 
-  // The end that a stream's bytes come from.
+  // Returns the end from which a stream's bytes come.
   Role source(std::uint32_t stream) const;
   const Sets& sets(std::uint32_t stream) const { return sets_[stream]; }
 
@@ -47,22 +47,22 @@ class Contents {
   }
   SetRange all(std::uint32_t stream) const { return {.count = sets_[stream].count}; }
   std::uint64_t fewestSets() const;
-  void touch(const StreamEnd& end) const;  // each page of all sets
+  void touch(const StreamEnd& end) const;  // writes to each page of all sets
   void fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
-  // What is wrong in these sets, with the block's place.
+  // Returns a description of the first wrong block in these sets, or nothing.
   std::optional<std::string> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
 
-  // Writes the check's spots: words of its own epoch, words of `epoch`, words of no epoch.
+  // Write the check's words: of its own epoch, of `epoch`, or zeros, which belong to no epoch.
   void freshen(const StreamEnd& end, const SpotCheck& check) const;
   void restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
   void spoil(const StreamEnd& end, const SpotCheck& check) const;
-  // What is wrong at the check's spots.
+  // Returns a description of the first wrong word of the check, or nothing.
   std::optional<std::string> verify(const StreamEnd& end, const SpotCheck& check) const;
 
  private:
   struct Spot {
     std::uint32_t block = 0;
-    std::uint64_t offset = 0;  // in it
+    std::uint64_t offset = 0;  // in the block
   };
   std::vector<Spot> spots(const SpotCheck& check) const;
   std::span<std::byte> memoryOf(const StreamEnd& end, const SpotCheck& check, Spot spot) const;
@@ -76,7 +76,7 @@ class Contents {
   const Workload& row_;
   const std::vector<Stream>& streams_;
   std::vector<Sets> sets_;
-  std::vector<std::uint64_t> first_;  // each stream's first block's number
+  std::vector<std::uint64_t> first_;  // the number of each stream's first block
   std::uint64_t blocks_ = 0;
   std::vector<std::uint32_t> initiator_order_, target_order_;
 };

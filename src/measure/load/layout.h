@@ -1,5 +1,5 @@
-// Who moves bytes to whom: devices, the processes that own them, and the streams between them.
-// Threads: plain values and pure functions.
+// The layout of a run: devices, the processes that own them, and the streams between them. Threads:
+// plain values and pure functions.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 namespace viaduct::measure {
 
 enum class Scheme : std::uint8_t {
-  kPairwise,   // i with i; where one side has more devices, the other's are taken again from 0
+  kPairwise,   // device i with device i; the side with fewer devices starts again at 0
   kManyToOne,  // each target is reached by all initiators
   kOneToMany,  // each initiator reaches all targets
-  kTp,         // one tensor cut into as many shards as a side has devices: those that overlap
+  kTp,  // each side holds one tensor in one shard for each device; overlapping shards make a pair
 };
 inline constexpr base::Words<Scheme, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
                                                   {"manytoone", Scheme::kManyToOne},
@@ -36,7 +36,7 @@ struct Layout {
   std::uint32_t processes() const { return mode == Mode::kMg ? 2 : initiators + targets; }
   std::uint32_t initiatorProcesses() const { return mode == Mode::kMg ? 1 : initiators; }
   bool isInitiator(std::uint32_t rank) const { return rank < initiatorProcesses(); }
-  // Which process owns device i of a side.
+  // Return the rank of the process that owns device i or j of a side.
   std::uint32_t initiatorRank(std::uint32_t i) const { return mode == Mode::kMg ? 0 : i; }
   std::uint32_t targetRank(std::uint32_t j) const { return mode == Mode::kMg ? 1 : initiators + j; }
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -46,15 +46,15 @@ struct Pair {
   std::uint32_t initiator = 0, target = 0;  // devices, each numbered from 0 on its side
   friend auto operator<=>(const Pair&, const Pair&) = default;
 };
-// In order, none twice; every device of a side is in at least one.
+// Returns sorted pairs without duplicates. Every device is in at least one pair.
 std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets);
 
-// One thread's transfers from one device to another: it has a part of both devices' memory to
-// itself. All members of a run number them alike.
+// The transfers of one thread from one device to another. A stream has its own part of both
+// devices' memory. All members of a run number the streams alike.
 struct Stream {
   Pair pair = {};
-  bool reverse = false;  // the target initiates, and moves from its own memory
-  // Which part of the memory of either end, of how many equal ones.
+  bool reverse = false;  // the target initiates, and its memory is the local side
+  // The stream's part of each end's memory, and the number of equal parts.
   std::uint32_t initiator_part = 0, initiator_parts = 1;
   std::uint32_t target_part = 0, target_parts = 1;
   friend bool operator==(const Stream&, const Stream&) = default;

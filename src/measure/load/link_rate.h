@@ -1,4 +1,4 @@
-// What a link carries when only the user knows: behind a traffic shaper, or in the cloud. Threads:
+// The rate of a link if only the user knows it: behind a traffic shaper, or in a cloud. Threads:
 // pure functions and values.
 #pragma once
 
@@ -16,8 +16,8 @@ struct LinkRate {
   friend bool operator==(const LinkRate&, const LinkRate&) = default;
 };
 
-// "eth0=500Mbit", "rail0=100G" (bits), "eth0=12.5GB" (10^9 bytes a second). The value of
-// --link-rate.
+// Parses a value of --link-rate: "eth0=500Mbit", "rail0=100G" (bits), "eth0=12.5GB" (10^9 bytes a
+// second).
 Result<LinkRate> parseLinkRate(std::string_view text);
 
 }  // namespace viaduct::measure

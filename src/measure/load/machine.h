@@ -1,4 +1,4 @@
-// What this machine has to have for a run. Threads: pure functions.
+// Checks this machine's resources before a run. Threads: pure functions.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -13,21 +13,20 @@
 
 namespace viaduct::measure {
 
-// Whether the memory of all members (`local`), or of one of them, is there: said before any of it
-// is taken, with what would fit.
+// Checks that memory for all members (`local`), or for one of them, is available. The run calls it
+// before any allocation. The error says how much fits.
 Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/");
-// Names of interfaces, or addresses of them, or RDMA devices ("mlx5_0", "mlx5_0:1").
+// Checks the names of interfaces, their addresses, and RDMA devices ("mlx5_0", "mlx5_0:1").
 Status devicesExist(const std::vector<std::string>& names, const std::string& root = "/");
-// Where agents of one host listen for each other: loopback, and the addresses of the rails that are
-// named, which nothing reaches that is bound to another device.
+// Returns the addresses on which agents of one host listen: loopback, and the addresses of the
+// named rails. A socket that is bound to another device does not reach loopback.
 std::vector<std::string> listenHere(const std::vector<std::string>& rails,
                                     const std::string& root = "/");
-// Whether rows over each open backend can take a path as `require` demands it, by what the backends
-// can do: said before any row is measured.
+// Checks before the run whether each open backend can satisfy `require`, as far as its facts tell.
 Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require);
-// Why there is no memory of a GPU to be had.
+// Returns the error that GPU memory is not available.
 Error noDeviceMemory();
-// What "cold" means here: four times the last-level cache.
+// Returns the working set of --cold: four times the last-level cache.
 std::uint64_t coldBytes();
 
 }  // namespace viaduct::measure

@@ -1,5 +1,5 @@
-// Contents that show where they belong: every 8-byte word is a function of seed, epoch, block and
-// offset, so that a swapped, shifted, stale or missing block is seen and named. Threads: plain
+// Contents that identify their place. Every 8-byte word is a function of seed, epoch, block and
+// offset, so that a check recognises swapped, shifted, stale and missing blocks. Threads: plain
 // values and pure functions.
 #pragma once
 
@@ -17,21 +17,21 @@ inline constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
 struct Mismatch {
   std::uint64_t block = 0;
   std::uint64_t offset = 0;
-  std::string text = {};  // what is there instead, as far as it can be told
+  std::string text = {};  // a guess about the found bytes
 };
 
 struct Pattern {
   std::uint64_t seed = 0;
   std::uint64_t block_bytes = 0;
-  std::uint64_t blocks = 0;  // together at most 2^48 words
-  std::uint64_t epoch = 1;   // below 2^16; a later filling of the same blocks has a higher one
+  std::uint64_t blocks = 0;  // all blocks together have at most 2^48 words
+  std::uint64_t epoch = 1;   // below 2^16; each refilling of the same blocks has a higher epoch
 
-  // The eight bytes at `offset` of the block; a multiple of eight.
+  // Returns the eight bytes at `offset` in the block. `offset` is a multiple of eight.
   std::uint64_t word(std::uint64_t block, std::uint64_t offset) const;
-  // Names the wrong bytes that a block has from `offset` on.
+  // Describes the wrong bytes of a block from `offset` on.
   std::string describe(std::span<const std::byte> found, std::uint64_t block,
                        std::uint64_t offset) const;
-  // `memory` holds the block from its start, `block_bytes` of it or fewer.
+  // `memory` holds the first bytes of the block, at most `block_bytes`.
   void fill(std::span<std::byte> memory, std::uint64_t block) const;
   std::optional<Mismatch> verify(std::span<const std::byte> memory, std::uint64_t block) const;
 };

@@ -1,5 +1,5 @@
-// What a run measures, and how: all members of it have the same. Threads: plain values and pure
-// functions.
+// The rows of a run and how it measures them. All members have the same spec. Threads: plain values
+// and pure functions.
 #pragma once
 
 #include <chrono>
@@ -17,45 +17,45 @@ namespace viaduct::measure {
 struct Spec {
   Layout layout = {};
   std::vector<Workload> rows = {};
-  std::uint32_t threads = 1, depth = 1;  // of each pair
+  std::uint32_t threads = 1, depth = 1;  // for each pair
   bool bidirectional = false;
   bool ping_pong = false;
-  bool recreate = false, reregister = false;  // for every transfer
+  bool recreate = false, reregister = false;  // before every transfer
 
   MemoryChoice memory = MemoryChoice::kAllocate;
   bool huge_pages = false;
-  std::uint64_t buffer_bytes = 0;  // of each process; 0: what the rows need
-  std::uint64_t working_set = 0;   // that each stream walks through; 0: one transfer's blocks
+  std::uint64_t buffer_bytes = 0;  // of each process; 0: as much as the rows need
+  std::uint64_t working_set = 0;   // bytes that each stream cycles through; 0: one transfer
 
   std::chrono::nanoseconds warmup = std::chrono::milliseconds(50);
   std::chrono::nanoseconds duration = std::chrono::milliseconds(400);
   std::uint32_t repeat = 1;
-  double rate = 0;  // transfers a second that each thread starts; 0: one after another
+  double rate = 0;  // transfers a second that each thread starts; 0: closed loop
   bool poisson = false;
 
   Verified verify = Verified::kSampled;
   std::string require = {};
   std::vector<LinkRate> link_rates = {};
-  std::chrono::nanoseconds interval{0};  // whose rates are reported while a row runs; 0: none
+  std::chrono::nanoseconds interval{0};  // of the rates reported while a row runs; 0: none
   std::uint64_t seed = 1;
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
-// Everything above by name, as a result file carries it; members compare it.
+// Returns the spec as options for a result file. Members compare them.
 std::vector<Option> optionsOf(const Spec& spec);
 
-// Memory of one device on each side.
+// The memory of one device on each side.
 struct DeviceBytes {
   std::uint64_t initiator = 0, target = 0;
   friend bool operator==(const DeviceBytes&, const DeviceBytes&) = default;
 };
-// An error when a transfer does not fit its stream's part of what was asked for.
+// Fails if a transfer does not fit into its stream's part of the requested memory.
 Result<DeviceBytes> deviceBytes(const Spec& spec);
-// Of all devices that a process owns.
+// Returns the bytes of all devices that a process owns.
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank);
 
-// Where the transfers of a stream lie: `count` sets of blocks, `stride` apart, from these offsets
-// in the two devices' memory. Transfer k uses set k % count.
+// The places of a stream's transfers: `count` sets of blocks, `stride` bytes apart, from these
+// offsets in the two devices' memory. Transfer k uses set k % count.
 struct Sets {
   std::uint64_t initiator_at = 0, target_at = 0, count = 1, stride = 0;
   friend bool operator==(const Sets&, const Sets&) = default;

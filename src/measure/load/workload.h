@@ -1,4 +1,4 @@
-// What one row moves, and how its blocks lie. Threads: plain values and pure functions.
+// The blocks that one row moves. Threads: plain values and pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -35,17 +35,18 @@ struct Workload {
   std::uint64_t bytes() const { return block_bytes * batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
 };
-// An error names what cannot be.
+// Fails if the row cannot be measured. The error names the reason.
 Status check(const Workload& workload);
 
-// The words of `require`, which commas join, without the blanks around them.
+// Splits `require` at commas, and trims the words.
 std::vector<std::string_view> requirementWords(std::string_view require);
-// A requirement of a row: its path is proven. A transfer cannot know that.
+// The requirement that a row's path is proven. Only the row can satisfy it, not a transfer.
 inline constexpr std::string_view kProvenPath = "proven";
-// The words of a requirement besides that one, for a transfer.
+// Returns the requirement without kProvenPath, for a transfer.
 std::string requireOfTransfer(std::string_view require);
 
-// What is measured where nobody asked for sizes: 4 KiB to 64 MiB by fours, 64 blocks or fewer.
+// The default block sizes: 4 KiB to 64 MiB in steps of four. The default batch is 64 blocks or
+// fewer.
 std::vector<std::uint64_t> usualBlockSizes();
 std::uint32_t usualBatch(std::uint64_t block_bytes);
 
@@ -53,8 +54,8 @@ enum class Role : std::uint8_t { kInitiator, kTarget };
 constexpr Role other(Role role) {
   return role == Role::kInitiator ? Role::kTarget : Role::kInitiator;
 }
-// In which order the blocks of one side are taken: block k of a transfer lies at place order[k].
-// Each side has its own order, so that nothing but the blocks themselves moves as one piece.
+// Returns the order of one side's blocks: block k of a transfer lies at place order[k]. The sides
+// have different orders, so that two blocks cannot merge into one copy.
 std::vector<std::uint32_t> blockOrder(std::uint32_t batch, std::uint64_t seed, Role role);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// Questions to a target and its answers. Threads: one.
+// Sends requests to a target and waits for its answers. Threads: one.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -15,9 +15,10 @@ class Asker {
   Asker(Agent& agent, Peer peer, const base::StopFlag& stop)
       : agent_(agent), peer_(std::move(peer)), stop_(stop) {}
 
-  // Waits for the answer; kPeerLost when the target is gone, kCancelled when `stop` is set.
+  // Waits for the answer. Fails with kPeerLost if the target is gone, and with kCancelled if `stop`
+  // is set.
   Result<std::string> ask(P2pRequest request, Deadline until);
-  // Says goodbye, if there is still somebody.
+  // Tells the target that this end leaves, if the target is still there.
   void leave();
   const Peer& peer() const { return peer_; }
 

@@ -1,12 +1,12 @@
-// What `--cuda` can do here. Threads: any.
+// Checks whether `--cuda` works on this machine. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
 
 namespace viaduct::measure::p2p {
 
-// Whether buffers can lie on that GPU. The error says why not: no driver, the driver's own words,
-// or that nothing built in moves a GPU's memory.
+// Fails if buffers cannot lie in that GPU's memory: no driver, an error of the driver, or no
+// backend that moves GPU memory.
 Status checkCuda(int gpu_id);
 
 }  // namespace viaduct::measure::p2p

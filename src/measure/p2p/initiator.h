@@ -1,5 +1,4 @@
-// The end of `viaduct p2p` that measures: for each size, how fast and how soon its blocks arrive
-// at the target, and what carried them. Threads: one.
+// The initiator of `viaduct p2p`. It measures rate, latency and path for each size. Threads: one.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -21,21 +20,21 @@ namespace viaduct::measure::p2p {
 
 class P2pInitiator {
  public:
-  // `rails`: Settings::rails of the agent.
+  // `rails` is the agent's Settings::rails.
   P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer target,
                const base::StopFlag& stop);
 
-  // Introduces us; waits while the target is busy with another, which `busy` hears at once and
-  // `waiting` again and again. Gives the target as a member.
+  // Introduces this end, and returns the target as a member. Waits while the target serves another
+  // initiator: `busy` is called once, and `waiting` repeatedly.
   Result<RunMember> greet(Deadline until, const std::function<void(const std::string&)>& busy,
                           const base::SayWaiting& waiting = {});
-  // Measures what `spec` says with the target; its rows one after the other, each handed over as
-  // soon as it is known. A row that cannot be measured says why; an error is the end: the target is
-  // gone, or one of the two was interrupted, whose row is handed over as far as it was measured.
+  // Measures the rows of `spec` one after the other, and passes each to `row`. A row that cannot be
+  // measured says why. An error ends the measurement: the target is gone, or one end was
+  // interrupted. The interrupted row is passed as far as it was measured.
   Status measure(const Spec& spec, const std::function<void(const Composed&)>& row,
                  const Heard& heard = {});
   void leave() { asker_.leave(); }
-  RunMember self() const;  // this end, as a member
+  RunMember self() const;  // this end as a member
 
  private:
   Result<Composed> measureRow(const Spec& spec, const Heard& heard);

@@ -1,5 +1,5 @@
-// The two ends of a measurement as a group. What the members of a benchmark tell each other at a
-// meeting place, these tell each other over their session. Threads: one, besides trouble().
+// The group of the two ends of `viaduct p2p`. Members of a benchmark exchange values at a meeting
+// place; these two exchange them as notes of their session. Threads: one, besides trouble().
 #pragma once
 
 #include <viaduct/agent.h>
@@ -16,8 +16,8 @@ namespace viaduct::measure::p2p {
 
 class PairGroup final : public meet::Group {
  public:
-  // `rank`: ours; 0 is the initiator. `notes`: what the other end says. `has_left`: whether it said
-  // goodbye.
+  // `rank` is ours; 0 is the initiator. `notes` returns the other end's notes. `has_left` says
+  // whether the other end has left.
   PairGroup(std::uint32_t rank, Peer other, const NoteSource& notes,
             std::function<bool()> has_left);
 
@@ -27,10 +27,12 @@ class PairGroup final : public meet::Group {
   std::optional<Error> trouble() const override;
   void requestStop() override;
   std::optional<std::uint32_t> stopRequestedBy() override;
-  void abandon(const std::string& /*reason*/) override {}  // the session's end says so
+  // The end of the session tells the other end.
+  void abandon(const std::string& /*reason*/) override {}
   Status finish(Deadline /*until*/) override { return Ok{}; }
 
-  // What the other end says besides requests to stop, also what came while one was looked for.
+  // Returns the other end's notes, without its requests to stop. Notes that arrived earlier come
+  // first.
   NoteSource notes() {
     return [this](Deadline until) { return next(until); };
   }
@@ -47,7 +49,7 @@ class PairGroup final : public meet::Group {
   std::deque<Note> early_;
   bool stop_requested_ = false;  // by the other end
   std::uint64_t round_ = 0, told_ = 0;
-  std::string own_;  // our value in the round
+  std::string own_;  // this end's value of the round
 };
 
 }  // namespace viaduct::measure::p2p

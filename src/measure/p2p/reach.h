@@ -1,5 +1,5 @@
-// Why the other end cannot be reached, or this one cannot listen, in the words of somebody who has
-// two hosts in front of him. Threads: pure functions.
+// Explains why an agent cannot reach the other end, or cannot listen, for a user at two terminals.
+// Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,10 +15,11 @@ struct Where {
   std::string text() const;  // "10.0.0.1:5555", "[fd00::1]:5555"
 };
 
-// `error`: of Peer::ready(). Says which it is: nobody listening, filtered, no route, no such
-// address, wrong secret; and what to look at.
+// `error` comes from Peer::ready(). The result tells apart: no listener, a filtered port, no route,
+// an unknown address, and a wrong secret. It says what to check.
 Error unreachable(const Error& error, const Where& where, bool with_secret);
-// `error`: of Agent::open(). A port in use, an address that is not this host's, no permission.
+// `error` comes from Agent::open(). The result tells apart: a port in use, an address of another
+// host, and missing permission.
 Error cannotListen(const Error& error, const Where& where);
 
 }  // namespace viaduct::measure::p2p

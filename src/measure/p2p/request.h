@@ -1,5 +1,5 @@
-// What the two ends of `viaduct p2p` say to each other before and after a measurement, as notes.
-// Threads: plain values.
+// The notes that the two ends of `viaduct p2p` exchange before and after a measurement. Threads:
+// plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -13,16 +13,16 @@
 
 namespace viaduct::measure::p2p {
 
-// What the initiator asks of the target, one at a time; each is answered.
+// A request of the initiator. It sends one at a time and waits for the answer.
 struct P2pRequest {
   enum class Verb : std::uint8_t {
-    kGreet,  // answer: the target's RunMember, as a report's JSON
-    kRun,    // both ends now run `spec`, the initiator as rank 0
-    kLeave,  // last; not answered
+    kGreet,  // the answer is the target's RunMember, as JSON of a report
+    kRun,    // both ends now measure `spec`; the initiator is rank 0
+    kLeave,  // the last request; it has no answer
   };
   Verb verb = Verb::kGreet;
-  std::uint64_t number = 0;  // the answer has the same
-  Spec spec = {};            // of one row
+  std::uint64_t number = 0;  // the answer carries the same number
+  Spec spec = {};            // with one row
   friend bool operator==(const P2pRequest&, const P2pRequest&) = default;
 };
 
@@ -33,9 +33,9 @@ struct P2pAnswer {
 
 base::Bytes encode(const P2pRequest& request);
 base::Bytes encode(const P2pAnswer& answer);
-// Whether a note is one of these, of whatever version, and not a part of a measurement.
+// True if the note is a request or an answer of any version, and not a part of a measurement.
 bool isRequest(std::span<const std::byte> note);
-// kProtocol: it is something else, or of another version.
+// These fail with kProtocol if the note is of another kind or version.
 Result<P2pRequest> decodeRequest(std::span<const std::byte> note);
 Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note);
 

@@ -1,5 +1,5 @@
-// The end of `viaduct p2p` that is written to: gives memory to one initiator after the other, and
-// says what arrived. Threads: one.
+// The target of `viaduct p2p`. It gives memory to one initiator at a time and reports its events.
+// Threads: one.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -19,13 +19,13 @@ using base::StopFlag;
 
 class P2pTarget {
  public:
-  // What happens, in words: "node-b connected", "node-b disconnected".
+  // Receives a line about each event: "node-b connected", "node-b disconnected".
   using Told = std::function<void(const std::string& line)>;
 
-  // `rails`: Settings::rails of the agent.
+  // `rails` is the agent's Settings::rails.
   P2pTarget(Agent& agent, std::vector<std::string> rails, Told told);
 
-  // Answers until `stop` is set.
+  // Answers requests until `stop` is set.
   void serve(const StopFlag& stop);
 
  private:
@@ -33,11 +33,11 @@ class P2pTarget {
   Result<std::string> answer(const P2pRequest& request);
   Result<std::string> greet();
   Status prepare(const Spec& spec) const;
-  // Our part of the measurement that the guest has asked for.
+  // Runs this end's part of the measurement that the guest, the present initiator, asked for.
   void run(const StopFlag& stop);
-  // The guest's next word about the measurement; what others say is answered meanwhile.
+  // Returns the guest's next note about the measurement. Meanwhile it answers other initiators.
   Result<Note> nextOfGuest(Deadline until);
-  // A guest that has died, or left without a word, makes room for the next.
+  // Dismisses a guest that has died or left, so that the next one is served.
   void lookAfterGuest();
   void dismiss(const std::string& why);
 
@@ -46,7 +46,7 @@ class P2pTarget {
   const Told told_;
   std::optional<Peer> guest_;
   std::string guest_name_;
-  std::optional<Spec> asked_;  // for a measurement that begins
+  std::optional<Spec> asked_;  // the requested measurement, before it begins
   std::atomic<bool> left_{false};
 };
 
