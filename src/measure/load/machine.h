@@ -19,7 +19,7 @@ Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/
 // Checks the names of interfaces, their addresses, and RDMA devices ("mlx5_0", "mlx5_0:1").
 Status devicesExist(const std::vector<std::string>& names, const std::string& root = "/");
 // Returns the addresses on which agents of one host listen: loopback, and the addresses of the
-// named rails. A socket that is bound to another device does not reach loopback.
+// named rails. A socket that is bound to one device does not reach the addresses of another.
 std::vector<std::string> listenHere(const std::vector<std::string>& rails,
                                     const std::string& root = "/");
 // Checks before the run whether each open backend can satisfy `require`, as far as its facts tell.

@@ -1,5 +1,5 @@
-// Who says to have moved what, beside what each device counted: the books that proof and ceilings
-// are made from. Threads: plain values, over observations that outlive them.
+// Sets the bytes that transfers claim beside the bytes that devices counted. Proofs and ceilings
+// are made from it. Threads: plain values, over observations that outlive them.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -15,15 +15,15 @@
 
 namespace viaduct::measure::proof {
 
-// The counters that see a share's bytes, as its backend says.
+// Returns the kind of counters that see a share's bytes, as its backend declares it.
 Realm realmOf(std::string_view backend, std::string_view way);
 
 enum class Direction : std::uint8_t { kSent, kReceived };
 
-// What a device carried in one direction while the row ran.
+// The bytes that a device carried in one direction while the row ran.
 struct Flow {
-  std::optional<host::Delta> counted = {};  // nothing: not readable
-  double others = 0;                        // bytes of it that others' traffic is expected to be
+  std::optional<host::Delta> counted = {};  // nothing: the counter is not readable
+  double others = 0;  // how many of these bytes are expected to be others' traffic
   double ours() const { return counted ? static_cast<double>(counted->bytes) - others : 0; }
 };
 
@@ -34,27 +34,28 @@ struct DeviceTraffic {
   bool network() const { return device->kind != host::DeviceKind::kLoopback; }
 };
 
-// Members that see the same counters: of one host and one network namespace.
+// Members that see the same counters, because they share a host and a network namespace.
 struct CounterDomain {
   std::string name = {};  // for people
   const HostPlace* place = nullptr;
   std::vector<DeviceTraffic> lines = {};
-  double seconds = 0;  // of the row, as seen here
+  double seconds = 0;  // duration of the row, as seen in this domain
 
   const DeviceTraffic* lineNamed(std::string_view device) const;
-  // The device that a rail's name means: "eth0", "10.0.0.1", "eth0#1", "mlx5_0:1"; none: any.
+  // Returns the device of a rail's name: "eth0", "10.0.0.1", "eth0#1", "mlx5_0:1". Null: any
+  // device.
   const DeviceTraffic* lineOfRail(std::string_view rail) const;
-  // A part of a bond or VLAN: its bytes are the whole's.
+  // True for a part of a bond or VLAN. The counters of the whole include its bytes.
   bool isPart(const DeviceTraffic& line) const;
 };
 
-// One entry of a row's path: all that went by one rail's name.
+// One entry of a row's path: all bytes with the same rail name.
 struct Share {
   PathShare told = {};
   Realm realm = Realm::kUnknown;
 };
 
-// Payload of one share from one member to another.
+// The payload of one share from one member to another.
 struct PayloadStream {
   std::size_t share = 0;
   std::uint32_t source = 0, sink = 0, teller = 0;  // ranks; the teller is the initiator
@@ -70,11 +71,11 @@ class Account {
   const std::vector<CounterDomain>& domains() const { return domains_; }
   std::size_t domainOf(std::uint32_t rank) const { return domain_of_[rank]; }
   bool sameHost(std::uint32_t a, std::uint32_t b) const;
-  // Streams of sockets within a domain: their bytes are on its loopback device.
+  // True for a stream of sockets within one domain. Its bytes pass the loopback device.
   bool loops(const PayloadStream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];
   }
-  // Streams whose bytes have to be on a device that leads somewhere.
+  // True for a stream whose bytes must pass a device that leads to other hosts.
   bool onNetwork(const PayloadStream& stream) const;
   std::uint64_t payload() const { return payload_; }
 
@@ -91,7 +92,7 @@ class Account {
   std::uint64_t payload_ = 0;
 };
 
-// "12.3 GB", "64 B": decimal, as rates are.
+// Returns a text such as "12.3 GB" or "64 B", with decimal units like rates.
 std::string amount(double bytes);
 
 }  // namespace viaduct::measure::proof

@@ -1,4 +1,4 @@
-// The most that a row could reach, and what sets it. Threads: pure functions.
+// Finds the highest possible rate of a row, and its cause. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct Limit {
   double gb_per_s = 0;    // of the whole row's payload
 };
 
-// The lowest of the limits of all hosts and directions that the row's bytes took, and what could
-// not be limited because nobody knows a rate. `working_set`: bytes that one side cycles through.
+// The lowest limit of all hosts and directions that the row's bytes passed, and the limits that are
+// unknown. `working_set`: bytes that one side cycles through.
 struct Limits {
   std::optional<Limit> binding = {};
   std::string unknown = {};  // "the rate of veth0 is not known"
@@ -28,8 +28,9 @@ struct Limits {
 Limits limitsOf(const Account& account, std::uint64_t working_set,
                 std::span<const LinkRate> link_rates);
 
-// How far above a limit a rate may be before it cannot be true. Payload never exceeds a link; the
-// rest is for clocks. Memory is measured in a moment, on a machine that does other things too.
+// Returns the factor by which a rate may exceed a limit before it cannot be true. Payload never
+// exceeds a link, so the factor only covers clocks. Memory is measured briefly, on a machine that
+// runs other programs too.
 double toleranceOf(Binding what);
 
 }  // namespace viaduct::measure::proof

@@ -1,17 +1,17 @@
-// Whether the clock that times a row keeps step with a second one. Threads: one at a time.
+// Compares the clock that times a row with a second clock. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
 
 namespace viaduct::measure::proof {
 
-// How far a clock ran from the second one.
+// The difference between the two clocks.
 struct ClockDrift {
-  double seconds = 0;  // of the second clock, over which they were compared
-  double ahead = 0;    // seconds that the first one gained; negative: lost
-  double largest = 0;  // of which in the one step that gained or lost most
+  double seconds = 0;  // compared duration, by the second clock
+  double ahead = 0;    // seconds that the first clock gained; negative: lost
+  double largest = 0;  // the part of it from the largest single step
   bool jumped() const;
-  // More than two clocks of one machine may differ.
+  // True if the clocks differ more than two clocks of one machine can.
   bool isImpossible() const;
   friend bool operator==(const ClockDrift&, const ClockDrift&) = default;
 };
@@ -19,7 +19,7 @@ struct ClockDrift {
 class ClockWatch {
  public:
   ClockWatch() { start(); }
-  void start();  // time before it does not count
+  void start();  // starts a new comparison
   void look();   // ends a step
   const ClockDrift& drift() const { return drift_; }
 

@@ -1,5 +1,5 @@
-// Says of a row which devices really carried its bytes, how near it is to what binds, and whether
-// it can be believed. docs/measuring.md describes the rules. Threads: pure functions over values.
+// Judges a row: which devices carried its bytes, how near it is to its ceiling, and whether it can
+// be true. docs/measuring.md has the rules. Threads: pure functions over values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -17,49 +17,50 @@
 
 namespace viaduct::measure::proof {
 
-// Bytes of a row, counted in ways that have nothing in common.
+// Byte counts of a row from independent sources.
 struct Totals {
-  double rated = 0;    // that the rate was made from
-  double timed = 0;    // iterations x bytes of one
-  double all = 0;      // transfers x bytes of one, untimed ones too: what paths have to count
-  double seconds = 0;  // over which `rated` was moved; 0: nothing of this is known
+  double rated = 0;    // the rate was computed from these bytes
+  double timed = 0;    // timed transfers x bytes of one
+  double all = 0;      // transfers x bytes of one, with untimed ones; paths must count as much
+  double seconds = 0;  // duration for `rated`; 0: all of these are unknown
 };
 
-// What the runner knows of a row.
+// The facts about a row that its runner knows.
 struct RowFacts {
   std::string backend = {};
-  std::string require = {};  // as TransferOptions::require
+  std::string require = {};  // a requirement as in TransferOptions::require
   double gb_per_s = 0;       // 10^9 payload bytes a second, of all pairs together
-  double cores_busy = 0;     // by all processes, as coresBusy() says
-  double cores_others = 0;   // by whatever else ran on their hosts meanwhile
-  double cores = 0;          // that these hosts have; 0: not known
+  double cores_busy = 0;     // by all processes of the benchmark, from coresBusy()
+  double cores_others = 0;   // by all other programs on their hosts
+  double cores = 0;          // of these hosts together; 0: unknown
   Totals totals = {};
   ClockDrift clock = {};             // of the member whose clocks differ most
-  std::uint32_t clock_rank = 0;      // who that is
-  double rate_kept = 0;              // open loop: what part of the rate asked for was reached
+  std::uint32_t clock_rank = 0;      // the rank of that member
+  double rate_kept = 0;              // open loop: the reached part of the requested rate
   std::uint64_t transfer_bytes = 0;  // of one transfer
   std::uint64_t working_set = 0;     // bytes that one side cycles through; 0: one transfer
   Verified verified = Verified::kOff;
-  std::optional<std::string> mismatch = {};  // what arrived wrong, and where
-  std::optional<Error> failure = {};         // why it could not be measured
+  std::optional<std::string> mismatch = {};  // the first wrong bytes and their place
+  std::optional<Error> failure = {};         // why the row could not be measured
 };
 
-// How many cores were busy during `row` seconds, of which CPU seconds were counted over `counted`
-// seconds; 0: not known, since much of these lies before or behind the row, as where it lasted
-// milliseconds only.
+// Returns the number of busy cores: `cpu` seconds of CPU over a row of `row` seconds. The counts
+// span `counted` seconds. Returns 0 if much of that time lies outside of the row, as for a row of
+// milliseconds.
 double coresBusy(double cpu, double row, double counted);
 
 struct Judgement {
   std::vector<ProvenShare> path = {};
   std::string proof = {};
-  std::optional<Ceiling> ceiling = {};  // none where the row outran the rate measured for memory
+  std::optional<Ceiling> ceiling = {};  // none if the row was faster than the measured memory rate
   Verdict verdict = Verdict::kUnproven;
-  std::string why = {};         // when not ok
-  std::string remark = {};      // what a reader of the figures has to know besides
-  std::string conclusion = {};  // what limits, how far from the ceiling, what to look at
+  std::string why = {};         // the reason, unless the verdict is ok
+  std::string remark = {};      // other facts that explain the figures
+  std::string conclusion = {};  // the limit, the distance from the ceiling, and a hint
 };
 
-// `seen`: by rank, one of each member. `link_rates` win over what devices say.
+// `seen` has one observation of each member, by rank. `link_rates` override the rates that devices
+// report.
 Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
                 std::span<const LinkRate> link_rates);
 

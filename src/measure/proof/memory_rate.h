@@ -1,18 +1,18 @@
-// How fast this host copies memory: the ceiling of everything that stays on it. Threads: starts
-// some of its own and is back when they have ended.
+// Measures how fast this host copies memory, which is the ceiling of all transfers within it.
+// Threads: starts some of its own and joins them.
 #pragma once
 
 #include "measure/proof/observation.h"
 
 namespace viaduct::measure::proof {
 
-// Takes about 100 ms. Buffers of several sizes, with plain and with non-temporal stores, whichever
-// is faster; the best of some passes, since a ceiling is what is possible.
+// Takes about 100 ms. Copies buffers of several sizes with plain and with non-temporal stores, and
+// takes the faster. Takes the best of several passes, because a ceiling is the possible rate.
 MemoryRates measureMemoryRates();
-// The same, measured once in a process: a machine's memory stays what it is. Threads: any.
+// Returns the same, measured once in a process. Threads: any.
 const MemoryRates& memoryRates();
 
-// The most that buffers of so many bytes can be copied with; 0 when nothing was measured.
+// Returns the highest copy rate of buffers of that size, or 0 if nothing was measured.
 double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes);
 
 }  // namespace viaduct::measure::proof

@@ -1,5 +1,5 @@
-// What one member of a run saw of one row: its devices' counters before and after, and what its
-// transfers say of themselves. Threads: plain values.
+// One member's observation of one row: its devices' counters before and after, and the claims of
+// its transfers. Threads: plain values.
 #pragma once
 
 #include <viaduct/path.h>
@@ -16,15 +16,15 @@
 
 namespace viaduct::measure::proof {
 
-// What the transfers of one initiator to one peer moved between before() and after().
+// The bytes that one initiator's transfers to one peer moved between before() and after().
 struct Claim {
-  std::uint32_t peer = 0;  // its rank
+  std::uint32_t peer = 0;  // the peer's rank
   OpKind op = OpKind::kWrite;
   Path path = {};  // bytes and ops of all these transfers together
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-// How fast this host copies memory with all its threads, for buffers of that size.
+// The rate at which all threads of this host copy buffers of that size.
 struct CopyRate {
   std::uint64_t bytes = 0;
   double gb_per_s = 0;
@@ -33,19 +33,19 @@ struct CopyRate {
 
 struct MemoryRates {
   std::uint32_t threads = 0;               // 0: not measured
-  double one_thread_gb_per_s = 0;          // of large buffers
+  double one_thread_gb_per_s = 0;          // with large buffers
   std::vector<CopyRate> all_threads = {};  // by size, ascending
   friend bool operator==(const MemoryRates&, const MemoryRates&) = default;
 };
 
-// Where a member lives: whose counters are its own, and what it may use.
+// The place of a member: the owner of its counters, and the devices that it may use.
 struct HostPlace {
   std::string hostname = {};
   std::string boot_id = {};
   std::string network = {};  // the network namespace
   base::ProcessId process = {};
   std::vector<host::Device> devices = {};
-  std::vector<std::string> rails = {};  // that were asked for; empty: any
+  std::vector<std::string> rails = {};  // the requested rails; empty: any
   MemoryRates memory = {};
   friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
@@ -58,7 +58,7 @@ struct Reading {
 
 struct Observation {
   HostPlace place = {};
-  // From `quiet` to `before` nothing of ours moves: what is counted then is others' traffic.
+  // From `quiet` to `before` the benchmark moves nothing, so the counted bytes are others' traffic.
   Reading quiet = {}, before = {}, after = {};
   std::vector<Claim> claims = {};
   friend bool operator==(const Observation&, const Observation&) = default;

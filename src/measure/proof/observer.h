@@ -1,4 +1,4 @@
-// A member's eyes: reads the counters before and after a row. Threads: one at a time.
+// Reads the device counters of one member before and after a row. Threads: one at a time.
 #pragma once
 
 #include <chrono>
@@ -9,29 +9,29 @@
 
 namespace viaduct::measure::proof {
 
-// How long others' traffic is looked at before each row.
+// The time for which others' traffic is observed before each row.
 inline constexpr std::chrono::milliseconds kLookAround{5};
-// Some drivers bring their counters up to date only every second.
+// The longest delay of counters: some drivers update them only every second.
 inline constexpr std::chrono::milliseconds kLag{1200};
 
 class Observer {
  public:
-  // `rails`: Settings::rails or the list of devices that was asked for.
+  // `rails` is Settings::rails, or the requested list of devices.
   explicit Observer(std::vector<std::string> rails, std::string root = "/");
 
-  // Measures how fast this host copies memory, in about 100 ms. For one member of each host, while
-  // the others wait: together they would measure each other.
+  // Measures this host's copy rate in about 100 ms. Only one member of each host calls it while the
+  // others wait, because concurrent measurements would slow each other.
   void measureMemory();
 
-  // Both while all members stand still: behind a barrier, or the answer to a message. before()
-  // takes kLookAround; after() a fraction of a millisecond, or up to kLag where the devices seem to
-  // have carried less than the transfers say.
+  // Both calls need all members idle, after a barrier or an answer. before() takes kLookAround.
+  // after() takes a fraction of a millisecond, or up to kLag if the devices seem to have carried
+  // less than the transfers claim.
   void before();
-  // `claims`: of the transfers that this member began since before().
+  // `claims` are those of the transfers that this member began since before().
   void after(std::vector<Claim> claims);
 
   const Observation& observation() const { return seen_; }
-  // For the member that judges.
+  // Returns the observation as bytes for the member that judges the row.
   std::string encoded() const { return encode(seen_); }
 
  private:

@@ -1,4 +1,4 @@
-// Which devices really carried a row's bytes. Threads: pure functions.
+// Finds the devices that carried a row's bytes. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace viaduct::measure::proof {
 
-// Where bytes went that did not go where their share says.
+// The actual way of bytes that did not pass the device of their share.
 enum class Detour : std::uint8_t {
   kNone,
   kOtherInterface,
-  kTcp,       // RDMA's bytes on an Ethernet device
-  kLoopback,  // a network's bytes on the loopback device
+  kTcp,       // RDMA bytes on an Ethernet device
+  kLoopback,  // bytes of a network on the loopback device
   kMemory,    // no device carried them: a copy on one host
 };
 
@@ -25,14 +25,14 @@ struct SilentRail {
 };
 
 struct Proof {
-  std::vector<ProvenShare> path = {};  // one for each of the account's shares
+  std::vector<ProvenShare> path = {};  // one for each share of the account
   std::string text = {};               // one line for people
-  Detour detour = Detour::kNone;       // of the worst share
-  std::string where = {};              // the detour in words
+  Detour detour = Detour::kNone;       // the worst detour of all shares
+  std::string where = {};              // the detour as text
   std::vector<SilentRail> silent = {};
 };
 
-// `transfer_bytes`: of one transfer, which says whether all rails had to take part.
+// `transfer_bytes` is the size of one transfer. It decides whether all rails had to take part.
 Proof prove(const Account& account, std::uint64_t transfer_bytes);
 
 }  // namespace viaduct::measure::proof

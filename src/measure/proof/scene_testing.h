@@ -1,4 +1,4 @@
-// Observations made by hand, for tests of what is concluded from them. Threads: plain values.
+// Hand-made observations for tests of the verdicts. Threads: plain values.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace viaduct::measure::proof {
 inline constexpr std::uint64_t kGB = 1'000'000'000;
 inline constexpr std::uint64_t kGbit = kGB / 8;
 
-// One member on a host of its own; everything it does takes a second.
+// One member on a host of its own. Its row takes one second.
 class Seen {
  public:
   explicit Seen(const std::string& host) {
@@ -46,7 +46,7 @@ class Seen {
     it_.after.counters.front().received += bytes;
     return *this;
   }
-  // Of the last device: what others moved in the 5 ms before.
+  // Sets the bytes that others moved on the last device in the 5 ms before the row.
   Seen& others(std::uint64_t bytes) {
     it_.quiet.counters.back().sent -= bytes;
     it_.quiet.counters.back().received -= bytes;

@@ -1,5 +1,5 @@
-// How fast a row's own streams have moved so far, while it runs: over the whole row, and over
-// intervals. Threads: one.
+// Measures the rate of a row's own streams while it runs: over the whole row, and over intervals.
+// Threads: one.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -11,21 +11,22 @@
 
 namespace viaduct::measure {
 
-// Its time is that of the timed rounds, without the pauses between them.
+// Its time is the time of the timed rounds, without the pauses between them.
 class Meter {
  public:
-  // `interval`: 0: none.
+  // An `interval` of 0 means no intervals.
   explicit Meter(Duration interval) : interval_(interval) {}
 
-  // A round begins and ends. `bytes`: a count that only rises within the round.
+  // Begins and ends a round. `bytes` is a count that only rises within a round.
   void begin(Clock::time_point now, std::uint64_t bytes);
-  // An interval that has ended since the last look. A late look makes one that is longer.
+  // Returns the interval that has ended since the last call. A late call returns a longer interval.
   std::optional<RateInterval> look(Clock::time_point now, std::uint64_t bytes);
   void end();
-  // What remains at the end of the row; nothing where the row ends with an interval.
+  // Returns the unreported rest at the end of the row, or nothing if the row ended with an
+  // interval.
   std::optional<RateInterval> rest() const;
 
-  // When the next interval ends; never between rounds.
+  // Returns the end of the next interval, or time_point::max() between rounds.
   Clock::time_point due() const;
   double gbPerSecond() const { return rateOf({}, now_); }
 
@@ -38,10 +39,10 @@ class Meter {
   static RateInterval between(const Mark& from, const Mark& to);
 
   const Duration interval_;
-  std::optional<Clock::time_point> begun_;  // while a round runs
+  std::optional<Clock::time_point> begun_;  // the start of the running round
   std::uint64_t first_bytes_ = 0;
-  Mark before_;    // the rounds before this one
-  Mark reported_;  // up to the last interval
+  Mark before_;    // totals of earlier rounds
+  Mark reported_;  // totals up to the last reported interval
   Mark now_;
 };
 

@@ -1,4 +1,4 @@
-// What one member has to say of a row, as it goes to the others. Threads: plain values.
+// One member's part of a row, which it sends to the other members. Threads: plain values.
 #pragma once
 
 #include <viaduct/path.h>
@@ -18,31 +18,31 @@
 
 namespace viaduct::measure {
 
-// What went wrong at a member, if anything.
+// The error of a member, if it failed.
 using Failure = std::optional<Error>;
 
-// One stream in one round. Times are of its host's steady clock.
+// One stream in one round. Times are those of its host's steady clock.
 struct TimeStretch {
   std::uint32_t stream = 0;
   std::uint64_t iterations = 0;
   std::uint64_t start_ns = 0;
-  std::vector<LaneTimes::Part> parts = {};  // one behind another from there
+  std::vector<LaneTimes::Part> parts = {};  // consecutive, from start_ns on
 };
 
-// What a member tells after each round.
+// One member's report of a round.
 struct RoundShare {
   Failure failure = {};
-  std::uint64_t left_ns = 0;                  // when the barrier before it let this member go
-  std::optional<std::uint32_t> stop_by = {};  // the rank that has asked to end the run
+  std::uint64_t left_ns = 0;                  // when this member left the barrier before the round
+  std::optional<std::uint32_t> stop_by = {};  // the rank that asked to end the run
   std::vector<TimeStretch> streams = {};
 };
-// What all members tell of a row's rounds.
+// The reports of all members for a row's rounds.
 struct Rounds {
   using Round = std::vector<RoundShare>;  // by rank
-  std::vector<Round> each = {};           // those of the first repeat first
+  std::vector<Round> each = {};           // the rounds of the first repeat come first
   std::uint64_t of_a_repeat = 1;
-  Interrupted planned = {};  // how long all of them were to take
-  bool stopped = false;      // before the last of them
+  Interrupted planned = {};  // the planned length of all rounds
+  bool stopped = false;      // before the last round
   bool every_transfer_checked = false;
 };
 
@@ -52,11 +52,11 @@ struct StreamShare {
   Latency latency_us = {};
 };
 
-// What a member's process took of the processors, and what everything on its machine did meanwhile.
+// The CPU time of a member's process, and of its whole machine in the same time.
 struct CpuUse {
-  double used = 0, over = 0;     // seconds of CPU, and of the time over which they were used
-  double machine = 0;            // seconds of CPU
-  std::uint32_t processors = 0;  // of the machine; 0: neither is known
+  double used = 0, over = 0;  // CPU seconds of the process, and the seconds in which they were used
+  double machine = 0;         // CPU seconds of the machine
+  std::uint32_t processors = 0;  // of the machine; 0: the machine's figures are unknown
   void add(const CpuUse& more) {
     used += more.used;
     over += more.over;
@@ -69,13 +69,13 @@ struct RowShare {
   Failure failure = {};
   std::vector<StreamShare> streams = {};
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
-  std::uint64_t transfers = 0;                            // that its claims count, timed or not
-  CpuUse cpu = {};                                        // of all rounds
+  std::uint64_t transfers = 0;  // transfers that its claims count, timed or not
+  CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
-  std::string mismatch = {};             // empty: none
-  std::uint64_t checks = 0, missed = 0;  // transfers whose contents were looked at, and were wrong
-  std::vector<RateInterval> intervals = {};  // of its own streams
-  std::string observation = {};              // of the devices
+  std::string mismatch = {};                 // empty: no wrong bytes
+  std::uint64_t checks = 0, missed = 0;      // number of checked transfers, and of wrong ones
+  std::vector<RateInterval> intervals = {};  // of the member's own streams
+  std::string observation = {};              // of the devices, encoded
 };
 
 Latency latencyOf(const Histogram& nanoseconds);
@@ -87,13 +87,13 @@ Result<RoundShare> decodeRound(std::string_view text);
 std::string encode(const RowShare& share);
 Result<RowShare> decodeShare(std::string_view text);
 
-// The row that all members' shares make, by rank. A conclusion for people goes with it.
+// The row that is made from the shares of all members, with its conclusion for people.
 struct Composed {
   Row row = {};
   std::string conclusion = {};
-  // The rank that has asked to end the run, which ends with this row; known to all members.
+  // The rank that asked to end the run with this row. All members know it.
   std::optional<std::uint32_t> stop_by = {};
-  // Rank 0 has a row: not where the run was ended before the first timed transfer.
+  // True if rank 0 has a row. False if the run ended before the first timed transfer.
   bool measured() const { return !stop_by || row.iterations != 0; }
 };
 Result<Composed> compose(const Spec& spec, const Workload& workload,

@@ -1,4 +1,4 @@
-// What many streams moved in the time from the first one's start to the last one's end. Threads:
+// Adds up the bytes of many streams over the time from the first start to the last end. Threads:
 // pure functions.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace viaduct::measure {
 
-// A stream's stretch on the common clock of a round: seconds after the barrier opened.
+// One stream in one round, in seconds after the barrier opened for its host.
 struct Placed {
   std::uint32_t stream = 0;
   double start = 0, end = 0;
@@ -19,8 +19,8 @@ struct Placed {
   std::vector<LaneTimes::Part> parts = {};
 };
 
-// Members of one host (`hosts`, by rank) have one clock. Those of several hosts are let go by the
-// same barrier, which is as near as their clocks can be brought.
+// Places the streams of a round on one clock. Members of one host share a clock; `hosts` names each
+// rank's host. Clocks of several hosts are aligned at the moment when the barrier opened.
 std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts);
 
 struct Wall {
@@ -34,9 +34,10 @@ struct Wall {
 };
 Wall wallOf(const std::vector<Placed>& streams);
 
-// What all moved in each of so many equal parts of that time. For one stream: its own parts.
+// Returns the bytes of all streams in each of `windows` equal parts of that time. A single stream
+// keeps its own parts.
 std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows);
-// Neighbours become one until there are `most` or fewer.
+// Merges neighbouring parts until at most `most` are left.
 std::vector<LaneTimes::Part> merged(const std::vector<LaneTimes::Part>& parts, std::size_t most);
 
 }  // namespace viaduct::measure

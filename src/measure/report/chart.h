@@ -1,6 +1,5 @@
-// One chart as SVG, complete without any script, its points reachable with the keyboard. It is
-// drawn twice, for wide and for narrow pages; the style sheet shows one of them. Threads: pure
-// functions.
+// Makes a chart as SVG without scripts. The keyboard reaches its points. It is drawn twice, for
+// wide and for narrow pages; the style sheet shows one drawing. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -13,28 +12,28 @@ namespace viaduct::measure {
 
 struct Point {
   double x = 0, y = 0;
-  std::optional<double> low = {}, high = {};  // a whisker from there to there
-  std::string tip = {};                       // the point in words
-  std::string bad = {};                       // a verdict that is shown at the point
+  std::optional<double> low = {}, high = {};  // ends of the whisker
+  std::string tip = {};                       // the tooltip's text
+  std::string bad = {};  // the verdict of an invalid row, which is shown at the point
 };
 
 struct ChartLine {
   std::string label = {};
-  std::vector<Point> points = {};  // by x
+  std::vector<Point> points = {};  // ascending by x
 };
 
-struct Level {  // a ceiling: a line across the chart, or one that follows the block size
+struct Level {  // a ceiling: a horizontal line, or one that follows the block size
   std::string label = {};
-  std::vector<std::pair<double, double>> points = {};  // by x; one stands for all
+  std::vector<std::pair<double, double>> points = {};  // ascending by x; one: a constant
 };
 
 enum class XAxis { kBlockSize, kMembers };
-enum class YAxis { kLogarithmic, kPercent, kChange };  // the last: up or down, in percent
+enum class YAxis { kLogarithmic, kPercent, kChange };  // kChange: up or down, in percent
 
 struct Chart {
-  std::string id = {};  // of letters
+  std::string id = {};  // letters only
   std::string title = {};
-  std::string note = {};  // how to read it: below the chart
+  std::string note = {};  // an explanation below the chart
   std::string x_title = {}, y_title = {};
   XAxis x_axis = XAxis::kBlockSize;
   YAxis y_axis = YAxis::kLogarithmic;
@@ -42,12 +41,13 @@ struct Chart {
   std::vector<Level> levels = {};
 };
 
-// Lines beyond this are only in the tables. Above kLinesOfDrawing there are several drawings.
+// A chart draws at most so many lines; the tables have the others. More than kLinesOfDrawing lines
+// need several drawings.
 inline constexpr std::size_t kMostLines = 24;
 
 bool isEmpty(const Chart& chart);
-// A figure with both drawings, a legend, and what the chart shows in words; of many lines several
-// figures with the same axes.
+// Returns a figure with both drawings, a legend, and the chart's content as text. Many lines make
+// several figures with the same axes.
 std::string chartHtml(const Chart& chart);
 
 }  // namespace viaduct::measure

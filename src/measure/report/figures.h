@@ -1,4 +1,4 @@
-// The charts over block sizes and the tables below them. Threads: pure functions.
+// Makes the charts over block sizes and the tables below them. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace viaduct::measure {
 
-// A chart and its figures; nothing is drawn of what no row has.
+// A chart and its table. It has nothing for figures that no row has.
 struct Figure {
   Chart chart = {};
   HtmlTable table = {};
@@ -20,7 +20,7 @@ Figure bandwidthFigure(const std::vector<Series>& series);
 Figure latencyFigure(const std::vector<Series>& series);
 Figure cpuFigure(const std::vector<Series>& series);
 
-// "INVALID" and the like, to be seen; nothing when the row is good.
+// Returns a conspicuous mark such as "INVALID", or an empty text for a valid row.
 std::string verdictMark(const Row& row);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// Writing HTML and SVG: every text that comes from outside goes through escaped(). Threads: pure.
+// Writes HTML and SVG. All texts from outside must pass escaped(). Threads: pure.
 #pragma once
 
 #include <optional>
@@ -8,33 +8,33 @@
 
 namespace viaduct::measure {
 
-// For content and for attributes in double quotes. Bytes that are no UTF-8 and characters that HTML
-// does not allow become U+FFFD.
+// Escapes text for content and for attributes in double quotes. Invalid UTF-8, and characters that
+// HTML forbids, become U+FFFD.
 std::string escaped(std::string_view text);
 
-// A number for SVG: two decimals at most.
+// Formats a number for SVG with at most two decimals.
 std::string px(double value);
 
 struct Cell {
-  std::string html = {};  // ready-made
-  bool number = false;    // set to the right
-  bool head = false;      // names its row
+  std::string html = {};  // escaped HTML
+  bool number = false;    // aligned to the right
+  bool head = false;      // the header of its row
 };
 inline Cell textCell(std::string_view text) { return {.html = escaped(text)}; }
 inline Cell numberCell(std::string_view text) { return {.html = escaped(text), .number = true}; }
-// What stands for a figure that was not measured.
+// The text of a figure that was not measured.
 inline constexpr std::string_view kNothing = "–";
 Cell figureCell(std::optional<double> figure);
 inline Cell headCell(std::string_view text) { return {.html = escaped(text), .head = true}; }
 
 struct HtmlTable {
-  std::string caption = {};               // text
-  std::vector<std::string> columns = {};  // texts
+  std::string caption = {};               // plain text
+  std::vector<std::string> columns = {};  // plain texts
   std::vector<std::vector<Cell>> rows = {};
 };
-// Without columns in which no row has anything. Every row has all columns.
+// Removes columns that are empty in all rows. Each row must have all columns.
 HtmlTable withoutEmptyColumns(const HtmlTable& table);
-// In a box of its own that scrolls when the table is wider than the page.
+// Puts the table into a box that scrolls if the table is wider than the page.
 std::string tableHtml(const HtmlTable& table);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// How lines are told apart: by colour, dashes and the shape of their marks together. Threads: pure.
+// Colours, dashes and marks, which together tell the lines of a chart apart. Threads: pure.
 #pragma once
 
 #include <cstddef>
@@ -6,15 +6,15 @@
 
 namespace viaduct::measure {
 
-// As many lines a drawing has, and as many colours there are: none comes twice.
+// The lines of one drawing. There are as many colours, so each line has its own.
 inline constexpr std::size_t kLinesOfDrawing = 12;
-// The class that has the colour: "c0" to "c11".
+// Returns the CSS class of the line's colour: "c0" to "c11".
 std::string colourClass(std::size_t line);
-// The attribute stroke-dasharray, or nothing for a solid line.
+// Returns the attribute stroke-dasharray, or an empty text for a solid line.
 std::string dashes(std::size_t line);
-// The mark of a line, around a point.
+// Returns the line's mark around a point.
 std::string mark(std::size_t line, double x, double y, double radius);
-// For the legend: a piece of the line with its mark.
+// Returns a piece of the line with its mark, for the legend.
 std::string swatch(std::size_t line);
 
 }  // namespace viaduct::measure

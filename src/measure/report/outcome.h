@@ -1,5 +1,5 @@
-// What came of it all, at the top of the page: as a picture, and in words with the reasons.
-// Threads: pure functions.
+// The outcome of all runs at the top of the page: as a picture, and as text with reasons. Threads:
+// pure functions.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace viaduct::measure {
 
-// When it was measured, on what, and by which commands.
+// Returns the times, machines and commands of the measurements.
 std::string titleOf(const std::vector<Source>& sources);
 std::string originHtml(const std::vector<Source>& sources);
 
-// Rows by verdict, a suite's answers, the best rate of each line; then every row that cannot be
-// used or is unproven, with its reason.
+// Shows the rows by verdict, the answers of suites, and the best rate of each line. Then lists each
+// invalid or unproven row with its reason.
 std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<SuiteSource>& suites);
 
 }  // namespace viaduct::measure

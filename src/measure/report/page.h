@@ -1,5 +1,5 @@
-// The page that `viaduct report` writes: one file of HTML that needs nothing else, no network and
-// no script. Threads: pure functions.
+// Makes the page of `viaduct report`: one HTML file that needs no network and no script. Threads:
+// pure functions.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace viaduct::measure {
 
-// `version`: of the viaduct that makes the page. `suites`: they have sections of their own; their
-// rows are among the sources. `title`: empty for one that is made from the sources.
+// `version` is the version of this viaduct. `suites` have sections of their own, and their rows are
+// among the sources. An empty `title` is made from the sources.
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
                        const std::vector<SuiteSource>& suites = {}, const std::string& title = {});
 

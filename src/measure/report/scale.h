@@ -1,4 +1,4 @@
-// Axes: where a value stands, and which values are named. Threads: pure.
+// Axes: the positions of values, and the labelled ticks. Threads: pure.
 #pragma once
 
 #include <cmath>
@@ -20,7 +20,7 @@ struct AxisRange {
 
 class Scale {
  public:
-  // `from` and `to`: where the ends of the range stand, in pixels.
+  // `from` and `to` are the pixels of the range's ends.
   Scale(AxisRange range, bool logarithmic, double from, double to)
       : low_(value(range.low, logarithmic)),
         span_(value(range.high, logarithmic) - low_),
@@ -44,21 +44,21 @@ struct Tick {
   std::string label = {};
 };
 
-// Widens the range, if needed, to ticks of 1, 2 and 5 times powers of ten, or of powers of ten
-// alone when those would be more than `most`, and gives them.
+// Widens the range to ticks at 1, 2 and 5 times powers of ten, and returns them. Uses powers of ten
+// alone if there would be more than `most` ticks.
 std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most);
-// Powers of two in the range, at most so many, with the unit of bytes ("64 KiB"). Widens a range of
-// one value.
+// Returns at most `most` powers of two in the range, with units of bytes ("64 KiB"). Widens a range
+// of one value.
 std::vector<Tick> sizeTicks(AxisRange& range, std::size_t most);
-// Powers of two, as plain numbers.
+// Returns powers of two as plain numbers.
 std::vector<Tick> countTicks(AxisRange& range, std::size_t most);
-// From 0 to 100 and what is above, in steps of 20 or more.
+// Returns ticks from 0 to 100, or more, in steps of 20 or more.
 std::vector<Tick> percentTicks(AxisRange& range);
 
-// Ups and downs around 0, which is always there, in steps of 1, 2 or 5 times a power of ten.
+// Returns ticks around 0 in steps of 1, 2 or 5 times a power of ten. 0 is always among them.
 std::vector<Tick> changeTicks(AxisRange& range, std::size_t most);
 
-// "64 KiB", "1 MiB", "1000 B": exact.
+// Returns the exact size: "64 KiB", "1 MiB", "1000 B".
 std::string sizeLabel(double bytes);
 
 }  // namespace viaduct::measure

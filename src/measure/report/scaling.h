@@ -1,4 +1,4 @@
-// How the rate grows with the number of members. Threads: pure functions.
+// Shows how the rate grows with the number of members. Threads: pure functions.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace viaduct::measure {
 
-// Efficiency: GB/s per member, as a percentage of what it is with the fewest members. Empty when
-// all runs have the same number of members.
+// The efficiency is the rate per member, as a percentage of the rate per member with the fewest
+// members. Empty if all runs have the same number of members.
 Figure scalingFigure(const std::vector<Source>& sources);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// How the page looks: light and dark, on paper, on a phone. Threads: pure.
+// The style sheet of the page: light and dark, for paper and for phones. Threads: pure.
 #pragma once
 
 #include <string_view>

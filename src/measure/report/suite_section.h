@@ -1,5 +1,5 @@
-// What a suite says, as a section of the page: a chart of how much better each test is, and a table
-// for each. Threads: pure functions.
+// Shows a suite as a section of the page: a chart of each test's improvement, and a table for each
+// test. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -10,16 +10,16 @@
 
 namespace viaduct::measure {
 
-// A suite and what it is called on the page: the name of its file.
+// A suite and its name on the page, which is the name of its file.
 struct SuiteSource {
   std::string name = {};
   Suite suite = {};
 };
 
-// `id`: of letters, and nobody else's.
+// `id` consists of letters and is unique on the page.
 std::string suiteHtml(const SuiteSource& source, const std::string& id);
 
-// The rows of each of its tests, for the other sections.
+// Returns the rows of each test, for the other sections.
 std::vector<Source> sourcesOf(const SuiteSource& source);
 
 }  // namespace viaduct::measure

@@ -1,5 +1,4 @@
-// What a report says besides charts: which runs, on which machines, with which settings, and every
-// row. Threads: pure functions.
+// The tables of a report: its runs, machines, settings and rows. Threads: pure functions.
 #pragma once
 
 #include <string>
