@@ -28,9 +28,9 @@ struct Limits {
 Limits limitsOf(const Account& account, std::uint64_t working_set,
                 std::span<const LinkRate> link_rates);
 
-// Returns the factor by which a rate may exceed a limit before it cannot be true. Payload never
-// exceeds a link, so the factor only covers clocks. Memory is measured briefly, on a machine that
-// runs other programs too.
+// Returns by how much a rate may exceed a limit before it cannot be true: 0.05 is 5 %. Payload
+// never exceeds a link, so those 5 % only cover clocks. Memory is measured briefly, on a machine
+// that runs other programs too.
 double toleranceOf(Binding what);
 
 }  // namespace viaduct::measure::proof

@@ -1,5 +1,5 @@
-// Rows as comma-separated values (RFC 4180): a header, then one line for each. Columns are only
-// ever added at the end. Threads: pure functions.
+// Writes rows as comma-separated values (RFC 4180): a header, then one line a row. New columns are
+// only added at the end. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace viaduct::measure {
 
 std::string csvHead();
-// What was not measured is an empty field.
+// Figures that were not measured are empty fields.
 std::string csvLine(const Row& row);
 
 }  // namespace viaduct::measure

@@ -1,5 +1,5 @@
-// A run: where, how, and the rows it gave; as it stands in a result file (docs/results.md).
-// Threads: plain values and pure functions, besides startReport.
+// A run with its machines, settings and rows, as a result file holds it (docs/results.md). Threads:
+// plain values and pure functions, besides startReport.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -29,44 +29,44 @@ struct Environment {
   friend bool operator==(const Environment&, const Environment&) = default;
 };
 
-// What makes two machines different for a measurement: CPU model, cores, kernel, memory (to the
-// GiB: what the kernel keeps for itself varies), rates of links. Equal for equal kinds of machines,
-// however many of them there are.
+// Returns a hash of the properties that matter for a measurement: CPU model, cores, kernel, memory,
+// and rates of links. Memory is rounded to GiB, because the kernel reserves a varying part. Equal
+// kinds of machines have equal hashes, whatever their number.
 std::string fingerprintOf(const std::vector<RunMember>& members);
 
-// An option of the run, as the command line takes it.
+// An option of the run, in the form of the command line.
 struct Option {
   std::string name = {};
   std::string value = {};
   friend bool operator==(const Option&, const Option&) = default;
 };
-// The secret is left out: result files are passed around.
+// Returns the settings without the secret, because people pass result files around.
 std::vector<Option> optionsOf(const Settings& agent);
 
 struct Report {
-  std::string version = {};      // of viaduct, or the name of another tool: "nixlbench"
+  std::string version = {};      // viaduct's version, or the name of another tool: "nixlbench"
   std::string started = {};      // UTC, ISO 8601
-  std::string end = "complete";  // or how it ended early
+  std::string end = "complete";  // or the reason of an early end
   std::string command = {};      // the command line, without secrets
   Environment environment = {};
-  std::vector<Option> settings = {};  // what was asked for
+  std::vector<Option> settings = {};  // the requested options
   std::vector<Option> agent = {};     // the settings of the agents
   std::vector<Row> rows = {};
-  std::vector<std::string> conclusion = {};  // lines for people
+  std::vector<std::string> conclusion = {};  // text for people
   friend bool operator==(const Report&, const Report&) = default;
 };
 
 // "viaduct 0.1.0", "ib_write_bw"
 std::string toolOf(const Report& report);
 
-// A report of this moment, without members, options of the run and rows yet. Beside the settings of
-// the agents it has what this process's environment tells the libraries of their backends.
+// Returns a report with the present time, without members, options of the run and rows. It has the
+// agents' settings, and the environment variables that configure the backends' libraries.
 Report startReport(std::string version, const Settings& agent);
 
-// The whole file. The fingerprint is made from the members when it is empty.
+// Returns the content of a result file. An empty fingerprint is computed from the members.
 std::string toJson(const Report& report);
-// `name`: of the file, for errors. Unknown fields are ignored; a missing or wrong one is an error
-// that names it by its path: "rows[3].latency_us.p50".
+// `name` names the file in errors. Unknown fields are ignored. An error names a missing or wrong
+// field by its path: "rows[3].latency_us.p50".
 Result<Report> reportFromJson(std::string_view text, const std::string& name);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// Parts of result files that several kinds of them have, as JSON. Threads: pure functions.
+// Parts of result files that several formats share, as JSON. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -16,19 +16,19 @@ using base::JsonReader;
 using base::JsonWriter;
 using base::parseJson;
 
-// What a file says that it is: "viaduct-bench/2".
+// The name of a format in a file: "viaduct-bench/2".
 struct FormatName {
   std::string_view front = {};  // up to the slash
   std::uint64_t version = 1;    // changes when a field changes its meaning
   std::string_view writer = {};
 };
-// A file of that format.
+// Returns the text of a file in that format.
 std::string fileText(const FormatName& format, const Json& content);
-// The text of a file of that format; an error names the file and what was being done, `reading`.
+// Parses a file in that format. An error names the file and the operation `reading`.
 Result<Json> parseFile(std::string_view text, const std::string& file, const char* reading,
                        const FormatName& name);
 
-// What a run was asked for, and in one of its fields the settings of its agents.
+// The options of a run, and the agents' settings in one of its fields.
 template <class List>
 struct AllOptions {
   List& run;

@@ -1,5 +1,5 @@
-// What a measurement found for one backend, block size and batch. docs/results.md says what each
-// field means. Threads: plain values.
+// The results for one backend, block size and batch. docs/results.md defines each field. Threads:
+// plain values.
 #pragma once
 
 #include <viaduct/path.h>
@@ -17,12 +17,12 @@ namespace viaduct::measure {
 enum class Verdict : std::uint8_t {
   kOk,
   kInvalid,      // cannot be true: above its ceiling
-  kFallback,     // not the path that its name says
-  kSilentRail,   // a rail that was to carry its share carried nothing
-  kNotRequired,  // a path was required and not taken
-  kCorrupt,      // moved, but what arrived is not what was sent
-  kUnproven,     // nobody could look which path it was
-  kFailed,       // could not be measured
+  kFallback,     // another path than the backend's name says
+  kSilentRail,   // a rail that should have carried a share carried nothing
+  kNotRequired,  // the row did not take a required path
+  kCorrupt,      // the arrived bytes differ from the sent ones
+  kUnproven,     // no counters were readable that show the path
+  kFailed,       // the row could not be measured
 };
 inline constexpr base::Words<Verdict, 8> kVerdicts{{{"ok", Verdict::kOk},
                                                     {"invalid", Verdict::kInvalid},
@@ -33,7 +33,7 @@ inline constexpr base::Words<Verdict, 8> kVerdicts{{{"ok", Verdict::kOk},
                                                     {"unproven", Verdict::kUnproven},
                                                     {"failed", Verdict::kFailed}}};
 constexpr const char* verdictName(Verdict verdict) { return base::wordOf(kVerdicts, verdict); }
-// Whether the row can be used: the exit code of a run is 0 only when all of its rows can.
+// True if the row can be used. A run's exit code is 0 only if all of its rows can be used.
 bool isGood(Verdict verdict);
 
 enum class Proven : std::uint8_t { kUnproven, kYes, kNo };
@@ -46,11 +46,11 @@ inline constexpr base::Words<Verified, 3> kVerifieds{
     {{"full", Verified::kFull}, {"sampled", Verified::kSampled}, {"off", Verified::kOff}}};
 constexpr const char* verifiedName(Verified verified) { return base::wordOf(kVerifieds, verified); }
 
-// Of one transfer, from its intended start until its bytes are visible at the other end; in
-// microseconds.
+// The latency of one transfer in microseconds: from its intended start until its bytes are visible
+// at the other end.
 struct Latency {
   double mean = 0, p50 = 0;
-  std::optional<double> p90 = {}, p95 = {};  // other tools have none
+  std::optional<double> p90 = {}, p95 = {};  // some tools do not report these
   double p99 = 0, p99_9 = 0, max = 0;
   friend bool operator==(const Latency&, const Latency&) = default;
 };
@@ -60,7 +60,7 @@ struct MeanP99 {  // microseconds
   friend bool operator==(const MeanP99&, const MeanP99&) = default;
 };
 
-// What one rail carried, and who says so.
+// The bytes that one rail carried, and whether counters prove it.
 struct ProvenShare {
   std::string backend = {};
   std::string way = {};
@@ -68,16 +68,16 @@ struct ProvenShare {
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
   Proven proven = Proven::kUnproven;
-  std::uint64_t injected = 0, batches = 0;  // 0: not counted there
+  std::uint64_t injected = 0, batches = 0;  // 0: not counted
   friend bool operator==(const ProvenShare&, const ProvenShare&) = default;
 };
-// As a transfer says it: nobody has looked yet.
+// Returns a transfer's path as unproven shares.
 std::vector<ProvenShare> unproven(const Path& path);
 
-struct Ceiling {  // what binds
+struct Ceiling {  // the limit of the row's rate
   std::string name = {};
   double gb_per_s = 0;
-  double percent = 0;  // of it that was reached
+  double percent = 0;  // the reached part of the ceiling
   friend bool operator==(const Ceiling&, const Ceiling&) = default;
 };
 
@@ -92,13 +92,13 @@ struct OpenLoop {
   friend bool operator==(const OpenLoop&, const OpenLoop&) = default;
 };
 
-// A stretch of a row that is still going on: seconds of timed transfers.
+// An interval of a running row, in seconds of timed transfers.
 struct RateInterval {
   double start = 0, end = 0, gb_per_s = 0;
   friend bool operator==(const RateInterval&, const RateInterval&) = default;
 };
 
-// How long a row was to take that was ended early: by one of the two.
+// The planned length of a row that ended early: either transfers or seconds.
 struct Interrupted {
   std::uint64_t of_transfers = 0;
   double of_seconds = 0;
@@ -112,10 +112,10 @@ struct PairResult {
   friend bool operator==(const PairResult&, const PairResult&) = default;
 };
 
-// Transfers whose contents were looked at.
+// Transfers whose contents were checked.
 struct Checks {
   std::uint64_t transfers = 0;
-  // The smallest part of transfers whose skipping they show in 999 rows of 1,000. 0: any, since
+  // The smallest part of skipped transfers that the checks find in 999 rows of 1,000. 0: any, since
   // every transfer was checked.
   double smallest_caught = 1;
   friend bool operator==(const Checks&, const Checks&) = default;
@@ -130,11 +130,11 @@ struct Row {
   std::uint32_t threads = 1, pipeline_depth = 1, initiators = 1, targets = 1;
   bool bidirectional = false;
   std::string memory = {};
-  std::string heat = {};  // "hot": the same blocks again and again; "cold"
+  std::string heat = {};  // "hot": repeats the same blocks; "cold": does not
 
-  // Figures: one that was not measured is not there.
-  std::uint64_t iterations = 0;         // transfers that were timed, of all initiators together
-  double seconds = 0;                   // that they took
+  // Figures. A missing one was not measured.
+  std::uint64_t iterations = 0;         // timed transfers of all initiators together
+  double seconds = 0;                   // duration of the timed transfers
   std::optional<double> gb_per_s = {};  // of all pairs together: the median of the parts
   std::vector<double> gb_per_s_parts = {};
   std::optional<double> gb_per_s_spread = {};
@@ -142,24 +142,24 @@ struct Row {
   std::optional<MeanP99> prep_us = {}, post_us = {}, tx_us = {};
   std::optional<double> cpu_s_per_gb = {};
   std::optional<CpuSeconds> cpu_s = {};
-  // While the row lasted: by all processes of the benchmark, and by whatever else ran on their
-  // hosts.
+  // Average number of busy cores during the row: of all processes of the benchmark, and of all
+  // other programs on their hosts.
   std::optional<double> cores_busy = {}, cores_others = {};
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
-  std::vector<RateInterval> intervals = {};     // where they were asked for
+  std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // Ctrl-C ended the row before it was complete
 
-  std::uint64_t transfers = 0;  // that the path counts: timed ones, and spot checks among them
+  std::uint64_t transfers = 0;  // transfers that the path counts: timed ones, and spot checks
   std::vector<ProvenShare> path = {};
-  std::string proof = {};  // how `path` was proven: one line for people
+  std::string proof = {};  // how `path` was proven, as one line for people
   std::optional<Ceiling> ceiling = {};
   Verified verified = Verified::kOff;
   std::optional<Checks> checks = {};
   Verdict verdict = Verdict::kOk;
-  std::string why = {};     // when not ok
-  std::string remark = {};  // what a reader of the figures has to know besides
+  std::string why = {};     // the reason, unless the verdict is ok
+  std::string remark = {};  // other facts that explain the figures
   friend bool operator==(const Row&, const Row&) = default;
 };
 

@@ -1,4 +1,5 @@
-// A row inside a larger JSON text: docs/results.md has its fields. Threads: pure functions.
+// Reads and writes a row within a larger JSON text. docs/results.md has its fields. Threads: pure
+// functions.
 #pragma once
 
 #include "base/json.h"

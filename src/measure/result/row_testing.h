@@ -1,4 +1,4 @@
-// A row alone as JSON, and back, for tests.
+// Converts a single row to JSON and back, for tests.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Rows as lines for a terminal, none longer than 80 columns. Threads: one at a time.
+// Prints rows as lines of at most 80 columns for a terminal. Threads: one at a time.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace viaduct::measure {
 
 class TextTable {
  public:
-  // The row's line, and lines that say why it cannot be used, or what to know besides. Before it
-  // stands a heading, where what moved the bytes, or how, is not what the rows before it had.
+  // Returns the row's line, and lines that explain its verdict and figures. A heading comes first
+  // if backend, operation or path differ from the last heading.
   std::string add(const Row& row);
 
  private:

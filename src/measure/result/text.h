@@ -1,5 +1,4 @@
-// Parts of a row, and numbers of things, in words, the same in every output. Threads: pure
-// functions.
+// Formats parts of a row, and counts, in the same way for every output. Threads: pure functions.
 #pragma once
 
 #include <optional>
@@ -10,19 +9,20 @@
 
 namespace viaduct::measure {
 
-// Three digits that mean something: "0.0123", "1.25", "12.5", "125", "12500"; "-" of nothing.
+// Rounds to three significant digits: "0.0123", "1.25", "12.5", "125", "12500"; "-" for no value.
 std::string digits(std::optional<double> value);
 // "1 row", "2 rows".
 std::string counted(std::size_t count, std::string_view one);
-// The text in lines of at most 80 columns that start with `indent` spaces, broken between words if
-// possible.
+// Breaks a text into lines of at most 80 columns with an indent of `indent` spaces. Breaks between
+// words if possible.
 std::string wrapped(std::string text, std::size_t indent);
-// How the bytes went, on which devices, and whether that was proven: "tcp/socket on eth0, proven";
-// empty when it is not known.
+// Returns a row's ways and devices, and whether they are proven: "tcp/socket on eth0, proven".
+// Empty if the path is unknown.
 std::string pathWords(const Row& row);
-// What part of the transfers could have been skipped unseen: "<10%", "none", "-".
+// Returns the largest part of transfers that could have been skipped unnoticed: "<10%", "none",
+// "-".
 std::string skipsWords(const Row& row);
-// "INVALID", "SILENT-RAIL": what must not be overlooked.
+// Returns the verdict in capitals, such as "INVALID" or "SILENT-RAIL".
 std::string loudName(Verdict verdict);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// A group of threads of one process, for tests of what members do together.
+// A group whose members are threads of one process, for tests.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@ namespace viaduct::measure {
 
 class ThreadGroup final : public meet::Group {
  public:
-  // Where the threads meet.
+  // The state that the threads share.
   struct Table {
     std::mutex mutex;
     std::condition_variable changed;
@@ -69,7 +69,7 @@ class ThreadGroup final : public meet::Group {
   std::shared_ptr<Table> table_;
   meet::Roster roster_;
   std::uint64_t round_ = 0;
-  bool given_ = false;  // our value of the round
+  bool given_ = false;  // this member has already given its value of the round
 };
 
 }  // namespace viaduct::measure

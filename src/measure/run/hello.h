@@ -1,5 +1,5 @@
-// What members tell each other once, before the first row: what they are to do, and where they
-// live. Threads: pure functions.
+// The message that members exchange once before the first row: their options and their hosts.
+// Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 namespace viaduct::measure {
 
 struct MemberHello {
-  Failure failure = {};  // the member takes no part: it cannot open its agent
+  Failure failure = {};  // the member takes no part, because it cannot open its agent
   std::vector<Option> options = {};
   host::Facts host = {};
 };
@@ -21,7 +21,7 @@ struct MemberHello {
 std::string encode(const MemberHello& hello);
 Result<MemberHello> decodeHello(std::string_view text);
 
-// An error names the first option in which a member differs from rank 0.
+// Fails if a member's options differ from those of rank 0. The error names the first difference.
 Status sameOptions(const std::vector<MemberHello>& by_rank);
 
 }  // namespace viaduct::measure

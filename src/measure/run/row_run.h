@@ -1,4 +1,5 @@
-// One member's part of one row. Threads: one, besides those that it starts for its lanes.
+// Runs one member's part of one row. Threads: one, besides the threads that it starts for its
+// lanes.
 #pragma once
 
 #include <memory>
@@ -20,40 +21,40 @@ class RowRun {
   Result<Composed> run();
 
  private:
-  struct Own {  // a stream that this process runs an end of
+  struct Own {  // a stream of which this process runs an end
     std::uint32_t stream = 0;
     Role role = Role::kInitiator;
-    bool echoes = false;  // the far end of a ping-pong
+    bool echoes = false;  // the answering end of a ping-pong
     std::unique_ptr<Lane> lane;
     LaneTimes last = {};   // of the last round
-    LaneTimes times = {};  // of all timed rounds, besides start and parts
+    LaneTimes times = {};  // of all timed rounds, without start and parts
     Failure failure = {};
   };
 
-  // False: somebody failed, and the row is over.
+  // These return false if a member failed and the row is over.
   Result<bool> steps();
   Result<bool> warmUp();
   Result<bool> timed();
   Result<bool> timedRound(const Goal& goal);
   Status prepare();
   Status plan(Own& own);
-  // Runs all lanes until all have reached the goal, and gathers what all members tell.
+  // Runs all lanes until each has reached the goal, and gathers the reports of all members.
   Result<Rounds::Round> runRound(const Goal& goal);
   Status runLanes(const Goal& goal);
   void runLane(Own& own, const Goal& goal);
   RoundShare roundShare() const;
   Lane& laneOf(std::uint32_t stream, Role role);
-  bool watch();  // true: the row is over
+  bool watch();  // returns true if the row is over
   void lookForStop();
-  bool isHurried();  // the run is being ended, and has had time for checks
-  // As Worker's. A wish to stop does not end them at once: the row is still put together.
+  bool isHurried();  // true if the run is being stopped, and the time for checks is over
+  // As Worker's. A stop request does not end these at once, so that the row can still be composed.
   Result<std::vector<std::string>> gather(std::string value, bool ends_round = false);
   Result<bool> allWell(const Failure& mine);
-  std::uint64_t bytesMoved() const;  // by this process's streams
+  std::uint64_t bytesMoved() const;  // bytes moved by this process's streams
   void report(const std::optional<RateInterval>& interval);
   void touchSinks();
   void fill(std::uint64_t epoch);
-  void fillNext(std::uint64_t transfers);  // of each stream
+  void fillNext(std::uint64_t transfers);  // the next sets, for `transfers` of each stream
   void orderAfterAgent();
   void spotChecks();
   Status runSpotChecks(SpotChecks& checks);
@@ -61,7 +62,8 @@ class RowRun {
   void countChecked(const std::vector<SetRange>& used);
   void claim();
   std::vector<StreamEnd> ends(bool sources);
-  // The sets that each stream has used in this round, which come behind those before.
+  // Returns the sets that each stream used in this round. They follow the sets of the rounds
+  // before.
   std::vector<SetRange> usedIn(const Rounds::Round& round);
   RowShare share() const;
   Result<Composed> finish();
@@ -70,18 +72,18 @@ class RowRun {
   const Spec& spec_;
   const Workload& row_;
   Contents contents_;
-  std::uint64_t epoch_ = 0;  // of what the sources hold
+  std::uint64_t epoch_ = 0;  // of the sources' contents
   Schedule schedule_;
   std::vector<Own> own_;
   Orders orders_{Order::kGoOn};
-  bool asked_to_stop_ = false;            // by this member, and the others know it
-  std::optional<std::uint32_t> stop_by_;  // the rank that has asked, as all members know
+  bool asked_to_stop_ = false;            // this member has asked to stop, and the others know it
+  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, as all members know it
   Meter meter_;
   std::vector<RateInterval> intervals_;
-  std::uint64_t left_ns_ = 0;         // when the last barrier let us go
-  std::vector<std::uint64_t> begun_;  // transfers of each stream, so far
-  std::uint64_t last_epoch_;          // that a filling or a spot check has had
-  Rounds rounds_;                     // timed; rank 0 keeps them
+  std::uint64_t left_ns_ = 0;         // when this member left the last barrier
+  std::vector<std::uint64_t> begun_;  // transfers of each stream so far
+  std::uint64_t last_epoch_;          // the highest epoch used by a filling or a spot check
+  Rounds rounds_;                     // timed rounds; only rank 0 keeps them
   CpuUse cpu_;
   proof::ClockWatch clock_;
   std::uint64_t checks_ = 0, missed_ = 0;

@@ -1,5 +1,5 @@
-// A whole run: its members meet, measure row after row, and part. Threads: one; runLocally() forks,
-// so its caller has no thread and no agent yet.
+// Runs a benchmark: its members meet, measure row after row, and leave. Threads: one; runLocally()
+// forks, so its caller must have no thread and no agent yet.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -28,17 +28,19 @@ struct RunRequest {
   std::optional<meet::PlaceOptions> place = {};
   std::string group = "default";
   std::optional<std::uint32_t> rank = {};
-  // Any other rank will do where that one is taken, or cannot be.
+  // True: the member takes any free rank if `rank` is taken or out of range.
   bool rank_is_wish = false;
-  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // for all members to come
+  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // until all members have joined
 };
 
 struct Progress {
-  std::function<void(const std::string& line)> remark = {};  // not as wished, and it goes on
-  base::SayWaiting waiting = {};                             // who is missing, in a long wait
+  // Receives a line about a departure from the request that does not end the run.
+  std::function<void(const std::string& line)> remark = {};
+  base::SayWaiting waiting = {};  // names the missing members during a long wait
   std::function<void(std::uint32_t rank, const std::vector<RunMember>& members)> joined = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
-  // While a row runs, about the streams of this process, as Heard has them.
+  // The next two are called while a row runs, as Heard has them. They are about the streams of this
+  // process.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};
   std::function<void(const Row& row)> finished = {};
@@ -47,30 +49,30 @@ struct Progress {
 enum class RunEnd : std::uint8_t {
   kComplete,
   kInterrupted,  // `stop` was set, here or at another member
-  kWorkerDied,   // a member was killed, or crashed, or froze
-  kFailed,       // members could not meet, connect or go on
+  kWorkerDied,   // a member was killed, crashed or froze
+  kFailed,       // members could not meet, connect or continue
 };
 
 struct RunOutcome {
   RunEnd end = RunEnd::kComplete;
-  std::string problem = {};  // unless complete: what happened, and to whom
-  std::uint32_t rank = 0;    // ours
+  std::string problem = {};  // unless complete: the event and the member
+  std::uint32_t rank = 0;    // this member's rank
   std::vector<RunMember> members = {};
-  bool believed = true;  // every row, as rank 0 says; at all ranks
-  // At rank 0 only.
+  bool believed = true;  // every row is valid, as rank 0 judged; known at all ranks
+  // Only at rank 0.
   std::vector<Row> rows = {};
-  std::vector<std::string> conclusions = {};  // of each row: what limits it
+  std::vector<std::string> conclusions = {};  // of each row: the limit of its rate
 };
 
-// This process is one member, and the place is in the request. The others need not be there yet.
+// Runs as one member that meets the others at the request's place. They may start later.
 RunOutcome runAsMember(const RunRequest& request, const Progress& progress, const StopFlag& stop);
-// Forks all other members and is rank 0 itself. On return they are gone, however they ended.
+// Forks all other members and is rank 0 itself. Returns after all of them have ended.
 RunOutcome runLocally(const RunRequest& request, const Progress& progress, const StopFlag& stop);
 
-// Members of several runs tell each other a text before the first, at the request's meeting place
-// and in a group of its name, and get everybody's.
+// Exchanges a text between the members of several runs before the first run. They meet at the
+// request's place, in a group of its name.
 struct Agreed {
-  std::uint32_t rank = 0;  // ours, which runs to come shall ask for
+  std::uint32_t rank = 0;  // this member's rank, which it asks for in the following runs
   std::string first = {};  // rank 0's name
   std::vector<std::string> by_rank = {};
 };

@@ -1,6 +1,6 @@
-// Untimed transfers among the timed ones. Each carries fresh words, and the end where they arrive
-// looks for them: a backend that skips transfers is caught although the timed ones move the same
-// blocks again and again. Threads: one.
+// Untimed transfers between the timed ones. Each carries fresh words, and the receiving end looks
+// for them. So a backend that skips transfers is caught, although the timed transfers repeat the
+// same blocks. Threads: one.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -16,16 +16,17 @@
 namespace viaduct::measure {
 
 // A backend that skips one transfer in ten is caught in 999 rows of 1,000 by 66 checks, since
-// 0.9^66 is less than 0.001. Some more leave room for chance.
+// 0.9^66 is less than 0.001. A few more are a margin.
 constexpr std::uint64_t kSpotChecks = 72;
 
-// One process's part in the checks between two rounds of a row. Its streams take their turns in
-// order, so that both ends of a stream are at it at the same time.
+// One process's part of the checks between two rounds of a row. Both ends check its streams in the
+// same order, so that they check the same stream at a time.
 class SpotChecks {
  public:
-  // True ends the waiting for the other end; with `hurried`, each stream has one check more.
+  // `ended` returns true to stop waiting for the other end. While `hurried` returns true, each
+  // stream gets only one check.
   using Ended = std::function<bool()>;
-  // `epoch`: of all contents besides the spots, before and after.
+  // `epoch` is the epoch of all contents except the checked words.
   SpotChecks(Agent& agent, const NoteSource& notes, const Contents& contents, std::uint64_t epoch,
              Ended ended, Ended hurried)
       : agent_(agent),
@@ -35,15 +36,15 @@ class SpotChecks {
         ended_(std::move(ended)),
         hurried_(std::move(hurried)) {}
 
-  // At the end that initiates the stream. Check i has the epoch `first_epoch` + i.
+  // Checks a stream at its initiating end. Check i has the epoch `first_epoch` + i.
   Status lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
               std::uint64_t first_epoch);
-  // At the other end: answers until lead() is done there.
+  // Answers the checks of a stream at its other end, until lead() has ended there.
   Status follow(const StreamEnd& own);
 
-  std::uint64_t led() const { return led_; }  // checks of the streams that this end initiates
+  std::uint64_t led() const { return led_; }  // checks of streams that this end initiates
   std::uint64_t missed() const { return missed_; }
-  const std::string& wrong() const { return wrong_; }  // what the first missed one found
+  const std::string& wrong() const { return wrong_; }  // the wrong words of the first failed check
 
  private:
   enum class CheckVerb : std::uint8_t { kFreshen, kVerify, kOver };
@@ -51,8 +52,8 @@ class SpotChecks {
     bool answer = false;
     CheckVerb verb = CheckVerb::kOver;
     SpotCheck check = {};
-    std::string wrong = {};  // of an answer to kVerify
-    std::string from = {};   // the agent that sent it
+    std::string wrong = {};  // the result of kVerify
+    std::string from = {};   // the agent that sent the message
   };
   Result<std::string> checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
                                const SpotCheck& check);
@@ -68,7 +69,7 @@ class SpotChecks {
   const Contents& contents_;
   const std::uint64_t epoch_;
   const Ended ended_, hurried_;
-  std::deque<CheckMessage> early_;  // of streams whose turn has not come here
+  std::deque<CheckMessage> early_;  // messages about streams that this end has not reached yet
   std::uint64_t led_ = 0, missed_ = 0;
   std::string wrong_;
 };

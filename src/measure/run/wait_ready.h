@@ -1,5 +1,4 @@
-// Waiting for a peer to be reached, so that Ctrl-C is heard and the user knows what is awaited.
-// Threads: any.
+// Waits until a peer is ready. Ctrl-C ends the wait, and long waits print messages. Threads: any.
 #pragma once
 
 #include <viaduct/peer.h>
@@ -11,8 +10,8 @@
 
 namespace viaduct::measure {
 
-// As Peer::ready(), until `stop` is set. `named` puts the peer's error into the caller's words, for
-// the lines of a long wait and for the error that ends it.
+// Waits as Peer::ready() does, until `stop` is set. `named` adds the caller's words to the peer's
+// error, for messages of a long wait and for the final error.
 Status waitReady(const Peer& peer, Deadline until, const base::StopFlag& stop,
                  const base::SayWaiting& waiting, const std::function<Error(const Error&)>& named);
 

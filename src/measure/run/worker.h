@@ -1,5 +1,5 @@
-// One process of a run: its agent, its memory, its peers, and its part of every row. Threads: one,
-// besides those that it starts for its lanes.
+// One process of a run: its agent, memory and peers, and its part of every row. Threads: one,
+// besides the threads that it starts for its lanes.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -24,13 +24,13 @@ namespace viaduct::measure {
 
 using base::StopFlag;
 
-// What the members of a group get to know of an agent when it joins.
+// Returns the text about an agent that its group publishes when it joins: the agent's card.
 std::string aboutOf(const Agent& agent);
 
-// What a worker tells while it goes on.
+// Callbacks for a worker's progress.
 struct Heard {
-  base::SayWaiting waiting = {};  // who is missing, in a long wait
-  // Now and then, while a row runs: how fast the streams of this process have moved so far.
+  base::SayWaiting waiting = {};  // names the missing members during a long wait
+  // Called repeatedly while a row runs, with the rate of this process's streams so far.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
 };
@@ -42,7 +42,7 @@ struct WorkerDevice {
   Buffer memory;
 };
 
-// What a worker and its rows share.
+// The state that a worker shares with its rows.
 struct WorkerState {
   const Spec& spec;
   Agent& agent;
@@ -56,39 +56,40 @@ struct WorkerState {
   DeviceBytes bytes = {};
   std::vector<WorkerDevice> devices = {};
   std::map<std::uint32_t, Peer> peers = {};  // by rank
-  std::uint64_t rows = 0;                    // begun
+  std::uint64_t rows = 0;                    // number of rows that have begun
   std::optional<Clock::time_point> stop_seen = {};
 
   WorkerDevice* deviceOf(std::uint32_t stream, Role role);
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
-  // Which end of a stream runs it.
+  // Returns the role of the end that runs the stream.
   Role initiating(std::uint32_t stream) const;
-  // When a wish to stop was first seen: now, if it was not yet.
+  // Returns when a stop request was first seen. The first call records the present time.
   Clock::time_point stopSeen();
-  // All members' values, by rank.
+  // Returns the values of all members, by rank.
   Result<std::vector<std::string>> gather(std::string value);
 };
-// Whether all members, who have told their failures, are well.
+// Returns whether all members are well, from the failures that they have sent.
 Result<bool> areWell(const std::vector<std::string>& failures);
 
 class Worker {
  public:
-  // `rails` lists the rails that the user named; empty means any. `notes`: all that the agent
-  // hears, unless given.
+  // `rails` lists the rails that the user named; empty means any. `notes` returns the agent's
+  // notes; by default all of them.
   Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
          const StopFlag& stop, Heard heard, NoteSource notes = {});
 
-  // A member that is reached already.
+  // Adds a member that is connected already.
   void know(std::uint32_t rank, Peer peer) { state_.peers.emplace(rank, std::move(peer)); }
 
-  // Makes memory, and reaches the peers that this process initiates to. Every member calls it.
+  // Allocates memory and connects to the peers to which this process initiates. Every member calls
+  // it.
   Status open();
-  // Every member calls it for the same rows in the same order; rank 0 gets what they make. An error
-  // is the end of the run.
+  // Measures a row. All members call it for the same rows in the same order, and rank 0 gets the
+  // result. An error ends the run.
   Result<Composed> measure(const Workload& row);
 
  private:
-  // Whether all members are well; else everybody knows that somebody is not.
+  // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell(const Failure& mine);
   Status makeMemory();
   Status reachPeers();

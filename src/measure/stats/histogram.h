@@ -1,4 +1,4 @@
-// Counts of values in log-linear buckets: quantiles within 0.4 %, no allocation when recording.
+// Counts values in log-linear buckets. Quantiles are within 0.4 %, and recording does not allocate.
 // Threads: one at a time.
 #pragma once
 
@@ -15,18 +15,18 @@ class Histogram {
   void record(std::uint64_t value);
   std::uint64_t count() const { return count_; }
   std::uint64_t max() const { return max_; }  // exact
-  // The value that a part `q` (0 to 1) of all values does not exceed; 0 when empty.
+  // Returns the value that a part `q` (0 to 1) of all values does not exceed, or 0 if empty.
   double quantile(double q) const;
   double mean() const;  // exact; 0 when empty
 
-  // As if all values of the other had been recorded here too.
+  // Adds all values that the other histogram has recorded.
   void add(const Histogram& other);
-  // Buckets that hold something: between processes.
+  // Exchange the filled buckets between processes.
   void encode(base::Writer& to) const;
   void decode(base::Reader& from);
 
  private:
-  // Values below 256 have buckets of their own; each power of two above has 128.
+  // Values below 256 have buckets of their own. Each higher power of two has 128 buckets.
   static constexpr std::size_t kBuckets = std::size_t{58} * 128;
   std::array<std::uint64_t, kBuckets> buckets_{};
   std::uint64_t count_ = 0, min_ = ~std::uint64_t{0}, max_ = 0;

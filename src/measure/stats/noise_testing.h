@@ -1,4 +1,4 @@
-// How the rate of a machine changes from run to run, for simulations. Threads: one at a time.
+// Simulates the noise of a machine's rate from run to run. Threads: one at a time.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline double normal(base::Random& random) {
          std::cos(2 * std::numbers::pi * uniform(random));
 }
 
-// The rates of runs that follow each other.
+// Returns the rates of consecutive runs.
 using Noise = std::vector<double> (*)(std::size_t runs, base::Random& random);
 
 inline std::vector<double> evenNoise(std::size_t runs, base::Random& random) {
@@ -29,7 +29,7 @@ inline std::vector<double> evenNoise(std::size_t runs, base::Random& random) {
   return out;
 }
 
-// Now and then a run is slower by far: the delay has no mean.
+// Some runs are far slower. The delay has no finite mean.
 inline std::vector<double> heavyTails(std::size_t runs, base::Random& random) {
   std::vector<double> out(runs);
   for (double& rate : out)
@@ -37,7 +37,7 @@ inline std::vector<double> heavyTails(std::size_t runs, base::Random& random) {
   return out;
 }
 
-// A machine that gets slower by 3 % with each run, or faster.
+// The machine gets slower by 3 % with each run, or faster.
 inline std::vector<double> steadyDrift(std::size_t runs, base::Random& random) {
   std::vector<double> out(runs);
   const double step = random.chance(0.5) ? 0.03 : -0.03;
@@ -53,7 +53,7 @@ inline std::vector<double> randomWalk(std::size_t runs, base::Random& random) {
   return out;
 }
 
-// Load of others that comes, stays for some runs, and goes.
+// Other programs load the machine for some consecutive runs.
 inline std::vector<double> burstsOfLoad(std::size_t runs, base::Random& random) {
   std::vector<double> out(runs);
   bool loaded = random.chance(0.3);

@@ -1,5 +1,5 @@
-// How two handfuls of positive figures compare, without assuming how they are spread: by the ranks
-// of Wilcoxon, Mann and Whitney. An odd value or two does not move the answer. Threads: pure.
+// Compares two small samples of positive figures without assuming a distribution, by the rank-sum
+// test of Wilcoxon, Mann and Whitney. A few outliers do not change the result. Threads: pure.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace viaduct::measure {
 
-// A smaller effect gets no name, however sure it is: 0.01 is 1 %.
+// A smaller effect is never reported, however certain it is: 0.01 is 1 %.
 inline constexpr double kLeastEffect = 0.01;
 
 struct Interval {
@@ -17,17 +17,17 @@ struct Interval {
 };
 
 struct RatioEstimate {
-  double ratio = 1;  // of the median of b to the median of a
-  // The 95 % interval of it: those ratios for which the rank-sum test sees no difference, widened
-  // where the ratio is not among them. Nothing when there are too few figures for one: 4 and 4, or
-  // 3 and 5, are the fewest.
+  double ratio = 1;  // the median of b divided by the median of a
+  // The 95 % interval of the ratio: all ratios for which the rank-sum test sees no difference,
+  // widened to include `ratio`. Nothing if there are too few figures; 4 and 4, or 3 and 5, are the
+  // fewest.
   std::optional<Interval> interval = {};
-  double effect = 0;      // Cliff's delta: -1 when all of b are below all of a, 1 when above
-  std::size_t ahead = 0;  // in how many of the pairs b is above a
+  double effect = 0;      // Cliff's delta: -1 if all of b are below all of a, 1 if all are above
+  std::size_t ahead = 0;  // number of pairs in which b is above a
   std::size_t pairs = 0;
 };
 
-// Figures that are not above 0 are left out; nothing when none is left on a side.
+// Leaves out figures that are not above 0. Returns nothing if a side has no figures left.
 std::optional<RatioEstimate> ratioOf(std::vector<double> a, std::vector<double> b);
 
 }  // namespace viaduct::measure

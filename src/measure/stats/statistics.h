@@ -1,4 +1,4 @@
-// What a handful of repeats says. Threads: pure functions.
+// Statistics of a few repeats. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,13 @@
 
 namespace viaduct::measure {
 
-// The middle value; 0 of nothing.
+// Returns the middle value, or 0 for no values.
 double median(std::vector<double> values);
-// The median distance from the median, as a part of it: 0.02 says "about 2 % up or down".
+// Returns the median distance from the median, as a part of the median: 0.02 means about 2 % up or
+// down.
 double spread(const std::vector<double>& values);
-// The smallest part of transfers whose skipping `checks` show in 999 rows of 1,000.
+// Returns the smallest part of skipped transfers that `checks` spot checks find in 999 rows of
+// 1,000.
 double smallestCaught(std::uint64_t checks);
 
 }  // namespace viaduct::measure

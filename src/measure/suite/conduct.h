@@ -1,4 +1,4 @@
-// Measures a suite, round after round. Threads: one at a time.
+// Measures a suite round after round. Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace viaduct::measure {
 
-// What the conductor has others do.
+// The callbacks of conduct().
 struct SuiteHands {
-  // Measures one test once; at ranks that have no rows an outcome without any.
+  // Measures one test once. At a rank other than 0 the outcome has no rows.
   std::function<RunOutcome(std::uint32_t round, std::size_t test)> run = {};
-  // Keeps what is there, after every round.
+  // Saves the suite after each round.
   std::function<Status(const Suite& suite)> save = {};
 };
 
-// Goes on behind the rounds that are done. A round that does not come to its end leaves nothing.
+// Continues after the rounds that are complete. Discards an incomplete round.
 TurnsEnd conduct(Suite& suite, const SuiteHands& hands);
 
 }  // namespace viaduct::measure

@@ -1,4 +1,4 @@
-// The file that keeps a suite's rounds: a later start with the same settings goes on behind them.
+// The file that holds a suite's rounds. A later start with equal settings continues after them.
 // Threads: one at a time.
 #pragma once
 
@@ -13,21 +13,22 @@ namespace viaduct::measure {
 
 class SuiteFile {
  public:
-  // Before anything is measured it is known that the file can be read and written; it is not
-  // changed by that. An empty name: none. `fresh`: what a suite has left there does not count.
+  // Checks before any measurement that the file can be read and written, without changing it. An
+  // empty name means no file. `fresh` ignores the rounds in the file.
   static Result<SuiteFile> open(const std::string& name, bool fresh);
 
   const std::string& name() const { return name_; }
   const std::optional<Suite>& kept() const { return kept_; }
-  // As a whole or not at all: another file takes its place.
+  // Replaces the file atomically, by a rename.
   Status write(const Suite& suite) const;
 
  private:
-  std::string name_, target_;  // as it was given, and behind links
+  std::string name_, target_;  // the given name, and the target of its links
   std::optional<Suite> kept_;
 };
 
-// What is to be measured, behind the rounds that the file has. The error names what differs.
+// Returns the suite to measure, with the rounds that the file holds. An error names the
+// differences.
 Result<Suite> goOn(const SuiteFile& file, Suite wanted);
 
 }  // namespace viaduct::measure

@@ -1,6 +1,6 @@
-// A suite: tests that differ in the agents' settings, measured in rounds, in each of which every
-// test has its turn; the first is the baseline of the others. docs/suite.md says what it is for.
-// Threads: plain values and pure functions.
+// A suite measures tests that differ in the agents' settings. Every test has one turn in each
+// round, and the first test is the baseline. docs/suite.md explains its use. Threads: plain values
+// and pure functions.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 
 namespace viaduct::measure {
 
-inline constexpr std::uint32_t kFewestRounds = 4;  // below there is no 95 % interval
+inline constexpr std::uint32_t kFewestRounds = 4;  // fewer give no 95 % interval
 
 struct SuiteTest {
   std::string name = {};
-  std::vector<Option> settings = {};      // VIADUCT_* variables, on top of the environment's
+  std::vector<Option> settings = {};      // VIADUCT_* variables in addition to the environment
   std::vector<std::uint64_t> sizes = {};  // of transfers, in bytes
-  std::string expected = {};              // what people expect of it; no answer looks at it
-  std::string absent = {};                // why it is not measured here; empty: it is
-  // By what a row's path shows that the test did anything: "rails" (other ones than the
-  // baseline's); empty: nothing does.
+  std::string expected = {};  // the effect that people expect; it does not influence the answer
+  std::string absent = {};    // why this machine cannot measure it; empty: it is measured
+  // The property of a row's path that shows an effect of the test: "rails" (other rails than the
+  // baseline's). Empty: no property.
   std::string shows = {};
   friend bool operator==(const SuiteTest&, const SuiteTest&) = default;
 };
 
-// One test's turn in one round: a run of its own, with a row for each of its sizes.
+// One test's turn in one round: a separate run with a row for each of the test's sizes.
 struct SuiteRun {
   std::uint32_t round = 0;  // from 0
   std::size_t test = 0;
@@ -36,36 +36,37 @@ struct SuiteRun {
 };
 
 struct Suite {
-  std::string version = {};              // of viaduct
+  std::string version = {};              // viaduct's version
   std::string started = {};              // UTC, ISO 8601
-  std::string end = "complete";          // or how it ended early
-  std::string command = {};              // that began it, without secrets
-  Environment environment = {};          // known once a run has been
-  std::vector<Option> settings = {};     // what was asked for, the same for all tests
-  std::vector<Option> agent = {};        // the agents' settings, the tests' own not among them
+  std::string end = "complete";          // or the reason of an early end
+  std::string command = {};              // the command that began the suite, without secrets
+  Environment environment = {};          // known after the first run
+  std::vector<Option> settings = {};     // the requested options, the same for all tests
+  std::vector<Option> agent = {};        // the agents' settings without those of the tests
   std::vector<SuiteTest> tests = {};     // the first is the baseline
-  std::uint32_t rounds = kFewestRounds;  // that were asked for
+  std::uint32_t rounds = kFewestRounds;  // requested rounds
   std::uint32_t rounds_done = 0;
-  double least_effect = kLeastEffect;  // no answer names a smaller one
-  std::vector<SuiteRun> runs = {};     // of the rounds that are done
+  double least_effect = kLeastEffect;  // answers name no smaller effect
+  std::vector<SuiteRun> runs = {};     // the runs of complete rounds
   friend bool operator==(const Suite&, const Suite&) = default;
 };
 
-// Numbers of the tests that are measured.
+// Returns the numbers of the tests that are measured.
 std::vector<std::size_t> measuredTests(const Suite& suite);
 
-// The transfer size of a row.
+// Returns the transfer size of a row.
 std::uint64_t sizeOf(const Row& row);
 
-// In what `wanted` differs from what `kept` was measured with, in words: then its rounds cannot go
-// on. More rounds may be asked for.
+// Returns the differences that forbid continuing the rounds of `kept`, as text. More rounds are
+// allowed.
 std::vector<std::string> differencesOf(const Suite& kept, const Suite& wanted);
 
-// The whole file. Answers stand in it for other readers; here they are made from the runs.
+// Returns the content of a suite's file. It includes the answers for other programs; reading
+// ignores them.
 std::string toJson(const Suite& suite);
-// `name`: of the file, for errors.
+// `name` names the file in errors.
 Result<Suite> suiteFromJson(std::string_view text, const std::string& name);
-// Whether this is the JSON of a suite, of whatever version.
+// True for the JSON of a suite of any version.
 bool isSuiteJson(std::string_view text);
 
 }  // namespace viaduct::measure

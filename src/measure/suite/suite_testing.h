@@ -1,4 +1,4 @@
-// A small suite with figures that were never measured, for tests.
+// A small suite with invented figures, for tests.
 #pragma once
 
 #include <array>
@@ -32,8 +32,8 @@ inline Row rowOf(std::uint64_t size, double gb_per_s, double p50) {
                    {"fake", "memory", "b", size, 1, Proven::kYes}}};
 }
 
-// Baseline, "better" (a fifth faster at all sizes), "same" and "absent". Every round has a luck of
-// its own, which differs by test.
+// Returns a suite with the tests Baseline, "better" (a fifth faster at all sizes), "same" and
+// "absent". Each round has noise of its own, which differs by test.
 inline Suite someSuite(std::uint32_t rounds) {
   Suite out{
       .version = "1",

@@ -1,4 +1,4 @@
-// A suite as text for a terminal. Threads: pure functions.
+// Prints a suite as text for a terminal. Threads: pure functions.
 #pragma once
 
 #include <string>
@@ -7,14 +7,14 @@
 
 namespace viaduct::measure {
 
-// Who measured what, a table for each test, and what they say.
+// Returns the machines and commands, a table for each test, and the answers.
 std::string suiteText(const Suite& suite);
 
-// Parts of it that other outputs have too. "+12.3 %", "-0.4 %", "-" of nothing.
+// Parts that other outputs share: "+12.3 %", "-0.4 %", "-" for no value.
 std::string percentText(const std::optional<double>& part);
 std::string intervalText(const std::optional<Improvement>& improvement);  // "+9.1 to +14.2 %"
 std::string settingsText(const SuiteTest& test);  // "VIADUCT_INJECT=on VIADUCT_DOORBELL=off"
-// How many of the answers chance alone makes "helps" or "hurts"; nothing where there are none.
+// Returns how many answers chance alone makes "helps" or "hurts", or an empty text without answers.
 std::string chanceText(const std::vector<SuiteAnswers>& answers);
 
 }  // namespace viaduct::measure

@@ -1,6 +1,5 @@
-// Several configurations measured in turns, round after round, so that drift of the machine favours
-// none of them: the engine of `bench --against` and of `suite` (docs/design/0023). Threads: one at
-// a time.
+// Measures several configurations in turns, round after round, so that drift of the machine favours
+// none of them. `bench --against` and `suite` use it (docs/design/0023). Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +15,13 @@ namespace viaduct::measure {
 
 struct Turn {
   std::uint32_t round = 0;  // from 0
-  std::size_t side = 0;     // the configuration
+  std::size_t side = 0;     // the number of the configuration
   friend bool operator==(const Turn&, const Turn&) = default;
 };
 
-// The sides in the order in which they take their turns in a round. Every second round is the
-// mirror of the one before, so that drift favours none over two rounds. From pair to pair of rounds
-// another side begins, so that each follows upon others.
+// Returns the order of the sides in a round. Every second round reverses the one before, so that
+// drift favours no side over two rounds. Each pair of rounds begins with another side, so that
+// every side follows several others.
 std::vector<std::size_t> turnOrder(std::size_t sides, std::uint32_t round);
 
 struct TurnsEnd {
@@ -31,19 +30,20 @@ struct TurnsEnd {
 };
 
 struct TurnHands {
-  // Measures one side once, and keeps what that gives.
+  // Measures one side once, and keeps the result.
   std::function<TurnsEnd(const Turn& turn)> turn = {};
-  // After every whole round.
+  // Called after every complete round.
   std::function<TurnsEnd(std::uint32_t round)> whole = {};
 };
 
-// The rounds from `first` up to `rounds`. The first end that is not complete is theirs.
+// Runs the rounds from `first` to `rounds` - 1. Returns the first end that is not complete, or a
+// complete one.
 TurnsEnd takeTurns(std::size_t sides, std::uint32_t first, std::uint32_t rounds,
                    const TurnHands& hands);
 
-// Whether the runs of both sides were measured in turns, by the times of their starts: neither side
-// is ever more than two runs ahead. Where one side is measured before the other, drift of the
-// machine looks like a difference.
+// True if both sides were measured in turns, judged by the times of their starts: neither side is
+// ever more than two runs ahead. If one side ran before the other, drift of the machine would look
+// like a difference.
 bool tookTurns(const std::vector<Report>& a, const std::vector<Report>& b);
 
 }  // namespace viaduct::measure
