@@ -15,8 +15,8 @@
 namespace viaduct::measure {
 namespace {
 
-// What has to be equal for two rows to be of the same thing. Without the backend, the way in which
-// host memory was allocated does not count either: raw tools do not choose it.
+// Returns the properties that two comparable rows have in common. Without the backend, the
+// allocation of host memory is ignored too, because raw tools do not choose it.
 std::string keyOf(const Row& row, bool with_backend) {
   const bool device = row.memory.find("VRAM") != std::string::npos;
   const std::string memory = with_backend || device ? row.memory : "";
@@ -36,7 +36,7 @@ std::string keyOf(const Row& row, std::size_t place, Belong how) {
   return keyOf(row, how == Belong::kSame);
 }
 
-// The rows of one side that are of the same thing, by run.
+// The comparable rows of one side, by run.
 struct Group {
   Sample sample;
   std::size_t order = 0;
@@ -77,7 +77,7 @@ void judgeSlowness(RowComparison& row, double allowed) {
   row.perhaps_slow = !row.too_slow && row.rate->interval->low < limit;
 }
 
-// The ratio, and its interval where the runs can give one.
+// Returns the ratio, with its interval if the runs give one.
 std::optional<RatioEstimate> rateRatio(const std::vector<double>& a, const std::vector<double>& b,
                                        bool in_turns) {
   auto out = ratioOf(a, b);
@@ -124,7 +124,7 @@ SampleEvidence evidenceOf(const Comparison& comparison, bool in_turns) {
              : SampleEvidence::kEnough;
 }
 
-// One file under two names is one run.
+// Refuses equal reports, because the same file under two names is only one run.
 Status noRunTwice(const std::vector<Report>& side, const char* name) {
   for (auto at = side.begin(); at != side.end(); ++at)
     if (!at->rows.empty() && std::find(at + 1, side.end(), *at) != side.end())
@@ -152,7 +152,8 @@ bool Comparison::isWorse() const {
 Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Report>& b,
                            const CompareOptions& options) {
   Comparison out{.runs_a = a.size(), .runs_b = b.size()};
-  if (!options.by_place) {  // those are no files, and runs may have failed alike
+  // Reports of one command are no files, and its runs may have failed in the same way.
+  if (!options.by_place) {
     VIADUCT_CHECK(noRunTwice(a, "A"));
     VIADUCT_CHECK(noRunTwice(b, "B"));
   }
@@ -170,7 +171,7 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
         .detail = "A and B have no row with the same backend, op, scheme, block size and batch",
         .remedy =
             how == Belong::kSame ? "--across-settings compares rows of different backends" : ""};
-  // Fewer runs give no answer anyhow.
+  // With fewer runs there is no answer anyway.
   const bool few = std::min(a.size(), b.size()) < kFewestRuns;
   const bool in_turns = few || options.across_time || tookTurns(a, b);
   std::map<std::size_t, RowComparison> ordered;
@@ -179,7 +180,8 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
     if (partner == of_b.end())
       out.only_a.push_back(key);
     else
-      ordered.emplace(group.order, compareRow(group.sample, partner->second.sample, in_turns, options));
+      ordered.emplace(group.order,
+                      compareRow(group.sample, partner->second.sample, in_turns, options));
   }
   for (const auto& [key, group] : of_b)
     if (!of_a.contains(key)) out.only_b.push_back(key);

@@ -29,14 +29,14 @@ const char* whatOf(const RowComparison& row) {
   return row.too_slow ? "TOO SLOW" : differenceName(row.difference);
 }
 
-// Four digits, so that B/A can be had from the figures beside it.
+// Prints four digits, so that a reader can compute B/A from the figures beside it.
 std::string rateText(const Row& row, double rate) {
   if (!row.gb_per_s || !(rate > 0) || !std::isfinite(rate)) return "-";
   const int whole = static_cast<int>(std::floor(std::log10(rate))) + 1;
   return fmt::format("{:.{}f}", rate, std::clamp(4 - whole, 0, 6));
 }
 
-// Of the two sides, where they may differ: "local:tcp".
+// Joins the two sides' texts if they differ: "local:tcp".
 std::string bothOf(const std::string& a, const std::string& b) { return a == b ? a : a + ":" + b; }
 std::string backendOf(const RowComparison& row) { return bothOf(row.a.backend, row.b.backend); }
 std::string opOf(const RowComparison& row) {

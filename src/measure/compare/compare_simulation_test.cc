@@ -1,5 +1,5 @@
-// How often a comparison is wrong when nothing differs, and how often it sees what does: runs that
-// were never measured, with the noise of real machines. What is promised is promised for each row.
+// Simulates runs with the noise of real machines. Counts how often a comparison reports a
+// difference that is not there, and how often it sees a real one. The promises hold for each row.
 #include <gtest/gtest.h>
 
 #include "measure/compare/compare.h"
@@ -13,7 +13,7 @@ constexpr std::size_t kRows = 25;  // of each comparison
 constexpr std::size_t kComparisons = 40;
 constexpr double kAll = kRows * kComparisons;
 
-using Order = bool (*)(std::uint32_t turn, std::uint32_t runs);  // whether it is a turn of A
+using Order = bool (*)(std::uint32_t turn, std::uint32_t runs);  // whether the turn belongs to A
 bool inTurns(std::uint32_t turn, std::uint32_t /*runs*/) {
   return turnOrder(2, turn / 2)[turn % 2] == 0;
 }
@@ -23,7 +23,8 @@ struct Sides {
   std::vector<Report> a = {}, b = {};
 };
 
-// `runs` of each side; B is `faster` times as fast as A. The parts of a run agree with each other.
+// Simulates `runs` runs of each side. B is `faster` times as fast as A. All parts of a run have the
+// same rate.
 Sides measured(Noise noise, Order order, std::uint32_t runs, double faster, base::Random& random) {
   std::vector<std::vector<double>> rates;
   for (std::size_t row = 0; row < kRows; ++row) rates.push_back(noise(2 * runs, random));
@@ -44,7 +45,8 @@ Sides measured(Noise noise, Order order, std::uint32_t runs, double faster, base
 }
 
 struct Found {
-  std::size_t faster = 0, slower = 0, too_slow = 0, sure = 0;  // rows; comparisons with exit code 0
+  std::size_t faster = 0, slower = 0, too_slow = 0,
+              sure = 0;  // rows; sure: comparisons with exit code 0
 };
 
 Found compareOften(Noise noise, Order order, std::uint32_t runs, double faster,
@@ -106,7 +108,7 @@ TEST(CompareSimulation, ATenthMoreIsSeen) {
   struct Case {
     Noise noise;
     std::uint32_t runs;
-    double least;  // part of the rows in which it is seen
+    double least;  // the least part of rows in which the difference is seen
   };
   for (const Case& one : {Case{evenNoise, 4, 0.7}, Case{evenNoise, 5, 0.85},
                           Case{evenNoise, 8, 0.95}, Case{heavyTails, 8, 0.6}}) {

@@ -23,7 +23,7 @@ Report report(std::vector<Row> rows) {
   return out;
 }
 
-// Four runs of each side, in turns, with a little noise between them.
+// Compares four runs of each side, which take turns and have a little noise.
 Result<Comparison> fourOfEach(const Report& a, const Report& b, const CompareOptions& options) {
   const auto runs = [](const Report& like, int first) {
     std::vector<Report> out;
@@ -45,7 +45,7 @@ Comparison compared(const Report& a, const Report& b, const CompareOptions& opti
   return out ? *std::move(out) : Comparison{};
 }
 
-// Runs with one row each, every second from `first` on.
+// Makes runs with one row each. They take every second turn from `first` on.
 std::vector<Report> runsOf(const std::vector<double>& rates, int first = 0) {
   std::vector<Report> out;
   for (const double rate : rates) {
@@ -165,7 +165,7 @@ TEST(Compare, RunsThatDidNotTakeTurnsGiveNoAnswer) {
 }
 
 TEST(Compare, TheRatioIsThatOfTheColumns) {
-  // The median of all sixteen ratios would be another one.
+  // The median of all sixteen ratios would be different.
   const auto found = compare(runsOf({10, 11, 15, 16}), runsOf({9, 9.5, 20, 21}, 1), {});
   ASSERT_TRUE(found);
   const RowComparison& one = found->rows[0];
@@ -231,7 +231,7 @@ TEST(Compare, AcrossSettingsOtherBackendsMayMeet) {
   EXPECT_EQ(found.rows[0].b.backend, "local");
   Row ours = row(1, 10);
   ours.memory = "allocate";
-  other.memory = "DRAM";  // as a raw tool has it
+  other.memory = "DRAM";  // the word of raw tools
   EXPECT_TRUE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
   Report raw = report({other});
   raw.agent.clear();
@@ -244,7 +244,7 @@ TEST(Compare, AcrossSettingsOtherBackendsMayMeet) {
 }
 
 TEST(Compare, RunsAreFiguresAndTheirPartsAreNot) {
-  // The parts of each run agree, and the runs do not.
+  // The parts of each run agree; the runs do not.
   const auto found = compare(runsOf({10, 12, 8, 11}), runsOf({9.5, 7.5, 11.5, 9}, 1), {});
   ASSERT_TRUE(found);
   EXPECT_EQ(found->rows[0].rate->pairs, 16U);

@@ -15,8 +15,8 @@
 namespace viaduct::measure {
 namespace {
 
-// Say where results go and how processes met, or what each row says itself: no difference in what
-// was measured.
+// Options about output and about how processes meet, and options that each row states itself. They
+// do not change what is measured.
 constexpr std::array kNoMatter{"json",
                                "output",
                                "interval",
@@ -46,7 +46,7 @@ constexpr std::array kNoMatter{"json",
                                "etcd_endpoints",
                                "benchmark_group"};
 
-using Values = std::map<std::string, std::set<std::string>>;  // of each fact, over a side
+using Values = std::map<std::string, std::set<std::string>>;  // values of each fact, over one side
 
 void addMachine(Values& to, const host::Facts& host) {
   to["CPU"].insert(host.cpu_model);
@@ -127,7 +127,7 @@ std::set<std::string> toolsOf(const std::vector<Report>& side) {
   return out;
 }
 
-// Only Viaduct's own files name their settings; without them nothing can be listed.
+// Only viaduct's own files hold their settings. Without them there is nothing to list.
 std::vector<std::string> settingDifferences(const std::vector<Report>& a,
                                             const std::vector<Report>& b) {
   const auto named = [](const std::vector<Report>& side) {

@@ -30,14 +30,14 @@ using namespace std::chrono_literals;
 
 constexpr auto kLabel = "explained";
 constexpr std::uint64_t kBlock = 4096, kHugePage = std::uint64_t{2} << 20U;
-constexpr auto kJoining = 10s;  // more than any backend takes to find that it does not reach a peer
+constexpr auto kJoining = 10s;  // longer than any backend needs to find a peer unreachable
 constexpr auto kMoving = 5s;    // for one block
 constexpr std::size_t kMostCard = std::size_t{1} << 20U;
-constexpr int kEnding = 3000;  // ms; for the other process
+constexpr int kEnding = 3000;  // milliseconds for the other process to end
 
 std::uint64_t bytesOf(const Buffer::Kind& memory) { return memory.huge_pages ? kHugePage : kBlock; }
 
-// An agent with those of the backends asked for that open, and why the others do not.
+// An agent with all requested backends that open, and the errors of the others.
 struct Ends {
   std::optional<Agent> agent = {};  // none: no backend opens
   std::vector<BackendInfo> refused = {};
@@ -45,7 +45,7 @@ struct Ends {
 
 Result<Ends> openWhatOpens(Settings settings) {
   Ends out;
-  settings.deadline = 1ms;  // what there is now: no device is waited for
+  settings.deadline = 1ms;  // do not wait for devices
   auto all = Agent::open(settings);
   if (all) {
     out.agent.emplace(*std::move(all));
@@ -65,14 +65,14 @@ Result<Ends> openWhatOpens(Settings settings) {
   return out;
 }
 
-// Names and ports that were asked for are for one agent: the other process has them.
+// A requested name and requested ports can serve only one agent. The other process gets them.
 Settings ofThisEnd(Settings settings) {
   if (!settings.name.empty()) settings.name += "-0";
   settings.listen = listenHere(settings.rails);
   return settings;
 }
 
-// What the other end writes until it closes, as far as it can be read.
+// Reads from the other process until it closes the pipe or an error occurs.
 std::string readToEnd(int from) {
   std::string out;
   static_cast<void>(base::readAll(from, out, kMostCard));
@@ -88,7 +88,7 @@ Result<Pipe> makePipe() {
   return Pipe{base::Fd(ends[0]), base::Fd(ends[1])};
 }
 
-// The other process: shows its card, and stays until `stay` is closed at the far end.
+// Runs in the other process: sends its card, and waits until this process closes `stay`.
 Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay) {
   Settings settings = request.settings;
   if (settings.listen == Settings{}.listen) settings.listen = listenHere(settings.rails);
@@ -98,7 +98,7 @@ Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay)
               Buffer::make(*ends.agent, bytesOf(request.memory), request.memory, kLabel));
   const std::vector<std::byte> own = ends.agent->exportCard();
   if (base::writeAll(card.get(), {reinterpret_cast<const char*>(own.data()), own.size()}) != 0)
-    return Ok{};  // nobody listens
+    return Ok{};  // this process has gone
   card = base::Fd();
   readToEnd(stay.get());
   return Ok{};
@@ -117,7 +117,7 @@ class OtherEnd {
       if (::getppid() != parent) ::_exit(1);
       card.out = base::Fd();
       stay.in = base::Fd();
-      // What it says of backends this end says as well.
+      // This process prints the same messages about backends.
       if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
         ::dup2(nowhere, STDERR_FILENO);
       ::_exit(serve(request, std::move(card.in), stay.out) ? 0 : 1);
@@ -138,7 +138,7 @@ class OtherEnd {
   OtherEnd(const OtherEnd&) = delete;
   OtherEnd& operator=(const OtherEnd&) = delete;
 
-  // Empty: it could not open an agent, as we could not.
+  // Empty if the other process could not open an agent, as this process could not.
   std::string card() const { return readToEnd(card_.get()); }
 
  private:

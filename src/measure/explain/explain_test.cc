@@ -14,7 +14,7 @@ using host::Distance;
 
 Attempt carried(OpKind op, const char* path) { return {.op = op, .carried = true, .text = path}; }
 
-// What a machine with RDMA has that this one has not.
+// The facts of a machine with two sockets and RDMA devices.
 Explanation twoSockets() {
   Explanation out;
   out.backends = {

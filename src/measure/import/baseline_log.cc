@@ -18,7 +18,7 @@ namespace {
 
 constexpr double kMiB = 1 << 20U;
 
-// --- columns, found by their titles: versions differ in which they have
+// --- Columns. Versions differ in their columns, so titles identify them.
 
 enum class Figure : std::uint8_t {
   kBytes,
@@ -67,14 +67,14 @@ constexpr std::array kFabtestsTitles{
     FigureTitle{"#ack", Figure::kIgnored},           FigureTitle{"total", Figure::kIgnored},
     FigureTitle{"time", Figure::kSeconds},           FigureTitle{"MB/sec", Figure::kMegabytesPerS},
     FigureTitle{"usec/xfer", Figure::kMicroseconds}, FigureTitle{"Mxfers/sec", Figure::kIgnored}};
-// Before the columns of the second kind, in place, which have the same titles.
+// The columns of the out-of-place figures. The in-place columns follow with the same titles.
 constexpr std::array kNcclTitles{
     FigureTitle{"size", Figure::kBytes},      FigureTitle{"count", Figure::kIgnored},
     FigureTitle{"type", Figure::kIgnored},    FigureTitle{"redop", Figure::kIgnored},
     FigureTitle{"root", Figure::kIgnored},    FigureTitle{"time", Figure::kMicroseconds},
     FigureTitle{"algbw", Figure::kAlgorithm}, FigureTitle{"busbw", Figure::kBus},
     FigureTitle{"#wrong", Figure::kWrong},    FigureTitle{"error", Figure::kIgnored}};
-// Those of ucx_perftest have two lines of titles, and always the same order.
+// ucx_perftest prints two lines of titles, and always the same columns.
 const FigureColumns ucx_columns{Figure::kIterations, Figure::kMedian,   Figure::kIgnored,
                                 Figure::kMean,       Figure::kIgnored,  Figure::kMiBPerS,
                                 Figure::kIgnored,    Figure::kPerSecond};
@@ -98,7 +98,7 @@ enum class Family : std::uint8_t { kNone, kPerftest, kUcx, kFabtests, kNccl };
 struct Head {
   Family family = Family::kNone;
   FigureColumns columns = {};
-  bool stages = false;  // of ucx_perftest: only its last line counts
+  bool stages = false;  // ucx_perftest prints lines while it runs; only the last line counts
 };
 
 Head headIn(std::string_view line) {
@@ -133,7 +133,8 @@ Head headIn(std::string_view line) {
 
 // --- figures
 
-// fabtests write "64k" bytes (of 1,024), "10k" messages (of 1,000), "=10" answers and "0.02s".
+// Parses the short numbers of fabtests: "64k" bytes (of 1,024), "10k" messages (of 1,000), "=10"
+// answers, "0.02s".
 std::optional<double> shortNumberIn(std::string_view text, double step) {
   if (text.starts_with('=')) text.remove_prefix(1);
   if (text.ends_with('s')) text.remove_suffix(1);
@@ -146,8 +147,8 @@ std::optional<double> shortNumberIn(std::string_view text, double step) {
 
 using Measured = std::map<Figure, double>;
 
-// The last words of a line, one for each column; nothing when they are no figures. Texts stand only
-// in columns that are ignored, and "N/A" where a check was off.
+// Parses the last words of a line, one for each column. Returns nothing if they are no figures.
+// Ignored columns may hold texts, and a column may hold "N/A" if a check was off.
 std::optional<Measured> measuredIn(std::string_view line, const Head& head) {
   const std::vector<std::string_view> words = base::wordsOf(line);
   if (words.size() < head.columns.size()) return std::nullopt;
@@ -166,7 +167,7 @@ std::optional<Measured> measuredIn(std::string_view line, const Head& head) {
   return out;
 }
 
-// --- what stands around a table
+// --- Text around a table.
 
 std::optional<std::uint64_t> wholeIn(std::optional<std::string_view> text) {
   constexpr double kMost = 1e15;
@@ -176,11 +177,11 @@ std::optional<std::uint64_t> wholeIn(std::optional<std::string_view> text) {
   return static_cast<std::uint64_t>(*value);
 }
 
-// What a banner or a command line tells of a run.
+// The facts about a run from a banner or a command line.
 struct ToolFacts {
   std::string tool = {};                    // "ib_write_bw"
   std::string device = {}, kind = {};       // "mlx5_0"; "put latency"
-  std::optional<std::uint64_t> bytes = {};  // of a message: ucx_perftest has it outside the table
+  std::optional<std::uint64_t> bytes = {};  // of a message, for ucx_perftest
   std::optional<OpKind> op = {};
   std::uint32_t streams = 1, ranks = 0;
   bool bidirectional = false;
@@ -193,8 +194,8 @@ struct ToolRun {
   std::vector<Row> rows = {};
 };
 
-// Who wrote the line. ucx_perftest draws its tables with the marks that collectors of logs use,
-// too.
+// Returns the pod that wrote the line. ucx_perftest draws its tables with marks that log collectors
+// use too.
 std::string podOf(std::string_view line) {
   constexpr std::array kMarks{"+---",          "|   ",          "| Test",
                               "| API",         "| Message",     "| Data layout",
@@ -216,7 +217,7 @@ bool isTool(std::string_view word) {
   return word == "ucx_perftest" || perftest || fabtest || nccl;
 }
 
-// The first line of a tool's output, or its command line.
+// True for the first line of a tool's output, and for its command line.
 bool startsRun(std::string_view line) {
   constexpr std::array kFirst{" BW Test", " Latency Test", "| API:", "# nThread ",
                               "Collective test starting"};
@@ -228,7 +229,7 @@ bool startsRun(std::string_view line) {
                      [](std::string_view word) { return isTool(baseOf(word)); });
 }
 
-// Of a command line such as `+ ucx_perftest 10.0.0.2 -t ucp_put_bw -s 65536`.
+// Reads a command line such as `+ ucx_perftest 10.0.0.2 -t ucp_put_bw -s 65536`.
 void readCommand(std::string_view line, ToolFacts& facts) {
   const auto words = base::wordsOf(line);
   const auto tool = std::find_if(words.begin(), words.end(),
@@ -245,8 +246,8 @@ void readCommand(std::string_view line, ToolFacts& facts) {
   if (facts.kind.find("get") != std::string::npos) facts.op = OpKind::kRead;
 }
 
-// "Device         : mlx5_0", "| Message size: 65536    |": the first word after the colon, and the
-// rest of the line.
+// Returns the first word after the colon of a line such as "Device         : mlx5_0" or "| Message
+// size: 65536    |".
 std::optional<std::string_view> valueOf(std::string_view line, std::string_view label) {
   const auto at = line.find(label);
   if (at == std::string_view::npos) return std::nullopt;
@@ -306,7 +307,7 @@ std::string nameOf(const ToolRun& run) {
   }
 }
 
-// The rate of messages and that of bytes tell the size, if both have enough digits.
+// Computes the message size from the rates of messages and of bytes, if both have enough digits.
 std::optional<std::uint64_t> sizeByRates(const Measured& figures) {
   constexpr double kLeastRate = 10, kLeastMessages = 1000, kNear = 0.003;
   const double rate = figures.at(Figure::kMiBPerS), messages = figures.at(Figure::kPerSecond);
@@ -339,14 +340,14 @@ void addLatency(const Measured& figures, const ToolRun& run, Row& row) {
         Latency{.mean = *mean, .p50 = *median, .p99 = *p99, .p99_9 = *p999, .max = *most};
     row.remark = "Half of a round trip.";
   } else if (run.head.family == Family::kUcx && run.facts.kind.find("lat") != std::string::npos) {
-    row.gb_per_s.reset();  // of one message at a time, with the few digits that are printed
+    row.gb_per_s.reset();  // the rate of one message at a time, printed with few digits
     row.remark = fmt::format("Half of a round trip: mean {} us, median {} us.", *mean, *median);
   } else if (const auto each = figure(figures, Figure::kMicroseconds)) {
     row.remark = fmt::format("{} us each.", *each);
   }
 }
 
-// What a link has to carry is the bus bandwidth; all ranks together are one figure.
+// A collective's links carry the bus bandwidth. All ranks together have one figure.
 void addCollective(const Measured& figures, const ToolRun& run, Row& row) {
   row.initiators = row.targets = std::max(run.facts.ranks, 1U);
   row.memory = "VRAM";

@@ -7,7 +7,7 @@
 namespace viaduct::measure {
 namespace {
 
-// As a terminal shows them: the shape of each tool's output, with figures of our own.
+// The shape of each tool's output on a terminal, with invented figures.
 constexpr auto kWriteBw = R"(
 ---------------------------------------------------------------------------------------
                     RDMA_Write BW Test
@@ -118,7 +118,7 @@ TEST(BaselineLog, UcxTellsTheSizeElsewhere) {
 
 TEST(BaselineLog, UcxsSizeFollowsFromItsRates) {
   EXPECT_EQ(onlyOne(std::string(kUcxHead) + kUcxRows).rows[0].block_size, 65536U);
-  // Too few digits.
+  // Too few digits to compute the size.
   EXPECT_NE(complaint(std::string(kUcxHead) + "Final: 20000 1.1 1.1 1.1 0.03 0.03 4550 3868\n")
                 .find("without the size of its messages"),
             std::string::npos);
@@ -191,7 +191,7 @@ TEST(BaselineLog, NcclsWrongValuesAreCorrupt) {
   EXPECT_EQ(unchecked.rows[0].verified, Verified::kOff);
 }
 
-// Two pods' logs mixed line by line, as `kubectl logs -l app=bench --prefix` gives them.
+// Two pods' logs with alternating lines, as `kubectl logs -l app=bench --prefix` prints them.
 TEST(BaselineLog, PodsMayMix) {
   std::string mixed;
   for (const char* line : {"                    RDMA_Write BW Test",

@@ -11,13 +11,13 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kLongest = 4096;       // of a line that is looked at
-constexpr std::size_t kLongestSource = 200;  // of what a collector puts in front
+constexpr std::size_t kLongest = 4096;       // longer lines are ignored
+constexpr std::size_t kLongestSource = 200;  // longest prefix of a log collector
 constexpr std::string_view kSpace = " \t\r\v\f";
 
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Where an escape sequence that starts at `at` ends.
+// Returns the end of the escape sequence that starts at `at`.
 std::size_t afterEscape(std::string_view line, std::size_t at) {
   if (at + 1 >= line.size() || line[at + 1] != '[') return std::min(at + 2, line.size());
   std::size_t end = at + 2;
@@ -25,7 +25,8 @@ std::size_t afterEscape(std::string_view line, std::size_t at) {
   return std::min(end + 1, line.size());
 }
 
-// Whether the shape starts there: 0 is any digit, T is T or a blank, everything else itself.
+// Compares the text at `at` with a shape: 0 is any digit, T is T or a blank, and other characters
+// are themselves.
 bool hasShape(std::string_view text, std::size_t at, std::string_view shape) {
   if (at + shape.size() > text.size()) return false;
   for (std::size_t i = 0; i < shape.size(); ++i) {
@@ -38,7 +39,7 @@ bool hasShape(std::string_view text, std::size_t at, std::string_view shape) {
   return true;
 }
 
-// A word that differs from line to line.
+// True for a time or a date, which differs from line to line.
 bool isTime(std::string_view word) {
   for (std::size_t at = 0; at < word.size(); ++at)
     if (hasShape(word, at, "00:00:00") || hasShape(word, at, "0000-00-00")) return true;
@@ -52,7 +53,7 @@ std::string withoutTimes(std::string_view text) {
   return out;
 }
 
-// The groups in brackets, and times, at the front of the line.
+// Returns the groups in brackets, and times, at the front of the line.
 std::string_view bracketed(std::string_view line) {
   std::size_t end = 0;
   for (;;) {
@@ -117,7 +118,7 @@ std::optional<LogSetting> settingIn(std::string_view line) {
     from += kEndpoint.size() - 1;
   }
   if (out.name.empty()) return std::nullopt;
-  // The value: behind the first colon that ends the label, which is padded with blanks.
+  // The value follows the first colon that ends the label. Blanks pad the label.
   for (auto at = line.find(':', from); at != std::string_view::npos; at = line.find(':', at + 1)) {
     const std::string_view label = base::trimmed(line.substr(from, at - from));
     if (!label.ends_with(')') && out.name != "etcd_endpoints") continue;

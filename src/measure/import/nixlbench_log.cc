@@ -20,7 +20,7 @@ constexpr std::uint64_t kLargeBlock = std::uint64_t{1} << 20U;  // fewer iterati
 
 using Flags = std::map<std::string, std::string, std::less<>>;
 
-// --- a table's columns, found by their titles: versions differ in which they have
+// --- The columns of a table. Versions differ in their columns, so titles identify them.
 
 enum class LogColumn : std::uint8_t {
   kBlock,
@@ -49,12 +49,12 @@ constexpr std::array kTitles{
     Title{"Avg Tx (us)", LogColumn::kTx},
     Title{"P99 Tx (us)", LogColumn::kTxP99},
     Title{"Avg Lat. (us)", LogColumn::kIgnored},     // inverse throughput
-    Title{"Network Util (%)", LogColumn::kIgnored},  // of 50 GB/s, whatever the network is
+    Title{"Network Util (%)", LogColumn::kIgnored},  // relative to 50 GB/s, whatever the network is
     Title{"B/W (MiB/Sec)", LogColumn::kIgnored},
     Title{"B/W (GiB/Sec)", LogColumn::kIgnored},
 };
 using Columns = std::vector<LogColumn>;
-constexpr std::string_view kNotMeasured = "nan";  // as our own --output nixlbench has it
+constexpr std::string_view kNotMeasured = "nan";  // written by `viaduct bench --output nixlbench`
 
 Columns columnsOf(std::string_view head) {
   return columnsIn(head, std::span<const Title>(kTitles));
@@ -68,12 +68,12 @@ bool isTable(const Columns& columns) {
          (has(LogColumn::kRate) || has(LogColumn::kTotalRate));
 }
 
-// --- one line of a table
+// --- One line of a table.
 
 using Figures =
     std::array<std::optional<double>, static_cast<std::size_t>(LogColumn::kIgnored) + 1>;
 
-// The last words of the line, one for each column; nothing when they are no figures.
+// Parses the last words of the line, one for each column. Returns nothing if they are no figures.
 std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) {
   const std::vector<std::string_view> words = base::wordsOf(line);
   if (words.size() < columns.size()) return std::nullopt;
@@ -87,7 +87,7 @@ std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) 
   return out;
 }
 
-// Not with ".2" behind it, as all times of a table: the last figure of a log may be cut off.
+// True if the last figure may be truncated: it has no digit after a point, as complete times have.
 bool endsInCutFigure(std::string_view line) {
   const auto words = base::wordsOf(line);
   if (words.empty() || !figureIn(words.back())) return false;
@@ -105,7 +105,7 @@ std::optional<MeanP99> meanP99(const Figures& f, LogColumn mean, LogColumn p99) 
   return m && p ? std::optional(MeanP99{*m, *p}) : std::nullopt;
 }
 
-// --- what the banner said
+// --- Values of the banner.
 
 std::string flag(const Flags& flags, std::string_view name, std::string_view fallback) {
   const auto at = flags.find(name);
@@ -156,9 +156,9 @@ std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
   return row;
 }
 
-// --- runs
+// --- Runs.
 
-// What one source of lines (a pod) has said so far.
+// The lines read so far from one source, such as a pod.
 struct Run {
   Flags flags;
   Columns columns;
@@ -227,7 +227,7 @@ class LogReader {
     Columns columns = columnsOf(std::string_view(text).substr(at));
     if (!isTable(columns)) return;
     Run& run = open_[sourceOf(text)];
-    // A second table without a banner of its own: another run with the same settings.
+    // A second table without a banner of its own is another run with the same settings.
     if (!run.rows.empty()) finish(Run{run.flags, {}, run.started, std::exchange(run.rows, {})});
     run.columns = std::move(columns);
     run.started = timeIn(text, at);
@@ -239,7 +239,7 @@ class LogReader {
     if (!isSecret(setting.name)) run.flags[setting.name] = setting.value;
   }
 
-  // The table that the line may be of: its source's, or the only one.
+  // Returns the run whose table may contain the line: that of its source, or the only open one.
   Run* tableOf(const std::string& text) {
     const auto own = open_.find(sourceOf(text));
     if (own != open_.end() && !own->second.columns.empty()) return &own->second;

@@ -19,7 +19,7 @@ Row row(std::uint64_t block, double gb) {
           .tx_us = MeanP99{11.4, 18}};
 }
 
-// A run of two rows, as it is printed.
+// Returns the log of a run with two rows.
 std::string log(const std::string& backend, double gb,
                 NixlbenchColumns columns = NixlbenchColumns::kUsual,
                 std::vector<Option> more = {}) {
@@ -31,7 +31,7 @@ std::string log(const std::string& backend, double gb,
          nixlbenchLine(row(4096, gb), columns) + nixlbenchLine(row(8192, 2 * gb), columns);
 }
 
-// Every line changed.
+// Changes every line.
 std::string each(const std::string& text, const std::function<std::string(std::string)>& change) {
   std::istringstream in(text);
   std::string out;
@@ -162,7 +162,7 @@ TEST(NixlbenchLog, ACutLogSaysSo) {
     EXPECT_EQ(reports[0].rows.size(), 1U) << size;
     EXPECT_EQ(reports[0].end, "the log ends after 1 of 2 rows");
   }
-  // Nothing is missing here but blanks.
+  // Only blanks are missing after this figure.
   expectTheRun(text.substr(0, text.find("18.0", last) + 4));
   const auto none =
       reportsFromNixlbenchLog(text.substr(0, text.find("4096                1")), "x");

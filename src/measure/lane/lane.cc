@@ -11,9 +11,9 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kParts = 3;  // of a run
+constexpr std::uint64_t kParts = 3;  // parts of a run
 constexpr std::uint64_t kWarmLeast = 3;
-// A sleeper wakes up to so much late; the rest of a pause is spent awake.
+// A sleeping thread wakes up to this much late, so the rest of a pause is spent spinning.
 constexpr auto kAwake = 150us;
 
 std::uint64_t nanoseconds(Duration time) {
@@ -30,8 +30,8 @@ Goal warmGoal(const Spec& spec, const Workload& row) {
   return {.iterations = kWarmLeast, .time = spec.warmup};
 }
 
-// One run of a lane: starts transfers when they are due, and waits for them in the order in which
-// they were started. With several in flight one that is overtaken counts until its turn has come.
+// One run of a lane. It starts transfers when they are due, and waits for them in the order of
+// their starts. So an overtaken transfer counts only when the older ones have ended.
 class Lane::Drive {
  public:
   Drive(Lane& lane, const Goal& goal, const Orders& orders)
@@ -91,7 +91,7 @@ class Lane::Drive {
     return Ok{};
   }
 
-  // Waits for the oldest transfer, or until the next one is to start.
+  // Waits for the oldest transfer, or until the next one is due.
   Status land() {
     const bool more = open() && posted_ - ended_ < depth_ && !enough();
     const auto until = std::min(now_ + kLaneSlice, more ? next_ : Clock::time_point::max());
@@ -115,7 +115,7 @@ class Lane::Drive {
 
   Duration gap() {
     double seconds = 1 / spec_.rate;
-    // Above 0 and up to 1, so that its logarithm is finite.
+    // `dice` is above 0 and at most 1, so that its logarithm is finite.
     const double dice = (static_cast<double>(lane_.arrivals_.next() >> 11U) + 1) * 0x1.0p-53;
     if (spec_.poisson) seconds *= -std::log(dice);
     return std::chrono::duration_cast<Duration>(Seconds(seconds));
@@ -123,7 +123,7 @@ class Lane::Drive {
 
   bool partIsOver() const {
     const std::uint64_t part = out_.parts.size() + 1;
-    if (part >= kParts) return false;  // the last one ends with the lane
+    if (part >= kParts) return false;  // the last part ends with the run
     if (goal_.time > Duration(0)) return (now_ - start_) * kParts >= goal_.time * part;
     return ended_ * kParts >= goal_.iterations * part;
   }
@@ -138,11 +138,11 @@ class Lane::Drive {
   const Spec& spec_;
   const Goal goal_;
   const Orders& orders_;
-  const std::uint64_t first_;  // the lane's number of our first transfer
+  const std::uint64_t first_;  // the lane's number of this run's first transfer
   const std::uint64_t depth_;
   std::vector<Flight> flights_;  // a ring
   Clock::time_point start_, now_, part_start_;
-  Clock::time_point next_;  // open loop: when the next transfer is to start
+  Clock::time_point next_;  // open loop: when the next transfer is due
   std::uint64_t posted_ = 0, ended_ = 0, part_first_ = 0;
   bool finishes_ = false;
   LaneTimes out_;
@@ -156,7 +156,7 @@ Lane::Lane(const LaneSeed& seed)
 
 Result<std::unique_ptr<Lane>> Lane::plan(const LaneSeed& seed) {
   std::unique_ptr<Lane> lane(new Lane(seed));
-  // Each transfer in flight is one of its own, also where they have to share a set.
+  // Each transfer in flight is a Transfer of its own, even if transfers share a set.
   const auto count = std::max<std::uint64_t>(seed.sets, seed.spec.depth);
   lane->transfers_.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) {

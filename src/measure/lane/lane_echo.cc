@@ -1,4 +1,4 @@
-// Ping-pong: a write with a note, and its echo with another.
+// Runs a ping-pong: a write with a note, and its echo with another note.
 #include <algorithm>
 
 #include "base/bytes.h"
@@ -28,7 +28,7 @@ Result<Note> Lane::waitNote(const Orders& orders) {
   }
 }
 
-// The transfer is over with the answer: nothing of it is left then.
+// The answer shows that the transfer has ended, so no further wait is needed.
 Status Lane::bounce(std::uint64_t number, const Orders& orders) {
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
   for (;;) {
@@ -55,7 +55,7 @@ Result<LaneTimes> Lane::pingPong(const Goal& goal, const Orders& orders) {
     const auto half = std::chrono::nanoseconds(now - begin).count() / 2;
     out.latency.record(static_cast<std::uint64_t>(half));
   }
-  // Both ways count: as much came back as was sent.
+  // Both directions count, because the echo carries the same bytes.
   out.parts.push_back({2 * out.iterations * seed_.row.bytes(), Seconds(now - start).count()});
   VIADUCT_CHECK(seed_.peer.note(kOver));
   return out;

@@ -21,7 +21,8 @@ Result<Buffer> Buffer::make(Agent& agent, std::uint64_t bytes, Kind kind,
     VIADUCT_TRY(Pin pin, agent.allocate(bytes, {.label = label, .huge_pages = kind.huge_pages}));
     return Buffer({}, std::move(pin), label);
   }
-  // What malloc does for sizes like these, but an error where malloc'ed memory would be touched.
+  // Does the same as malloc for large sizes, but reports missing memory here instead of at the
+  // first access.
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE;
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                     kFlags | (kind.huge_pages ? MAP_HUGETLB : 0), -1, 0);

@@ -11,9 +11,9 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // bytes of a stream
-constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;   // that a Pattern tells apart
-constexpr std::uint64_t kSpots = 16;                         // words that a spot check freshens
+constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // checked bytes of a stream
+constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;   // epochs that a Pattern tells apart
+constexpr std::uint64_t kSpots = 16;                         // words that a spot check writes
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Whether part i of n and part j of m of the same whole have something in common.
+// True if part i of n and part j of m of the same whole overlap.
 bool overlap(std::uint64_t i, std::uint64_t n, std::uint64_t j, std::uint64_t m) {
   return i * m < (j + 1) * n && j * n < (i + 1) * m;
 }

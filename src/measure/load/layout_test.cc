@@ -41,7 +41,7 @@ TEST(Pairs, AreWhatTheirSchemeSays) {
   EXPECT_EQ(pairsOf(Scheme::kManyToOne, 2, 2), (Pairs{{0, 0}, {0, 1}, {1, 0}, {1, 1}}));
 }
 
-// Two shards meet exactly when some element of the tensor is in both.
+// Two shards make a pair exactly if some element of the tensor is in both.
 TEST(Pairs, OfTensorShardsAreThoseThatShareElements) {
   for (std::uint32_t n = 1; n <= 8; ++n)
     for (std::uint32_t m = 1; m <= 8; ++m) {

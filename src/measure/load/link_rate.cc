@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kFastest = 1e15;  // bytes a second
 using Words = std::span<const std::string_view>;
-// Behind k, m, g or t. Links are sold in bits, so "100G" is bits too. Only a capital B is bytes.
+// Units after the prefixes k, m, g or t. Links are sold in bits, so "100G" means bits too. Only a
+// capital B means bytes.
 constexpr std::array<std::string_view, 5> kBitWords{"", "bit", "bits", "bit/s", "bits/s"};
 constexpr std::array<std::string_view, 3> kBits{"b", "b/s", "bps"};
 constexpr std::array<std::string_view, 3> kBytes{"B", "B/s", "Bps"};
@@ -27,7 +28,7 @@ bool isOneOf(Words words, std::string_view text) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-// Bytes a second; 0: no unit of a rate.
+// Returns bytes a second, or 0 if the text is no unit of a rate.
 double bytesOf(std::string_view unit) {
   const std::string small = base::lower(unit);
   for (const auto& [prefix, factor] : kPrefixes) {

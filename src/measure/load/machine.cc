@@ -18,10 +18,10 @@
 namespace viaduct::measure {
 namespace {
 
-// Of what is available: the rest is for sockets, sessions and everybody else.
+// The usable part of the available memory. Sockets, sessions and other programs need the rest.
 constexpr std::uint64_t kPercent = 90;
 
-// Of a device all that others reach, of an address itself.
+// Returns a device's addresses without link-local ones. If `rail` is an address, returns it alone.
 std::vector<std::string> addressesOf(const std::string& rail, const std::string& root) {
   const auto device = host::findDevice(rail, root);
   if (!device) return {};
@@ -37,7 +37,7 @@ bool canBe(const BackendInfo& backend, std::string_view word) {
   if (word == "same-host") return backend.same_host;
   if (word == "not-tcp") return !backend.tcp;
   constexpr std::string_view kBackend = "backend:";
-  // Any other word is about what happens in a row.
+  // Any other word depends on what happens in a row.
   return !word.starts_with(kBackend) || word.substr(kBackend.size()) == backend.name;
 }
 

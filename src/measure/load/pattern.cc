@@ -11,15 +11,16 @@
 namespace viaduct::measure {
 namespace {
 
-// A word is its number (16 bits of epoch, 48 of position) times an odd constant, masked by the
-// seed: neighbours differ by one addition, which vectorises, and a word found can be read back.
+// A word is its number times an odd constant, masked by the seed. The number has 16 bits of epoch
+// and 48 bits of position. Neighbours differ by one addition, which vectorises, and a found word
+// can be decoded.
 constexpr std::uint64_t kOdd = 0x9e3779b97f4a7c15U;
 constexpr unsigned kPositionBits = 48;
 constexpr std::uint64_t kPositionMask = (std::uint64_t{1} << kPositionBits) - 1;
-constexpr std::uint64_t kGroup = 64;  // words handled by one loop of known length
+constexpr std::uint64_t kGroup = 64;  // words in one loop of constant length
 
 constexpr std::uint64_t inverse(std::uint64_t odd) {
-  std::uint64_t x = odd;  // right in the lowest 3 bits; each step doubles them
+  std::uint64_t x = odd;  // right in the lowest 3 bits; each step doubles the right bits
   for (int i = 0; i < 5; ++i) x *= 2 - odd * x;
   return x;
 }
@@ -41,7 +42,7 @@ std::uint64_t load(const std::byte* at) {
   return word;
 }
 
-// Where a word of this pattern's seed belongs.
+// The place of a word with this pattern's seed.
 struct Place {
   std::uint64_t epoch, block, offset;
 };
@@ -54,7 +55,7 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
   return place;
 }
 
-// The two loops that touch every word, compiled for each width of vectors: a check costs no more
+// The two loops over all words are compiled for several vector widths. So a check costs no more
 // than the copy that it checks (docs/measured/measuring.md).
 [[gnu::always_inline]] inline void fillGroups(std::byte* at, std::uint64_t groups,
                                               std::uint64_t product, std::uint64_t mask) {
@@ -64,7 +65,7 @@ std::optional<Place> placeOf(const Pattern& p, std::uint64_t word) {
       std::memcpy(at + i * kWordBytes, &word, kWordBytes);
     }
 }
-// How many groups are right before the first that is not.
+// Returns the number of groups before the first wrong one.
 [[gnu::always_inline]] inline std::uint64_t rightGroups(const std::byte* at, std::uint64_t groups,
                                                         std::uint64_t product, std::uint64_t mask) {
   for (std::uint64_t g = 0; g < groups; ++g, at += kGroup * kWordBytes, product += kGroup * kOdd) {
@@ -173,7 +174,7 @@ std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory,
   const std::uint64_t right =
       loops().right(memory.data(), memory.size() / (kGroup * kWordBytes), product, mask);
   product += right * kGroup * kOdd;
-  // What is left is the end, or begins with what is wrong.
+  // The rest is the end of the block, or begins with the wrong group.
   std::array<std::byte, kGroup * kWordBytes> wanted;
   for (std::uint64_t done = right * wanted.size(); done < memory.size(); done += wanted.size()) {
     const std::byte* at = memory.data() + done;

@@ -23,8 +23,9 @@ class PatternTest : public ::testing::Test {
   std::span<std::byte> block(std::uint64_t b) {
     return std::span(memory).subspan(b * kBytes, kBytes);
   }
-  // What verify says of the block, behind the offset of the wrong word; empty when it is right. The
-  // wrong byte itself may be a later one of that word: one in 256 is right by chance.
+  // Returns verify()'s text after the offset of the wrong word, or an empty text if the block is
+  // right. The first wrong byte may be a later one of that word, because one byte in 256 is right
+  // by chance.
   std::string complaint(std::uint64_t b) {
     const auto wrong = now.verify(block(b), b);
     if (!wrong) return {};

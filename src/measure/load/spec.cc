@@ -11,7 +11,8 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
-// A planned transfer costs about a kilobyte: more sets than these walk no more memory that matters.
+// A planned transfer takes about a kilobyte. More sets than these would not cycle through more
+// memory that matters.
 constexpr std::uint64_t kMostSets = 16'384;
 
 std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
@@ -19,7 +20,7 @@ std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
   return part >= kPage ? part / kPage * kPage : part;
 }
 
-// What a stream's part has to hold for all rows.
+// Returns the bytes that a stream's part needs for all rows.
 std::uint64_t neededPart(const Spec& spec) {
   std::uint64_t most = 1;
   for (const Workload& row : spec.rows)

@@ -47,7 +47,7 @@ TEST(Memory, ATransferThatDoesNotFitIsNamedWithWhatWould) {
             "stream that uses it");
 }
 
-// No two streams share a byte on either side, and nothing lies outside.
+// No two streams share a byte on either side, and none leaves the memory.
 TEST(Memory, SetsOfStreamsNeverOverlap) {
   for (const Scheme scheme : {Scheme::kPairwise, Scheme::kOneToMany, Scheme::kTp})
     for (const std::uint64_t set : {std::uint64_t{0}, kMiB}) {

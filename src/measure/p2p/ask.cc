@@ -7,7 +7,7 @@
 namespace viaduct::measure::p2p {
 namespace {
 
-constexpr std::chrono::milliseconds kTurn{50};  // how often the peer and `stop` are looked at
+constexpr std::chrono::milliseconds kTurn{50};  // how often ask() checks the peer and `stop`
 
 }  // namespace
 
@@ -21,9 +21,9 @@ Result<std::string> Asker::ask(P2pRequest request, Deadline until) {
     if (note && isRequest(note->bytes)) {
       VIADUCT_TRY(P2pAnswer answer, decodeAnswer(note->bytes));
       if (answer.number == last_) return std::move(answer.value);
-      continue;  // of a question that was given up
+      continue;  // the answer to an abandoned request
     }
-    // A peer that has come back does not know what was asked in its life before.
+    // A peer that has reconnected no longer knows the request.
     if (peer_.state() != PeerState::kReady || peer_.epoch() != life)
       return Error{.code = Code::kPeerLost,
                    .operation = "p2p",

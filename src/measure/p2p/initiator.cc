@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kAnswer = 60s;       // a target that makes a large buffer takes its time
-constexpr auto kBusyPause = 200ms;  // before a busy target is asked again
+constexpr auto kAnswer = 60s;       // a target takes long to allocate a large buffer
+constexpr auto kBusyPause = 200ms;  // pause before a busy target is asked again
 
 }  // namespace
 
@@ -83,7 +83,7 @@ Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) 
   worker.know(1, asker_.peer());
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());
-  // A target that was interrupted leaves as soon as the row is put together.
+  // A target that was interrupted leaves as soon as it has composed the row.
   const bool whole = measured && (measured->stop_by || measured->row.verdict != Verdict::kFailed);
   if (auto lost = group.trouble(); lost && !whole) return *std::move(lost);
   return measured;

@@ -1,4 +1,4 @@
-// Target and initiator in one process, each with an agent and a thread of its own.
+// Runs target and initiator in one process, each with its own agent and thread.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ class P2p : public ::testing::Test {
     return out;
   }
 
-  // Who disconnected is gone for the target only when it has heard so.
+  // Waits for the line, because the target hears of a disconnect later than the initiator.
   bool isTold(const std::string& line) {
     std::unique_lock held(mutex_);
     return changed_.wait_for(held, 30s, [&] { return std::ranges::count(told_, line) > 0; });
@@ -61,7 +61,7 @@ class P2p : public ::testing::Test {
   StopFlag stop_target_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> told_;  // read when the target has ended
+  std::vector<std::string> told_;  // read only after the target has ended
   std::optional<Agent> target_ = open("target");
   std::thread serving_{[this] {
     P2pTarget(*target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);
@@ -164,7 +164,7 @@ TEST_F(P2p, ATargetThatEndsIsTheEnd) {
   P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
   endTarget();
-  target_.reset();  // else it is reached again, and nobody answers
+  target_.reset();  // otherwise the initiator reconnects, and nobody answers
   const auto done = initiator.measure(specOf({4096}, 2), [](const Composed&) {});
   ASSERT_FALSE(done);
   EXPECT_EQ(done.error().code, Code::kPeerLost) << done.error().text();

@@ -9,8 +9,8 @@
 namespace viaduct::measure::p2p {
 namespace {
 
-constexpr std::uint64_t kStop = ~std::uint64_t{0};   // in the place of a round: a request to stop
-constexpr std::chrono::milliseconds kLookAtEnd{50};  // how often `stop` and the peer are looked at
+constexpr std::uint64_t kStop = ~std::uint64_t{0};   // stands for a round in a request to stop
+constexpr std::chrono::milliseconds kLookAtEnd{50};  // between checks of `stop`
 
 }  // namespace
 
@@ -26,7 +26,7 @@ PairGroup::PairGroup(std::uint32_t rank, Peer other, const NoteSource& notes,
 }
 
 std::optional<Error> PairGroup::trouble() const {
-  // A peer that has come back does not know what was going on in its life before.
+  // A peer that has reconnected no longer knows the measurement.
   if (!has_left_() && other_.state() == PeerState::kReady && other_.epoch() == life_)
     return std::nullopt;
   return Error{.code = Code::kPeerLost,
@@ -36,7 +36,7 @@ std::optional<Error> PairGroup::trouble() const {
 }
 
 void PairGroup::requestStop() {
-  // A peer that cannot be told is gone: trouble() says so.
+  // If the note cannot be sent, the peer is gone, and trouble() reports that.
   static_cast<void>(other_.note(base::Writer().put(kStop).take()));
 }
 

@@ -7,7 +7,8 @@
 
 namespace viaduct::measure {
 
-// base::Fields finds these by their arguments, hence outside of the nameless namespace.
+// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
+// unnamed namespace.
 auto fields(base::Is<Workload> auto& row) {
   return std::tie(row.backend, row.op, row.block_bytes, row.batch, row.warm_iterations,
                   row.iterations);
@@ -20,11 +21,11 @@ auto fields(base::Is<Spec> auto& s) {
 namespace p2p {
 namespace {
 
-// "VP2P", and the version of what follows.
+// "VP2P", and the version of the format.
 constexpr std::uint32_t kMagic = 0x50325056;
 constexpr std::uint8_t kVersion = 3;
 
-constexpr std::uint32_t kMostStreams = 1024;  // and transfers in flight of each
+constexpr std::uint32_t kMostStreams = 1024;  // also the most transfers in flight for each
 
 Error garbled() {
   return {.code = Code::kProtocol,
@@ -45,7 +46,7 @@ bool begins(base::Reader& in) {
   return in.get<std::uint8_t>() == kVersion && magic == kMagic;
 }
 
-// As far as a stranger's words can be taken.
+// Limits the values of a spec from an unknown peer. Returns false if it makes no sense.
 bool makesSense(Spec& s) {
   s.threads = std::clamp(s.threads, 1U, kMostStreams);
   s.depth = std::clamp(s.depth, 1U, kMostStreams);

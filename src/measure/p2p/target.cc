@@ -15,8 +15,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kLookAround = 50ms;  // how often `stop` and the guest are looked at
-// A guest who was let in without a secret must not take all that this host has.
+constexpr auto kLookAround = 50ms;  // how often the target checks `stop` and the guest
+// A guest without a secret may take only this part of the host's memory.
 constexpr std::uint64_t kPartOfMemory = 4;
 
 }  // namespace
@@ -35,7 +35,7 @@ void P2pTarget::serve(const StopFlag& stop) {
 
 void P2pTarget::take(const Note& note) {
   auto peer = agent_.peer(note.from);
-  if (!peer) return;  // gone again
+  if (!peer) return;  // it has left again
   const auto request = decodeRequest(note.bytes);
   if (!request) {
     told_(fmt::format("{} sent a malformed request: {}", note.from, request.error().text()));
@@ -58,7 +58,7 @@ void P2pTarget::take(const Note& note) {
     }
     reply.value = answer(*request);
   }
-  // A guest who cannot be answered is gone: that is noticed by itself.
+  // If the answer cannot be sent, the guest is gone, which lookAfterGuest() notices.
   static_cast<void>(peer->note(encode(reply)));
 }
 
@@ -99,7 +99,7 @@ void P2pTarget::run(const StopFlag& stop) {
     const auto measured = worker.measure(spec.rows.front());
     if (!measured) done = measured.error();
   }
-  // The initiator says what went wrong, unless it is the one that is gone.
+  // The initiator reports errors itself, unless it is gone.
   if (!done && !left_ && !stop.load() && group.trouble()) told_(done.error().text());
 }
 

@@ -72,7 +72,7 @@ const DeviceTraffic* CounterDomain::lineOfRail(std::string_view rail) const {
     const auto& addresses = line.device->addresses;
     if (std::find(addresses.begin(), addresses.end(), rail) != addresses.end()) return &line;
   }
-  // "mlx5_0:1" is UCX's name of the first port, "rdmap0s6-rdm" libfabric's of a device.
+  // UCX names the first port "mlx5_0:1", and libfabric names a device "rdmap0s6-rdm".
   const DeviceTraffic* line = lineNamed(rail.substr(0, rail.find_first_of(":-")));
   return line != nullptr && line->device->kind == host::DeviceKind::kRdma ? line : nullptr;
 }
@@ -90,7 +90,7 @@ Account::Account(std::span<const Observation> seen) : seen_(seen) {
 }
 
 void Account::addDomains() {
-  std::vector<const Observation*> widest;  // of each domain
+  std::vector<const Observation*> widest;  // by domain: the one with the longest row
   for (const Observation& one : seen_) {
     const auto known = std::find_if(widest.begin(), widest.end(), [&](const Observation* other) {
       return sameCounters(one.place, other->place);
@@ -102,7 +102,8 @@ void Account::addDomains() {
       *known = &one;
   }
   for (const Observation* one : widest) domains_.push_back(domainFrom(*one));
-  // One host can be several domains, and hosts may have equal names: ranks tell them apart.
+  // One host can have several domains, and hosts may have equal names. Ranks tell such domains
+  // apart.
   for (std::uint32_t rank = static_cast<std::uint32_t>(seen_.size()); rank-- > 0;) {
     CounterDomain& domain = domains_[domain_of_[rank]];
     const bool doubled =
@@ -135,7 +136,7 @@ std::size_t Account::shareOf(const PathShare& told) {
 
 void Account::addClaims(std::uint32_t rank) {
   for (const Claim& claim : seen_[rank].claims) {
-    if (claim.peer >= seen_.size()) continue;  // a member that is not there
+    if (claim.peer >= seen_.size()) continue;  // an unknown member
     const bool writes = claim.op == OpKind::kWrite;
     for (const PathShare& told : claim.path.shares) {
       const std::size_t share = shareOf(told);

@@ -15,10 +15,10 @@ namespace {
 using host::Device;
 using host::DeviceKind;
 
-// A device takes part when it carried at least this part of what its host did.
+// A device takes part if it carried at least this part of its host's bytes.
 constexpr double kPart = 0.05;
 
-// What of the payload passed one domain in one direction, and by which devices.
+// The payload that passed one domain in one direction, and the devices that carried it.
 struct Load {
   double bytes = 0;
   std::set<const DeviceTraffic*> lines = {};
@@ -28,7 +28,7 @@ struct Load {
 
 struct Capacity {
   double bytes_per_s = 0;
-  bool slot = false;  // its slot is narrower than its link
+  bool slot = false;  // the device's slot is narrower than its link
 };
 
 class Limiter {
@@ -104,7 +104,7 @@ class Limiter {
     return out;
   }
 
-  // Rails that were asked for belong to the ceiling, whether they took part or not.
+  // Requested rails belong to the ceiling, whether they took part or not.
   void addAsked(std::size_t d, Direction way, Load& load) const {
     const CounterDomain& domain = account_.domains()[d];
     for (std::uint32_t rank = 0; rank < account_.seen().size(); ++rank) {
@@ -114,7 +114,7 @@ class Limiter {
     }
   }
 
-  // Whether this member's own transfers move bytes in that direction.
+  // True if this member's own transfers move bytes in that direction.
   bool tells(std::uint32_t rank, Direction way) const {
     return std::any_of(
         account_.streams().begin(), account_.streams().end(), [&](const PayloadStream& s) {
@@ -122,7 +122,7 @@ class Limiter {
         });
   }
 
-  // No name said which devices: those that carried something, or all there are.
+  // If no share names devices, takes the devices that carried something, or all devices.
   void addCarriers(const CounterDomain& domain, Direction way, Load& load) const {
     const auto candidate = [&](const DeviceTraffic& line) {
       const DeviceKind kind = line.device->kind;
@@ -151,7 +151,8 @@ class Limiter {
     return {link, false};
   }
 
-  // What stays on a host: copied once by memory, twice (in and out of the kernel) by loopback.
+  // Limits bytes that stay on a host: memory copies them once, and loopback twice (into and out of
+  // the kernel).
   void onHost(std::size_t d) {
     const CounterDomain& domain = account_.domains()[d];
     double copied = 0, looped = 0;
@@ -181,7 +182,7 @@ class Limiter {
                looped);
   }
 
-  // One member of each host has measured; any of that host will do.
+  // Only one member of each host has measured, so any member of the host will do.
   const MemoryRates* memoryOf(const CounterDomain& domain) const {
     for (const Observation& seen : account_.seen()) {
       const HostPlace& place = seen.place;

@@ -11,15 +11,15 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// A clock that a network time service slews differs from the raw one by less than a thousandth.
-constexpr double kPartOff = 0.01, kLeastOff = 0.005;  // of the time, and in seconds
+// A clock that a network time service slews differs from the raw clock by less than a thousandth.
+constexpr double kPartOff = 0.01, kLeastOff = 0.005;  // part of the time; seconds
 constexpr double kInOneStep = 0.9;
 
 std::int64_t firstClock() {
   return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
 }
 
-// By the system call: what has replaced the C library's clock does not replace this one.
+// Uses the system call, so that a library that replaces the C library's clock has no effect.
 std::int64_t secondClock() {
   timespec at{};
   ::syscall(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &at);
@@ -30,8 +30,8 @@ struct BothClocks {
   std::int64_t first = 0, second = 0;
 };
 
-// Both clocks at one moment: the second one is read between two readings of the first, and again
-// where this thread lost the processor meanwhile.
+// Reads both clocks at one moment: the second clock between two readings of the first. Tries again
+// if this thread lost the processor between the readings.
 BothClocks readBoth() {
   constexpr int kTries = 20;
   constexpr std::int64_t kClose = 20'000;  // nanoseconds

@@ -10,7 +10,7 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// Threads that want the processor interrupt the one that reads, between one clock and the other.
+// Other threads interrupt the reading thread between the two clocks.
 TEST(ClockWatch, ABusyMachineIsNoWrongClock) {
   std::atomic<bool> over{false};
   std::vector<std::jthread> others;

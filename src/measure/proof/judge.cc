@@ -19,7 +19,7 @@ struct Sentence {
   std::string why;
 };
 
-// All that a verdict is found from.
+// All inputs of a verdict.
 struct Case {
   const RowFacts& facts;
   const Account& account;
@@ -39,7 +39,7 @@ bool outranMemory(const Case& c) {
          c.facts.gb_per_s > binding->gb_per_s;
 }
 
-// Whether a share's own word meets a requirement.
+// True if a share's backend claims to meet a requirement.
 bool meets(const Share& share, std::string_view word) {
   if (word == "rdma") return share.realm == Realm::kRdma;
   if (word == "not-tcp") return share.realm != Realm::kSockets;
@@ -48,7 +48,7 @@ bool meets(const Share& share, std::string_view word) {
   return share.told.backend == word;
 }
 
-// Whether the counters say that it was not met all the same.
+// True if the counters contradict that claim.
 bool belies(Detour detour, std::string_view word) {
   const bool tcp = detour == Detour::kTcp || detour == Detour::kLoopback;
   return (word == "rdma" && (tcp || detour == Detour::kMemory)) || (word == "not-tcp" && tcp);
@@ -61,7 +61,7 @@ std::optional<Sentence> unprovenPath(const Case& c) {
   return std::nullopt;
 }
 
-// A requirement that this path does not meet, in words.
+// Returns a text about the requirement if this path does not meet it.
 std::optional<std::string> unmet(std::string_view word, const Case& c) {
   if (word == kProvenPath) {
     const auto why = unprovenPath(c);
@@ -130,7 +130,7 @@ std::optional<Sentence> wrongClock(const Case& c) {
         fmt::format("the clock of rank {} {} {:.3f} s {} the kernel's raw clock in {:.3f} s",
                     c.facts.clock_rank, clock.jumped() ? "jumped" : "ran", std::abs(clock.ahead),
                     clock.ahead > 0 ? "ahead of" : "behind", clock.seconds)};
-  // Members read their clocks one after the other, which counts in a short row.
+  // Members read their clocks one after the other, which matters in a short row.
   constexpr double kTolerance = 1.25, kLongEnough = 0.1;
   if (c.facts.cores <= 0 || c.facts.totals.seconds < kLongEnough ||
       c.facts.cores_busy <= kTolerance * c.facts.cores)
@@ -166,14 +166,15 @@ std::optional<Sentence> silentRail(const Case& c) {
 }
 
 Sentence verdictOf(const Case& c) {
-  // In this order: what makes a figure worthless comes before what makes it another one.
+  // The order matters: reasons that make a figure worthless come before reasons that change its
+  // meaning.
   for (const auto rule : {failed, corrupt, wrongClock, miscounted, invalid, notRequired, fallback,
                           silentRail, unprovenPath})
     if (auto found = rule(c)) return *std::move(found);
   return {Verdict::kOk, ""};
 }
 
-// Others had a part that counts, and left nothing idle that the benchmark could have had.
+// True if other programs used much CPU, and little was idle for the benchmark.
 bool crowded(const RowFacts& facts) {
   constexpr double kMuch = 0.2, kIdle = 0.1;
   return facts.cores > 0 && facts.cores_others >= kMuch * facts.cores &&
@@ -186,7 +187,7 @@ std::string crowd(const RowFacts& facts) {
       facts.cores_others, facts.cores);
 }
 
-// Poisson arrivals of a short row are so many more or fewer than were asked for.
+// A larger part of the requested rate counts as reached: Poisson arrivals of a short row vary.
 constexpr double kRateKept = 0.9;
 
 std::string lookAt(const Case& c) {
@@ -206,7 +207,7 @@ std::string lookAt(const Case& c) {
          "an idle CPU";
 }
 
-// The rate of one stream is the median of its parts.
+// The remark is needed because the rate of one stream is the median of its parts.
 std::string remarkOf(const RowFacts& facts) {
   constexpr double kFar = 1.5;
   const Totals& t = facts.totals;

@@ -17,39 +17,40 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// More do not copy faster on any machine we know, and their buffers would take long to make.
+// More threads do not copy faster on any known machine, and their buffers take long to allocate.
 constexpr std::uint32_t kMostThreads = 32;
-// Of each thread: from larger than a core's own caches down to its first-level cache, so that each
-// row has a size near its own working set.
+// Buffer sizes of each thread: from larger than a core's caches down to its first-level cache. So
+// each row finds a size near its own working set.
 constexpr std::size_t kLarge = std::size_t{16} << 20U;
 constexpr std::array kSizes{kLarge, kLarge / 4, kLarge / 16, kLarge / 64, kLarge / 256};
 constexpr double kPass = 0.002;  // seconds
 constexpr int kPasses = 4;
-// Copied between two looks at the clock.
+// Bytes copied between two readings of the clock.
 constexpr std::size_t kBetweenLooks = std::size_t{1} << 20U;
 
 struct Unmap {
   void operator()(std::byte* at) const { ::munmap(at, 2 * kLarge); }
 };
-using Buffers = std::unique_ptr<std::byte, Unmap>;  // a source, and behind it a destination
+using Buffers = std::unique_ptr<std::byte, Unmap>;  // a source, followed by a destination
 
 Buffers makeBuffers() {
   void* at = ::mmap(nullptr, 2 * kLarge, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at == MAP_FAILED) return {};
-  ::madvise(at, 2 * kLarge, MADV_HUGEPAGE);  // faster to make, and no page walks in the figure
+  ::madvise(at, 2 * kLarge,
+            MADV_HUGEPAGE);  // faster to allocate, and avoids page walks during the measurement
   std::memset(at, 1, 2 * kLarge);
   return Buffers(static_cast<std::byte*>(at));
 }
 
-// Of this thread alone: what others use of its core does not make memory slower.
+// Uses the CPU time of this thread, so that other programs on its core do not lower the rate.
 double cpuSeconds() {
   timespec at{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
   return static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9;
 }
 
-// One thread's copying of `bytes` again and again for one pass: its bytes a second.
+// Copies `bytes` repeatedly for one pass in one thread. Returns the bytes a second.
 double copyFor(std::byte* buffers, std::size_t bytes, bool wide) {
   const double start = cpuSeconds();
   std::uint64_t done = 0;
@@ -84,7 +85,7 @@ class CopyThreads {
   }
 
  private:
-  // All threads walk through the same passes; the first one keeps the books.
+  // All threads do the same passes; only the first one collects the results.
   void work(bool first) {
     const Buffers own = makeBuffers();
     if (!own) failed_.store(true);
@@ -102,7 +103,7 @@ class CopyThreads {
       for (const bool wide : {true, false}) out = std::max(out, copyFor(buffers, bytes, wide));
     return out;
   }
-  // What all threads reach while all of them copy.
+  // Returns the sum of the threads' rates while all of them copy.
   double together(std::byte* buffers, std::size_t bytes, bool first) {
     if (first) sum_.store(0);
     gate_.arrive_and_wait();
@@ -130,7 +131,7 @@ const MemoryRates& memoryRates() {
 }
 
 double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes) {
-  // Smaller buffers are faster: of those measured, the next smaller one bounds this one.
+  // Smaller buffers copy faster, so the next smaller measured size gives an upper bound.
   double out = 0;
   for (const CopyRate& rate : rates.all_threads)
     if (out == 0 || rate.bytes <= bytes) out = rate.gb_per_s;

@@ -2,7 +2,8 @@
 
 #include "base/fields.h"
 
-// base::Fields finds these by their arguments, hence outside of the nameless namespace.
+// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
+// unnamed namespace.
 namespace viaduct {
 
 auto fields(base::Is<PathShare> auto& s) {

@@ -15,7 +15,7 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// A clock that all processes of a host share.
+// Reads a clock that all processes of a host share.
 std::uint64_t now() {
   timespec at{};
   ::clock_gettime(CLOCK_MONOTONIC, &at);
@@ -71,7 +71,7 @@ void Observer::after(std::vector<Claim> claims) {
   }
 }
 
-// Whether all devices together carried, each way, what we say to have sent over a network each way.
+// True if all devices together carried, in each direction, the bytes that the claims sent that way.
 bool Observer::carriedWhatIsClaimed() const {
   std::uint64_t said = 0, sent = 0, received = 0;
   for (const Claim& claim : seen_.claims)

@@ -11,25 +11,26 @@
 namespace viaduct::measure::proof {
 namespace {
 
-// Counters are not read at the very moment that the clock is: that much may be missing.
+// Counters and clock are not read at the same moment, so this part of the bytes is enough for a
+// proof.
 constexpr double kMost = 0.98;
-// Traffic of others that could be the payload makes silence no proof.
+// A device that counted this part of the payload, or more, may have carried the payload.
 constexpr double kQuiet = 0.5;
-// A rail is expected to take part when its share of a transfer is at least this.
+// A rail should take part if its share of a transfer has at least this many bytes.
 constexpr std::uint64_t kWorthARail = std::uint64_t{64} << 10U;
-// A rail is silent below this part of its fair share.
+// A rail is silent if it carried less than this part of its fair share.
 constexpr double kSilent = 0.02;
 constexpr std::size_t kTextParts = 4;
 
 const char* verbOf(Direction way) { return way == Direction::kSent ? "sent" : "received"; }
 
-// What one domain's devices had to carry in one direction.
+// The bytes that the devices of one domain had to carry in one direction.
 struct Need {
   std::size_t domain = 0;
   Direction way = Direction::kSent;
   Realm realm = Realm::kSockets;
   bool loop = false;                    // on the loopback device
-  const DeviceTraffic* line = nullptr;  // this one; nullptr: any of the realm
+  const DeviceTraffic* line = nullptr;  // only this device; nullptr: any device of the realm
   friend bool operator<(const Need& a, const Need& b) {
     const auto key = [](const Need& n) {
       return std::tuple(n.domain, n.way, n.realm, n.loop,
@@ -74,9 +75,9 @@ class Prover {
 
  private:
   struct OfShare {
-    std::vector<Need> told;   // at the ends whose word it is
-    std::vector<Need> other;  // at the ends that only gave or took
-    bool apart = false;       // memory, between hosts
+    std::vector<Need> told;   // at the ends that tell the share
+    std::vector<Need> other;  // at the ends that only sent or received
+    bool apart = false;       // memory of two hosts
     std::vector<std::size_t> domains;
   };
 
@@ -109,7 +110,7 @@ class Prover {
     need({writes ? to : from, back, share.realm, false, nullptr}, stream.bytes, mine.other);
   }
 
-  // What lines named by themselves have to carry besides.
+  // Returns the bytes that the realm's devices had to carry for needs that name them.
   double taken(const Need& any) const {
     double out = 0;
     for (const auto& [need, bytes] : needs_)
@@ -209,7 +210,7 @@ class Prover {
     out_.path.push_back(std::move(entry));
   }
 
-  // Bytes that memory carried are on no device: the counters have to be silent.
+  // Memory bytes pass no device, so the counters have to be silent.
   Proven silence(const Share& share, const OfShare& mine) {
     if (mine.apart) {
       detour(Detour::kOtherInterface, "memory cannot carry bytes between two hosts");
@@ -245,7 +246,7 @@ class Prover {
       for (const DeviceTraffic* line : found.carriers) devices.push_back(line->device->name);
       if (found.proven == Proven::kNo) explain(need, share);
     }
-    // The other end's silence alone proves nothing: its counters may lag behind.
+    // The other end's counters may lag, so its silence alone proves nothing.
     for (const Need& need : mine.other) all = all && findings_.at(need).proven == Proven::kYes;
     if (all && !mine.told.empty()) entry.proven = Proven::kYes;
     std::sort(devices.begin(), devices.end());
@@ -254,7 +255,7 @@ class Prover {
       entry.device = fmt::format("{}", fmt::join(devices, "+"));
   }
 
-  // What of a need its own devices did not carry.
+  // Returns the bytes of a need that its own devices did not carry.
   double missingOf(const Need& need) const {
     double carried = 0;
     for (const DeviceTraffic* line : linesFor(need))
@@ -262,8 +263,8 @@ class Prover {
     return static_cast<double>(needs_.at(need)) - carried;
   }
 
-  // Devices of one kind that carried `missing` bytes more than they had to, the most first; none,
-  // when all of them together did not.
+  // Returns the devices of the given kinds that carried extra bytes, the most first. Empty if all
+  // their extra bytes together are fewer than `missing`.
   std::vector<const DeviceTraffic*> carriersOf(double missing, const Need& need,
                                                Kinds kinds) const {
     const CounterDomain& domain = account_.domains()[need.domain];
@@ -283,7 +284,7 @@ class Prover {
     return missing <= 0 ? out : std::vector<const DeviceTraffic*>();
   }
 
-  // Who carried what `need` says and did not.
+  // Finds the devices that carried the missing bytes of `need`.
   void explain(const Need& need, const Share& share) {
     const std::string& host = account_.domains()[need.domain].name;
     const double missing = missingOf(need);
@@ -325,8 +326,8 @@ class Prover {
       for (const Direction way : {Direction::kSent, Direction::kReceived}) findSilentOf(rank, way);
   }
 
-  // Payload of a member's own transfers over a network; where `line` is given, over that rail as
-  // their paths say.
+  // Returns the payload that a member's own transfers moved over a network. With `line`, counts
+  // only the bytes that their paths assign to that rail.
   double ownPayload(std::uint32_t rank, Direction way, const DeviceTraffic* line = nullptr) const {
     const CounterDomain& domain = account_.domains()[account_.domainOf(rank)];
     double out = 0;
@@ -351,9 +352,9 @@ class Prover {
     return out;
   }
 
-  // Of the rails that a member was given, those that carried nothing of what was worth all of them:
-  // by the path's own count where the path names its rails, since a device counts others' traffic
-  // too, and by the device's.
+  // Finds the rails of a member that carried nothing although the payload was worth all of them.
+  // Uses the path's own count if the path names its rails, because a device counts others' traffic
+  // too. Otherwise uses the device's count.
   void findSilentOf(std::uint32_t rank, Direction way) {
     const double bytes = ownPayload(rank, way);
     const std::vector<const DeviceTraffic*> asked = askedOf(rank);
@@ -379,7 +380,7 @@ class Prover {
 
   std::string textOf() const {
     std::vector<std::string> parts = notes_;
-    // What is not as it should be comes first.
+    // Faults come first.
     for (const bool good : {false, true})
       for (const auto& [need, found] : findings_)
         if ((found.proven == Proven::kYes) == good) parts.push_back(found.text);

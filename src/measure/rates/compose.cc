@@ -1,4 +1,4 @@
-// Many members' shares of a row become one row.
+// Makes one row from the shares of all members.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kWindows = 3;     // of a round of several streams
-constexpr std::size_t kMostParts = 12;  // of a repeat
+constexpr std::size_t kWindows = 3;     // parts of a round, if it has several streams
+constexpr std::size_t kMostParts = 12;  // parts of a repeat
 
 class Composer {
  public:
@@ -67,7 +67,7 @@ class Composer {
     row_.heat = spec_.working_set == 0 ? "hot" : "cold";
   }
 
-  // The first failure that is a cause and not only the end of what another one had begun.
+  // Returns the first failure that is a cause, and not a consequence of another member's failure.
   Failure failure() const {
     Failure found;
     for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
@@ -91,13 +91,14 @@ class Composer {
     }
     for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
       std::vector<Placed> round = placed(rounds_.each[i], hosts_);
-      if (wallOf(round).bytes == 0) continue;  // the run was ended as it began
+      // The run ended before the round began.
+      if (wallOf(round).bytes == 0) continue;
       if (repeats_.empty() || i % rounds_.of_a_repeat == 0) repeats_.emplace_back();
       repeats_.back().push_back(std::move(round));
     }
   }
 
-  // A ping-pong moves every transfer there and back.
+  // A ping-pong moves every transfer in both directions.
   double bytes() const {
     return static_cast<double>(row_.iterations) * static_cast<double>(workload_.bytes()) *
            (spec_.ping_pong ? 2 : 1);
@@ -119,7 +120,8 @@ class Composer {
         row_.gb_per_s_parts.push_back(Wall{part.seconds, part.bytes}.rate());
     }
     if (row_.seconds <= 0) return;
-    // Of one stream the median is steadier; of several only the time that all took is honest.
+    // The median of the parts is steadier for a single stream. For several streams only the time of
+    // all of them gives the true rate.
     row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
     if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
     row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
@@ -144,7 +146,7 @@ class Composer {
                        row_.interrupted->of_transfers);
   }
 
-  // One long pause hides in the median of the parts, and in every percentile.
+  // Reports one long pause, which the median of the parts and all percentiles hide.
   std::string stallWords() const {
     constexpr double kSeconds = 0.1, kOfTheRow = 0.05, kTimesTheMedian = 10;
     if (!row_.latency_us || row_.seconds <= 0) return {};
@@ -156,7 +158,7 @@ class Composer {
                        row_.latency_us->p50 * 1e-3);
   }
 
-  // At each moment the streams of all members move: their rates add up.
+  // The streams of all members move at the same time, so their rates add up.
   void intervals() {
     for (const RowShare& share : shares_)
       for (std::size_t i = 0; i < share.intervals.size(); ++i)
@@ -177,7 +179,7 @@ class Composer {
     row_.tx_us = brief(tx_);
   }
 
-  // Each member reports the CPU of its whole process: members of one process split it evenly.
+  // Each member reports the CPU of its whole process, so members of one process share it evenly.
   void cpu() {
     CpuSeconds used;
     for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
@@ -187,7 +189,7 @@ class Composer {
     if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
   }
 
-  // The members in the process of `rank`, itself among them.
+  // Returns the number of members in the process of `rank`.
   std::ptrdiff_t membersWith(std::uint32_t rank) const {
     return std::count_if(seen_.begin(), seen_.end(), [&](const proof::Observation& one) {
       return one.place.process == seen_[rank].place.process;
@@ -218,7 +220,7 @@ class Composer {
     return wall;
   }
 
-  // Of a pair's threads the slowest one's: their transfers are alike.
+  // Returns the latency of a pair's slowest thread. All threads make equal transfers.
   std::optional<Latency> latencyOfPair(const Pair& pair) const {
     std::optional<Latency> found;
     for (const RowShare& share : shares_)
@@ -241,7 +243,7 @@ class Composer {
         facts_.mismatch = fmt::format("at rank {} {}", rank, shares_[rank].mismatch);
     }
     if (checks.transfers == 0) return;
-    // Checks of every transfer leave none that could have been skipped.
+    // If every transfer was checked, none could have been skipped.
     checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
     row_.checks = checks;
     if (missed != 0)
@@ -249,7 +251,7 @@ class Composer {
                                     checks.transfers, facts_.mismatch.value_or(""));
   }
 
-  // What devices counted says whether all of this is to be believed.
+  // Lets the device counters decide whether the row is true.
   Composed judged() {
     facts_.backend = workload_.backend;
     facts_.require = spec_.require;
@@ -291,14 +293,14 @@ class Composer {
       }
   }
 
-  // `used`: seconds of CPU, of all members.
+  // `used`: CPU seconds of all members.
   void cores(double used) {
     double counted = 0;
     for (const RowShare& share : shares_) counted = std::max(counted, share.cpu.over);
     facts_.cores_busy = proof::coresBusy(used, row_.seconds, counted);
     if (facts_.cores_busy <= 0) return;
     row_.cores_busy = facts_.cores_busy;
-    std::map<std::string_view, CpuUse> machines;  // what one saw for longest is the machine's
+    std::map<std::string_view, CpuUse> machines;  // for each host: the longest observation
     for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
       const CpuUse& seen = shares_[rank].cpu;
       if (seen.processors == 0) return;
@@ -329,7 +331,7 @@ class Composer {
   const Rounds& rounds_;
   const std::vector<Stream> streams_;
   std::vector<proof::Observation> seen_;
-  std::vector<std::string> hosts_;  // by rank: those of one host share a clock
+  std::vector<std::string> hosts_;  // by rank; members of one host share a clock
   std::vector<Repeat> repeats_;
   Histogram latency_, prep_, post_, tx_;
   double rated_ = 0;  // bytes of all rounds

@@ -1,4 +1,4 @@
-// Rows made of shares that were written by hand.
+// Composes rows from hand-made shares.
 #include <gtest/gtest.h>
 
 #include "measure/proof/scene_testing.h"
@@ -9,13 +9,15 @@ namespace {
 
 using proof::Seen;
 
-// What a member shares whose process kept 1.9 of the host's 2 processors busy for a second.
+// Returns the share of a member whose process kept 1.9 of the host's 2 processors busy for one
+// second.
 RowShare busyMember(const Seen& seen) {
   return {.cpu = {.used = 1.9, .over = 1, .machine = 1.9, .processors = 2},
           .observation = proof::encode(seen)};
 }
 
-// A row of one second; rank 0 initiates to rank 1. Equal numbers are one process.
+// Returns a row of one second, in which rank 0 initiates to rank 1. Equal arguments mean one
+// process.
 Row rowOfProcesses(std::uint8_t initiator, std::uint8_t target) {
   const Spec spec{.rows = {{.block_bytes = 1000, .iterations = 10}}};
   constexpr std::uint64_t kBytes = 10'000;

@@ -42,7 +42,7 @@ std::optional<RateInterval> Meter::rest() const {
   return between(reported_, now_);
 }
 
-// Intervals end at multiples of their length, also behind one that ended late.
+// Intervals end at multiples of their length, even after an interval that was reported late.
 Clock::time_point Meter::due() const {
   if (!begun_ || interval_ == Duration(0)) return Clock::time_point::max();
   const auto next = (reported_.at / interval_ + 1) * interval_;

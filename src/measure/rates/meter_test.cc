@@ -16,7 +16,7 @@ class MeterTest : public ::testing::Test {
 
 TEST_F(MeterTest, IntervalsCountOnlyTheTimeAndTheBytesOfRounds) {
   Meter meter(1s);
-  meter.begin(t_, 7);  // what was moved before does not count
+  meter.begin(t_, 7);  // bytes moved before the round do not count
   EXPECT_EQ(meter.due(), t_ + 1s);
   EXPECT_FALSE(meter.look(t_ + 500ms, 7 + kGigabyte));
   EXPECT_DOUBLE_EQ(meter.gbPerSecond(), 2);

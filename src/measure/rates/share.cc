@@ -4,7 +4,8 @@
 
 namespace viaduct::measure {
 
-// base::Fields finds these by their arguments, hence outside of the nameless namespace.
+// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
+// unnamed namespace.
 auto fields(base::Is<Latency> auto& l) {
   return std::tie(l.mean, l.p50, l.p90, l.p95, l.p99, l.p99_9, l.max);
 }

@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Bytes of a stretch between two moments; within a part they flow evenly.
+// Returns a stream's bytes between two moments. Within a part, bytes are spread evenly over time.
 double bytesBetween(const Placed& stream, double from, double to) {
   double bytes = 0, begin = stream.start;
   for (const LaneTimes::Part& part : stream.parts) {

@@ -21,7 +21,7 @@ std::vector<double> ratesOf(const std::vector<Placed>& streams, std::size_t wind
   return rates;
 }
 
-// Two that each move 1 GB in a second, but one after the other: together 1 GB/s, not 2.
+// Two streams move 1 GB in one second each, one after the other. Together that is 1 GB/s, not 2.
 TEST(Timeline, StreamsThatDoNotOverlapAreNotAddedUp) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
                                share(6 * kSecond, 1, 6 * kSecond, {{kGb, 1.0}})};
@@ -49,7 +49,7 @@ TEST(Timeline, TheSlowestCountsAndTheWindowsShowWhen) {
   EXPECT_DOUBLE_EQ(rates[1], 0.5);
 }
 
-// Clocks of two hosts have nothing in common: what both know is when the barrier opened.
+// Clocks of two hosts are unrelated. Both hosts only know when the barrier opened.
 TEST(Timeline, HostsAreBroughtTogetherAtTheBarrier) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
                                share(900 * kSecond, 1, 900 * kSecond + kSecond / 2, {{kGb, 1.0}})};

@@ -14,7 +14,7 @@
 namespace viaduct::measure {
 namespace {
 
-// What a drawing has room for.
+// The dimensions of a drawing.
 struct Layout {
   const char* css_class;
   double width, height;
@@ -24,18 +24,18 @@ struct Layout {
 };
 constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13};
 constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5};
-constexpr double kDodge = 2.5;  // whiskers of several lines beside each other
+constexpr double kDodge = 2.5;  // distance between whiskers of neighbouring lines
 constexpr double kLineHeight = 14;
-constexpr double kLevelMargin = 30;  // right of the plot, for the letters of ceilings
+constexpr double kLevelMargin = 30;  // space right of the plot for the letters of ceilings
 
 std::string letterOf(std::size_t level) { return {static_cast<char>('A' + level % 26)}; }
 
 std::size_t drawn(const Chart& chart) { return std::min(chart.lines.size(), kMostLines); }
 
-// The lines of one drawing.
+// The lines of one drawing of a chart.
 struct Part {
   std::size_t first = 0, end = 0;
-  std::size_t number = 0, all = 1;  // of the drawing, from 0
+  std::size_t number = 0, all = 1;  // number of the drawing, from 0, and of all drawings
 };
 
 std::vector<Part> partsOf(const Chart& chart) {
@@ -52,8 +52,8 @@ bool isEmpty(const Chart& chart, const Part& part) {
   return true;
 }
 
-// Where names stand that want to stand at `wanted`, from the top: at least a line apart, and none
-// below `bottom` where they all have room.
+// Returns the positions of names that would stand at `wanted`, from the top. Names are at least a
+// line apart, and none is below `bottom` if there is room for all.
 std::vector<double> apart(std::vector<double> wanted, double bottom) {
   for (std::size_t i = 1; i < wanted.size(); ++i)
     wanted[i] = std::max(wanted[i], wanted[i - 1] + kLineHeight);
@@ -74,7 +74,7 @@ class Drawing {
     for (const Tick& tick : y_ticks_) layout_.left = std::max(layout_.left, leftFor(tick.label));
   }
 
-  // The drawing, and what the keyboard reaches of it.
+  // Returns the drawing and the elements that the keyboard reaches.
   std::string html() const {
     return fmt::format("<div class=\"plot {}\">\n{}{}</div>\n", layout_.css_class, svg(), stops());
   }
@@ -91,12 +91,12 @@ class Drawing {
         escaped(description()));
     out += grid() + axisTitles();
     for (std::size_t i = part_.first; i < part_.end; ++i) out += line(i);
-    // Above the lines: they must be readable.
+    // Levels and invalid points are drawn over the lines, because they must be readable.
     return out + levels() + badPoints() + "</svg>\n";
   }
 
-  // One tab stop for each line, whose points arrow keys walk through: radio buttons do that without
-  // a script, and readers of screens know them. They lie over the marks and cannot be seen.
+  // Makes one tab stop for each line. Arrow keys walk through its points, as radio buttons do
+  // without a script, and screen readers know those. The buttons lie invisibly over the marks.
   std::string stops() const {
     std::string out;
     for (std::size_t i = part_.first; i < part_.end; ++i) {
@@ -112,7 +112,8 @@ class Drawing {
 
   std::string stop(const Point& p, std::size_t line, bool first) const {
     const double left = x().at(p.x) / layout_.width, top = y().at(p.y) / layout_.height;
-    // Words of a point on the right stand to its left, and of one high up below it.
+    // The text of a point on the right stands to its left, and the text of a high point stands
+    // below it.
     return fmt::format(
         "<label class=\"{}{}\" style=\"left:{}%;top:{}%\"><input type=\"radio\" "
         "name=\"{}-{}-{}\"{}><span>{}</span></label>\n",
@@ -121,7 +122,7 @@ class Drawing {
   }
 
  private:
-  // Beside the axis' title; a letter is about this wide in the fonts that pages come in.
+  // Space beside the axis title. A letter is about this wide in the fonts of pages.
   double leftFor(const std::string& label) const {
     constexpr double kTitle = 23, kLetter = 0.67;
     return kTitle + kLetter * layout_.font * static_cast<double>(label.size());
@@ -139,7 +140,7 @@ class Drawing {
   }
   double plotRight() const { return layout_.width - layout_.right; }
   double plotBottom() const { return layout_.height - layout_.bottom; }
-  // A little room on both sides, so that marks do not stand on the axis.
+  // Leaves room on both sides, so that no mark touches the axis.
   Scale x() const {
     constexpr double kRoom = 12;
     return {x_range_, true, layout_.left + kRoom, plotRight() - kRoom};
@@ -203,7 +204,7 @@ class Drawing {
                                    static_cast<double>(part_.first + part_.end - 1) / 2);
     for (const Point& p : points) {
       const double at_x = x().at(p.x), at_y = y().at(p.y);
-      // What cannot be used is not part of a line.
+      // An invalid point interrupts the line.
       if (p.bad.empty()) track += fmt::format("{}{} {}", broken ? 'M' : 'L', px(at_x), px(at_y));
       broken = !p.bad.empty();
       if (p.low && p.high && p.bad.empty()) whiskers += whisker(at_x + shift, *p.low, *p.high);
@@ -224,7 +225,7 @@ class Drawing {
     return fmt::format("M{0} {1}V{2}M{3} {1}H{4}", px(at), top, bottom, from, to);
   }
 
-  // To the right edge of the plot.
+  // Draws the level to the right edge of the plot.
   std::string levelTrack(const Level& level) const {
     std::string out;
     if (level.points.size() == 1)
@@ -235,7 +236,7 @@ class Drawing {
     return out + fmt::format("H{}", px(plotRight()));
   }
 
-  // Lines with a letter right of the plot, where it covers nothing; the legend explains it.
+  // Draws ceilings as lines. A letter right of the plot names each, and the legend explains it.
   std::string levels() const {
     std::vector<std::size_t> order(chart_.levels.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -286,7 +287,7 @@ std::string xText(const Chart& chart, double x) {
   return chart.x_axis == XAxis::kBlockSize ? sizeLabel(x) : fmt::format("{:.0f} members", x);
 }
 
-// The course of a line in words, for those who do not see it.
+// Describes a line in words, for readers who cannot see it.
 std::string course(const Chart& chart, const ChartLine& line) {
   const auto [low, high] =
       std::minmax_element(line.points.begin(), line.points.end(),

@@ -58,7 +58,7 @@ TEST(ChartHtml, LongLabelsOfTheAxisDoNotReachItsTitle) {
   EXPECT_FALSE(has(html, "<path class=\"grid\" d=\"M64 ")) << html;
 }
 
-// Radio buttons of one name are one tab stop; a line without points has none.
+// Radio buttons with one name are one tab stop. A line without points has none.
 TEST(ChartHtml, TheKeyboardReachesEveryPoint) {
   Chart chart = someChart();
   chart.lines.push_back({"local", {{.x = 4096, .y = 12, .tip = "local, 12 GB/s"}}});
@@ -123,7 +123,7 @@ TEST(ChartHtml, NoColourIsTwiceInADrawing) {
   EXPECT_TRUE(has(html, ">Rate &lt;over&gt; size, 2 of 2</title>")) << html;
 }
 
-// The letters of ceilings, from top to bottom.
+// Returns the heights of the ceilings' letters in the order of the drawing.
 std::vector<double> heightsOfNames(const std::string& html) {
   std::vector<double> out;
   const std::string drawing = html.substr(0, html.find("</svg>"));
@@ -152,7 +152,7 @@ TEST(Marks, NoTwoOfFortyLinesLookTheSame) {
   std::set<std::string> looks;
   for (std::size_t i = 0; i < 40; ++i) looks.insert(colourClass(i) + dashes(i) + mark(i, 0, 0, 1));
   EXPECT_EQ(looks.size(), 40U);
-  // Not by colour alone: dashes and marks tell the first eight apart.
+  // Colour alone must not tell lines apart: the first eight also differ in dashes and marks.
   looks.clear();
   for (std::size_t i = 0; i < 8; ++i) looks.insert(dashes(i) + mark(i, 0, 0, 1));
   EXPECT_EQ(looks.size(), 8U);

@@ -15,7 +15,7 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::size_t kMostLevels = 6;
-constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ a little by run
+constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ between runs
 
 std::string atSize(const Series& series, const Row& row) {
   return fmt::format("{}, {}", series.label, sizeLabel(static_cast<double>(row.block_size)));
@@ -43,7 +43,7 @@ std::vector<ChartLine> linesOf(const std::vector<Series>& series, const ToPoint&
 
 using ToCell = std::function<Cell(const Row&)>;
 
-// A row for each block size, a column for each series.
+// Makes a table with a row for each block size and a column for each series.
 HtmlTable pivot(const std::string& caption, const std::vector<Series>& series,
                 const ToCell& to_cell) {
   HtmlTable out{.caption = caption, .columns = {"block size"}};
@@ -96,7 +96,7 @@ bool isNear(double a, double b) {
   return std::abs(a - b) <= kSameCeiling * std::min(std::abs(a), std::abs(b));
 }
 
-// A ceiling by block size: what memory can do depends on what fits the caches.
+// A ceiling by block size. The memory's ceiling depends on the caches that a working set fits.
 struct CeilingLine {
   std::string name;
   std::map<std::uint64_t, double> by_size;
@@ -127,8 +127,8 @@ struct CeilingLine {
   }
 };
 
-// Ceilings of one name that lie close together, of whatever series, are one line. Of many lines
-// those with the most block sizes are drawn: the tables have all.
+// Ceilings of all series with one name become one line if they are close together. If there are too
+// many lines, those with the most block sizes are drawn. The tables have all ceilings.
 std::vector<Level> levelsOf(const std::vector<Series>& series) {
   std::vector<CeilingLine> found;
   for (const Series& s : series) {
@@ -152,7 +152,7 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
   std::vector<Level> out;
   out.reserve(found.size());
   for (const CeilingLine& line : found) out.push_back(line.level());
-  // Their letters go from top to bottom.
+  // The letters go from top to bottom.
   std::sort(out.begin(), out.end(), [](const Level& a, const Level& b) {
     return std::pair(b.points.back().second, a.label) < std::pair(a.points.back().second, b.label);
   });

@@ -92,7 +92,7 @@ std::string px(double value) {
 }
 
 std::string tableHtml(const HtmlTable& table) {
-  // A region that scrolls has to be reached with the keyboard.
+  // The keyboard must reach a region that scrolls.
   std::string out = fmt::format(
       "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{0}\">\n<table>\n"
       "<caption><span>{0}</span></caption>\n<thead><tr>",

@@ -11,7 +11,8 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::size_t kMarks = 8;
-// No divisor in common with colours and marks: where those come again, dashes differ.
+// The number of dashes has no common divisor with the numbers of colours and marks. So lines with
+// equal colours or marks differ in dashes.
 constexpr std::array<std::string_view, 5> kDashes{"", "7 4", "2 3", "10 3 2 3", "14 5"};
 
 struct Corner {

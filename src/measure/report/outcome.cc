@@ -37,9 +37,9 @@ std::size_t countOf(const std::vector<Source>& sources, bool (*fits)(const Row&)
   return out;
 }
 
-// --- pictures
+// --- Pictures.
 
-// A part of a bar, as wide as its count.
+// A part of a bar. Its width shows its count.
 struct Share {
   std::size_t count = 0;
   const char* css_class = "";
@@ -105,7 +105,7 @@ std::string rateItem(const Series& series, std::size_t line, const Row& row, dou
       isUnproven(row) ? " <span class=\"unsure\">? unproven</span>" : "");
 }
 
-// In the colours that the lines have in the charts.
+// Draws the rates in the colours of the charts' lines.
 std::string ratesHtml(const std::vector<Source>& sources) {
   const std::vector<Series> series = seriesOf(sources);
   double most = 0;
@@ -120,7 +120,7 @@ std::string ratesHtml(const std::vector<Source>& sources) {
   return "<p class=\"barname\">Best rates</p>\n<ul class=\"rates\">\n" + items + "</ul>\n";
 }
 
-// --- words
+// --- Text.
 
 std::string badList(const std::vector<Source>& sources) {
   std::string out;
@@ -137,7 +137,7 @@ std::string whyUnproven(const Row& row) {
   return row.proof.empty() ? "no counter could show the path of the bytes" : row.proof;
 }
 
-// Rows with the same reason stand together.
+// Groups rows with the same reason.
 std::string unprovenList(const std::vector<Source>& sources) {
   std::map<std::string, std::size_t> places;
   std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
@@ -167,7 +167,7 @@ std::string earlyEnds(const std::vector<Source>& sources) {
   return out;
 }
 
-// How far "ok" goes.
+// Says how many of the good rows are proven and checked.
 std::string goodWords(const std::vector<Source>& sources, std::size_t good) {
   const std::size_t proven = countOf(sources, [](const Row& row) {
     return row.verdict == Verdict::kOk && !row.path.empty() &&
@@ -201,7 +201,7 @@ std::string verdictsHtml(const std::vector<Source>& sources) {
   return out;
 }
 
-// --- where it comes from
+// --- Origin of the data.
 
 std::string listed(const std::set<std::string>& names, const char* many) {
   constexpr std::size_t kMost = 3;
@@ -209,7 +209,7 @@ std::string listed(const std::set<std::string>& names, const char* many) {
                               : fmt::format("{}", fmt::join(names, ", "));
 }
 
-// "2026-01-02 03:04 UTC" of "2026-01-02T03:04:05Z"; another text stays as it is.
+// Turns "2026-01-02T03:04:05Z" into "2026-01-02 03:04 UTC". Returns other texts unchanged.
 std::string dateText(const std::string& started) {
   const bool iso = started.size() >= 17 && started[10] == 'T' && started.back() == 'Z';
   return iso ? started.substr(0, 10) + " " + started.substr(11, 5) + " UTC" : started;

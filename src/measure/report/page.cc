@@ -17,7 +17,7 @@ namespace {
 struct Section {
   std::string id;
   std::string title;
-  std::string html;  // nothing: there is no such section
+  std::string html;  // empty: the page has no such section
 };
 
 Section figureSection(const char* title, const Figure& figure) {
@@ -37,7 +37,7 @@ std::vector<Section> usualSections(const std::vector<Source>& sources) {
           {"settings", "Settings", settingsHtml(sources)}};
 }
 
-// 0 is "a", 26 "ba".
+// Returns "a" for 0 and "ba" for 26.
 std::string lettersOf(std::size_t number) {
   std::string out(1, static_cast<char>('a' + number % 26));
   return number < 26 ? out : lettersOf(number / 26) + out;
@@ -54,7 +54,7 @@ std::vector<Section> sectionsOf(const std::vector<Source>& sources,
   return out;
 }
 
-// Nothing may be fetched and no script may run, whatever a file tried to smuggle in.
+// The browser must fetch nothing and run no script, even if a result file contains HTML.
 constexpr auto kHead =
     "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
     "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src "

@@ -15,9 +15,10 @@ int decadeBelow(double value) {
                     kMostExponent);
 }
 
-// The exponents of two in the range, every so many that no more than `most` are left.
+// Returns the powers of two in the range. Skips some at equal distances, so that at most `most` are
+// left.
 std::vector<double> powersOfTwo(AxisRange& range, std::size_t most) {
-  if (range.low == range.high) {  // one value stands in the middle
+  if (range.low == range.high) {  // puts a single value into the middle
     range.low /= 2;
     range.high *= 2;
   }
@@ -27,11 +28,11 @@ std::vector<double> powersOfTwo(AxisRange& range, std::size_t most) {
   const int step = std::max(1, (count + static_cast<int>(most) - 1) / static_cast<int>(most));
   std::vector<double> out;
   for (int e = first; e <= last; e += step) out.push_back(std::exp2(e));
-  if (out.empty()) out = {range.low, range.high};  // both between the same two powers
+  if (out.empty()) out = {range.low, range.high};  // both ends lie between the same two powers
   return out;
 }
 
-// As short as an axis wants it: 0.5, 200, 2k, 20k, 1M.
+// Returns a short label for an axis: 0.5, 200, 2k, 20k, 1M.
 std::string rateLabel(double value) {
   if (value >= 1e6 && value < 1e12) return fmt::format("{:.6g}M", value / 1e6);
   if (value >= 1e3 && value < 1e12) return fmt::format("{:.6g}k", value / 1e3);
@@ -51,7 +52,7 @@ std::string sizeLabel(double bytes) {
 }
 
 std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most) {
-  if (range.low == range.high) range.high *= 1.01;  // it takes two ticks to read a scale
+  if (range.low == range.high) range.high *= 1.01;  // a readable scale needs two ticks
   const int first = decadeBelow(range.low), last = decadeBelow(range.high) + 1;
   const auto decades = static_cast<std::size_t>(last - first);
   const bool fine = 3 * decades <= 2 * most;
@@ -60,7 +61,7 @@ std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most) {
   for (int e = first; e <= last; e += step)
     for (const double digit : {1.0, 2.0, 5.0})
       if (digit == 1 || fine) values.push_back(digit * std::pow(10, e));
-  // The tick below the lowest value, the one above the highest, and all between.
+  // Keeps the tick below the lowest value, the tick above the highest, and all between.
   const auto above = std::find_if(values.begin(), values.end(),
                                   [&](double v) { return v >= range.high * (1 - 1e-9); });
   if (above != values.end()) values.erase(above + 1, values.end());

@@ -13,7 +13,8 @@
 namespace viaduct::measure {
 namespace {
 
-using Rates = std::map<std::uint32_t, std::vector<double>>;  // by members: of every run
+using Rates =
+    std::map<std::uint32_t, std::vector<double>>;  // by number of members: the rates of all runs
 using Blocks = std::map<std::uint64_t, Rates>;
 
 std::uint32_t membersOf(const Row& row) { return row.initiators + row.targets; }
@@ -23,7 +24,7 @@ std::string kindOf(const Row& row) {
                      row.memory.empty() ? "" : ", ", row.memory);
 }
 
-// Rows of the same kind, whatever file they are in; of rows that cannot be used, nothing.
+// Groups valid rows of one kind from all files.
 std::map<std::string, Blocks> kindsOf(const std::vector<Source>& sources) {
   std::map<std::string, Blocks> out;
   for (const Source& source : sources)
@@ -38,7 +39,7 @@ double efficiency(const Rates& rates, std::uint32_t members) {
   return per_member(members) / per_member(rates.begin()->first) * 100;
 }
 
-// The largest block size that was measured with the most numbers of members.
+// Returns the largest block size that was measured with the most numbers of members.
 Blocks::const_iterator best(const Blocks& blocks) {
   auto out = blocks.begin();
   for (auto at = blocks.begin(); at != blocks.end(); ++at)

@@ -12,7 +12,7 @@
 namespace viaduct::measure {
 namespace {
 
-// What tells series apart, in the order in which labels name it.
+// The properties that tell series apart, in the order of their labels.
 constexpr std::size_t kParts = 9;
 using Parts = std::array<std::string, kParts>;
 
@@ -36,8 +36,8 @@ struct Group {
   std::vector<const Row*> rows;
 };
 
-// The batch often follows the block size; it makes a series of its own only where one block size
-// has several.
+// True if one block size has several batches. Otherwise the batch only follows the block size, and
+// makes no series of its own.
 bool hasSeveralBatches(const std::vector<const Row*>& rows) {
   std::map<std::uint64_t, std::uint32_t> seen;
   return std::any_of(rows.begin(), rows.end(), [&](const Row* row) {
@@ -84,10 +84,11 @@ std::string labelOf(const Parts& parts, const std::array<bool, kParts>& shown) {
   return out;
 }
 
-// Of rows of the same block size the one with the middle rate.
+// Keeps the row with the middle rate of each block size.
 std::vector<const Row*> middles(std::vector<const Row*> rows) {
   const auto place = [](const Row* row) {
-    return std::tuple(row->block_size, row->gb_per_s.value_or(0), row);  // the same every time
+    return std::tuple(row->block_size, row->gb_per_s.value_or(0),
+                      row);  // the address makes the order unique
   };
   std::sort(rows.begin(), rows.end(),
             [&](const Row* a, const Row* b) { return place(a) < place(b); });

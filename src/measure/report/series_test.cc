@@ -28,7 +28,7 @@ TEST(SeriesOf, LabelsSayWhatTellsThemApart) {
 }
 
 TEST(SeriesOf, RowsAreByBlockSizeAndRepeatsAreOne) {
-  // Series point into the sources.
+  // Series point into the sources, so the sources have to live on.
   const std::vector<Source> sources{{"a",
                                      {.rows = {row("tcp", 4, 7), row("tcp", 2, 3), row("tcp", 2, 1),
                                                row("tcp", 2, 2), row("tcp", 0, 9)}}}};

@@ -3,8 +3,9 @@
 namespace viaduct::measure {
 namespace {
 
-// Colours of lines have at least 3:1 against the page, those of text 4.5:1, in both schemes. They
-// are never alone: lines differ in dashes and marks, verdicts in words and signs.
+// Colours of lines have a contrast of at least 3:1 against the page, and texts 4.5:1, in both
+// schemes. Colour is never the only sign: lines also differ in dashes and marks, verdicts in words
+// and symbols.
 constexpr std::string_view kStyle = R"CSS(
 :root {
   color-scheme: light dark;

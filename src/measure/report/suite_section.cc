@@ -28,7 +28,7 @@ Point pointOf(const std::string& test, const SuiteCell& cell, const Improvement&
   return out;
 }
 
-// Whiskers of a noisy run are cut: at their full length nothing else could be seen.
+// Cuts the whiskers of noisy runs. At full length they would hide all other points.
 void cutWhiskers(std::vector<ChartLine>& lines) {
   constexpr double kLeastRoom = 20;  // percent
   AxisRange range;
@@ -150,7 +150,7 @@ std::vector<Source> sourcesOf(const SuiteSource& source) {
                   .environment = suite.environment,
                   .settings = suite.settings,
                   .agent = suite.agent};
-    if (out.empty()) report.end = suite.end;  // said once
+    if (out.empty()) report.end = suite.end;  // only the first test shows it
     report.settings.insert(report.settings.end(), test.settings.begin(), test.settings.end());
     for (const SuiteRun& run : suite.runs)
       if (run.test == i) report.rows.insert(report.rows.end(), run.rows.begin(), run.rows.end());

@@ -26,7 +26,7 @@ TEST(SuiteSection, WhatHurtsIsLoud) {
   Suite suite = someSuite(5);
   for (SuiteRun& run : suite.runs)
     if (run.test < 2) run.test = 1 - run.test;
-  suite.runs[2].rows[0].verdict = Verdict::kCorrupt;  // of "same"
+  suite.runs[2].rows[0].verdict = Verdict::kCorrupt;  // a row of "same"
   suite.runs[2].rows[0].why = "<b>";
   const std::string html = suiteHtml({"s.json", suite}, "suitea");
   EXPECT_TRUE(has(html, "✗ hurts</strong>"));

@@ -52,7 +52,7 @@ std::string percentText(const std::optional<double>& part) {
   return part ? fmt::format("{:.0f}\u00a0%", *part) : std::string(kNothing);
 }
 
-// What rows are of, besides their blocks. Where all rows have the same, the caption says it once.
+// The properties of rows besides their blocks. The caption names a property that all rows share.
 class Identity {
  public:
   Identity(const std::vector<Source>& sources, const std::vector<const char*>& names,
@@ -111,7 +111,7 @@ Cell wordsCell(const std::string& words) {
   return {.html = words.empty() ? "" : "<div class=\"words\">" + escaped(words) + "</div>"};
 }
 
-// What a reader looks for first.
+// Adds the cells that most readers look for first.
 void addOutcomeCells(const Row& row, std::vector<Cell>& to) {
   to.push_back(verdictCell(row));
   to.push_back(figureCell(row.gb_per_s));
@@ -191,7 +191,7 @@ std::string interfacesOf(const host::Facts& host) {
   return out;
 }
 
-// Members of one host are one line.
+// Members of one host share a line.
 std::vector<std::vector<Cell>> hostRows(const Source& source) {
   std::vector<std::pair<host::Facts, std::string>> hosts;
   for (const RunMember& member : source.report.environment.members) {
@@ -210,7 +210,8 @@ std::vector<std::vector<Cell>> hostRows(const Source& source) {
   return out;
 }
 
-using Values = std::map<std::string, std::vector<std::string>>;  // by option: of each source
+using Values =
+    std::map<std::string, std::vector<std::string>>;  // by option: the values of all sources
 
 void addOptions(Values& to, std::size_t source, std::size_t sources, const std::string& front,
                 const std::vector<Option>& options) {
