@@ -22,7 +22,7 @@ std::string figure(std::optional<double> value) {
   return value && std::isfinite(*value) ? fmt::format("{}", *value) : std::string{};
 }
 
-// A member of a group that may be missing as a whole.
+// Returns a member of a group that may be missing, or an empty text.
 template <class Group>
 std::string part(const std::optional<Group>& group, double Group::* member) {
   return group ? figure((*group).*member) : std::string{};

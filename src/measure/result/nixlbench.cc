@@ -16,7 +16,7 @@ constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 struct Label {
   std::string_view text;
   std::string_view flag;
-  std::string_view fallback;  // none: the line is only there where the flag is
+  std::string_view fallback;  // empty: the line appears only with the flag
 };
 constexpr std::array kLabels{
     Label{"Runtime (--runtime_type=[ETCD,ASIO])", "runtime_type", "ETCD"},

@@ -6,7 +6,7 @@
 #include "measure/result/report.h"
 #include "measure/result/row_json.h"
 
-// Reader and writer find these by their arguments.
+// The JSON reader and writer find these functions by argument-dependent lookup.
 namespace viaduct::host {
 
 void describe(auto& json, base::Is<Interface> auto& i) {
@@ -76,7 +76,7 @@ Error notRead(const std::string& file, std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-// What else viaduct writes.
+// Returns the program that writes a format of viaduct.
 std::string_view writerOf(std::string_view format) {
   if (format.starts_with("viaduct-bench/")) return "viaduct bench";
   if (format.starts_with("viaduct-suite/")) return "viaduct suite";
@@ -84,7 +84,7 @@ std::string_view writerOf(std::string_view format) {
   return {};
 }
 
-// Another version may have other fields.
+// Refuses other formats and versions, whose fields may differ.
 Status checkFormat(const Json& json, const std::string& file, const FormatName& name) {
   const auto at = json.is_object() ? json.find("format") : json.end();
   const bool text = at != json.end() && at->is_string();

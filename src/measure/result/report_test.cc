@@ -126,7 +126,7 @@ TEST(Reports, BadFilesAreRefusedWithTheReason) {
   EXPECT_TRUE(has(complaintAbout(json.dump()), "environment is missing"));
 }
 
-// However the file is cut: an error, and nothing worse.
+// Truncates the file at many places. Each time reading has to fail with an error.
 TEST(Reports, EveryFrontOfAFileIsRefused) {
   const std::string whole = toJson(fullReport());
   for (std::size_t size = 0; size + 2 < whole.size(); size += 7)

@@ -87,7 +87,7 @@ TEST(Rows, EveryVerdictHasAName) {
   EXPECT_FALSE(base::valueOf(kVerdicts, "?"));
 }
 
-// One field of a right row made wrong, and what is said about it.
+// Makes one field of a valid row wrong, and expects an error about it.
 TEST(Rows, AWrongFieldIsNamedByItsPath) {
   const std::pair<const char*, std::pair<nlohmann::json, const char*>> cases[] = {
       {"/block_size", {-1, "block_size is -1, not a whole number from 0"}},

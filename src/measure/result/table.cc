@@ -11,7 +11,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kIndent = 9;  // of lines about a row
+constexpr std::size_t kIndent = 9;  // of lines that explain a row
 
 std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";
@@ -40,7 +40,7 @@ std::string TextTable::add(const Row& row) {
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   std::string path = pathWords(row), out;
-  // A row that moved nothing has no path of its own.
+  // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
     out = (what_.empty() ? "" : "\n") + headOf(what, path);
     what_ = std::move(what);

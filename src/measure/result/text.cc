@@ -11,7 +11,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kMostDevices = 2;  // more are counted
+constexpr std::size_t kMostDevices = 2;  // more devices are only counted
 
 void addOnce(std::vector<std::string>& to, const std::string& text) {
   if (!text.empty() && std::find(to.begin(), to.end(), text) == to.end()) to.push_back(text);

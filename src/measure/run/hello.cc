@@ -4,7 +4,8 @@
 
 #include "base/fields.h"
 
-// base::Fields finds these by their arguments, hence outside of the nameless namespaces.
+// base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
+// unnamed namespaces.
 namespace viaduct::host {
 
 auto fields(base::Is<Interface> auto& i) {
@@ -23,7 +24,7 @@ auto fields(base::Is<MemberHello> auto& h) { return std::tie(h.failure, h.option
 
 namespace {
 
-// Of all messages between members. Raise it when one of them changes.
+// The version of all messages between members. Raise it when a message changes.
 constexpr std::uint32_t kHelloVersion = 3;
 
 const std::string* find(const std::vector<Option>& options, const std::string& name) {
@@ -34,7 +35,7 @@ const std::string* find(const std::vector<Option>& options, const std::string& n
 
 }  // namespace
 
-// The version is last, so that a version without one refuses it by its length.
+// The version is the last field. A program that sends no version refuses the longer message.
 std::string encode(const MemberHello& hello) { return base::packed(hello, kHelloVersion); }
 
 Result<MemberHello> decodeHello(std::string_view text) {

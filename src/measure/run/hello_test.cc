@@ -1,4 +1,4 @@
-// Members of different versions refuse each other before the first row.
+// Members of different versions must refuse each other before the first row.
 #include "measure/run/hello.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// All members of a run as processes of this machine.
+// Runs all members of a benchmark as processes of this machine.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -28,11 +28,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kTurn = 50ms;        // how often the watcher looks whether it is to stop
+constexpr auto kTurn = 50ms;        // how often the watcher looks for a reason to stop
 constexpr auto kLastPatience = 3s;  // for a process that was asked to end
-constexpr auto kNotice = 1s;        // for the group's own news of an end, which are better
+constexpr auto kNotice = 1s;        // for the group's own report of the end, which says more
 
-// Set in a forked member by SIGTERM.
+// SIGTERM sets this flag in a forked member.
 StopFlag asked_to_end{false};
 static_assert(StopFlag::is_always_lock_free);
 
@@ -52,7 +52,7 @@ Result<std::string> freshToken() {
   return token;
 }
 
-// Names and ports that were asked for are for one agent: the first target has the ports.
+// A requested name and requested ports can serve only one agent. The first target gets the ports.
 RunRequest forRank(const RunRequest& request, std::uint32_t rank) {
   RunRequest own = request;
   own.rank = rank;
@@ -82,7 +82,7 @@ class Child {
   void ask() {
     if (running()) ::kill(pid_, SIGTERM);
   }
-  // Waits for the end; for a process that takes too long, makes it.
+  // Waits until the process has ended. Kills a process that takes too long.
   void end(Clock::time_point until) {
     while (running() && Clock::now() < until) ::usleep(1000);
     if (!running()) return;
@@ -91,14 +91,14 @@ class Child {
     int status = 0;
     if (::waitpid(pid_, &status, 0) == pid_) status_ = status;
   }
-  // How it died, when nobody here made it.
+  // Returns how the process died, unless end() killed it.
   std::optional<std::string> death(const Layout& layout) const {
     if (!status_ || ended_by_us_ || !WIFSIGNALED(*status_)) return std::nullopt;
     return fmt::format("rank {}, a{} (pid {}), was killed by signal {} ({})", rank_,
                        layout.isInitiator(rank_) ? "n initiator" : " target", pid_,
                        WTERMSIG(*status_), ::strsignal(WTERMSIG(*status_)));
   }
-  // What it said when it failed; empty: nothing.
+  // Returns the error text that the process wrote, or an empty text.
   std::string words() const {
     std::array<char, 4096> text{};
     const ssize_t got = ::read(words_.get(), text.data(), text.size());
@@ -115,16 +115,16 @@ class Child {
 
 [[noreturn]] void runChild(const RunRequest& request, std::uint32_t rank, pid_t parent, int words) {
   ::prctl(PR_SET_NAME, fmt::format("bench-rank-{}", rank).c_str());
-  ::signal(SIGINT, SIG_IGN);  // a terminal's Ctrl-C is for rank 0, which then asks us
+  ::signal(SIGINT, SIG_IGN);  // Ctrl-C on the terminal is for rank 0, which then sends SIGTERM
   ::signal(SIGTERM, [](int) { asked_to_end.store(true); });
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (::getppid() != parent) ::_exit(1);  // it died before it could be watched
+  if (::getppid() != parent) ::_exit(1);  // the parent died before prctl() took effect
   const RunOutcome outcome = runAsMember(request, {}, asked_to_end);
   if (outcome.end != RunEnd::kComplete) {
     const auto written = ::write(words, outcome.problem.data(), outcome.problem.size());
     ::_exit(written < 0 ? 2 : 1);
   }
-  // Not exit(): what this process inherited is its parent's to flush and close.
+  // Not exit(): the parent flushes and closes the inherited objects.
   ::_exit(0);
 }
 
@@ -142,8 +142,8 @@ Result<std::unique_ptr<Child>> forkChild(const RunRequest& request, std::uint32_
 
 using Children = std::vector<std::unique_ptr<Child>>;
 
-// Sets `over` when the user wants to stop, or when a child has ended and rank 0 has not noticed by
-// itself: it may be waiting for one that will never come.
+// Sets `over` if the user wants to stop. Also sets it if a child has ended and rank 0 has not
+// noticed, because rank 0 may wait for that child.
 class Watcher {
  public:
   Watcher(const Children& children, const StopFlag& stop)
@@ -164,7 +164,7 @@ class Watcher {
     std::optional<Clock::time_point> ended;
     while (!done_.load()) {
       constexpr int kMilliseconds = std::chrono::milliseconds(kTurn).count();
-      // Once one has ended its descriptor is readable for ever.
+      // The descriptor of an ended child stays readable, so poll() would not wait.
       if (ended)
         std::this_thread::sleep_for(kTurn);
       else if (::poll(fds.data(), fds.size(), kMilliseconds) > 0)
@@ -183,7 +183,7 @@ void endAll(Children& children, bool at_once) {
   for (const auto& child : children) child->end(until);
 }
 
-// A child that was killed explains what rank 0 could only see from afar.
+// Replaces rank 0's guess by the facts about a child that was killed.
 void explain(const Children& children, const RunRequest& request, const StopFlag& stop,
              RunOutcome& out) {
   if (out.end == RunEnd::kComplete || stop.load()) return;

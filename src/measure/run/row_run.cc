@@ -16,12 +16,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kAnnounced = 10s;  // for the other end's pin to be known here
-// Of a row, at first: what an earlier row has left is not taken for this one's.
+constexpr auto kAnnounced = 10s;  // for the other end's pin to be announced
+// First epochs of consecutive rows differ by this number, so that contents of an earlier row are
+// recognised as stale.
 constexpr std::uint64_t kEpochsOfARow = 4096;
-constexpr auto kLookAfter = 50ms;  // how often a running row is
-// After a wish to stop, the members have this long to put the row together, and this long of it for
-// the checks behind the last round.
+constexpr auto kLookAfter = 50ms;  // how often the thread checks a running row
+// After a stop request, the members have kLastWords to compose the row. kLastChecks of it are for
+// the checks after the last round.
 constexpr auto kLastWords = 10s, kLastChecks = 1s;
 
 std::string labelOf(Role role, const Pair& pair) {
@@ -86,14 +87,14 @@ Result<bool> RowRun::steps() {
   VIADUCT_TRY(well, warmUp());
   if (!well) return false;
   fill(++last_epoch_);
-  // From here until all have looked at their devices nobody moves anything.
+  // From here until all members have read their counters, no member moves bytes.
   VIADUCT_TRY(well, allWell({}));
   worker_.observer.before();
   for (Own& own : own_) own.lane->mark();
   return timed();
 }
 
-// Shows how long a transfer takes, and with it how the row has to be checked.
+// Measures the time of a transfer, which decides how the row is checked.
 Result<bool> RowRun::warmUp() {
   VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
   double slowest = 0;
@@ -147,7 +148,7 @@ Result<bool> RowRun::timedRound(const Goal& goal) {
   VIADUCT_TRY(Rounds::Round all, runRound(goal));
   meter_.end();
   clock_.look();
-  cpu_.add(cpu.used());  // a target works while it waits for the others here
+  cpu_.add(cpu.used());  // a target works while it waits here for the others
   for (const RoundShare& share : all) well = well && !share.failure;
   for (Own& own : own_) append(own.times, own.last);
   const std::vector<SetRange> used = usedIn(all);
@@ -233,7 +234,7 @@ std::vector<SetRange> RowRun::usedIn(const Rounds::Round& round) {
 }
 
 Status RowRun::runLanes(const Goal& goal) {
-  watch();  // whoever wants to stop begins nothing
+  watch();  // a member with a stop request starts no transfers
   std::mutex mutex;
   std::condition_variable ended;
   std::size_t running = own_.size();
@@ -269,10 +270,10 @@ void RowRun::runLane(Own& own, const Goal& goal) {
     own.last = *std::move(times);
   else
     own.failure = times.error();
-  if (own.failure) orders_.store(Order::kCancel);  // the row is over for all
+  if (own.failure) orders_.store(Order::kCancel);  // the row is over for all members
 }
 
-// A lane knows its own peer only: what happens to others ends it as well.
+// A lane knows only its own peer. Failures of other members end it too.
 bool RowRun::watch() {
   clock_.look();
   lookForStop();
@@ -284,7 +285,7 @@ bool RowRun::watch() {
 void RowRun::lookForStop() {
   if (worker_.stop.load() && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
   if (!asked_to_stop_ && !worker_.group.stopRequestedBy()) return;
-  // A lane that has failed has given the order to cancel meanwhile.
+  // A failed lane may already have given the order to cancel.
   Order from = Order::kGoOn;
   orders_.compare_exchange_strong(from, Order::kFinish);
   if (Clock::now() > worker_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
@@ -298,7 +299,7 @@ bool RowRun::isHurried() {
 Result<std::vector<std::string>> RowRun::gather(std::string value, bool ends_round) {
   auto all = worker_.gather(value);
   if (all || !worker_.stop.load()) return all;
-  // The streams of others may still run.
+  // Streams of other members may still run.
   if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
   const StopFlag never{false};
   return worker_.group.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
@@ -366,7 +367,8 @@ std::vector<StreamEnd> RowRun::ends(bool sources) {
   return out;
 }
 
-// A page that is touched for the first time costs more than what it is touched for.
+// The first access to a page takes longer than the transfer to it, so it happens before the timed
+// rounds.
 void RowRun::touchSinks() {
   for (const StreamEnd& end : ends(false)) contents_.touch(end);
 }
@@ -384,11 +386,11 @@ void RowRun::fillNext(std::uint64_t transfers) {
     contents_.fill(end, epoch_, {begun_[end.stream], transfers});
 }
 
-// The agent's thread may have read or written what is filled and checked here, and only the other
-// process has seen both: a turn of the agent's loop orders the two within this one as well.
+// The agent's thread may have accessed the memory that is filled and checked here. Only the other
+// process has ordered both accesses. poll() orders them within this process too.
 void RowRun::orderAfterAgent() { worker_.agent.poll(); }
 
-// `used`: the sets that each stream has used, whose sources hold the present epoch.
+// `used` holds the sets that each stream has used. Their sources have the present epoch.
 std::uint64_t RowRun::verify(const std::vector<SetRange>& used) {
   std::uint64_t wrong_streams = 0;
   orderAfterAgent();
@@ -406,7 +408,7 @@ void RowRun::countChecked(const std::vector<SetRange>& used) {
   for (const StreamEnd& end : ends(false)) checks_ += used[end.stream].count;
 }
 
-// What this process's transfers say that they have moved, for the observer.
+// Gives the observer the bytes that this process's transfers claim.
 void RowRun::claim() {
   std::vector<proof::Claim> claims;
   for (const Own& own : own_) {

@@ -22,7 +22,7 @@ constexpr auto kGoodbye = 5s;
 constexpr auto kHello = 30s;
 constexpr auto kBelieved = "believed";
 
-// A member that may become rank 0 runs the meeting place, if its address is this host's.
+// A member that may become rank 0 runs the meeting place if its address belongs to this host.
 Result<std::unique_ptr<meet::EmbeddedServer>> serve(const RunRequest& request) {
   const bool may_lead = request.rank_is_wish || request.rank.value_or(0) == 0;
   if (!request.place->serve || meet::isEtcd(*request.place) || !may_lead)
@@ -47,7 +47,7 @@ Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const RunRe
                            .about = std::move(about)};
   auto joined = place.join(wanted, until, stop);
   if (joined || !wanted.rank || !request.rank_is_wish) return joined;
-  // What the rank has nothing to do with is refused again.
+  // Errors that the rank does not cause would repeat.
   const Error refused = std::move(joined).error();
   if (refused.code != Code::kBusy && refused.code != Code::kInvalid) return refused;
   wanted.rank.reset();
@@ -58,20 +58,20 @@ Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const RunRe
   return joined;
 }
 
-// No worker has died before there was a group.
+// Without a group, no worker can have died.
 Error notMet(Error error) {
   if (error.code == Code::kPeerLost) error.code = Code::kTimeout;
   return error;
 }
 
-// One member's run, with its agent, or without one that could be opened.
+// One member's run. The member may lack an agent if none could be opened.
 class MemberRun {
  public:
   MemberRun(const RunRequest& request, const Progress& progress, const StopFlag& stop,
             RunOutcome& out)
       : request_(request), spec_(request.spec), progress_(progress), stop_(stop), out_(out) {}
 
-  // A member without an agent joins as well: the others learn why, and wait for nobody.
+  // A member without an agent joins too, so that the others learn the reason and do not wait.
   Status run(meet::MeetingPlace& place, Result<Agent>& agent) {
     auto group = join(place, request_, agent ? aboutOf(*agent) : "", progress_, stop_);
     if (!group) return agent ? notMet(std::move(group).error()) : agent.error();
@@ -105,14 +105,14 @@ class MemberRun {
     if (progress_.finished) progress_.finished(out_.rows.back());
   }
 
-  // All members know it: nobody has to be told, and all say goodbye.
+  // Every member knows about the stop, so each leaves without a message.
   Status interrupted(std::uint32_t by) {
     out_.end = RunEnd::kInterrupted;
     out_.problem = by == out_.rank ? "interrupted" : interruptedAt(by);
     return Ok{};
   }
 
-  // Rank 0 has the rows, and every member ends with the run's verdict.
+  // Rank 0 has the rows, and tells every member whether they are valid.
   Status shareVerdict() {
     const bool good = std::all_of(out_.rows.begin(), out_.rows.end(),
                                   [](const Row& row) { return isGood(row.verdict); });
@@ -149,18 +149,17 @@ class MemberRun {
     return Ok{};
   }
 
-  // What has ended the group says more than what this member saw of it.
+  // The reason that ended the group is better than this member's error.
   Status explained(Error error) {
     if (stop_.load()) {
-      // The others get both, in this order: the reason is a wish and no failure.
+      // The others get both messages in this order, so that they report a stop and no failure.
       group_->requestStop();
       group_->abandon(interruptedAt(out_.rank));
       return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
     }
     if (const auto by = group_->stopRequestedBy(); by && group_->trouble()) {
       out_.end = RunEnd::kInterrupted;
-      return Error{
-          .code = Code::kCancelled, .operation = "bench", .detail = interruptedAt(*by)};
+      return Error{.code = Code::kCancelled, .operation = "bench", .detail = interruptedAt(*by)};
     }
     const bool from_afar = error.code == Code::kCancelled || error.code == Code::kPeerLost ||
                            error.code == Code::kTimeout;
@@ -178,13 +177,13 @@ class MemberRun {
   std::unique_ptr<meet::Group> group_;
 };
 
-// Whatever a member does at its meeting place.
+// Calls `visit` at the member's meeting place, with a server if this member runs it.
 template <class Visit>
 auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
     -> decltype(visit(std::declval<meet::MeetingPlace&>())) {
   if (!request.place)
     return Error{.code = Code::kInvalid, .operation = "bench", .detail = "no meeting place"};
-  // The server goes last: the others' goodbyes still need it.
+  // The server is destroyed last, because the other members still leave through it.
   VIADUCT_TRY(const auto server, serve(request));
   meet::PlaceOptions options = *request.place;
   options.waiting = progress.waiting;
@@ -194,7 +193,7 @@ auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
   return done;
 }
 
-// For a device that is not there, the list of those that are is the best remedy.
+// If a device is missing, the error lists the existing devices.
 Result<Agent> openAgent(const Settings& settings, const std::string& require) {
   auto agent = Agent::open(settings);
   if (!agent) {
@@ -207,7 +206,7 @@ Result<Agent> openAgent(const Settings& settings, const std::string& require) {
 
 Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
            RunOutcome& out) {
-  std::string why_not;  // this member takes no part, until its user knows
+  std::string why_not;  // this member takes no part until the user is told why
   Progress aloud = progress;
   if (progress.waiting)
     aloud.waiting = [&](const std::string& line) {

@@ -8,9 +8,9 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::uint64_t kFewest = 12;  // transfers of a stream, where time decides
-constexpr std::uint64_t kRounds = 2;   // that have spot checks before, between and after them
-// What two barriers and the checking take where the transfer takes no time.
+constexpr std::uint64_t kFewest = 12;  // transfers of a stream, if the row has a duration
+constexpr std::uint64_t kRounds = 2;   // of a repeat with spot checks
+// Duration of two barriers and the check, apart from the transfers.
 constexpr double kRoundSeconds = 1e-3;
 
 std::uint64_t ceilOf(std::uint64_t value, std::uint64_t by) { return (value + by - 1) / by; }
@@ -36,7 +36,8 @@ Interrupted plannedOf(const Schedule& schedule, std::uint32_t repeats, std::size
 
 Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
                     std::uint64_t sets) {
-  // Few transfers are checked all, which costs less than spot checks among them.
+  // A small number of transfers is checked completely, which is cheaper than spot checks between
+  // them.
   const bool few = transfersOf(spec, row, seconds) * streams < kSpotChecks && spec.rate == 0;
   if (spec.verify == Verified::kFull || (few && spec.verify == Verified::kSampled)) {
     const std::uint64_t all = transfersOf(spec, row, seconds + kRoundSeconds);

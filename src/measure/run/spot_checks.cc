@@ -11,15 +11,16 @@
 
 namespace viaduct::measure {
 
-// base::Fields finds it by its argument, hence outside of the nameless namespace.
+// base::Fields finds this function by argument-dependent lookup, so it stays outside of the unnamed
+// namespace.
 auto fields(base::Is<SpotCheck> auto& c) { return std::tie(c.stream, c.set, c.epoch); }
 
 namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kEndLook = 50ms;  // how often the end of the run is looked for
-// Before each check go up to so many transfers that are like the timed ones, of so many bytes.
+constexpr auto kEndLook = 50ms;  // how often the wait checks for the end of the run
+// Most transfers, and most bytes, that go before a check. They are like the timed transfers.
 constexpr std::uint64_t kOthers = 4, kOtherBytes = std::uint64_t{16} << 20U;
 
 Error notACheck() {
@@ -42,7 +43,7 @@ Status SpotChecks::lead(Lane& lane, const StreamEnd& own, const Peer& far, std::
     if (!wrong || wrong->empty()) continue;
     if (missed_++ == 0) wrong_ = *std::move(wrong);
   }
-  // Also after a failure: the other end waits for it.
+  // Sent even after a failure, because the other end waits for it.
   auto told = send(far, {.verb = CheckVerb::kOver, .check = {.stream = own.stream}});
   return failure ? Status(*failure) : told;
 }
@@ -51,7 +52,7 @@ Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const
                                          const SpotCheck& check) {
   if (!isSource(own)) VIADUCT_CHECK(ask(far, CheckVerb::kFreshen, check));
   VIADUCT_CHECK(passOthers(lane, check.set, check.epoch));
-  agent_.poll();  // orders the agent's writes to this memory before ours
+  agent_.poll();  // orders the agent's writes to this memory before the writes here
   isSource(own) ? contents_.freshen(own, check) : contents_.spoil(own, check);
   VIADUCT_CHECK(lane.once(check.set, ended_));
   agent_.poll();
@@ -65,7 +66,7 @@ Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const
   return wrong;
 }
 
-// Nothing but its contents tells the checked transfer from those before it.
+// Makes transfers before a check, so that only its contents tell the checked transfer from others.
 Status SpotChecks::passOthers(Lane& lane, std::uint64_t set, std::uint64_t seed) {
   base::Random random(seed);
   const std::uint64_t most = std::min(kOthers, kOtherBytes / lane.bytes());
@@ -78,7 +79,7 @@ Status SpotChecks::follow(const StreamEnd& own) {
   std::optional<SpotCheck> fresh;
   for (;;) {
     VIADUCT_TRY(const CheckMessage asked, receive(own.stream, false));
-    agent_.poll();  // orders the agent's writes to this memory before ours
+    agent_.poll();  // orders the agent's writes to this memory before the writes here
     if (fresh) contents_.restore(own, *std::exchange(fresh, std::nullopt), epoch_);
     if (asked.verb == CheckVerb::kOver) return Ok{};
     CheckMessage reply{.answer = true, .verb = asked.verb, .check = asked.check};

@@ -6,7 +6,7 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::chrono::milliseconds kLook{100};  // how often `stop` is looked at
+constexpr std::chrono::milliseconds kLook{100};  // how often the wait checks `stop`
 
 }  // namespace
 
@@ -18,7 +18,7 @@ Status waitReady(const Peer& peer, Deadline until, const base::StopFlag& stop,
     const auto ready = peer.ready(look);
     if (ready) return ready;
     if (stop.load()) return Error{.code = Code::kCancelled, .operation = "connect"};
-    // An error before the time is up is final: the peer refuses us, for example.
+    // An error before the end of the time is final, such as a refusal by the peer.
     if (until.passed() || Clock::now() < look) return named(ready.error());
     if (aloud.isDue()) aloud.tell(named(ready.error()));
   }

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Members that die are known long before this; it is for those that fill 64 GiB meanwhile.
+// A dead member is noticed long before this. The limit is for members that fill 64 GiB meanwhile.
 constexpr auto kGatherPatience = 10min;
 constexpr auto kConnect = 10s;
 
@@ -99,8 +99,9 @@ Status Worker::makeMemory() {
   const std::uint32_t count = initiates ? layout.initiators : layout.targets;
   for (std::uint32_t i = 0; i < count; ++i) {
     if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) != state_.rank) continue;
-    VIADUCT_TRY(Buffer memory, Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target,
-                                            {state_.spec.memory, state_.spec.huge_pages}, labelOf(role, i)));
+    VIADUCT_TRY(Buffer memory,
+                Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target,
+                             {state_.spec.memory, state_.spec.huge_pages}, labelOf(role, i)));
     state_.devices.push_back({role, i, std::move(memory)});
   }
   return Ok{};
@@ -115,10 +116,11 @@ Status Worker::reach(std::uint32_t rank) {
   return Ok{};
 }
 
-// Both ends of a ping-pong are reached for: either may be the first to want the other.
+// Connects both ends of a ping-pong, because either end may send first.
 Status Worker::reachPeers() {
   for (std::uint32_t s = 0; s < state_.streams.size(); ++s) {
-    const std::uint32_t here = state_.rankOf(s, state_.initiating(s)), there = state_.rankOf(s, other(state_.initiating(s)));
+    const std::uint32_t here = state_.rankOf(s, state_.initiating(s)),
+                        there = state_.rankOf(s, other(state_.initiating(s)));
     if (here == state_.rank) VIADUCT_CHECK(reach(there));
     if (there == state_.rank && state_.spec.ping_pong) VIADUCT_CHECK(reach(here));
   }
@@ -130,7 +132,8 @@ Status Worker::reachPeers() {
   return Ok{};
 }
 
-// One member of each host, and one host's after another's does not matter: they share no memory.
+// Measures at one member of each host. Several hosts may measure at once, because they share no
+// memory.
 Status Worker::measureMemoryRates() {
   VIADUCT_TRY(const auto boots, state_.gather(host::bootId()));
   const auto first = std::find(boots.begin(), boots.end(), boots[state_.rank]) - boots.begin();

@@ -1,4 +1,4 @@
-// Every member of a run as a thread of this process, over the fake fabric.
+// Runs every member as a thread of this process, over the fake fabric.
 #include "measure/run/worker.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class Members {
     }
   }
 
-  // Rank 0's rows.
+  // Returns rank 0's rows.
   std::vector<Row> measure() {
     std::vector<Row> rows;
     std::vector<std::thread> threads;
@@ -136,8 +136,8 @@ TEST(Workers, MembersOfOneProcessDoNotEachCountAllOfItsCpu) {
   EXPECT_LE(rows[0].cpu_s->initiators + rows[0].cpu_s->targets, used);
 }
 
-// Each transfer stands still for some milliseconds, and is to start every millisecond: an honest
-// latency grows with the queue, where one from post to end would be flat.
+// Each transfer takes some milliseconds, and one should start every millisecond. The true latency
+// grows with the queue; a latency from post to end would stay constant.
 TEST(Workers, AnOpenLoopCountsFromTheIntendedStart) {
   Spec spec = specOf({});
   spec.rows[0].batch = 1;

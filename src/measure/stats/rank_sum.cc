@@ -8,12 +8,12 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr double kTail = 0.025;       // on either side of a 95 % interval
-constexpr std::size_t kExact = 40;    // figures a side, to which the distribution is counted out
-constexpr std::size_t kMost = 1'000;  // figures a side that are used: the pairs have to fit
+constexpr double kTail = 0.025;       // at each end of a 95 % interval
+constexpr std::size_t kExact = 40;    // figures a side, up to which the distribution is exact
+constexpr std::size_t kMost = 1'000;  // figures a side that are used, to limit the pairs
 constexpr double kNormalTail = 1.959964;
 
-// How often each rank sum U comes about among all orders of n and m figures, as a part of them.
+// Returns the probability of each rank sum U over all orders of n and m figures.
 std::vector<double> distribution(std::size_t n, std::size_t m) {
   // f(n, m, u) = n/(n+m) f(n-1, m, u-m) + m/(n+m) f(n, m-1, u), row by row over n.
   std::vector<std::vector<double>> row(m + 1, std::vector<double>{1});
@@ -31,8 +31,8 @@ std::vector<double> distribution(std::size_t n, std::size_t m) {
   return row[m];
 }
 
-// How many of the ordered ratios lie outside of the interval at each end; nothing when even the
-// whole range is no 95 % interval.
+// Returns how many of the sorted ratios lie outside of the interval at each end. Nothing if even
+// the whole range is no 95 % interval.
 std::optional<std::size_t> outside(std::size_t n, std::size_t m) {
   if (n > kExact || m > kExact) {
     const auto pairs = static_cast<double>(n * m);

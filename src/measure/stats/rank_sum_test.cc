@@ -13,7 +13,7 @@ namespace {
 std::vector<double> around(double middle, double noise, std::size_t count, base::Random& random) {
   std::vector<double> out;
   for (std::size_t i = 0; i < count; ++i) {
-    double sum = 0;  // twelve uniform ones: near enough to normal
+    double sum = 0;  // the sum of twelve uniform values is nearly normal
     for (int k = 0; k < 12; ++k) sum += static_cast<double>(random.below(1'000'000)) * 1e-6;
     out.push_back(middle * std::exp(noise * (sum - 6)));
   }
@@ -43,7 +43,8 @@ TEST(RankSum, TheSameIsNoDifference) {
   EXPECT_GT(found->interval->high, 1);
 }
 
-// Tables of the test: U below 3 has less than 2.5 % for 5 and 5, below 1 for 4 and 4, none for 3.
+// From tables of the test: U < 3 has less than 2.5 % for 5 and 5 figures, and U < 1 for 4 and 4.
+// For 3 and 3 no U has less.
 TEST(RankSum, TheFewestFiguresForAnInterval) {
   const std::vector<double> one{1, 2, 4, 8, 16};
   const auto ofSizes = [&](std::size_t n, std::size_t m) {
@@ -56,7 +57,7 @@ TEST(RankSum, TheFewestFiguresForAnInterval) {
   EXPECT_FALSE(ofSizes(3, 4));
   EXPECT_EQ(ofSizes(4, 4), (Interval{1.0 / 8, 8}));
   EXPECT_TRUE(ofSizes(3, 5));
-  // The 25 ratios are 1/16, 1/8 twice, ...: the third from each end.
+  // The third of the 25 sorted ratios from each end. They begin with 1/16, 1/8, 1/8.
   EXPECT_EQ(ofSizes(5, 5), (Interval{1.0 / 8, 8}));
 }
 
@@ -84,7 +85,8 @@ TEST(RankSum, TheRatioIsThatOfTheMediansAndInsideOfTheInterval) {
   EXPECT_DOUBLE_EQ(found->ratio, 14.75 / 13);
   base::Random random(3);
   for (int round = 0; round < 200; ++round) {
-    std::vector<double> a, b;  // many and uneven ones: the median of all ratios is far from it
+    std::vector<double> a,
+        b;  // the median of all ratios is not the ratio of medians
     for (int i = 0; i < 41; ++i) {
       a.push_back(i < 20 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);
       b.push_back(i < 21 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);
@@ -96,7 +98,7 @@ TEST(RankSum, TheRatioIsThatOfTheMediansAndInsideOfTheInterval) {
   }
 }
 
-// What "95 %" promises: that the true ratio is in the interval that often, or more often.
+// A 95 % interval must contain the true ratio in 95 % of cases or more.
 TEST(RankSum, TheIntervalHoldsWhatItSays) {
   base::Random random(7);
   for (const std::size_t size : {4U, 5U, 12U, 60U}) {

@@ -22,7 +22,7 @@ double spread(const std::vector<double>& values) {
 }
 
 double smallestCaught(std::uint64_t checks) {
-  constexpr double kUnseen = 0.001;  // rows of which a lie may stay unseen
+  constexpr double kUnseen = 0.001;  // part of rows in which skipped transfers may stay unnoticed
   return checks == 0 ? 1 : 1 - std::pow(kUnseen, 1 / static_cast<double>(checks));
 }
 

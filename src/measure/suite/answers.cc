@@ -12,13 +12,13 @@
 namespace viaduct::measure {
 namespace {
 
-// Up to here a transfer on today's networks costs the same whatever it carries.
+// Up to this size, the time of a transfer on present networks does not depend on the size.
 constexpr std::uint64_t kLatencyBound = 4096;
 
-// Latencies are counted in buckets: what is closer together is the same.
+// Latencies are counted in buckets of this width, so closer values are equal.
 constexpr double kLatencyResolution = 0.004;
 
-// The rows of one test and size, a round each.
+// Returns the rows of one test and size, by round.
 Sample rowsOf(const Suite& suite, std::size_t test, std::uint64_t size) {
   Sample out;
   for (const SuiteRun& run : suite.runs) {
@@ -30,7 +30,7 @@ Sample rowsOf(const Suite& suite, std::size_t test, std::uint64_t size) {
   return out;
 }
 
-// A share is a rail's. Its device is what was seen to carry it: two rails may have the same.
+// Counts shares, because each share is a rail. Two rails may have the same proven device.
 std::size_t railsOf(const Row& row) {
   return static_cast<std::size_t>(std::count_if(
       row.path.begin(), row.path.end(), [](const ProvenShare& share) { return share.bytes != 0; }));
@@ -78,7 +78,7 @@ Answer answerOf(const SuiteCell& cell, double least_effect) {
   return judged->interval->high < -least ? Answer::kHurts : Answer::kNoneSeen;
 }
 
-// Why nothing can have come of the test; empty: something can.
+// Returns why the test cannot have an effect, or an empty text.
 std::string idleness(const SuiteTest& test, const Sample& base, const Sample& own) {
   if (test.shows != "rails" || base.runs().empty() || own.runs().empty()) return {};
   const std::string rails = railsOf(own);
@@ -104,7 +104,7 @@ SuiteCell cellOf(const Suite& suite, std::size_t test, std::uint64_t size) {
   return out;
 }
 
-// "helps at 3 of 5 sizes (64 B, 128 B, 256 B)"
+// Returns a text such as "helps at 3 of 5 sizes (64 B, 128 B, 256 B)".
 std::string countText(const std::vector<SuiteCell>& cells, Answer answer) {
   std::string sizes;
   std::size_t count = 0;

@@ -86,7 +86,7 @@ TEST(Answers, AnEffectBelowTheLeastHasNoName) {
   Suite suite = someSuite(5);
   for (SuiteRun& run : suite.runs)
     for (Row& row : run.rows) {
-      row.gb_per_s = run.test == 1 ? 9.99 : 10;  // 0.1 % fewer, for sure
+      row.gb_per_s = run.test == 1 ? 9.99 : 10;  // 0.1 % less in every round
       row.latency_us->p50 = run.test == 1 ? 100.8 : 100;
     }
   EXPECT_EQ(answersOf(suite)[1].text, "no difference seen at 2 of 2 sizes (256, 64KiB)");
@@ -94,7 +94,7 @@ TEST(Answers, AnEffectBelowTheLeastHasNoName) {
   EXPECT_EQ(answersOf(suite)[1].text, "hurts at 2 of 2 sizes (256, 64KiB)");
 }
 
-// Tests that differ in nothing, with the noise of real machines over the turns of a suite.
+// Suites of equal tests, with the noise of real machines over the turns.
 TEST(Answers, ASuiteIsWrongInLessThanOneAnswerOfTwenty) {
   constexpr std::uint32_t kRounds = 5;
   constexpr std::uint64_t kSizes = 25;
@@ -127,7 +127,7 @@ TEST(Answers, ASuiteIsWrongInLessThanOneAnswerOfTwenty) {
 TEST(Answers, ARowThatCannotBeUsedIsNamedAndNotCompared) {
   Suite suite = someSuite(5);
   EXPECT_TRUE(allGood(suite));
-  suite.runs[0].rows[1].verdict = Verdict::kFallback;  // of the baseline
+  suite.runs[0].rows[1].verdict = Verdict::kFallback;  // a row of the baseline
   suite.runs[0].rows[1].why = "went over lo";
   EXPECT_FALSE(allGood(suite));
   const auto answers = answersOf(suite);

@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Figures of different machines are no figures of one suite.
+// Refuses an outcome of other machines, because its figures do not belong to this suite.
 TurnsEnd sameMachines(Suite& suite, const RunOutcome& outcome) {
   const std::string found = fingerprintOf(outcome.members);
   std::string& kept = suite.environment.fingerprint;
@@ -23,7 +23,7 @@ TurnsEnd sameMachines(Suite& suite, const RunOutcome& outcome) {
 
 TurnsEnd conduct(Suite& suite, const SuiteHands& hands) {
   const std::vector<std::size_t> tests = measuredTests(suite);
-  std::vector<SuiteRun> runs;  // of this round
+  std::vector<SuiteRun> runs;  // the runs of this round
   const auto turn = [&](const Turn& now) -> TurnsEnd {
     const std::size_t test = tests[now.side];
     RunOutcome outcome = hands.run(now.round, test);

@@ -7,7 +7,7 @@
 namespace viaduct::measure {
 namespace {
 
-// Suites of three tests that are measured and one that is not, without any round yet.
+// Returns a suite without rounds, with three tests that are measured and one that is not.
 Suite freshSuite(std::uint32_t rounds) {
   Suite suite = someSuite(0);
   suite.rounds = rounds;

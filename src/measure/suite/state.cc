@@ -48,7 +48,7 @@ base::Fd openPart(const std::string& target) {
   return base::Fd(::open(partOf(target).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
 }
 
-// A file that only a rename makes new needs its folder, and must not be a device.
+// The file is replaced by a rename. So its folder must be writable, and it must not be a device.
 Status canBeWritten(const std::string& name, const std::string& target) {
   std::error_code none;
   const fs::file_status status = fs::status(target, none);
@@ -61,7 +61,7 @@ Status canBeWritten(const std::string& name, const std::string& target) {
   return Ok{};
 }
 
-// Behind links, also where the last one leads to what is not there yet.
+// Follows links, even if the last one leads to a file that does not exist yet.
 std::string behindLinks(const std::string& name) {
   constexpr int kMostLinks = 40;
   std::error_code none;

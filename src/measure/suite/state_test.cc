@@ -66,7 +66,7 @@ TEST_F(SuiteFileTest, WhatWasThereStaysUntilTheNextIsWhole) {
   put(toJson(someSuite(1)));
   const auto file = SuiteFile::open(file_, false);
   ASSERT_TRUE(file);
-  // The new content cannot be put beside it any more.
+  // The folder has the name of the temporary file, so that writing fails.
   fs::create_directory(file_ + ".part");
   const auto written = file->write(someSuite(2));
   ASSERT_FALSE(written);

@@ -32,7 +32,7 @@ std::string named(const std::vector<SuiteTest>& tests) {
   return out;
 }
 
-// A test as options, so that it is compared like them.
+// Returns a test as options, so that it is compared like options.
 std::vector<Option> optionsOf(const SuiteTest& test) {
   std::vector<Option> out = test.settings;
   std::string sizes;

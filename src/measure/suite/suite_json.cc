@@ -12,7 +12,8 @@ constexpr const char* kReadingSuite = "read suite file";
 
 }  // namespace
 
-// Reader and writer find these by their arguments, hence outside of the nameless namespace.
+// The JSON reader and writer find these functions by argument-dependent lookup, so they stay
+// outside of the unnamed namespace.
 struct NamedRun {
   std::uint32_t round = 0;
   std::string test = {};
@@ -39,7 +40,7 @@ void describe(auto& json, base::Is<NamedRun> auto& run) {
   json.need("rows", run.rows);
 }
 
-// What the file has for reading; besides, it has what follows from that.
+// The fields that are read. The file also holds the results that follow from them.
 void describe(auto& json, base::Is<Suite> auto& suite) {
   json.need("version", suite.version);
   json.need("started", suite.started);
@@ -82,7 +83,7 @@ void describe(JsonWriter& to, const NamedCell& named) {
 
 namespace {
 
-// What the fields alone do not say.
+// Checks the rules that the fields alone do not express.
 Status takeRuns(std::vector<NamedRun> runs, Suite& into, const std::string& file) {
   const auto wrong = [&](std::string detail) {
     return Error{.code = Code::kProtocol,

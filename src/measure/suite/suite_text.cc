@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto kFigures = "{:>9} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>5}";
 constexpr auto kAnswer = "  {:>9} {:>18} {:>5}  {}";
-constexpr double kWrong = 0.05;  // of all 95 % intervals
+constexpr double kWrong = 0.05;  // the part of all 95 % intervals without the true value
 
 std::string figuresHead() {
   return fmt::format(kFigures, "size", "GB/s", "p50 us", "p95 us", "p99 us", "cores", "ends/s",

@@ -29,11 +29,11 @@ TurnsEnd takeTurns(std::size_t sides, std::uint32_t first, std::uint32_t rounds,
 }
 
 bool tookTurns(const std::vector<Report>& a, const std::vector<Report>& b) {
-  // Shares of each side, so that one side may have more runs.
+  // Counts parts of each side's runs, so that one side may have more runs.
   constexpr double kMostAhead = 2;
   const double step_a = 1.0 / static_cast<double>(a.size());
   const double step_b = 1.0 / static_cast<double>(b.size());
-  std::map<std::string, double> steps;  // the order of starts in one second is unknown
+  std::map<std::string, double> steps;  // by second, because the order within a second is unknown
   for (const Report& report : a) steps[report.started] += step_a;
   for (const Report& report : b) steps[report.started] -= step_b;
   if (steps.contains("")) return false;

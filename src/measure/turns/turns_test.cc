@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-// "ABBA": a run of A, then two of B, then one of A; "(AB)": both in the same second.
+// In `order`, "ABBA" is a run of A, two of B, and one of A. "(AB)" means both in the same second.
 bool tookTurns(std::string_view order) {
   std::vector<Report> a, b;
   int second = 10;
@@ -69,7 +69,7 @@ TEST(Turns, DriftFavoursNoneOverTwoRounds) {
     }
 }
 
-// What the engine had others do; the turn `ends_at` is interrupted.
+// The calls that the engine made. The turn `ends_at` is interrupted.
 struct Told {
   std::vector<Turn> turns = {};
   std::vector<std::uint32_t> whole = {};
