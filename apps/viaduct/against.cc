@@ -49,7 +49,7 @@ class BothInTurns {
   TurnsEnd one(const measure::Turn& turn) {
     const BenchPlan& plan = turn.side == 0 ? plan_.a : plan_.b;
     const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
-    // The first group has the name that was asked for.
+    // The first run's group has the requested name.
     const RunOutcome outcome = runs_.turn(plan, begun_ == 0 ? "" : fmt::format("turn-{}", begun_));
     ++begun_;
     if (!outcome.rows.empty())
@@ -59,7 +59,7 @@ class BothInTurns {
 
   const AgainstPlan& plan_;
   Runs runs_;
-  std::uint32_t begun_ = 0;  // runs
+  std::uint32_t begun_ = 0;  // number of runs that have begun
   TurnsEnd end_;
   std::vector<Report> a_, b_;
 };
@@ -71,13 +71,13 @@ std::string sideOf(const std::string& name, const std::vector<Report>& side) {
 measure::CompareOptions howToCompare(const BenchOptions& options) {
   return {.across_machines = true,
           .across_settings = true,
-          .across_time = true,  // they do take turns
+          .across_time = true,  // these runs do take turns
           .by_place = true,
           .slower = options.slower,
           .least_effect = options.least_effect};
 }
 
-// Compares, prints and writes.
+// Compares the runs, prints the result and writes the file.
 Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& options,
                                  const BothInTurns& turns, ResultsFile& file) {
   const measure::CompareOptions how = howToCompare(options);

@@ -12,7 +12,8 @@
 namespace viaduct::app {
 namespace {
 
-// All rounds of a side together take as long as one run without --against.
+// Divides the length of a run by the rounds. So all rounds of a side together take as long as one
+// run without --against.
 void takeShare(measure::Spec& spec, std::uint32_t rounds) {
   const auto share = [&](std::uint64_t& count) {
     if (count != 0) count = std::max<std::uint64_t>(count / rounds, 1);
@@ -22,7 +23,7 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
   spec.duration = std::max(spec.duration / rounds, kLeast);
 }
 
-// Row by row the sides have to be of the same block size; anything else may differ.
+// Refuses sides whose rows differ in number or block size. Other properties may differ.
 Status sameRows(const measure::Spec& a, const measure::Spec& b) {
   constexpr auto kRemedy = "give --backend and --batch, so that both sides have the same rows";
   if (a.rows.size() != b.rows.size())
@@ -49,7 +50,7 @@ std::string nameOf(const BenchOptions& options) {
   return commandText(options.as_nixlbench ? "nixlbench" : "viaduct bench", given);
 }
 
-// Why two sides cannot be compared.
+// Fails if the two sides cannot be compared.
 Status comparable(const BenchPlan& a, const BenchPlan& b, const std::string& against) {
   if (a.run.spec == b.run.spec && a.run.settings == b.run.settings)
     return badFlag("--against",

@@ -104,7 +104,7 @@ class Splitter {
   std::string_view text_;
   std::vector<std::string> words_;
   std::string word_;
-  bool begun_ = false;  // also of an empty word, as '' is one
+  bool begun_ = false;  // true for an empty word too, such as ''
   char quote_ = 0;
 };
 
@@ -168,7 +168,7 @@ Result<Settings> withVariables(Settings settings, const std::vector<std::string>
     const std::string name = word.substr(0, equals), text = word.substr(equals + 1);
     for (const SettingRow& row : settingRows()) {
       if (row.variable != name) continue;
-      // Empty takes a setting back, as in the environment.
+      // An empty value restores the default, as in the environment.
       const auto parsed = row.parse(text.empty() ? row.fallback : text, settings);
       if (!parsed)
         return badFlag(word, "the value cannot be parsed",

@@ -41,7 +41,7 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
   BenchOutput output(plan, options);
   Runs runs(plan.run.spec.rows.size(), plan.output == OutputForm::kJson, stopOnSignals());
-  bool speaks = true;  // the other ranks have no rows
+  bool speaks = true;  // false at ranks other than 0, which have no rows
   measure::Progress progress = runs.onLine();
   progress.joined = [&](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
     speaks = rank == 0;
@@ -70,7 +70,8 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   return code;
 }
 
-// Whoever has set it on all nodes may have expected more.
+// Tells the user that all workers run here. The meeting place in the environment may suggest
+// otherwise.
 void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
                        const Settings& settings) {
   if (plan.run.place || settings.meet.empty() || options.has("local_workers")) return;
@@ -92,7 +93,8 @@ int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
   return runAgainst(both.plan, options, stopOnSignals());
 }
 
-// What agents open by themselves, unless the command line names backends.
+// Explains the choice among the backends that agents open by default, or among those of the command
+// line.
 int explainPlan(const BenchPlan& plan, const BenchOptions& options, const Settings& environment) {
   auto file = ResultsFile::open(plan.json);
   if (!file) return fail(file.error().text(), kExitUsage);

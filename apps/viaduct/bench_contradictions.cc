@@ -1,4 +1,4 @@
-// Flags that cannot be meant together.
+// Finds flags that contradict each other.
 #include <fmt/format.h>
 
 #include <array>
@@ -63,7 +63,7 @@ Error contradiction(std::string one, std::string why, std::string remedy = {}) {
           .remedy = std::move(remedy)};
 }
 
-// A flag that says yes or no counts only where it says yes.
+// True if the flag has an effect: it was given, and a yes-or-no flag says yes.
 bool meant(const BenchOptions& options, std::string_view flag) {
   const auto at = options.given.find(flag);
   if (at == options.given.end()) return false;
@@ -91,7 +91,7 @@ void addRanges(const BenchOptions& o, std::vector<Error>& found) {
     found.push_back(contradiction("--arrivals", "the flag needs --rate"));
 }
 
-// Whether each device is in one pair only, and each process has one device.
+// True if each device is in one pair only, and each process has one device.
 bool ownPairs(const BenchOptions& o) {
   return o.spec.layout.mode == measure::Mode::kSg &&
          o.spec.layout.scheme == measure::Scheme::kPairwise &&

@@ -1,4 +1,4 @@
-// The table of all flags that do something here.
+// The table of all flags that have an effect here.
 #include <viaduct/transfer.h>
 
 #include <array>
@@ -39,7 +39,7 @@ Status intoLinkRates(V text, O& into) {
   return Ok{};
 }
 
-// Takes the flag, and changes nothing: what it asks for is always so.
+// Parses the flag and ignores it, because viaduct always works as it asks.
 Status alreadySo(V text, O& /*into*/) {
   bool asked = false;
   return intoYesNo(text, asked);

@@ -1,4 +1,4 @@
-// nixlbench's flags for what is not built in. The help of each says what it is for.
+// The flags of nixlbench that viaduct does not support. The help of each says what it is for.
 #include <array>
 
 #include "viaduct/bench_options.h"

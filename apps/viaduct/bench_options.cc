@@ -16,7 +16,7 @@ namespace viaduct::app {
 namespace {
 
 constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
-// Meeting places and credentials are not recorded: people pass result files around.
+// Meeting places and credentials are not recorded, because people pass result files around.
 constexpr std::array<std::string_view, 10> kUnrecorded{
     "etcd_password", "secret",    "meet",     "etcd_endpoints", "etcd_user",
     "etcd_ca",       "etcd_cert", "etcd_key", "asio_address",   "asio_port"};
@@ -40,7 +40,7 @@ bool isDefault(const BenchFlag& flag, std::string_view text) {
   return base::sameWord(text, flag.fallback);
 }
 
-// A flag that does nothing here.
+// Ignores a flag that has no effect here, or refuses it.
 Status leaveOut(const BenchFlag& flag, const Given& one, BenchOptions& options) {
   if (isDefault(flag, one.text)) return Ok{};
   if (find(flag.name, flagsOfOtherBackends()) == nullptr)
@@ -121,7 +121,7 @@ constexpr auto kMore =
     "  4    the comparison has too few runs to show a difference\n"
     "  130  interrupted; rows measured before are kept\n";
 
-// A bar ends a cell, also inside of `code`.
+// Escapes bars, which end a table cell even inside of `code`.
 std::string forTable(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -131,7 +131,7 @@ std::string forTable(std::string_view text) {
   return out;
 }
 
-// As a shell takes it.
+// Quotes a text for a shell if needed.
 std::string quoted(const std::string& text) {
   constexpr auto kPlain =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.,:/=+%@";

@@ -29,7 +29,7 @@ NixlbenchColumns columnsOf(const measure::Layout& layout) {
   return many ? NixlbenchColumns::kManyPairs : NixlbenchColumns::kUsual;
 }
 
-// The meeting place in nixlbench's words: its ASIO runtime is an address and a port as well.
+// Adds the meeting place in nixlbench's words. Its ASIO runtime is an address and a port too.
 void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
   const auto& place = plan.run.place;
   if (!place || isEtcd(*place)) {
@@ -43,13 +43,14 @@ void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
   flags.push_back({"asio_port", place->where.substr(colon + 1)});
 }
 
-// The memory of one process; 0 where it does not suffice, which the plan has refused.
+// Returns the memory of one process. 0 stands for memory that does not suffice; the plan has
+// refused such a run.
 std::uint64_t processMemory(const measure::Spec& spec) {
   const auto bytes = deviceBytes(spec);
   return bytes ? processBytes(spec, *bytes, 0) : 0;
 }
 
-// The run as nixlbench's banner prints it: numbers without units, yes and no as 1 and 0.
+// Returns the flags for nixlbench's banner: numbers without units, and 1 and 0 for yes and no.
 std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptions& options) {
   const measure::Spec& spec = plan.run.spec;
   const auto by_block = [](const auto& a, const auto& b) { return a.block_bytes < b.block_bytes; };
@@ -151,7 +152,7 @@ void BenchOutput::row(const measure::Row& row) {
       break;
     case OutputForm::kNixlbench:
       fmt::print("{}", measure::nixlbenchLine(row, columnsOf(plan_.run.spec.layout)));
-      if (row.interrupted) remark(row.remark);  // the table has no place for it
+      if (row.interrupted) remark(row.remark);  // nixlbench's table has no column for it
       break;
     case OutputForm::kCsv:
       fmt::print("{}", measure::csvLine(row));

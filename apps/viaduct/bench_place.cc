@@ -23,7 +23,7 @@ const std::string& either(const std::string& flag, const std::string& setting) {
   return flag.empty() ? setting : flag;
 }
 
-// How to get in, whichever place it is.
+// Returns the credentials and settings that apply to any meeting place.
 PlaceOptions keysOf(const BenchOptions& o, const Settings& settings) {
   return {.token = settings.secret,
           .name_space = settings.name_space,
@@ -50,7 +50,8 @@ std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settin
     place.where = o.etcd_endpoints;
     return place;
   }
-  // Only where that is the custom: a `viaduct bench` without a place needs nobody else.
+  // Only nixlbench uses the agents' meeting place by default. A `viaduct bench` without a place
+  // runs on this machine alone.
   if (o.local_workers != 0 || !(o.as_nixlbench || o.has("runtime_type"))) return std::nullopt;
   place.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
   place.serve = true;
@@ -75,7 +76,7 @@ Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Setting
     return needs("rank", "all workers run here and get their ranks automatically",
                  "give --meet or --etcd_endpoints to meet workers of other machines");
   if (!place) return place;
-  // What cannot be right is said before anything is measured; nobody is asked yet.
+  // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
   VIADUCT_CHECK(meet::openMeetingPlace(*place));
   return place;
 }

@@ -42,7 +42,7 @@ Error notBuiltIn(const std::string& name, bool asked) {
           .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
 }
 
-// The flag wins over the variable, and nixlbench's default is its own.
+// Returns the backends of --backend, else of the variable. nixlbench has a default of its own.
 std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& settings) {
   if (o.has("backend")) return o.backends;
   if (o.as_nixlbench) return {"UCX"};
@@ -82,12 +82,12 @@ std::uint64_t roundedUp(std::uint64_t count, std::uint64_t to) {
   return (count + to - 1) / to * to;
 }
 
-// As nixlbench counts transfers, of all threads.
+// Rounds a number of transfers as nixlbench does, over all threads.
 std::uint64_t roundedForThreads(const BenchOptions& o, std::uint64_t count) {
   return roundedUp(count, o.spec.threads * o.large_blk_iter_ftr);
 }
 
-// How many transfers each thread times or warms up with, counted as nixlbench does.
+// Returns the number of transfers of each thread for timing or warm-up, as nixlbench computes it.
 std::uint64_t perThread(const BenchOptions& o, std::uint64_t count, std::uint64_t block) {
   const std::uint64_t rounded = roundedForThreads(o, count);
   const std::uint64_t all = block > base::kMiB ? rounded / o.large_blk_iter_ftr : rounded;
@@ -145,8 +145,8 @@ OutputForm outputOf(const BenchOptions& o) {
   return o.output.value_or(o.as_nixlbench ? OutputForm::kNixlbench : OutputForm::kTable);
 }
 
-// The agents find each other through their group: in the directory their names would only be in the
-// way of the next run's.
+// Removes the directory from the agents' settings. The agents find each other through their group,
+// and published names could collide with those of the next run.
 void findNobodyByName(Settings& settings) {
   const Settings usual;
   settings.meet = usual.meet;
@@ -169,8 +169,8 @@ bool namesDevices(const BenchOptions& o) {
   return o.has("device_list") && o.device_list != std::vector<std::string>{"all"};
 }
 
-// `alone`: all workers run here. Where other hosts take part, an agent waits for a device that its
-// pod is just being given.
+// `alone` is true if all workers run here. On several hosts an agent waits for its devices instead,
+// because a pod may get them a little later.
 void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problems) {
   if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
     problems.push_back(measure::noDeviceMemory());
@@ -251,7 +251,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   plan.run.place = *std::move(place);
   if (plan.run.place) {
     plan.run.rank = o.rank ? o.rank : rankFromEnvironment();
-    // Two StatefulSets, or two Jobs, each count from 0.
+    // Two StatefulSets or two Jobs both count ranks from 0, so a rank may be taken.
     plan.run.rank_is_wish = !o.rank;
     listenForOthers(*plan.run.place, plan.run.settings);
   }

@@ -15,9 +15,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kRedraw = 200ms;
-constexpr auto kLogEvery = 5s;  // a short run leaves no line in a log file
+constexpr auto kLogEvery = 5s;  // a short run prints no line into a log file
 constexpr std::size_t kBar = 10;
-constexpr std::size_t kWidth = 79;  // a line that a terminal wraps is not erased whole
+constexpr std::size_t kWidth = 79;  // a terminal cannot erase a wrapped line completely
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void BenchProgress::show() const {
 }
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
-  if (number == 0) start_ = Clock::now();  // members were waited for before
+  if (number == 0) start_ = Clock::now();  // the wait for other members does not count
   number_ = number;
   measuring_ = true;
   what_ = fmt::format("{}{}{}{}{} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,

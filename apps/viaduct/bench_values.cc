@@ -77,7 +77,7 @@ Result<std::string> requirementOf(const std::string& word) {
 
 }  // namespace
 
-// Said here already: a plan would say it of every row.
+// Checks the requirement here, because the plan would repeat the error for every row.
 Status intoRequire(std::string_view text, std::string& into) {
   if (auto can = checkRequire(measure::requireOfTransfer(text)); !can)
     return wrongValue(can.error().detail, can.error().remedy);

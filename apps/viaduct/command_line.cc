@@ -20,7 +20,7 @@
 namespace viaduct::app {
 namespace {
 
-// CLI11 breaks no line by itself.
+// Wraps help texts, because CLI11 does not.
 class NarrowHelp : public CLI::Formatter {
   std::string make_description(const CLI::App* app) const override {
     return wrapText(CLI::Formatter::make_description(app)) + "\n";
@@ -32,14 +32,14 @@ class NarrowHelp : public CLI::Formatter {
     return helpEntry(make_option_name(option, is_positional) + make_option_opts(option),
                      make_option_desc(option));
   }
-  // The first line of the description.
+  // Shows only the first line of each subcommand's description.
   std::string make_subcommand(const CLI::App* command) const override {
     const std::string about = command->get_description();
     return helpEntry(command->get_name(), about.substr(0, about.find('\n')));
   }
 };
 
-// The first line of a description, and the rest.
+// Returns the first line of a description, and the text after the empty line.
 std::pair<std::string, std::string> split(const std::string& description) {
   const auto end = description.find("\n\n");
   return {description.substr(0, end), end == std::string::npos ? "" : description.substr(end + 2)};
@@ -82,7 +82,8 @@ CommandLine::CommandLine(ExecOptions exec)
       exec_(std::move(exec)) {
   app_.formatter(std::make_shared<NarrowHelp>());
   app_.set_version_flag("-V,--version", versionText);
-  app_.require_subcommand(0, 1);  // none is answered by run(): here it would hide a wrong word
+  // Without a subcommand, run() prints the help. An error here would hide a wrong word.
+  app_.require_subcommand(0, 1);
   declareCompare(app_, compare_);
   declareDoctor(app_, doctor_);
   declareEnv(app_, env_);
@@ -91,7 +92,8 @@ CommandLine::CommandLine(ExecOptions exec)
   declareP2p(app_, p2p_);
   declareReport(app_, report_);
   declareTop(app_, top_);
-  // Answered before: their flags are read as gflags reads them. Here they are for --help.
+  // main() has already handled these commands, whose flags are parsed as gflags does. They are
+  // declared for --help.
   app_.add_subcommand("bench", benchPage(false).summary);
   app_.add_subcommand("suite", suitePage().summary);
   CLI::App* settings = app_.add_subcommand(
@@ -102,7 +104,7 @@ CommandLine::CommandLine(ExecOptions exec)
                           "Print the completion of a shell.\n\nInstalled packages have it already. "
                           "Otherwise, in bash:\n\n  source <(viaduct completion bash)");
   completion->add_option("SHELL", shell_, "The shell")->required()->type_name("bash|zsh|fish");
-  // Turned into flags before. Here they are for --help.
+  // main() has already turned these words into flags. They are declared for --help.
   app_.add_subcommand("help", "Print the help of a command, as in `viaduct help bench`.");
   app_.add_subcommand("version", "Print the versions of viaduct and of the loaded libraries.");
 }
@@ -122,7 +124,7 @@ std::optional<std::string> CommandLine::unknownCommand(
 
 std::optional<int> CommandLine::parse(const std::vector<std::string>& words) {
   try {
-    // CLI11 takes them from the back.
+    // CLI11 expects the words in reverse order.
     app_.parse(std::vector<std::string>(words.rbegin(), words.rend()));
   } catch (const CLI::ParseError& e) {
     if (app_.exit(e) == 0) return kExitOk;

@@ -20,7 +20,7 @@ Result<std::vector<Report>> readSide(const std::vector<std::string>& files) {
   return out;
 }
 
-// "a.json (viaduct 0.1.0, 2026-01-02T03:04:05Z)"
+// Returns a text such as "a.json (viaduct 0.1.0, 2026-01-02T03:04:05Z)".
 std::string describe(const std::vector<std::string>& files, const std::vector<Report>& reports) {
   const Report& first = reports.front();
   return fmt::format("{} ({}{}{})", fmt::join(files, " "), toolOf(first),

@@ -1,4 +1,4 @@
-// Completion for bash, zsh and fish.
+// Generates completions for bash, zsh and fish.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -18,7 +18,7 @@ void collect(const CommandPage& page, Pages& into) {
   for (const CommandPage& command : page.commands) collect(command, into);
 }
 
-// Every page, the ones of commands of commands included.
+// Returns every page, with the pages of nested commands.
 Pages allPages(const CommandPage& root, std::span<const CommandPage> others) {
   Pages pages;
   collect(root, pages);
@@ -41,7 +41,7 @@ void eachFlag(const CommandPage& page, F&& use) {
       if (entry.names.front().starts_with('-')) use(entry);
 }
 
-// An argument without a dash: files, or one of several words.
+// Calls `use` for each argument without a dash: a file, or one of several words.
 template <class F>
 void eachArgument(const CommandPage& page, F&& use) {
   for (const PageSection& section : page.sections)
@@ -54,7 +54,7 @@ bool takesFile(std::string_view form) {
   return std::find(kFiles.begin(), kFiles.end(), form) != kFiles.end();
 }
 
-// What a shell may offer as the value: words, files, or neither.
+// Returns the completion of a flag's value: its words, `files`, or nothing.
 std::string offered(const PageEntry& entry, std::string_view files) {
   return takesFile(entry.form) ? std::string(files)
                                : fmt::format("{}", fmt::join(valuesOf(entry.form), " "));
@@ -66,10 +66,11 @@ std::string replaceAll(std::string text, std::string_view from, std::string_view
   return text;
 }
 
-// Within '...'.
+// Escapes a text for single quotes in a shell.
 std::string quotable(const std::string& text) { return replaceAll(text, "'", "'\\''"); }
 
-// Within '...', where zsh's _arguments and _describe read brackets and colons.
+// Escapes a text for single quotes in zsh, where _arguments and _describe also interpret brackets
+// and colons.
 std::string zshText(const std::string& about) {
   std::string out = replaceAll(about, "\\", "\\\\");
   for (const char* special : {"[", "]", ":"})
@@ -81,9 +82,10 @@ std::string zshValues(const PageEntry& entry) {
   return takesFile(entry.form) ? "_files" : fmt::format("({})", offered(entry, ""));
 }
 
-// The function that completes one command, and calls those of its own commands.
+// Writes the function that completes one command and calls the functions of its subcommands.
 std::string zshFunction(const CommandPage& page) {
-  // Not the name of the file: zsh would take it for the whole of the file from then on.
+  // The function's name must differ from the name of the file. Otherwise zsh would use it instead
+  // of the file.
   const std::string name = "__" + replaceAll(page.name, " ", "-");
   std::string commands, arguments;
   for (const CommandPage& one : page.commands)
@@ -108,7 +110,8 @@ std::string zshFunction(const CommandPage& page) {
       name, commands, arguments);
 }
 
-// When fish completes this command: behind its words, and behind none of its own commands.
+// Returns the condition under which fish completes this command: its words are typed, and none of
+// its subcommands.
 std::string fishCondition(const CommandPage& page) {
   const auto space = page.name.find(' ');
   std::string where = "true";
@@ -175,7 +178,8 @@ _viaduct() {
 }  // namespace
 
 std::string bashCompletion(const CommandPage& root, std::span<const CommandPage> others) {
-  // By command the words that follow it; by command and flag the values.
+  // `words` maps each command to its completions. `values` maps each flag of a command to its
+  // values.
   std::string words, values;
   for (const CommandPage* page : allPages(root, others)) {
     std::vector<std::string> next = commandNames(*page);

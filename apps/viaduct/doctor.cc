@@ -31,7 +31,7 @@ int failDoctor(const std::string& why) {
   return kExitNoDiagnosis;
 }
 
-// Removed at the end with all that is in it.
+// A folder with an unpacked snapshot. The destructor removes the folder.
 class UnpackedSnapshot {
  public:
   static Result<UnpackedSnapshot> open(const std::string& file) {
@@ -120,7 +120,8 @@ Result<Examined> examine(const DoctorCommand& command, const std::string& root) 
   return Examined{.diagnosis = {diag::nameOf(node), diag::diagnose(node, command.only)}};
 }
 
-// A signal lets this finish, which takes at most seconds, so that the unpacked files are removed.
+// A signal does not interrupt this function, so that it removes the unpacked files. It takes a few
+// seconds at most.
 Result<Examined> examineSnapshot(const DoctorCommand& command) {
   const base::KeptSignals until_removed;
   const base::StopFlag& stop = stopOnSignals();

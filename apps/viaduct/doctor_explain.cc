@@ -1,4 +1,5 @@
-// `viaduct doctor --explain`: the known error texts of a log, and which of their causes hold here.
+// Implements `viaduct doctor --explain`: finds the known error texts of a log, and the causes that
+// hold on this node.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -22,7 +23,8 @@ namespace {
 
 using diag::OnNode;
 
-// A check was made where its topic has something to say and could look at all.
+// Returns whether a cause holds on this node. Its topic was examined if it has a result, and none
+// of its findings says that the examination was impossible.
 OnNode relationOf(const diag::Findings& findings, std::string_view code) {
   const std::string_view topic = code.substr(0, code.find('.'));
   const auto& found = findings.all();
@@ -38,7 +40,7 @@ OnNode relationOf(const diag::Findings& findings, std::string_view code) {
   return looked ? OnNode::kNotTheCase : OnNode::kNotLooked;
 }
 
-// On a terminal, how far a long log has been read.
+// Shows on a terminal how many bytes of a log have been read.
 void showProgress(std::uint64_t bytes) { fmt::print(stderr, "\r{} read", base::showSize(bytes)); }
 
 }  // namespace

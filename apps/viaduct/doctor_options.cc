@@ -66,7 +66,7 @@ void declareDoctor(CLI::App& app, DoctorCommand& command) {
            ->type_name("IP[:PORT]");
   doctor.add_option("--secret", command.secret, "Secret that --listen and --peer share")
       ->type_name("WORD");
-  root.excludes(&listen)->excludes(&peer);  // paths are measured on the running machine
+  root.excludes(&listen)->excludes(&peer);  // a path can only be measured on a running machine
   listen.excludes(&peer);
   CLI::App& snapshot = *doctor.add_subcommand(
       "snapshot",

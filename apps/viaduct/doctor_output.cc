@@ -19,7 +19,8 @@ using base::Json;
 using diag::Finding;
 using diag::Severity;
 
-// "  Cause: text", continued below the text. Lines of a fix stay as they are: they are commands.
+// Returns "  Cause: text" with further lines below the text. Lines of a fix are not wrapped,
+// because they are commands.
 std::string labelled(std::string_view label, const std::string& text, bool commands = false) {
   if (text.empty()) return {};
   constexpr std::size_t kColumn = 10;

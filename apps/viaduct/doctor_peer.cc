@@ -1,4 +1,5 @@
-// Two doctors: each has looked at its own node; together they measure the path between the two.
+// Connects two doctors. Each has examined its own node; together they measure the path between
+// them.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{16} << 20U;  // of a diagnosis
 
-// "10.0.0.1", "10.0.0.1:5556", "[fd00::1]:5556".
+// Parses an address: "10.0.0.1", "10.0.0.1:5556", "[fd00::1]:5556".
 Result<P2pOptions> optionsFor(const std::string& address, const DoctorCommand& command) {
   P2pOptions out{.ip = address, .secret = command.secret};
   const bool v6 = std::count(address.begin(), address.end(), ':') > 1 && address.front() != '[';
@@ -43,7 +44,7 @@ Error noDiagnosis(const std::string& why) {
           .remedy = "run `viaduct doctor --listen IP` on that host"};
 }
 
-// Reads the memory in which the other doctor shows its diagnosis.
+// Reads the other doctor's diagnosis from its memory.
 Result<std::string> readText(Agent& agent, const Peer& peer) {
   const auto there = peer.waitPin(kDiagnosisLabel, 2s);
   if (!there) return noDiagnosis("a plain p2p target listens there, or none");
@@ -72,7 +73,8 @@ Result<diag::Diagnosis> readDiagnosis(const P2pOptions& options, const Settings&
   return diag::diagnosisFromJson(text);
 }
 
-// While it lives, standard output goes to standard error: it is to hold JSON alone.
+// Redirects standard output to standard error as long as the object lives, so that standard output
+// holds JSON alone.
 class OutputAside {
  public:
   explicit OutputAside(bool wanted) : kept_(wanted ? ::dup(STDOUT_FILENO) : -1) {
@@ -90,7 +92,7 @@ class OutputAside {
   const base::Fd kept_;
 };
 
-// The measurement's results; null where nothing was measured.
+// Returns the results of the measurement, or null if there are none.
 base::Json resultsIn(const std::string& file) {
   const auto text = measure::contentOfFile(file);
   if (!text) return nullptr;

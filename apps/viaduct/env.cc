@@ -33,14 +33,15 @@ Error unreadable(std::uint32_t process, const diag::FileText& file) {
           .remedy = "run the command as that user or as root"};
 }
 
-// Other names cannot be assigned in a shell.
+// True for a name that a shell can assign.
 bool isShellName(std::string_view name) {
   const auto fits = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
   return !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0 &&
          std::all_of(name.begin(), name.end(), fits);
 }
 
-// Ends with its line, whatever is in the text.
+// Returns a comment line. Control characters of the text become question marks, so that it cannot
+// continue on another line.
 std::string comment(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
@@ -81,7 +82,7 @@ base::Json jsonOf(const diag::Advice& advice, const std::vector<EnvVariable>& va
   return out;
 }
 
-// The part of a container in a manifest. JSON texts are YAML texts.
+// Returns the part of a container in a manifest. JSON texts are valid YAML.
 std::string manifest(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
   std::string out = comments(advice) + "env:\n", rest;
   for (const EnvVariable& one : variables)
@@ -113,7 +114,7 @@ Result<diag::Node> nodeAt(const std::string& root, std::optional<std::uint32_t> 
     if (!text) return unreadable(*from, text);
     out.variables = diag::variablesIn(text.text);
     out.variables_from = fmt::format("process {}", *from);
-  } else if (out.variables_from.empty()) {  // else they came with a snapshot
+  } else if (out.variables_from.empty()) {  // a snapshot brings its own variables
     out.variables = diag::ownVariables();
     out.variables_from = "this process";
   }
@@ -163,7 +164,7 @@ int runEnv(const EnvOptions& options) {
   const auto node = nodeAt(options.root, options.from);
   if (!node) return fail(node.error().text(), kExitFailed);
   const diag::Advice advice = diag::adviceFor(*node);
-  // This process has its own variables already. Another one's are asked for.
+  // This process's own variables already apply. The variables of another process are printed too.
   const auto variables =
       environmentFor(advice, options.from ? node->variables : diag::Variables{}, false);
   switch (options.format) {

@@ -40,7 +40,7 @@ struct EnvVariable {
   bool differs = false;     // the value differs from pod to pod
 };
 // Returns the advised variables, and the variables in `own` that configure transports. Unless
-// `force` is set, a variable in `own` keeps its value.
+// `force` is set, a non-empty value in `own` wins.
 std::vector<EnvVariable> environmentFor(const diag::Advice& advice, const diag::Variables& own,
                                         bool force);
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr base::Words<EnvFormat, 3> kFormats{
     {{"sh", EnvFormat::kSh}, {"json", EnvFormat::kJson}, {"k8s", EnvFormat::kK8s}}};
-constexpr std::uint64_t kMostProcess = std::uint64_t{1} << 22U;  // the kernel's limit
+constexpr std::uint64_t kMostProcess = std::uint64_t{1} << 22U;  // the kernel's highest process ID
 
 constexpr auto kEnvAbout =
     "Print the variables that make NCCL, UCX and libfabric use this pod's RDMA devices.\n\n"

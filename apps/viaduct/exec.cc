@@ -27,7 +27,7 @@
 namespace viaduct::app {
 namespace {
 
-// As shells end.
+// The exit codes that shells use.
 constexpr int kCannotRun = 126, kNotFound = 127;
 
 void sayDevices(const diag::Advice& advice) {
@@ -52,7 +52,7 @@ void sayVariables(const diag::Advice& advice, const std::vector<EnvVariable>& va
   }
 }
 
-// Variables that we do not set may still defeat RDMA.
+// Warns about variables that viaduct does not set and that may disable RDMA.
 void sayFaults(diag::Node node, const std::vector<EnvVariable>& variables) {
   for (const EnvVariable& one : variables) node.variables[one.name] = one.value;
   const std::vector<std::string> only{"variables"};
@@ -68,7 +68,7 @@ std::string limitText(rlim_t limit, bool bytes) {
   return bytes ? base::showSize(limit) : fmt::to_string(limit);
 }
 
-// Raises both limits where we may, and else the soft one to the hard one.
+// Raises both limits if that is permitted, and otherwise the soft limit to the hard limit.
 void raiseLimit(decltype(RLIMIT_MEMLOCK) which, const char* name, rlim_t wanted, bool bytes,
                 const char* advice) {
   rlimit before{};
@@ -88,14 +88,15 @@ void raiseLimit(decltype(RLIMIT_MEMLOCK) which, const char* name, rlim_t wanted,
 }
 
 void raiseLimits() {
-  // Some programs close each number up to the limit when they start.
+  // A higher limit would slow programs that close each descriptor number up to the limit when they
+  // start.
   constexpr rlim_t kEnoughFiles = rlim_t{1} << 20U;
   raiseLimit(RLIMIT_MEMLOCK, "locked memory", RLIM_INFINITY, true,
              "; what to do: viaduct doctor --only limits");
   raiseLimit(RLIMIT_NOFILE, "open files", kEnoughFiles, false, "");
 }
 
-// Other processes see the old file or the new one. It is for this user only: values may be private.
+// Replaces the file atomically. Only this user may read it, because values may be private.
 Status writeWhole(const std::string& folder, const std::string& text) {
   constexpr mode_t kForUs = 0700;
   const std::string file = folder + "/env";
@@ -127,8 +128,8 @@ void writeForLaterShells(const std::string& text) {
                      fmt::join(problems, "; ")));
 }
 
-// execvp() says "denied" also of a name that no folder of PATH has, if one of them cannot be
-// searched.
+// True if a folder of PATH has the name. execvp() reports "permission denied" for a missing name if
+// one folder cannot be searched.
 bool isInPath(const std::string& name) {
   const char* const path = std::getenv("PATH");
   const auto folders = base::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');

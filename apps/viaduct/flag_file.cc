@@ -1,4 +1,4 @@
-// Reads the part of TOML that flags need: `key = value` lines, comments, and lists of values.
+// Parses the part of TOML that flags need: `key = value` lines, comments, and lists of values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace viaduct::app {
 namespace {
 
-// A number of TOML in decimal, as the flags' parsers read it.
+// Returns a TOML number in decimal, as the parsers of flags expect it.
 std::optional<std::string> decimal(std::string_view word) {
   std::string digits(word);
   std::erase(digits, '_');
@@ -46,7 +46,7 @@ class FlagFile {
   }
 
  private:
-  // Fails only where nothing behind it can be read.
+  // Fails only if the rest of the file cannot be parsed.
   Status readFlag() {
     if (take('[')) return table(takeUntil("]\n"));
     VIADUCT_TRY(const std::string key, takeKey());
@@ -67,7 +67,7 @@ class FlagFile {
     return Ok{};
   }
 
-  // The flag that `key` names, still without its text.
+  // Returns the flag that `key` names, without its text.
   Result<Given> startGiven(const std::string& key) const {
     std::string name = key;
     std::replace(name.begin(), name.end(), '-', '_');
@@ -86,7 +86,7 @@ class FlagFile {
     return std::string(key);
   }
 
-  // After its bracket; its values joined by commas.
+  // Parses a list after its opening bracket. Joins the values by commas.
   Result<std::string> takeList(const std::string& key) {
     std::string all;
     for (skipLines(); !take(']'); skipLines()) {
@@ -108,7 +108,7 @@ class FlagFile {
                "put text into quotes");
   }
 
-  // "text", with the escapes of escaped(), or 'text' as it stands.
+  // Parses "text" with the escapes of takeEscaped(), or 'text' without escapes.
   Result<std::string> takeQuoted() {
     const char quote = takeOne();
     std::string text;
@@ -125,7 +125,7 @@ class FlagFile {
     return bad(fmt::format("a text has no closing {}", quote));
   }
 
-  // After its backslash.
+  // Parses an escape after its backslash.
   Result<char> takeEscaped() {
     if (take('"')) return '"';
     if (take('\\')) return '\\';

@@ -15,7 +15,8 @@
 namespace viaduct::app {
 namespace {
 
-// gflags takes flags from these as well; here a command line shows all that was asked for.
+// gflags reads more flags from files and variables that these name. Here the command line shows all
+// of its flags.
 constexpr std::array<std::string_view, 3> kElsewhere{"flagfile", "fromenv", "tryfromenv"};
 
 const FlagName* find(std::string_view name, std::span<const FlagName> known) {
@@ -36,7 +37,7 @@ DashWord splitWord(std::string_view word) {
   const auto equals = word.find('=');
   DashWord out{std::string(word.substr(0, equals)), {}};
   std::replace(out.name.begin(), out.name.end(), '-', '_');
-  if (out.name == "h") out.name = "help";      // as everywhere
+  if (out.name == "h") out.name = "help";      // as in most programs
   if (out.name == "i") out.name = "interval";  // as in iperf3
   if (equals != std::string_view::npos) out.value = word.substr(equals + 1);
   return out;
@@ -78,7 +79,7 @@ class Reader {
     return Ok{};
   }
 
-  // --noflag
+  // Handles --noflag.
   Status negated(const std::string& word, const DashWord& flag) {
     const bool no = flag.name.rfind("no", 0) == 0 && !flag.value;
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
@@ -91,7 +92,7 @@ class Reader {
     return Ok{};
   }
 
-  // The word behind an unknown flag is most likely its value, and no mistake of its own.
+  // Skips the word after an unknown flag, because it is most likely the flag's value.
   void skipValue() {
     if (hasNext() && !words_[at_ + 1].starts_with('-')) ++at_;
   }

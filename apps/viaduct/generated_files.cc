@@ -21,7 +21,7 @@ struct Shell {
 constexpr std::array<Shell, 3> kShells{
     {{"bash", bashCompletion}, {"zsh", zshCompletion}, {"fish", fishCompletion}}};
 
-// Programs of their own, by the name that they are called.
+// Returns the pages of programs with names of their own.
 std::array<CommandPage, 1> otherPages() { return {benchPage(true)}; }
 
 bool write(const std::filesystem::path& file, const std::string& text) {

@@ -1,4 +1,4 @@
-// The command line: reads it, and hands over to one subcommand.
+// Parses the command line and runs one subcommand.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -28,7 +28,7 @@ int printVersion() {
   return kExitOk;
 }
 
-// `help bench` is `bench --help`, and `version` is `--version`.
+// Turns `help bench` into `bench --help`, and `version` into `--version`.
 Words asFlags(Words words) {
   if (words.empty()) return words;
   if (words[0] == "help") {
@@ -66,12 +66,12 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   try {
     const int code = run(argc, argv);
-    // The last of what is printed is only written here; another failure was said already.
+    // Buffered output may fail only here. A failed command has already printed its own error.
     const bool printed = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
     if (code != kExitOk || printed) return code;
     std::fputs("viaduct: standard output could not be written\n", stderr);
     return kExitFailed;
-  } catch (const std::exception& e) {  // CLI11's and the standard library's: none of ours throws
+  } catch (const std::exception& e) {  // CLI11 and the standard library throw
     std::fprintf(stderr, "viaduct: %s\n", e.what());
   } catch (...) {
     std::fputs("viaduct: unknown exception\n", stderr);

@@ -1,4 +1,4 @@
-// A command's manual page, in the macros of man(7).
+// Writes a command's manual page in the macros of man(7).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,8 @@
 namespace viaduct::app {
 namespace {
 
-// Backslashes and hyphens mean themselves, and no line begins as a request of troff does.
+// Escapes backslashes and hyphens. Protects a point or an apostrophe at the start of a line, which
+// would begin a request of troff.
 std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -25,10 +26,10 @@ std::string escaped(std::string_view text) {
   return out;
 }
 
-// A heading such as "Exit codes:" alone in its line.
+// True for a heading that stands alone on its line.
 bool isHeading(std::string_view line) { return line == "Exit codes:" || line == "Examples:"; }
 
-// Indented lines stay as they are, and others are filled.
+// Fills paragraphs and keeps indented lines.
 class Text {
  public:
   std::string of(std::string_view text) {
@@ -102,7 +103,7 @@ std::string manPage(const CommandPage& page) {
     for (const PageEntry& entry : section.entries)
       out += fmt::format(".TP\n{}\n{}\n", tagOf(entry), escaped(entry.about));
   }
-  // Text before the first heading needs one of its own.
+  // Text before the first heading gets a heading of its own.
   const bool begins_with_heading = isHeading(page.more.substr(0, page.more.find('\n')));
   if (!page.more.empty()) out += (begins_with_heading ? "" : ".SH NOTES\n") + Text().of(page.more);
   return out;

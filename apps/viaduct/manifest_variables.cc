@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-// NIXL's levels; ours has neither trace nor fatal.
+// Returns the level for one of NIXL's names. Viaduct has neither trace nor fatal.
 std::optional<base::LogLevel> levelNamed(const std::string& theirs) {
   using enum base::LogLevel;
   constexpr std::array<std::pair<std::string_view, base::LogLevel>, 7> kLevels{
@@ -50,11 +50,11 @@ class VariableFlags {
       if (one.name == "runtime_type") return base::upper(one.text) == "ETCD";
     return as_nixlbench;
   }
-  // Adds the flags, unless one of them was typed.
+  // Adds the flags, unless the user has typed one of them.
   void take(const std::string& variable, const Words& flags) {
     for (std::size_t i = 0; i < flags.size(); i += 2)
       if (has(std::string_view(flags[i]).substr(2))) return;
-    // An address may hold a password.
+    // An address of etcd may hold a password.
     const bool secret = flags[0] == "--etcd_endpoints";
     out_.said.push_back(fmt::format("{} is set: taken as {}", variable,
                                     secret ? flags[0] : fmt::format("{}", fmt::join(flags, " "))));
@@ -66,7 +66,7 @@ class VariableFlags {
   ManifestWords& out_;
 };
 
-// RDMA stands for memory of the host, moved over RDMA.
+// RDMA means host memory that is moved over RDMA.
 Words flagsOfSegment(const std::string& value) {
   if (base::upper(value) == "RDMA") return {"--target_seg_type", "DRAM", "--require", "rdma"};
   return {"--target_seg_type", value};
@@ -82,7 +82,7 @@ ManifestWords withManifestVariables(
   const auto valueOf = [&](const char* name) { return variable(name).value_or(""); };
   if (const std::string backend = valueOf("NIXL_BACKEND"); !backend.empty())
     flags.take("NIXL_BACKEND", {"--backend", backend});
-  // "native" is a worker without NIXL, as all of ours are.
+  // "native" is a worker without NIXL, as all workers of viaduct are.
   if (const std::string worker = valueOf("NIXL_WORKER_TYPE"); !worker.empty())
     flags.take("NIXL_WORKER_TYPE",
                {"--worker_type", base::upper(worker) == "NATIVE" ? "nixl" : worker});

@@ -25,7 +25,7 @@ void sayLine(const std::string& line) {
 }  // namespace
 
 int runMeet(const MeetOptions& options) {
-  // Before the server's thread is there: it shall not get them.
+  // Blocks the signals before the server's thread starts, so that the thread does not receive them.
   sigset_t ends;
   ::sigemptyset(&ends);
   ::sigaddset(&ends, SIGINT);

@@ -32,14 +32,15 @@ namespace p2p = measure::p2p;
 using measure::Report;
 using measure::Row;
 
-// At once, also into a pipe: the other host's command is typed when this line is seen.
+// Flushes at once, even into a pipe, because the user types the other host's command after this
+// line.
 void print(const std::string& text) {
   fmt::print("{}", text);
   std::fflush(stdout);
 }
 void say(const std::string& line) { print(line + "\n"); }
 
-// What `viaduct bench` would be told: one pair, each size a row.
+// Returns the spec of one pair, with a row for each size.
 measure::Spec specOf(const P2pOptions& options) {
   measure::Spec spec{.bidirectional = options.bidirectional,
                      .warmup = std::chrono::nanoseconds(0),
@@ -63,7 +64,7 @@ std::string guarded(const Settings& settings) {
              : "the target accepts only initiators with the secret";
 }
 
-// Lets initiators read the text; none without a text.
+// Pins the text so that initiators can read it. Returns nothing for an empty text.
 Result<std::optional<Pin>> show(Agent& agent, const std::string& text) {
   if (text.empty()) return std::optional<Pin>();
   Segment memory = Segment::host(text.data(), text.size());
@@ -87,7 +88,7 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
 }
 
 std::string carried(const Row& row) {
-  std::vector<std::string> ways;  // two rails may have had one device
+  std::vector<std::string> ways;  // two rails may have used one device
   for (const auto& share : row.path) {
     const std::string device = share.device.empty() ? "" : " over " + share.device;
     std::string way = fmt::format("{}/{}{}: {}", share.backend, share.way, device,
@@ -122,7 +123,7 @@ std::vector<measure::Option> optionsOf(const P2pOptions& options) {
   return all;
 }
 
-// The initiator's run, from the first contact to the last row.
+// The run of the initiator, from the connection to the last row.
 class Run {
  public:
   Run(const P2pOptions& options, const Settings& settings, const base::StopFlag& stop,
@@ -236,7 +237,7 @@ int runInitiator(const P2pOptions& options, const Settings& settings, const base
 Settings settingsFor(const P2pOptions& options, Settings settings) {
   if (!options.secret.empty()) settings.secret = options.secret;
   if (settings.secret.empty()) settings.insecure = true;
-  settings.meet.clear();  // the address is known: nobody is found by name
+  settings.meet.clear();  // the address is known, so no directory is needed
   settings.listen.clear();
   if (options.target) settings.listen.push_back(p2p::Where{options.ip, options.port}.text());
   return settings;

@@ -64,7 +64,7 @@ Result<std::chrono::nanoseconds> timeOrSeconds(const std::string& text) {
   return out;
 }
 
-// An option whose value is a whole number in a range.
+// Adds an option whose value is a whole number in a range.
 template <class T>
 void addCount(CLI::App& app, const char* name, T& into, std::uint64_t least, std::uint64_t most,
               const std::string& help) {
@@ -78,7 +78,7 @@ void addCount(CLI::App& app, const char* name, T& into, std::uint64_t least, std
   addValue(app, name, "N", take, help);
 }
 
-// An option whose value is one of two words.
+// Adds an option whose value is one of two words.
 template <class T>
 void addChoice(CLI::App& app, const char* name, const base::Words<T, 2>& words, T& into,
                const std::string& help) {

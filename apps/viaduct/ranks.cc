@@ -26,8 +26,8 @@ std::optional<std::uint32_t> fromVariable(const char* name) {
 std::optional<std::uint32_t> ordinalOf(const std::string& host_name) {
   const auto dash = host_name.rfind('-');
   if (dash == std::string::npos || dash + 1 == host_name.size()) return std::nullopt;
-  // A Deployment's pods end in five letters and digits, which may all be digits: an ordinal is
-  // short and has no leading zero.
+  // The name of a Deployment's pod ends in five letters and digits, which may all be digits. So an
+  // ordinal must be short and have no leading zero.
   const std::string tail = host_name.substr(dash + 1);
   if (tail.size() > 4 || (tail.size() > 1 && tail[0] == '0')) return std::nullopt;
   return number(tail);
@@ -35,7 +35,7 @@ std::optional<std::uint32_t> ordinalOf(const std::string& host_name) {
 
 std::optional<std::uint32_t> rankFromEnvironment() {
   if (const auto rank = fromVariable("JOB_COMPLETION_INDEX")) return rank;
-  // Outside of a cluster a host's name may end in a number that means nothing.
+  // Outside of a cluster, a number at the end of a host's name has no meaning.
   std::array<char, 256> name{};
   if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr &&
       ::gethostname(name.data(), name.size() - 1) == 0)

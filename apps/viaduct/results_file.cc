@@ -20,7 +20,7 @@ Result<ResultsFile> ResultsFile::open(const std::string& name) {
 
 Status ResultsFile::write(const std::string& text) {
   if (!file_) return Ok{};
-  // A device has no length to cut.
+  // A device cannot be truncated.
   const bool cut = ::ftruncate(::fileno(file_.get()), 0) == 0 || errno == EINVAL;
   const bool written = cut &&
                        std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&

@@ -13,7 +13,7 @@ Exit exitCodeOf(RunEnd end) {
   return end == RunEnd::kWorkerDied ? kExitWorkerDied : kExitFailed;
 }
 
-// A comparison is of whole rows.
+// Drops an unfinished last row, because a comparison needs whole rows.
 void dropUnfinished(measure::RunOutcome& outcome) {
   if (outcome.rows.empty() || !outcome.rows.back().interrupted) return;
   outcome.rows.pop_back();

@@ -69,13 +69,13 @@ bool writeEntry(archive* to, const SnapshotEntry& from, std::time_t now) {
                                    static_cast<la_ssize_t>(from.text.size()));
 }
 
-// Makes and opens folders below one that is open, and never follows a link.
+// Creates and opens folders below an open folder, and never follows a link.
 class Unpacker {
  public:
   explicit Unpacker(const std::string& folder)
       : top_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
 
-  // Empty: done. Else why not.
+  // Returns an empty text, or the reason of a failure.
   std::string unpack(archive* from, archive_entry* entry) {
     const char* const name = ::archive_entry_pathname(entry);
     const std::string path = name == nullptr ? "" : name;

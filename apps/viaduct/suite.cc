@@ -27,7 +27,7 @@ using measure::Suite;
 using measure::SuiteFile;
 using measure::TurnsEnd;
 
-// What members tell each other: what they are to do, and how far their file is.
+// Returns the text that members exchange: the requested suite, and the rounds in their file.
 std::string wishOf(Suite wanted, const Suite& suite) {
   wanted.started.clear();
   wanted.rounds = suite.rounds;
@@ -35,7 +35,7 @@ std::string wishOf(Suite wanted, const Suite& suite) {
   return toJson(wanted);
 }
 
-// Without what every host has of its own.
+// Removes the settings that differ between hosts.
 Suite ofAnyHost(Suite suite) {
   std::erase_if(suite.agent, [](const measure::Option& option) {
     const auto rows = settingRows();
@@ -58,14 +58,15 @@ Error unlike(std::size_t rank, const std::string& what) {
           .remedy = "start all members with the same flags"};
 }
 
-// The backend that a suite measures if none is named.
+// Returns the backend that a suite measures if the user names none.
 std::string usualOverNetwork() {
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);
   return {};
 }
 
-// Rank 0 has the rounds and says how many there are; the others go along.
+// Checks that all members request the same suite. Takes over the number of complete rounds from
+// rank 0, which has the file.
 Status sameWishes(const measure::Agreed& agreed, const Suite& wanted, Suite& suite) {
   for (std::size_t rank = 0; rank < agreed.by_rank.size(); ++rank) {
     VIADUCT_TRY(const Suite theirs, measure::suiteFromJson(agreed.by_rank[rank], "another member"));
@@ -168,7 +169,7 @@ class SuiteCommand {
     return out + fmt::format(" and saved in {}: the same command continues", file_.name());
   }
 
-  // `believed`: the rows of this command's rounds; rank 0 has those of the file as well.
+  // `believed` is about the rows of this command's rounds. Rank 0 also has the rows of the file.
   int verdictOf(const TurnsEnd& end, bool believed) const {
     const int code = exitOfRuns(end.end, end.problem, keptText(), believed && allGood(suite_));
     if (code != kExitOk) return code;
@@ -193,7 +194,7 @@ class SuiteCommand {
   const SuitePlan plan_;
   const SuiteFile file_;
   Suite suite_;
-  std::uint32_t kept_;  // rounds that the file has
+  std::uint32_t kept_;  // number of rounds in the file
   const base::StopFlag& stop_;
   bool speaks_ = true;
 };

@@ -29,7 +29,7 @@ bool isName(V name) {
                               "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == V::npos;
 }
 
-// "NAME: VIADUCT_SOCKETS=4 ..."
+// Parses "NAME: VIADUCT_SOCKETS=4 ...".
 Status intoAlso(V text, S& into) {
   constexpr auto kForm = "--also 'four-sockets: VIADUCT_SOCKETS=4'";
   const auto colon = text.find(':');
@@ -91,7 +91,7 @@ constexpr std::array kOwn{
               [](V t, S& o) { return intoYesNo(t, o.help); }},
 };
 
-// Of `viaduct bench`, with the same meaning.
+// The flags of `viaduct bench` that have the same meaning here.
 constexpr std::array<V, 33> kHandedOn{"op_type",
                                       "op",
                                       "memory",

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kAnySize = 4096;
 
-// Flags go by other names in the runs that this command makes of them.
+// Replaces names of `viaduct bench` flags in errors by this command's names.
 Error asAsked(Error error) {
   if (error.operation == "--device_list") error.operation = "--rails";
   if (error.operation == "--block_sizes") error.operation = "--sizes";
@@ -34,7 +34,8 @@ std::vector<std::string> wordsFor(const SuiteOptions& o) {
   return words;
 }
 
-// The rows of a transfer size each: blocks of it, or one.
+// Sets one row for each transfer size. A transfer is one block, or is cut into blocks of the
+// requested size.
 Status setRows(const SuiteOptions& o, const std::vector<std::uint64_t>& sizes,
                std::vector<measure::Workload>& rows) {
   const measure::Workload like = rows.front();
@@ -66,7 +67,7 @@ class Planner {
     const auto probe = planFor({kAnySize}, settings_);
     for (const Error& problem : probe.problems) out.problems.push_back(asAsked(problem));
     if (!out.problems.empty()) return out;
-    // As the backend calls itself, whatever it was asked for by.
+    // The backend's own name, if the user gave an alias.
     options_.backend = probe.plan.run.spec.rows.front().backend;
     if (auto done = planTests(out.plan); !done) out.problems.push_back(asAsked(done.error()));
     return out;
@@ -117,7 +118,8 @@ class Planner {
   Status planTests(SuitePlan& into) {
     VIADUCT_TRY(into.suite.tests, testsOf(options_));
     VIADUCT_TRY(const BenchPlan baseline, planTest(into.suite.tests[0], 0));
-    // All tests have the same memory, whatever their sizes: how it lies must not tell them apart.
+    // All tests use equal memory, whatever their sizes, so that the memory's layout makes no
+    // difference.
     VIADUCT_TRY(const std::uint64_t memory, memoryOf(baseline.run.spec));
     for (const measure::SuiteTest& test : into.suite.tests) {
       VIADUCT_TRY(BenchPlan plan, planTest(test, memory));
@@ -127,7 +129,7 @@ class Planner {
     return Ok{};
   }
 
-  // Of each process, for the baseline's rows: it has every size.
+  // Returns the memory of each process for the baseline's rows, which have every size.
   static Result<std::uint64_t> memoryOf(const measure::Spec& spec) {
     VIADUCT_TRY(const measure::DeviceBytes bytes, deviceBytes(spec));
     std::uint64_t most = 0;
@@ -137,7 +139,7 @@ class Planner {
   }
 
   void describe(const BenchPlan& baseline, measure::Suite& suite) const {
-    // What the environment says, and none of the tests' own settings.
+    // The settings of the environment, without those of the tests.
     const auto asked = planFor({kAnySize}, settings_);
     const measure::Report now = measure::startReport(VIADUCT_VERSION, asked.plan.run.settings);
     suite.version = now.version;

@@ -27,15 +27,15 @@ using measure::SuiteTest;
 using base::kKiB;
 using base::kMiB;
 
-// One optimisation: the setting that turns it on and off, the sizes at which it is to show, and who
-// knows it.
+// One optimisation: the setting that turns it on and off, the sizes at which an effect is expected,
+// and the backends that know it.
 struct Optimisation {
   std::string_view name, about;
   std::string_view variable, on, off;
   std::span<const std::uint64_t> sizes;
-  std::string_view expected;    // of people; no answer looks at it
-  std::size_t rails = 1;        // below there is nothing to do
-  std::string_view shows = {};  // as SuiteTest has it
+  std::string_view expected;    // the effect that people expect; answers do not use it
+  std::size_t rails = 1;        // fewest rails that it needs
+  std::string_view shows = {};  // as in SuiteTest
 };
 
 constexpr std::array<std::uint64_t, 5> kInjectSizes{64, 128, 256, 512, kKiB};
@@ -82,8 +82,8 @@ bool isSettingOf(const BackendFacts& backend, std::string_view variable) {
                      [&](const SettingRow& row) { return row.variable == variable; });
 }
 
-// A backend's own setting belongs to that backend. A setting of the agent is for all backends over
-// a network.
+// Returns the backends that a setting affects: its own backend, or all backends over a network for
+// a setting of the agent.
 std::vector<std::string_view> backendsWith(std::string_view variable) {
   const auto all = backendFacts();
   const bool own = std::any_of(all.begin(), all.end(), [&](const BackendFacts& backend) {
@@ -96,7 +96,7 @@ std::vector<std::string_view> backendsWith(std::string_view variable) {
   return out;
 }
 
-// Why it is not measured; empty: it is.
+// Returns why the optimisation cannot be measured, or an empty text.
 std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
   const std::vector<std::string_view> backends = backendsWith(one.variable);
   if (std::none_of(backends.begin(), backends.end(),
@@ -104,7 +104,7 @@ std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
                        fmt::join(backends, ", "), backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);
-  // Where none is named, there is the one that the backend takes by itself.
+  // Without --rails, the backend uses one rail.
   if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
     return fmt::format("the test needs {} rails or more, and --rails names {}", one.rails,
                        options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
@@ -148,7 +148,7 @@ class Builder {
     tests_.push_back({.name = std::string(kBaseline), .settings = all(nullptr)});
     for (const Optimisation& one : kOptimisations)
       if (wanted(one.name)) add(one);
-    for (const AddedTest& test : options_.also) add(test);  // nobody adds one to leave it out
+    for (const AddedTest& test : options_.also) add(test);  // an added test is always measured
     if (wanted(kCombined)) addCombined();
     giveSizes();
     return std::move(tests_);
@@ -160,7 +160,7 @@ class Builder {
     return names.empty() || std::find(names.begin(), names.end(), name) != names.end();
   }
 
-  // Every optimisation off, besides `on`.
+  // Returns the settings that turn every optimisation off, except `on`.
   std::vector<Option> all(const Optimisation* on) const {
     std::vector<Option> out;
     out.reserve(known_.size());
@@ -196,7 +196,7 @@ class Builder {
     tests_.push_back(std::move(test));
   }
 
-  // Baseline, combined and added tests are measured with every size.
+  // Gives the baseline, the combined test and added tests the sizes of all tests.
   void giveSizes() {
     std::set<std::uint64_t> every(options_.sizes.begin(), options_.sizes.end());
     for (const SuiteTest& test : tests_)
@@ -209,7 +209,7 @@ class Builder {
   }
 
   const SuiteOptions& options_;
-  std::vector<const Optimisation*> known_;  // that can be measured
+  std::vector<const Optimisation*> known_;  // optimisations that can be measured
   std::vector<SuiteTest> tests_;
 };
 

@@ -24,7 +24,7 @@ constexpr std::string_view kNobody =
     "no agent of this user exports statistics here; what to do: start the processes with "
     "VIADUCT_METRICS=27180, and run this command in their network namespace";
 
-// What the agents of this host say, and when.
+// The metrics of this host's agents, and the time of reading.
 struct Moment {
   Clock::time_point at;
   AgentSamples agents;
@@ -36,7 +36,7 @@ Moment lookAtAgents() {
   return {.at = Clock::now(), .agents = samplesOf(texts)};
 }
 
-// Waits for the signals that end the command; says whether one came.
+// Waits for the signals that end the command. Returns whether one has arrived.
 class Ending {
  public:
   Ending() {
@@ -79,7 +79,7 @@ int runTop(const TopOptions& options) {
   while (!ending.comesWithin(options.interval)) {
     Moment now = lookAtAgents();
     print(before, now, options);
-    // A reader that has gone, such as head, wants no more.
+    // Ends if the reader has closed the pipe, such as head.
     if (options.once || std::ferror(stdout) != 0) break;
     before = std::move(now);
   }

@@ -17,7 +17,8 @@ namespace {
 using base::MetricSample;
 using Samples = std::vector<MetricSample>;
 
-// Other users choose the names of their agents: no terminal shall obey them.
+// Replaces control characters. Other users choose the names of their agents, and could send
+// commands to the terminal.
 std::string printable(std::string_view text) {
   std::string out(text);
   std::replace_if(
@@ -30,7 +31,7 @@ std::uint64_t whole(double value) {
   return value > 0 ? static_cast<std::uint64_t>(std::min(value, kMost)) : 0;
 }
 
-// The sum of a metric's series. `label`: only those with this value of it.
+// Returns the sum of a metric's series, or of those whose `label` has the value.
 double sumOf(const Samples& samples, std::string_view name, std::string_view label = {},
              std::string_view value = {}) {
   double sum = 0;
@@ -39,7 +40,7 @@ double sumOf(const Samples& samples, std::string_view name, std::string_view lab
   return sum;
 }
 
-// The bounds of the histogram's buckets, in seconds, and the transfers below each.
+// Maps the upper bound of each histogram bucket, in seconds, to the number of faster transfers.
 std::map<double, double> bucketsOf(const Samples& samples) {
   std::map<double, double> out;
   for (const MetricSample& sample : samples) {
@@ -50,7 +51,8 @@ std::map<double, double> bucketsOf(const Samples& samples) {
   return out;
 }
 
-// The time below which this part of the transfers ended, as if each bucket held them evenly.
+// Returns the time within which this part of the transfers ended. Assumes that values are spread
+// evenly within a bucket.
 std::optional<double> quantile(const Samples& before, const Samples& after, double part) {
   const auto old = bucketsOf(before), now = bucketsOf(after);
   const auto since = [&](const auto& bucket) {
