@@ -31,7 +31,7 @@ Comparison someComparison() {
   return {.rows = {slow, noisy}, .only_a = {"tcp read 1"}, .differing = {"cores: A 4, B 8"}};
 }
 
-TEST(CompareOutput, TextSaysWhatWasFound) {
+TEST(CompareOutput, TheTextNamesEachDifference) {
   const std::string text = compareText(someComparison(), {"a.json", "b.json"}, {.slower = 0.05});
   for (const char* part :
        {"A: a.json\nB: b.json\ndiffers: cores: A 4, B 8\n",
@@ -46,7 +46,7 @@ TEST(CompareOutput, TextSaysWhatWasFound) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 150U) << line;
 }
 
-TEST(CompareOutput, NothingSlowIsSaid) {
+TEST(CompareOutput, TheTextSaysThatNoRowIsSlower) {
   Comparison same = someComparison();
   for (RowComparison& row : same.rows) row.too_slow = row.perhaps_slow = false;
   EXPECT_NE(
@@ -54,7 +54,7 @@ TEST(CompareOutput, NothingSlowIsSaid) {
       std::string::npos);
 }
 
-TEST(CompareOutput, SaysWhatTheRunsLack) {
+TEST(CompareOutput, TheTextSaysWhyRunsGiveNoAnswer) {
   Comparison few = someComparison();
   few.runs_a = 1, few.runs_b = 2;
   few.evidence = SampleEvidence::kTooFewRuns;

@@ -73,7 +73,7 @@ Found compareOften(Noise noise, Order order, std::uint32_t runs, double faster,
 constexpr CompareOptions kFiles{.slower = 0.05};
 constexpr CompareOptions kAgainst{.across_time = true, .by_place = true, .slower = 0.05};
 
-TEST(CompareSimulation, OneRunOfEachCallsNothingFasterOrSlower) {
+TEST(CompareSimulation, FewRunsCallNothingFasterOrSlower) {
   for (const NamedNoise& noise : kNoises)
     for (const std::uint32_t runs : {1U, 3U}) {
       const Found found = compareOften(noise.noise, inTurns, runs, 1, kFiles);
@@ -104,7 +104,7 @@ TEST(CompareSimulation, RunsOfOneSideAfterTheOtherGiveNoVerdict) {
   EXPECT_GE(static_cast<double>(drift.faster + drift.slower), 0.9 * kAll) << "hence no verdict";
 }
 
-TEST(CompareSimulation, ATenthMoreIsSeen) {
+TEST(CompareSimulation, ATenthMoreIsReported) {
   struct Case {
     Noise noise;
     std::uint32_t runs;
@@ -120,7 +120,7 @@ TEST(CompareSimulation, ATenthMoreIsSeen) {
   }
 }
 
-TEST(CompareSimulation, WhatIsSlowerByAFifthFails) {
+TEST(CompareSimulation, ASlowdownOfAFifthFails) {
   const Found found = compareOften(evenNoise, inTurns, 5, 0.8, kFiles);
   EXPECT_GE(static_cast<double>(found.too_slow), 0.85 * kAll);
   EXPECT_EQ(found.sure, 0U);

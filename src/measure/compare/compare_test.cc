@@ -82,7 +82,7 @@ TEST(Compare, RowsWithoutPartnersAreNamed) {
   EXPECT_FALSE(compare({report({row(1, 1)})}, {report({row(2, 1)})}, {}));
 }
 
-TEST(Compare, ByPlaceAnythingMayDifferButTheBlockSize) {
+TEST(Compare, ByPlaceRowsMayDifferInAllButTheBlockSize) {
   Row other = row(1, 5);
   other.backend = "local";
   other.batch_size = 7;
@@ -96,7 +96,7 @@ TEST(Compare, ByPlaceAnythingMayDifferButTheBlockSize) {
   EXPECT_FALSE(compare({report({row(1, 10)})}, {report({row(2, 10)})}, by_place));
 }
 
-TEST(Compare, OnlyWhatIsSureFails) {
+TEST(Compare, OnlyACertainSlowdownFails) {
   const CompareOptions five{.slower = 0.05};
   const auto sure = compared(report({row(1, 10)}), report({row(1, 9)}), five);
   EXPECT_TRUE(sure.rows[0].too_slow);
@@ -164,7 +164,7 @@ TEST(Compare, RunsThatDidNotTakeTurnsGiveNoAnswer) {
   EXPECT_EQ(compare(a, b, {.across_time = true})->rows[0].difference, Difference::kFaster);
 }
 
-TEST(Compare, TheRatioIsThatOfTheColumns) {
+TEST(Compare, TheRatioIsThatOfThePrintedMedians) {
   // The median of all sixteen ratios would be different.
   const auto found = compare(runsOf({10, 11, 15, 16}), runsOf({9, 9.5, 20, 21}, 1), {});
   ASSERT_TRUE(found);
@@ -174,14 +174,14 @@ TEST(Compare, TheRatioIsThatOfTheColumns) {
   EXPECT_DOUBLE_EQ(one.rate->ratio, 14.75 / 13);
 }
 
-TEST(Compare, AnEffectBelowTheLeastHasNoName) {
+TEST(Compare, AnEffectBelowTheLeastEffectIsNotReported) {
   const auto a = runsOf({10, 10.001, 10.002, 10.003}), b = runsOf({9.95, 9.951, 9.952, 9.953}, 1);
   EXPECT_EQ(compare(a, b, {})->rows[0].difference, Difference::kNoneSeen) << "0.5 % slower";
   EXPECT_EQ(compare(a, b, {.least_effect = 0.001})->rows[0].difference, Difference::kSlower);
   EXPECT_EQ(compare(b, a, {.least_effect = 0.001})->rows[0].difference, Difference::kFaster);
 }
 
-TEST(Compare, ARowThatBrokeIsNotOk) {
+TEST(Compare, ARowThatBecameInvalidIsNotOk) {
   Row broken = row(1, 20);
   broken.verdict = Verdict::kCorrupt;
   broken.why = "block 3";
@@ -222,7 +222,7 @@ TEST(Compare, OtherMachinesAndSettingsAreNamed) {
   EXPECT_FALSE(compare({a}, {b}, {}));
 }
 
-TEST(Compare, AcrossSettingsOtherBackendsMayMeet) {
+TEST(Compare, AcrossSettingsRowsOfDifferentBackendsAreCompared) {
   Row other = row(1, 20);
   other.backend = "local";
   EXPECT_FALSE(compare({report({row(1, 10)})}, {report({other})}, {}));
@@ -243,7 +243,7 @@ TEST(Compare, AcrossSettingsOtherBackendsMayMeet) {
   EXPECT_FALSE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
 }
 
-TEST(Compare, RunsAreFiguresAndTheirPartsAreNot) {
+TEST(Compare, EachRunGivesOneFigureAndItsPartsGiveNone) {
   // The parts of each run agree; the runs do not.
   const auto found = compare(runsOf({10, 12, 8, 11}), runsOf({9.5, 7.5, 11.5, 9}, 1), {});
   ASSERT_TRUE(found);

@@ -48,7 +48,7 @@ Explanation twoSockets() {
   return out;
 }
 
-TEST(Explanation, TheFirstThatCarriesIsChosen) {
+TEST(Explanation, TheFirstBackendThatCarriesIsChosen) {
   Explanation all = twoSockets();
   EXPECT_EQ(all.chosen(OpKind::kWrite)->info.name, "ofi");
   all.backends[1].attempts[1].carried = false;
@@ -59,7 +59,7 @@ TEST(Explanation, TheFirstThatCarriesIsChosen) {
   EXPECT_EQ(all.betweenHosts(OpKind::kWrite)->info.name, "ofi");
 }
 
-TEST(Explanation, SaysOfEachWhatBecameOfIt) {
+TEST(Explanation, NamesTheResultOfEachBackend) {
   const std::string text = explanationText(twoSockets());
   for (const char* line :
        {"\n  10  local   open; rails: memory\n",

@@ -103,7 +103,7 @@ constexpr auto kUcxRows =
     "1210 "
     "       3858\n";
 
-TEST(BaselineLog, UcxTellsTheSizeElsewhere) {
+TEST(BaselineLog, UcxsMessageSizeIsOutsideOfTheTable) {
   for (const std::string front :
        {"| Test:         get bandwidth                     |\n| Message size: 65536     |\n",
         "+ ucx_perftest 10.0.0.2 -t ucp_get -s 65536\n"}) {
@@ -124,7 +124,7 @@ TEST(BaselineLog, UcxsSizeFollowsFromItsRates) {
             std::string::npos);
 }
 
-TEST(BaselineLog, UcxsLatencyIsNoRate) {
+TEST(BaselineLog, ALatencyTestOfUcxHasNoRate) {
   std::string head = kUcxHead;
   head.replace(head.find("Stage"), 5, "Test ");
   const Report report =
@@ -162,7 +162,7 @@ constexpr auto kNcclHead =
     "(us) "
     " (GB/s)  (GB/s)         \n";
 
-TEST(BaselineLog, NcclsBusBandwidthCounts) {
+TEST(BaselineLog, TheRateOfNcclIsItsBusBandwidth) {
   const Report report = onlyOne(
       kNcclHead + std::string("   536870912     134217728     float     sum      -1  14594.4   "
                               "36.79   64.39       0  13778.0   38.97   68.20       0\n"
@@ -180,7 +180,7 @@ TEST(BaselineLog, NcclsBusBandwidthCounts) {
   EXPECT_EQ(row.verified, Verified::kFull);
 }
 
-TEST(BaselineLog, NcclsWrongValuesAreCorrupt) {
+TEST(BaselineLog, WrongValuesOfNcclMakeARowCorrupt) {
   const std::string head = kNcclHead;
   const Report wrong =
       onlyOne(head + "1024 256 float sum -1 35.49 0.03 0.05 7 33.42 0.03 0.06 0\n");
@@ -192,7 +192,7 @@ TEST(BaselineLog, NcclsWrongValuesAreCorrupt) {
 }
 
 // Two pods' logs with alternating lines, as `kubectl logs -l app=bench --prefix` prints them.
-TEST(BaselineLog, PodsMayMix) {
+TEST(BaselineLog, LinesOfSeveralPodsMayAlternate) {
   std::string mixed;
   for (const char* line : {"                    RDMA_Write BW Test",
                            " #bytes #iterations BW peak[MB/sec] BW average[MB/sec] MsgRate[Mpps]",
@@ -228,7 +228,7 @@ TEST(BaselineLog, ARunMayBeRepeated) {
   EXPECT_EQ((*reports)[1].rows[0].path[0].device, "mlx5_4");
 }
 
-TEST(BaselineLog, ACutOffLogKeepsItsWholeRows) {
+TEST(BaselineLog, ATruncatedLogKeepsItsCompleteRows) {
   const std::string log = kWriteBw;
   EXPECT_EQ(onlyOne(log.substr(0, log.find("23330.12"))).rows.size(), 1U);
   EXPECT_NE(complaint(log.substr(0, log.find(" 4096 "))).find("has no rows"), std::string::npos);

@@ -26,7 +26,7 @@ class Files : public ::testing::Test {
 
 using testing::has;
 
-TEST_F(Files, ResultFilesAndLogsAreTold) {
+TEST_F(Files, FormatsOfFilesAreRecognised) {
   std::ofstream(file_) << toJson(Report{.version = "1", .rows = {Row{.backend = "tcp"}}});
   auto read = readReports(file_);
   ASSERT_TRUE(read) << read.error().text();
@@ -44,7 +44,7 @@ TEST_F(Files, ResultFilesAndLogsAreTold) {
   EXPECT_EQ(read->at(0).rows.at(0).block_size, 8U);
 }
 
-TEST_F(Files, WhatCannotBeReadIsNamed) {
+TEST_F(Files, AnUnreadableFileIsNamed) {
   const auto missing = readReports("/no/such/file.json");
   ASSERT_FALSE(missing);
   EXPECT_TRUE(has(missing.error().text(), "/no/such/file.json")) << missing.error().text();

@@ -80,7 +80,7 @@ TEST(NixlbenchLog, ItsInverseRateIsNoLatency) {
   EXPECT_NE(report.conclusion.at(0).find("inverse of its rate"), std::string::npos);
 }
 
-TEST(NixlbenchLog, WhateverStandsInFrontOfTheLines) {
+TEST(NixlbenchLog, PrefixesOfLinesAreIgnored) {
   const std::string text = log("UCX", 1.5);
   int n = 0;
   expectTheRun(each(text, [](auto line) { return "[pod/bench-0/nixl] " + line; }));
@@ -98,13 +98,13 @@ TEST(NixlbenchLog, WhateverStandsInFrontOfTheLines) {
       "2026-07-28T10:18:59Z");
 }
 
-TEST(NixlbenchLog, OtherLinesInBetween) {
+TEST(NixlbenchLog, OtherLinesBetweenRowsAreIgnored) {
   expectTheRun(each(log("UCX", 1.5), [](auto line) {
     return line + "\n\nI0218 06:59:46.772000 139 cache.py:335] hits: 0\nWARNING: 3 of 4\n+ true";
   }));
 }
 
-TEST(NixlbenchLog, SeveralRunsInOneFile) {
+TEST(NixlbenchLog, SeveralRunsInOneFileAreSeparateReports) {
   const auto reports = read(log("UCX", 1.5) + log("LIBFABRIC", 2, NixlbenchColumns::kUsual,
                                                   {{"op_type", "READ"}, {"num_threads", "4"}}));
   ASSERT_EQ(reports.size(), 2U);
@@ -115,7 +115,7 @@ TEST(NixlbenchLog, SeveralRunsInOneFile) {
   EXPECT_EQ(reports[1].rows.size(), 2U);
 }
 
-TEST(NixlbenchLog, PodsWhoseLinesAreMixed) {
+TEST(NixlbenchLog, LinesOfSeveralPodsMayAlternate) {
   std::istringstream a(log("UCX", 1.5)), b(log("LIBFABRIC", 2));
   std::string mixed, line;
   while (std::getline(a, line)) {
@@ -140,7 +140,7 @@ TEST(NixlbenchLog, ManyPairsAreCountedTogether) {
   EXPECT_EQ(reports[0].rows.at(0).initiators, 3U);
 }
 
-TEST(NixlbenchLog, TheColumnsOfOlderVersions) {
+TEST(NixlbenchLog, TheColumnsOfOlderVersionsAreRead) {
   const auto reports = read(
       "Block Size (B)      Batch Size     Avg Lat. (us)  B/W (MiB/Sec)  B/W (GiB/Sec)  B/W "
       "(GB/Sec)\n"
@@ -152,7 +152,7 @@ TEST(NixlbenchLog, TheColumnsOfOlderVersions) {
   EXPECT_FALSE(reports[0].rows[0].tx_us);
 }
 
-TEST(NixlbenchLog, ACutLogSaysSo) {
+TEST(NixlbenchLog, ATruncatedLogIsReported) {
   const std::string text = log("UCX", 1.5);
   const std::size_t last = text.find("8192                1");
   ASSERT_NE(last, std::string::npos);
@@ -179,7 +179,7 @@ TEST(NixlbenchLog, SecretsAreNotKept) {
     EXPECT_TRUE(option.value != "AKIA123" && option.value != "hush") << option.name;
 }
 
-TEST(NixlbenchLog, LinesThatAreNoRows) {
+TEST(NixlbenchLog, LinesThatAreNoRowsAreIgnored) {
   const std::string head = nixlbenchHead(NixlbenchColumns::kUsual);
   const auto refused = [&](const std::string& line) {
     EXPECT_FALSE(reportsFromNixlbenchLog(head + line + "\n", "x")) << line;

@@ -14,7 +14,7 @@ constexpr Scheme kSchemes[] = {Scheme::kPairwise, Scheme::kManyToOne, Scheme::kO
 
 using Pairs = std::vector<Pair>;
 
-TEST(Pairs, OfEverySchemeAndShapeTakeEveryDeviceAndNoneTwice) {
+TEST(Pairs, ContainEveryDeviceAndNoDuplicates) {
   for (const Scheme scheme : kSchemes)
     for (std::uint32_t n = 1; n <= 9; ++n)
       for (std::uint32_t m = 1; m <= 9; ++m) {

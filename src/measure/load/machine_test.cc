@@ -26,7 +26,7 @@ TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
   EXPECT_EQ(devicesExist({"wlan0"}, root).error().remedy.rfind("use one of ", 0), 0U);
 }
 
-TEST(Requirements, AreHeldAgainstWhatEachOpenBackendCanDo) {
+TEST(Requirements, AreCheckedAgainstEachOpenBackend) {
   const BackendInfo local{.name = "local", .open = true, .same_host = true};
   const BackendInfo tcp{.name = "tcp", .open = true, .tcp = true};
   const BackendInfo fabric{.name = "ofi", .open = true, .text = "over efa", .rdma = true};
@@ -46,7 +46,7 @@ TEST(Requirements, AreHeldAgainstWhatEachOpenBackendCanDo) {
             "--require backend:tcp excludes rows over ofi (over efa)");
 }
 
-TEST(ListenHere, WhatIsBoundToADeviceReachesItsAddresses) {
+TEST(ListenHere, ListensOnTheAddressesOfNamedDevices) {
   using Places = std::vector<std::string>;
   EXPECT_EQ(listenHere({}), Places{"127.0.0.1:0"});
   EXPECT_EQ(listenHere({"no such", "127.0.0.1"}), Places{"127.0.0.1:0"});

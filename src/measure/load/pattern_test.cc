@@ -36,7 +36,7 @@ class PatternTest : public ::testing::Test {
   std::vector<std::byte> memory;
 };
 
-TEST_F(PatternTest, WhatWasFilledIsRight) {
+TEST_F(PatternTest, FilledBlocksAreRight) {
   for (std::uint64_t b = 0; b < kBlocks; ++b) EXPECT_EQ(complaint(b), "");
 }
 
@@ -81,7 +81,7 @@ TEST_F(PatternTest, StaleZeroedAndForeignContentIsNamed) {
   EXPECT_EQ(complaint(6).substr(0, 15), "0 foreign bytes");
 }
 
-TEST_F(PatternTest, SizesThatAreNoWholeWordsWork) {
+TEST_F(PatternTest, SizesNeedNotBeWholeWords) {
   for (const std::uint64_t bytes : {1ULL, 7ULL, 8ULL, 9ULL, 511ULL, 513ULL, 4095ULL}) {
     const Pattern odd{.seed = 1, .block_bytes = bytes, .blocks = 2, .epoch = 1};
     std::vector<std::byte> one(bytes);

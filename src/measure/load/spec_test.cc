@@ -13,7 +13,7 @@ Workload row(std::uint64_t block, std::uint32_t batch) {
   return {.backend = "tcp", .block_bytes = block, .batch = batch};
 }
 
-TEST(Memory, WhatRowsNeedIsWhatTheyGet) {
+TEST(Memory, IsAsLargeAsTheRowsNeed) {
   const Spec spec{.layout = {.scheme = Scheme::kManyToOne, .initiators = 3},
                   .rows = {row(4096, 64), row(kMiB, 2)},
                   .depth = 2};
@@ -36,7 +36,7 @@ TEST(Memory, OfAProcessIsSplitOverItsDevices) {
   EXPECT_EQ(processBytes(spec, *bytes, 1), 64 * kMiB);
 }
 
-TEST(Memory, ATransferThatDoesNotFitIsNamedWithWhatWould) {
+TEST(Memory, ATransferThatDoesNotFitIsNamedWithTheSizes) {
   const Spec spec{.layout = {.scheme = Scheme::kManyToOne, .initiators = 4},
                   .rows = {row(4096, 1), row(kMiB, 4)},
                   .buffer_bytes = 8 * kMiB};

@@ -8,7 +8,7 @@
 namespace viaduct::measure {
 namespace {
 
-TEST(Workloads, WhatCannotBeIsNamed) {
+TEST(Workloads, AnImpossibleWorkloadIsNamed) {
   const std::pair<Workload, const char*> cases[] = {
       {{.block_bytes = 0}, "the block size is 0"},
       {{.block_bytes = 4096, .batch = 0}, "a batch of 0 blocks"},
@@ -23,7 +23,7 @@ TEST(Workloads, WhatCannotBeIsNamed) {
   EXPECT_TRUE(check({.block_bytes = 1}));
 }
 
-TEST(Workloads, UsualOnesStayAtSixtyFourMebibytes) {
+TEST(Workloads, DefaultTransfersHaveAtMost64Mebibytes) {
   const auto sizes = usualBlockSizes();
   EXPECT_EQ(sizes.front(), 4096U);
   EXPECT_EQ(sizes.back(), std::uint64_t{64} << 20U);

@@ -110,7 +110,7 @@ TEST_F(P2p, MeasuresInEveryDirectionAndChecksManyTransfers) {
     }
 }
 
-TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
+TEST_F(P2p, InitiatorsAreServedOneAfterTheOther) {
   for (const char* name : {"first", "second"}) {
     Agent agent = open(name);
     P2pInitiator initiator = this->initiator(agent);
@@ -124,7 +124,7 @@ TEST_F(P2p, InitiatorsComeOneAfterTheOther) {
                                              "second connected", "second disconnected"}));
 }
 
-TEST_F(P2p, ASecondGuestIsToldWhomItWaitsFor) {
+TEST_F(P2p, ASecondInitiatorLearnsThatTheTargetIsBusy) {
   Agent first_agent = open("first"), second_agent = open("second");
   P2pInitiator first = initiator(first_agent), second = initiator(second_agent);
   ASSERT_TRUE(first.greet(10s, [](const std::string&) {}));
@@ -137,7 +137,7 @@ TEST_F(P2p, ASecondGuestIsToldWhomItWaitsFor) {
   EXPECT_EQ(busy, "the target is busy with first");
 }
 
-TEST_F(P2p, ABufferThatIsTooLargeIsARowThatSaysSo) {
+TEST_F(P2p, ATooLargeBufferIsAFailedRow) {
   Agent agent = open("initiator");
   P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
@@ -148,7 +148,7 @@ TEST_F(P2p, ABufferThatIsTooLargeIsARowThatSaysSo) {
   EXPECT_TRUE(isGood(found[1].verdict)) << found[1].why;
 }
 
-TEST_F(P2p, APathThatIsRequiredAndNotThereIsNotRequired) {
+TEST_F(P2p, AMissingRequiredPathHasItsVerdict) {
   Agent agent = open("initiator");
   P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));
@@ -159,7 +159,7 @@ TEST_F(P2p, APathThatIsRequiredAndNotThereIsNotRequired) {
   EXPECT_EQ(found[0].verdict, Verdict::kNotRequired) << found[0].why;
 }
 
-TEST_F(P2p, ATargetThatEndsIsTheEnd) {
+TEST_F(P2p, AMeasurementEndsWithItsTarget) {
   Agent agent = open("initiator");
   P2pInitiator initiator = this->initiator(agent);
   ASSERT_TRUE(initiator.greet(10s, [](const std::string&) {}));

@@ -17,7 +17,7 @@ std::string reached(Code code, int os_errno, const std::string& detail = "", boo
 
 using testing::has;
 
-TEST(Unreachable, SaysWhichOfThemItIs) {
+TEST(Unreachable, NamesTheCause) {
   EXPECT_TRUE(has(reached(Code::kPeerLost, ECONNREFUSED), "no process listens"));
   EXPECT_TRUE(has(reached(Code::kTimeout, ETIMEDOUT), "firewall drops"));
   EXPECT_TRUE(has(reached(Code::kPeerLost, EHOSTUNREACH), "no route"));
@@ -36,7 +36,7 @@ TEST(Unreachable, SaysWhichOfThemItIs) {
   }
 }
 
-TEST(Unreachable, AWrongSecretDependsOnWhoHasOne) {
+TEST(Unreachable, TheRemedyForARefusedSecretDependsOnTheSecretGivenHere) {
   EXPECT_TRUE(has(reached(Code::kDenied, 0), "give the --secret of the target here"));
   EXPECT_TRUE(has(reached(Code::kDenied, 0, "", true), "both ends the same"));
 }

@@ -11,7 +11,7 @@ namespace viaduct::measure::proof {
 namespace {
 
 // Other threads interrupt the reading thread between the two clocks.
-TEST(ClockWatch, ABusyMachineIsNoWrongClock) {
+TEST(ClockWatch, ABusyMachineShowsNoClockDrift) {
   std::atomic<bool> over{false};
   std::vector<std::jthread> others;
   for (unsigned i = 0; i < 4 * std::thread::hardware_concurrency(); ++i)
@@ -27,7 +27,7 @@ TEST(ClockWatch, ABusyMachineIsNoWrongClock) {
   EXPECT_LT(std::abs(watch.drift().largest), 0.002);
 }
 
-TEST(ClockDrift, AJumpIsToldFromAPace) {
+TEST(ClockDrift, AJumpIsToldApartFromAConstantDrift) {
   EXPECT_TRUE((ClockDrift{.seconds = 1, .ahead = 5, .largest = 5}.jumped()));
   EXPECT_FALSE((ClockDrift{.seconds = 1, .ahead = 5, .largest = 1}.jumped()));
   EXPECT_FALSE((ClockDrift{.seconds = 1, .ahead = 0.012}.isImpossible()));

@@ -40,7 +40,7 @@ TEST(Published, ALocalCopyAsGpuToGpuOverEfaIsInvalid) {
   EXPECT_EQ(row.path[0].proven, Proven::kNo);
 }
 
-TEST(Published, TheSameInOneProcessIsInvalidToo) {
+TEST(Published, ACopyWithinOneProcessAsRdmaIsInvalidToo) {
   auto host = efaHost("a", 0, 0).claims(0, {{"ucx", "rc_mlx5", "efa0", 285 * kGB, 9}});
   const auto row = judged({host}, 284.98);
   EXPECT_EQ(row.verdict, Verdict::kInvalid) << row.why;
@@ -72,7 +72,7 @@ TEST(Published, NinetyEightPercentOfALinkIsFine) {
   EXPECT_TRUE(has(row.conclusion, "nothing left to gain")) << row.conclusion;
 }
 
-TEST(Published, MoreThanTheNetworkIsInvalidWhateverCarriedIt) {
+TEST(Published, ARateAboveTheNetworksIsInvalid) {
   const std::uint64_t bytes = 92'300'000'000;
   const auto row = judged(
       {Seen("a").rdma("mlx5_0", 200 * kGbit, bytes, 0).claims(1, {{"ucx", "rc", "any", bytes, 9}}),
@@ -98,14 +98,14 @@ std::vector<Observation> fourRails(const std::vector<std::uint64_t>& carried,
   return {a.rails(names).claims(1, shares), b};
 }
 
-TEST(Rails, AllOfThemMakeTheCeiling) {
+TEST(Rails, AllRailsMakeTheCeiling) {
   const auto row = judged(fourRails({kGB + 100, kGB + 100, kGB + 100, kGB + 100}), 4.0);
   EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
   EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 5.0);
   EXPECT_EQ(row.path[2].device, "rail2") << "by its name, not by its address";
 }
 
-TEST(Rails, OneOfFourThatIsSilentIsNamed) {
+TEST(Rails, ASilentRailOfFourIsNamed) {
   const auto row = judged(fourRails({2 * kGB, 2 * kGB, 2 * kGB, 900}, 3), 3.0);
   EXPECT_EQ(row.verdict, Verdict::kSilentRail);
   EXPECT_TRUE(has(row.why, "rail3 of a")) << row.why;
@@ -113,13 +113,13 @@ TEST(Rails, OneOfFourThatIsSilentIsNamed) {
 }
 
 // Another program's bytes on the link are no sign that the rail carried any of ours.
-TEST(Rails, OneThatIsSilentBesideOthersTrafficIsNamed) {
+TEST(Rails, ASilentRailBesideOthersTrafficIsNamed) {
   const auto row = judged(fourRails({2 * kGB, 2 * kGB, 2 * kGB, kGB}, 3), 3.0);
   EXPECT_EQ(row.verdict, Verdict::kSilentRail) << row.why;
   EXPECT_TRUE(has(row.why, "rail3 of a")) << row.why;
 }
 
-TEST(Rails, TrafficThatTookAnotherIsNamed) {
+TEST(Rails, TrafficOverAnotherRailIsNamed) {
   const auto row = judged(fourRails({2 * kGB, 20, kGB, kGB}), 3.0);
   EXPECT_EQ(row.verdict, Verdict::kFallback);
   EXPECT_TRUE(has(row.why, "went over rail0 of a, not over rail1")) << row.why;
@@ -138,13 +138,13 @@ TEST(Rails, TrafficThatWasSpreadOverOthersIsFound) {
   EXPECT_TRUE(has(half.why, "500 MB went over rail3 of a, not over rail0")) << half.why;
 }
 
-TEST(Rails, ASmallTransferNeedNotUseAll) {
+TEST(Rails, ASmallTransferNeedNotUseAllRails) {
   auto seen = fourRails({4 * kGB, 0, 0, 0}, 1);
   const auto row = judge(seen, {.gb_per_s = 1.0, .transfer_bytes = 16 << 10}, {});
   EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
 }
 
-TEST(Proof, TrafficOfOthersIsAllowedForAndSaid) {
+TEST(Proof, OthersTrafficIsSubtractedAndNamed) {
   const auto with = [](std::uint64_t carried) {
     return judged({Seen("a")
                        .ethernet("eth0", 0, carried, 0)
@@ -170,7 +170,7 @@ TEST(Proof, WithoutCountersNothingIsProven) {
   EXPECT_TRUE(isGood(row.verdict));
 }
 
-TEST(Proof, TheOtherSideHasToHaveReceivedIt) {
+TEST(Proof, TheOtherEndMustHaveReceivedTheBytes) {
   const auto row =
       judged({Seen("a").ethernet("eth0", 0, kGB, 0).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
               Seen("b").ethernet("eth0", 0, 0, kGB / 2)},
@@ -178,7 +178,7 @@ TEST(Proof, TheOtherSideHasToHaveReceivedIt) {
   EXPECT_EQ(row.verdict, Verdict::kUnproven) << "counters may lag, so it is not a no";
 }
 
-TEST(Proof, ACounterOf32BitsThatTurnedIsReadRightOrNotAtAll) {
+TEST(Proof, AWrappedCounterOf32BitsIsReadCorrectlyOrNotAtAll) {
   constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;
   const auto with = [](std::uint64_t payload) {
     return judged({Seen("a")
@@ -236,7 +236,7 @@ TEST(Proof, SocketsWithinAHostAreOnLoopback) {
   EXPECT_EQ(judged(pair(kGB / 2), 1.0).verdict, Verdict::kFallback) << "a memory copy";
 }
 
-TEST(Proof, MemoryIsProvenByTheSilenceOfTheDevices) {
+TEST(Proof, MemoryIsProvenIfNoDeviceCountedTheBytes) {
   const auto pair = [](std::uint64_t looped) {
     return std::vector<Observation>{
         Seen("a").loopback(looped).memory(20).claims(1, {{"local", "mapped", "memory", kGB, 1}}),
@@ -294,12 +294,12 @@ TEST(Proof, TwoContainersOnOneHostUseTheNetworkBetweenThem) {
   EXPECT_TRUE(has(row.proof, "a (rank 0)")) << row.proof;
 }
 
-TEST(Proof, AClaimAboutNobodyIsNotBelieved) {
+TEST(Proof, AClaimAboutAnUnknownMemberIsNotBelieved) {
   EXPECT_EQ(judged({Seen("a").claims(7, {{"tcp", "socket", "any", kGB, 1}})}, 1.0).verdict,
             Verdict::kUnproven);
 }
 
-TEST(Ceilings, AGivenRateWinsAndAVirtualLinkHasNone) {
+TEST(Ceilings, AGivenLinkRateWinsAndAVirtualLinkHasNoRate) {
   const std::vector<Observation> seen{
       Seen("a")
           .device("rail0", host::DeviceKind::kVirtual, 0, kGB, 0)
@@ -338,7 +338,7 @@ TEST(Ceilings, TheNarrowestHostOfManyBinds) {
   EXPECT_TRUE(has(row.ceiling->name, "of c")) << row.ceiling->name;
 }
 
-TEST(Verdicts, ComeInTheirOrder) {
+TEST(Verdicts, TheMostSeriousReasonDecides) {
   const auto seen = fourRails({2 * kGB, 20, kGB, kGB});
   RowFacts facts{.require = "rdma", .gb_per_s = 50, .transfer_bytes = kLarge};
   facts.mismatch = "block 3 is wrong from offset 8: it is block 4's";
@@ -355,7 +355,7 @@ TEST(Verdicts, ComeInTheirOrder) {
   EXPECT_EQ(verdict(), Verdict::kFallback);
 }
 
-TEST(Verdicts, ARequirementIsHeldAgainstThePathThatWasTaken) {
+TEST(Verdicts, ARequirementIsCheckedAgainstTheActualPath) {
   const std::uint64_t bytes = kGB;
   const auto fallen = std::vector<Observation>{efaHost("a", 0, 0)
                                                    .ethernet("eth0", 0, bytes, 0)
@@ -370,7 +370,7 @@ TEST(Verdicts, ARequirementIsHeldAgainstThePathThatWasTaken) {
   EXPECT_EQ(judged(fallen, 1.0, "backend:ofi").verdict, Verdict::kFallback);
 }
 
-TEST(Verdicts, ARouteThatWasRefusedIsARequirementNotMet) {
+TEST(Verdicts, ARefusedRouteIsAnUnmetRequirement) {
   RowFacts facts{.require = "rdma"};
   facts.failure = Error{.code = Code::kUnsupported, .operation = "route", .detail = "none"};
   EXPECT_EQ(judge({}, facts, {}).verdict, Verdict::kNotRequired);
@@ -388,13 +388,13 @@ TEST(Observations, TravelAsBytes) {
     EXPECT_FALSE(decodeObservation(bytes.substr(0, cut))) << cut;
 }
 
-TEST(CoresBusy, AreLeftOutWhereMuchOfTheTimeIsNotTheRows) {
+TEST(CoresBusy, AreUnknownIfMuchOfTheCountedTimeIsOutsideOfTheRow) {
   EXPECT_DOUBLE_EQ(coresBusy(1.5, 0.99, 1.0), 1.5);
   EXPECT_EQ(coresBusy(0.0004, 0.00003, 0.001), 0) << "a row of 30 us within a millisecond";
   EXPECT_EQ(coresBusy(1, 1, 0), 0) << "it was not measured";
 }
 
-TEST(Conclusions, NothingIsToBlameWhereTheRateThatWasAskedForIsKept) {
+TEST(Conclusions, NameNoLimitIfTheRequestedRateWasReached) {
   const auto concluded = [](double kept) {
     const std::vector<Observation> seen{
         Seen("a").loopback(kGB).memory(20).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
@@ -406,7 +406,7 @@ TEST(Conclusions, NothingIsToBlameWhereTheRateThatWasAskedForIsKept) {
   EXPECT_TRUE(has(concluded(0), "limited by per-transfer overhead")) << "closed loop";
 }
 
-TEST(Conclusions, BlameWhateverElseHadTheProcessors) {
+TEST(Conclusions, NameOtherProgramsThatUsedTheProcessors) {
   const auto concluded = [](double busy, double others, double cores) {
     const std::vector<Observation> seen{
         Seen("a").loopback(kGB).memory(20).claims(1, {{"tcp", "socket", "any", kGB, 1}}),
@@ -457,9 +457,9 @@ Judgement plain(RowFacts facts) {
 
 constexpr Totals kAgree{.rated = 9e8, .timed = 9e8, .all = 1e9, .seconds = 0.9};
 
-TEST(Totals, ThatAgreeAreFine) { EXPECT_EQ(plain({.totals = kAgree}).verdict, Verdict::kOk); }
+TEST(Totals, EqualTotalsAreValid) { EXPECT_EQ(plain({.totals = kAgree}).verdict, Verdict::kOk); }
 
-TEST(Totals, ThatDisagreeAreInvalidWithTheNumbers) {
+TEST(Totals, UnequalTotalsAreInvalidAndNamed) {
   Totals rated = kAgree;
   rated.rated = 1.8e9;
   const auto row = plain({.gb_per_s = 2, .totals = rated});
@@ -470,7 +470,7 @@ TEST(Totals, ThatDisagreeAreInvalidWithTheNumbers) {
   EXPECT_TRUE(has(path.why, "the paths count 0 B of 1.00 GB")) << path.why;
 }
 
-TEST(Totals, AMedianFarFromTheMeanIsSaid) {
+TEST(Totals, AMedianFarFromTheMeanIsReported) {
   EXPECT_EQ(plain({.totals = kAgree}).remark, "");
   const auto row = plain({.gb_per_s = 4.7, .totals = kAgree});
   EXPECT_TRUE(
@@ -478,7 +478,7 @@ TEST(Totals, AMedianFarFromTheMeanIsSaid) {
       << row.remark;
 }
 
-TEST(Clocks, MoreCoresBusyThanThereAreIsInvalid) {
+TEST(Clocks, MoreBusyCoresThanTheHostsHaveMakeARowInvalid) {
   const auto row = plain({.cores_busy = 34.4, .cores = 2, .totals = kAgree});
   EXPECT_EQ(row.verdict, Verdict::kInvalid);
   EXPECT_TRUE(has(row.why, "34.4 of 2 cores busy")) << row.why;
@@ -488,7 +488,7 @@ TEST(Clocks, MoreCoresBusyThanThereAreIsInvalid) {
       << "members that read their clocks one after the other";
 }
 
-TEST(Clocks, OneThatRunsFastOrJumpsIsInvalid) {
+TEST(Clocks, AClockThatRunsFastOrJumpsMakesARowInvalid) {
   const auto fast =
       plain({.totals = kAgree, .clock = {.seconds = 1, .ahead = 9, .largest = 2}, .clock_rank = 1});
   EXPECT_EQ(fast.verdict, Verdict::kInvalid);
@@ -499,13 +499,13 @@ TEST(Clocks, OneThatRunsFastOrJumpsIsInvalid) {
             Verdict::kOk);
 }
 
-TEST(Noise, IsSaidWhereNoCeilingIsKnown) {
+TEST(Noise, OtherProgramsAreNamedIfNoCeilingIsKnown) {
   const auto row = plain({.cores_busy = 0.5, .cores_others = 1.5, .cores = 2, .totals = kAgree});
   EXPECT_TRUE(has(row.conclusion, "no known ceiling")) << row.conclusion;
   EXPECT_TRUE(has(row.conclusion, "other processes kept 1.5 of 2 cores busy")) << row.conclusion;
 }
 
-TEST(Required, AProvenPathIs) {
+TEST(Required, AProvenPathMayBeRequired) {
   const auto silent = [](const std::string& require) {
     return judge({}, {.require = require, .gb_per_s = 1}, {});
   };

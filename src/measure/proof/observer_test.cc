@@ -27,7 +27,7 @@ class ObserverTest : public ::testing::Test {
   testing::TemporaryFolder root_;
 };
 
-TEST_F(ObserverTest, SeesWhatWasCarriedInBetween) {
+TEST_F(ObserverTest, CountsTheBytesBetweenBeforeAndAfter) {
   Observer observer({"efa0"}, root_.path());
   observer.before();
   carried(5100);
@@ -43,7 +43,7 @@ TEST_F(ObserverTest, SeesWhatWasCarriedInBetween) {
   EXPECT_EQ(seen->claims.size(), 1U);
 }
 
-TEST_F(ObserverTest, ANewRowForgetsTheOldOnesClaims) {
+TEST_F(ObserverTest, ANewRowDropsEarlierClaims) {
   Observer observer({}, root_.path());
   observer.before();
   observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 0, 2}}}}});
@@ -51,7 +51,7 @@ TEST_F(ObserverTest, ANewRowForgetsTheOldOnesClaims) {
   EXPECT_TRUE(observer.observation().claims.empty());
 }
 
-TEST_F(ObserverTest, CountersThatLagBehindAreWaitedFor) {
+TEST_F(ObserverTest, WaitsForCountersThatLag) {
   Observer observer({}, root_.path());
   observer.before();
   observer.after({{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});

@@ -35,14 +35,14 @@ TEST_F(MeterTest, IntervalsCountOnlyTheTimeAndTheBytesOfRounds) {
   EXPECT_NEAR(meter.gbPerSecond(), 7 / 2.25, 1e-9);
 }
 
-TEST_F(MeterTest, ALateLookMakesOneLongIntervalAndTheNextEndsOnTime) {
+TEST_F(MeterTest, AfterALateLookTheNextIntervalEndsOnTime) {
   Meter meter(1s);
   meter.begin(t_, 0);
   EXPECT_EQ(meter.look(t_ + 3500ms, 7 * kGigabyte), (RateInterval{0, 3.5, 2}));
   EXPECT_EQ(meter.due(), t_ + 4s);
 }
 
-TEST_F(MeterTest, NothingRemainsBehindALastIntervalThatEndsTheRow) {
+TEST_F(MeterTest, NoRestRemainsIfTheRowEndsWithAnInterval) {
   Meter meter(1s);
   meter.begin(t_, 0);
   EXPECT_TRUE(meter.look(t_ + 1s, kGigabyte));
@@ -50,7 +50,7 @@ TEST_F(MeterTest, NothingRemainsBehindALastIntervalThatEndsTheRow) {
   EXPECT_FALSE(meter.rest());
 }
 
-TEST_F(MeterTest, WithoutIntervalsThereIsARateAllTheSame) {
+TEST_F(MeterTest, WithoutIntervalsTheRateIsKnown) {
   Meter meter(0s);
   meter.begin(t_, 0);
   EXPECT_EQ(meter.due(), Clock::time_point::max());

@@ -31,14 +31,14 @@ TEST(Timeline, StreamsThatDoNotOverlapAreNotAddedUp) {
   for (const double rate : ratesOf(streams, 4)) EXPECT_NEAR(rate, 1, 1e-9);
 }
 
-TEST(Timeline, StreamsThatOverlapAre) {
+TEST(Timeline, StreamsThatOverlapAreAddedUp) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
                                share(5 * kSecond, 1, 5 * kSecond, {{3 * kGb, 1.0}})};
   const std::string hosts[] = {"a", "a"};
   EXPECT_DOUBLE_EQ(wallOf(placed(shares, hosts)).rate(), 4);
 }
 
-TEST(Timeline, TheSlowestCountsAndTheWindowsShowWhen) {
+TEST(Timeline, TheSlowestStreamEndsTheWallTime) {
   const RoundShare shares[] = {share(kSecond, 0, kSecond, {{kGb, 1.0}}),
                                share(kSecond, 1, kSecond, {{kGb, 2.0}})};
   const std::string hosts[] = {"a", "a"};
@@ -50,7 +50,7 @@ TEST(Timeline, TheSlowestCountsAndTheWindowsShowWhen) {
 }
 
 // Clocks of two hosts are unrelated. Both hosts only know when the barrier opened.
-TEST(Timeline, HostsAreBroughtTogetherAtTheBarrier) {
+TEST(Timeline, HostsAreAlignedAtTheBarrier) {
   const RoundShare shares[] = {share(5 * kSecond, 0, 5 * kSecond, {{kGb, 1.0}}),
                                share(900 * kSecond, 1, 900 * kSecond + kSecond / 2, {{kGb, 1.0}})};
   const std::string hosts[] = {"a", "b"};

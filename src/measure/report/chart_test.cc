@@ -71,7 +71,7 @@ TEST(ChartHtml, TheKeyboardReachesEveryPoint) {
     EXPECT_TRUE(has(html, part)) << part << "\nis not in\n" << html;
 }
 
-TEST(ChartHtml, WhatCannotBeUsedIsMarkedAndNotOfTheLine) {
+TEST(ChartHtml, AnInvalidPointIsMarkedAndInterruptsTheLine) {
   Chart chart = someChart();
   chart.lines[0].points[1].bad = "INVALID";
   const std::string html = chartHtml(chart);
@@ -91,20 +91,20 @@ TEST(ChartHtml, ACeilingMayFollowTheBlockSize) {
   EXPECT_TRUE(has(html, "class=\"level\" d=\"M76 ")) << "from the first block size";
 }
 
-TEST(ChartHtml, OfNothingIsNothing) {
+TEST(ChartHtml, AnEmptyChartHasNoHtml) {
   Chart chart = someChart();
   chart.lines[0].points.clear();
   EXPECT_TRUE(isEmpty(chart));
   EXPECT_EQ(chartHtml(chart), "");
 }
 
-TEST(ChartHtml, TooManyLinesAreSaid) {
+TEST(ChartHtml, TheChartSaysThatItOmitsLines) {
   Chart chart = someChart();
   chart.lines.assign(kMostLines + 3, chart.lines[0]);
   EXPECT_TRUE(has(chartHtml(chart), "has 24 of 27 lines"));
 }
 
-TEST(ChartHtml, NoColourIsTwiceInADrawing) {
+TEST(ChartHtml, EachLineOfADrawingHasItsOwnColour) {
   Chart chart = someChart();
   chart.lines.assign(2 * kLinesOfDrawing, chart.lines[0]);
   const std::string html = chartHtml(chart);
@@ -133,7 +133,7 @@ std::vector<double> heightsOfNames(const std::string& html) {
   return out;
 }
 
-TEST(ChartHtml, NamesOfCeilingsStandApartAndInsideOfTheDrawing) {
+TEST(ChartHtml, LettersOfCeilingsDoNotOverlapAndStayInside) {
   for (const double first : {12.5, 0.9, 2.5}) {  // above, below and among the points
     Chart chart = someChart();
     chart.levels.clear();

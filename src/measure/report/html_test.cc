@@ -5,13 +5,13 @@
 namespace viaduct::measure {
 namespace {
 
-TEST(Html, NothingFromOutsideIsMarkup) {
+TEST(Html, TextFromOutsideIsEscaped) {
   EXPECT_EQ(escaped("<a href=\"x\" on='y'>&amp;"),
             "&lt;a href=&quot;x&quot; on=&#39;y&#39;&gt;&amp;amp;");
   EXPECT_EQ(escaped("grün → 日本 \xf0\x9f\x9a\x82\n\t"), "grün → 日本 \xf0\x9f\x9a\x82\n\t");
 }
 
-TEST(Html, WhatIsNoTextIsReplaced) {
+TEST(Html, InvalidCharactersAreReplaced) {
   const std::string bad = "\xef\xbf\xbd";
   EXPECT_EQ(escaped("a\xff"
                     "b"),

@@ -78,7 +78,7 @@ TEST(Page, NeedsNothingFromElsewhere) {
   EXPECT_TRUE(has(page, "Content-Security-Policy\" content=\"default-src 'none'"));
 }
 
-TEST(Page, BadVerdictsAreLoud) {
+TEST(Page, InvalidRowsAreConspicuous) {
   Report bad = report();
   bad.end = "interrupted";
   bad.rows[1].verdict = Verdict::kInvalid;
@@ -95,7 +95,7 @@ TEST(Page, BadVerdictsAreLoud) {
     EXPECT_TRUE(has(page, part)) << part;
 }
 
-TEST(Page, UnprovenRowsOfOneReasonStandTogether) {
+TEST(Page, UnprovenRowsAreGroupedByReason) {
   Report r = report();
   for (Row& row : r.rows) row.verdict = Verdict::kUnproven;
   r.rows[0].proof = r.rows[1].proof = "no counters";
@@ -136,7 +136,7 @@ TEST(Page, SettingsThatDifferAreApartFromTheOthers) {
   EXPECT_LT(same, page.find("agent.sockets"));
 }
 
-TEST(Page, WhatIsInAFileStaysText) {
+TEST(Page, TextOfAFileIsEscaped) {
   const std::string evil = "\"'><script>alert(1)</script><img src=x onerror=y>\xff";
   Report r = report();
   r.version = r.started = r.end = r.command = r.environment.fingerprint = evil;
@@ -164,7 +164,7 @@ TEST(Page, WhatIsInAFileStaysText) {
   EXPECT_TRUE(has(page, "&quot;&#39;&gt;&lt;script&gt;alert(1)"));
 }
 
-TEST(Page, IdsAreThereOnce) {
+TEST(Page, IdsAreUnique) {
   const std::string page = reportPage({{"a.json", report()}, {"b.json", report(2, 4)}}, "1");
   std::set<std::string> ids;
   for (auto at = page.find(" id=\""); at != std::string::npos; at = page.find(" id=\"", at + 1)) {
@@ -174,7 +174,7 @@ TEST(Page, IdsAreThereOnce) {
   EXPECT_GE(ids.size(), 10U);
 }
 
-TEST(Page, OfAlmostNothing) {
+TEST(Page, EmptyAndExtremeRowsShowNoNan) {
   EXPECT_TRUE(has(reportPage({{"a.json", Report{}}}, "1"), "No rows"));
   Report odd;
   odd.rows = {{.backend = "x", .block_size = 1, .gb_per_s = 0},

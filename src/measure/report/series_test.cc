@@ -16,7 +16,7 @@ std::vector<std::string> labels(const std::vector<Series>& series) {
 }
 using Labels = std::vector<std::string>;
 
-TEST(SeriesOf, LabelsSayWhatTellsThemApart) {
+TEST(SeriesOf, LabelsNameTheDifferences) {
   Report report{.rows = {row("tcp", 2), row("tcp", 1), row("local", 1)}};
   EXPECT_EQ(labels(seriesOf({{"a", report}})), (Labels{"tcp", "local"}));
   EXPECT_EQ(labels(seriesOf({{"a", report}, {"b", report}})),

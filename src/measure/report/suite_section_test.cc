@@ -22,7 +22,7 @@ TEST(SuiteSection, HasAnswersAChartAndATableForEachTest) {
   EXPECT_FALSE(has(html, "✗ hurts"));
 }
 
-TEST(SuiteSection, WhatHurtsIsLoud) {
+TEST(SuiteSection, ATestThatHurtsIsConspicuous) {
   Suite suite = someSuite(5);
   for (SuiteRun& run : suite.runs)
     if (run.test < 2) run.test = 1 - run.test;

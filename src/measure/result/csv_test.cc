@@ -7,7 +7,7 @@
 namespace viaduct::measure {
 namespace {
 
-TEST(Csv, ARowAsItIs) {
+TEST(Csv, ARowHasAllItsFigures) {
   const Row row{.backend = "tcp",
                 .op = OpKind::kRead,
                 .block_size = 4096,
@@ -39,7 +39,7 @@ TEST(Csv, ARowAsItIs) {
       "\"block 3, \"\"stale\"\"\",\n");
 }
 
-TEST(Csv, WhatWasNotMeasuredIsEmpty) {
+TEST(Csv, MissingFiguresAreEmptyFields) {
   const std::string head = csvHead(), line = csvLine(Row{.backend = "x"});
   EXPECT_EQ(std::count(head.begin(), head.end(), ','), std::count(line.begin(), line.end(), ','));
   EXPECT_EQ(line, "x,write,pairwise,0,1,1,1,1,1,false,,0,0,,,,,,,,,,,,,,,,,,,,,,,,,off,ok,,\n");

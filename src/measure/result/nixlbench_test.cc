@@ -44,7 +44,7 @@ TEST(NixlbenchOutput, TheTableOfManyPairs) {
   EXPECT_EQ(nixlbenchLine(row, NixlbenchColumns::kManyPairs).substr(35, 8), "6.000000");
 }
 
-TEST(NixlbenchOutput, WhatWasNotMeasuredIsNan) {
+TEST(NixlbenchOutput, MissingFiguresAreNan) {
   const std::string line =
       nixlbenchLine({.block_size = 1, .gb_per_s = 1}, NixlbenchColumns::kManyPairs);
   EXPECT_EQ(line.substr(50, 40), "1.000000                 nan            ");

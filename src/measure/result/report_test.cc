@@ -58,7 +58,7 @@ TEST(Reports, SayWhereAndHowAndHideTheSecret) {
   EXPECT_EQ(json.at("environment").at("members").at(0).at("host").at("cores"), 8);
 }
 
-TEST(Reports, SayWhatTheLibrariesOfTheirBackendsWereTold) {
+TEST(Reports, ContainTheVariablesOfTheBackendsLibraries) {
   ::setenv("FI_VIADUCT_TEST", "a b=c", 1);
   ::setenv("UCX_VIADUCT_TEST", "", 1);
   const auto told = [](std::vector<std::string> backends) {
@@ -76,7 +76,7 @@ TEST(Reports, SayWhatTheLibrariesOfTheirBackendsWereTold) {
   ::unsetenv("UCX_VIADUCT_TEST");
 }
 
-TEST(Reports, TheFingerprintIsOfTheKindsOfMachines) {
+TEST(Reports, TheFingerprintDependsOnlyOnTheKindsOfMachines) {
   const auto one = machine();
   const std::vector<RunMember> alone{{0, "a", "initiator", one}};
   const auto with = [&](auto change) {
@@ -127,7 +127,7 @@ TEST(Reports, BadFilesAreRefusedWithTheReason) {
 }
 
 // Truncates the file at many places. Each time reading has to fail with an error.
-TEST(Reports, EveryFrontOfAFileIsRefused) {
+TEST(Reports, ATruncatedFileIsRefused) {
   const std::string whole = toJson(fullReport());
   for (std::size_t size = 0; size + 2 < whole.size(); size += 7)
     EXPECT_FALSE(reportFromJson(whole.substr(0, size), "a.json")) << size;

@@ -64,7 +64,7 @@ TEST(Rows, OlderFilesHaveNoP95) {
   EXPECT_EQ(read->latency_us->p99, 4);
 }
 
-TEST(Rows, WhatWasNotMeasuredIsLeftOut) {
+TEST(Rows, MissingFiguresAreLeftOut) {
   const auto json = nlohmann::json::parse(toJson(Row{}));
   for (const char* key : {"gb_per_s", "gb_per_s_parts", "latency_us", "cpu_s_per_gb", "cpu_s",
                           "prep_us", "rate", "ceiling", "pairs", "why"})
@@ -123,7 +123,7 @@ TEST(Rows, AMissingFieldIsNamedByItsPath) {
   EXPECT_EQ(rowFromJson(json.dump()).error().detail, "backend is missing");
 }
 
-TEST(Rows, WhatIsNoRowIsRefused) {
+TEST(Rows, JsonThatIsNoRowIsRefused) {
   for (const char* text : {"", "{", "{}", "[]", "3", "null", R"({"backend": 3})", "\xff\xfe"})
     EXPECT_FALSE(rowFromJson(text)) << text;
   EXPECT_NE(rowFromJson("{\"backend\": ").error().text().find("ends too early"), std::string::npos);

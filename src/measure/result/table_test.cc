@@ -21,14 +21,14 @@ Row tableRow() {
           .checks = Checks{.transfers = 72, .smallest_caught = 0.0915}};
 }
 
-TEST(TextTable, ALineSaysItAll) {
+TEST(TextTable, ALineHasAllFigures) {
   EXPECT_EQ(TextTable().add(tableRow()),
             "local write, hot blocks: local/mapped on copy, proven\n"
             "    block  batch     GB/s   +/- of max skips    p50 us    p99 us  CPU/GB\n"
             "  4.0 KiB     64     12.3    2%    88%  <10%      21.2       300  0.0815\n");
 }
 
-TEST(TextTable, AHeadingStandsWhereSomethingElseBegins) {
+TEST(TextTable, AHeadingPrecedesAnotherBackendOrPath) {
   TextTable table;
   table.add(tableRow());
   EXPECT_EQ(table.add(tableRow()).find("proven"), std::string::npos);
@@ -41,20 +41,20 @@ TEST(TextTable, AHeadingStandsWhereSomethingElseBegins) {
   EXPECT_EQ(table.add(other).find("\nlocal write, cold blocks\n"), 0U);
 }
 
-TEST(TextTable, WhatWasNotMeasuredIsADash) {
+TEST(TextTable, MissingFiguresAreDashes) {
   const std::string text = TextTable().add({.backend = "tcp", .block_size = 1});
   EXPECT_NE(text.find("      1 B      1        -     -      -     -         -         -       -\n"),
             std::string::npos)
       << text;
 }
 
-TEST(TextTable, WhatEveryTransferCheckedLeavesUnseenIsNothing) {
+TEST(TextTable, CheckingEveryTransferMissesNone) {
   Row row = tableRow();
   row.checks = Checks{.transfers = 12, .smallest_caught = 0};
   EXPECT_NE(TextTable().add(row).find("  none "), std::string::npos);
 }
 
-TEST(TextTable, AVerdictIsLoudAndHasItsReason) {
+TEST(TextTable, AVerdictIsInCapitalsWithItsReason) {
   Row row = tableRow();
   row.verdict = Verdict::kSilentRail;
   row.why = "eth1 carried nothing";

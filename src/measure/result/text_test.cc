@@ -7,7 +7,7 @@
 namespace viaduct::measure {
 namespace {
 
-TEST(Text, ThreeDigitsThatMeanSomething) {
+TEST(Text, FiguresHaveThreeSignificantDigits) {
   EXPECT_EQ(digits(std::nullopt), "-");
   EXPECT_EQ(digits(std::numeric_limits<double>::quiet_NaN()), "-");
   EXPECT_EQ(digits(0), "0");

@@ -18,7 +18,7 @@ TEST(MemberHello, ArrivesAsItWasSent) {
   EXPECT_TRUE(sameOptions({sample(), *read}));
 }
 
-TEST(MemberHello, OfAnotherVersionIsRefusedByThatName) {
+TEST(MemberHello, AnotherVersionIsNamedInTheRefusal) {
   const std::string own = encode(sample());
   std::string newer = own, longer = own + "x";
   ++newer[newer.size() - 4];

@@ -65,7 +65,7 @@ bool well(const Row& row) {
   return row.verdict == Verdict::kOk || row.verdict == Verdict::kUnproven;
 }
 
-TEST(Workers, EverySchemeAndShapeMovesWhatItSays) {
+TEST(Workers, EverySchemeAndModeMovesItsBytes) {
   for (const Scheme scheme :
        {Scheme::kPairwise, Scheme::kManyToOne, Scheme::kOneToMany, Scheme::kTp})
     for (const Mode mode : {Mode::kSg, Mode::kMg})
@@ -92,7 +92,7 @@ TEST(Workers, EverySchemeAndShapeMovesWhatItSays) {
       }
 }
 
-TEST(Workers, EveryWayOfMovingArrivesRight) {
+TEST(Workers, EveryOptionMovesCorrectBytes) {
   const auto one = [](auto change) {
     Spec spec = specOf({});
     change(spec);
@@ -123,7 +123,7 @@ TEST(Workers, EveryWayOfMovingArrivesRight) {
   one([](Spec& s) { s.rows[0].iterations = 0, s.duration = std::chrono::milliseconds(20); });
 }
 
-TEST(Workers, MembersOfOneProcessDoNotEachCountAllOfItsCpu) {
+TEST(Workers, MembersOfOneProcessShareItsCpu) {
   Spec spec = specOf({.initiators = 2, .targets = 2});
   spec.rows[0].iterations = 0;
   spec.duration = std::chrono::milliseconds(400);
@@ -152,7 +152,7 @@ TEST(Workers, AnOpenLoopCountsFromTheIntendedStart) {
   EXPECT_LT(row.rate->reached_per_s, 500);
 }
 
-TEST(Workers, WhatCannotGoThatWayIsAFailedRowAndTheNextOneGoesOn) {
+TEST(Workers, AfterARowThatFailsTheNextIsMeasured) {
   Spec spec = specOf({.initiators = 2, .targets = 2});
   spec.rows.insert(spec.rows.begin(), spec.rows[0]);
   spec.rows[0].backend = "pigeon";
@@ -164,7 +164,7 @@ TEST(Workers, WhatCannotGoThatWayIsAFailedRowAndTheNextOneGoesOn) {
   EXPECT_TRUE(well(rows[1])) << rows[1].why;
 }
 
-TEST(Workers, APathThatIsRequiredAndNotThereIsSaid) {
+TEST(Workers, AMissingRequiredPathIsReported) {
   Spec spec = specOf({});
   spec.require = "rdma";
   const std::vector<Row> rows = Members(spec).measure();

@@ -51,7 +51,7 @@ TEST(Histogram, TakesTheLargestValues) {
   EXPECT_EQ(seen.quantile(0.5), 0);
 }
 
-TEST(Histogram, PartsMadeElsewhereAddUp) {
+TEST(Histogram, AddsDecodedHistograms) {
   base::Random random(2);
   Histogram all, here, there;
   for (int i = 0; i < 10'000; ++i) {

@@ -20,7 +20,7 @@ std::vector<double> around(double middle, double noise, std::size_t count, base:
   return out;
 }
 
-TEST(RankSum, AClearDifference) {
+TEST(RankSum, AClearDifferenceHasANarrowInterval) {
   const auto found = ratioOf({10, 11, 10.5, 10.2, 10.8}, {20, 21, 22, 20.5, 21.5});
   ASSERT_TRUE(found && found->interval);
   EXPECT_NEAR(found->ratio, 2, 0.05);
@@ -33,7 +33,7 @@ TEST(RankSum, AClearDifference) {
   EXPECT_GE(found->interval->high, found->ratio);
 }
 
-TEST(RankSum, TheSameIsNoDifference) {
+TEST(RankSum, EqualSamplesShowNoDifference) {
   const std::vector<double> same{3, 3.1, 2.9, 3.05, 2.95};
   const auto found = ratioOf(same, same);
   ASSERT_TRUE(found && found->interval);
@@ -61,14 +61,14 @@ TEST(RankSum, TheFewestFiguresForAnInterval) {
   EXPECT_EQ(ofSizes(5, 5), (Interval{1.0 / 8, 8}));
 }
 
-TEST(RankSum, OneOddFigureDoesNotDecide) {
+TEST(RankSum, OneOutlierDoesNotDecide) {
   const auto found = ratioOf({10, 10.1, 9.9, 10.05, 9.95}, {10, 10.1, 9.9, 10.05, 0.1});
   ASSERT_TRUE(found && found->interval);
   EXPECT_NEAR(found->ratio, 1, 0.02);
   EXPECT_GT(found->interval->high, 1);
 }
 
-TEST(RankSum, WhatIsNoFigureIsLeftOut) {
+TEST(RankSum, InvalidFiguresAreLeftOut) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE(ratioOf({}, {1}));
   EXPECT_FALSE(ratioOf({0, -1, nan}, {1}));
@@ -99,7 +99,7 @@ TEST(RankSum, TheRatioIsThatOfTheMediansAndInsideOfTheInterval) {
 }
 
 // A 95 % interval must contain the true ratio in 95 % of cases or more.
-TEST(RankSum, TheIntervalHoldsWhatItSays) {
+TEST(RankSum, TheIntervalContainsTheTrueRatioOftenEnough) {
   base::Random random(7);
   for (const std::size_t size : {4U, 5U, 12U, 60U}) {
     int inside = 0;

@@ -11,7 +11,7 @@
 namespace viaduct::measure {
 namespace {
 
-TEST(Answers, WhatIsAFifthFasterHelpsAndWhatIsNotDoesNot) {
+TEST(Answers, AFifthMoreHelpsAndAnEqualRateDoesNot) {
   const auto answers = answersOf(someSuite(5));
   ASSERT_EQ(answers.size(), 4U);
   ASSERT_EQ(answers[1].cells.size(), 2U);
@@ -29,7 +29,7 @@ TEST(Answers, WhatIsAFifthFasterHelpsAndWhatIsNotDoesNot) {
   EXPECT_EQ(answers[2].text, "no difference seen at 1 of 1 size (64KiB)");
 }
 
-TEST(Answers, TheOtherWayRoundItHurts) {
+TEST(Answers, ASlowerTestHurts) {
   Suite suite = someSuite(4);
   for (SuiteRun& run : suite.runs)
     if (run.test < 2) run.test = 1 - run.test;
@@ -50,7 +50,7 @@ TEST(Answers, SmallSizesAreJudgedByLatencyAndLargeOnesByRate) {
       << "the rate of a small size and the p95 of a large one have no say";
 }
 
-TEST(Answers, WhatPeopleExpectHasNoSay) {
+TEST(Answers, TheExpectedEffectDoesNotInfluenceTheAnswer) {
   Suite suite = someSuite(5);
   suite.tests[1].expected = "twice as slow";
   suite.tests[2].expected = "twice as fast";
@@ -58,7 +58,7 @@ TEST(Answers, WhatPeopleExpectHasNoSay) {
   EXPECT_EQ(answersOf(suite)[2].cells[0].answer, Answer::kNoneSeen);
 }
 
-TEST(Answers, WhatIsAheadByChanceDoesNotHelp) {
+TEST(Answers, ADifferenceByChanceDoesNotHelp) {
   Suite suite = someSuite(5);
   constexpr std::array kBase{10.0, 10.4, 9.8, 10.2, 9.9}, kOwn{10.5, 9.7, 10.6, 10.1, 10.3};
   for (SuiteRun& run : suite.runs)
@@ -69,20 +69,20 @@ TEST(Answers, WhatIsAheadByChanceDoesNotHelp) {
   EXPECT_EQ(cell.answer, Answer::kNoneSeen);
 }
 
-TEST(Answers, ThreeRoundsAreTooFew) {
+TEST(Answers, ThreeRoundsAreTooFewForAnAnswer) {
   const auto answers = answersOf(someSuite(3));
   EXPECT_EQ(answers[1].text, "too few rounds to tell at 2 of 2 sizes (256, 64KiB)");
   EXPECT_FALSE(answers[1].cells[0].judged()->interval);
 }
 
-TEST(Answers, ABucketOfTheHistogramIsNoDifference) {
+TEST(Answers, LatenciesWithinOneHistogramBucketAreEqual) {
   Suite suite = someSuite(5);
   for (SuiteRun& run : suite.runs)
     for (Row& row : run.rows) row.latency_us->p50 = run.test == 1 ? 99.7 : 100;
   EXPECT_EQ(answersOf(suite)[1].cells[0].answer, Answer::kNoneSeen);
 }
 
-TEST(Answers, AnEffectBelowTheLeastHasNoName) {
+TEST(Answers, AnEffectBelowTheLeastEffectIsNotReported) {
   Suite suite = someSuite(5);
   for (SuiteRun& run : suite.runs)
     for (Row& row : run.rows) {
@@ -95,7 +95,7 @@ TEST(Answers, AnEffectBelowTheLeastHasNoName) {
 }
 
 // Suites of equal tests, with the noise of real machines over the turns.
-TEST(Answers, ASuiteIsWrongInLessThanOneAnswerOfTwenty) {
+TEST(Answers, EqualTestsGetLessThanOneWrongAnswerInTwenty) {
   constexpr std::uint32_t kRounds = 5;
   constexpr std::uint64_t kSizes = 25;
   constexpr int kSuites = 15;
@@ -124,7 +124,7 @@ TEST(Answers, ASuiteIsWrongInLessThanOneAnswerOfTwenty) {
   }
 }
 
-TEST(Answers, ARowThatCannotBeUsedIsNamedAndNotCompared) {
+TEST(Answers, AnInvalidRowIsNamedAndNotCompared) {
   Suite suite = someSuite(5);
   EXPECT_TRUE(allGood(suite));
   suite.runs[0].rows[1].verdict = Verdict::kFallback;  // a row of the baseline
@@ -136,7 +136,7 @@ TEST(Answers, ARowThatCannotBeUsedIsNamedAndNotCompared) {
   EXPECT_EQ(answers[1].text, "helps at 1 of 2 sizes (256); cannot be used at 1 of 2 sizes (64KiB)");
 }
 
-TEST(Answers, WhatThePathShowsToBeAsInTheBaselineDoesNothing) {
+TEST(Answers, ATestWithTheBaselinesPathIsIdle) {
   Suite suite = someSuite(5);
   suite.tests[1].shows = "rails";
   const auto idle = answersOf(suite)[1];
@@ -163,7 +163,7 @@ TEST(Answers, FiguresAreMediansAndRailsAreCounted) {
   EXPECT_EQ(answersOf(suite)[0].cells[1].figures.rails, "1-2");
 }
 
-TEST(Answers, WhatIsNotMeasuredSaysWhy) {
+TEST(Answers, ATestThatIsNotMeasuredHasAReason) {
   const auto answers = answersOf(someSuite(5));
   EXPECT_TRUE(answers[3].cells.empty());
   EXPECT_EQ(answers[3].text, "not built in");

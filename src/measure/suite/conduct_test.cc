@@ -56,7 +56,7 @@ TEST(Conduct, EveryTestHasItsTurnInEveryRoundAndEveryRoundIsKept) {
   EXPECT_EQ(suite.environment.members.size(), 1U);
 }
 
-TEST(Conduct, AnInterruptKeepsWholeRoundsOnly) {
+TEST(Conduct, AnInterruptKeepsOnlyCompleteRounds) {
   FakeRuns fake;
   fake.stop_at = 8;  // in the third round
   Suite suite = freshSuite(4);
@@ -69,7 +69,7 @@ TEST(Conduct, AnInterruptKeepsWholeRoundsOnly) {
   EXPECT_EQ(suite.end, "2 of 4 rounds");
 }
 
-TEST(Conduct, GoesOnBehindTheRoundsThatAreDone) {
+TEST(Conduct, ContinuesAfterTheCompleteRounds) {
   FakeRuns first;
   first.stop_at = 8;
   Suite suite = freshSuite(4);
@@ -84,7 +84,7 @@ TEST(Conduct, GoesOnBehindTheRoundsThatAreDone) {
   EXPECT_TRUE(third.turns.empty());
 }
 
-TEST(Conduct, OtherMachinesDoNotGoOn) {
+TEST(Conduct, OtherMachinesCannotContinueTheSuite) {
   FakeRuns first;
   first.stop_at = 4;
   Suite suite = freshSuite(4);
@@ -97,7 +97,7 @@ TEST(Conduct, OtherMachinesDoNotGoOn) {
   EXPECT_EQ(suite.rounds_done, 1U);
 }
 
-TEST(Conduct, AFileThatCannotBeWrittenEndsIt) {
+TEST(Conduct, AFileThatCannotBeWrittenEndsTheSuite) {
   FakeRuns fake;
   fake.unwritable = true;
   Suite suite = freshSuite(4);

@@ -52,7 +52,7 @@ TEST_F(SuiteFileTest, RoundsAreKeptAndFoundAgain) {
   EXPECT_FALSE(SuiteFile::open(file_, true)->kept()) << "fresh";
 }
 
-TEST_F(SuiteFileTest, ALinkStaysOne) {
+TEST_F(SuiteFileTest, ALinkStaysALink) {
   const std::string link = folder_ + "link.json";
   fs::create_symlink(file_, link);
   const auto file = SuiteFile::open(link, false);
@@ -62,7 +62,7 @@ TEST_F(SuiteFileTest, ALinkStaysOne) {
   EXPECT_TRUE(has(content(), "viaduct-suite/1"));
 }
 
-TEST_F(SuiteFileTest, WhatWasThereStaysUntilTheNextIsWhole) {
+TEST_F(SuiteFileTest, TheOldContentStaysUntilTheNewIsComplete) {
   put(toJson(someSuite(1)));
   const auto file = SuiteFile::open(file_, false);
   ASSERT_TRUE(file);
@@ -74,7 +74,7 @@ TEST_F(SuiteFileTest, WhatWasThereStaysUntilTheNextIsWhole) {
   EXPECT_EQ(content(), toJson(someSuite(1)));
 }
 
-TEST_F(SuiteFileTest, WhatCannotBeWrittenIsSaidAtOnce) {
+TEST_F(SuiteFileTest, AnUnwritableFileIsReportedAtOnce) {
   EXPECT_TRUE(has(SuiteFile::open("/no/such/folder/x.json", false).error().text(),
                   "/no/such/folder/x.json.part"));
   for (const char* name : {"/dev/null", "/tmp"})
@@ -82,7 +82,7 @@ TEST_F(SuiteFileTest, WhatCannotBeWrittenIsSaidAtOnce) {
   EXPECT_TRUE(SuiteFile::open("", false)) << "none is asked for";
 }
 
-TEST_F(SuiteFileTest, WhatIsNotASuiteIsNotOverwritten) {
+TEST_F(SuiteFileTest, AFileThatIsNoSuiteIsNotOverwritten) {
   for (const char* text : {"notes", "{\"format\": \"viaduct-bench/2\"}", "[1]"}) {
     put(text);
     EXPECT_TRUE(has(refusal(), "the file holds no suite rounds")) << refusal();
@@ -100,7 +100,7 @@ TEST_F(SuiteFileTest, ANewerVersionIsNamedAndFreshReplacesIt) {
   EXPECT_EQ(refusal(true), "");
 }
 
-TEST_F(SuiteFileTest, GoesOnWithTheSameSettingsOnly) {
+TEST_F(SuiteFileTest, ContinuesOnlyWithTheSameSettings) {
   put(toJson(someSuite(2)));
   const auto file = SuiteFile::open(file_, false);
   ASSERT_TRUE(file);
@@ -123,7 +123,7 @@ TEST_F(SuiteFileTest, GoesOnWithTheSameSettingsOnly) {
   EXPECT_TRUE(has(other.error().text(), "--fresh"));
 }
 
-TEST_F(SuiteFileTest, GoesOnWithWholeRoundsOnly) {
+TEST_F(SuiteFileTest, ContinuesOnlyAfterCompleteRounds) {
   Suite damaged = someSuite(2);
   damaged.rounds_done = 99;
   put(toJson(damaged));

@@ -24,7 +24,7 @@ TEST(SuiteJson, ReadsBackAsItWasWritten) {
   EXPECT_EQ(suiteFromJson(without.dump(), "f").error().detail, "least_effect is missing");
 }
 
-TEST(SuiteJson, AnswersStandInItForOtherReaders) {
+TEST(SuiteJson, ContainsTheAnswersForOtherPrograms) {
   const Json json = Json::parse(toJson(someSuite(5)));
   EXPECT_EQ(json.at("format"), "viaduct-suite/1");
   const Json& results = json.at("results");
@@ -40,7 +40,7 @@ TEST(SuiteJson, AnswersStandInItForOtherReaders) {
   EXPECT_EQ(json.at("conclusion").at("absent"), "not built in");
 }
 
-TEST(SuiteJson, WhatIsWrongIsNamed) {
+TEST(SuiteJson, AWrongFieldIsNamed) {
   const Json good = Json::parse(toJson(someSuite(4)));
   const auto error = [](const Json& json) {
     const auto read = suiteFromJson(json.dump(), "f.json");
@@ -73,7 +73,7 @@ TEST(SuiteJson, WhatIsWrongIsNamed) {
   expect(suiteFromJson("{\"format\": \"viaduct-su", "f.json").error().text(), "f.json");
 }
 
-TEST(SuiteJson, IsToldFromOtherFiles) {
+TEST(SuiteJson, IsRecognised) {
   EXPECT_TRUE(isSuiteJson(toJson(someSuite(1))));
   EXPECT_TRUE(isSuiteJson("{\"format\": \"viaduct-suite/99\"}"));
   for (const char* text : {"", "[]", "{}", "{\"format\": 1}", "{\"format\": \"viaduct-bench/2\"}"})

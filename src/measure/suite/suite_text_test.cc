@@ -10,7 +10,7 @@ namespace {
 
 using testing::has;
 
-TEST(SuiteText, HasATableForEachTestAndSaysWhatItMeans) {
+TEST(SuiteText, HasATableAndAnAnswerForEachTest) {
   const std::string text = suiteText(someSuite(5));
   for (const char* part :
        {"5 of 5 rounds, 1 processes on one", "Effects below 1 % are not reported\n",

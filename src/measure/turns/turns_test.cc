@@ -25,7 +25,7 @@ bool tookTurns(std::string_view order) {
   return measure::tookTurns(a, b);
 }
 
-TEST(Turns, NeitherSideIsFarAhead) {
+TEST(Turns, RunsTookTurnsIfNeitherSideIsFarAhead) {
   for (const char* order : {"ABBAABBA", "ABABABAB", "BABABABA", "AABBAABB", "AABBBBAA",
                             "ABBABBABBABB", "(AAAABBBB)", "A(AAABBB)B"})
     EXPECT_TRUE(tookTurns(order)) << order;
@@ -34,7 +34,7 @@ TEST(Turns, NeitherSideIsFarAhead) {
     EXPECT_FALSE(tookTurns(order)) << order;
 }
 
-TEST(Turns, UnknownTimesAreNoTurns) {
+TEST(Turns, UnknownTimesShowNoTurns) {
   EXPECT_FALSE(tookTurns(std::vector<Report>(4), std::vector<Report>(4)));
 }
 
@@ -90,7 +90,7 @@ struct Told {
   }
 };
 
-TEST(Turns, RoundsGoOnBehindTheFirst) {
+TEST(Turns, RoundsContinueAtTheGivenRound) {
   Told told;
   EXPECT_EQ(told.take(2, 4).end, RunEnd::kComplete);
   EXPECT_EQ(told.turns, (std::vector<Turn>{{2, 1}, {2, 0}, {3, 0}, {3, 1}}));
@@ -106,7 +106,7 @@ TEST(Turns, ATurnThatEndsEarlyIsTheLast) {
   EXPECT_EQ(told.whole, std::vector<std::uint32_t>{0});
 }
 
-TEST(Turns, ARoundThatCannotBeKeptIsTheLast) {
+TEST(Turns, ARoundThatCannotBeSavedIsTheLast) {
   Told told{.unkept_at = 2};
   EXPECT_EQ(told.take(0, 4).problem, "full");
   EXPECT_EQ(told.turns.size(), 4U);
