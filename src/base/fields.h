@@ -1,9 +1,9 @@
-// Messages as lists of fields, each named once for writing and reading. The fields of a type are
-// what `fields(value)` ties together, which is found beside the type:
+// Reads and writes messages as lists of fields. The function `fields(value)` beside a type ties the
+// type's fields together, for both directions:
 //
 //   auto fields(base::Is<Point> auto& p) { return std::tie(p.x, p.y); }
 //
-// A type may have encode(Writer&) and decode(Reader&) of its own instead. Threads: pure functions.
+// A type may instead have encode(Writer&) and decode(Reader&) of its own. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -24,7 +24,7 @@
 namespace viaduct {
 namespace base {
 
-// T is U, or a constant one.
+// True if T is U or const U.
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
 
@@ -37,17 +37,17 @@ auto fields(base::Is<Error> auto& e) {
 
 namespace base {
 
-// From here on the reader has nothing.
+// Makes the reader fail: it reads more bytes than are left.
 inline void refuse(Reader& in) { static_cast<void>(in.raw(in.left() + 1)); }
 
-// A class, so that each of these finds all the others.
+// The functions are members of a class, so that each one finds all others.
 class Fields {
  public:
   template <class... T>
   static void put(Writer& out, const T&... values) {
     (putOne(out, values), ...);
   }
-  // Enumerators may be of any value: whoever reads one from a stranger checks it.
+  // An enumerator may have any value. A caller that reads one from an untrusted peer must check it.
   template <class... T>
   static void get(Reader& in, T&... values) {
     (getOne(in, values), ...);
@@ -130,14 +130,14 @@ class Fields {
   }
 };
 
-// The fields as a text of bytes.
+// Returns the fields as bytes in a string.
 template <class... T>
 std::string packed(const T&... values) {
   Writer out;
   Fields::put(out, values...);
   return {reinterpret_cast<const char*>(out.bytes().data()), out.bytes().size()};
 }
-// Whether the text is these fields and nothing more.
+// Returns true if the text consists of exactly these fields.
 template <class... T>
 bool unpack(std::string_view text, T&... into) {
   Reader in(bytesOf(text));

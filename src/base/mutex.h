@@ -1,5 +1,5 @@
-// A mutex that clang's thread-safety analysis knows, and the words in which members and functions
-// say which lock they need. Other compilers skip the words. docs/threads.md has the order of locks.
+// A mutex with annotations for clang's thread-safety analysis. Members and functions declare with
+// them which lock they need. Other compilers ignore them. docs/threads.md has the order of locks.
 #pragma once
 
 #include <mutex>

@@ -20,13 +20,13 @@ class Poller {
   using Handler = std::function<void(std::uint32_t events)>;  // EPOLLIN, EPOLLOUT, ...
   using Id = std::uint64_t;                                   // 0: none
 
-  // `clock`: a test's, which outlives the poller. Null: the steady clock.
+  // `clock` is a test's clock, which outlives the poller. Null means the steady clock.
   static Result<std::unique_ptr<Poller>> open(const MovableClock* clock = nullptr);
   ~Poller();
 
-  // The time of its timers, and of everything that hangs on it.
+  // The time of this poller's timers, and of all code that uses this poller.
   Clock::time_point now() const { return clock_ == nullptr ? Clock::now() : clock_->now(); }
-  // A caller's deadline, on the steady clock, as a time of this poller; and back.
+  // Convert a caller's deadline on the steady clock to a time of this poller, and back.
   Clock::time_point fromSteady(Clock::time_point at) const { return moved(at, 1); }
   Clock::time_point toSteady(Clock::time_point at) const { return moved(at, -1); }
 

@@ -1,11 +1,11 @@
-// A small number for each thread that asks, to spread threads over places. Threads: any.
+// Numbers the threads that call it, so that callers can spread threads over slots. Threads: any.
 #pragma once
 
 #include <atomic>
 
 namespace viaduct::base {
 
-// Counts up: only the remainder by a number of places is of use.
+// Numbers only count up. Callers use the remainder by their number of slots.
 inline unsigned threadNumber() {
   static std::atomic<unsigned> next{0};
   thread_local const unsigned mine = next.fetch_add(1, std::memory_order_relaxed);

@@ -1,4 +1,5 @@
-// A state machine as a list of its allowed steps, with a reason for each. Threads: one at a time.
+// Describes a state machine by a table of its transitions, with a reason for each. Threads: one at
+// a time.
 #pragma once
 
 #include <cassert>
@@ -30,7 +31,7 @@ class Machine {
   using State = typename Table::State;
   using Event = typename Table::Event;
 
-  // The state after `event`, or nothing if no row allows it.
+  // Returns the state after `event`, or nothing if no row allows the event.
   static constexpr std::optional<State> after(State state, Event event) {
     for (const auto& row : Table::kSteps)
       if (row.event == event && (row.from & anyOf(state)) != 0) return row.to;
@@ -39,7 +40,7 @@ class Machine {
 
   State now() const { return now_; }
   bool is(State state) const { return now_ == state; }
-  // An event without a row is a mistake of the caller, and leaves the state as it is.
+  // An event without a row is a mistake of the caller. It leaves the state unchanged.
   void step(Event event) {
     const auto next = after(now_, event);
     assert(next);

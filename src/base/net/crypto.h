@@ -35,14 +35,14 @@ class Hmac {
 // Derives the key for one purpose. It reveals nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});
 
-// AES-256-GCM, each text under a fresh random nonce: nobody without the key can read or change it.
-// Threads: one at a time.
-inline constexpr std::size_t kSealBytes = 28;  // that sealing adds
+// AES-256-GCM. Each text has a fresh random nonce, so that without the key it cannot be read or
+// changed. Threads: one at a time.
+inline constexpr std::size_t kSealBytes = 28;  // bytes that sealing adds to a text
 class Cipher {
  public:
   explicit Cipher(const Key& key);
   Result<std::string> seal(std::string_view text);
-  // Nothing for a text that was not sealed with this key, or was changed.
+  // Returns nothing for a text that was changed, or sealed with another key.
   std::optional<std::string> unseal(std::string_view sealed);
 
  private:

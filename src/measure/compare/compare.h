@@ -36,7 +36,7 @@ enum class Difference : std::uint8_t {
   kNoneSeen,
   kTooFewRuns,  // too few runs of this row on one side
   kNotInTurns,  // drift of the machine would look like a difference
-  kUnusable,    // a row of one side cannot be used: `note` says why
+  kUnusable,    // a row of one side is invalid; `note` says why
 };
 inline constexpr base::Words<Difference, 6> kDifferences{
     {{"faster", Difference::kFaster},
@@ -72,7 +72,7 @@ struct Comparison {
   std::vector<std::string> differing = {};  // differences of machines and settings, as text
   std::size_t runs_a = 0, runs_b = 0;
   SampleEvidence evidence = SampleEvidence::kEnough;
-  bool isWorse() const;  // a row is too slow, or broken
+  bool isWorse() const;  // returns true if a row is too slow, or broken
   bool ok() const { return evidence == SampleEvidence::kEnough && !isWorse(); }
 };
 

@@ -30,7 +30,7 @@ struct Attempt {
 struct ExplainedBackend {
   BackendInfo info = {};
   // The next two fields are only filled for an open backend.
-  std::string link = {};  // to the other process: "mapped, cma", or why there is none
+  std::string link = {};  // the link to the other process: "mapped, cma", or the error
   std::vector<Attempt> attempts = {};
   bool carries(OpKind op) const;
 };

@@ -1,4 +1,4 @@
-// Rows that people have published or could have, and what has to be said of them.
+// Judges rows whose figures others have published, or could have published.
 #include "measure/proof/judge.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace viaduct::measure::proof {
 namespace {
 
-constexpr std::uint64_t kLarge = 100'000'000;  // of one transfer
+constexpr std::uint64_t kLarge = 100'000'000;  // bytes of one transfer
 
 using testing::has;
 
@@ -82,7 +82,8 @@ TEST(Published, ARateAboveTheNetworksIsInvalid) {
   EXPECT_TRUE(has(row.why, "369 %")) << row.why;
 }
 
-// Two hosts with four interfaces; what each carried, for transfers that claim all four equally.
+// Makes observations of two hosts with four interfaces. `carried` has the bytes of each interface;
+// the transfers claim equal shares.
 std::vector<Observation> fourRails(const std::vector<std::uint64_t>& carried,
                                    std::size_t claimed_rails = 4) {
   Seen a("a"), b("b");
@@ -112,7 +113,7 @@ TEST(Rails, ASilentRailOfFourIsNamed) {
   EXPECT_FALSE(has(row.why, "rail2")) << row.why;
 }
 
-// Another program's bytes on the link are no sign that the rail carried any of ours.
+// Other programs' bytes on the link do not show that the rail carried the benchmark's bytes.
 TEST(Rails, ASilentRailBesideOthersTrafficIsNamed) {
   const auto row = judged(fourRails({2 * kGB, 2 * kGB, 2 * kGB, kGB}, 3), 3.0);
   EXPECT_EQ(row.verdict, Verdict::kSilentRail) << row.why;
@@ -128,7 +129,8 @@ TEST(Rails, TrafficOverAnotherRailIsNamed) {
 }
 
 TEST(Rails, TrafficThatWasSpreadOverOthersIsFound) {
-  // A quarter of the payload belongs to each; half of rail1's took rail0, half rail3.
+  // A quarter of the payload belongs to each rail. Half of rail1's bytes took rail0, and half took
+  // rail3.
   const auto row = judged(fourRails({kGB * 3 / 2, 20, kGB, kGB * 3 / 2}), 3.0);
   EXPECT_EQ(row.verdict, Verdict::kFallback);
   EXPECT_TRUE(has(row.why, "went over rail")) << row.why;
@@ -148,7 +150,7 @@ TEST(Proof, OthersTrafficIsSubtractedAndNamed) {
   const auto with = [](std::uint64_t carried) {
     return judged({Seen("a")
                        .ethernet("eth0", 0, carried, 0)
-                       .others(500'000)  // 0.1 GB in the second of the row
+                       .others(500'000)  // 0.1 GB during the second of the row
                        .claims(1, {{"tcp", "socket", "any", kGB, 1}}),
                    Seen("b").ethernet("eth0", 0, 0, carried).others(500'000)},
                   1.0);
@@ -327,7 +329,7 @@ TEST(Ceilings, ANarrowSlotBindsBeforeItsLink) {
 }
 
 TEST(Ceilings, TheNarrowestHostOfManyBinds) {
-  // Two initiators write to one target: its link carries both.
+  // Two initiators write to one target, whose link carries both.
   const auto row = judged(
       {Seen("a").rdma("n0", 100 * kGbit, 6 * kGB, 0).claims(2, {{"ofi", "efa", "n0", 6 * kGB, 1}}),
        Seen("b").rdma("n0", 100 * kGbit, 6 * kGB, 0).claims(2, {{"ofi", "efa", "n0", 6 * kGB, 1}}),
@@ -444,7 +446,7 @@ TEST(LinkRates, AreReadAsPeopleWriteThem) {
   }
 }
 
-// A row between two hosts about which nothing else is to be said.
+// Judges a row between two hosts that is otherwise faultless.
 Judgement plain(RowFacts facts) {
   const auto bytes = static_cast<std::uint64_t>(facts.totals.all);
   facts.gb_per_s = facts.gb_per_s == 0 ? 1 : facts.gb_per_s;

@@ -23,9 +23,9 @@ class Observer {
   // others wait, because concurrent measurements would slow each other.
   void measureMemory();
 
-  // Both calls need all members idle, after a barrier or an answer. before() takes kLookAround.
-  // after() takes a fraction of a millisecond, or up to kLag if the devices seem to have carried
-  // less than the transfers claim.
+  // Call both while all members are idle, after a barrier or an answer. The call of before() takes
+  // kLookAround. The call of after() takes a fraction of a millisecond. It takes up to kLag if the
+  // devices seem to have carried less than the transfers claim.
   void before();
   // `claims` are those of the transfers that this member began since before().
   void after(std::vector<Claim> claims);

@@ -73,7 +73,7 @@ struct RowShare {
   CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};                 // empty: no wrong bytes
-  std::uint64_t checks = 0, missed = 0;      // number of checked transfers, and of wrong ones
+  std::uint64_t checks = 0, missed = 0;      // checked transfers, and how many were wrong
   std::vector<RateInterval> intervals = {};  // of the member's own streams
   std::string observation = {};              // of the devices, encoded
 };
