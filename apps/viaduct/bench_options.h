@@ -46,7 +46,7 @@ struct BenchOptions {
   std::uint64_t start_block_size = 4096, max_block_size = std::uint64_t{64} << 20U;
   std::uint32_t batch = 0, start_batch_size = 1, max_batch_size = 1;
   std::string initiator_seg_type = "DRAM", target_seg_type = "DRAM";
-  bool cold = false;  // each transfer uses memory that is not in the caches
+  bool cold = false;  // transfers cycle through more memory than the caches hold
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
 

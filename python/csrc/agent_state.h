@@ -96,7 +96,7 @@ class PinState : public std::enable_shared_from_this<PinState> {
   const bool read_only_;
   py::object keeper_;  // the Python object that owns the memory; empty after Agent.allocate()
   bool released_ = false;
-  bool withdrawn_ = false;  // release() has returned once: nobody reaches the memory any more
+  bool withdrawn_ = false;  // release() has returned once: peers cannot reach the memory any more
   std::size_t views_ = 0;
   std::mutex one_at_a_time_;  // a thread releases the GIL before it locks this mutex
   std::optional<Pin> pin_;    // empty after the memory was given back

@@ -35,7 +35,7 @@ void P2pTarget::serve(const StopFlag& stop) {
 
 void P2pTarget::take(const Note& note) {
   auto peer = agent_.peer(note.from);
-  if (!peer) return;  // it has left again
+  if (!peer) return;  // the sender has left again
   const auto request = decodeRequest(note.bytes);
   if (!request) {
     told_(fmt::format("{} sent a malformed request: {}", note.from, request.error().text()));

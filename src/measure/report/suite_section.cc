@@ -150,7 +150,7 @@ std::vector<Source> sourcesOf(const SuiteSource& source) {
                   .environment = suite.environment,
                   .settings = suite.settings,
                   .agent = suite.agent};
-    if (out.empty()) report.end = suite.end;  // only the first test shows it
+    if (out.empty()) report.end = suite.end;  // shown once, with the first test
     report.settings.insert(report.settings.end(), test.settings.begin(), test.settings.end());
     for (const SuiteRun& run : suite.runs)
       if (run.test == i) report.rows.insert(report.rows.end(), run.rows.begin(), run.rows.end());

@@ -30,7 +30,7 @@ struct RunRequest {
   std::optional<std::uint32_t> rank = {};
   // True: the member takes any free rank if `rank` is taken or out of range.
   bool rank_is_wish = false;
-  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // until all members have joined
+  std::chrono::nanoseconds patience = std::chrono::minutes(3);  // for all members to join
 };
 
 struct Progress {
