@@ -45,8 +45,8 @@ Sides measured(Noise noise, Order order, std::uint32_t runs, double faster, base
 }
 
 struct Found {
-  std::size_t faster = 0, slower = 0, too_slow = 0,
-              sure = 0;  // rows; sure: comparisons with exit code 0
+  // Numbers of rows. `sure` is the number of comparisons with exit code 0.
+  std::size_t faster = 0, slower = 0, too_slow = 0, sure = 0;
 };
 
 Found compareOften(Noise noise, Order order, std::uint32_t runs, double faster,

@@ -13,8 +13,8 @@
 namespace viaduct::measure {
 namespace {
 
-using Rates =
-    std::map<std::uint32_t, std::vector<double>>;  // by number of members: the rates of all runs
+// The rates of all runs, by number of members.
+using Rates = std::map<std::uint32_t, std::vector<double>>;
 using Blocks = std::map<std::uint64_t, Rates>;
 
 std::uint32_t membersOf(const Row& row) { return row.initiators + row.targets; }

@@ -87,8 +87,8 @@ std::string labelOf(const Parts& parts, const std::array<bool, kParts>& shown) {
 // Keeps the row with the middle rate of each block size.
 std::vector<const Row*> middles(std::vector<const Row*> rows) {
   const auto place = [](const Row* row) {
-    return std::tuple(row->block_size, row->gb_per_s.value_or(0),
-                      row);  // the address makes the order unique
+    // The address makes the order unique.
+    return std::tuple(row->block_size, row->gb_per_s.value_or(0), row);
   };
   std::sort(rows.begin(), rows.end(),
             [&](const Row* a, const Row* b) { return place(a) < place(b); });

@@ -210,8 +210,8 @@ std::vector<std::vector<Cell>> hostRows(const Source& source) {
   return out;
 }
 
-using Values =
-    std::map<std::string, std::vector<std::string>>;  // by option: the values of all sources
+// The values of all sources, by option.
+using Values = std::map<std::string, std::vector<std::string>>;
 
 void addOptions(Values& to, std::size_t source, std::size_t sources, const std::string& front,
                 const std::vector<Option>& options) {

@@ -85,8 +85,8 @@ TEST(RankSum, TheRatioIsThatOfTheMediansAndInsideOfTheInterval) {
   EXPECT_DOUBLE_EQ(found->ratio, 14.75 / 13);
   base::Random random(3);
   for (int round = 0; round < 200; ++round) {
-    std::vector<double> a,
-        b;  // the median of all ratios is not the ratio of medians
+    // Uneven figures, whose median of ratios differs from the ratio of medians.
+    std::vector<double> a, b;
     for (int i = 0; i < 41; ++i) {
       a.push_back(i < 20 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);
       b.push_back(i < 21 ? 1 + 0.01 * static_cast<double>(random.below(100)) : 10);
