@@ -21,7 +21,7 @@ enum class Verdict : std::uint8_t {
   kSilentRail,   // a rail that should have carried a share carried nothing
   kNotRequired,  // the row did not take a required path
   kCorrupt,      // the arrived bytes differ from the sent ones
-  kUnproven,     // no counters were readable that show the path
+  kUnproven,     // the counters could not show the path
   kFailed,       // the row could not be measured
 };
 inline constexpr base::Words<Verdict, 8> kVerdicts{{{"ok", Verdict::kOk},
