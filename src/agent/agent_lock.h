@@ -14,7 +14,7 @@ namespace viaduct::agent {
 
 class VIADUCT_CAPABILITY("agent lock") AgentLock {
  public:
-  using Held = std::unique_lock<AgentLock>;  // exclusively; empty in a fork()ed child
+  using Held = std::unique_lock<AgentLock>;  // an exclusive hold; empty in
   // The most threads in shared sections; further threads wait for a cell.
   static constexpr unsigned kCells = 32;
 
