@@ -52,9 +52,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Returns an error after shutdown() and in a fork()ed child. Needs no lock.
   Status usable(const char* operation) const;
   Status ofThisProcess(const char* operation) const;  // an error in a fork()ed child only
-  bool closed() const {
-    return closed_.load(std::memory_order_relaxed);
-  }  // true as soon as shutdown() has begun
+  // True as soon as shutdown() has begun.
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
   using Held = AgentLock::Held;
   Held hold() const;
   ProgressEngine& engine() { return *engine_; }
@@ -120,9 +119,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // `number` is RailCounts::number. May release the lock meanwhile.
   void pollRail(Held& held, std::size_t number);
   RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
-  CellCounts& cellCounts(unsigned cell) {
-    return cell_counts_[cell];
-  }  // for transfers posted in a shared section
+  // For transfers that are posted in a shared section.
+  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
@@ -203,8 +201,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::uint64_t last_flight_ = 0;
   Counts counts_;
   std::array<CellCounts, AgentLock::kCells> cell_counts_;
-  Clock::time_point due_ =
-      Clock::time_point::max();  // no later than the first deadline of a running transfer
+  // No later than the first deadline of a running transfer.
+  Clock::time_point due_ = Clock::time_point::max();
   base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferImpl>> waiting_;  // transfers with ops that no rail has taken
   std::vector<std::function<void()>> owed_;

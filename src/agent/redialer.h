@@ -37,7 +37,7 @@ class Redialer {
   bool isIdle() const { return reach_.is(Reach::kIdle); }
   bool shakesHands() const { return reach_.is(Reach::kHandshake); }
 
-  // Ends the attempt and the back-off, because the peer is reached or no longer wanted.
+  // Ends the attempt and the back-off.
   void stop();
   // Without a session: dials the peer after the back-off, if it is aimed.
   void dialLater();

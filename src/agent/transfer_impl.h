@@ -112,8 +112,8 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   // The posting thread may copy by itself, and there is no callback to run. Read without a lock.
   std::atomic<bool> direct_{false};
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_,
-      remote_used_;  // slots and their generations
+  // Slots and their generations.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;
 
   // The current post.
   std::atomic<TransferState> state_{TransferState::kIdle};

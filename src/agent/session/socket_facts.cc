@@ -25,10 +25,10 @@ std::uint64_t networkOf(int socket) {
 
 }  // namespace
 
-// Two processes that meet at an abstract name of one network namespace have nobody between them:
-// only one of all processes can have bound that name. So with name and namespace in the proof a
-// relay from another namespace, another name or from TCP fails, and a Unix socket's frames need no
-// authentication code.
+// Two processes that connect through an abstract name in one network namespace have no relay
+// between them, because only one process can have bound the name. The proof covers the name and the
+// namespace. So a relay from another namespace, another name or TCP fails, and frames over a Unix
+// socket need no authentication code.
 Result<SocketFacts> socketFactsOf(int socket, bool dialer) {
   VIADUCT_TRY(const base::SocketAddress local, base::localAddress(socket));
   VIADUCT_TRY(const base::SocketAddress remote, base::remoteAddress(socket));

@@ -1,4 +1,4 @@
-// What members and the embedded server tell each other. Threads: plain values.
+// The messages between members and the embedded server. Threads: plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -69,7 +69,7 @@ struct TextMessage {
   static Result<TextMessage> decode(ByteSpan payload);
 };
 
-// kRank: a rank; kPing, kPong: a number; kWithdraw, kForget: a request's.
+// kRank: a rank. kPing, kPong: a number. kWithdraw, kForget: the number of a request.
 struct NumberMessage {
   std::uint64_t number = 0;
   Bytes encode() const;

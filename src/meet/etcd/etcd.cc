@@ -17,10 +17,10 @@ namespace viaduct::meet {
 namespace etcd {
 namespace {
 
-// How long after its lease's time etcd takes to see that a lease has run out.
+// The time that etcd takes after a lease's end to notice it.
 constexpr std::chrono::seconds kExpiry{1};
 
-// The clock's end is no moment that can be added to.
+// Deadline::never() is clamped, so that later additions do not overflow.
 Clock::time_point clamped(Deadline until) {
   return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
 }
