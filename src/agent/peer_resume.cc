@@ -39,8 +39,8 @@ void PeerImpl::sayHeard() {
   base::Bytes payload;
   if (connection.canResume()) payload = base::Writer().put(heard()).take();
   unsaid_ = 0;
-  // kPeerLost: closed() is called next. kBusy: a heartbeat behind so many unsent bytes would tell
-  // nothing.
+  // kPeerLost: closed() is called next. kBusy: too many unsent bytes precede the heartbeat for it
+  // to arrive in time.
   if (auto sent = connection.send(FrameType::kHeartbeat, payload);
       !sent && sent.error().code != Code::kPeerLost && sent.error().code != Code::kBusy)
     breakOff(sent.error());

@@ -1,6 +1,6 @@
-// The progress engine runs an agent's event loop: on a user thread that polls or waits, so that a
-// wake-up is one hop, and otherwise on the agent's progress thread. Threads: call from any.
-// docs/threads.md.
+// The progress engine runs an agent's event loop. A user thread that polls or waits runs ("drives")
+// it, so that a wake-up is one hop. Otherwise the agent's progress thread runs it. Threads: call
+// from any. docs/threads.md.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -132,8 +132,8 @@ class ProgressEngine {
   static constexpr Duration kUserExpected = std::chrono::milliseconds(1);
   // The progress thread tries for the lock this often, yielding in between, before it blocks on it.
   static constexpr int kLockTries = 100;
-  // About 40 us of the smallest posts, and 8 ms of the largest posts that the posting thread copies
-  // itself.
+  // This many of the smallest posts take about 40 us. The largest posts that the posting thread
+  // copies itself take 8 ms.
   static constexpr unsigned kPostsPerProgress = 256;
   // Asking the poller is a system call of about a microsecond. So it is asked no more often than
   // this, while notes are read from memory and while rails are busy.

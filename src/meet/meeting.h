@@ -26,10 +26,11 @@ inline constexpr std::size_t kMaxValueBytes = std::size_t{256} * 1024;  // gathe
 
 struct JoinRequest {
   std::string group = "default";
-  std::uint32_t size = 0;                  // the number of members of the complete group
-  std::optional<std::uint32_t> rank = {};  // the wanted rank; none: the lowest that is free
-  std::string name = {};                   // for people: "host:pid"; named in every error
-  std::string about = {};                  // a text for the other members, up to 4 KiB
+  std::uint32_t size = 0;  // the number of members of the complete group
+  std::optional<std::uint32_t> rank =
+      {};                  // the wanted rank; none: the lowest that is free at the end
+  std::string name = {};   // for people: "host:pid"; named in every error
+  std::string about = {};  // a text for the other members, up to 4 KiB
 };
 
 struct Member {
@@ -54,8 +55,8 @@ class Group {
   virtual const Roster& roster() const = 0;
 
   // Returns every member's value, by rank, once all members have called gather() for this round. A
-  // barrier is a gather of "". After kTimeout or kCancelled it may be called again, and goes on
-  // waiting for the same round with the first value. kTimeout names the missing members.
+  // barrier is a gather of "". After kTimeout or kCancelled it may be called again. It then waits
+  // for the same round, and the first value counts. kTimeout names the missing members.
   virtual Result<std::vector<std::string>> gather(std::string value, Deadline until,
                                                   const StopFlag& stop) = 0;
   // The reason why the group has ended, once it is known. It is a member's death with its rank and
@@ -89,7 +90,7 @@ class MeetingPlace {
   // of that name have begun to say goodbye, waits for the end of that group.
   virtual Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
                                               const StopFlag& stop) = 0;
-  // Fails if the name belongs to another living
+  // Fails if the name belongs to another living process.
   virtual Result<std::unique_ptr<PublishedName>> publish(const std::string& name,
                                                          const std::string& value,
                                                          Deadline until) = 0;

@@ -74,7 +74,7 @@ TEST(AgentLock, NeitherSideStarvesTheOther) {
   for (int round = 0; round < 50; ++round) {
     std::uint64_t now = last;
     while (now == last) {
-      std::this_thread::yield();  // whoever takes it again at once keeps others from it
+      std::this_thread::yield();  // lets the other threads in
       const std::lock_guard exclusive(passers.lock);
       now = sum(passers);
     }
@@ -103,7 +103,7 @@ TEST(AgentLock, TryLockWaitsForSharedSections) {
   for (int round = 0; round < 500; ++round) {
     std::this_thread::yield();
     const std::unique_lock exclusive(passers.lock, std::try_to_lock);
-    if (!exclusive) continue;  // a thread was on its way through
+    if (!exclusive) continue;  // another thread held it for a moment
     ASSERT_EQ(passers.inside, 0U);
   }
 }

@@ -45,7 +45,7 @@ class SlowRail final : public core::Rail {
   bool busy() const override { return !queue_.empty(); }
   bool mayHaveEnded() const override { return true; }
 
-  // Returns everything in flight undone.
+  // Fails all ops in flight.
   void breakDown(core::Completions& out) {
     for (const Ride& ride : queue_)
       out.emplace_back(core::Failed{ride.tag, 1, {.code = Code::kDevice}, true});
@@ -85,7 +85,8 @@ class SlowLink final : public core::Link {
 // A bundle, its rails, and the calls of a transfer on both.
 class Rig {
  public:
-  // The plan has ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
+  // The plan has ops of `piece` bytes, or one op if `piece` is 0. Only the first `near` rails are
+  // near the memory.
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
       : rails_(rails), counts_(rails), health_(rails) {

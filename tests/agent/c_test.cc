@@ -434,7 +434,7 @@ TEST_F(CInterface, AnErrorThatIsTooSmallIsLeftAlone) {
     EXPECT_EQ(viaduct_peer_wait_ready(peer_, kSoon, &error), VIADUCT_INVALID);
     EXPECT_STREQ(error.text, "mine");
   }
-  error.size = sizeof(error) + 64;  // as a newer header would have it
+  error.size = sizeof(error) + 64;  // as in a newer header
   EXPECT_EQ(viaduct_peer_wait_ready(peer_, kSoon, &error), VIADUCT_OK);
   viaduct_pin_info info{};
   invalid(viaduct_pin_describe(here_, &info, &error_), "size 0");
@@ -486,7 +486,7 @@ TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   watches.join();
   EXPECT_EQ(received, VIADUCT_INVALID);
   EXPECT_EQ(over, VIADUCT_INVALID);
-  // The closed agent's handles are dead, and the program still has to close them.
+  // The closed agent's handles fail, and the program still has to close them.
   std::int32_t state = -1;
   ok(viaduct_peer_state(peer, &state, nullptr, &error_));
   EXPECT_EQ(state, VIADUCT_PEER_IS_GONE);

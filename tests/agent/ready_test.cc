@@ -100,7 +100,7 @@ class Shortage : public ::testing::TestWithParam<bool> {
     poor_->poll();
     rich_->poll();
   }
-  // Moves the time until `so` is true at "poor". An agent that is dialed does not know its peer at
+  // Moves the clock until `so` is true at "poor". An agent that was dialed may not know its peer at
   // first.
   template <class F>
   bool passUntil(F so) {

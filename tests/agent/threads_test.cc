@@ -60,7 +60,8 @@ class PostingThreads : public ::testing::Test {
     return *me_.plan(OpKind::kWrite, peers_[peer], wholeOf(address(of(thread)), kEach),
                      wholeOf(address(targets_[peer]->of(thread)), kEach));
   }
-  // Fresh bytes there if it was done. Nothing: the post was refused.
+  // Transfers fresh bytes. Returns whether the transfer succeeded, after a check of the bytes.
+  // Returns nothing if the post was refused.
   std::optional<bool> move(Transfer& transfer, std::size_t thread, std::size_t peer, int round) {
     std::memset(of(thread), round, kEach);
     if (!transfer.post()) return std::nullopt;

@@ -91,7 +91,7 @@ Result<Card> Card::decode(std::span<const std::byte> blob) {
   for (std::uint32_t i = 0; i < addresses && in.ok(); ++i)
     card.addresses.push_back(in.text(agent::kMaxNameBytes));
   card.secret = in.raw().array<32>();
-  // The limit is the number of bytes, so that a false count allocates nothing.
+  // The limit is the number of bytes, so that a false count allocates no memory.
   const std::uint32_t pins = in.count(body.size());
   for (std::uint32_t i = 0; i < pins && in.ok(); ++i) card.pins.push_back(agent::readPin(in));
   if (!in.finished()) return corrupted(in.error("the Card's content").detail);

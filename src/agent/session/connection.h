@@ -46,9 +46,9 @@ class ConnectionUser {
   virtual ~ConnectionUser() = default;
   // The other end has proved that it knows the secret, and has sent its hello. After a returned
   // error, closed() is called with it.
-  // At the dialer, any value continues (our hello is sent), and an error closes. At the listener,
-  // the value is the life of the session: with only an epoch it is a new life, otherwise it is the
-  // life that resume() asks for. An error is sent as the refusal.
+  // At the dialer, any value continues (our hello is sent), and an error closes. At the listener, a
+  // value with only an epoch begins a new life. A value with a key resumes the life that resume()
+  // names. An error is sent as the refusal.
   virtual Result<Life> judge(const Hello& theirs) = 0;
   virtual void established(std::uint64_t epoch) = 0;
   // `payload` points into the Connection, and is valid during the call.
@@ -73,7 +73,7 @@ class Connection {
   static Result<std::unique_ptr<Connection>> open(base::Fd socket, Role role,
                                                   ConnectionConfig config, base::Poller& poller,
                                                   ConnectionUser& user);
-  ~Connection() {  // closes without a goodbye and without calling
+  ~Connection() {  // closes without a goodbye and without calling the user
     if (gone_ != nullptr) *gone_ = true;
     leavePoller();
   }
@@ -94,9 +94,9 @@ class Connection {
                    std::span<const int> fds = {});
 
   // While paused, no frame is delivered and lastHeard() does not change. If the other end has
-  // closed, frames that it sent before (at most a socket's buffer) are delivered in spite of the
-  // pause, and then closed() is called. After the pause, a timer or readNow() delivers frames that
-  // were read before it.
+  // closed, its last frames (at most a socket's buffer) are delivered in spite of the pause. Then
+  // closed() is called. After the pause, a timer or readNow() delivers frames that were read before
+  // it.
   void pauseReading(bool paused);
   // Reads once without waiting for the poller, and delivers the frames. Does nothing inside a
   // callback.

@@ -1,4 +1,4 @@
-// Connection: the handshake of its ends, from the
+// Connection: the handshake of its ends, from the proof to the verdict.
 #include <span>
 #include <utility>
 

@@ -247,7 +247,7 @@ TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
   EXPECT_EQ(pair.at_listener.closes, 0);
   ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
-  if (GetParam() == Kind::kUnix) {  // TCP's reset may take them along
+  if (GetParam() == Kind::kUnix) {  // a TCP reset may discard them
     EXPECT_EQ(pair.at_listener.frames, std::vector<std::string>{"last words"});
   }
 }
@@ -297,7 +297,7 @@ TEST_P(ConnectionTest, CanBeDestroyedInsideEveryCallback) {
 
 class FdTest : public ::testing::Test {
  protected:
-  // An eventfd with a number in it, to be known again by.
+  // An eventfd that is recognized by the number in it.
   static base::Fd numbered(std::uint64_t number) {
     return base::Fd(::eventfd(static_cast<unsigned>(number), EFD_NONBLOCK | EFD_CLOEXEC));
   }
@@ -316,7 +316,7 @@ TEST_F(FdTest, ComeWithTheirFrameAndInOrderAlsoThroughAFullSocket) {
   pair.at_listener.on_frame = [&] { counts.push_back(pair.at_listener.fds.size()); };
   std::uint64_t number = 0;
   std::vector<std::size_t> wanted;
-  const std::string filler(200000, 'f');  // soon more than the socket takes
+  const std::string filler(200000, 'f');  // soon more than the socket accepts
   for (std::size_t i = 0; i < 6; ++i) {
     std::vector<base::Fd> mine;
     std::vector<int> fds;
@@ -368,7 +368,9 @@ TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   FrameSealer sealer;
-  for (int i = 0; i < 3; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);  // as far as the dialer is
+  for (int i = 0; i < 3; ++i)
+    // The dialer has sent as many frames.
+    sealer.seal(FrameType::kNote, {}, {}, 0);
   const auto header = sealer.seal(FrameType::kNote, {}, {}, 2);
   ASSERT_EQ(::send(pair.raw_dialer, header.data(), header.size(), 0),
             static_cast<ssize_t>(header.size()));

@@ -38,7 +38,7 @@ enum class FrameType : std::uint8_t {
   kBackend,
   kBye,
   kNoteRing,  // from minor version 1 on
-  kReadOnly,  // sent before its pin; from minor
+  kReadOnly,  // sent before its pin; from minor version 3 on
   // Frames of the handshake, in the order of sending.
   kOpen = 0x40,
   kChallenge,
@@ -47,7 +47,7 @@ enum class FrameType : std::uint8_t {
   kHello,
   kAccept,
   kRefuse,
-  kResume,  // sent before the dialer's hello; from minor
+  kResume,  // sent before the dialer's hello; from minor version 2 on
 };
 bool isKnown(FrameType type);
 bool isHandshake(FrameType type);
@@ -62,7 +62,7 @@ struct Frame {
   std::uint8_t minor = 0;  // the sender's version
   std::uint16_t fds = 0;   // the number of file descriptors that travel with it
   ByteSpan payload = {};   // points into the decoder, until its next call
-  bool skip = false;       // a type of a newer minor version: to be ignored
+  bool skip = false;       // a type of a newer minor version: to be ignored with its fds
 };
 
 // Makes the headers of one direction of a session, with their check fields, in the order of

@@ -75,7 +75,7 @@ class FrameTest : public ::testing::TestWithParam<bool> {
     }
   }
   const Key* key() const { return GetParam() ? &kKey : nullptr; }
-  // What a fresh decoder in the same state says to these bytes.
+  // The result of a fresh decoder in the same state for these bytes.
   Seen fresh(ByteSpan bytes, Error* why = nullptr) const {
     FrameDecoder decoder(kMaxFramePayload);
     if (GetParam()) decoder.useKey(kKey);
@@ -118,7 +118,7 @@ TEST_P(FrameTest, EveryChangedBitIsSeen) {
       bad[at] ^= static_cast<std::byte>(1U << bit);
       const Seen seen = fresh(bad);
       EXPECT_TRUE(seen.frames.empty() && seen.skipped == 0) << at;
-      // Waiting for more is right only where the length has grown.
+      // Waiting for more bytes is right only if the changed length is greater.
       if (seen.last != Decoded::kBroken) {
         EXPECT_TRUE(at >= 8 && at < 12) << at;
       }
@@ -171,7 +171,7 @@ TEST_P(FrameTest, UnknownTypesAreSkippedOnlyFromANewerMinorVersion) {
   Bytes frame = sealed(sealer_, static_cast<FrameType>(0x30), "x", 2);
   EXPECT_EQ(fresh(frame).last, Decoded::kBroken);
   frame[5] = std::byte{kWireMinor + 1};
-  frame[7] = std::byte{0xff};  // flags that it may know
+  frame[7] = std::byte{0xff};  // flags that a newer version may define
   reseal(frame, key());
   const Seen seen = fresh(frame);
   EXPECT_EQ(seen.last, Decoded::kMore);

@@ -36,8 +36,8 @@ class Relayed {
                                            configOf("listener"), manual.poller(), at_listener));
   }
 
-  // Turns and relays, bytes of each direction through `change`, until both ends are established or
-  // closed. An end that waits in vain for more is hung up on.
+  // Runs the poller and relays the bytes of each direction through `change`, until both ends are
+  // established or closed. Closes the connection of an end that waits for more bytes in vain.
   template <class Change>
   void run(Change change) {
     int quiet = 0;
@@ -52,7 +52,7 @@ class Relayed {
   void run() {
     run([](Direction, std::string&) {});
   }
-  // Passes on what comes for the listener, in one piece once it is `size` bytes.
+  // Passes on the bytes for the listener, in one piece once there are `size` bytes.
   template <class Change>
   void relayOnce(std::size_t size, Change change) {
     base::Bytes room(size);
@@ -61,13 +61,13 @@ class Relayed {
       manual_.pollOnce();
     pump(kToListener, change);
   }
-  // Closes both sides once what is on its way has been passed on.
+  // Closes both sides once the bytes in flight have been passed on.
   void hangUp() { over_ = true; }
   std::size_t passed(Direction direction) const { return passed_[direction]; }
 
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
-  std::size_t offset = 0;  // of the bytes that `change` is given, in their direction
+  std::size_t offset = 0;  // position in their direction of the bytes that `change` gets
 
  private:
   template <class Change>
@@ -203,7 +203,7 @@ class ByHand {
     sendBytes(header);
     if (!payload.empty()) sendBytes(payload);
   }
-  // The next frame; a type of 0 when the other end has closed.
+  // Returns the next frame, or the type 0 if the other end has closed.
   Frame receive() {
     Frame frame{.type = FrameType{0}};
     while (decoder.next(frame) == FrameDecoder::Next::kMore) {
@@ -273,7 +273,7 @@ TEST_F(ByHandTest, AListenerWithoutTheProofLearnsNothing) {
   const auto dialer = open(Connection::Role::kDialer);
   ASSERT_EQ(hand_->receive().type, FrameType::kOpen);
   hand_->send(FrameType::kChallenge, bytesOf(std::string(64, 'c')));
-  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // not the dialer's own proof
+  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // instead of the dialer's own proof
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kDenied);
 }

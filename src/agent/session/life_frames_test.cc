@@ -55,7 +55,7 @@ TEST(SentFrames, BeyondTheLimitAreKeptAgainOnceAllHaveBeenHeard) {
   frames.add(FrameType::kNote, bytesOf("z"), {});
   EXPECT_TRUE(frames.follows(5));
   EXPECT_EQ(keptIn(frames), "z ");
-  for (std::uint64_t n = 6; n < 100; ++n) {  // what has been heard takes no room
+  for (std::uint64_t n = 6; n < 100; ++n) {  // confirmed frames take no room
     EXPECT_TRUE(frames.heard(n));
     frames.add(FrameType::kNote, bytesOf("z"), {});
     EXPECT_EQ(keptIn(frames), "z ");

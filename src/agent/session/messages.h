@@ -63,7 +63,7 @@ struct UnpinMessage {
 struct BackendMessage {
   std::string_view backend = {};
   std::span<const std::byte> bytes = {};
-  // The bytes before `bytes` in the payload, for
+  // Makes the part of the payload before `bytes`, for Connection::sendParts.
   static void encodeHead(std::string_view backend, base::Bytes& out);
   static Result<BackendMessage> decode(std::span<const std::byte> payload);
 };

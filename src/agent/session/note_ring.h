@@ -77,7 +77,7 @@ class RingReceiver {
   // A thread looks often enough, so the eventfd is not needed.
   void disarm() { page().armed.store(0, std::memory_order_relaxed); }
 
-  // Whether the sender has counted a heartbeat since
+  // Whether the sender has counted a heartbeat since the last call.
   bool hasBeaten() {
     const std::uint64_t beats = page().beats.load(std::memory_order_relaxed);
     return std::exchange(beats_, beats) != beats;

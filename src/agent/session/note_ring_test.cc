@@ -42,7 +42,7 @@ struct Ends {
     if (receiver.take(frames, note) != Next::kNote) return "no note";
     return {reinterpret_cast<const char*>(note.data()), note.size()};
   }
-  // As if the peer had put in an entry that says so.
+  // Puts in an entry with this header, as the peer may do.
   void forge(RingPage::NoteHeader entry, std::uint64_t written) {
     std::memcpy(page.data.data(), &entry, sizeof entry);
     page.written = written;
@@ -199,7 +199,7 @@ TEST(NoteRing, ScribblingAllOverThePageDoesNoHarm) {
   for (int round = 0; round < 300; ++round) {
     Ends ends;
     for (std::size_t at = 0; at < RingPage::kBytes; at += 8) {
-      // Often small numbers: lengths that are nearly right.
+      // Small numbers are often nearly right as lengths.
       const std::uint64_t value = random() >> (random() % 64);
       std::memcpy(&ends.page.data[at], &value, sizeof value);
     }

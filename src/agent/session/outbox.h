@@ -26,7 +26,7 @@ class Outbox {
   std::size_t unsent() const { return bytes_.size() - begin_; }
 
  private:
-  // Fds that travel with the byte at position
+  // Fds that travel with the byte at position `at` of the stream.
   struct Attached {
     std::uint64_t at;
     std::vector<base::Fd> fds;

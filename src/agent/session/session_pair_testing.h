@@ -70,7 +70,7 @@ struct Recorder final : ConnectionUser {
 
 enum class Kind { kTcp, kUnix };
 
-// Two connected sockets over
+// Two connected sockets: TCP over the loopback interface, or a Unix socket pair.
 inline std::pair<base::Fd, base::Fd> socketPair(Kind kind) {
   if (kind == Kind::kUnix) {
     std::array<int, 2> both{};

@@ -46,7 +46,7 @@ class Directory {
     NameRequest by;
     std::string owner, value;
   };
-  // A claim of a name that has an owner, who was sent a ping.
+  // A claim of a name whose owner was sent a ping.
   struct PendingClaim {
     NameRequest by;
     std::string owner, value;

@@ -28,7 +28,7 @@ Status DirectoryClient::message(Type type, ByteSpan payload) {
   const auto found = requests_.find(answer.request);
   if (found == requests_.end()) return Ok{};
   PendingRequest& request = found->second;
-  if (request.answer && answer.error)  // an entry was published again after
+  if (request.answer && answer.error)  // an entry was published again after a loss
     base::log(base::LogLevel::kError, "{}", answer.error->text());
   if (!request.answer)
     request.answer = answer.error ? Result<std::string>(std::move(*answer.error))

@@ -24,7 +24,7 @@ class DirectoryTest : public ::testing::Test {
  protected:
   static constexpr GuestId kOne = 1, kOther = 2;
 
-  // The refusal, if it was refused.
+  // Returns the refusal, if there is one.
   std::optional<Error> publish(GuestId guest, const std::string& name,
                                std::size_t bytes = kMaxValueBytes) {
     names_.publish(guest, {.request = ++request_,
@@ -34,7 +34,7 @@ class DirectoryTest : public ::testing::Test {
                            .owner = "o"});
     return answers_.last[guest].error;
   }
-  // How many names of the greatest size fit.
+  // Returns how many names of the greatest size fit.
   int fill(GuestId guest) {
     int names = 0;
     while (names < 10'000 && !publish(guest, std::to_string(guest) + "." + std::to_string(names)))
@@ -76,7 +76,7 @@ TEST_F(DirectoryTest, ANamePublishedAnewCostsOnce) {
 TEST_F(DirectoryTest, SearchesAndClaimsCountUntilTheyAreOver) {
   EXPECT_FALSE(publish(kOne, "taken", 10));
   const auto before = memory_.used();
-  publish(kOther, "taken", 10);  // waits for a sign of life of the owner
+  publish(kOther, "taken", 10);  // waits for the owner's answer to a ping
   names_.find(kOther, {.request = 777, .name_space = "n", .name = "unknown"});
   EXPECT_GT(memory_.used(), before);
   names_.pong(kOne, answers_.pings);

@@ -23,8 +23,8 @@ using base::ByteSpan;
 using base::Key;
 
 inline constexpr std::size_t kHeaderBytes = 24;
-// Limits of a message: before a member has proved itself, from a member, and from the server, whose
-// messages may hold the values of all members.
+// The limits of a message: before a member has proved itself, from a member, and from the server. A
+// message of the server may hold the values of all members.
 inline constexpr std::size_t kMaxUnproven = 512;
 inline constexpr std::size_t kMaxFromMember = kMaxValueBytes + std::size_t{16} * 1024;
 inline constexpr std::size_t kMaxFromServer = std::size_t{512} << 20U;

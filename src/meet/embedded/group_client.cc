@@ -102,7 +102,7 @@ void GroupClient::ready() {
   connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
 }
 
-// An empty text has no content, and is not
+// An empty text has no content, and is not encrypted.
 Status GroupClient::unseal(std::string& text) const {
   if (!site_->cipher || text.empty()) return Ok{};
   auto plain = site_->cipher->unseal(text);

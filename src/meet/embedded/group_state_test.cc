@@ -38,7 +38,7 @@ class GroupStateTest : public ::testing::Test {
                 {.group = "g", .size = size, .rank = rank, .name = "m" + std::to_string(guest)});
   }
   void answer(GuestId guest) { table_.pong(guest, desk_.pings[guest]); }
-  // Guests 1 to `size`, whole.
+  // Forms a complete group of the guests 1 to `size`.
   void formed(std::uint32_t size) {
     for (GuestId guest = 1; guest <= size; ++guest) join(guest, size);
     for (GuestId guest = 1; guest <= size; ++guest) answer(guest);

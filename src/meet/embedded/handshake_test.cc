@@ -34,7 +34,7 @@ class Talker {
   void say(Type type, Bytes payload) {
     EXPECT_TRUE(socket_.send(makePacket(type, std::move(payload))));
   }
-  // The next message; kBeat where the connection ends.
+  // Returns the next message, or kBeat if the connection ends.
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;

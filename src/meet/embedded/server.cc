@@ -293,7 +293,7 @@ void EmbeddedServer::Impl::close(const Error& why) {
   loop_->wake();
 }
 
-// The listener calls it if it needs the
+// The listener calls it if it needs the descriptor for a newer connection.
 void EmbeddedServer::Impl::dropUnproven(GuestId id) {
   const auto found = guests_.find(id);
   base::log(base::LogLevel::kInfo, "meet: {} was dropped for a newer connection",

@@ -19,7 +19,7 @@ namespace viaduct::meet {
 struct ServerOptions {
   // "host:port", "[v6]:port" or "*:port". Port 0 takes a free port. Ignored if `listening` is set.
   std::vector<std::string> listen = {"127.0.0.1:0"};
-  base::Fd listening = {};  // a listening socket, which was bound before
+  base::Fd listening = {};  // a listening socket, bound before a fork(), or inherited
   std::string token = {};
   bool insecure = false;  // lets it listen beyond loopback without a token
   std::chrono::milliseconds detect = std::chrono::seconds(2);  // a silent member is dead
@@ -46,13 +46,13 @@ class EmbeddedServer {
   EmbeddedServer(const EmbeddedServer&) = delete;
   EmbeddedServer& operator=(const EmbeddedServer&) = delete;
 
-  // Opens a listening socket, for
+  // Opens a listening socket, for ServerOptions::listening.
   static Result<base::Fd> listen(const std::string& where);
 
   std::vector<std::string> addresses() const;  // with real ports, for the members
   // Ends all groups. Their members get `why`.
   void close(const Error& why);
-  // Waits until no complete group runs any more;
+  // Waits until no complete group runs any more. False: `until` has passed.
   bool drained(Deadline until);
   ServerCounts counts();
 

@@ -48,7 +48,7 @@ class ServerConnection {
 
   // Retries until `until`, because the name may not resolve yet, or the server may not listen yet.
   void open(Clock::time_point until, std::chrono::milliseconds first_after = {});
-  void close();  // without a goodbye; has to be called before
+  void close();  // without a goodbye; call it before the destructor
   void send(const PacketPtr& packet);
   bool ready() const { return phase_ == Phase::kReady; }
   bool opened() const { return phase_ != Phase::kClosed; }

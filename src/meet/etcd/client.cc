@@ -419,7 +419,7 @@ bool Client::Following::line(std::string_view text) {
 // After a compaction, and after most refusals, the key has to be read again.
 bool Client::Following::cancelled(const WatchMessage& message) {
   if (message.compacted != 0) return false;
-  // For a token that it has forgotten, etcd reports
+  // For a token that it has forgotten, etcd reports that permission is denied.
   client_.forgetToken();
   if (mentions({.message = message.reason}, "permission denied") && ++denied_ == kDenials)
     result_ = Error{.code = Code::kDenied,

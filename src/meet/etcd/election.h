@@ -51,7 +51,7 @@ class Electorate {
   Electorate& operator=(const Electorate&) = delete;
 
   const Options& options() const { return options_; }
-  // Keeps the server after its member has left
+  // Keeps the server after its member has left the group, while other members need it.
   void outlive(ElectedServer server, std::string member);
 
  private:

@@ -83,7 +83,7 @@ class Exchange {
   char error_[CURL_ERROR_SIZE] = {};
   std::string received_;      // of a stream: the incomplete last line
   std::vector<int> sockets_;  // opened for this exchange
-  bool ready_ = false;        // connected, after TLS, and about to send
+  bool ready_ = false;        // connected, after TLS, and about to send the request
   bool fed_ = false, too_long_ = false;
 };
 

@@ -43,7 +43,7 @@ struct CurlRequest {
   std::string url = {};
   std::string body = {};
   std::string token = {};        // empty: no Authorization header
-  Clock::time_point until = {};  // the deadline of the answer; of a stream: of its first
+  Clock::time_point until = {};  // the deadline of the answer; of a stream: of its first line
   // If set, the answer is a stream. Gets each line of JSON, and returns whether it wants more.
   std::function<bool(std::string_view)> line = {};
   // Called every 50 ms. False: stop waiting.

@@ -37,7 +37,7 @@ const json& at(const json& value, const char* name) {
   return found == value.end() ? null : *found;
 }
 
-// In the JSON of proto3, 0 is absent, and 64-bit numbers are
+// In the JSON of proto3, 0 is absent, and 64-bit numbers are strings.
 bool read(const json& value, std::int64_t& into) {
   if (value.is_null()) return true;
   if (value.is_number_integer()) {

@@ -46,7 +46,7 @@ class HeldKey {
 // Keys that other processes hold.
 class OthersKeys {
  public:
-  // Whether the process that created the key is
+  // Whether the process that created the key is provably dead.
   static bool isDead(const KeyValue& kv);
   // Revokes the lease of a dead process's key, once for each creation of the key. False: the key
   // may still exist.

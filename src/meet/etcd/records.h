@@ -23,7 +23,7 @@ std::optional<Entry> decodeEntry(std::string_view bytes);
 inline constexpr std::size_t kMaxAddresses = 64;  // of one server
 // The value of a group's key: the addresses and the secret of the elected member's server.
 struct ServerRecord {
-  base::Key secret = {};  // random: only readers of the key can prove themselves
+  base::Key secret = {};  // random: only readers of the key can prove themselves to the server
   std::string name = {};  // of that member, for people
   std::vector<std::string> addresses = {};
 };
