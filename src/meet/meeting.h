@@ -27,8 +27,8 @@ inline constexpr std::size_t kMaxValueBytes = std::size_t{256} * 1024;  // gathe
 struct JoinRequest {
   std::string group = "default";
   std::uint32_t size = 0;  // the number of members of the complete group
-  std::optional<std::uint32_t> rank =
-      {};                  // the wanted rank; none: the lowest that is free at the end
+  // The wanted rank. None: the lowest that is free at the end.
+  std::optional<std::uint32_t> rank = {};
   std::string name = {};   // for people: "host:pid"; named in every error
   std::string about = {};  // a text for the other members, up to 4 KiB
 };

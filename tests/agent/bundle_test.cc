@@ -197,7 +197,7 @@ Path pathOf(Rig& rig) {
   return path;
 }
 
-TEST(Bundle, OneRailGetsEverythingInOneCall) {
+TEST(Bundle, OneRailGetsAllOpsInOneCall) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   EXPECT_EQ(rig.out(), 1U);
@@ -317,7 +317,7 @@ TEST(Bundle, UsesAllNearRailsOrElseAllWorkingRails) {
   EXPECT_EQ(Bundle::serving(link, uses), 0U);
 }
 
-TEST(Bundle, WithoutRailsItIsStranded) {
+TEST(Bundle, ABundleWithoutRailsIsStranded) {
   Rig rig(2, 64 * kMiB);
   rig.offer();
   for (const std::size_t i : {0U, 1U}) {
@@ -328,7 +328,7 @@ TEST(Bundle, WithoutRailsItIsStranded) {
   EXPECT_FALSE(rig.run());
 }
 
-TEST(Bundle, ARailThatServesAndFailsIsNotTriedForEver) {
+TEST(Bundle, ARailThatClaimsToServeAndFailsIsGivenUp) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).speed = rig.rail(1).speed = 0;
   rig.offer();
@@ -357,7 +357,7 @@ TEST(Bundle, ARailThatIsSetAsideGetsNothingWhileAnotherServes) {
   rig.expectEveryByte(64 * kMiB, true);
 }
 
-TEST(Bundle, ARailThatIsSetAsideIsUsedWhereNoOtherServes) {
+TEST(Bundle, ARailThatIsSetAsideIsUsedIfNoOtherServes) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).gone = true;
   setAside(rig, 1);
@@ -366,7 +366,7 @@ TEST(Bundle, ARailThatIsSetAsideIsUsedWhereNoOtherServes) {
   EXPECT_FALSE(rig.rail(1).moved.empty());
 }
 
-TEST(Bundle, ARailIsSetAsideForFailuresOfItsOwnAndOnlyWhereThereAreOthers) {
+TEST(Bundle, ARailIsSetAsideOnlyForItsOwnFailuresAndIfThereAreOthers) {
   Rig several(2, 64 * kMiB), single(1, 64 * kMiB);
   for (Rig* rig : {&several, &single}) {
     rig->offer();
@@ -402,7 +402,7 @@ TEST(RailHealth, CountsTheFailuresOfOneMomentOnce) {
   for (int transfers = 0; transfers < 50; ++transfers) EXPECT_FALSE(health.failed(now + 1ms));
 }
 
-TEST(RailHealth, ForgetsFailuresThatLieFarApart) {
+TEST(RailHealth, ForgetsFailuresThatAreFarApartInTime) {
   RailHealth health;
   Clock::time_point now(1h);
   for (int failures = 0; failures < 10; ++failures, now += RailHealth::kCalm + 1s)
@@ -415,13 +415,13 @@ TEST(RailHealth, ForgetsFailuresThatLieFarApart) {
   EXPECT_FALSE(health.failed(now)) << "it has served long enough since";
 }
 
-TEST(Bundle, FailuresThatAreNotTheRailsAreNotRepeated) {
+TEST(Bundle, AnOpThatFailsWithoutALostRailIsNotRepeated) {
   Rig rig(2, 64 * kMiB);
   rig.offer();
   EXPECT_FALSE(rig.bundle().failed(0, 1, false));
 }
 
-TEST(Bundle, AnOnlyRailThatIsLostIsNotRepeatedEither) {
+TEST(Bundle, OpsOfALostOnlyRailAreNotRepeated) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   rig.rail(0).gone = true;
@@ -429,7 +429,7 @@ TEST(Bundle, AnOnlyRailThatIsLostIsNotRepeatedEither) {
 }
 
 // The peer may have more rails: then only one of several connections was lost.
-TEST(Bundle, AnOnlyRailThatGoesOnServingIsTriedAgain) {
+TEST(Bundle, AnOnlyRailThatStillServesTheLinkIsTriedAgain) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   rig.breakDown(0);

@@ -215,7 +215,7 @@ TEST_F(CInterface, WakesAnEventLoop) {
   EXPECT_EQ(std::string_view(note.data(), info.bytes), "hello");
 }
 
-TEST_F(CInterface, KnowsItsPeers) {
+TEST_F(CInterface, ListsItsPeers) {
   std::array<char, 8> name{};
   std::uint64_t length = 99, epoch = 0;
   ok(viaduct_agent_name(b_, name.data(), name.size(), &length, &error_));
@@ -354,7 +354,7 @@ TEST_F(CInterface, RefusesOutputsAndInputsThatAreNull) {
   invalid(viaduct_note_receive(a_, 0, &note_info, nullptr, 1, &error_), "buffer is NULL");
 }
 
-TEST_F(CInterface, RefusesBlocksAndPlansThatCannotBeRight) {
+TEST_F(CInterface, RefusesMalformedBlocksAndPlans) {
   const viaduct_run run{.base = local_.address, .stride = 0, .bytes = 4096, .count = 2};
   viaduct_blocks blocks{};
   invalid(viaduct_blocks_of_runs(&run, 1, nullptr, &error_), "blocks is NULL");
@@ -407,7 +407,7 @@ TEST_F(CInterface, RefusesBlocksAndPlansThatCannotBeRight) {
   EXPECT_EQ(transfer.id, 0U);
 }
 
-TEST_F(CInterface, SaysHowAPostEnded) {
+TEST_F(CInterface, ReportsTheEndOfAPost) {
   const viaduct_transfer transfer = planned();
   std::int32_t state = -1;
   ok(viaduct_transfer_poll(transfer, &state, &error_));
@@ -426,7 +426,7 @@ TEST_F(CInterface, SaysHowAPostEnded) {
   EXPECT_STREQ(error_.peer, "b");
 }
 
-TEST_F(CInterface, AnErrorThatIsTooSmallIsLeftAlone) {
+TEST_F(CInterface, AnErrorStructOfTooSmallSizeIsNotWritten) {
   viaduct_error error{};
   std::strcpy(error.text, "mine");
   for (const std::uint64_t size : {std::uint64_t{0}, sizeof(error) - 1}) {

@@ -94,7 +94,7 @@ TEST(Notes, AHundredThousandOfAllLengthsBothWaysAtOnce) {
   take_b.join();
 }
 
-TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
+TEST(Notes, ArriveAfterEarlierPins) {
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b");
   const Peer to_b = join(a, b);
   std::vector<Pin> pins;
@@ -173,7 +173,7 @@ TEST(Notes, APeerThatSendsTooManyDelaysNoOtherPeer) {
   while (!b.peer("a")->waitPin("of a", 0s)) ASSERT_TRUE(b.waitNote(10s));
 }
 
-TEST(Notes, SentBeforeTheSenderClosedAllCome) {
+TEST(Notes, SentBeforeTheSenderClosedAllArrive) {
   for (int round = 0; round < 20; ++round) {
     Agent b = openWithoutHeartbeat("b");
     {
@@ -223,7 +223,7 @@ TEST(Notes, SessionsLeaveNoDescriptorsBehind) {
   EXPECT_LE(open_files(), before + 2);  // the last session's files may still be about to close
 }
 
-TEST(Notes, ComeToAnAgentWithItself) {
+TEST(Notes, ArriveAtAnAgentThatIsItsOwnPeer) {
   Agent a = openWithoutHeartbeat("a");
   auto self = a.self();
   ASSERT_TRUE(self && self->ready(10s));

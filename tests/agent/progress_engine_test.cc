@@ -100,7 +100,7 @@ TEST(ProgressEngine, TheProgressThreadRunsTheLoopWhenNoUserThreadDoes) {
   bells.engine->stop();
 }
 
-TEST(ProgressEngine, AWaitingThreadDrivesItself) {
+TEST(ProgressEngine, AWaitingThreadRunsTheLoopItself) {
   Bells bells;
   bells.open(0us);
   for (int i = 1; i <= 50; ++i) {
@@ -112,7 +112,7 @@ TEST(ProgressEngine, AWaitingThreadDrivesItself) {
 
 // Like a note that arrives right behind the message that makes its sender ready: its receiver will
 // want to answer.
-TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
+TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventHasLeft) {
   Bells bells;
   bells.open(0us);
   bells.leaves = true;
@@ -176,7 +176,7 @@ long sleepsOf(const std::string& name) {
 
 // Meanwhile the progress thread wakes once a millisecond: not at each event, nor each time that the
 // lock is free.
-TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
+TEST(ProgressEngine, TheProgressThreadKeepsOffWhileAThreadWaitsInALoop) {
   constexpr int kWaits = 5000;
   Bells bells;
   bells.owes = false;
@@ -197,7 +197,7 @@ TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
 }
 
 // If one thread starts work and never waits, the progress thread carries the work out.
-TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
+TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotBlockTheProgressThread) {
   Bells bells;
   bells.open(0us);
   bool started = false, moved = false;
@@ -238,7 +238,7 @@ TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
   bells.engine->stop();
 }
 
-TEST(ProgressEngine, TheProgressThreadIsCalledOnceAndOnlyInItsSleep) {
+TEST(ProgressEngine, TheProgressThreadIsWokenOnceAndOnlyFromItsSleep) {
   using Thread = ProgressThread;
   using Machine = base::Machine<Thread>;
   for (const auto state : {Thread::kWorks, Thread::kSleeps, Thread::kCalled, Thread::kBacksOff}) {

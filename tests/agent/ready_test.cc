@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using agent::AgentOfAClock;
 
 // If a session ends between "it is ready" and the answer, the call waits for the next session.
-TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
+TEST(Ready, WaitsUntilThePeerIsReadyOrTheDeadline) {
   const auto opened = [](const char* name) {
     return Agent::open({.name = name, .backends = {"local"}});
   };
@@ -42,7 +42,7 @@ TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
   }
 }
 
-TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
+TEST(Ready, ConnectingTwiceGivesOnePeer) {
   const auto opened = [](const char* name) {
     return Agent::open(
         {.name = name, .listen = {"127.0.0.1:0"}, .secret = "ours", .backends = {"tcp"}});
@@ -128,7 +128,7 @@ TEST_P(Shortage, BackendsAreOpenedByALaterSession) {
   EXPECT_GE(poor().epoch(), 4U);
 }
 
-TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
+TEST_P(Shortage, APeerIsReadyWithoutABackendThatLacksDescriptorsForLong) {
   meet({"fake", "tcp"}, 1'000'000);
   ASSERT_TRUE(becomesReady());
   EXPECT_FALSE(isUsable("fake"));
@@ -137,7 +137,7 @@ TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
 }
 
 // Eight sessions in the first 1.3 s, and later at most one a second, for 20 s.
-TEST_P(Shortage, APeerWithoutAnyBackendIsNotReadyAndIsTriedLessAndLessOften) {
+TEST_P(Shortage, APeerWithoutAnyBackendIsTriedWithAGrowingBackoff) {
   const auto began = clock_.now();
   meet({"fake"}, 1'000'000);
   ASSERT_TRUE(passUntil([](const Peer& rich) { return rich.epoch() >= 3; }));
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& di
 });
 
 // A server outlives thousands of clients with different names.
-TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
+TEST(Ready, TheOldestDepartedPeersAreForgotten) {
   constexpr std::size_t kCome = 300, kKept = 256;
   const auto opened = [](std::string name) {
     return Agent::open({.name = std::move(name), .backends = {"local"}, .detect = 200ms});
@@ -181,7 +181,7 @@ TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
 
 // A stranger that has taken the peer's address, without its secret, ends neither the wait nor the
 // attempts to connect.
-TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
+TEST(Ready, APeerIsReadyAgainAfterAnotherAgentHadItsAddress) {
   const auto opened = [](const char* name, std::string at, std::string secret) {
     return Agent::open({.name = name,
                         .listen = {std::move(at)},

@@ -140,7 +140,7 @@ TEST_F(Resume, IsRefusedForAnUnknownSessionOrFrame) {
 }
 
 // The agent does not keep frames whose receipt was confirmed.
-TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
+TEST_F(Resume, IsRefusedIfTheFramesAreNoLongerKept) {
   const base::Bytes heard =
       base::Writer().put(std::uint64_t{first_.connection->numberedHeard()}).take();
   ASSERT_TRUE(first_.connection->send(FrameType::kHeartbeat, heard));

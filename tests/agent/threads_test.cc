@@ -214,11 +214,11 @@ std::size_t pollersOn(unsigned cores, std::size_t enough) {
   return pollers;
 }
 
-TEST(ManyRails, ArePolledByMoreThreadsWhereThereAreCores) {
+TEST(ManyRails, ArePolledByMoreThreadsIfThereAreCores) {
   EXPECT_GE(pollersOn(16, 3), 3U);  // more than the thread that waits and the progress thread
 }
 
-TEST(ManyRails, AreLeftToOneThreadWhereThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
+TEST(ManyRails, AreLeftToOneThreadIfThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
 
 }  // namespace
 }  // namespace viaduct

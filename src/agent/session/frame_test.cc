@@ -90,7 +90,7 @@ class FrameTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Under, FrameTest, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "Mac" : "Checksum"; });
 
-TEST_P(FrameTest, FramesComeOutAsTheyWentInWhateverThePieces) {
+TEST_P(FrameTest, FramesAreDecodedFromPiecesOfAnySize) {
   Bytes stream;
   std::vector<std::pair<FrameType, std::string>> sent;
   for (std::size_t size : {0U, 1U, 2U, 7U, 4095U, 4096U, 5000U, 100000U}) {
@@ -110,7 +110,7 @@ TEST_P(FrameTest, FramesComeOutAsTheyWentInWhateverThePieces) {
   }
 }
 
-TEST_P(FrameTest, EveryChangedBitIsSeen) {
+TEST_P(FrameTest, EveryChangedBitIsDetected) {
   const Bytes good = sealed(sealer_, FrameType::kNote, "what is said");
   for (std::size_t at = 0; at < good.size(); ++at)
     for (unsigned bit = 0; bit < 8; ++bit) {
@@ -144,7 +144,7 @@ TEST_P(FrameTest, ReplayedReorderedAndLostFramesAreRefused) {
   }
 }
 
-TEST(Frame, WhoDoesNotKnowTheKeyCannotForge) {
+TEST(Frame, AFrameUnderAnotherKeyIsRefused) {
   for (const bool with_mac : {false, true}) {
     FrameSealer forger;
     if (with_mac) forger.useKey({9});
@@ -189,7 +189,7 @@ TEST_P(FrameTest, FlagsOfThisVersionAreZero) {
   }
 }
 
-TEST_P(FrameTest, SomethingElseIsSeenAtItsFirstByte) {
+TEST_P(FrameTest, AnotherProtocolIsRefusedAtItsFirstByte) {
   Error why;
   EXPECT_EQ(fresh(bytesOf("G"), &why).last, Decoded::kBroken);
   EXPECT_EQ(why.code, Code::kProtocol);
@@ -197,7 +197,7 @@ TEST_P(FrameTest, SomethingElseIsSeenAtItsFirstByte) {
   EXPECT_EQ(fresh(bytesOf("VDC")).last, Decoded::kMore);
 }
 
-TEST_P(FrameTest, NoLengthMakesItHoldMoreThanTheLimit) {
+TEST_P(FrameTest, NoLengthFieldMakesTheDecoderExceedItsLimit) {
   for (const std::size_t limit : {kMaxUnprovenPayload, kMaxHelloPayload, kMaxFramePayload}) {
     for (const std::uint64_t length : {std::uint64_t{limit}, std::uint64_t{limit} + 1,
                                        std::uint64_t{0x7fffffff}, std::uint64_t{0xffffffff}}) {
@@ -213,7 +213,7 @@ TEST_P(FrameTest, NoLengthMakesItHoldMoreThanTheLimit) {
   }
 }
 
-TEST_P(FrameTest, WhatAnIdleConnectionKeepsIsSmallAgainAfterALargeFrame) {
+TEST_P(FrameTest, TheBufferShrinksAgainAfterALargeFrame) {
   const std::string large(kMaxFramePayload, 'x');
   EXPECT_EQ(feed(decoder_, sealed(sealer_, FrameType::kNote, large)).frames.size(), 1U);
   EXPECT_GE(decoder_.capacity(), kMaxFramePayload);

@@ -126,7 +126,7 @@ TEST_P(HandshakeTest, AChangedByteAnywhereEndsIt) {
     }
 }
 
-TEST_P(HandshakeTest, AnEndAnywhereEndsIt) {
+TEST_P(HandshakeTest, AClosedConnectionAtAnyByteEndsIt) {
   for (const auto where : {Relayed::kToListener, Relayed::kToDialer})
     for (std::size_t keep = 0;; ++keep) {
       Relayed session(GetParam(), manual_);
@@ -243,7 +243,7 @@ class ByHandTest : public ::testing::Test {
 };
 
 // The formula of docs/wire.md, byte for byte: another implementation relies on it.
-TEST(Proof, IsTheOneOfTheProtocol) {
+TEST(Proof, HasTheBytesOfTheProtocol) {
   const Key secret{7}, nonce_d{1}, nonce_l{2};
   Handshake listener(false, secret, nonce_l, "tcp");
   const auto opened = listener.take(
@@ -302,7 +302,7 @@ TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
   EXPECT_NE(user_.error->detail.find("this agent speaks 1.3"), std::string::npos);
 }
 
-TEST_F(ByHandTest, NothingButTheHandshakeIsTakenBeforeTheProof) {
+TEST_F(ByHandTest, OtherFramesAreRefusedBeforeTheProof) {
   for (const auto type : {FrameType::kNote, FrameType::kHello, FrameType::kProof,
                           FrameType::kChallenge, FrameType::kAccept}) {
     user_ = {};
@@ -320,7 +320,7 @@ TEST_F(ByHandTest, NothingButTheHandshakeIsTakenBeforeTheProof) {
   EXPECT_NE(user_.error->detail.find("the limit of 64"), std::string::npos);
 }
 
-TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
+TEST_F(ByHandTest, ASlowDialerIsDroppedAtTheDeadline) {
   ConnectionConfig config = configOf("us");
   config.handshake_until = Clock::now() + 100ms;
   const auto until = config.handshake_until;

@@ -99,7 +99,7 @@ TEST(Messages, EveryOtherLengthIsRefused) {
   EXPECT_FALSE(BackendMessage::decode({}));
 }
 
-TEST(Messages, WhatIsBeyondTheLimitsIsRefused) {
+TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   Hello long_name = fullHello();
   long_name.name.assign(kMaxNameBytes + 1, 'n');
   EXPECT_FALSE(Hello::decode(encoded(long_name)));
@@ -163,7 +163,7 @@ TEST(CardTest, ComesOutAsItWentIn) {
   EXPECT_EQ(card->pins, fullCard().pins);
 }
 
-TEST(CardTest, TruncatedCorruptedAndOtherVersionsSaySo) {
+TEST(CardTest, TruncatedCorruptedAndOtherVersionsAreRefusedAsSuch) {
   const auto good = fullCard().encode();
   for (std::size_t size = 0; size < good.size(); ++size)
     EXPECT_NE(refusal(std::span(good).first(size)).find("cut short"), std::string::npos) << size;
@@ -185,7 +185,7 @@ TEST(CardTest, TruncatedCorruptedAndOtherVersionsSaySo) {
 }
 
 // Consistent outside, nonsense inside: as a forger would make it.
-TEST(CardTest, ACountBeyondItsBytesTakesNoMemory) {
+TEST(CardTest, ACountBeyondItsBytesAllocatesNothing) {
   auto forged = Card{}.encode();
   base::storeLittle(&forged[forged.size() - 12], std::uint32_t{0x00ffffff});
   base::storeLittle(&forged[forged.size() - 8],

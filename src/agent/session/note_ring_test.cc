@@ -102,7 +102,7 @@ TEST(NoteRing, TheReceiverOfANoteSeesWhatTheSenderWroteBeforeIt) {
   sender.join();
 }
 
-TEST(NoteRing, RingsOnceWhereTheReceiverSleepsAndNeverWhereItLooks) {
+TEST(NoteRing, SignalsOnceIfTheReceiverSleepsAndNeverIfItPolls) {
   Ends ends;
   ASSERT_TRUE(ends.sender.put(0, bytesOf("a")));
   EXPECT_TRUE(ends.rung());
@@ -139,7 +139,7 @@ TEST(NoteRing, TheLongestNoteFitsAndALongerOneDoesNot) {
   EXPECT_EQ(ends.taken(), "no note");
 }
 
-TEST(NoteRing, WhatIsNotPublishedIsNeverTaken) {
+TEST(NoteRing, AnUnpublishedNoteIsNeverTaken) {
   Ends ends;
   // A sender that died before its last step.
   const RingPage::NoteHeader entry{.bytes = 4};
@@ -147,7 +147,7 @@ TEST(NoteRing, WhatIsNotPublishedIsNeverTaken) {
   EXPECT_EQ(ends.receiver.look(0), Next::kEmpty);
 }
 
-TEST(NoteRing, NonsenseFromTheSenderIsSeen) {
+TEST(NoteRing, MalformedEntriesAreDetected) {
   struct Case {
     RingPage::NoteHeader entry;
     std::uint64_t written;
@@ -167,7 +167,7 @@ TEST(NoteRing, NonsenseFromTheSenderIsSeen) {
   }
 }
 
-TEST(NoteRing, NonsenseFromTheReceiverIsNoRoom) {
+TEST(NoteRing, AMalformedCountOfTheReceiverMeansNoRoom) {
   Ends ends;
   const std::string note(1000, 'x');
   while (ends.sender.put(0, bytesOf(note))) {
@@ -179,7 +179,7 @@ TEST(NoteRing, NonsenseFromTheReceiverIsNoRoom) {
   }
 }
 
-TEST(NoteRing, OnlyAnEventFdIsRung) {
+TEST(NoteRing, OnlyANonblockingEventFdAndAWholePageAreAccepted) {
   Ends ends;
   std::array<int, 2> ends_of_pipe{};
   ASSERT_EQ(::pipe2(ends_of_pipe.data(), O_NONBLOCK | O_CLOEXEC), 0);
@@ -194,7 +194,7 @@ TEST(NoteRing, OnlyAnEventFdIsRung) {
 }
 
 // Whatever a peer scribbles, nothing outside the ring is read and what comes out is within limits.
-TEST(NoteRing, ScribblingAllOverThePageDoesNoHarm) {
+TEST(NoteRing, RandomBytesInThePageDoNoHarm) {
   std::mt19937_64 random(20261121);
   for (int round = 0; round < 300; ++round) {
     Ends ends;

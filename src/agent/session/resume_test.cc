@@ -22,7 +22,7 @@ class ResumeTest : public ::testing::Test {
   const Key key_ = base::secretFromText("of the life"), other_ = base::secretFromText("another");
 };
 
-TEST_F(ResumeTest, EachEndLearnsHowFarTheOtherHasHeard) {
+TEST_F(ResumeTest, EachEndLearnsTheOthersFrameCount) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .heard = 3, .key = key_}));
   Recorder& user = pair.at_listener;
   user.verdict = Life{.epoch = 7, .heard = 5, .key = key_};
@@ -42,7 +42,7 @@ TEST_F(ResumeTest, EachEndLearnsHowFarTheOtherHasHeard) {
   EXPECT_TRUE(manual_.run([&] { return user.frames.size() == 1; }));
 }
 
-TEST_F(ResumeTest, AFirstConnectionSaysNothingOfALife) {
+TEST_F(ResumeTest, AFirstConnectionResumesNoLife) {
   SessionPair pair(Kind::kTcp, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   EXPECT_FALSE(pair.dialer->resume());
@@ -52,7 +52,7 @@ TEST_F(ResumeTest, AFirstConnectionSaysNothingOfALife) {
 }
 
 // It knows the secret and may come in, but it is not who carried that life.
-TEST_F(ResumeTest, TheDialerTurnsAwayAListenerThatDoesNotKnowTheLife) {
+TEST_F(ResumeTest, TheDialerRefusesAListenerWithoutTheLifesKey) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 7, .key = other_};
   ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
@@ -60,7 +60,7 @@ TEST_F(ResumeTest, TheDialerTurnsAwayAListenerThatDoesNotKnowTheLife) {
   EXPECT_FALSE(pair.at_dialer.epoch);
 }
 
-TEST_F(ResumeTest, AnotherEpochIsNotTheLifeThatWasAskedFor) {
+TEST_F(ResumeTest, TheDialerRefusesAnotherEpoch) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 8, .key = key_};
   ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
@@ -88,7 +88,7 @@ TEST_F(ResumeTest, AProofIsGoodForOneConnection) {
   }
 }
 
-TEST_F(ResumeTest, OnlyTcpCanResumeOneDay) {
+TEST_F(ResumeTest, OnlyTcpConnectionsCanResume) {
   SessionPair tcp(Kind::kTcp, manual_), local(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return tcp.ready() && local.ready(); }));
   EXPECT_TRUE(tcp.dialer->canResume());

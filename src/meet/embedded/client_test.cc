@@ -48,7 +48,7 @@ class ElectedServers : public ::testing::Test {
   std::unique_ptr<EmbeddedServer> server_ = *EmbeddedServer::start({.token = "token"});
 };
 
-TEST_F(ElectedServers, WhatMembersTellEachOtherIsEncrypted) {
+TEST_F(ElectedServers, TextsAndValuesOfMembersAreEncrypted) {
   const base::Key key{7};
   std::vector<std::unique_ptr<GroupClient>> members;
   std::vector<std::future<Status>> joining;
@@ -69,7 +69,7 @@ TEST_F(ElectedServers, WhatMembersTellEachOtherIsEncrypted) {
 }
 
 // The second member does not encrypt, so it sees what travels.
-TEST_F(ElectedServers, WithoutTheKeyAMemberReadsNothing) {
+TEST_F(ElectedServers, AMemberWithoutTheKeyReadsOnlyCiphertext) {
   auto site = siteOf(server_->addresses());
   site->cipher = std::make_unique<base::Cipher>(base::Key{7});
   GroupClient first(site), second(siteOf(server_->addresses()));
@@ -89,7 +89,7 @@ TEST_F(ElectedServers, WithoutTheKeyAMemberReadsNothing) {
 }
 
 // An address of the server's host may be another program's here.
-TEST_F(ElectedServers, AnAddressWhereAnotherProgramHangsUpIsLeftForTheNext) {
+TEST_F(ElectedServers, TheNextAddressIsTriedIfAnotherProgramClosesTheConnection) {
   const auto any = base::resolve(*base::parseHostPort("127.0.0.1:0"));
   const base::Fd listening = *base::listenAt(any->front());
   std::thread hanging_up([&] {
@@ -108,7 +108,7 @@ TEST_F(ElectedServers, AnAddressWhereAnotherProgramHangsUpIsLeftForTheNext) {
   hanging_up.join();
 }
 
-TEST_F(ElectedServers, AServerThatIsNotReachedIsLeftToTheCaller) {
+TEST_F(ElectedServers, AnUnreachableServerIsReportedToTheCaller) {
   const std::string gone = server_->addresses().front();
   server_.reset();
   GroupClient member(siteOf({gone}));
@@ -124,7 +124,7 @@ TEST_F(ElectedServers, ARefusalIsNoReasonForAnElection) {
   EXPECT_FALSE(stranger.displaced());
 }
 
-TEST_F(ElectedServers, AfterItsGroupAServerSendsLaterMembersAway) {
+TEST_F(ElectedServers, AServerRefusesMembersAfterItsGroupHasEnded) {
   std::promise<void> over;
   server_ = *EmbeddedServer::start({.token = "token", .over = [&] { over.set_value(); }});
   GroupClient member(siteOf(server_->addresses())), late(siteOf(server_->addresses()));

@@ -48,7 +48,7 @@ class DirectoryTest : public ::testing::Test {
   std::uint32_t request_ = 0;
 };
 
-TEST_F(DirectoryTest, AMemberMayPublishSoMuchAndNoMore) {
+TEST_F(DirectoryTest, EachMemberHasALimit) {
   EXPECT_EQ(fill(kOne), 63);
   const auto refused = publish(kOne, "more");
   ASSERT_TRUE(refused);
@@ -60,7 +60,7 @@ TEST_F(DirectoryTest, AMemberMayPublishSoMuchAndNoMore) {
   EXPECT_FALSE(publish(kOne, "more"));
 }
 
-TEST_F(DirectoryTest, AllMembersTogetherMayPublishSoMuch) {
+TEST_F(DirectoryTest, AllMembersTogetherHaveALimit) {
   GuestId guest = 0;
   while (fill(++guest) > 0) ASSERT_LT(guest, 20U);
   EXPECT_LE(memory_.used(), std::uint64_t{100} << 20U);
@@ -68,7 +68,7 @@ TEST_F(DirectoryTest, AllMembersTogetherMayPublishSoMuch) {
   EXPECT_EQ(memory_.used(), 0U);
 }
 
-TEST_F(DirectoryTest, ANamePublishedAnewCostsOnce) {
+TEST_F(DirectoryTest, ANameThatIsPublishedAgainCountsOnce) {
   for (int i = 0; i < 20'000; ++i) ASSERT_FALSE(publish(kOne, "same", 1000)) << i;
   EXPECT_LT(memory_.used(), 2000U);
 }

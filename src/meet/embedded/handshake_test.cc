@@ -81,7 +81,7 @@ TEST(EmbeddedServer, DeniesAWrongProofItself) {
   }
 }
 
-TEST(EmbeddedServer, HearsNobodyBeforeTheProof) {
+TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
   const std::string where = (*server)->addresses().front();
@@ -94,7 +94,7 @@ TEST(EmbeddedServer, HearsNobodyBeforeTheProof) {
 }
 
 // Somebody else may answer at the address, and let everybody in.
-TEST(EmbeddedMember, TurnsAwayAServerThatDoesNotKnowTheToken) {
+TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
   const auto listening = EmbeddedServer::listen("127.0.0.1:0");
   ASSERT_TRUE(listening) << listening.error().text();
   const std::jthread impostor([&] {

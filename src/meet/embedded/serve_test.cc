@@ -37,7 +37,7 @@ TEST(ServeIfHere, NotWhereAnotherProcessListens) {
   EXPECT_EQ(*second, nullptr);
 }
 
-TEST(ServeIfHere, WhatKeepsTheServerFromStartingIsAnError) {
+TEST(ServeIfHere, AServerThatCannotStartIsAnError) {
   const auto open = serveIfHere({.where = "0.0.0.0" + anyFreePort()});
   ASSERT_FALSE(open);
   EXPECT_EQ(open.error().code, Code::kDenied);
@@ -60,7 +60,7 @@ TEST(ServeIfHere, ByTheHostsOwnNameOnAllInterfaces) {
 
 // The name does not resolve yet and may be another host's. serveIfHere() then returns null instead
 // of asking for a token.
-TEST(ServeIfHere, NotByANameThatNobodyKnowsYetWithoutAToken) {
+TEST(ServeIfHere, NotByAnUnresolvedNameWithoutAToken) {
   const auto server = serveIfHere({.where = "nobody.invalid" + anyFreePort()});
   ASSERT_TRUE(server) << server.error().text();
   EXPECT_EQ(*server, nullptr);
