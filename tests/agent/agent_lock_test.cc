@@ -11,8 +11,8 @@
 namespace viaduct::agent {
 namespace {
 
-// Threads that enter and leave without a pause. Each writes its cell's two numbers, one after the
-// other.
+// Threads that enter and leave shared sections without a pause. Each writes its cell's two numbers,
+// one after the other.
 class Passers {
  public:
   explicit Passers(unsigned threads) {
@@ -56,7 +56,7 @@ std::uint64_t sum(const Passers& passers) {
   return all;
 }
 
-// An exclusive owner inside a shared section would find a pair half written now and then.
+// If the exclusive owner ran during a shared section, it would sometimes find two unequal numbers.
 TEST(AgentLock, AnExclusiveOwnerFindsNoSharedSection) {
   Passers passers(4);
   for (std::uint64_t rounds = 0, passed = 0; rounds < 1000 || passed < 1000; ++rounds) {

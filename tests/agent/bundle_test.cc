@@ -339,7 +339,7 @@ TEST(Bundle, ARailThatClaimsToServeAndFailsIsGivenUp) {
   EXPECT_TRUE(rig.bundle().stranded());
 }
 
-// Makes the bundle set a rail aside, as failures over some time do.
+// Makes the bundle set a rail aside by failures over some time.
 void setAside(Rig& rig, std::size_t rail) {
   const auto now = Clock::now();
   for (int failures = RailHealth::kFailures; failures > 0; --failures)
@@ -428,7 +428,7 @@ TEST(Bundle, OpsOfALostOnlyRailAreNotRepeated) {
   EXPECT_FALSE(rig.bundle().failed(0, 1, true));
 }
 
-// The peer may have more rails: then only one of several connections was lost.
+// If the peer has more rails, only one of several connections was lost.
 TEST(Bundle, AnOnlyRailThatStillServesTheLinkIsTriedAgain) {
   Rig rig(1, 64 * kMiB);
   rig.offer();

@@ -126,7 +126,7 @@ TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
-// Messages between the two agents themselves have their own room.
+// Frames between the two agents themselves have room of their own.
 TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
   Settings settings{.name = "a", .listen = {}, .detect = 1s, .note_backlog = 10000};
   auto a = Agent::open(settings);
@@ -233,7 +233,7 @@ TEST(Notes, ArriveAtAnAgentThatIsItsOwnPeer) {
   }
 }
 
-// The ways to receive a note, which the receiver uses in turns.
+// The functions below are the ways to receive a note. The receiver uses them in turn.
 std::optional<Note> byPolling(Agent& agent) {
   for (const auto until = Clock::now() + 20s; Clock::now() < until;) {
     agent.poll();

@@ -110,8 +110,8 @@ TEST(ProgressEngine, AWaitingThreadRunsTheLoopItself) {
   bells.engine->stop();
 }
 
-// Like a note that arrives right behind the message that makes its sender ready: its receiver will
-// want to answer.
+// An example is a note that arrives right behind the message that makes its sender ready. The
+// receiver may want to answer at once.
 TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventHasLeft) {
   Bells bells;
   bells.open(0us);
@@ -124,7 +124,7 @@ TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventHasLeft) {
   bells.engine->stop();
 }
 
-// The awaited work may be left over from before, with no event that would wake the thread.
+// The awaited work may be left over from an earlier round, with no event to wake the thread.
 TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
   Bells bells;
   bells.open(0us);
@@ -160,7 +160,7 @@ TEST(ProgressEngine, ManyWaitingThreadsAllSeeTheirEvent) {
   bells.engine->stop();
 }
 
-// How often the thread of that name has slept, or waited for the lock; -1: no thread has the name
+// How often the thread of that name has slept or waited for the lock. -1: no thread has the name
 // yet.
 long sleepsOf(const std::string& name) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -174,8 +174,8 @@ long sleepsOf(const std::string& name) {
   return -1;
 }
 
-// Meanwhile the progress thread wakes once a millisecond: not at each event, nor each time that the
-// lock is free.
+// The progress thread wakes once a millisecond, not at each event, nor each time that the lock is
+// free.
 TEST(ProgressEngine, TheProgressThreadKeepsOffWhileAThreadWaitsInALoop) {
   constexpr int kWaits = 5000;
   Bells bells;

@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& di
   return dials.param ? std::string("Dials") : std::string("IsDialed");
 });
 
-// A server outlives thousands of clients with different names.
-TEST(Ready, TheOldestDepartedPeersAreForgotten) {
+// A long-running agent meets thousands of peers with different names.
+TEST(Ready, DepartedPeersBeyondALimitAreForgotten) {
   constexpr std::size_t kCome = 300, kKept = 256;
   const auto opened = [](std::string name) {
     return Agent::open({.name = std::move(name), .backends = {"local"}, .detect = 200ms});
@@ -179,8 +179,8 @@ TEST(Ready, TheOldestDepartedPeersAreForgotten) {
   EXPECT_EQ(held->state(), PeerState::kGone);
 }
 
-// A stranger that has taken the peer's address, without its secret, ends neither the wait nor the
-// attempts to connect.
+// Another agent has taken the peer's address, without its secret. That ends neither the wait nor
+// the attempts to connect.
 TEST(Ready, APeerIsReadyAgainAfterAnotherAgentHadItsAddress) {
   const auto opened = [](const char* name, std::string at, std::string secret) {
     return Agent::open({.name = name,

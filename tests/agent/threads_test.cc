@@ -1,4 +1,4 @@
-// Threads that post side by side while pins, peers and agents come and go.
+// Tests threads that post at the same time while pins, peers and agents come and go.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -32,7 +32,7 @@ Selection wholeOf(std::uint64_t address, std::uint64_t bytes) {
   return {*Blocks::strided({.base = address, .bytes = bytes, .count = 1}), {}};
 }
 
-// Of this process too, with memory for each thread.
+// A target agent in this process, with memory for each posting thread.
 struct TargetAgent {
   explicit TargetAgent(const std::string& name)
       : agent(openLocal(name)), pin(*agent.allocate(kThreads * kEach, {.label = "memory"})) {}
@@ -78,8 +78,8 @@ class PostingThreads : public ::testing::Test {
   std::vector<Peer> peers_;
 };
 
-// Two threads for each peer. Pins come and go meanwhile, each within as many posts as happen to
-// run; then the second peer leaves.
+// Two threads post to each peer. Meanwhile a thread pins and releases memory, and then the second
+// peer leaves.
 TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   std::atomic<bool> over{false}, lost{false};
   std::atomic<std::uint64_t> done{0}, failed{0};
@@ -119,7 +119,7 @@ TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   EXPECT_EQ(counted.rails.at(0).bytes, done * kEach);
 }
 
-// What was released is the owner's: no thread that was posting writes into it any more.
+// Released memory belongs to its owner: no posting thread writes into it any more.
 TEST_F(PostingThreads, ReleasedMemoryIsLeftAlone) {
   constexpr std::uint64_t kLarge = 256 << 10;
   TargetAgent& one = *targets_[0];
@@ -167,7 +167,7 @@ TEST_F(PostingThreads, AnAgentMayCloseWhileTheyPost) {
   me_.close();
 }
 
-// Only one of them has it at a time, and the other is told.
+// Only one thread has the transfer at a time. The other gets an error.
 TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   Transfer transfer = plan(0, 0);
   std::atomic<std::uint64_t> posted{0};
@@ -188,8 +188,8 @@ TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   EXPECT_EQ(transfer.carried().shares.at(0).bytes, posted * kEach);
 }
 
-// Of an agent of eight rails on a machine of so many cores: the threads that poll them while one
-// thread posts and waits, until there are so many or that has not helped.
+// Counts the threads that poll the eight rails of an agent on `cores` cores, while one thread posts
+// and waits. Ends at `enough` threads, or after 500 posts.
 std::size_t pollersOn(unsigned cores, std::size_t enough) {
   agent::cores_for_tests = cores;
   auto agent = Agent::open({.name = "me", .backends = {"fake"}, .weather = "rails=8,delay_us=500"});

@@ -123,7 +123,7 @@ TEST(Exporter, AnswersAlthoughSilentConnectionsFillIt) {
   EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
 }
 
-// A server as another process of this user has one, which never answers.
+// The metrics socket of another process of this user, which never answers.
 base::Fd silentServer() {
   const auto address = *base::unixAddress(std::string(base::kMetricsServers) + "silent");
   base::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -133,7 +133,8 @@ base::Fd silentServer() {
   return socket;
 }
 
-// Of this process: the exporters of other tests ask the server as well.
+// Counts only connections from this process, because exporters of other tests connect to this
+// server as well.
 int callersOf(const base::Fd& server) {
   int count = 0;
   for (;;) {
@@ -157,7 +158,8 @@ TEST(Exporter, OneSurveyServesAllRequestsThatComeMeanwhile) {
     ::send(many.back().get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
   }
   EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
-  // A survey of a silent process lasts a second. One may have just begun, and one goes on.
+  // A survey of a silent process lasts a second. One survey may have just begun, and another one is
+  // running.
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start);
   EXPECT_LE(callersOf(silent), 2 + seconds.count());
 }

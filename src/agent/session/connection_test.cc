@@ -28,7 +28,7 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Over, ConnectionTest, ::testing::Values(Kind::kTcp, Kind::kUnix),
                          [](const auto& way) { return way.param == Kind::kTcp ? "Tcp" : "Unix"; });
 
-// A text of `size` bytes, zeros among them, that differs with `seed`.
+// A text of `size` bytes, some of them zero, that differs with `seed`.
 std::string pattern(std::size_t size, std::size_t seed) {
   std::string out(size, '\0');
   for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<char>((i * 131 + seed) >> (i % 3));
@@ -57,7 +57,7 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   EXPECT_EQ(pair.at_dialer.types, (std::vector{FrameType::kBye}));
 }
 
-// The dialer's last one was 3.
+// The dialer's last epoch was 3.
 TEST_P(ConnectionTest, AnEpochThatIsNotGreaterIsRefused) {
   for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{3}, kMaxEpoch + 1}) {
     SessionPair pair(GetParam(), manual_);
@@ -232,8 +232,8 @@ TEST_P(ConnectionTest, ThePeersCloseIsReportedOnce) {
   EXPECT_EQ(pair.at_listener.closes, 1);
 }
 
-// The sender finds out first; what the peer said before it went still comes, and closed() comes
-// from the poller, not from inside send().
+// The failed send comes first. The peer's last frames are still delivered, and closed() is called
+// by the poller, not inside send().
 TEST_P(ConnectionTest, AfterAFailedSendThePeersLastFramesAreDelivered) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
@@ -363,7 +363,7 @@ TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverClosesWithThatReason) {
   EXPECT_EQ(pair.at_listener.code(), Code::kExhausted);
 }
 
-// Fds that belong to no frame, as a peer gone wrong would send them.
+// A frame that announces fds but brings none, as from a faulty peer.
 TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
@@ -378,7 +378,7 @@ TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   EXPECT_NE(pair.at_listener.error->detail.find("file descriptors"), std::string::npos);
 }
 
-// As an agent does it: listener and dialer, the abstract name.
+// A session over a listener and a dialer with an abstract name, as in an agent.
 TEST(SessionTest, OverAListenerAndADialer) {
   ManualPoller manual;
   Recorder at_dialer, at_listener;

@@ -25,7 +25,7 @@ Bytes sealed(FrameSealer& sealer, FrameType type, std::string_view payload, std:
   return base::Writer().raw(header).raw(bytesOf(payload)).take();
 }
 
-// Makes a changed frame consistent again, as somebody who knows the key could.
+// Makes a changed frame consistent again, as an end that knows the key could.
 void reseal(Bytes& frame, const Key* key) {
   const ByteSpan head = ByteSpan(frame).first(24), payload = ByteSpan(frame).subspan(40);
   std::fill(frame.begin() + 24, frame.begin() + 40, std::byte{0});
@@ -43,7 +43,7 @@ struct Seen {
   Decoded last = Decoded::kMore;
 };
 
-// Feeds in pieces of at most `piece` bytes.
+// Feeds the bytes to the decoder in pieces of at most `piece` bytes.
 Seen feed(FrameDecoder& decoder, ByteSpan bytes, std::size_t piece = SIZE_MAX) {
   Seen seen;
   while (!bytes.empty() && seen.last != Decoded::kBroken) {

@@ -1,4 +1,4 @@
-// Both ends of a handshake with somebody between them.
+// Tests the handshake of two ends with a relay between them that changes bytes.
 #include "agent/session/handshake.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two connections, and a relay that they take for each other.
+// Two connections that are connected through a relay.
 class Relayed {
  public:
   enum Direction : std::size_t { kToListener, kToDialer };
@@ -145,7 +145,7 @@ TEST_P(HandshakeTest, AClosedConnectionAtAnyByteEndsIt) {
     }
 }
 
-// Frames of an established session, played with by somebody on the wire.
+// A relay changes, repeats and drops frames of an established session.
 TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
   const std::size_t frame = kFrameHeaderBytes + 3;
   using Change = std::function<void(std::string&)>;
@@ -190,7 +190,7 @@ TEST_P(HandshakeTest, AWrongSecretIsDeniedAtBothEnds) {
   }
 }
 
-// One end of a handshake by hand.
+// One end of a handshake, which the test plays.
 class ByHand {
  public:
   ByHand(base::Fd socket, ManualPoller& manual) : socket_(std::move(socket)), manual_(manual) {}
@@ -278,7 +278,7 @@ TEST_F(ByHandTest, AListenerWithoutTheProofLearnsNothing) {
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
 
-// What the listener says is sent back to it.
+// The listener's own proof is sent back to it.
 TEST_F(ByHandTest, AReflectedProofIsDenied) {
   const auto listener = open(Connection::Role::kListener);
   hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
@@ -335,8 +335,7 @@ TEST_F(ByHandTest, ASlowDialerIsDroppedAtTheDeadline) {
   EXPECT_EQ(user_.code(), Code::kTimeout);
 }
 
-// The listener's sockets are reached at two names of which one is a stranger's, who passes on what
-// he hears.
+// A relay listens at another abstract name and passes all bytes on to the listener.
 TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
   ManualPoller manual;
   base::Fd at_relay, at_listener;

@@ -72,8 +72,8 @@ TEST(SentFrames, AreEmptyAfterClear) {
   EXPECT_TRUE(frames.follows(0));
 }
 
-// The connection that is given up goes on bringing frames after the other end of the next one has
-// been told how many there were.
+// The old connection may bring more frames after the other end was told the number of received
+// frames.
 TEST(HeardFrames, RepeatedFramesAreRecognized) {
   HeardFrames frames;
   for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_TRUE(frames.take(i));
@@ -97,7 +97,7 @@ TEST(HeardFrames, RepeatedFramesAreRecognizedAfterAnInterruptedRepetition) {
   EXPECT_TRUE(frames.take(4));
 }
 
-// A frame that we do not know, of a later release, has a number as well.
+// A frame of unknown type, from a later release, is counted as well.
 TEST(HeardFrames, TheTotalIncludesSkippedFrames) {
   HeardFrames frames;
   EXPECT_TRUE(frames.take(1));

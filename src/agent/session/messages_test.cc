@@ -45,7 +45,7 @@ Bytes encoded(const Message& message) {
   return out;
 }
 
-// Every proper beginning is refused, and so is a byte too many.
+// Every truncated message is refused, and so is one more byte.
 template <class Message>
 void refusesOtherLengths(const Message& message) {
   Bytes bytes = encoded(message);
@@ -184,7 +184,7 @@ TEST(CardTest, TruncatedCorruptedAndOtherVersionsAreRefusedAsSuch) {
   EXPECT_NE(refusal(other).find("longer"), std::string::npos);
 }
 
-// Consistent outside, nonsense inside: as a forger would make it.
+// The checksum is right, but the content is malformed, as in a forged Card.
 TEST(CardTest, ACountBeyondItsBytesAllocatesNothing) {
   auto forged = Card{}.encode();
   base::storeLittle(&forged[forged.size() - 12], std::uint32_t{0x00ffffff});

@@ -25,7 +25,7 @@ using Next = RingReceiver::Next;
 
 base::Fd copyOf(int fd) { return base::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
-// Both ends, and the page as a peer that keeps to no rule sees it.
+// Both ends, and the page as a malicious peer sees it.
 struct Ends {
   RingReceiver receiver = *RingReceiver::make();
   base::SharedMemory memory = *base::SharedMemory::map(copyOf(receiver.fds()[0]), sizeof(RingPage),
@@ -193,7 +193,7 @@ TEST(NoteRing, OnlyANonblockingEventFdAndAWholePageAreAccepted) {
   EXPECT_FALSE(RingSender::map(copyOf(small->fd()), copyOf(ends.receiver.fds()[1])));
 }
 
-// Whatever a peer scribbles, nothing outside the ring is read and what comes out is within limits.
+// A peer may write any bytes. No memory outside the ring is read, and notes stay within the limits.
 TEST(NoteRing, RandomBytesInThePageDoNoHarm) {
   std::mt19937_64 random(20261121);
   for (int round = 0; round < 300; ++round) {
@@ -216,8 +216,8 @@ TEST(NoteRing, RandomBytesInThePageDoNoHarm) {
   }
 }
 
-// The nth note's length and first bytes follow from n and the seed, so each is known for what it
-// is.
+// The length and the first bytes of note n follow from n and the seed, so each note can be
+// recognized.
 std::string nthNote(std::uint64_t seed, std::uint64_t n) {
   std::mt19937_64 random(seed ^ (n * 0x9e3779b97f4a7c15ULL));
   const std::size_t bytes = random() % (random() % 8 == 0 ? kMaxRingNote + 1 : 64);
@@ -227,7 +227,7 @@ std::string nthNote(std::uint64_t seed, std::uint64_t n) {
 
 class NoteRingOfTwoThreads : public ::testing::TestWithParam<std::uint64_t> {};
 
-// A sleeping receiver is always woken: it sleeps without a limit, and the test would not end.
+// The receiver sleeps without a timeout, so a missing wake-up would hang the test.
 TEST_P(NoteRingOfTwoThreads, EveryNoteArrivesOnceInOrder) {
   constexpr std::uint64_t kNotes = 20000;
   const std::uint64_t seed = GetParam();

@@ -1,4 +1,4 @@
-// A connection that goes on with a life that another one carried.
+// Tests a connection that resumes the life of another connection.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -51,7 +51,7 @@ TEST_F(ResumeTest, AFirstConnectionResumesNoLife) {
   EXPECT_FALSE(pair.listener->proves({}));
 }
 
-// It knows the secret and may come in, but it is not who carried that life.
+// The listener knows the secret, but not the key of the life.
 TEST_F(ResumeTest, TheDialerRefusesAListenerWithoutTheLifesKey) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 7, .key = other_};
@@ -75,7 +75,7 @@ TEST_F(ResumeTest, ARefusalReachesTheDialer) {
   EXPECT_EQ(pair.at_dialer.error->detail, "that session is over");
 }
 
-// What was overheard on one connection proves nothing on the next.
+// A proof that was overheard on one connection is refused on the next.
 TEST_F(ResumeTest, AProofIsGoodForOneConnection) {
   Key first{};
   for (int i = 0; i < 2; ++i) {
@@ -109,7 +109,7 @@ TEST_F(ResumeTest, HeartbeatsHaveNoNumber) {
   EXPECT_EQ(pair.dialer->numberedHeard(), 0U);
 }
 
-// Frames of the dialer that it would not send; on a Unix socket nothing but a checksum is in them.
+// Frames that no dialer sends. Over a Unix socket they need only a checksum.
 class WrongResume : public ResumeTest {
  protected:
   void injectBeforeTheHello(std::initializer_list<std::size_t> sizes) {

@@ -111,7 +111,7 @@ inline ConnectionConfig configOf(std::string name, std::string_view secret = "se
   return configOf(helloOf(std::move(name)), secret);
 }
 
-// A dialer and a listener joined by a socket.
+// A dialer and a listener that are connected by a socket.
 struct SessionPair {
   explicit SessionPair(Kind kind, ManualPoller& manual, ConnectionConfig a = configOf("dialer"),
                        ConnectionConfig b = configOf("listener")) {

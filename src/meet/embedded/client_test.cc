@@ -1,4 +1,4 @@
-// Members of a server that one of them was elected to run.
+// Tests members whose server runs in an elected member.
 #include "meet/embedded/client.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +68,7 @@ TEST_F(ElectedServers, TextsAndValuesOfMembersAreEncrypted) {
   EXPECT_EQ(*mine, *other);
 }
 
-// The second member does not encrypt, so it sees what travels.
+// The second member does not decrypt, so it sees the sent bytes.
 TEST_F(ElectedServers, AMemberWithoutTheKeyReadsOnlyCiphertext) {
   auto site = siteOf(server_->addresses());
   site->cipher = std::make_unique<base::Cipher>(base::Key{7});
@@ -88,7 +88,7 @@ TEST_F(ElectedServers, AMemberWithoutTheKeyReadsOnlyCiphertext) {
   }
 }
 
-// An address of the server's host may be another program's here.
+// On the member's host, another program may have an address of the server's host.
 TEST_F(ElectedServers, TheNextAddressIsTriedIfAnotherProgramClosesTheConnection) {
   const auto any = base::resolve(*base::parseHostPort("127.0.0.1:0"));
   const base::Fd listening = *base::listenAt(any->front());

@@ -1,4 +1,4 @@
-// What a member's names and searches may cost the server.
+// Tests the limits of members' names and searches at the server.
 #include "meet/embedded/directory.h"
 
 #include <gtest/gtest.h>

@@ -225,7 +225,7 @@ TEST_F(GroupStateTest, AskNamesTheMissingMembers) {
   EXPECT_EQ(text, "1 of 4 have joined: rank 2 (m1); no member requested rank 0, 1, 3");
 }
 
-// The server holds what some have given while it waits for the others.
+// The server keeps the values of some members while it waits for the others.
 TEST_F(GroupStateTest, ARoundThatDoesNotFitEndsTheGroupAtOnce) {
   formed(3);
   EXPECT_TRUE(table_.gather(1, {.round = 0, .value = std::string(600, 'x')}));

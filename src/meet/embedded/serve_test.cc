@@ -44,7 +44,7 @@ TEST(ServeIfHere, AServerThatCannotStartIsAnError) {
   EXPECT_NE(open.error().text().find("--secret"), std::string::npos) << open.error().text();
 }
 
-// The other hosts know it by an address of its own, and Debian's hosts themselves as 127.0.1.1.
+// Other hosts resolve the name to another address than this host, which on Debian is 127.0.1.1.
 TEST(ServeIfHere, ByTheHostsOwnNameOnAllInterfaces) {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
