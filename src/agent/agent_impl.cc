@@ -55,7 +55,7 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
-// Helpers of the progress thread, for a machine with many NICs and the cores to poll them.
+// The number of helper threads, for a machine with many NICs and enough cores to poll them.
 unsigned helpersFor(std::size_t rails) {
   constexpr unsigned kRailsEach = 4, kCoresEach = 4;
   const unsigned forced = cores_for_tests;
@@ -521,7 +521,7 @@ void AgentImpl::suppressWakeups() {
 void AgentImpl::ringBell() {
   if (!bell_ || bell_rung_.exchange(true)) return;
   const std::uint64_t one = 1;
-  // An eventfd takes one more ring unless 2^64 - 2 have been rung.
+  // Cannot block below a count of 2^64 - 2.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
 }
 

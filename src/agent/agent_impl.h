@@ -60,7 +60,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Clock::time_point now() const { return engine_->poller().now(); }
   const Settings& settings() const { return settings_; }
 
-  // Progressable
+  // The interface Progressable, for the progress engine.
   bool progress() override;
   bool busy() const override;
   unsigned busySharedRails() override;
@@ -112,7 +112,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  core::Tag takeOff(TransferImpl& transfer);  // gives it a tag
+  core::Tag takeOff(TransferImpl& transfer);  // enters a starting transfer, and gives it a tag
   void land(core::Tag tag);
   // At `due`, calls overdue() of transfers whose deadline has passed.
   void expectBy(Clock::time_point due);

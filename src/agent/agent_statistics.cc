@@ -33,7 +33,7 @@ void add(Latencies& into, const Latencies& some) {
 
 }  // namespace
 
-// Adds the counts of shared sections.
+// Returns the rail's counts together with those of transfers that were posted in shared sections.
 RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
   RailCounts total = rail_counts_.at(&rail);
   for (const CellCounts& counts : cell_counts_) {

@@ -74,7 +74,7 @@ void AgentImpl::pollRail(Held& held, std::size_t number) {
   applyEnded();
 }
 
-// Applies the completions of shared rails as well, so that a closing link has all of its ops back.
+// Also applies the completions of shared rails, so that a closing link gets all of its ops back.
 void AgentImpl::apply(core::Completions& completions) {
   if (has_ended_.exchange(false))
     for (PolledRail* const polled : shared_rails_) polled->takeEnded(completions);

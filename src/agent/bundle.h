@@ -40,7 +40,7 @@ class Bundle {
       share.batches += batches;
     }
   };
-  // One of the link's rails.
+  // A rail of the link, and the bundle's use of it.
   struct RailUse {
     core::Rail* rail = nullptr;
     RailCounts* counts = nullptr;  // shared by all transfers
@@ -48,7 +48,7 @@ class Bundle {
     std::string name = {};
     // Near to the local memory. Other rails get slices only while no near rail is usable.
     bool near = true;
-    Tally carried = {};  // by ended posts
+    Tally carried = {};  // the work of ended posts
     // The fields below are about the current post.
     std::uint32_t filling = kNone;  // index of a slice that the rail has taken in part
     std::uint32_t busy = 0;         // slices that were given to the rail and are not yet back

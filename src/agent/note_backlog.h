@@ -30,9 +30,9 @@ class NoteBacklog {
   bool hasRoom(const Sender& from) const { return cost_ < limit_ && from.waiting < shareOfOne(); }
   bool full() const { return cost_ >= limit_; }
 
-  // Pausing a sender does not stop notes already in flight, and each of its sessions may leave
-  // some. Returns false and drops the note beyond twice the limit, or the sender's share, plus
-  // kOfOneLife.
+  // A paused sender may still have notes in flight, and each of its sessions may leave some. So the
+  // backlog accepts notes beyond the limits. It drops a note, and returns false, beyond twice the
+  // limit, or twice the sender's share, plus kOfOneLife.
   bool add(const SenderPtr& from, base::Bytes bytes) {
     if (cost_ >= 2 * limit_ + kOfOneLife || from->waiting >= 2 * shareOfOne() + kOfOneLife)
       return false;

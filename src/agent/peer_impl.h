@@ -66,7 +66,7 @@ class Session final : public ConnectionUser {
   base::Unproven::Place place_;
 };
 
-// One backend's link to this life of a peer.
+// The link of one backend to a peer, in the current life.
 class LinkSlot final : public core::LinkHost {
  public:
   LinkSlot(PeerImpl& peer, std::size_t backend, std::size_t rails)
@@ -133,7 +133,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   const NoteBacklog::SenderPtr& noteSender() const { return note_sender_; }
   void noteDropped();
 
-  // Called by its sessions.
+  // Its sessions call the functions below.
   Result<Life> judgeDialed(Session& session, const Hello& theirs);
   Result<Life> judgeAccepted(Session& session, const Hello& theirs);
   Result<Life> judgeResume(Session& session, const Hello& theirs);
@@ -141,13 +141,13 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void closed(Session& session, const Error& why);
 
-  // Called by its redialer.
+  // Its redialer calls the functions below.
   std::optional<Life> lifeToContinue();  // the life that the next connection shall resume
   void unreached(const Error& why);
 
   void linkChanged();  // asks for recheck() in the agent's next round of progress
 
-  // Called by the agent.
+  // The agent calls the functions below.
   void recheck();
   void beat(Clock::time_point now, bool judge_silence);
   // Ends this life. Its running transfers fail with `why`.

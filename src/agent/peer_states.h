@@ -39,7 +39,7 @@ struct PeerPhase {
       {anyOf(kUnmet, kAdmitted, kAnnouncing, kOpening, kReady, kLost, kGone), kPart, kGone,
        "either end said goodbye, or the card was never right"},
   });
-  // By State.
+  // The public state for each State.
   static constexpr std::array kPublic{PeerState::kConnecting, PeerState::kConnecting,
                                       PeerState::kConnecting, PeerState::kConnecting,
                                       PeerState::kReady,      PeerState::kLost,

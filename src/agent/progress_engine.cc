@@ -184,7 +184,7 @@ bool ProgressEngine::poll() {
   const auto now = poller_->now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // the user thread polls in a loop
   const bool moved = progressOnce(now);
-  // Reading the clock costs as much as a round that moves nothing.
+  // A round that moves nothing takes as long as reading the clock, so the old time will do.
   expectUser(moved ? poller_->now() : now);
   afterProgress();
   if (leavesWork()) takeOverNow();
@@ -237,7 +237,7 @@ void ProgressEngine::yieldLock() {
   lock_.lock();
 }
 
-// One round of progress of a thread that waits for `done`.
+// Makes one round of progress, for a thread that waits for `done`.
 bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
                            const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) {

@@ -40,9 +40,10 @@ class Progressable {
   // The number of busy rails that several threads may poll at once, in shared sections.
   virtual unsigned busySharedRails() = 0;
   virtual RailPass pollSharedRails() = 0;  // polls them, without the lock
-  // progress() also reads memory that other processes write. After allowWakeups() such a write
-  // wakes the poller; false: a write came before, so call progress() again. After suppressWakeups()
-  // a thread calls progress() all the time, so a writer need not wake the poller.
+  // progress() also reads memory that other processes write. After allowWakeups(), such a write
+  // wakes the poller. False: a write came before, so call progress() again. After
+  // suppressWakeups(), a thread calls progress() all the time, so a writer need not wake the
+  // poller.
   virtual bool allowWakeups() = 0;
   virtual void suppressWakeups() = 0;
   virtual bool wakeupsSuppressed() const = 0;
@@ -75,9 +76,9 @@ class ProgressEngine {
   // The same with the lock already held. The lock is free while the thread blocks or runs
   // callbacks.
   bool waitHeld(const std::function<bool()>& done, Clock::time_point until) VIADUCT_REQUIRES(lock_);
-  // At the start of a post: makes progress once in kPostsPerProgress calls. A thread that posts
-  // small copies without a pause hardly ever leaves the lock to the progress thread, and heartbeats
-  // would stop.
+  // Call it at the start of a post. It makes progress once in kPostsPerProgress calls. Otherwise a
+  // thread that posts small copies without a pause would hardly leave the lock to the progress
+  // thread, and heartbeats would stop.
   void progressNowAndThen() VIADUCT_REQUIRES(lock_) {
     if (++posts_since_progress_ >= kPostsPerProgress) progressNow();
   }
@@ -132,8 +133,8 @@ class ProgressEngine {
   static constexpr Duration kUserExpected = std::chrono::milliseconds(1);
   // The progress thread tries for the lock this often, yielding in between, before it blocks on it.
   static constexpr int kLockTries = 100;
-  // This many of the smallest posts take about 40 us. The largest posts that the posting thread
-  // copies itself take 8 ms.
+  // This number of posts takes about 40 us if the posts are small. It takes 8 ms for the largest
+  // posts that the posting thread copies itself.
   static constexpr unsigned kPostsPerProgress = 256;
   // Asking the poller is a system call of about a microsecond. So it is asked no more often than
   // this, while notes are read from memory and while rails are busy.
@@ -167,7 +168,7 @@ class ProgressEngine {
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   std::thread thread_;
-  // Helpers sleep on it while no shared rail is busy.
+  // Helpers sleep on this futex while no shared rail is busy.
   std::atomic<std::uint32_t> helpers_bell_{0};
   std::atomic<bool> helpers_end_{false};
   std::atomic<unsigned> helpers_asleep_{0};

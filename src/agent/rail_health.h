@@ -11,7 +11,7 @@ namespace viaduct::agent {
 
 class RailHealth {
  public:
-  static constexpr int kFailures = 3;  // each within kCalm of the one before
+  static constexpr int kFailures = 3;  // each within kCalm after the failure before
   static constexpr Duration kCalm = std::chrono::seconds(30);
   static constexpr Duration kFirst = std::chrono::seconds(1), kLongest = std::chrono::seconds(60);
   // One event fails all running transfers, and the connections of a rail one after the other. So
@@ -25,7 +25,7 @@ class RailHealth {
   // The length of the last time that it was set aside. Grows while the rail goes on failing.
   Duration time() const { return time_; }
 
-  // The rail has failed. True: it is set aside from now on.
+  // Counts a failure of the rail. True: it is set aside from now on.
   bool failed(Clock::time_point now) {
     if (was_set_aside_ || failures_ > 0) {
       if (now - last_ < kSameFailure || isSetAside(now)) return false;

@@ -47,7 +47,7 @@ class Redialer {
   // Gives up the handshake over TCP and dials the peer's Unix socket. False: there is none, or it
   // has been tried.
   bool upgrade(const std::string& unix_name);
-  // A session has begun.
+  // Records that a session has begun.
   void met(const Hello& theirs);
   // Returns the attempt if it is `session`, otherwise null.
   std::unique_ptr<Session> take(const Session& session);

@@ -112,7 +112,8 @@ bool TransferImpl::postAtOnce() {
       !state_.compare_exchange_strong(before, TransferState::kRunning, std::memory_order_acquire))
     return false;
   const bool moved = moveAtOnce(agent_->cellCounts(shared.cell()));
-  // A waiting thread reads the state with the lock held exclusively, so it needs no notification.
+  // A waiting thread holds the lock exclusively while it reads the state, so it cannot miss this
+  // change and needs no notification.
   state_.store(moved ? TransferState::kDone : before, std::memory_order_release);
   if (moved) agent_->ringBell();
   return moved;

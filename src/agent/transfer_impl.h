@@ -43,18 +43,18 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
   // thread.
   Status plan(AgentLock::Held& held);
   Status post(const PostOptions& options);  // takes the lock itself
-  void cancel();                            // by the user
+  void cancel();                            // called by the user
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // needs no lock
 
-  // Called by the agent.
+  // The agent calls the functions below.
   void moved(const core::Moved& moved);
   void failed(core::Failed failed);
   // Offers the ops that rails refused. True: no refused ops are left.
   bool offerAgain();
   bool uses(std::uint32_t local_slot) const;
   void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
-  Clock::time_point due() const { return due_; }  // while it runs
+  Clock::time_point due() const { return due_; }  // the current deadline, while the transfer runs
   void overdue();
 
   AgentImpl& agent() { return *agent_; }
@@ -107,7 +107,7 @@ class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
 
   // The plan.
   std::vector<Bundle> bundles_;
-  Path carried_before_;  // by earlier plans
+  Path carried_before_;  // work of earlier plans
   std::uint64_t bytes_ = 0, total_ops_ = 0;
   // The posting thread may copy by itself, and there is no callback to run. Read without a lock.
   std::atomic<bool> direct_{false};

@@ -25,13 +25,13 @@ struct PlaceOptions {
   std::string token = {};
   // The groups and names of two namespaces are independent. Empty: "/viaduct".
   std::string name_space = {};
-  // For etcd.
+  // Credentials for etcd.
   std::string user = {}, password = {};
   std::string ca_file = {}, certificate_file = {}, key_file = {};
   // A member that is silent for this long is dead. The embedded server's figure counts for all
   // members.
   std::chrono::milliseconds detect = std::chrono::seconds(2);
-  // Embedded: a member that may be rank 0 runs the server itself, see serveIfHere().
+  // Embedded: this member starts the server if its host has the address, see serveIfHere().
   bool serve = false;
   bool insecure = false;  // lets that server listen beyond loopback without a token
   // Gets lines about missing members during long waits. The waiting thread calls it.

@@ -15,7 +15,8 @@ constexpr std::array<std::byte, 8> kMagic{std::byte{'V'}, std::byte{'I'}, std::b
                                           std::byte{'D'}, std::byte{'C'}, std::byte{'A'},
                                           std::byte{'R'}, std::byte{'D'}};
 constexpr std::uint32_t kVersion = 1;
-// Magic, version, length of the body; the body; the checksum of all before it.
+// A Card has magic, version and length of the body, then the body, then a checksum of all these
+// bytes.
 constexpr std::size_t kHeadBytes = kMagic.size() + 4 + 4;
 constexpr std::size_t kSumBytes = 8;
 

@@ -89,7 +89,7 @@ class Connection {
   Status send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds = {}) {
     return sendParts(type, payload, {}, fds);
   }
-  // The same with the payload in two parts.
+  // Like send(), with the payload in two parts.
   Status sendParts(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body,
                    std::span<const int> fds = {});
 
@@ -107,7 +107,7 @@ class Connection {
   bool isUnix() const { return socket_facts_.is_unix; }
   // The peer's pid in our PID namespace. 0: not visible, or TCP.
   int peerPid() const { return socket_facts_.peer_pid; }
-  // "127.0.0.1:4242", "unix:@viaduct-...", "unix:pid 4242".
+  // The other end, as "127.0.0.1:4242", "unix:@viaduct-..." or "unix:pid 4242".
   const std::string& remoteText() const { return socket_facts_.remote; }
   // A secret that only the two ends of this connection know. Valid from judge() on.
   Key deriveKey(std::string_view purpose) const { return base::deriveKey(common_, purpose); }

@@ -117,7 +117,7 @@ class FrameDecoder {
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t capacity_ = 0, begin_ = 0, end_ = 0;
   std::size_t wanted_ = kFrameHeaderBytes;  // size of the frame at begin_, with its header
-  unsigned small_reads_ = 0;                // in a row
+  unsigned small_reads_ = 0;                // small reads in a row
   bool crowded_ = false;                    // the last read filled the buffer
   bool broken_ = false;
   Error error_;

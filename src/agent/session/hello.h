@@ -35,7 +35,7 @@ struct Hello {
   std::uint32_t detect_ms = 0;  // it takes us for lost after a silence of this length
   std::vector<std::pair<std::string, base::Bytes>> backends = {};  // name, Backend::address()
 
-  // Appends to `out`.
+  // Appends the encoding to `out`.
   void encode(base::Bytes& out) const;
   static Result<Hello> decode(std::span<const std::byte> payload);
   friend bool operator==(const Hello&, const Hello&) = default;

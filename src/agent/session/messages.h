@@ -75,8 +75,9 @@ struct ByeMessage {
   static Result<ByeMessage> decode(std::span<const std::byte> payload);
 };
 
-// Asks to move a session to the connection that carries this message. Names the session's life and
-// the number of received frames, and proves that the sender is an end of that session.
+// Both ends send it when a session moves to the connection that carries this message. It has the
+// session's life and the number of received frames, and proves that the sender is an end of that
+// session.
 struct ResumeMessage {
   std::uint64_t epoch = 0, heard = 0;
   base::Key proof = {};

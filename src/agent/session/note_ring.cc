@@ -43,7 +43,7 @@ void copyOut(const RingPage& page, std::uint64_t position, void* into, std::size
   });
 }
 
-// Writing to anything else could block, or raise SIGPIPE.
+// Only an eventfd is accepted, because a write to another descriptor could block or raise SIGPIPE.
 bool isEventFd(int fd) {
   std::array<char, 64> kind{};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);

@@ -22,7 +22,7 @@ namespace viaduct::agent {
 
 // The version of the layout. A peer uses the ring only if it knows this version.
 inline constexpr std::uint32_t kRingLayout = 1;
-// The longest note that goes through the ring; a longer one costs more to copy than to send.
+// The longest note that the ring accepts. A longer note costs more to copy than to send as a frame.
 inline constexpr std::size_t kMaxRingNote = 2048;
 
 // The shared page. The other process may write anything anywhere in it.

@@ -54,7 +54,7 @@ Header Sealer::seal(const Packet& packet) {
 
 Status Decoder::feed(ByteSpan bytes, const Take& take) {
   if (!held_.empty()) {
-    // Not insert(): g++ 13 warns that it overflows.
+    // insert() is not used, because g++ 13 warns of an overflow in it.
     const std::size_t before = held_.size();
     held_.resize(before + bytes.size());
     std::ranges::copy(bytes, std::span(held_).subspan(before).begin());

@@ -60,7 +60,7 @@ class GroupState {
  private:
   struct JoinedMember {
     JoinRequest request = {};
-    std::uint64_t order = 0;         // of joining
+    std::uint64_t order = 0;         // position in the order of joining
     std::uint64_t expects_pong = 0;  // 0: none
     std::uint32_t rank = 0;          // valid once the group is live
     bool finished = false, given = false;
@@ -107,7 +107,7 @@ class GroupState {
   std::uint64_t epoch_ = 0, round_ = 0;
   std::vector<GuestId> ranks_;
   std::size_t given_ = 0, finished_ = 0;
-  base::Budget values_;  // of the current round
+  base::Budget values_;  // the bytes of the current round's values
   Clock::time_point formed_ = {};
 
   std::uint64_t calls_ = 0;      // roll calls that have begun

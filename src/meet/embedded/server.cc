@@ -328,7 +328,8 @@ bool EmbeddedServer::Impl::drained(Clock::time_point until) {
   const auto quiet = [this] { return state_.liveGroups() == 0; };
   while (!quiet()) {
     if (Clock::now() >= until) return false;
-    // Not wait_until with time_point::max(), which overflows in some libraries.
+    // Waits a second at a time, because wait_until() with time_point::max() overflows in some
+    // libraries.
     quiet_.wait_until(held, std::min(until, Clock::now() + std::chrono::seconds(1)));
   }
   return true;

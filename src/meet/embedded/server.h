@@ -41,7 +41,7 @@ struct ServerCounts {
 class EmbeddedServer {
  public:
   static Result<std::unique_ptr<EmbeddedServer>> start(ServerOptions options);
-  // All members lose the meeting place at once.
+  // Ends the server. All members lose the meeting place at once.
   ~EmbeddedServer();
   EmbeddedServer(const EmbeddedServer&) = delete;
   EmbeddedServer& operator=(const EmbeddedServer&) = delete;

@@ -15,12 +15,14 @@ constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
 // A try that ended without an answer sooner than this says nothing about the endpoint.
 constexpr milliseconds kTellingTry{1000};
-// A frozen endpoint looks like a key without changes, so the key is read again now and then.
+// A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
+// this time.
 constexpr milliseconds kWatchTime{5000}, kFirstLine{3000};
-constexpr int kDenials = 3;  // in a row: etcd also denies a watch if it has forgotten our token
+// Denials in a row before an error. etcd also denies a watch if it has forgotten our token.
+constexpr int kDenials = 3;
 constexpr auto kGrant = "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/";
 
-// gRPC's codes, as the gateway passes them on.
+// The gRPC codes that the gateway passes on.
 enum GrpcCode {
   kDeadlineExceeded = 4,
   kNotFoundCode = 5,
@@ -365,7 +367,7 @@ class Client::Following {
   const Enough& enough_;
   std::optional<Result<Held>> result_;
   bool heard_ = false;
-  int denied_ = 0;  // in a row
+  int denied_ = 0;  // denials in a row
   milliseconds pause_ = kFirstPause;
 };
 
@@ -416,7 +418,8 @@ bool Client::Following::line(std::string_view text) {
   return true;
 }
 
-// After a compaction, and after most refusals, the key has to be read again.
+// The server has ended the watch. After a compaction, and after most refusals, the key has to be
+// read again.
 bool Client::Following::cancelled(const WatchMessage& message) {
   if (message.compacted != 0) return false;
   // For a token that it has forgotten, etcd reports that permission is denied.

@@ -22,7 +22,7 @@
 
 namespace viaduct::meet::etcd {
 
-// The limits of a wait for etcd, and the texts about it.
+// The limits of a wait for etcd, and its texts for errors.
 struct Wait {
   Clock::time_point until = {};
   const base::StopFlag* stop = nullptr;
@@ -54,7 +54,7 @@ class Client {
   // this time.
   Result<std::string> call(std::string_view path, const std::string& body, const Wait& wait,
                            Duration longest_try = kLongestTry);
-  // Returns the value of the key once `enough` accepts it: the present one, or a later one.
+  // Reads the key, and waits for changes until `enough` accepts its value.
   using Held = std::optional<KeyValue>;
   using Enough = std::function<bool(const Held&)>;
   Result<Held> await(const std::string& key, const Wait& wait, const Enough& enough);

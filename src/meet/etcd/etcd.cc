@@ -106,7 +106,8 @@ Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& nam
             .aloud = &aloud};
   const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = options.detect};
   VIADUCT_TRY(auto key, HeldKey::make(client(), wanted, wait));
-  // A living process renews its lease. The key of a dead one vanishes within the lease's time.
+  // A living process renews its lease. A dead process's key vanishes within the lease's time, so
+  // waiting longer is useless.
   wait.until = std::min(end, Clock::now() + Lease::timeOf(options.detect) + kExpiry);
   while (!key) {
     VIADUCT_CHECK(waitUntilFree(wanted.key, wait));

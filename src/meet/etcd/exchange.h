@@ -50,7 +50,7 @@ struct CurlRequest {
   std::function<bool()> goes_on = {};
 };
 
-// Runs one exchange after the other, and keeps the connection for the next one.
+// Runs one request after the other, and keeps the connection for the next one.
 class Channel {
  public:
   static Result<std::unique_ptr<Channel>> open();

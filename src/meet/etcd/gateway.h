@@ -29,7 +29,7 @@ struct KeyValue {
   LeaseId lease = 0;  // 0: none
 };
 
-// Reads a key.
+// The request that reads a key.
 std::string rangeJson(std::string_view key);
 struct KeyReply {
   Revision revision = 0;

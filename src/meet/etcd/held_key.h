@@ -43,7 +43,7 @@ class HeldKey {
   std::thread thread_;
 };
 
-// Keys that other processes hold.
+// Removes keys of dead processes.
 class OthersKeys {
  public:
   // Whether the process that created the key is provably dead.

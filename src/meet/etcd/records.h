@@ -24,13 +24,13 @@ inline constexpr std::size_t kMaxAddresses = 64;  // of one server
 // The value of a group's key: the addresses and the secret of the elected member's server.
 struct ServerRecord {
   base::Key secret = {};  // random: only readers of the key can prove themselves to the server
-  std::string name = {};  // of that member, for people
+  std::string name = {};  // the name of that member, for people
   std::vector<std::string> addresses = {};
 };
 std::string encode(const ServerRecord& record);
 std::optional<ServerRecord> decodeServer(std::string_view bytes);
 
-// "a/b" as "a%2fb": a name is one part of a key.
+// Escapes a name, "a/b" as "a%2fb", because it is one part of a key.
 std::string escaped(std::string_view name);
 
 }  // namespace viaduct::meet::etcd
