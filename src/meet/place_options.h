@@ -31,7 +31,8 @@ struct PlaceOptions {
   // A member that is silent for this long is dead. The embedded server's figure counts for all
   // members.
   std::chrono::milliseconds detect = std::chrono::seconds(2);
-  // Embedded: this member starts the server if its host has the address, see serveIfHere().
+  // Embedded: a member that may get rank 0 starts the server if its host has the address, see
+  // serveIfHere().
   bool serve = false;
   bool insecure = false;  // lets that server listen beyond loopback without a token
   // Gets lines about missing members during long waits. The waiting thread calls it.

@@ -110,7 +110,7 @@ TEST_F(Find, AWrongSecretIsRefusedAtOnce) {
   EXPECT_EQ(agent.error().code, Code::kDenied) << agent.error().text();
 }
 
-TEST_F(Find, WithoutAMeetingPlaceTheErrorSaysWhatToSet) {
+TEST_F(Find, WithoutAMeetingPlaceTheErrorNamesTheSetting) {
   auto agent = Agent::open({});
   ASSERT_TRUE(agent);
   const auto peer = agent->find("decode-0", 1s);

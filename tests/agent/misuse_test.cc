@@ -99,7 +99,7 @@ TEST_F(Misuse, AnAllocationThatDoesNotFitNamesTheFreeMemory) {
   EXPECT_TRUE(a_->allocate(4U << 20U));
 }
 
-TEST_F(Misuse, AWaitBeforeAPostSaysWhatIsMissing) {
+TEST_F(Misuse, AWaitBeforeAPostSaysThatThePostIsMissing) {
   auto transfer = a_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 4096), part(*there_, 0, 4096));
   ASSERT_TRUE(transfer) << transfer.error().text();
   const Status waited = transfer->wait(1s);

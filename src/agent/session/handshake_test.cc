@@ -295,7 +295,7 @@ TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
   auto header = hand_->sealer.seal(FrameType::kOpen, {}, {}, 0);
   header[4] = std::byte{2};
   hand_->sendBytes(header);
-  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // whose header names our version
+  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // its header names our version
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kUnsupported);
   EXPECT_NE(user_.error->detail.find("version 2.3"), std::string::npos);

@@ -131,7 +131,7 @@ TEST(NoteRing, AFullRingTakesNothingUntilThereIsRoom) {
 TEST(NoteRing, TheLongestNoteFitsAndALongerOneDoesNot) {
   Ends ends;
   const std::string longest(kMaxRingNote, 'x');
-  for (int i = 0; i < 100; ++i) {  // across the ring's end too
+  for (int i = 0; i < 100; ++i) {  // enough to cross the end of the ring
     ASSERT_TRUE(ends.sender.put(0, bytesOf(longest)));
     ASSERT_EQ(ends.taken(), longest);
   }
@@ -141,7 +141,7 @@ TEST(NoteRing, TheLongestNoteFitsAndALongerOneDoesNot) {
 
 TEST(NoteRing, AnUnpublishedNoteIsNeverTaken) {
   Ends ends;
-  // A sender that died before its last step.
+  // The sender has written a note, but died before it published the note.
   const RingPage::NoteHeader entry{.bytes = 4};
   std::memcpy(ends.page.data.data(), &entry, sizeof entry);
   EXPECT_EQ(ends.receiver.look(0), Next::kEmpty);
