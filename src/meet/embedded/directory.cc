@@ -7,7 +7,8 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-// Limits for one member's entries, claims and searches, since an agent publishes only one Card.
+// Limits for one member's entries, claims and searches. They are ample, because an agent publishes
+// only one Card.
 constexpr std::size_t kMaxRequests = 10'000;
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
 // The memory of a request beside its texts.

@@ -85,7 +85,7 @@ std::vector<std::string> everyInterface(std::uint16_t port) {
     const std::string text = base::hostPortText(any, port);
     const auto where = base::parseHostPort(text);
     const auto addresses = where ? base::resolve(*where) : where.error();
-    // False if the host lacks IPv6.
+    // isOwn() is false for "::" if the host lacks IPv6.
     if (addresses && isOwn(addresses->front())) out.push_back(text);
   }
   return out;
