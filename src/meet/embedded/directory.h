@@ -1,4 +1,5 @@
-// The names that members have published, and the searches that wait for one. Threads: the server's thread.
+// The names that members have published, and the searches that wait for one. Threads: the server's
+// thread.
 #pragma once
 
 #include <cstdint>

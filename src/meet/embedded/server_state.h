@@ -1,4 +1,5 @@
-// All groups and names of one server. Pure: messages in, messages out. Threads: the server's thread.
+// All groups and names of one server. Pure: messages in, messages out. Threads: the server's
+// thread.
 #pragma once
 
 #include <viaduct/result.h>
