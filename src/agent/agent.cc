@@ -14,12 +14,13 @@
 namespace viaduct {
 namespace {
 
-// The kernel gives a file more pages than there are, and ends a process that touches them. An
-// allocation below 1 MiB is not worth reading the files that say so. Huge pages are taken at once.
+// The kernel lets a file grow beyond the memory, and kills a process that touches the excess. Below
+// 1 MiB the check is not worth reading the files that it needs. Huge pages are reserved at
+// allocation, so that fails by itself.
 Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
   if (bytes < (1U << 20U) || options.huge_pages) return Ok{};
   const std::uint64_t memory = host::availableMemory();
-  if (memory == 0) return Ok{};  // the system does not say
+  if (memory == 0) return Ok{};  // the system does not tell
   const std::uint64_t room = memory + host::freeSwap();
   if (bytes <= room) return Ok{};
   return Error{.code = Code::kExhausted,

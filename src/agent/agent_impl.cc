@@ -29,12 +29,12 @@ using base::LogLevel;
 
 namespace {
 
-// How often release() looks whether a peer that copies by itself has left.
+// The interval at which release() checks whether a peer still copies from or to the memory.
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 std::string freshName() {
   std::array<std::uint8_t, 3> salt{};
-  static_cast<void>(base::fillSecret(salt));  // only tells agents of one process apart
+  static_cast<void>(base::fillSecret(salt));  // it only distinguishes agents of one process
   return fmt::format("{}-{}-{:02x}", host::hostName(), ::getpid(), fmt::join(salt, ""));
 }
 
@@ -49,13 +49,13 @@ Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry
 }
 
 void logLeftOut(std::string_view backend, const Error& why) {
-  // That a machine has no such hardware is no news.
+  // A machine without the hardware is normal, so that is no warning.
   const bool news = why.code != Code::kUnsupported;
   log(news ? LogLevel::kWarning : LogLevel::kInfo, "backend {} is skipped: {}", backend,
       why.text());
 }
 
-// Helpers of the progress thread, for a machine with many NICs and the cores to poll them.
+// The number of helper threads, for a machine with many NICs and enough cores to poll them.
 unsigned helpersFor(std::size_t rails) {
   constexpr unsigned kRailsEach = 4, kCoresEach = 4;
   const unsigned forced = cores_for_tests;
@@ -80,7 +80,8 @@ void awaitDevices(const std::vector<std::string>& named, Deadline until) {
 }  // namespace
 
 AgentImpl::Held AgentImpl::hold() const {
-  // In a forked child the lock may be held by a thread that is not there; nobody else is, either.
+  // In a fork()ed child, a thread that does not exist there may hold the lock. The child has no
+  // other thread to exclude.
   return forked() ? Held() : Held(engine_->lock());
 }
 
@@ -115,7 +116,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
   return impl;
 }
 
-// What peers would refuse, each time, is better said here.
+// Peers would refuse a bad hello at each dial, so it is checked here once.
 Status AgentImpl::checkHello() const {
   base::Bytes bytes;
   hello(0).encode(bytes);
@@ -216,7 +217,7 @@ std::vector<BackendInfo> AgentImpl::backendInfos() const {
                      .rdma = can.rdma,
                      .tcp = can.tcp};
     for (const auto& rail : backend->rails()) info.rails.emplace_back(rail->name());
-    // As the router does: among equals the agent's order.
+    // In the router's order: backends of equal preference keep the agent's order.
     const auto behind = std::upper_bound(
         out.begin(), out.end(), info,
         [](const auto& one, const auto& other) { return one.preference < other.preference; });
@@ -252,13 +253,14 @@ void AgentImpl::shutdown() {
   const std::lock_guard one_at_a_time(closing_);
   if (closed_.exchange(true) || !engine_) return;
   exporter_.reset();
-  if (finder_) finder_->close();  // nobody shall find one that is going
+  if (finder_) finder_->close();  // so that no agent finds this one while it closes
   engine_->stop();
   letGo();
   runCallbacks();
 }
 
-// Threads that still wait or poll find nothing to do, and that all is over.
+// Drops the peers and backends. Threads that still wait or poll then find no work and ended
+// transfers.
 void AgentImpl::letGo() {
   auto held = hold();
   for (const auto& peer : peers_) {
@@ -277,7 +279,7 @@ void AgentImpl::letGo() {
   waitUntilSettled(held);
 }
 
-// A running peer leaves the memory here with the chunk that it is copying.
+// A peer that copies from or to memory here stops after the current chunk.
 void AgentImpl::waitUntilSettled(Held& held) {
   const Deadline until = settings_.grace;
   while (!leftByPeers() && !until.passed()) {
@@ -288,7 +290,8 @@ void AgentImpl::waitUntilSettled(Held& held) {
   if (const Status left = leftByPeers(); !left) log(LogLevel::kError, "{}", left.error().text());
 }
 
-// In a fork()ed child: threads, peers and sockets are the parent's. All is left as it lies.
+// In a fork()ed child: threads, peers and sockets belong to the parent, so this leaks them
+// untouched.
 void AgentImpl::abandon() {
   if (finder_) finder_->abandon();
   if (exporter_) exporter_->abandon();
@@ -296,7 +299,7 @@ void AgentImpl::abandon() {
   static_cast<void>(new auto(std::move(peers_)));
   static_cast<void>(new auto(std::move(newcomers_)));
   static_cast<void>(new auto(std::move(listener_)));
-  static_cast<void>(new auto(engine_));  // its lock is still asked for by handles
+  static_cast<void>(new auto(engine_));  // handles still use its lock
 }
 
 Status AgentImpl::usable(const char* operation) const {
@@ -346,14 +349,14 @@ unsigned AgentImpl::busySharedRails() {
                     [](const PolledRail* polled) { return polled->rail().busy(); }));
 }
 
-// One section for each rail, so that an exclusive owner waits for one poll at most. Each thread
-// begins with a different rail.
+// Takes one shared section for each rail, so that an exclusive owner waits for one poll at most.
+// Each thread begins with a different rail.
 RailPass AgentImpl::pollSharedRails() {
   RailPass all;
   const unsigned first = base::threadNumber();
   for (std::size_t i = 0;; ++i) {
     const Shared shared(engine_->lock());
-    if (i >= shared_rails_.size()) break;  // none any more where the agent closes
+    if (i >= shared_rails_.size()) break;  // empty once the agent has closed
     const RailPass one = pollShared(shared, *shared_rails_[(first + i) % shared_rails_.size()]);
     all.was_busy = all.was_busy || one.was_busy;
     all.has_ended = all.has_ended || one.has_ended;
@@ -410,8 +413,8 @@ Status AgentImpl::unpin(std::uint32_t slot) {
   return removePin(slot);
 }
 
-// The event loop runs meanwhile: other peers are to hear heartbeats. Nothing wakes it when a peer
-// leaves.
+// The event loop runs meanwhile, because other peers need heartbeats. No event tells that a peer
+// has left the memory.
 Status AgentImpl::removePin(std::uint32_t slot) {
   std::optional<Status> outcome;
   const auto over = [&] {
@@ -426,7 +429,7 @@ Status AgentImpl::removePin(std::uint32_t slot) {
   return *std::move(outcome);
 }
 
-// Of an agent that has closed: nobody enters any more.
+// For a closed agent, which no peer can enter any more.
 Status AgentImpl::leftByPeers() {
   std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
   if (unsettled_.empty()) return Ok{};
@@ -457,7 +460,7 @@ Card AgentImpl::card() const {
   return {.name = settings_.name,
           .agent = id_,
           .boot = boot_,
-          .unix_name = listener_ ? listener_->unixName() : "",  // none: the agent is closed
+          .unix_name = listener_ ? listener_->unixName() : "",  // a closed agent has none
           .addresses = listener_ ? listener_->addresses() : std::vector<std::string>(),
           .secret = secret_,
           .pins = pins_->infos()};
@@ -477,7 +480,7 @@ void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   if (!kept) from.noteDropped();
 }
 
-// Others go on unless all notes together are too many.
+// Pauses this sender, and all senders if all notes together exceed the limit.
 void AgentImpl::holdUp(PeerImpl& from) {
   from.pauseReading(true);
   if (!notes_.full()) return;
@@ -495,7 +498,8 @@ std::optional<Note> AgentImpl::takeNote() {
   return note;
 }
 
-// The caller waits on a poller of its own kind: ours, and a bell that only its poll() silences.
+// The user's thread waits on an epoll of its own. It contains the agent's poller, and an eventfd
+// that only poll() silences.
 Result<int> AgentImpl::eventFd() {
   if (bell_) return bell_poller_.get();
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -509,7 +513,7 @@ Result<int> AgentImpl::eventFd() {
   return bell_poller_.get();
 }
 
-// A thread that waits on eventFd() polls when it is readable, and only an armed ring makes it so.
+// A user of eventFd() polls when it is readable, and only an armed ring makes it readable.
 void AgentImpl::suppressWakeups() {
   if (!bell_) rings_.suppressWakeups();
 }
@@ -517,7 +521,7 @@ void AgentImpl::suppressWakeups() {
 void AgentImpl::ringBell() {
   if (!bell_ || bell_rung_.exchange(true)) return;
   const std::uint64_t one = 1;
-  // An eventfd takes one more ring unless 2^64 - 2 have been rung.
+  // Cannot block below a count of 2^64 - 2.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
 }
 

@@ -1,5 +1,5 @@
-// The implementation behind Agent: its backends, peers and transfers in flight. Threads:
-// members with the agent's lock held exclusively unless they say otherwise.
+// The implementation behind Agent: its backends, peers and running transfers. Threads: members are
+// called with the agent's lock held exclusively unless their comment says otherwise.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -36,12 +36,12 @@ class PeerImpl;
 class Session;
 class TransferImpl;
 
-// Instead of the machine's, for agents that a test opens from now on; 0: the machine's.
+// A test sets the number of cores that agents opened from now on assume. 0: the machine's number.
 inline std::atomic<unsigned> cores_for_tests{0};
 
 class AgentImpl final : public Progressable, public std::enable_shared_from_this<AgentImpl> {
  public:
-  // `clock`: a test's, which outlives the agent.
+  // A test may pass a `clock`, which has to outlive the agent.
   static Result<std::shared_ptr<AgentImpl>> open(Settings settings,
                                                  const base::MovableClock* clock = nullptr);
   ~AgentImpl() override;
@@ -49,17 +49,18 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   AgentImpl& operator=(const AgentImpl&) = delete;
   void shutdown();  // takes the lock itself; not from a callback
 
-  // An error after shutdown() and in a fork()ed child. No lock needed.
+  // Returns an error after shutdown() and in a fork()ed child. Needs no lock.
   Status usable(const char* operation) const;
-  Status ofThisProcess(const char* operation) const;                       // the latter alone
-  bool closed() const { return closed_.load(std::memory_order_relaxed); }  // or about to be
+  Status ofThisProcess(const char* operation) const;  // an error in a fork()ed child only
+  // True as soon as shutdown() has begun.
+  bool closed() const { return closed_.load(std::memory_order_relaxed); }
   using Held = AgentLock::Held;
   Held hold() const;
   ProgressEngine& engine() { return *engine_; }
   Clock::time_point now() const { return engine_->poller().now(); }
   const Settings& settings() const { return settings_; }
 
-  // Progressable
+  // The interface Progressable, for the progress engine.
   bool progress() override;
   bool busy() const override;
   unsigned busySharedRails() override;
@@ -72,7 +73,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
 
   // Pins
   PinTable& pins() { return *pins_; }
-  base::Budget& peersPinsBytes() { return peers_pins_bytes_; }  // what all peers have announced
+  // The budget for the pins that all peers together have announced.
+  base::Budget& peersPinsBytes() { return peers_pins_bytes_; }
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(std::uint32_t slot);  // the lock is free while it waits
 
@@ -80,7 +82,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
   std::shared_ptr<PeerImpl> findPeer(std::string_view name) const;
-  // The Card that the meeting place has under that name. Waits: without the lock.
+  // Asks the meeting place for the Card under that name. Blocks, so the caller must not hold the
+  // lock.
   Result<Card> find(const std::string& name, Deadline until) const;
   const std::vector<std::shared_ptr<PeerImpl>>& peers() const { return peers_; }
   Card card() const;
@@ -93,9 +96,11 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::size_t backendCount() const { return backends_.size(); }
   core::Backend& backend(std::size_t index) { return *backends_[index]; }
   std::vector<BackendInfo> backendInfos() const;
-  // A connection from outside has proved itself: whom it belongs to, or why it may not come in.
+  // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
+  // the session's life, or an error that refuses the connection.
   Result<Life> admit(Session& session, const Hello& theirs);
-  // Joins a peer that was named by address with what its name turned out to be.
+  // A peer that was dialed by address has told its name. Merges it with a peer that is known under
+  // this name.
   void joinByName(const std::shared_ptr<PeerImpl>& peer);
   std::unique_ptr<Session> takeNewcomer(Session& session);
   void bury(std::unique_ptr<Session> session);  // destroyed at the end of this round of progress
@@ -107,22 +112,25 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  core::Tag takeOff(TransferImpl& transfer);  // gives it a tag
+  core::Tag takeOff(TransferImpl& transfer);  // enters a starting transfer, and gives it a tag
   void land(core::Tag tag);
-  void expectBy(Clock::time_point due);           // of a flight: who is then not over is told
-  void pollRail(Held& held, std::size_t number);  // of RailCounts; may let go of the lock meanwhile
+  // At `due`, calls overdue() of transfers whose deadline has passed.
+  void expectBy(Clock::time_point due);
+  // `number` is RailCounts::number. May release the lock meanwhile.
+  void pollRail(Held& held, std::size_t number);
   RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
-  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }  // of a shared section
+  // For transfers that are posted in a shared section.
+  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
 
-  // What still runs to this peer fails with `why`; its links are closed already.
+  // Fails the running transfers of this peer with `why`. Its links must be closed already.
   void failTransfersOf(const PeerImpl& peer, const Error& why);
-  // A peer wants heartbeats this often.
+  // Sends heartbeats to all peers at least this often, since one peer needs it.
   void beatSooner(Duration every);
 
-  // A peer asks to be looked at in the next round of progress.
+  // The next round of progress calls recheck() of every peer.
   void recheckPeers() { recheck_ = true; }
   Counts& counts() { return counts_; }
   Statistics statistics() const;
@@ -162,37 +170,41 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::string boot_;
   std::uint64_t fork_generation_ = 0;
   std::atomic<bool> closed_{false};
-  std::mutex closing_;  // held while one thread closes: a second one waits for the end
+  // Held by the thread that closes the agent; a second thread waits here until that has ended.
+  std::mutex closing_;
   std::shared_ptr<ProgressEngine> engine_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
-  std::vector<BackendInfo> left_out_;  // those that are not open
+  std::vector<BackendInfo> left_out_;  // the backends that are not open
   std::deque<PolledRail> rails_;
   std::vector<PolledRail*> shared_rails_;  // the rails that are polled in shared sections
-  std::atomic<bool> has_ended_{false};     // one of them has completions
+  std::atomic<bool> has_ended_{false};     // a shared rail has completions
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;
-  std::unique_ptr<Finder> finder_;      // where a meeting place is set
-  std::unique_ptr<Exporter> exporter_;  // where metrics are
+  std::unique_ptr<Finder> finder_;      // null without a meeting place
+  std::unique_ptr<Exporter> exporter_;  // null without a metrics endpoint
   std::string metrics_endpoint_;
   base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerImpl>> peers_;
-  // Of an agent that has closed: peers that were inside memory here, and whether they have left.
+  // After shutdown(): the peers whose one-sided copies may still touch memory here. The function
+  // says whether that has ended.
   std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
-  std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet known
+  std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet admitted to a peer
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
   NoteBacklog notes_;
-  // By the tag's low half. Their handles own them, and wait for their end and for the lock before
-  // they let go: shared owners here would cost four atomic operations a post.
+  // The running transfers, by the tag's place bits. The Transfer handles own them. A handle waits
+  // for the transfer's end, and for the lock, before it releases it. Shared pointers here would
+  // cost four atomic operations a post.
   std::vector<TransferImpl*> flights_;
   std::vector<std::uint32_t> free_flights_;
   std::uint64_t last_flight_ = 0;
   Counts counts_;
   std::array<CellCounts, AgentLock::kCells> cell_counts_;
-  Clock::time_point due_ = Clock::time_point::max();  // the first of all flights', or before it
+  // No later than the first deadline of a running transfer.
+  Clock::time_point due_ = Clock::time_point::max();
   base::Poller::Id due_timer_ = 0;
-  std::vector<std::shared_ptr<TransferImpl>> waiting_;  // have ops that no rail has taken
+  std::vector<std::shared_ptr<TransferImpl>> waiting_;  // transfers with ops that no rail has taken
   std::vector<std::function<void()>> owed_;
   core::Completions completions_;
   bool recheck_ = false;

@@ -8,7 +8,8 @@
 namespace viaduct::agent {
 
 // A thread takes its cell and then reads the flag. An exclusive owner sets the flag and then reads
-// the cells. All four are sequentially consistent, so at least one of the two sees the other.
+// the cells. All four operations are sequentially consistent. So the thread sees the flag, or the
+// owner sees the taken cell.
 unsigned AgentLock::enter() {
   const unsigned cell = base::threadNumber() % kCells;
   if (cell < used_.load(std::memory_order_relaxed) && take(cell)) {
@@ -18,7 +19,8 @@ unsigned AgentLock::enter() {
   return enterAfterOthers(cell);
 }
 
-// No exclusive owner can come while this thread holds the mutex, so any free cell will do.
+// While this thread holds the mutex, no thread can take the lock exclusively, so any free cell will
+// do.
 unsigned AgentLock::enterAfterOthers(unsigned cell) {
   const std::lock_guard none_exclusive(exclusive_);
   for (;; std::this_thread::yield())

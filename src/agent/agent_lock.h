@@ -14,7 +14,7 @@ namespace viaduct::agent {
 
 class VIADUCT_CAPABILITY("agent lock") AgentLock {
  public:
-  using Held = std::unique_lock<AgentLock>;  // exclusively; empty in a fork()ed child
+  using Held = std::unique_lock<AgentLock>;  // an exclusive hold; empty in a fork()ed child
   // The most threads in shared sections; further threads wait for a cell.
   static constexpr unsigned kCells = 32;
 
@@ -58,7 +58,7 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
 
   std::mutex exclusive_;  // held by the exclusive owner; other threads wait here for it
   alignas(64) std::atomic<bool> exclusive_wanted_{false};
-  std::atomic<unsigned> used_{0};  // cells from here on were never taken
+  std::atomic<unsigned> used_{0};  // no thread has ever taken a cell from this index on
   std::array<Cell, kCells> cells_;
 };
 

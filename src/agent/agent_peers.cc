@@ -12,8 +12,8 @@
 namespace viaduct::agent {
 namespace {
 
-// Peers that came, have gone, and that nobody holds: beyond these the first are forgotten, also by
-// name.
+// The most peers that are kept after they have departed and no handle refers to them. Beyond that,
+// the oldest are forgotten.
 constexpr std::size_t kMostDeparted = 256;
 
 }  // namespace
@@ -66,7 +66,7 @@ void AgentImpl::bury(std::unique_ptr<Session> session) {
   graveyard_.push_back(std::move(session));
 }
 
-// An agent that is its own peer is two peers: one that dialed, and one of the same name that came.
+// If an agent connects to itself, it has two peers of one name: one for each end.
 Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
   std::shared_ptr<PeerImpl> peer;
   for (const auto& known : peers_)
@@ -123,7 +123,8 @@ void AgentImpl::scheduleBeat(Clock::time_point now) {
 
 void AgentImpl::beat() {
   const auto now = this->now();
-  // After a gap this process was stopped itself: what peers sent meanwhile is to be read first.
+  // After a gap, this process itself was stopped. Frames that peers sent meanwhile have to be read
+  // before peers are judged.
   const bool gap = now - last_beat_ > 2 * beat_every_;
   last_beat_ = now;
   forgetDeparted();

@@ -1,4 +1,4 @@
-// AgentImpl: what it tells of itself.
+// AgentImpl: its statistics.
 #include <algorithm>
 #include <string>
 
@@ -8,7 +8,7 @@
 namespace viaduct::agent {
 namespace {
 
-// Rails of one name, such as two over one interface, are one to whoever reads the figures.
+// Two rails over one interface have one name. Their figures are added up.
 RailStatistics& entryOf(std::vector<RailStatistics>& rails, std::string_view backend,
                         std::string_view rail) {
   const auto found = std::find_if(rails.begin(), rails.end(), [&](const RailStatistics& one) {
@@ -33,7 +33,7 @@ void add(Latencies& into, const Latencies& some) {
 
 }  // namespace
 
-// Adds the counts of shared sections.
+// Returns the rail's counts together with those of transfers that were posted in shared sections.
 RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
   RailCounts total = rail_counts_.at(&rail);
   for (const CellCounts& counts : cell_counts_) {

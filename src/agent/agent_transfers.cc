@@ -1,4 +1,4 @@
-// AgentImpl: the transfers that are under way.
+// AgentImpl: its running transfers.
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -10,8 +10,8 @@
 namespace viaduct::agent {
 namespace {
 
-// A tag, from its low bits: the slice, the place in flights_, and a count that no later flight in
-// that place has soon again.
+// A tag has, from its low bits: the slice's number, the place in flights_, and a count. The count
+// tells late completions of an earlier transfer in that place from those of the current one.
 constexpr unsigned kSliceBits = 16, kFlightBits = 24;
 constexpr core::Tag kFlightMask = (core::Tag{1} << kFlightBits) - 1;
 
@@ -40,7 +40,7 @@ void AgentImpl::land(core::Tag tag) {
   free_flights_.push_back(static_cast<std::uint32_t>(flightOf(tag)));
 }
 
-// One timer for all: most end long before it, and one that is posted again and again costs a
+// One timer serves all transfers. Most end long before it is due, so a repeated post costs one
 // comparison.
 void AgentImpl::expectBy(Clock::time_point due) {
   if (due >= due_) return;
@@ -74,11 +74,11 @@ void AgentImpl::pollRail(Held& held, std::size_t number) {
   applyEnded();
 }
 
-// Applies the completions of shared rails as well, so that a closing link has all of its ops back.
+// Also applies the completions of shared rails, so that a closing link gets all of its ops back.
 void AgentImpl::apply(core::Completions& completions) {
   if (has_ended_.exchange(false))
     for (PolledRail* const polled : shared_rails_) polled->takeEnded(completions);
-  // By index: an ending transfer may close links, whose ops come back through here too.
+  // By index, because an ending transfer may close links, whose ops are added to the list.
   for (std::size_t i = 0; i < completions.size(); ++i) {
     const std::size_t place = flightOf(tagOf(completions[i]));
     if (place >= flights_.size() || flights_[place] == nullptr) continue;

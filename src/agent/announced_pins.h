@@ -21,12 +21,12 @@ class AnnouncedPins {
     std::size_t cost = 0;
   };
 
-  // `all`: the budget of all peers together.
+  // `all` is the budget that all peers share.
   explicit AnnouncedPins(base::Budget& all) : bytes_(kMaxPinsBytes, &all) {}
 
-  // The pin that is announced next, if it has this slot, may not be written.
+  // If the next announced pin has this slot, the peer's memory there is read-only.
   void nextIsReadOnly(std::uint32_t slot) { next_read_only_ = slot; }
-  // Sets the access in `message`. Fails beyond the limits.
+  // Records the pin and sets the access in `message`. Fails if a limit is exceeded.
   Status add(PinMessage& message);
   void drop(std::uint32_t slot);
   void clear();

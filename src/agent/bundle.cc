@@ -14,7 +14,7 @@ Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::
       several_(rails_.size() != 1) {
   slices_.reserve(plan.slices.size());
   for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
-  again_.reserve(slices_.size());  // so that a failure allocates nothing either
+  again_.reserve(slices_.size());  // so that a failed rail needs no allocation
   served_ = served();
   if (!several_) direct_ = rails_.front().rail->direct();
 }
@@ -44,7 +44,7 @@ void Bundle::startSeveral() {
   next_ = 0;
 }
 
-// What a use still has by halves is no longer its load.
+// A partly taken slice no longer counts as load of its rail.
 void Bundle::stopSeveral() {
   for (const SliceState& state : slices_) {
     rails_[state.use].carry(state.moved);
@@ -54,14 +54,14 @@ void Bundle::stopSeveral() {
       use.counts->load -= slices_[index].slice.bytes;
 }
 
-// A rail that was set aside is better than none.
+// Uses rails that were set aside only if no other rail is usable.
 void Bundle::askRails() {
   if (!askRails(false)) askRails(true);
   for (RailUse& use : rails_)
     if (!use.usable && use.filling != kNone) giveUp(use);
 }
 
-// Whether any is usable.
+// Returns whether any rail is usable.
 bool Bundle::askRails(bool aside_too) {
   far_ = true;
   bool any = false;
@@ -75,15 +75,16 @@ bool Bundle::askRails(bool aside_too) {
   return any;
 }
 
-// The rest of what it has by halves is not for this rail.
+// The rail is unusable: another rail repeats the slice that it has taken in part.
 void Bundle::giveUp(RailUse& use) {
   SliceState& state = slices_[std::exchange(use.filling, kNone)];
   state.lost = true;
   if (state.cameBack()) makeRoom(state);
 }
 
-// The one with the least to do among those that have room, of the near ones while any serves. A
-// slice that it has by halves is finished wherever it is.
+// Returns the rail with the least load among those with room. Rails that are not near count only if
+// no near rail is usable. A rail with a partly taken slice comes first, because only that rail can
+// finish the slice.
 Bundle::RailUse* Bundle::freeRail() {
   RailUse* best = nullptr;
   for (RailUse& use : rails_) {
@@ -152,7 +153,7 @@ bool Bundle::moveNow(OpKind kind, CellCounts& counts) {
   return true;
 }
 
-// It fails by itself where it does not serve, and says why.
+// Does not ask servedBy(): a rail that does not serve the link fails the ops with a reason.
 std::uint64_t Bundle::offerOnly(OpKind kind, core::Tag base) {
   SliceState& state = slices_.front();
   if (state.taken == state.slice.ops || state.lost) return 0;
@@ -163,7 +164,7 @@ std::uint64_t Bundle::offerOnly(OpKind kind, core::Tag base) {
   return took;
 }
 
-// All that was taken of it is back, its rail's room with it. True: there is something to offer.
+// All accepted ops of the slice are back, so its rail has room. True: there are ops to offer.
 bool Bundle::makeRoom(SliceState& state) {
   if (!several_) {
     state.begin(0);
@@ -176,7 +177,7 @@ bool Bundle::makeRoom(SliceState& state) {
   return waits();
 }
 
-// On another rail; an only one may have lost one connection of several.
+// Several rails: another one may work. One rail: it may have lost one of several connections.
 bool Bundle::mayTryAnother(const RailUse& use) const {
   return several_ || (use.failures + 1 < kMostFailures && route_.link->servedBy(*use.rail));
 }

@@ -1,5 +1,6 @@
-// A transfer's ops for one link, and the rails that carry them: slices are bound late, and those of
-// a rail that fails go to the others. Threads: under the agent's lock.
+// A transfer's ops for one link, and the rails that carry them. A slice gets its rail only when the
+// rail has room. Other rails repeat the slices of a rail that fails. Threads: under the agent's
+// lock.
 #pragma once
 
 #include <viaduct/path.h>
@@ -19,14 +20,14 @@
 
 namespace viaduct::agent {
 
-// It and its parts begin at a cache line: two threads that post neighbours on the heap would wait
-// for each other's writes (docs/measured/threads.md).
+// A bundle and its parts begin at cache lines. Otherwise threads that post bundles which are
+// neighbours on the heap would wait for each other's writes (docs/measured/threads.md).
 class alignas(64) Bundle {
  public:
-  // What rails have moved.
+  // The work that rails have completed.
   struct Tally {
     std::uint64_t ops = 0, bytes = 0, injected = 0, batches = 0;
-    // Of a Moved, or another Tally.
+    // `some` is a Moved or another Tally.
     template <class Some>
     void add(const Some& some) {
       ops += some.ops;
@@ -41,22 +42,23 @@ class alignas(64) Bundle {
       share.batches += batches;
     }
   };
-  // One of the link's rails.
+  // A rail of the link, and the bundle's use of it.
   struct alignas(64) RailUse {
     core::Rail* rail = nullptr;
-    RailCounts* counts = nullptr;  // of all transfers together
-    RailHealth* health = nullptr;  // of all transfers to the link's peer
+    RailCounts* counts = nullptr;  // shared by all transfers
+    RailHealth* health = nullptr;  // shared by all transfers to the link's peer
     std::string name = {};
-    bool near = true;    // to the memory here: others get slices while none of these serves
-    Tally carried = {};  // by posts that are over
-    // Of this post:
-    std::uint32_t filling = kNone;  // the slice of which it has not taken all
-    std::uint32_t busy = 0;         // slices given and not yet back
+    // Near to the local memory. Other rails get slices only while no near rail is usable.
+    bool near = true;
+    Tally carried = {};  // the work of ended posts
+    // The fields below are about the current post.
+    std::uint32_t filling = kNone;  // index of a slice that the rail has taken in part
+    std::uint32_t busy = 0;         // slices that were given to the rail and are not yet back
     std::uint32_t failures = 0;
-    bool usable = false;   // as last asked
-    bool refuses = false;  // took less than it was offered
+    bool usable = false;   // when askRails() last asked
+    bool refuses = false;  // took fewer ops than it was offered
 
-    // A post is over, in which it moved this.
+    // Adds the completed work of a post that has ended.
     void carry(const Tally& moved) {
       carried.add(moved);
       counts->bytes += moved.bytes;
@@ -66,14 +68,15 @@ class alignas(64) Bundle {
   struct Route {
     core::Link* link = nullptr;
     std::string_view backend = {};
-    std::string way = {};  // of its own: the link that told it may go before
+    std::string way = {};  // a copy, because the link may be destroyed before this
   };
-  // The rails that a transfer has to itself now: the near ones that serve, or else all that do.
+  // The number of rails that may carry a transfer now. These are the near rails that serve the
+  // link, or else all rails that serve it.
   static std::uint64_t serving(const core::Link& link, std::span<const RailUse> rails);
-  // `first_tag`: of its first slice, within the transfer's.
+  // `first_tag` is the number of its first slice, counted over all bundles of the transfer.
   Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag);
 
-  // Begins a post: nothing is out.
+  // Begins a post, while no rail has an op of it.
   void start() {
     refused_ = stranded_ = false;
     left_ = slices_.size();
@@ -81,25 +84,26 @@ class alignas(64) Bundle {
     rails_.front().failures = 0;
     slices_.front().begin(0);
   }
-  // Gives slices to rails that have room; says how many ops were taken. Tags are `base` and the
-  // slice's number.
+  // Gives slices to rails that have room, and returns the number of accepted ops. A tag is `base`
+  // plus the slice's number.
   std::uint64_t offer(OpKind kind, core::Tag base) {
     return several_ ? offerSeveral(kind, base) : offerOnly(kind, base);
   }
-  // As the last offer left it. A rail refused ops: offer again after it was polled.
+  // In the last offer() a rail refused ops. Offer them again after the rail was polled.
   bool refused() const { return refused_; }
-  // Ops wait for a rail, and none is left that could take them.
+  // Ops remain, and no rail is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
-  // For one that isDirect(). A whole post by the calling thread itself, if it is small enough: then
-  // it is done, and counted in `counts`. Otherwise nothing has changed.
+  // Only if isDirect(). The calling thread does a whole post by itself if it is small enough. Then
+  // the post is done, and counted in `counts`. False: nothing has changed.
   bool moveNow(OpKind kind, CellCounts& counts);
   bool isDirect() const { return direct_ != nullptr; }
 
-  bool has(core::Tag number) const { return number < end_tag_; }  // asked in their order
-  // The next bundle's first.
+  // The caller asks the bundles in ascending order of their slice numbers.
+  bool has(core::Tag number) const { return number < end_tag_; }
+  // The number of the next bundle's first slice.
   std::uint32_t endTag() const { return end_tag_; }
-  // Ops of that slice came back. True: there is something to offer, and room for it.
+  // Ops of slice `number` have completed. True: there are ops to offer, and a rail with room.
   bool moved(core::Tag number, const core::Moved& what) {
     SliceState& state = slices_[several_ ? number - first_tag_ : 0];
     state.back += static_cast<std::uint32_t>(what.ops);
@@ -108,16 +112,16 @@ class alignas(64) Bundle {
     if (state.moved.ops == state.slice.ops) --left_;
     return (several_ || state.lost) && makeRoom(state);
   }
-  // False when another rail would fail as well.
+  // Ops of slice `number` have failed. False: it is useless to try another rail.
   bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
-  // The rail that has that slice is lost. The rail, where it is set aside for that from now on.
+  // The rail of slice `number` is lost. Returns the rail if it is set aside for that from now on.
   const RailUse* setAsideIfItFailsAgain(core::Tag number, Clock::time_point now);
-  // The rail that has that slice failed with it.
+  // Counts an error of the rail of slice `number`.
   void countError(core::Tag number, Code code) {
     count(rails_[slices_[number - first_tag_].use].counts->errors, code);
   }
   void cancel(core::Tag base) const;
-  // The post is over.
+  // The post has ended: adds its work to the counts of the rails.
   void stop() {
     if (several_) return stopSeveral();
     rails_.front().carry(slices_.front().moved);
@@ -125,17 +129,18 @@ class alignas(64) Bundle {
 
   std::span<const core::Op> ops() const { return ops_; }
   std::span<const RailUse> rails() const { return rails_; }
-  // Whether as many rails serve the link as when this was planned.
+  // True while the same number of rails serves the link as when the transfer was planned.
   bool stillServed() const { return !several_ || served() == served_; }
   std::uint64_t movedOps() const;
-  void addTo(Path& path) const;         // what this post has moved
-  void addCarriedTo(Path& path) const;  // what all posts that are over have
+  void addTo(Path& path) const;         // the work of this post
+  void addCarriedTo(Path& path) const;  // the work of all ended posts
 
  private:
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  // While the peer confirms one, the rail has the next.
+  // With two slices on a rail, it works on one while the peer confirms the other.
   static constexpr std::uint32_t kInFlight = 2;
-  // A rail that says it serves and fails all the same is left alone for the rest of the post.
+  // A rail may claim to serve the link and still fail. After this many failures it gets nothing
+  // more in this post.
   static constexpr std::uint32_t kMostFailures = 3;
 
   struct alignas(64) SliceState {
@@ -143,7 +148,8 @@ class alignas(64) Bundle {
     std::uint32_t use = 0;
     std::uint32_t taken = 0, back = 0;  // ops
     Tally moved = {};
-    bool lost = false;  // with its rail: begins again when all that was taken is back
+    // The rail is lost. The slice begins again when all accepted ops are back.
+    bool lost = false;
 
     void begin(std::uint32_t with) {
       use = with;
@@ -153,7 +159,7 @@ class alignas(64) Bundle {
     }
     bool cameBack() const { return back == taken && (taken == slice.ops || lost); }
   };
-  // Slices wait until one that is out comes back.
+  // True while slices wait for a rail with room.
   bool waits() const { return next_ < slices_.size() || !again_.empty(); }
   void startSeveral();
   void stopSeveral();
@@ -178,13 +184,13 @@ class alignas(64) Bundle {
   std::vector<SliceState> slices_;
   std::vector<RailUse> rails_;
   std::uint32_t first_tag_, end_tag_;
-  // An only rail gets everything at once, and there is nothing to choose.
+  // False with one rail: it gets all ops at once, and there is no choice.
   bool several_;
-  core::DirectMover* direct_ = nullptr;  // of an only rail
+  core::DirectMover* direct_ = nullptr;  // only with one rail
   bool refused_ = false, stranded_ = false;
-  bool far_ = false;          // no near rail serves, as last asked
-  std::uint64_t served_ = 0;  // rails, when it was planned
-  std::size_t next_ = 0;      // of slices_: not yet given to any rail
+  bool far_ = false;          // no near rail was usable when askRails() last asked
+  std::uint64_t served_ = 0;  // the result of served() at planning
+  std::size_t next_ = 0;      // the first of slices_ that no rail was ever given
   std::vector<std::uint32_t> again_;
   std::size_t left_ = 0;
 };

@@ -1,5 +1,5 @@
-// What an agent counts for Agent::statistics(): plain numbers, added to where a transfer ends.
-// Threads: under the agent's lock.
+// The counters behind Agent::statistics(). Plain numbers, updated when a transfer ends. Threads:
+// under the agent's lock.
 #pragma once
 
 #include <viaduct/statistics.h>
@@ -16,10 +16,10 @@ using ErrorCounts = std::array<std::uint64_t, kCodes>;  // by Code
 
 inline void count(ErrorCounts& errors, Code code) { ++errors[static_cast<std::size_t>(code)]; }
 
-// One rail, by all transfers together.
+// The counts of one rail, over all transfers.
 struct RailCounts {
-  std::size_t number = 0;  // of the rail, among all of the agent's
-  std::uint64_t load = 0;  // bytes that it was given and that are not back
+  std::size_t number = 0;  // the rail's index among all rails of the agent
+  std::uint64_t load = 0;  // bytes of slices that the rail was given and that are not back
   std::uint64_t bytes = 0, ops = 0;
   std::uint64_t times_set_aside = 0;
   ErrorCounts errors = {};

@@ -26,9 +26,9 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
                                                       .detect = settings.detect,
                                                       .waiting = &sayWaiting}));
   finder->group_secret_ = !settings.secret.empty();
-  // What the others know already does not have to travel.
+  // Members of a group with a secret know it already, so it does not travel.
   if (finder->group_secret_) mine.secret = {};
-  mine.pins.clear();  // told by the session, as they are then
+  mine.pins.clear();  // the session announces the current pins
   const auto blob = mine.encode();
   VIADUCT_TRY(
       finder->entry_,

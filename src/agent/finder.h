@@ -1,5 +1,5 @@
-// An agent at its meeting place: published under its name, finding others by theirs. Threads: any;
-// not with the agent's lock held, since both calls wait.
+// Publishes an agent's Card at its meeting place, and finds the Cards of other agents by name.
+// Threads: any, without the agent's lock, since open() and find() block.
 #pragma once
 
 #include <viaduct/card.h>
@@ -16,11 +16,11 @@ namespace viaduct::agent {
 
 class Finder {
  public:
-  // The entry stands when this returns: by `until`, or there is an error.
+  // Publishes the Card. An error if that fails or `until` has passed.
   static Result<std::unique_ptr<Finder>> open(const Settings& settings, Card mine, Deadline until);
-  // Takes the entry away and ends the waits of others.
+  // Withdraws the Card, and ends the calls of find() in other threads.
   void close();
-  // In a fork()ed child: what is there belongs to the parent.
+  // In a fork()ed child: leaves the connection and the entry to the parent.
   void abandon();
 
   Result<Card> find(const std::string& name, Deadline until) const;
@@ -28,7 +28,7 @@ class Finder {
  private:
   explicit Finder(Card mine) : mine_(std::move(mine)) {}
   Card mine_;
-  bool group_secret_ = false;  // then no Card that is published holds it
+  bool group_secret_ = false;  // if so, published Cards leave it out
   meet::StopFlag stop_{false};
   std::unique_ptr<meet::MeetingPlace> place_;
   std::unique_ptr<meet::PublishedName> entry_;

@@ -1,5 +1,5 @@
-// Notes that have come and wait to be taken. What they cost is counted whole, so that empty notes
-// count too; half of the limit is for one sender. Threads: under the agent's lock.
+// Received notes that wait for takeNote(). Each costs its bytes and its overhead, so that empty
+// notes count too. One sender may use half of the limit. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/note.h>
@@ -19,20 +19,20 @@ class NoteBacklog {
  public:
   struct Sender {
     std::string name = {};
-    std::uint64_t waiting = 0;  // what its notes cost
+    std::uint64_t waiting = 0;  // the cost of its waiting notes
   };
   using SenderPtr = std::shared_ptr<Sender>;
 
   explicit NoteBacklog(std::uint64_t limit) : limit_(limit) {}
 
   bool empty() const { return waiting_.empty(); }
-  // Beyond that the sender is not read from any more.
+  // If false, the agent stops reading from the sender.
   bool hasRoom(const Sender& from) const { return cost_ < limit_ && from.waiting < shareOfOne(); }
   bool full() const { return cost_ >= limit_; }
 
-  // Pausing a sender does not stop notes already in flight, and each of its sessions may leave
-  // some. Returns false and drops the note beyond twice the limit, or the sender's share, plus
-  // kOfOneLife.
+  // A paused sender may still have notes in flight, and each of its sessions may leave some. So the
+  // backlog accepts notes beyond the limits. It drops a note, and returns false, beyond twice the
+  // limit, or twice the sender's share, plus kOfOneLife.
   bool add(const SenderPtr& from, base::Bytes bytes) {
     if (cost_ >= 2 * limit_ + kOfOneLife || from->waiting >= 2 * shareOfOne() + kOfOneLife)
       return false;
@@ -57,7 +57,7 @@ class NoteBacklog {
     return note;
   }
 
-  // Whether senders that were not read from may be again; they are to be looked through then.
+  // True: paused senders may have room again, so the agent has to check each of them.
   bool madeRoom() const { return made_room_; }
   bool forgetMadeRoom() { return std::exchange(made_room_, false); }
 
@@ -66,9 +66,9 @@ class NoteBacklog {
     SenderPtr from;
     base::Bytes bytes;
   };
-  // Beside a note's own bytes: its place in the queue, and what their allocation takes.
+  // Beside a note's bytes: its element in the queue, and the allocator's overhead.
   static constexpr std::uint64_t kOverhead = sizeof(Waiting) + 32;
-  // A ring, a socket's buffer and a frame may still be full of notes.
+  // A ring, a socket's buffer and a frame may still be full of notes when the sender is paused.
   static constexpr std::uint64_t kOfOneLife = std::uint64_t{4} << 20U;
   static std::uint64_t costOf(const base::Bytes& bytes) { return bytes.size() + kOverhead; }
   std::uint64_t shareOfOne() const { return limit_ - limit_ / 2; }

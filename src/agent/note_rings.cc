@@ -7,7 +7,8 @@
 namespace viaduct::agent {
 namespace {
 
-// A ring that has been silent for so many sleeps is left to its eventfd.
+// A ring without a note during this many sleeps is no longer listed; its eventfd reports the next
+// note.
 constexpr unsigned kSilentSleeps = 16;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// The rings of an agent's peers through which notes have come lately. Threads: under the agent's
-// lock.
+// The note rings, in shared memory, through which peers have lately sent notes. Threads: under the
+// agent's lock.
 #pragma once
 
 #include <vector>
@@ -8,19 +8,20 @@ namespace viaduct::agent {
 
 class PeerImpl;
 
-// A ring is armed (the next note in it rings, and wakes a thread that sleeps on the agent's poller)
-// or disarmed (each round of progress looks into it, and the sender makes no system call). Rings
-// that are not listed here are armed and empty, so looking costs nothing for peers that are silent.
+// A ring is armed or disarmed. The next note in an armed ring signals an eventfd, which wakes a
+// thread that sleeps on the agent's poller. A disarmed ring is read in each round of progress, and
+// its sender makes no system call. A ring that is not listed here is armed and empty, so a silent
+// peer costs nothing.
 class NoteRings {
  public:
   void add(PeerImpl& peer);
   void remove(const PeerImpl& peer);
 
-  // Takes out what is there; true when something was.
+  // Takes the waiting notes out of the rings. True: there was one.
   bool look();
-  // Before the last thread sleeps: arms them all. False: a note came before that, look again.
+  // Arms all rings, before the last thread sleeps. False: a note came before that, so look again.
   bool allowWakeups();
-  // A thread looks all the time, until allowWakeups().
+  // Disarms all rings, because a thread calls look() all the time until allowWakeups().
   void suppressWakeups();
   bool wakeupsSuppressed() const { return wakeups_suppressed_; }
 

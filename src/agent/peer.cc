@@ -15,14 +15,14 @@ namespace {
 using agent::AgentImpl;
 using agent::PeerImpl;
 
-// A peer that was named by address may have turned out to be one that was known.
+// A peer that was dialed by address may be one that was known already.
 PeerImpl& real(const std::shared_ptr<PeerImpl>& impl) {
   PeerImpl* it = impl.get();
   while (it->same_as) it = it->same_as.get();
   return *it;
 }
 
-// Until it is so, or the agent closes: nobody says anything of the peer any more.
+// Waits until `done`, or until the agent closes, since nothing about its peers changes after that.
 bool waitFor(PeerImpl& impl, const std::function<bool()>& done, Deadline until) {
   const AgentImpl& agent = impl.agent();
   return impl.agent().engine().wait([&] { return done() || agent.closed(); }, until.at());
@@ -62,7 +62,8 @@ Status Peer::ready(Deadline until) const {
     VIADUCT_CHECK(impl_->agent().usable("ready"));
     const auto held = impl_->agent().hold();
     if (real(impl_).state() == PeerState::kReady) return Ok{};
-    // What was ready a moment ago was a life that ended just then: the next one has the same time.
+    // The peer was ready, and that life has ended since. Wait for the next one, with the same
+    // deadline.
     if (!in_time || real(impl_).hopeless()) return real(impl_).notReady("ready");
   }
 }

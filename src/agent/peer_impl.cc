@@ -17,7 +17,8 @@ using base::LogLevel;
 
 namespace {
 
-// Of what it has not said that it heard; a peer says so each 256 KiB.
+// The most bytes kept for a repeat because the peer has not confirmed them. A peer confirms each
+// 256 KiB.
 constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 
 }  // namespace
@@ -101,7 +102,7 @@ void PeerImpl::withdraw(std::uint32_t slot) {
   sendOrLose(FrameType::kUnpin, scratch_);
 }
 
-// While its connection is lost and another is tried, frames only wait for that.
+// While the connection is cut and another is tried, frames are kept and not sent.
 Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
                       std::span<const std::byte> body, std::span<const int> fds) {
   Connection& connection = session_->connection();
@@ -113,12 +114,12 @@ Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
   return Ok{};
 }
 
-// What keeps the two ends in step cannot be left out: a peer that takes nothing any more is lost.
+// These frames keep the two ends consistent. A peer that cannot take one is lost.
 void PeerImpl::sendOrLose(FrameType type, std::span<const std::byte> payload) {
   if (auto sent = send(type, payload); !sent) notSent(std::move(sent).error());
 }
 
-// A connection that has ended says so itself, when what the peer sent before has been read.
+// A connection that has ended reports it later, after the peer's last frames have been read.
 void PeerImpl::notSent(Error why) {
   if (why.code != Code::kPeerLost) breakOff(std::move(why));
 }
@@ -129,8 +130,8 @@ Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> mes
   scratch_.clear();
   BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
   auto sent = send(FrameType::kBackend, scratch_, message, fds);
-  // The link that said it goes on as if it had been heard. Where only descriptors are short nothing
-  // has gone, and the link that sends them does without.
+  // The link assumes that the peer has the message, so the session breaks. If only descriptors are
+  // short, nothing was sent, and the link handles the error.
   if (!sent && sent.error().code != Code::kExhausted) notSent(sent.error());
   return sent;
 }
@@ -165,7 +166,7 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
     case FrameType::kReadOnly:
       return heardReadOnly(payload);
     default:
-      return;  // the handshake's own never get here
+      return;  // frames of the handshake never get here
   }
 }
 
@@ -210,7 +211,7 @@ void PeerImpl::breakOff(Error why) {
   linkChanged();
 }
 
-// In the agent's round of progress, outside every callback of a link or a connection.
+// Runs in a round of progress, outside every callback of a link or a connection.
 void PeerImpl::recheck() {
   if (!std::exchange(recheck_, false)) return;
   if (ending_.is(Ending::kBroken)) return lose(Error(ending_why_));
@@ -230,8 +231,8 @@ void PeerImpl::recheck() {
   agent_.engine().changed();
 }
 
-// Why this life is to end, for the next one to open what this one could not. After some lives, one
-// that has another way is kept.
+// A link lacked descriptors or memory. Returns an error if this life is to end so that the next one
+// tries again. After some such lives, a life with another usable link is kept.
 std::optional<Error> PeerImpl::exhausted() const {
   std::optional<Error> why;
   bool usable = false;
@@ -250,7 +251,7 @@ std::optional<Error> PeerImpl::exhausted() const {
   return why;
 }
 
-// A way that broke comes back with the next life, so this one ends.
+// A broken link is only opened again in the next life, so this life ends.
 void PeerImpl::loseIfLinkBroke() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
@@ -259,15 +260,15 @@ void PeerImpl::loseIfLinkBroke() {
               .operation = std::string(agent_.backend(slot->backend()).can().name),
               .detail = state.text,
               .peer = name_};
-    // A peer that goes closes its links as well: its goodbye, said before, may still be unread.
+    // A peer that closes also closes its links. Its earlier goodbye may still be unread.
     session_->connection().readNow();
     if (session_) lose(why);
     return;
   }
 }
 
-// A path that is worse than it could be is said aloud, once per life. That a way through this host
-// does not lead to another one is no news.
+// Logs once per life each unusable link, as the path may be slower for it. If a same-host backend
+// cannot reach another host, that is no warning.
 void PeerImpl::warnOfUnusableLinks() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
@@ -280,7 +281,7 @@ void PeerImpl::warnOfUnusableLinks() {
   }
 }
 
-// Frames that came, and heartbeats that this call finds in the ring.
+// Counts received frames, and heartbeats that this call finds in the ring.
 Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
   if (ring_in_ && ring_in_->hasBeaten()) beaten_at_ = now;
   return std::max(beaten_at_, session_->connection().lastHeard());

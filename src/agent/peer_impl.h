@@ -1,5 +1,5 @@
-// One peer: the lives of its session, its links and what it has pinned. Threads: under the agent's
-// lock.
+// One peer: the lives of its session, its links, and the pins that it has announced. Threads: under
+// the agent's lock.
 #pragma once
 
 #include <viaduct/card.h>
@@ -31,10 +31,10 @@ namespace viaduct::agent {
 class AgentImpl;
 class PeerImpl;
 
-// One socket of a session, from its first byte to its last, and whose it is.
+// One connection of a session, from its first byte to its last, and the peer that it belongs to.
 class Session final : public ConnectionUser {
  public:
-  // Dialed for `peer`, or accepted from a stranger (no peer until it is admitted).
+  // Dialed for `peer`. An accepted connection has no peer until it is admitted.
   Session(AgentImpl& agent, std::shared_ptr<PeerImpl> peer)
       : agent_(agent), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
   Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret, std::uint64_t last_epoch,
@@ -43,10 +43,10 @@ class Session final : public ConnectionUser {
   Connection& connection() { return *connection_; }
   bool dialed() const { return dialed_; }
   void belongsTo(std::shared_ptr<PeerImpl> peer) { peer_ = std::move(peer); }
-  // Until leavePlace() the listener may drop it for a newer connection.
+  // Until leavePlace(), the listener may drop this connection for a newer one.
   void unproven(base::Unproven::Place place);
   void leavePlace() { place_.leave(); }
-  // Nobody's from now on: hears nothing more, and only waits for its burial.
+  // Closes the connection and leaves the peer. The agent destroys this object later.
   void orphan() {
     connection_.reset();
     peer_ = nullptr;
@@ -66,7 +66,7 @@ class Session final : public ConnectionUser {
   base::Unproven::Place place_;
 };
 
-// One backend's link to this life of a peer.
+// The link of one backend to a peer, in the current life.
 class LinkSlot final : public core::LinkHost {
  public:
   LinkSlot(PeerImpl& peer, std::size_t backend, std::size_t rails)
@@ -76,8 +76,8 @@ class LinkSlot final : public core::LinkHost {
 
   std::size_t backend() const { return backend_; }
   std::unique_ptr<core::Link> link;
-  bool was_ready = false;          // when the peer became ready
-  std::vector<RailHealth> health;  // of each rail of the backend, in this link
+  bool was_ready = false;          // the link was ready when the peer became ready
+  std::vector<RailHealth> health;  // one for each rail of the backend
 
  private:
   PeerImpl& peer_;
@@ -91,7 +91,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
 
   Redialer& redialer() { return redialer_; }
   void forget();
-  // A peer named by address turned out to be another we know: all calls go there.
+  // Set if a peer that was dialed by address is a peer that was known already. All calls go to that
+  // peer.
   std::shared_ptr<PeerImpl> same_as;
 
   AgentImpl& agent() { return agent_; }
@@ -102,9 +103,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::uint64_t endedEpoch() const { return ended_epoch_; }
   bool settled();
   const std::vector<std::function<bool()>>& unsettled() const { return unsettled_; }
-  // What `other`, of the same name, has left unsettled is to be asked here from now on.
+  // Takes over the settling() functions of `other`, a peer of the same name.
   void takeUnsettled(PeerImpl& other);
-  bool departed();  // it is not here, nobody reaches for it, and it can change nothing here
+  // It has no session, no dialing is wanted, and it can no longer change memory here.
+  bool departed();
   Error notReady(const char* operation) const;
   bool hopeless() const { return redialer_.isWrong(); }
 
@@ -116,22 +118,22 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
   Status note(std::span<const std::byte> bytes);
-  // The ring of notes from it; only where it is listed in the agent's NoteRings.
-  bool takeNotes();  // true when there was one
+  // These use the ring of notes from this peer. Only NoteRings calls them, for listed rings.
+  bool takeNotes();  // true: there was one
   RingReceiver::Next armNoteRing();
   void disarmNoteRing();
   void announce(const PinEntry& pin);
   void withdraw(std::uint32_t slot);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
                      std::span<const int> fds);
-  // Stops or resumes reading from this peer. The agent pauses it while its waiting notes, or all
-  // peers' notes, exceed the limit.
+  // Stops or resumes reading from this peer. The agent pauses a peer while that peer's waiting
+  // notes, or all peers' notes, exceed the limit.
   void pauseReading(bool paused);
   bool readingPaused() const { return paused_; }
   const NoteBacklog::SenderPtr& noteSender() const { return note_sender_; }
   void noteDropped();
 
-  // From its sessions.
+  // Its sessions call the functions below.
   Result<Life> judgeDialed(Session& session, const Hello& theirs);
   Result<Life> judgeAccepted(Session& session, const Hello& theirs);
   Result<Life> judgeResume(Session& session, const Hello& theirs);
@@ -139,16 +141,17 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void frame(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void closed(Session& session, const Error& why);
 
-  // From its redialer.
-  std::optional<Life> lifeToContinue();  // that the next attempt is to resume
+  // Its redialer calls the functions below.
+  std::optional<Life> lifeToContinue();  // the life that the next connection shall resume
   void unreached(const Error& why);
 
   void linkChanged();  // asks for recheck() in the agent's next round of progress
 
-  // From the agent.
+  // The agent calls the functions below.
   void recheck();
   void beat(Clock::time_point now, bool judge_silence);
-  void lose(const Error& why);  // ends this life; what was in flight fails with `why`
+  // Ends this life. Its running transfers fail with `why`.
+  void lose(const Error& why);
   Duration beatEvery() const;
 
  private:
@@ -171,7 +174,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
               std::span<const int> fds = {});
   void sendOrLose(FrameType type, std::span<const std::byte> payload);
   void notSent(Error why);
-  // peer_resume.cc: the session goes on over another connection.
+  // In peer_resume.cc: a session continues over another connection.
   bool seemsCut();
   void reachAnotherWay();
   void resumed(Session& session, std::uint64_t they_heard);
@@ -181,35 +184,38 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void takeHeartbeat(std::span<const std::byte> heartbeat);
   Clock::time_point lastHeard(Clock::time_point now);
 
-  const std::shared_ptr<AgentImpl> owner_;  // which lets go of its peers when it closes
+  const std::shared_ptr<AgentImpl> owner_;  // no leak: the agent drops its peers when it closes
   AgentImpl& agent_;
   std::string name_;
   base::Machine<PeerPhase> phase_;
   Redialer redialer_;
   std::uint64_t epoch_ = 0, ended_epoch_ = 0;
   std::optional<Error> last_error_;
-  // This end lacked descriptors or memory for the last sessions: the peer's next one has to wait.
+  // This end lacked descriptors or memory for recent sessions, so the peer's next one has to wait.
   Duration exhausted_wait_{};
   Clock::time_point refuses_until_{};
 
-  // This life.
+  // The state of the current life.
   std::unique_ptr<Session> session_;
   base::Machine<Ending> ending_;
   Error ending_why_;  // while kCut or kBroken
   Key life_key_ = {};
   SentFrames sent_;
   HeardFrames heard_;
-  std::uint64_t said_heard_ = 0;               // where the attempt takes over
-  std::size_t unsaid_ = 0;                     // bytes heard since the peer was told
-  std::optional<std::uint64_t> acknowledged_;  // by its host, before the last heartbeat
+  // The count of received frames that the pending attempt has told the peer.
+  std::uint64_t said_heard_ = 0;
+  std::size_t unsaid_ = 0;  // bytes received since the peer was last told the count
+  // Bytes that the peer's host had acknowledged before the last heartbeat.
+  std::optional<std::uint64_t> acknowledged_;
   bool recheck_ = false;
   bool paused_ = false, note_dropped_ = false;
   std::vector<std::unique_ptr<LinkSlot>> links_;
-  std::vector<std::function<bool()>> unsettled_;  // earlier lives: whether they are by now
-  std::optional<RingReceiver> ring_in_;           // on one host: notes from it, and to it
+  // For earlier lives: whether the peer can no longer change memory here.
+  std::vector<std::function<bool()>> unsettled_;
+  std::optional<RingReceiver> ring_in_;  // on one host only: rings of notes from the peer and to it
   std::optional<RingSender> ring_out_;
   base::Poller::Id ring_bell_ = 0;
-  Clock::time_point beaten_at_{};  // when a heartbeat was found in the ring
+  Clock::time_point beaten_at_{};  // when a heartbeat was last found in the ring
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
   AnnouncedPins pins_;
   base::Bytes scratch_;

@@ -41,13 +41,14 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
   return Life{.epoch = epoch_};
 }
 
-// Two ends that dial each other at once: the one with the smaller id keeps its own connection. The
-// other's hello may be heard late, when that session has begun: it knows nothing of it.
+// If two ends dial each other at once, the end with the smaller id keeps the connection that it
+// dialed. The other end's hello may arrive after that session has begun. It is late if it names an
+// earlier epoch.
 Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
   const auto now = agent_.now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
-  // However silent: it is lost after Settings::detect, and not before.
+  // A silent session still blocks the name until Settings::detect has passed.
   if (session_ && !same_life)
     return Error{.code = Code::kBusy,
                  .operation = "connect",
@@ -91,7 +92,7 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   note_sender_->name = name_;
   if (session.connection().isUnix()) openRing();
   openLinks(session);
-  // Before the peer has reason to be ready.
+  // Checked before kSynced is sent, so that the peer does not become ready.
   if (auto why = exhausted()) return breakOff(*std::move(why));
   for (const PinEntry& entry : agent_.pins().slots())
     if (entry.generation != 0) announce(entry);
@@ -124,7 +125,7 @@ void PeerImpl::openLinks(Session& session) {
   }
 }
 
-// On return nothing of ours touches memory for this life, and its transfers have ended.
+// On return no code of this agent touches memory for this life, and its transfers have ended.
 void PeerImpl::closeLinks(const Error& why) {
   core::Completions ended;
   for (auto& slot : links_) slot->link->close(ended);
@@ -179,7 +180,8 @@ void PeerImpl::closed(Session& session, const Error& why) {
   ending_.step(Ending::kClose);
 }
 
-// A connection that was to be replaced may still be good. If so, the next heartbeat tries again.
+// The attempt to replace a connection has failed, but the old one may still work. If it does not,
+// the next heartbeat tries again.
 void PeerImpl::unreached(const Error& why) {
   if (ending_.is(Ending::kCut)) return lose(Error(ending_why_));
   if (session_) return;

@@ -14,7 +14,7 @@ using base::LogLevel;
 
 namespace {
 
-// So that a peer that writes without a pause does not keep the others waiting.
+// Limits one round, so that a peer that writes without a pause does not delay other peers.
 constexpr int kNotesPerTurn = 128;
 
 }  // namespace
@@ -40,7 +40,8 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
   return why;
 }
 
-// Where it cannot be had (descriptors are short) notes take the session, as between hosts.
+// If the ring cannot be made (descriptors are short), notes are sent over the session, as between
+// hosts.
 void PeerImpl::openRing() {
   const auto opened = [this]() -> Status {
     VIADUCT_TRY(auto ring, RingReceiver::make());
@@ -69,7 +70,7 @@ void PeerImpl::heardOfRing(std::span<const std::byte> payload, std::vector<base:
     return breakOff({.code = Code::kProtocol,
                      .operation = "note ring",
                      .detail = "a malformed or repeated offer of a note ring"});
-  if (layout != kRingLayout) return;  // of a later release: notes to it take the session
+  if (layout != kRingLayout) return;  // a later release: notes to it are sent over the session
   auto ring = RingSender::map(fds[0], std::move(fds[1]));
   if (ring)
     ring_out_ = *std::move(ring);
@@ -90,8 +91,8 @@ bool PeerImpl::takeNotes() {
   return taken > 0;
 }
 
-// Sent before the `frames`th frame of the session, which comes next: paused or not, they come
-// first. They are no more than a ring holds.
+// Takes notes that were sent before frame number `frames` of the session, which is handled next.
+// They come first even if reading is paused. A ring bounds their number.
 void PeerImpl::takeNotesBefore(std::uint64_t frames) {
   if (!ring_in_) return;
   for (std::size_t i = 0; i < RingPage::kBytes / RingPage::kStep && takeNote(*ring_in_, frames);
@@ -118,13 +119,14 @@ bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
 }
 
 RingReceiver::Next PeerImpl::armNoteRing() {
-  // Nothing is taken now: whoever makes room looks again, and arms the ring before it sleeps.
+  // A paused ring is not read. The thread that makes room looks again, and arms the ring before it
+  // sleeps.
   if (!ring_in_ || paused_) return RingReceiver::Next::kLater;
   if (!ring_in_->armed()) ring_in_->arm();
   return ring_in_->look(session_->connection().framesHeard());
 }
 
-// Once per life: whoever sends too much shall not fill the log instead.
+// Logged once per life, so that a flood of notes does not flood the log.
 void PeerImpl::noteDropped() {
   if (std::exchange(note_dropped_, true)) return;
   log(LogLevel::kWarning,

@@ -1,5 +1,5 @@
-// PeerImpl: a session goes on over another connection when the link under the one it has is cut.
-// docs/design/0012-a-session-outlives-its-connection.md.
+// PeerImpl: a session continues over another connection when the network link under its connection
+// is cut. docs/design/0012-a-session-outlives-its-connection.md.
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -14,18 +14,18 @@ using base::LogLevel;
 
 namespace {
 
-// A peer keeps what it sent until it is told that it was heard: with each heartbeat, and when so
-// much has come since.
+// A peer keeps sent frames until this end confirms them. It confirms with each heartbeat, and each
+// time that this many bytes have been received.
 constexpr std::size_t kSayEvery = std::size_t{256} << 10U;
 
 }  // namespace
 
-// Numbered frames of this life, over all its connections.
+// The number of frames that were received in this life, over all its connections.
 std::uint64_t PeerImpl::heard() const {
   return heard_.total(session_->connection().numberedHeard());
 }
 
-// The peer repeats what it does not know to be heard.
+// After a move the peer repeats unconfirmed frames. True: this frame was received before.
 bool PeerImpl::isRepeated(std::size_t bytes) {
   if (!heard_.take(session_->connection().numberedHeard())) return true;
   unsaid_ += bytes;
@@ -39,8 +39,8 @@ void PeerImpl::sayHeard() {
   base::Bytes payload;
   if (connection.canResume()) payload = base::Writer().put(heard()).take();
   unsaid_ = 0;
-  // Where the connection is at its end it is closed() next. Behind more than it takes, one more
-  // would tell nothing.
+  // kPeerLost: closed() is called next. kBusy: too many unsent bytes precede the heartbeat for it
+  // to arrive in time.
   if (auto sent = connection.send(FrameType::kHeartbeat, payload);
       !sent && sent.error().code != Code::kPeerLost && sent.error().code != Code::kBusy)
     breakOff(sent.error());
@@ -56,15 +56,15 @@ void PeerImpl::takeHeartbeat(std::span<const std::byte> heartbeat) {
               .detail = "the count of received frames is missing"});
 }
 
-// The peer's host has not acknowledged the last heartbeat, and it is time for the next. That of a
-// frozen peer would have.
+// True if the peer's host has not acknowledged the last heartbeat when the next is due. The host of
+// a frozen peer would have.
 bool PeerImpl::seemsCut() {
   if (!session_->dialed() || !session_->connection().canResume()) return false;
   const base::Hearing heard = session_->connection().hearing();
   return std::exchange(acknowledged_, heard.acknowledged) == heard.acknowledged && heard.awaited;
 }
 
-// The end that dialed does it, so that the two do not cross.
+// Only the end that dialed moves the session, so that two moves do not cross.
 void PeerImpl::reachAnotherWay() {
   const Connection& connection = session_->connection();
   if (!redialer_.isIdle() || ending_.is(Ending::kGoodbye)) return;
@@ -82,7 +82,7 @@ std::optional<Life> PeerImpl::lifeToContinue() {
   return Life{.epoch = epoch_, .heard = said_heard_, .key = life_key_};
 }
 
-// Listener. From here on nothing is read from the connection there was.
+// Runs at the listener. From here on the old connection is no longer read.
 Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
   const auto& asked = session.connection().resume();
   if (!asked || !session_ || session_->dialed() || epoch_ != asked->epoch ||
@@ -99,7 +99,7 @@ Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
   return Life{.epoch = epoch_, .heard = so_far, .key = life_key_};
 }
 
-// Both ends: what the other has not heard is sent again.
+// Runs at both ends: sends again the frames that the other end has not received.
 void PeerImpl::resumed(Session& session, std::uint64_t they_heard) {
   if (auto attempt = redialer_.take(session)) {
     heard_.goOn(session_->connection().numberedHeard(), said_heard_);

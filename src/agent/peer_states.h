@@ -1,4 +1,4 @@
-// The states of a peer, as tables. Four machines run side by side; users see the first, as
+// The states of a peer, as tables. Four state machines run side by side. Users see the first, as
 // PeerState. docs/design/0026-states-as-tables.md. Threads: plain values.
 #pragma once
 
@@ -39,19 +39,19 @@ struct PeerPhase {
       {anyOf(kUnmet, kAdmitted, kAnnouncing, kOpening, kReady, kLost, kGone), kPart, kGone,
        "either end said goodbye, or the card was never right"},
   });
-  // By State.
+  // The public state for each State.
   static constexpr std::array kPublic{PeerState::kConnecting, PeerState::kConnecting,
                                       PeerState::kConnecting, PeerState::kConnecting,
                                       PeerState::kReady,      PeerState::kLost,
                                       PeerState::kGone};
 };
 
-// How a session that still stands is going to end.
+// The reason why a running session will end.
 struct Ending {
   enum State : std::uint8_t {
-    kNone,     // it goes on
-    kGoodbye,  // the connection closes next
-    kCut,      // the connection has closed; another that is being tried decides
+    kNone,     // no end is in sight
+    kGoodbye,  // a goodbye was sent or received; the connection closes next
+    kCut,      // the connection has closed; the session ends unless another can be made
     kBroken,   // to be ended in the agent's next round of progress
   };
   enum Event : std::uint8_t { kBye, kClose, kBreak, kMove, kOver };
@@ -69,11 +69,11 @@ struct Ending {
   });
 };
 
-// How far the address is to be trusted that a card or the user gave.
+// The trust in the address that a card or the user gave.
 struct Target {
   enum State : std::uint8_t {
-    kNone,     // nobody here dials
-    kUntried,  // no session since it was given
+    kNone,     // no address to dial
+    kUntried,  // no session has begun since the address was given
     kProven,   // it led to the peer
     kUsurped,  // it led to the peer; now another program answers there
     kWrong,    // it never led to the peer
@@ -94,7 +94,7 @@ struct Target {
   });
 };
 
-// The attempt to reach the peer: for a session, or to move one to another connection.
+// The attempt to reach the peer, for a new session or to move a session to another connection.
 struct Reach {
   enum State : std::uint8_t { kIdle, kDialing, kHandshake, kBackOff };
   enum Event : std::uint8_t { kDial, kConnected, kStop, kWait };

@@ -12,8 +12,8 @@ namespace agent {
 Status PinImpl::release() {
   if (outcome_) return *outcome_;
   auto held = agent_->hold();
-  if (!held) return Ok{};  // in a fork()ed child it is the parent's
-  // A callback that runs meanwhile may ask as well.
+  if (!held) return Ok{};  // in a fork()ed child the pin belongs to the parent
+  // A callback that runs meanwhile may call release() as well.
   outcome_ = Error{.code = Code::kBusy, .operation = "release", .detail = "it is being released"};
   outcome_ = agent_->unpin(info_.slot);
   return *outcome_;

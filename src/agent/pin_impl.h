@@ -17,7 +17,7 @@ class PinImpl {
 
   const PinInfo& info() const { return info_; }
   const base::SharedMemory& memory() const { return memory_; }
-  // Withdraws it once, and gives that outcome again to who asks again.
+  // Unpins at the first call. Later calls return the same outcome.
   Status release();
   bool released() const { return outcome_.has_value(); }
 

@@ -1,5 +1,5 @@
-// What is registered with an agent: slots, and what each backend says of each. Threads: under the
-// agent's lock.
+// The memory that is pinned at this agent: one slot for each pin, with the keys of the backends.
+// Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -23,28 +23,30 @@ namespace viaduct::agent {
 
 struct PinEntry {
   PinInfo info;
-  std::uint64_t generation = 0;  // 0: the slot is free, or will be
-  // By backend, in the agent's order; nothing where the backend does not take such memory.
+  std::uint64_t generation = 0;  // 0: the slot is free, or the pin is being removed
+  // One key for each backend, in the agent's order. Empty if the backend does not accept the
+  // memory.
   std::vector<std::optional<base::Bytes>> keys;
-  std::size_t cost = 0;                   // to a peer
-  std::optional<Error> left_inside = {};  // a backend could not withdraw it from everybody
+  std::size_t cost = 0;  // bytes of a peer's budget for announced pins
+  // Set if a backend could not end the access of every peer.
+  std::optional<Error> left_inside = {};
 };
 
-// The segment with the access that its memory allows. Refuses one that cannot be pinned. No lock
-// needed.
+// Returns the segment with the access that its memory allows, or an error if it cannot be pinned.
+// Needs no lock.
 Result<Segment> checkedSegment(Segment memory);
 
 class PinTable {
  public:
   explicit PinTable(std::span<const std::unique_ptr<core::Backend>> backends)
       : backends_(backends), announced_(kMaxPinsBytes) {}
-  // As peers hear of it.
+  // The message that announces the pin to peers.
   PinMessage message(const PinEntry& entry) const;
 
-  // Registers with every backend; fails when none takes it, with what each said. The segment has
-  // been checked.
+  // Pins at every backend. If none accepts the memory, the error has the reason of each. Call
+  // checkedSegment() before.
   Result<std::uint32_t> add(const Segment& memory, std::string label);
-  // It is there for no new plan and no new post; its slot stays taken until remove().
+  // New plans and new posts no longer find the pin. The slot stays taken until remove().
   void retire(std::uint32_t slot) {
     PinEntry& entry = slots_[slot];
     if (std::exchange(entry.generation, 0) != 0) {
@@ -53,8 +55,8 @@ class PinTable {
     }
     ++version_;
   }
-  // Withdraws from every backend. kBusy: one has a peer inside; call again. Any other answer is the
-  // last, with the first failure as the error, and the slot is free.
+  // Unpins at every backend. kBusy: a peer is still inside the memory, so call again. After any
+  // other answer the slot is free. An error is the first one of a backend.
   Status remove(std::uint32_t slot);
 
   const PinEntry& operator[](std::uint32_t slot) const { return slots_[slot]; }
@@ -63,7 +65,7 @@ class PinTable {
   }
   std::span<const PinEntry> slots() const { return slots_; }
   std::vector<PinInfo> infos() const;
-  // Those that new plans may use.
+  // The number of pins that new plans may use.
   std::uint64_t live() const { return live_; }
   std::uint64_t liveBytes() const { return live_bytes_; }
   const core::PinMap& map();                          // for planning; rebuilt after changes
@@ -74,7 +76,8 @@ class PinTable {
   base::Budget announced_;
   std::vector<PinEntry> slots_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::uint32_t> withdrawing_;  // refused by add() while a peer was inside other memory
+  // Slots that add() refused, and that a backend has not yet given back.
+  std::vector<std::uint32_t> withdrawing_;
   std::uint64_t live_ = 0, live_bytes_ = 0;
   std::uint64_t last_generation_ = 0, version_ = 1, mapped_version_ = 0;
   core::PinMap map_;

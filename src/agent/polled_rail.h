@@ -20,7 +20,8 @@ class PolledRail {
   core::Rail& rail() const { return rail_; }
   bool isShared() const { return is_shared_; }
 
-  // While another thread polls the rail, this call does nothing. The argument proves the section.
+  // Does nothing while another thread polls the rail. The argument proves that the caller is in a
+  // shared section.
   RailPass pollShared(const Shared&) {
     if (!polling_.try_lock()) return {.was_busy = true};
     const RailPass pass = pollOnce();

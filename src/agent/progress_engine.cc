@@ -41,7 +41,7 @@ void ProgressEngine::start(unsigned helpers) {
       runHelper();
     });
   thread_ = std::thread([this] {
-    // From outside, glibc would write the name to a file in /proc.
+    // Set by the thread itself: for another thread, glibc would write to a file in /proc.
     ::pthread_setname_np(::pthread_self(), "viaduct");
     runProgressThread();
   });
@@ -54,7 +54,8 @@ void ProgressEngine::stop() {
     stopping_ = true;
     arm(true);
     poke();
-    call();  // a waiting thread may take the poke, and disarm the poller, before it wakes ours
+    // A waiting thread may take the poke, and disarm the poller, before the progress thread wakes.
+    call();
   }
   helpers_end_ = true;
   ++helpers_bell_;
@@ -63,7 +64,7 @@ void ProgressEngine::stop() {
   thread_.join();
 }
 
-// False: the table has no such step.
+// Returns false if the table has no such step.
 bool ProgressEngine::step(ProgressThread::Event event) {
   auto state = thread_state_.load(std::memory_order_relaxed);
   while (const auto next = base::Machine<ProgressThread>::after(state, event))
@@ -71,11 +72,11 @@ bool ProgressEngine::step(ProgressThread::Event event) {
   return false;
 }
 
-// Whether the next event of the poller wakes the progress thread. It does so once, then the poller
-// is disarmed until it is armed again.
+// Sets whether the next event of the poller wakes the progress thread. It wakes it once, then the
+// poller is disarmed until it is armed again.
 void ProgressEngine::arm(bool on) {
   epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {.fd = poller_->fd()}};
-  // Both descriptors are ours and open: it cannot fail.
+  // Cannot fail, because both descriptors belong to the engine and are open.
   ::epoll_ctl(outside_.get(), EPOLL_CTL_MOD, poller_->fd(), &inside);
   armed_ = on;
 }
@@ -83,7 +84,7 @@ void ProgressEngine::arm(bool on) {
 void ProgressEngine::poke() {
   if (std::exchange(poked_, true)) return;
   const std::uint64_t one = 1;
-  // An eventfd takes one more unless 2^64 - 2 are in it.
+  // Cannot block below a count of 2^64 - 2.
   [[maybe_unused]] const auto written = ::write(poke_.get(), &one, sizeof one);
 }
 
@@ -93,32 +94,32 @@ bool ProgressEngine::leavesWork() const {
 
 void ProgressEngine::takeOverSoon(Clock::time_point now) {
   if (!leavesWork()) return;
-  // A thread that starts more and more, and never comes back, does not keep the progress thread
-  // off.
+  // A thread that only starts work, and never polls, must not keep the progress thread off for
+  // ever.
   if (!backsOff() && !userExpected(now)) expectUser(now);
   takeOverNow();
 }
 
 void ProgressEngine::takeOverNow() {
-  // A thread that backs off looks soon by itself, but not while another thread drives.
+  // A progress thread that backs off checks soon by itself, but not while a user thread drives.
   if (!backsOff() || driven_) poke();
 }
 
-// Wakes the progress thread, whoever has the poller.
+// Wakes the progress thread, even if another thread sleeps on the poller.
 void ProgressEngine::call() {
   const std::uint64_t one = 1;
   [[maybe_unused]] const auto written = ::write(call_.get(), &one, sizeof one);
 }
 
-// A user thread polls or waits again and again, and may have told others that they need not wake
-// anybody: the progress thread looks when that thread stops coming.
+// A user thread polls or waits in a loop, and writers may no longer wake the poller. So the
+// progress thread backs off instead of sleeping: it takes over when that thread stops.
 void ProgressEngine::callBackOff() {
-  // Nearly every poll comes here: the table is only read for the one that may change something.
+  // Nearly every poll comes here, so the table is only read in the state that may change.
   const auto state = thread_state_.load(std::memory_order_relaxed);
   if (state == ProgressThread::kSleeps && step(ProgressThread::kCall)) call();
 }
 
-// Handles the events that are ready, waiting for them up to `block_until` with the lock released.
+// Handles ready events. Waits for them until `block_until`, with the lock released.
 bool ProgressEngine::handleEvents(Clock::time_point now, Clock::time_point block_until) {
   base::Poller::Events events;
   int count = 0;
@@ -163,8 +164,8 @@ bool ProgressEngine::makeProgress() {
   return target_.progress();
 }
 
-// After a round whose thread does not sleep: the round may have taken the event that was to wake a
-// sleeping thread.
+// Called after a round whose thread does not sleep. The round may have taken the event that would
+// have woken a sleeping thread.
 void ProgressEngine::afterProgress() {
   if (!target_.wakeupsSuppressed()) {
     if (!target_.allowWakeups()) takeOverNow();
@@ -181,9 +182,9 @@ void ProgressEngine::progressNow() {
 bool ProgressEngine::poll() {
   lock_.lock();
   const auto now = poller_->now();
-  if (userExpected(now) && !driven_) target_.suppressWakeups();  // it polls again and again
+  if (userExpected(now) && !driven_) target_.suppressWakeups();  // the user thread polls in a loop
   const bool moved = progressOnce(now);
-  // Reading the clock costs as much as a round that moves nothing.
+  // A round that moves nothing takes as long as reading the clock, so the old time will do.
   expectUser(moved ? poller_->now() : now);
   afterProgress();
   if (leavesWork()) takeOverNow();
@@ -214,8 +215,8 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
         follow(until);
       continue;
     }
-    // A thread that begins to drive makes progress once before it sleeps: this does the work that
-    // was left to the progress thread, which keeps off from now on.
+    // A thread that begins to drive makes progress once before it sleeps. This does the work that
+    // was left for the progress thread, which keeps off from now on.
     const bool begins = !std::exchange(drives, true);
     driven_ = true;
     const bool spins = begins || now < spin_until;
@@ -228,15 +229,15 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
   return done();
 }
 
-// A driving thread that cannot sleep, because no event tells of the next progress, gives up the
-// lock for a moment, and the processor, which the peer may be waiting for.
+// The driving thread cannot sleep, because no event tells of the next progress. It releases the
+// lock for a moment, and the processor, which the peer may need.
 void ProgressEngine::yieldLock() {
   lock_.unlock();
   std::this_thread::yield();
   lock_.lock();
 }
 
-// One round of progress of a thread that waits for `done`.
+// Makes one round of progress, for a thread that waits for `done`.
 bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
                            const std::function<bool()>& done) {
   if (block_until == Clock::time_point::min()) {
@@ -244,9 +245,9 @@ bool ProgressEngine::drive(Clock::time_point now, Clock::time_point block_until,
     expectUser(now);
   }
   bool moved = handleEvents(now, block_until);
-  // When an event has brought what is waited for, and left nothing else to do, nothing stands
-  // between it and the caller. What is left may be what the caller counts on: that a peer whose
-  // note came is ready.
+  // If an event fulfilled the condition and nothing is busy, returns to the caller at once.
+  // Otherwise does the remaining work, on which the condition may depend: a note may come from a
+  // peer that is not yet ready.
   if (!moved || target_.busy() || !done()) moved = makeProgress() || moved;
   if (moved) changed();
   callBack();
@@ -269,11 +270,12 @@ void ProgressEngine::follow(Clock::time_point until) {
   --followers_;
 }
 
-// `again`: the thread was here a moment before it waited. Where it did not wait long either, each
-// event that it waits for next would wake the progress thread as well, were the poller armed.
+// `again`: a user thread polled or waited shortly before this wait. If this wait was short too, the
+// poller stays disarmed: otherwise each event of the next waits would wake the progress thread as
+// well.
 void ProgressEngine::stopDriving(bool again) {
   driven_ = false;
-  changed();  // one of the followers drives on
+  changed();  // another waiting thread drives from now on
   const auto now = poller_->now();
   const bool soon = again && userExpected(now);
   expectUser(now);
@@ -285,9 +287,9 @@ void ProgressEngine::stopDriving(bool again) {
   takeOverSoon(now);
 }
 
-// The progress thread, which does not have the lock, takes it: when no user thread has polled or
-// waited for a while. One that posts and waits in a loop leaves the lock for moments only: to wait
-// for it would cost that thread two system calls each time, and hardly ever get it.
+// Takes the lock for the progress thread, once no user thread has polled or waited for a while. A
+// thread that posts and waits in a loop frees the lock only for moments. Blocking on the lock would
+// cost that thread two system calls each time, and would rarely succeed.
 void ProgressEngine::takeLock() {
   for (int i = 0; i < kLockTries; ++i) {
     while (userExpected(poller_->now())) {
@@ -305,7 +307,7 @@ void ProgressEngine::takeLock() {
   step(ProgressThread::kWork);
 }
 
-// Until an event comes while the poller is armed, or a timer is due.
+// Sleeps until an event comes while the poller is armed, or a timer is due.
 void ProgressEngine::sleepOutside() {
   progress_until_ = poller_->nextTimer();
   const int wait_ms = poller_->waitFor(progress_until_);
@@ -317,7 +319,7 @@ void ProgressEngine::sleepOutside() {
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
 }
 
-// A waiting thread that does not drive polls shared rails as well before it sleeps.
+// A waiting thread that does not drive also polls shared rails before it sleeps.
 void ProgressEngine::progressToo() {
   if (makeProgress()) changed();
   callBack();
@@ -329,7 +331,8 @@ void ProgressEngine::callHelpers() {
   helpers_bell_.notify_all();
 }
 
-// The driving thread calls helpers when several shared rails are busy.
+// Polls shared rails. A thread that makes progress wakes the helpers when several shared rails are
+// busy.
 void ProgressEngine::runHelper() {
   while (true) {
     const std::uint32_t heard = helpers_bell_.load();
@@ -356,14 +359,15 @@ void ProgressEngine::runProgressThread() {
     if (userExpected(poller_->now())) {
       lock_.unlock();
       takeLock();
-    } else if (driven_) {  // who arms the poller when it stops driving
+    } else if (driven_) {  // the driving thread arms the poller when it stops
       sleepOutside();
     } else {
       progressOnce(poller_->now());
       callBack();
       if (stopping_ || driven_ || userExpected(poller_->now())) continue;
       if (target_.busy() ||
-          !target_.allowWakeups()) {  // lets a thread that waits for the lock have it
+          // Gives the lock to a waiting thread.
+          !target_.allowWakeups()) {
         lock_.unlock();
         std::this_thread::yield();
         takeLock();

@@ -1,6 +1,6 @@
-// The progress engine runs an agent's event loop: on a user thread that polls or waits, so that a
-// wake-up is one hop, and otherwise on the agent's progress thread. Threads: call from any.
-// docs/threads.md.
+// The progress engine runs an agent's event loop. A user thread that polls or waits runs ("drives")
+// it, so that a wake-up is one hop. Otherwise the agent's progress thread runs it. Threads: call
+// from any. docs/threads.md.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -29,19 +29,21 @@ struct RailPass {
   bool has_ended = false;  // there are completions, which progress() applies
 };
 
-// The engine drives it. It calls all with the agent's lock held exclusively, except
-// runCallbacks() and pollSharedRails().
+// The engine calls it. It holds the agent's lock exclusively, except in runCallbacks() and
+// pollSharedRails().
 class Progressable {
  public:
   virtual ~Progressable() = default;
-  virtual bool progress() = 0;    // one round; true when something moved
-  virtual bool busy() const = 0;  // no event tells when to call progress() next: call it now
+  virtual bool progress() = 0;  // one round; true: something moved
+  // True: no event will tell when progress() has work, so it has to be called without a pause.
+  virtual bool busy() const = 0;
   // The number of busy rails that several threads may poll at once, in shared sections.
   virtual unsigned busySharedRails() = 0;
   virtual RailPass pollSharedRails() = 0;  // polls them, without the lock
-  // progress() also reads memory that other processes write. After allowWakeups() such a write
-  // wakes the poller; false: a write came before, so call progress() again. After suppressWakeups()
-  // a thread calls progress() all the time, so a writer need not wake the poller.
+  // progress() also reads memory that other processes write. After allowWakeups(), such a write
+  // wakes the poller. False: a write came before, so call progress() again. After
+  // suppressWakeups(), a thread calls progress() all the time, so a writer need not wake the
+  // poller.
   virtual bool allowWakeups() = 0;
   virtual void suppressWakeups() = 0;
   virtual bool wakeupsSuppressed() const = 0;
@@ -51,7 +53,7 @@ class Progressable {
 
 class ProgressEngine {
  public:
-  // `clock`: as Poller::open().
+  // For `clock` see Poller::open().
   static Result<std::unique_ptr<ProgressEngine>> open(Progressable& target, Duration spin,
                                                       const base::MovableClock* clock = nullptr);
   ~ProgressEngine();
@@ -63,26 +65,27 @@ class ProgressEngine {
 
   // Starts the progress thread, and helpers that poll shared rails.
   void start(unsigned helpers = 0);
-  void stop();  // joins them; not from a callback
+  void stop();  // joins these threads; not from a callback
 
-  // One round of progress without blocking; true when something moved.
+  // One round of progress, without blocking. True: something moved.
   bool poll();
-  // Makes progress until `done` (asked with the lock held, any number of times) or `until`, on the
-  // steady clock; returns
-  // the answer of `done`.
+  // Makes progress until `done` returns true or `until` has passed, and returns the last answer of
+  // `done`. Calls `done` with the lock held, any number of times. `until` is a time of the steady
+  // clock.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
-  // The same with the lock already held; it is free while the thread blocks and calls back.
+  // The same with the lock already held. The lock is free while the thread blocks or runs
+  // callbacks.
   bool waitHeld(const std::function<bool()>& done, Clock::time_point until) VIADUCT_REQUIRES(lock_);
-  // At the start of a post: makes progress once in kPostsPerProgress calls. A thread that posts
-  // small copies without a pause hardly ever leaves the lock to the progress thread, and heartbeats
-  // would stop.
+  // Call it at the start of a post. It makes progress once in kPostsPerProgress calls. Otherwise a
+  // thread that posts small copies without a pause would hardly leave the lock to the progress
+  // thread, and heartbeats would stop.
   void progressNowAndThen() VIADUCT_REQUIRES(lock_) {
     if (++posts_since_progress_ >= kPostsPerProgress) progressNow();
   }
-  // Something was started, or is owed, whose caller may not come back.
+  // Work was started, or callbacks are owed, and the calling thread may not come back.
   void takeOverSoon(Clock::time_point now) VIADUCT_REQUIRES(lock_);
   void takeOverNow() VIADUCT_REQUIRES(lock_);
-  // Something that a waiting thread may wait for has changed.
+  // Wakes waiting threads that do not drive, because their condition may have changed.
   void changed() VIADUCT_REQUIRES(lock_) {
     if (followers_ > 0) followers_wake_.notify_all();
   }
@@ -107,12 +110,13 @@ class ProgressEngine {
   void callHelpers();
   void arm(bool on) VIADUCT_REQUIRES(lock_);
   void poke() VIADUCT_REQUIRES(lock_);
-  void silence() VIADUCT_UNCHECKED;  // the poller calls it, which is handled with the lock held
+  void silence() VIADUCT_UNCHECKED;  // the poller calls it, and the lock is held then
   void call();
   void callBackOff();
   void afterProgress() VIADUCT_REQUIRES(lock_);
   void progressNow() VIADUCT_REQUIRES(lock_);
-  bool leavesWork() const VIADUCT_REQUIRES(lock_);  // that only progress(), or a timer, carries on
+  // True: work is left that only progress() or a timer continues.
+  bool leavesWork() const VIADUCT_REQUIRES(lock_);
   bool userExpected(Clock::time_point now) const {
     return now < user_expected_until_.load(std::memory_order_relaxed);
   }
@@ -124,46 +128,47 @@ class ProgressEngine {
     user_expected_until_.store(now + kUserExpected, std::memory_order_relaxed);
   }
 
-  // A user thread that polled or waited this recently is expected back: the progress thread keeps
-  // off so long, and not longer, so that a caller that stopped polling delays nobody noticeably.
+  // A user thread that polled or waited within this time is expected back, and the progress thread
+  // keeps off. The time is short, so that a thread that stopped polling delays peers little.
   static constexpr Duration kUserExpected = std::chrono::milliseconds(1);
-  // So often it tries for the lock, and yields in between, before it waits for it.
+  // The progress thread tries for the lock this often, yielding in between, before it blocks on it.
   static constexpr int kLockTries = 100;
-  // Some 40 us of the smallest posts, and 8 ms of the largest that are copied at once.
+  // This number of posts takes about 40 us if the posts are small. It takes 8 ms for the largest
+  // posts that the posting thread copies itself.
   static constexpr unsigned kPostsPerProgress = 256;
-  // Asking the poller is a system call of about a microsecond. It is asked this often while memory
-  // is read in every round of progress, and while rails are busy, which send no events.
+  // Asking the poller is a system call of about a microsecond. So it is asked no more often than
+  // this, while notes are read from memory and while rails are busy.
   static constexpr Duration kAskWhileSuppressed = std::chrono::microseconds(1);
   static constexpr Duration kAskBusy = std::chrono::microseconds(10);
 
   Progressable& target_;
   const Duration spin_;
   std::unique_ptr<base::Poller> poller_;
-  // The progress thread sleeps on this, an epoll around the poller's. While a user thread sleeps on
-  // the poller itself the poller is disarmed in here, so that an event wakes one thread and not
-  // two. No timer is set on the way: that costs 8 us in a virtual machine
+  // The progress thread sleeps on this epoll, which contains the poller's. While a user thread
+  // sleeps on the poller itself, the poller is disarmed in here, so that an event wakes one thread
+  // and not two. No timer descriptor is used, because setting one costs 8 us in a virtual machine
   // (docs/measured/wake-up.md).
   base::Fd outside_;
-  base::Fd poke_;  // an eventfd in the poller: wakes whoever sleeps
+  base::Fd poke_;  // an eventfd in the poller: wakes any thread that sleeps on it
   base::Fd call_;  // an eventfd in outside_: wakes the progress thread
   AgentLock lock_;
   std::condition_variable_any followers_wake_;
   std::atomic<Clock::time_point> user_expected_until_ = Clock::time_point::min();
-  // The thread changes it without the lock while it sleeps or backs off.
+  // The progress thread changes it without the lock while it sleeps or backs off.
   std::atomic<ProgressThread::State> thread_state_ = ProgressThread::kWorks;
-  int followers_ VIADUCT_GUARDED_BY(lock_) = 0;    // waiting threads that do not drive
-  bool driven_ VIADUCT_GUARDED_BY(lock_) = false;  // a waiting thread drives
+  int followers_ VIADUCT_GUARDED_BY(lock_) = 0;    // waiting threads that do not run the loop
+  bool driven_ VIADUCT_GUARDED_BY(lock_) = false;  // a waiting thread runs the loop
   // An event of the poller wakes the progress thread.
   bool armed_ VIADUCT_GUARDED_BY(lock_) = false;
   bool poked_ VIADUCT_GUARDED_BY(lock_) = false;
   bool stopping_ VIADUCT_GUARDED_BY(lock_) = false;
   unsigned posts_since_progress_ VIADUCT_GUARDED_BY(lock_) = 0;  // calls of progressNowAndThen()
-  Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was, last
-  // When the sleep of the progress thread ends by itself, and that of a waiting thread.
+  Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was last asked
+  // The time at which the progress thread's sleep ends by itself, and that of a waiting thread.
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   std::thread thread_;
-  // Helpers sleep on it while no shared rail is busy.
+  // Helpers sleep on this futex while no shared rail is busy.
   std::atomic<std::uint32_t> helpers_bell_{0};
   std::atomic<bool> helpers_end_{false};
   std::atomic<unsigned> helpers_asleep_{0};

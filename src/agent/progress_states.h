@@ -13,7 +13,7 @@ struct ProgressThread {
   enum State : std::uint8_t {
     kWorks,
     kSleeps,    // in epoll
-    kCalled,    // in epoll, and another thread wakes it
+    kCalled,    // in epoll, but another thread has begun to wake it
     kBacksOff,  // asleep for a millisecond at most, because user threads make the progress
   };
   enum Event : std::uint8_t { kSleep, kCall, kBackOff, kWork };

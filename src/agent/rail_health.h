@@ -1,5 +1,5 @@
-// Whether one rail of a link fails again and again. Such a rail is set aside for a time that
-// doubles, and then tried again. Threads: under the agent's lock.
+// Counts the failures of one rail of a link. A rail that fails again and again is set aside for a
+// time that doubles, and then tried again. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -11,20 +11,21 @@ namespace viaduct::agent {
 
 class RailHealth {
  public:
-  static constexpr int kFailures = 3;  // each within kCalm of the one before
+  static constexpr int kFailures = 3;  // each within kCalm after the failure before
   static constexpr Duration kCalm = std::chrono::seconds(30);
   static constexpr Duration kFirst = std::chrono::seconds(1), kLongest = std::chrono::seconds(60);
-  // One event fails all transfers in flight, and the connections of a rail one after the other:
-  // what follows within this time is the same failure.
+  // One event fails all running transfers, and the connections of a rail one after the other. So
+  // failures within this time count as one.
   static constexpr Duration kSameFailure = std::chrono::seconds(1);
 
-  // Asked in each post over several rails: it reads the clock only for a rail that was set aside.
+  // Called in each post over several rails, so it reads the clock only for a rail that was set
+  // aside.
   bool isSetAside() const { return was_set_aside_ && isSetAside(Clock::now()); }
   bool isSetAside(Clock::time_point now) const { return now < until_; }
-  // How long it is set aside, the last time; grows while it goes on failing.
+  // The length of the last time that it was set aside. Grows while the rail goes on failing.
   Duration time() const { return time_; }
 
-  // The rail has failed. True: it is set aside from now on.
+  // Counts a failure of the rail. True: it is set aside from now on.
   bool failed(Clock::time_point now) {
     if (was_set_aside_ || failures_ > 0) {
       if (now - last_ < kSameFailure || isSetAside(now)) return false;

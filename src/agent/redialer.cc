@@ -111,8 +111,8 @@ std::unique_ptr<Session> Redialer::take(const Session& session) {
   return std::move(attempt_);
 }
 
-// A card that was never right will not become it. If it was right, another program has taken the
-// address since: it may leave the address, and the peer may dial by itself.
+// The peer denied the secret. A card that never led to the peer stays wrong. If it once did,
+// another program has taken the address: it may leave, and the peer may dial by itself.
 void Redialer::closed(const Session& session, const Error& why) {
   if (&session != attempt_.get()) return;
   if (why.code == Code::kDenied && !peer_.inSession()) {

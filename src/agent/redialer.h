@@ -1,5 +1,5 @@
 // Reaches a peer: dials the addresses of its card, one attempt at a time, with a growing back-off.
-// Also finds a session another connection. Threads: under the agent's lock.
+// Also makes another connection for a session. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/card.h>
@@ -28,28 +28,28 @@ class Redialer {
   Redialer(AgentImpl& agent, PeerImpl& peer);
   ~Redialer();
 
-  // Where to dial, from now on and until forget().
+  // Sets the addresses to dial, which hold until forget().
   void aim(const Card& card);
   void forget();
 
-  bool isAimed() const;  // somebody here wants the peer
+  bool isAimed() const;  // there are addresses, not known to be wrong
   bool isWrong() const { return target_.is(Target::kWrong); }
   bool isIdle() const { return reach_.is(Reach::kIdle); }
   bool shakesHands() const { return reach_.is(Reach::kHandshake); }
 
-  // Drops what runs: the peer is reached, or another way.
+  // Ends the attempt and the back-off.
   void stop();
-  // There is no session: reach for the peer if it is wanted, after the back-off.
+  // Without a session: dials the peer after the back-off, if it is aimed.
   void dialLater();
   void resetBackoff() { backoff_ = {}; }
-  // Another connection for the session that there is.
+  // Dials `targets` to move the running session to another connection.
   void move(std::vector<std::string> targets, Clock::time_point until);
-  // Leaves the handshake over TCP for the peer's Unix socket. False: there is none, or it has been
-  // tried.
+  // Gives up the handshake over TCP and dials the peer's Unix socket. False: there is none, or it
+  // has been tried.
   bool upgrade(const std::string& unix_name);
-  // A session has begun.
+  // Records that a session has begun.
   void met(const Hello& theirs);
-  // Hands over the attempt if `session` is the one.
+  // Returns the attempt if it is `session`, otherwise null.
   std::unique_ptr<Session> take(const Session& session);
   void closed(const Session& session, const Error& why);
 

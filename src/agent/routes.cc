@@ -15,7 +15,7 @@
 namespace viaduct::agent {
 namespace {
 
-// Of backends that do not ask for more.
+// The default for backends that do not set Capabilities::min_chunk.
 constexpr std::uint64_t kMinChunk = 16 << 10;
 
 bool satisfies(const core::Capabilities& can, const core::Requirement& required) {
@@ -30,7 +30,7 @@ struct Choice {
   friend bool operator==(const Choice&, const Choice&) = default;
 };
 
-// The usable links, the most preferred first, and a choice among them per pair of pins.
+// The usable links, the most preferred first. Chooses one of them for each pair of pins.
 class Router {
  public:
   Router(AgentImpl& agent, PeerImpl& peer, OpKind kind, const core::Requirement& required)
@@ -39,7 +39,7 @@ class Router {
       if (satisfies(agent.backend(slot->backend()).can(), required) &&
           slot->link->state().phase == core::LinkState::Phase::kReady)
         links_.push_back(slot.get());
-    // Among equals the agent's order, so that the choice never depends on chance.
+    // Links of equal preference keep the agent's order, so that the choice never depends on chance.
     const auto rank = [&](const LinkSlot* slot) {
       return std::pair(agent.backend(slot->backend()).can().preference, slot->backend());
     };
@@ -47,7 +47,7 @@ class Router {
               [&](const LinkSlot* a, const LinkSlot* b) { return rank(a) < rank(b); });
   }
 
-  // For all ops of the pair of pins that `op` has.
+  // The choice for all ops with the pair of pins of `op`.
   Result<Choice> choose(const core::Op& op) const {
     for (LinkSlot* slot : links_)
       if (const auto way = slot->link->reaches(kind_, op.local_pin, op.remote_pin))
@@ -76,7 +76,7 @@ class Router {
   std::vector<LinkSlot*> links_;
 };
 
-// How finely ops are divided for this link, of whose rails so many serve.
+// The slice sizes for a link that `served` rails serve.
 core::Slicing slicingFor(const Settings& settings, const core::Capabilities& can,
                          std::size_t served) {
   core::Slicing how{.rails = served};
@@ -98,7 +98,7 @@ void sayWhatWasPlanned(const PeerImpl& peer, const Choice& choice, std::string_v
             base::showSize(how.min_chunk));
 }
 
-// Of its rails those nearest to any of the memory here.
+// The backend's rails that are nearest to any of the local memory.
 core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backend& backend) {
   core::RailMask near = 0;
   for (const core::PinSpan& span : spans) near |= backend.near(span.local_pin);
@@ -142,7 +142,7 @@ struct Group {
   core::OpList list = {};
 };
 
-// Divides a list by the choice for each span, in the order in which the choices first come.
+// Divides a list by the choice for each span. A group keeps the place of its first op.
 std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choices) {
   std::vector<Group> groups;
   const core::Op* op = list.ops.data();
@@ -175,7 +175,7 @@ Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind,
   }
   std::vector<Bundle> bundles;
   if (choices.empty()) return bundles;
-  // Nearly always every op goes the same way, and the list can be handed on as it is.
+  // Nearly always all ops have the same choice, and the list is used as it is.
   if (std::all_of(choices.begin(), choices.end(), [&](auto& c) { return c == choices[0]; })) {
     addBundle(agent, peer, choices[0], std::move(list), bundles);
     return bundles;

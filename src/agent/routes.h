@@ -1,4 +1,4 @@
-// Which backend and rails carry which ops. Threads: under the agent's lock.
+// Chooses the backend and the rails for each op of a transfer. Threads: under the agent's lock.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@ namespace viaduct::agent {
 class AgentImpl;
 class PeerImpl;
 
-// Divides planned ops among the backends that reach both memories and satisfy the requirement (the
-// most preferred first). An error says what each backend said.
+// Divides planned ops among the backends that reach both memories and satisfy the requirement. The
+// most preferred backend comes first. An error has the reason of each backend.
 Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement);
 

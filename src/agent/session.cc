@@ -1,4 +1,4 @@
-// Session: one socket of a session, handing what it hears to its peer.
+// Session: one connection of a session, which passes received frames to its peer.
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -9,7 +9,7 @@ namespace viaduct::agent {
 namespace {
 
 constexpr auto kHandshakeLimit = std::chrono::seconds(3);
-// Unsent control bytes beyond which note() says busy: room for a few of the largest notes.
+// With more unsent bytes, note() returns kBusy. Room for a few of the largest notes.
 constexpr std::size_t kMaxUnsent = std::size_t{16} << 20U;
 
 }  // namespace
@@ -29,7 +29,7 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
 }
 
 Result<Life> Session::judge(const Hello& theirs) {
-  const auto peer = peer_;  // the call may make this session nobody's
+  const auto peer = peer_;  // the call may reset peer_
   return dialed_ ? peer->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
 }
 
@@ -39,7 +39,8 @@ void Session::frame(FrameType type, std::span<const std::byte> payload, std::vec
   if (peer_) peer_->frame(type, payload, std::move(fds));
 }
 
-// From the listener, which needs the descriptor at once.
+// Takes the place that the listener has given this connection. The listener calls `drop` if it
+// needs the descriptor.
 void Session::unproven(base::Unproven::Place place) {
   place_ = std::move(place);
   const auto drop = [this] {

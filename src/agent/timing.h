@@ -1,6 +1,6 @@
 // Times transfers for the histogram of latencies. Reading the clock twice takes 50 ns, a third of
-// the smallest post: of transfers that follow each other fast, a random few are timed and count for
-// the others. Threads: one at a time.
+// the smallest post. If transfers follow each other fast, a random few are timed, and each counts
+// for several. Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -17,11 +17,11 @@ namespace viaduct::agent {
 class Timing {
  public:
   struct Timed {
-    std::uint32_t times = 0;  // the transfers that this one counts for; 0: it is not timed
+    std::uint32_t times = 0;  // the number of transfers that it counts for; 0: not timed
     Clock::time_point begun = {};
   };
 
-  // Once for each transfer that starts. True: it is to be timed.
+  // Call it once for each transfer that starts. True: this one is to be timed.
   bool isDue() { return --left_ == 0; }
   // `now`: the start of a transfer that is due.
   Timed begin(Clock::time_point now) {
@@ -32,7 +32,8 @@ class Timing {
     else if (gap > 2 * kLeastGap)
       every_ = std::max(every_ / 2, 1U);
     last_ = now;
-    // At random, for a program whose transfers come in a fixed order: each is timed now and then.
+    // A random gap, so that a program with a fixed cycle of transfers has each of them timed now
+    // and then.
     left_ = 1 + static_cast<std::uint32_t>(dice_.below(2 * every_ - 1));
     return timed;
   }

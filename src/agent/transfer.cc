@@ -21,9 +21,10 @@ Transfer::~Transfer() {
   if (!impl_) return;
   if (impl_->running()) {
     cancel();
-    static_cast<void>(wait());  // that it was cancelled is no news
+    static_cast<void>(wait());  // the result is not needed
   }
-  static_cast<void>(impl_->agent().hold());  // the thread that ended it has let go of it as well
+  // Waits until the thread that ended the transfer no longer uses it.
+  static_cast<void>(impl_->agent().hold());
 }
 
 Status Transfer::post(const PostOptions& options) {
@@ -41,7 +42,7 @@ TransferState Transfer::state() const { return impl_->state(); }
 Status Transfer::wait(Deadline until) {
   const auto over = [this] { return !impl_->running(); };
   if (impl_->running()) {
-    // An agent that closes ends it: until then its memory is in use.
+    // A closing agent ends the transfer. Until then its memory is in use, so this waits also then.
     VIADUCT_CHECK(impl_->agent().ofThisProcess("wait"));
     if (!impl_->agent().engine().wait(over, until.at()))
       return Error{.code = Code::kTimeout,

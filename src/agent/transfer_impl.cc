@@ -13,7 +13,7 @@
 namespace viaduct::agent {
 namespace {
 
-// The pins of one side, each once, and their generations now.
+// The pins of one side, each once, with their current generations.
 template <class F>
 auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan::* slot,
               F generation) {
@@ -54,11 +54,12 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     if (!list) return std::move(list).error();
     if (epoch != peer_->epoch() || local_version != agent_->pins().version() ||
         remote_version != peer_->pinsVersion())
-      continue;  // something came or went meanwhile
+      continue;  // a pin or a session came or went meanwhile
     const std::vector<core::PinSpan> spans = list->spans;
     const std::uint64_t bytes = list->bytes;
     VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(list), required));
-    if (!running()) remember(std::move(bundles), spans, bytes);  // else another thread was first
+    // If it runs, another thread has planned and posted it meanwhile.
+    if (!running()) remember(std::move(bundles), spans, bytes);
     return Ok{};
   }
 }
@@ -80,8 +81,8 @@ void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::P
   remote_version_ = peer_->pinsVersion();
 }
 
-// A plan holds while its peer lives on with as many rails, and the pins it names do; else it is
-// made again.
+// A plan holds while the session goes on, the same number of rails serves it, and its pins exist.
+// Otherwise the transfer is planned again.
 bool TransferImpl::stillPlanned() {
   if (planned_epoch_ != peer_->epoch()) return false;
   for (const Bundle& bundle : bundles_)
@@ -102,8 +103,8 @@ Status TransferImpl::post(const PostOptions& options) {
   return postExclusively(held, options);
 }
 
-// Posts a small copy in a shared section, so that threads copy side by side. False: the post had no
-// effect, and needs the lock exclusively.
+// Posts a small copy in a shared section, so that several threads copy at once. False: the post had
+// no effect, and needs the exclusive lock.
 bool TransferImpl::postAtOnce() {
   const Shared shared(agent_->engine().lock());
   TransferState before = state_.load(std::memory_order_relaxed);
@@ -111,7 +112,8 @@ bool TransferImpl::postAtOnce() {
       !state_.compare_exchange_strong(before, TransferState::kRunning, std::memory_order_acquire))
     return false;
   const bool moved = moveAtOnce(agent_->cellCounts(shared.cell()));
-  // A waiting thread reads the state with the lock held exclusively, so it needs no notification.
+  // A waiting thread holds the lock exclusively while it reads the state, so it cannot miss this
+  // change and needs no notification.
   state_.store(moved ? TransferState::kDone : before, std::memory_order_release);
   if (moved) agent_->ringBell();
   return moved;
@@ -177,7 +179,7 @@ void TransferImpl::start(const PostOptions& options) {
 }
 
 void TransferImpl::offer() {
-  // A peer that is being lost has closed links, whose last completions come through here.
+  // When a peer is being lost, the last completions of its closed links come through here.
   if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
   refused_ = false;
   for (Bundle& bundle : bundles_) {
@@ -208,8 +210,9 @@ bool TransferImpl::offerAgain() {
   return !waiting_;
 }
 
-// What a rail did inside post() is collected at once: a small copy on this host is over now.
-// Meanwhile the lock may be free, and another thread may post it again once it is over.
+// Collects at once the work that a rail did inside post(), so a small copy on this host ends here.
+// The lock may be free meanwhile. Another thread may then post this transfer again once it has
+// ended.
 void TransferImpl::pollOwnRails(AgentLock::Held& held) {
   const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
@@ -236,7 +239,7 @@ void TransferImpl::stopPosting() {
 void TransferImpl::failed(core::Failed failed) {
   out_ -= failed.ops;
   Bundle& bundle = bundleOf(failed.tag);
-  // A slice that came back because another one had failed is no error of its own rail.
+  // A slice that was cancelled because another one failed is no error of its rail.
   const Code code = forced_ ? error_->code : failed.why.code;
   if ((forced_ || !stopping_) && code != Code::kCancelled)
     bundle.countError(failed.tag & kSliceMask, code);
@@ -251,7 +254,7 @@ void TransferImpl::failed(core::Failed failed) {
   endIfOver();
 }
 
-// Said aloud once, and not each time that the rail fails again after it was tried again.
+// Warns once. Further failures of the same rail are logged as information.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
   const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
   if (use == nullptr) return;
@@ -272,7 +275,8 @@ void TransferImpl::abort(Error why) {
       return endIfOver();
     }
   }
-  // What has not come back by itself shortly is ended by force, within the grace.
+  // Waits for 3/4 of the grace until the ops are back. Then the peer's session ends, which ends
+  // them.
   forced_ = true;
   const auto now = agent_->now();
   expect(now + agent_->settings().grace * 3 / 4);
@@ -297,7 +301,7 @@ void TransferImpl::overdue() {
          .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
 }
 
-// The peer does not confirm: its session ends, and with it everybody's access.
+// The peer does not confirm the end of the ops. Its session ends, and with it all access.
 void TransferImpl::resetLinks() {
   peer_->lose({.code = Code::kPeerLost,
                .operation = "transfer",
@@ -314,7 +318,7 @@ bool TransferImpl::uses(std::uint32_t local_slot) const {
 void TransferImpl::endIfOver() {
   if (!running() || out_ != 0) return;
   if (!error_ && allDone()) return finish(TransferState::kDone);
-  if (!stopping_) return;  // more is to be posted
+  if (!stopping_) return;  // more slices are to be posted
   finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
                                                     : TransferState::kFailed);
 }
@@ -323,8 +327,8 @@ void TransferImpl::countErrorWithoutRail() {
   if (error_->code != Code::kCancelled) count(agent_->counts().errors_without_rail, error_->code);
 }
 
-// Over how many rails, in how many doorbells, what was injected: to be seen without a program's
-// help.
+// Logs the path, so that rails, doorbells and injected ops are visible without a change of the
+// program.
 void TransferImpl::sayWhatMoved() const {
   if (base::logLevel() > base::LogLevel::kDebug) return;
   base::log(base::LogLevel::kDebug, "peer {}: {}: {}", peer_->name(), opKindName(kind_),

@@ -1,6 +1,6 @@
-// One transfer: its plan, and the post that is under way. Threads: with the agent's lock held
-// exclusively, except where a comment says otherwise. In a shared section, the thread that has set
-// the state to kRunning owns the transfer.
+// One transfer: its plan, and the current post. Threads: with the agent's lock held exclusively,
+// unless a comment says otherwise. In a shared section, the thread that has set the state to
+// kRunning owns the transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -25,7 +25,7 @@ namespace viaduct::agent {
 class AgentImpl;
 class PeerImpl;
 
-// A rail's tag is the transfer's with the number of the slice in its low bits.
+// The tag that a rail gets is the transfer's tag, with the slice's number in these low bits.
 inline constexpr core::Tag kSliceMask = 0xffff;
 
 // It begins at a cache line, as a Bundle does.
@@ -40,20 +40,22 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
         remote_(std::move(remote)),
         options_(std::move(options)) {}
 
-  // Lets go of the lock while it computes: a plan of millions of blocks holds nobody up.
+  // Releases the lock while it computes, so that a plan of millions of blocks blocks no other
+  // thread.
   Status plan(AgentLock::Held& held);
   Status post(const PostOptions& options);  // takes the lock itself
-  void cancel();                            // by the user
+  void cancel();                            // called by the user
   bool running() const { return state() == TransferState::kRunning; }
-  TransferState state() const { return state_.load(std::memory_order_acquire); }  // no lock
+  TransferState state() const { return state_.load(std::memory_order_acquire); }  // needs no lock
 
-  // From the agent.
+  // The agent calls the functions below.
   void moved(const core::Moved& moved);
   void failed(core::Failed failed);
-  bool offerAgain();  // what rails refused; true when there is nothing to offer any more
+  // Offers the ops that rails refused. True: no refused ops are left.
+  bool offerAgain();
   bool uses(std::uint32_t local_slot) const;
-  void abort(Error why);                          // stops posting, cancels, ends with `why`
-  Clock::time_point due() const { return due_; }  // while it runs
+  void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
+  Clock::time_point due() const { return due_; }  // the current deadline, while the transfer runs
   void overdue();
 
   AgentImpl& agent() { return *agent_; }
@@ -106,22 +108,24 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
   // The plan.
   std::vector<Bundle> bundles_;
-  Path carried_before_;  // by earlier plans
+  Path carried_before_;  // work of earlier plans
   std::uint64_t bytes_ = 0, total_ops_ = 0;
-  // The posting thread may be able to copy by itself, and no callback is owed. Read without a lock.
+  // The posting thread may copy by itself, and there is no callback to run. Read without a lock.
   std::atomic<bool> direct_{false};
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;  // generations
+  // Slots and their generations.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;
 
-  // The post.
+  // The current post.
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;
   Timing::Timed timed_;
-  std::uint64_t out_ = 0;  // ops that rails have and owe
-  bool refused_ = false;   // by a rail, when last offered
+  std::uint64_t out_ = 0;  // ops that rails have accepted and not yet completed
+  bool refused_ = false;   // a rail refused ops in the last offer
   bool waiting_ = false;   // in the agent's list of transfers that wait for room
-  bool stopping_ = false;  // no more posting: error_ says why
-  bool forced_ = false;    // and the link ends with what is still out after the grace
+  bool stopping_ = false;  // no more slices are posted, because of error_
+  // Aborted: if ops are still out after part of the grace, the peer's session ends.
+  bool forced_ = false;
   std::optional<Error> error_;
   std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;

@@ -1,6 +1,7 @@
-// Where processes find each other: groups that form atomically, barriers and small gathers among
-// their members, and a directory of names. Threads: one at a time per object unless a line says
-// otherwise; every wait ends at its deadline, at `stop`, or when a member is lost.
+// The interface of a meeting place, where processes find each other. It has groups that form
+// atomically, barriers and small gathers among their members, and a directory of names. Threads:
+// one at a time per object unless a line says otherwise. Every wait ends at its deadline, at
+// `stop`, or when a member is lost.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -20,15 +21,16 @@ using base::StopFlag;
 
 inline constexpr std::uint32_t kMaxMembers = 65'536;
 inline constexpr std::size_t kMaxNameBytes = 255;    // of groups, members, entries, namespaces
-inline constexpr std::size_t kMaxAboutBytes = 4096;  // of members, and of reasons
+inline constexpr std::size_t kMaxAboutBytes = 4096;  // texts of members, and reasons
 inline constexpr std::size_t kMaxValueBytes = std::size_t{256} * 1024;  // gathered, published
 
 struct JoinRequest {
   std::string group = "default";
-  std::uint32_t size = 0;                  // members that the group has when it is whole
-  std::optional<std::uint32_t> rank = {};  // asked for; none: the lowest that is free at the end
-  std::string name = {};                   // for people: "host:pid"; in every error about it
-  std::string about = {};                  // what the others get to know, up to 4 KiB
+  std::uint32_t size = 0;  // the number of members of the complete group
+  // The wanted rank. None: the lowest that is free at the end.
+  std::optional<std::uint32_t> rank = {};
+  std::string name = {};   // for people: "host:pid"; named in every error
+  std::string about = {};  // a text for the other members, up to 4 KiB
 };
 
 struct Member {
@@ -40,37 +42,37 @@ struct Member {
 
 struct Roster {
   std::string group = {};
-  std::uint64_t epoch = 0;           // another one for every forming of a group of this name
-  std::uint32_t rank = 0;            // ours
+  std::uint64_t epoch = 0;           // a new one each time that a group of this name forms
+  std::uint32_t rank = 0;            // this member's
   std::vector<Member> members = {};  // by rank
 };
 
-// A whole group, seen by one member. Its destructor leaves: what a member leaves before it said
-// goodbye with finish() counts as its death.
+// A complete group, seen by one member. The destructor leaves the group. If finish() was not called
+// before, the other members take that for this member's death.
 class Group {
  public:
   virtual ~Group() = default;
   virtual const Roster& roster() const = 0;
 
-  // Every member's value, by rank, once all have called it as often as we. Barrier: gather of "".
-  // After kTimeout or kCancelled it may be called again: it goes on waiting for the same round, in
-  // which the value first given counts. kTimeout says who is missing.
+  // Returns every member's value, by rank, once all members have called gather() for this round. A
+  // barrier is a gather of "". After kTimeout or kCancelled it may be called again. It then waits
+  // for the same round, and the first value counts. kTimeout names the missing members.
   virtual Result<std::vector<std::string>> gather(std::string value, Deadline until,
                                                   const StopFlag& stop) = 0;
-  // What ended the group, once that is known: a member's death with its rank and name, or what
-  // abandon() said, and by whom. Any thread.
+  // The reason why the group has ended, once it is known. It is a member's death with its rank and
+  // name, or abandon()'s reason and caller. Any thread.
   virtual std::optional<Error> trouble() const = 0;
-  // Asks all members to end early what they do together. The group itself goes on.
+  // Asks all members to end their common work early. The group itself continues.
   virtual void requestStop() = 0;
-  // The rank of a member that has asked for that.
+  // The rank of a member that has called requestStop().
   virtual std::optional<std::uint32_t> stopRequestedBy() = 0;
-  // Ends the group for all; those who wait get `reason`.
+  // Ends the group for all members. Waiting members get `reason`.
   virtual void abandon(const std::string& reason) = 0;
-  // Says goodbye: from here on, our going is no death.
+  // Says goodbye: from here on, leaving is not taken for a death.
   virtual Status finish(Deadline until) = 0;
 };
 
-// A name in the directory; its destructor, or the death of this process, takes it away.
+// A name in the directory. The destructor removes it, and so does the end of this process.
 class PublishedName {
  public:
   virtual ~PublishedName() = default;
@@ -82,13 +84,13 @@ class MeetingPlace {
   virtual ~MeetingPlace() = default;
   virtual std::string text() const = 0;  // "embedded 10.0.0.1:7000", "etcd http://etcd:2379"
 
-  // Joins and waits until the group is whole. Refusals name what is wrong and who is there:
-  // kInvalid for a size or rank that cannot be, kBusy for a live group of that name and a taken
-  // rank, kDenied for a wrong token, kTimeout with who is missing. Where members of a group of that
-  // name have begun to say goodbye, its end is waited for.
+  // Joins and waits until the group is complete. An error names the reason and the present members.
+  // kInvalid: an impossible size or rank. kBusy: a live group of that name, or a taken rank.
+  // kDenied: a wrong token. kTimeout: the missing members are named. If members of an earlier group
+  // of that name have begun to say goodbye, waits for the end of that group.
   virtual Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
                                               const StopFlag& stop) = 0;
-  // Refused when the name is another living process's.
+  // Fails if the name belongs to another living process.
   virtual Result<std::unique_ptr<PublishedName>> publish(const std::string& name,
                                                          const std::string& value,
                                                          Deadline until) = 0;

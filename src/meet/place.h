@@ -1,4 +1,4 @@
-// The meeting place that options name. Threads: any.
+// Opens the meeting place that the options describe. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -10,7 +10,7 @@
 
 namespace viaduct::meet {
 
-// Refuses what cannot be right at once; nobody is asked yet. Not across fork().
+// Fails at once for malformed options, and connects to no server yet. Not across fork().
 Result<std::unique_ptr<MeetingPlace>> openMeetingPlace(const PlaceOptions& options);
 
 bool isEtcd(const PlaceOptions& options);

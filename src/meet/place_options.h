@@ -1,4 +1,4 @@
-// Which meeting place, and how to get in. Threads: plain values.
+// The address of a meeting place, and the credentials. Threads: plain values.
 #pragma once
 
 #include <chrono>
@@ -23,17 +23,19 @@ struct PlaceOptions {
   // The group's secret. Members and the server prove that they know it. At an etcd they also prove
   // that they can read the group's key there.
   std::string token = {};
-  // Groups and names of one namespace know nothing of another's. Empty: "/viaduct".
+  // The groups and names of two namespaces are independent. Empty: "/viaduct".
   std::string name_space = {};
-  // For etcd.
+  // Credentials for etcd.
   std::string user = {}, password = {};
   std::string ca_file = {}, certificate_file = {}, key_file = {};
-  // A member that is silent for so long is dead. The embedded server's own figure counts for all.
+  // A member that is silent for this long is dead. The embedded server's figure counts for all
+  // members.
   std::chrono::milliseconds detect = std::chrono::seconds(2);
-  // Embedded: a member that may be rank 0 runs the server itself, see serveIfHere().
+  // Embedded: a member that may get rank 0 starts the server if its host has the address, see
+  // serveIfHere().
   bool serve = false;
   bool insecure = false;  // lets that server listen beyond loopback without a token
-  // Hears who is missing from long waits; called by the thread that waits.
+  // Gets lines about missing members during long waits. The waiting thread calls it.
   base::SayWaiting waiting = {};
 };
 

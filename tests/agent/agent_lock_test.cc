@@ -11,8 +11,8 @@
 namespace viaduct::agent {
 namespace {
 
-// Threads that enter and leave without a pause. Each writes its cell's two numbers, one after the
-// other.
+// Threads that enter and leave shared sections without a pause. Each writes its cell's two numbers,
+// one after the other.
 class Passers {
  public:
   explicit Passers(unsigned threads) {
@@ -56,7 +56,7 @@ std::uint64_t sum(const Passers& passers) {
   return all;
 }
 
-// An exclusive owner inside a shared section would find a pair half written now and then.
+// If the exclusive owner ran during a shared section, it would sometimes find two unequal numbers.
 TEST(AgentLock, AnExclusiveOwnerFindsNoSharedSection) {
   Passers passers(4);
   for (std::uint64_t rounds = 0, passed = 0; rounds < 1000 || passed < 1000; ++rounds) {
@@ -74,7 +74,7 @@ TEST(AgentLock, NeitherSideStarvesTheOther) {
   for (int round = 0; round < 50; ++round) {
     std::uint64_t now = last;
     while (now == last) {
-      std::this_thread::yield();  // whoever takes it again at once keeps others from it
+      std::this_thread::yield();  // lets the other threads in
       const std::lock_guard exclusive(passers.lock);
       now = sum(passers);
     }
@@ -103,7 +103,7 @@ TEST(AgentLock, TryLockWaitsForSharedSections) {
   for (int round = 0; round < 500; ++round) {
     std::this_thread::yield();
     const std::unique_lock exclusive(passers.lock, std::try_to_lock);
-    if (!exclusive) continue;  // a thread was on its way through
+    if (!exclusive) continue;  // another thread held it for a moment
     ASSERT_EQ(passers.inside, 0U);
   }
 }

@@ -63,7 +63,7 @@ class Posts : public ::testing::TestWithParam<Case> {
   std::optional<Transfer> transfer_;
 };
 
-// Queues allocate now and then, until they have room for everything in flight: far less often than
+// Queues allocate rarely, until they have room for all ops in flight. That is far less often than
 // once a post.
 TEST_P(Posts, AllocateNothing) {
   constexpr std::size_t kPosts = 400, kGrowth = kPosts / 4;

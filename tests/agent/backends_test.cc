@@ -22,7 +22,7 @@ BackendInfo named(const std::vector<BackendInfo>& all, const std::string& name) 
   return at == all.end() ? BackendInfo{} : *at;
 }
 
-TEST(Backends, ThatAreOpenComeInTheOrderInWhichTheyAreTried) {
+TEST(Backends, ThatAreOpenAreListedInTheOrderOfPreference) {
   const auto all = backendsOf({.backends = {"fake", "tcp", "local"}});
   ASSERT_GE(all.size(), 3U);
   EXPECT_EQ(all[0].name, "local");
@@ -50,7 +50,7 @@ TEST(Backends, ThatAreNotOpenSayWhy) {
 
 // The list includes the backends that this build left out, for which no machine has a reason of its
 // own.
-TEST(Backends, AreAllThere) {
+TEST(Backends, AreAllBuiltIn) {
   const auto all = backendsOf({});
   std::set<std::string> names;
   for (const BackendInfo& one : all) EXPECT_TRUE(names.insert(one.name).second) << one.name;

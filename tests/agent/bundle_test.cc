@@ -45,7 +45,7 @@ class SlowRail final : public core::Rail {
   bool busy() const override { return !queue_.empty(); }
   bool mayHaveEnded() const override { return true; }
 
-  // Returns everything in flight undone.
+  // Fails all ops in flight.
   void breakDown(core::Completions& out) {
     for (const Ride& ride : queue_)
       out.emplace_back(core::Failed{ride.tag, 1, {.code = Code::kDevice}, true});
@@ -85,7 +85,8 @@ class SlowLink final : public core::Link {
 // A bundle, its rails, and the calls of a transfer on both.
 class Rig {
  public:
-  // The plan has ops of `piece` bytes; 0: one op. Only the first `near` rails are near the memory.
+  // The plan has ops of `piece` bytes, or one op if `piece` is 0. Only the first `near` rails are
+  // near the memory.
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
       : rails_(rails), counts_(rails), health_(rails) {
@@ -196,7 +197,7 @@ Path pathOf(Rig& rig) {
   return path;
 }
 
-TEST(Bundle, OneRailGetsEverythingInOneCall) {
+TEST(Bundle, OneRailGetsAllOpsInOneCall) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   EXPECT_EQ(rig.out(), 1U);
@@ -316,7 +317,7 @@ TEST(Bundle, UsesAllNearRailsOrElseAllWorkingRails) {
   EXPECT_EQ(Bundle::serving(link, uses), 0U);
 }
 
-TEST(Bundle, WithoutRailsItIsStranded) {
+TEST(Bundle, ABundleWithoutRailsIsStranded) {
   Rig rig(2, 64 * kMiB);
   rig.offer();
   for (const std::size_t i : {0U, 1U}) {
@@ -327,7 +328,7 @@ TEST(Bundle, WithoutRailsItIsStranded) {
   EXPECT_FALSE(rig.run());
 }
 
-TEST(Bundle, ARailThatServesAndFailsIsNotTriedForEver) {
+TEST(Bundle, ARailThatClaimsToServeAndFailsIsGivenUp) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).speed = rig.rail(1).speed = 0;
   rig.offer();
@@ -338,7 +339,7 @@ TEST(Bundle, ARailThatServesAndFailsIsNotTriedForEver) {
   EXPECT_TRUE(rig.bundle().stranded());
 }
 
-// Makes the bundle set a rail aside, as failures over some time do.
+// Makes the bundle set a rail aside by failures over some time.
 void setAside(Rig& rig, std::size_t rail) {
   const auto now = Clock::now();
   for (int failures = RailHealth::kFailures; failures > 0; --failures)
@@ -356,7 +357,7 @@ TEST(Bundle, ARailThatIsSetAsideGetsNothingWhileAnotherServes) {
   rig.expectEveryByte(64 * kMiB, true);
 }
 
-TEST(Bundle, ARailThatIsSetAsideIsUsedWhereNoOtherServes) {
+TEST(Bundle, ARailThatIsSetAsideIsUsedIfNoOtherServes) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).gone = true;
   setAside(rig, 1);
@@ -365,7 +366,7 @@ TEST(Bundle, ARailThatIsSetAsideIsUsedWhereNoOtherServes) {
   EXPECT_FALSE(rig.rail(1).moved.empty());
 }
 
-TEST(Bundle, ARailIsSetAsideForFailuresOfItsOwnAndOnlyWhereThereAreOthers) {
+TEST(Bundle, ARailIsSetAsideOnlyForItsOwnFailuresAndIfThereAreOthers) {
   Rig several(2, 64 * kMiB), single(1, 64 * kMiB);
   for (Rig* rig : {&several, &single}) {
     rig->offer();
@@ -401,7 +402,7 @@ TEST(RailHealth, CountsTheFailuresOfOneMomentOnce) {
   for (int transfers = 0; transfers < 50; ++transfers) EXPECT_FALSE(health.failed(now + 1ms));
 }
 
-TEST(RailHealth, ForgetsFailuresThatLieFarApart) {
+TEST(RailHealth, ForgetsFailuresThatAreFarApartInTime) {
   RailHealth health;
   Clock::time_point now(1h);
   for (int failures = 0; failures < 10; ++failures, now += RailHealth::kCalm + 1s)
@@ -414,21 +415,21 @@ TEST(RailHealth, ForgetsFailuresThatLieFarApart) {
   EXPECT_FALSE(health.failed(now)) << "it has served long enough since";
 }
 
-TEST(Bundle, FailuresThatAreNotTheRailsAreNotRepeated) {
+TEST(Bundle, AnOpThatFailsWithoutALostRailIsNotRepeated) {
   Rig rig(2, 64 * kMiB);
   rig.offer();
   EXPECT_FALSE(rig.bundle().failed(0, 1, false));
 }
 
-TEST(Bundle, AnOnlyRailThatIsLostIsNotRepeatedEither) {
+TEST(Bundle, OpsOfALostOnlyRailAreNotRepeated) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   rig.rail(0).gone = true;
   EXPECT_FALSE(rig.bundle().failed(0, 1, true));
 }
 
-// The peer may have more rails: then only one of several connections was lost.
-TEST(Bundle, AnOnlyRailThatGoesOnServingIsTriedAgain) {
+// If the peer has more rails, only one of several connections was lost.
+TEST(Bundle, AnOnlyRailThatStillServesTheLinkIsTriedAgain) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
   rig.breakDown(0);

@@ -215,7 +215,7 @@ TEST_F(CInterface, WakesAnEventLoop) {
   EXPECT_EQ(std::string_view(note.data(), info.bytes), "hello");
 }
 
-TEST_F(CInterface, KnowsItsPeers) {
+TEST_F(CInterface, ListsItsPeers) {
   std::array<char, 8> name{};
   std::uint64_t length = 99, epoch = 0;
   ok(viaduct_agent_name(b_, name.data(), name.size(), &length, &error_));
@@ -354,7 +354,7 @@ TEST_F(CInterface, RefusesOutputsAndInputsThatAreNull) {
   invalid(viaduct_note_receive(a_, 0, &note_info, nullptr, 1, &error_), "buffer is NULL");
 }
 
-TEST_F(CInterface, RefusesBlocksAndPlansThatCannotBeRight) {
+TEST_F(CInterface, RefusesMalformedBlocksAndPlans) {
   const viaduct_run run{.base = local_.address, .stride = 0, .bytes = 4096, .count = 2};
   viaduct_blocks blocks{};
   invalid(viaduct_blocks_of_runs(&run, 1, nullptr, &error_), "blocks is NULL");
@@ -407,7 +407,7 @@ TEST_F(CInterface, RefusesBlocksAndPlansThatCannotBeRight) {
   EXPECT_EQ(transfer.id, 0U);
 }
 
-TEST_F(CInterface, SaysHowAPostEnded) {
+TEST_F(CInterface, ReportsTheEndOfAPost) {
   const viaduct_transfer transfer = planned();
   std::int32_t state = -1;
   ok(viaduct_transfer_poll(transfer, &state, &error_));
@@ -426,7 +426,7 @@ TEST_F(CInterface, SaysHowAPostEnded) {
   EXPECT_STREQ(error_.peer, "b");
 }
 
-TEST_F(CInterface, AnErrorThatIsTooSmallIsLeftAlone) {
+TEST_F(CInterface, AnErrorStructOfTooSmallSizeIsNotWritten) {
   viaduct_error error{};
   std::strcpy(error.text, "mine");
   for (const std::uint64_t size : {std::uint64_t{0}, sizeof(error) - 1}) {
@@ -434,7 +434,7 @@ TEST_F(CInterface, AnErrorThatIsTooSmallIsLeftAlone) {
     EXPECT_EQ(viaduct_peer_wait_ready(peer_, kSoon, &error), VIADUCT_INVALID);
     EXPECT_STREQ(error.text, "mine");
   }
-  error.size = sizeof(error) + 64;  // as a newer header would have it
+  error.size = sizeof(error) + 64;  // as in a newer header
   EXPECT_EQ(viaduct_peer_wait_ready(peer_, kSoon, &error), VIADUCT_OK);
   viaduct_pin_info info{};
   invalid(viaduct_pin_describe(here_, &info, &error_), "size 0");
@@ -486,7 +486,7 @@ TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   watches.join();
   EXPECT_EQ(received, VIADUCT_INVALID);
   EXPECT_EQ(over, VIADUCT_INVALID);
-  // The closed agent's handles are dead, and the program still has to close them.
+  // The closed agent's handles fail, and the program still has to close them.
   std::int32_t state = -1;
   ok(viaduct_peer_state(peer, &state, nullptr, &error_));
   EXPECT_EQ(state, VIADUCT_PEER_IS_GONE);

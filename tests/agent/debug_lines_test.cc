@@ -40,7 +40,7 @@ std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t
   return ::testing::internal::GetCapturedStderr();
 }
 
-TEST(DebugLines, SayOverHowManyRailsASmallTransferGoes) {
+TEST(DebugLines, NameTheRailsOfASmallTransfer) {
   const std::string lines =
       linesOf({.name = "me", .backends = {"fake"}, .weather = "rails=4"}, 32 << 10, 1);
   EXPECT_TRUE(has(lines, "reducing rails from 4 to 2 for 32768 bytes")) << lines;

@@ -52,7 +52,7 @@ TEST_F(Environment, ThatCannotBeReadIsAnErrorOfOpen) {
   EXPECT_TRUE(Agent::open({}));
 }
 
-TEST_F(Environment, ARemedyNamesTheFieldTheVariableAndWhoReadsIt) {
+TEST_F(Environment, ARemedyNamesTheFieldTheVariableAndItsReader) {
   auto agent = Agent::open({});
   ASSERT_TRUE(agent);
   const auto peer = agent->find("nobody", std::chrono::seconds(1));

@@ -52,13 +52,13 @@ TEST_F(Find, ByNameWithTheGroupsSecret) {
   expectReaches(decode, decode);
 }
 
-TEST_F(Find, WithoutASecretEachBringsItsOwn) {
+TEST_F(Find, WithoutAGroupSecretEachCardHasItsOwn) {
   serve("");
   Agent prefill = open("prefill-0", ""), decode = open("decode-0", "");
   expectReaches(prefill, decode);
 }
 
-TEST_F(Find, WaitsForOneThatIsNotThereYet) {
+TEST_F(Find, WaitsForANameThatIsPublishedLater) {
   serve("swordfish");
   Agent prefill = open("prefill-0");
   auto found = std::async(std::launch::async, [&prefill] { return prefill.find("decode-0", 20s); });
@@ -68,7 +68,7 @@ TEST_F(Find, WaitsForOneThatIsNotThereYet) {
   EXPECT_TRUE(peer->ready(20s));
 }
 
-TEST_F(Find, AnAgentThatHasGoneIsNotFoundAndItsSuccessorIs) {
+TEST_F(Find, AClosedAgentIsNotFoundButItsSuccessorIs) {
   serve("swordfish");
   Agent prefill = open("prefill-0");
   {
@@ -82,7 +82,7 @@ TEST_F(Find, AnAgentThatHasGoneIsNotFoundAndItsSuccessorIs) {
   expectReaches(prefill, again);
 }
 
-TEST_F(Find, TheSecretIsNotPublishedWhereTheGroupHasOne) {
+TEST_F(Find, AMemberOfAGroupWithASecretPublishesNoSecret) {
   serve("swordfish");
   const Agent decode = open("decode-0");
   const auto place = std::move(
@@ -95,7 +95,7 @@ TEST_F(Find, TheSecretIsNotPublishedWhereTheGroupHasOne) {
   EXPECT_NE(decode.card().secret, decltype(card->secret){});
 }
 
-TEST_F(Find, TwoOfOneNameAreRefused) {
+TEST_F(Find, ASecondAgentOfTheSameNameIsRefused) {
   serve("swordfish");
   const Agent first = open("decode-0");
   const auto second = Agent::open(settings("decode-0", "swordfish"));
@@ -110,7 +110,7 @@ TEST_F(Find, AWrongSecretIsRefusedAtOnce) {
   EXPECT_EQ(agent.error().code, Code::kDenied) << agent.error().text();
 }
 
-TEST_F(Find, WithoutAMeetingPlaceTheErrorSaysWhatToSet) {
+TEST_F(Find, WithoutAMeetingPlaceTheErrorNamesTheSetting) {
   auto agent = Agent::open({});
   ASSERT_TRUE(agent);
   const auto peer = agent->find("decode-0", 1s);
@@ -118,7 +118,7 @@ TEST_F(Find, WithoutAMeetingPlaceTheErrorSaysWhatToSet) {
   EXPECT_NE(peer.error().text().find("VIADUCT_MEET"), std::string::npos) << peer.error().text();
 }
 
-TEST_F(Find, AnAddressThatCannotBeRightIsRefusedBeforeAnythingElse) {
+TEST_F(Find, AMalformedAddressIsRefusedBeforeAnythingElse) {
   Settings settings;
   settings.meet = "meet.example;7000";
   const auto agent = Agent::open(settings);

@@ -18,7 +18,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// So long that the time which the test itself takes is nothing beside it.
+// So long that the running time of the test does not matter.
 constexpr std::chrono::milliseconds kDetect = 8h;
 
 class Heartbeats : public ::testing::Test {
@@ -105,8 +105,8 @@ TEST_F(Heartbeats, APeerThatDoesNotReadTheRingGetsFrames) {
   EXPECT_FALSE(in_.hasBeaten());
 }
 
-// Heartbeats last eight times as long as a silent peer would be kept. Without them the peer is lost
-// after three quarters of the detection time at least, and after the whole at most.
+// Sends heartbeats for eight detection times. Then a peer without heartbeats is lost, after three
+// quarters of the detection time at least and the whole at most.
 TEST_F(Heartbeats, APeerIsKeptWhileItBeatsInTheRing) {
   offerRing();
   const std::uint64_t epoch = agent_->peer("b")->epoch();

@@ -34,7 +34,7 @@ std::string metricsOf(const Agent& agent) {
   return httpGet(agent.statistics().endpoint, "/metrics");
 }
 
-TEST(Metrics, AreServedOnlyWhereTheyAreAskedFor) {
+TEST(Metrics, AreServedOnlyIfTheyAreSet) {
   const Agent silent = openWithMetrics("", "silent"), serves = openWithMetrics("0", "serves");
   EXPECT_EQ(silent.statistics().endpoint, "");
   const std::string text = metricsOf(serves);
@@ -99,7 +99,7 @@ TEST(Metrics, SurviveAForkAndTheChildsExit) {
   EXPECT_TRUE(textHas(metricsOf(agent), agent));
 }
 
-TEST(Metrics, RefuseASettingThatCannotBeRight) {
+TEST(Metrics, RefuseAMalformedSetting) {
   for (const char* wrong : {"nine", "70000", "1.2.3.4", "a:b:c"}) {
     const auto agent = Agent::open({.backends = {"local"}, .metrics = wrong});
     ASSERT_FALSE(agent) << wrong;

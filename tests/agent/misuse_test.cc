@@ -89,7 +89,7 @@ TEST_F(Misuse, OfSegmentsIsRefusedWhenPinned) {
   stillWorks();
 }
 
-TEST_F(Misuse, AnAllocationThatDoesNotFitSaysHowMuchDoes) {
+TEST_F(Misuse, AnAllocationThatDoesNotFitNamesTheFreeMemory) {
   const auto huge = a_->allocate(std::uint64_t{1} << 50U);
   ASSERT_FALSE(huge);
   EXPECT_EQ(huge.error().code, Code::kExhausted);
@@ -99,7 +99,7 @@ TEST_F(Misuse, AnAllocationThatDoesNotFitSaysHowMuchDoes) {
   EXPECT_TRUE(a_->allocate(4U << 20U));
 }
 
-TEST_F(Misuse, AWaitBeforeAPostSaysWhatIsMissing) {
+TEST_F(Misuse, AWaitBeforeAPostSaysThatThePostIsMissing) {
   auto transfer = a_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 4096), part(*there_, 0, 4096));
   ASSERT_TRUE(transfer) << transfer.error().text();
   const Status waited = transfer->wait(1s);
@@ -125,7 +125,7 @@ TEST_F(Misuse, OfLabelsIsRefusedWhenPinned) {
 }
 
 // The limit is the number of pins that a peer keeps.
-TEST_F(Misuse, OfMorePinsThanPeersTakeIsRefused) {
+TEST_F(Misuse, OfMorePinsThanPeersAcceptIsRefused) {
   Settings settings;
   settings.backends = {"fake"};
   auto agent = Agent::open(settings);

@@ -30,7 +30,7 @@ class NearMemory : public ::testing::Test {
     auto self = agent_->importCard(agent_->exportCard());
     ASSERT_TRUE(self && self->ready(5s));
     self_ = std::make_unique<Peer>(*self);
-    // Slots 0, 1 and 2, on as many nodes if there are so many.
+    // Slots 0, 1 and 2, on three nodes if the machine has as many.
     for (const char* label : {"here0", "here1", "there"}) {
       auto pin = agent_->allocate(kBytes, {.label = label});
       ASSERT_TRUE(pin);
@@ -53,8 +53,8 @@ class NearMemory : public ::testing::Test {
     EXPECT_TRUE(transfer) << transfer.error().text();
     return *std::move(transfer);
   }
-  // Runs the transfer to its end. Returns the rails that carried it, whose shares add up to all
-  // bytes.
+  // Runs the transfer to its end. Returns the rails that carried it. Checks that their shares add
+  // up to all bytes.
   static Rails carriers(Transfer& transfer, std::uint64_t bytes = kBytes) {
     EXPECT_TRUE(transfer.post());
     return ended(transfer, bytes);

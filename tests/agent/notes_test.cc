@@ -94,7 +94,7 @@ TEST(Notes, AHundredThousandOfAllLengthsBothWaysAtOnce) {
   take_b.join();
 }
 
-TEST(Notes, ComeAfterTheRegistrationsMadeBefore) {
+TEST(Notes, ArriveAfterEarlierPins) {
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b");
   const Peer to_b = join(a, b);
   std::vector<Pin> pins;
@@ -126,7 +126,7 @@ TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
-// Messages between the two agents themselves have their own room.
+// Frames between the two agents themselves have room of their own.
 TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
   Settings settings{.name = "a", .listen = {}, .detect = 1s, .note_backlog = 10000};
   auto a = Agent::open(settings);
@@ -173,7 +173,7 @@ TEST(Notes, APeerThatSendsTooManyDelaysNoOtherPeer) {
   while (!b.peer("a")->waitPin("of a", 0s)) ASSERT_TRUE(b.waitNote(10s));
 }
 
-TEST(Notes, SentBeforeTheSenderClosedAllCome) {
+TEST(Notes, SentBeforeTheSenderClosedAllArrive) {
   for (int round = 0; round < 20; ++round) {
     Agent b = openWithoutHeartbeat("b");
     {
@@ -223,7 +223,7 @@ TEST(Notes, SessionsLeaveNoDescriptorsBehind) {
   EXPECT_LE(open_files(), before + 2);  // the last session's files may still be about to close
 }
 
-TEST(Notes, ComeToAnAgentWithItself) {
+TEST(Notes, ArriveAtAnAgentThatIsItsOwnPeer) {
   Agent a = openWithoutHeartbeat("a");
   auto self = a.self();
   ASSERT_TRUE(self && self->ready(10s));
@@ -233,7 +233,7 @@ TEST(Notes, ComeToAnAgentWithItself) {
   }
 }
 
-// The ways to receive a note, which the receiver uses in turns.
+// The functions below are the ways to receive a note. The receiver uses them in turn.
 std::optional<Note> byPolling(Agent& agent) {
   for (const auto until = Clock::now() + 20s; Clock::now() < until;) {
     agent.poll();

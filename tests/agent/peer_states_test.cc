@@ -92,7 +92,7 @@ TEST(PeerStates, TheFirstReasonForTheEndOfASessionDecidesUnlessGoodbyeIsSaid) {
                                "GBBBN"});  // broken
 }
 
-TEST(PeerStates, OnlyATargetThatWasNeverRightIsGivenUp) {
+TEST(PeerStates, OnlyAnAddressThatNeverLedToThePeerIsGivenUp) {
   // Events: aim, meet, deny, forget.
   expectSteps<Target>("NTPUW", {"TN-N",    // none
                                 "TPWN",    // untried

@@ -34,7 +34,7 @@ class Pins : public ::testing::Test {
   std::vector<Pin> pins_;
 };
 
-TEST_F(Pins, AreNoMoreThanPeersTake) {
+TEST_F(Pins, AreNoMoreThanPeersAccept) {
   constexpr std::size_t kMost = 65'536;
   for (std::size_t i = 0; i < kMost; ++i) pins_.push_back(*pin());
   const auto more = pin();
@@ -46,7 +46,7 @@ TEST_F(Pins, AreNoMoreThanPeersTake) {
   EXPECT_TRUE(pin());
 }
 
-TEST_F(Pins, CountWithTheirLabels) {
+TEST_F(Pins, LabelsCountAgainstTheLimit) {
   const std::string label(1000, 'x');
   auto one = pin(label);
   for (; one && pins_.size() < 65'536; one = pin(label)) pins_.push_back(*std::move(one));

@@ -100,7 +100,7 @@ TEST(ProgressEngine, TheProgressThreadRunsTheLoopWhenNoUserThreadDoes) {
   bells.engine->stop();
 }
 
-TEST(ProgressEngine, AWaitingThreadDrivesItself) {
+TEST(ProgressEngine, AWaitingThreadRunsTheLoopItself) {
   Bells bells;
   bells.open(0us);
   for (int i = 1; i <= 50; ++i) {
@@ -110,9 +110,9 @@ TEST(ProgressEngine, AWaitingThreadDrivesItself) {
   bells.engine->stop();
 }
 
-// Like a note that arrives right behind the message that makes its sender ready: its receiver will
-// want to answer.
-TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
+// An example is a note that arrives right behind the message that makes its sender ready. The
+// receiver may want to answer at once.
+TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventHasLeft) {
   Bells bells;
   bells.open(0us);
   bells.leaves = true;
@@ -124,7 +124,7 @@ TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventLeft) {
   bells.engine->stop();
 }
 
-// The awaited work may be left over from before, with no event that would wake the thread.
+// The awaited work may be left over from an earlier round, with no event to wake the thread.
 TEST(ProgressEngine, AWaitingThreadMakesProgressOnceBeforeItSleeps) {
   Bells bells;
   bells.open(0us);
@@ -160,7 +160,7 @@ TEST(ProgressEngine, ManyWaitingThreadsAllSeeTheirEvent) {
   bells.engine->stop();
 }
 
-// How often the thread of that name has slept, or waited for the lock; -1: no thread has the name
+// How often the thread of that name has slept or waited for the lock. -1: no thread has the name
 // yet.
 long sleepsOf(const std::string& name) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
@@ -174,9 +174,9 @@ long sleepsOf(const std::string& name) {
   return -1;
 }
 
-// Meanwhile the progress thread wakes once a millisecond: not at each event, nor each time that the
-// lock is free.
-TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
+// The progress thread wakes once a millisecond, not at each event, nor each time that the lock is
+// free.
+TEST(ProgressEngine, TheProgressThreadKeepsOffWhileAThreadWaitsInALoop) {
   constexpr int kWaits = 5000;
   Bells bells;
   bells.owes = false;
@@ -197,7 +197,7 @@ TEST(ProgressEngine, AThreadThatWaitsInALoopIsLeftAlone) {
 }
 
 // If one thread starts work and never waits, the progress thread carries the work out.
-TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotKeepTheOtherOff) {
+TEST(ProgressEngine, AThreadThatNeverWaitsDoesNotBlockTheProgressThread) {
   Bells bells;
   bells.open(0us);
   bool started = false, moved = false;
@@ -238,7 +238,7 @@ TEST(ProgressEngine, AWaitingThreadThatCannotSleepYieldsTheLock) {
   bells.engine->stop();
 }
 
-TEST(ProgressEngine, TheProgressThreadIsCalledOnceAndOnlyInItsSleep) {
+TEST(ProgressEngine, TheProgressThreadIsWokenOnceAndOnlyFromItsSleep) {
   using Thread = ProgressThread;
   using Machine = base::Machine<Thread>;
   for (const auto state : {Thread::kWorks, Thread::kSleeps, Thread::kCalled, Thread::kBacksOff}) {

@@ -19,7 +19,7 @@ using namespace std::chrono_literals;
 using agent::AgentOfAClock;
 
 // If a session ends between "it is ready" and the answer, the call waits for the next session.
-TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
+TEST(Ready, WaitsUntilThePeerIsReadyOrTheDeadline) {
   const auto opened = [](const char* name) {
     return Agent::open({.name = name, .backends = {"local"}});
   };
@@ -42,7 +42,7 @@ TEST(Ready, LastsUntilThePeerIsThereOrTheTimeIsOver) {
   }
 }
 
-TEST(Ready, APeerThatIsConnectedToAgainIsOnePeer) {
+TEST(Ready, ConnectingTwiceGivesOnePeer) {
   const auto opened = [](const char* name) {
     return Agent::open(
         {.name = name, .listen = {"127.0.0.1:0"}, .secret = "ours", .backends = {"tcp"}});
@@ -100,7 +100,7 @@ class Shortage : public ::testing::TestWithParam<bool> {
     poor_->poll();
     rich_->poll();
   }
-  // Moves the time until `so` is true at "poor". An agent that is dialed does not know its peer at
+  // Moves the clock until `so` is true at "poor". An agent that was dialed may not know its peer at
   // first.
   template <class F>
   bool passUntil(F so) {
@@ -128,7 +128,7 @@ TEST_P(Shortage, BackendsAreOpenedByALaterSession) {
   EXPECT_GE(poor().epoch(), 4U);
 }
 
-TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
+TEST_P(Shortage, APeerIsReadyWithoutABackendThatLacksDescriptorsForLong) {
   meet({"fake", "tcp"}, 1'000'000);
   ASSERT_TRUE(becomesReady());
   EXPECT_FALSE(isUsable("fake"));
@@ -137,7 +137,7 @@ TEST_P(Shortage, APeerIsReadyWithTheOthersWhenOneLacksDescriptorsForLong) {
 }
 
 // Eight sessions in the first 1.3 s, and later at most one a second, for 20 s.
-TEST_P(Shortage, APeerWithoutAnyBackendIsNotReadyAndIsTriedLessAndLessOften) {
+TEST_P(Shortage, APeerWithoutAnyBackendIsTriedWithAGrowingBackoff) {
   const auto began = clock_.now();
   meet({"fake"}, 1'000'000);
   ASSERT_TRUE(passUntil([](const Peer& rich) { return rich.epoch() >= 3; }));
@@ -154,8 +154,8 @@ INSTANTIATE_TEST_SUITE_P(EachEnd, Shortage, ::testing::Bool(), [](const auto& di
   return dials.param ? std::string("Dials") : std::string("IsDialed");
 });
 
-// A server outlives thousands of clients with different names.
-TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
+// A long-running agent meets thousands of peers with different names.
+TEST(Ready, DepartedPeersBeyondALimitAreForgotten) {
   constexpr std::size_t kCome = 300, kKept = 256;
   const auto opened = [](std::string name) {
     return Agent::open({.name = std::move(name), .backends = {"local"}, .detect = 200ms});
@@ -179,9 +179,9 @@ TEST(Ready, PeersThatCameAndWentAreForgottenWhenThereAreMany) {
   EXPECT_EQ(held->state(), PeerState::kGone);
 }
 
-// A stranger that has taken the peer's address, without its secret, ends neither the wait nor the
-// attempts to connect.
-TEST(Ready, OutlivesAStrangerAtThePeersAddress) {
+// Another agent has taken the peer's address, without its secret. That ends neither the wait nor
+// the attempts to connect.
+TEST(Ready, APeerIsReadyAgainAfterAnotherAgentHadItsAddress) {
   const auto opened = [](const char* name, std::string at, std::string secret) {
     return Agent::open({.name = name,
                         .listen = {std::move(at)},

@@ -74,7 +74,7 @@ class Resume : public ::testing::Test {
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(note->text(), text);
   }
-  // Expects that a stranger, who cannot prove to own the session, is refused and changes nothing.
+  // Expects that an agent that cannot prove to own the session is refused, and changes no state.
   void isRefused(const Life& life, std::string name = "b", std::uint8_t id = 1) {
     Line line;
     dial(line, life, std::move(name), id);
@@ -119,7 +119,7 @@ TEST_F(Resume, ContinuesAfterTheLastReceivedFrame) {
 TEST_F(Resume, FrameNumbersContinueOverAllConnections) {
   Line lines[3];
   for (std::uint64_t i = 0; i < 3; ++i) {
-    dial(lines[i], life_);  // says that it has received nothing
+    dial(lines[i], life_);  // reports that it has received no frame
     ASSERT_TRUE(manual_.run([&] { return count(lines[i], FrameType::kSynced) == 1; }));
     EXPECT_EQ(lines[i].connection->resume()->heard, 2 + i);
     say(lines[i], std::to_string(i));
@@ -140,7 +140,7 @@ TEST_F(Resume, IsRefusedForAnUnknownSessionOrFrame) {
 }
 
 // The agent does not keep frames whose receipt was confirmed.
-TEST_F(Resume, IsRefusedWhereTheFramesAreGone) {
+TEST_F(Resume, IsRefusedIfTheFramesAreNoLongerKept) {
   const base::Bytes heard =
       base::Writer().put(std::uint64_t{first_.connection->numberedHeard()}).take();
   ASSERT_TRUE(first_.connection->send(FrameType::kHeartbeat, heard));

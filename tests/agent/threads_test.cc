@@ -1,4 +1,4 @@
-// Threads that post side by side while pins, peers and agents come and go.
+// Tests threads that post at the same time while pins, peers and agents come and go.
 #include <gtest/gtest.h>
 #include <viaduct/viaduct.h>
 
@@ -32,7 +32,7 @@ Selection wholeOf(std::uint64_t address, std::uint64_t bytes) {
   return {*Blocks::strided({.base = address, .bytes = bytes, .count = 1}), {}};
 }
 
-// Of this process too, with memory for each thread.
+// A target agent in this process, with memory for each posting thread.
 struct TargetAgent {
   explicit TargetAgent(const std::string& name)
       : agent(openLocal(name)), pin(*agent.allocate(kThreads * kEach, {.label = "memory"})) {}
@@ -60,7 +60,8 @@ class PostingThreads : public ::testing::Test {
     return *me_.plan(OpKind::kWrite, peers_[peer], wholeOf(address(of(thread)), kEach),
                      wholeOf(address(targets_[peer]->of(thread)), kEach));
   }
-  // Fresh bytes there if it was done. Nothing: the post was refused.
+  // Transfers fresh bytes. Returns whether the transfer succeeded, after a check of the bytes.
+  // Returns nothing if the post was refused.
   std::optional<bool> move(Transfer& transfer, std::size_t thread, std::size_t peer, int round) {
     std::memset(of(thread), round, kEach);
     if (!transfer.post()) return std::nullopt;
@@ -77,8 +78,8 @@ class PostingThreads : public ::testing::Test {
   std::vector<Peer> peers_;
 };
 
-// Two threads for each peer. Pins come and go meanwhile, each within as many posts as happen to
-// run; then the second peer leaves.
+// Two threads post to each peer. Meanwhile a thread pins and releases memory, and then the second
+// peer leaves.
 TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   std::atomic<bool> over{false}, lost{false};
   std::atomic<std::uint64_t> done{0}, failed{0};
@@ -118,7 +119,7 @@ TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   EXPECT_EQ(counted.rails.at(0).bytes, done * kEach);
 }
 
-// What was released is the owner's: no thread that was posting writes into it any more.
+// Released memory belongs to its owner: no posting thread writes into it any more.
 TEST_F(PostingThreads, ReleasedMemoryIsLeftAlone) {
   constexpr std::uint64_t kLarge = 256 << 10;
   TargetAgent& one = *targets_[0];
@@ -166,7 +167,7 @@ TEST_F(PostingThreads, AnAgentMayCloseWhileTheyPost) {
   me_.close();
 }
 
-// Only one of them has it at a time, and the other is told.
+// Only one thread has the transfer at a time. The other gets an error.
 TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   Transfer transfer = plan(0, 0);
   std::atomic<std::uint64_t> posted{0};
@@ -187,8 +188,8 @@ TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   EXPECT_EQ(transfer.carried().shares.at(0).bytes, posted * kEach);
 }
 
-// Of an agent of eight rails on a machine of so many cores: the threads that poll them while one
-// thread posts and waits, until there are so many or that has not helped.
+// Counts the threads that poll the eight rails of an agent on `cores` cores, while one thread posts
+// and waits. Ends at `enough` threads, or after 500 posts.
 std::size_t pollersOn(unsigned cores, std::size_t enough) {
   agent::cores_for_tests = cores;
   auto agent = Agent::open({.name = "me", .backends = {"fake"}, .weather = "rails=8,delay_us=500"});
@@ -213,11 +214,11 @@ std::size_t pollersOn(unsigned cores, std::size_t enough) {
   return pollers;
 }
 
-TEST(ManyRails, ArePolledByMoreThreadsWhereThereAreCores) {
+TEST(ManyRails, ArePolledByMoreThreadsIfThereAreCores) {
   EXPECT_GE(pollersOn(16, 3), 3U);  // more than the thread that waits and the progress thread
 }
 
-TEST(ManyRails, AreLeftToOneThreadWhereThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
+TEST(ManyRails, AreLeftToOneThreadIfThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
 
 }  // namespace
 }  // namespace viaduct

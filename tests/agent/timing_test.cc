@@ -42,7 +42,7 @@ TEST(Timing, TimesEachTransferThatComesSlowly) {
   EXPECT_EQ(slow.latencies.sum, 250ms);
 }
 
-TEST(Timing, TimesAFewOfManyFastTransfersForAll) {
+TEST(Timing, TimesAFewOfManyFastTransfersAndLetsThemCountForAll) {
   const Timings fast = run(1'000'000, 150ns);
   EXPECT_LT(fast.timed, 20'000);
   EXPECT_NEAR(static_cast<double>(fast.counted()), 1e6, 5e4);

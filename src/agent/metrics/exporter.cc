@@ -24,7 +24,7 @@ constexpr std::string_view kHint =
     "/metrics  all agents of this user in this network namespace\n"
     "/agent    the agent that answers\n";
 
-// A port alone is one of loopback.
+// A port without a host means loopback.
 std::string withHost(std::string_view where) {
   return base::parseCount(where) ? fmt::format("127.0.0.1:{}", where) : std::string(where);
 }
@@ -46,7 +46,7 @@ Status Exporter::start(std::string_view where, const std::string& id, Deadline u
   server_ = std::make_unique<base::HttpServer>(
       loop_->poller(), base::HttpServer::Limits{.connections = kConnections},
       [this](base::HttpServer::Id from, std::string_view path) { asked(from, path); });
-  // The server has limits of its own for connections.
+  // The place is not needed: the server limits its connections itself.
   auto accepted = [this](base::Fd socket, const base::Unproven::Place&) {
     server_->accept(std::move(socket));
   };
@@ -60,7 +60,8 @@ Status Exporter::start(std::string_view where, const std::string& id, Deadline u
   return Ok{};
 }
 
-// A name may have several addresses, some of a family that this system lacks: one is enough.
+// A name may have several addresses, some of a family that this system lacks. One open port is
+// enough.
 Status Exporter::listenAtPort(const base::HostPort& where, Deadline until) {
   VIADUCT_TRY(const auto addresses, base::resolve(where, until.at()));
   std::optional<Error> failed;
@@ -111,7 +112,7 @@ void Exporter::asked(base::HttpServer::Id id, std::string_view path) {
 
 void Exporter::wait(base::HttpServer::Id id) {
   waiting_.insert(id);
-  // The server ends its oldest connections for new ones, so the oldest here has gone.
+  // The server closes its oldest connection for a new one, so the oldest request here has gone.
   if (waiting_.size() > kConnections) waiting_.erase(waiting_.begin());
   if (!survey_) askAll();
 }

@@ -1,6 +1,6 @@
-// Serves an agent's statistics over HTTP: on a TCP port that processes of a user share, and on a
-// Unix socket by which they find each other, so that each answers for all. Threads: one of its own,
-// asleep while nobody asks.
+// Serves an agent's statistics over HTTP. The agents of one user share a TCP port. Each also
+// listens on a Unix socket, so that the agent with the port can collect and serve the statistics of
+// all. Threads: one of its own, asleep while there is no request.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -23,19 +23,20 @@ namespace viaduct::agent {
 
 class Exporter {
  public:
-  using Ask = std::function<Statistics()>;  // from the exporter's thread
+  using Ask = std::function<Statistics()>;  // called by the exporter's thread
 
-  // `where`: Settings::metrics. `id`: tells agents of one process apart. Fails for an address that
-  // cannot be right. A port that cannot be had is only a warning: the Unix socket is served.
+  // `where` is Settings::metrics. `id` distinguishes the agents of one process. Fails for a
+  // malformed address. If the port cannot be opened, that is only a warning, because the Unix
+  // socket is served.
   static Result<std::unique_ptr<Exporter>> open(std::string_view where, const std::string& id,
                                                 Ask ask, Deadline until);
   ~Exporter();
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
 
-  // "127.0.0.1:27180"; empty: no port could be had.
+  // "127.0.0.1:27180"; empty if no port could be opened.
   const std::string& endpoint() const { return endpoint_; }
-  // In a fork()ed child, which has no thread of it.
+  // For a fork()ed child, which lacks the exporter's thread.
   void abandon();
 
  private:
@@ -54,8 +55,9 @@ class Exporter {
   std::unique_ptr<base::Loop> loop_;
   std::unique_ptr<base::HttpServer> server_;
   std::unique_ptr<base::Listener> listener_;
-  // One survey at a time, because each takes a descriptor for every other process. A caller that
-  // comes meanwhile waits for the next one: its figures are no older than its request.
+  // A survey asks all agents. Only one runs at a time, because each takes a descriptor for every
+  // other process. A request that comes meanwhile waits for the next survey, so its figures are no
+  // older than the request.
   std::unique_ptr<base::Survey> survey_;
   bool survey_is_over_ = false;  // its handler may still run
   std::set<base::HttpServer::Id> served_, waiting_;

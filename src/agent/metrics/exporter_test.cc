@@ -46,7 +46,7 @@ TEST(Exporter, ServesAFreePortOfLoopbackForPortZero) {
   EXPECT_TRUE(tellsOf(answer, "only"));
 }
 
-TEST(Exporter, NamesItsPathsAndKnowsNoOthers) {
+TEST(Exporter, ListsItsPathsAndRefusesOthers) {
   const auto exporter = serve("127.0.0.1:0", "only");
   const std::string hint = httpGet(exporter->endpoint(), "/");
   EXPECT_NE(hint.find("/metrics"), std::string::npos);
@@ -54,7 +54,7 @@ TEST(Exporter, NamesItsPathsAndKnowsNoOthers) {
   EXPECT_TRUE(httpGet(exporter->endpoint(), "/favicon.ico").starts_with("HTTP/1.1 404 "));
 }
 
-TEST(Exporter, TellsOfAllThatShareItsPortWhicheverAnswers) {
+TEST(Exporter, ServesAllAgentsThatShareItsPort) {
   const auto first = serve("0", "first");
   auto second = serve(first->endpoint(), "second");
   EXPECT_EQ(second->endpoint(), first->endpoint());
@@ -70,13 +70,13 @@ TEST(Exporter, TellsOfAllThatShareItsPortWhicheverAnswers) {
   }
 }
 
-TEST(Exporter, TellsOfOneAgentAtItsOwnPath) {
+TEST(Exporter, ServesOneAgentAtThePathAgent) {
   const auto first = serve("0", "first"), second = serve("0", "second");
   const std::string answer = httpGet(first->endpoint(), "/agent");
   EXPECT_TRUE(tellsOf(answer, "first") && !tellsOf(answer, "second"));
 }
 
-TEST(Exporter, IsReadBesideAPortThatAnotherProgramHas) {
+TEST(Exporter, AnAgentWithoutThePortIsServedByOneWithAPort) {
   base::setLogLevel(base::LogLevel::kWarning);
   auto address = base::resolve(*base::parseHostPort("127.0.0.1:0"))->front();
   const auto taken = base::listenAt(address);
@@ -92,7 +92,7 @@ TEST(Exporter, IsReadBesideAPortThatAnotherProgramHas) {
   EXPECT_TRUE(tellsOf(httpGet(with->endpoint(), "/metrics"), "without"));
 }
 
-TEST(Exporter, RefusesAnAddressThatCannotBeRight) {
+TEST(Exporter, RefusesAMalformedAddress) {
   for (const char* where : {"127.0.0.1", "70000", "host:port", ":", "127.0.0.1:-1"}) {
     const auto exporter = Exporter::open(where, "id", [] { return Statistics{}; }, 10s);
     ASSERT_FALSE(exporter) << where;
@@ -100,7 +100,7 @@ TEST(Exporter, RefusesAnAddressThatCannotBeRight) {
   }
 }
 
-TEST(Exporter, EndsWhileItIsAsked) {
+TEST(Exporter, ClosesDuringARequest) {
   const auto other = serve("0", "other");
   for (int round = 0; round < 20; ++round) {
     auto exporter = serve("0", "ends");
@@ -116,14 +116,14 @@ TEST(Exporter, EndsWhileItIsAsked) {
   }
 }
 
-TEST(Exporter, AnswersThoughSilentCallersFillIt) {
+TEST(Exporter, AnswersAlthoughSilentConnectionsFillIt) {
   const auto exporter = serve("0", "only");
   std::vector<base::Fd> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(connectTo(exporter->endpoint()));
   EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
 }
 
-// A server as another process of this user has one, which never answers.
+// The metrics socket of another process of this user, which never answers.
 base::Fd silentServer() {
   const auto address = *base::unixAddress(std::string(base::kMetricsServers) + "silent");
   base::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -133,7 +133,8 @@ base::Fd silentServer() {
   return socket;
 }
 
-// Of this process: the exporters of other tests ask the server as well.
+// Counts only connections from this process, because exporters of other tests connect to this
+// server as well.
 int callersOf(const base::Fd& server) {
   int count = 0;
   for (;;) {
@@ -146,7 +147,7 @@ int callersOf(const base::Fd& server) {
   }
 }
 
-TEST(Exporter, AsksASilentProcessOnceForAllWhoComeMeanwhile) {
+TEST(Exporter, OneSurveyServesAllRequestsThatComeMeanwhile) {
   const auto exporter = serve("0", "only");
   const base::Fd silent = silentServer();
   const auto start = Clock::now();
@@ -157,7 +158,8 @@ TEST(Exporter, AsksASilentProcessOnceForAllWhoComeMeanwhile) {
     ::send(many.back().get(), kRequest.data(), kRequest.size(), MSG_NOSIGNAL);
   }
   EXPECT_TRUE(tellsOf(httpGet(exporter->endpoint(), "/metrics"), "only"));
-  // A survey of a silent process lasts a second. One may have just begun, and one goes on.
+  // A survey of a silent process lasts a second. One survey may have just begun, and another one is
+  // running.
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - start);
   EXPECT_LE(callersOf(silent), 2 + seconds.count());
 }

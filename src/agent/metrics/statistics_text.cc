@@ -20,7 +20,8 @@ double seconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
 
-// A family and the function that writes its samples, behind the labels that all have.
+// A metric family and the function that writes its samples. `labels` are those that all samples
+// have.
 struct Row {
   MetricFamily family;
   void (*write)(const Statistics& from, Labels labels, MetricsWriter& out);
@@ -84,7 +85,7 @@ void writeErrors(Labels labels, const std::array<std::uint64_t, kCodes>& errors,
   labels.push_back({"rail", rail});
   labels.push_back({"cause", {}});
   for (std::size_t code = 0; code < kCodes; ++code) {
-    // A transfer that its user cancels is no error.
+    // A transfer that is cancelled by its user is no error.
     if (static_cast<Code>(code) == Code::kCancelled) continue;
     labels.back().value = codeName(static_cast<Code>(code));
     out.sample("_total", labels, errors[code]);

@@ -13,7 +13,7 @@ namespace viaduct::agent {
 // Every metric, in the order of the text. docs/metrics.md has the same table.
 std::span<const base::MetricFamily> metricFamilies();
 
-// `pid`: of the process that the agent lives in, as that process sees it.
+// `pid` is that of the agent's process, in its own PID namespace.
 std::string statisticsText(const Statistics& statistics, int pid);
 
 }  // namespace viaduct::agent

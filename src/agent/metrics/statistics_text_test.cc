@@ -36,7 +36,7 @@ Statistics filled() {
   return out;
 }
 
-// The lines of a family, without its buckets but the first, the fourth and the last.
+// The lines of each family, with only the first, the fourth and the last bucket.
 constexpr std::string_view kGolden = R"(# TYPE viaduct_agent info
 # HELP viaduct_agent An agent, and the address of its metrics.
 viaduct_agent_info{agent="prefill \"0\"",pid="42",endpoint="127.0.0.1:27180"} 1

@@ -15,7 +15,8 @@ constexpr std::array<std::byte, 8> kMagic{std::byte{'V'}, std::byte{'I'}, std::b
                                           std::byte{'D'}, std::byte{'C'}, std::byte{'A'},
                                           std::byte{'R'}, std::byte{'D'}};
 constexpr std::uint32_t kVersion = 1;
-// Magic, version, length of the body; the body; the checksum of all before it.
+// A Card has magic, version and length of the body, then the body, then a checksum of all these
+// bytes.
 constexpr std::size_t kHeadBytes = kMagic.size() + 4 + 4;
 constexpr std::size_t kSumBytes = 8;
 
@@ -37,7 +38,7 @@ Error corrupted(std::string detail) {
                 "pass exactly the bytes that exportCard() returned");
 }
 
-// The body, when all around it is as it has to be.
+// Returns the body, if magic, version, length and checksum are right.
 Result<std::span<const std::byte>> unwrap(std::span<const std::byte> blob) {
   const std::size_t seen = std::min(blob.size(), kMagic.size());
   if (!std::equal(kMagic.begin(), kMagic.begin() + static_cast<std::ptrdiff_t>(seen), blob.begin()))
@@ -91,7 +92,7 @@ Result<Card> Card::decode(std::span<const std::byte> blob) {
   for (std::uint32_t i = 0; i < addresses && in.ok(); ++i)
     card.addresses.push_back(in.text(agent::kMaxNameBytes));
   card.secret = in.raw().array<32>();
-  // Bounded by the bytes that are there, not by the number they claim.
+  // The limit is the number of bytes, so that a false count allocates no memory.
   const std::uint32_t pins = in.count(body.size());
   for (std::uint32_t i = 0; i < pins && in.ok(); ++i) card.pins.push_back(agent::readPin(in));
   if (!in.finished()) return corrupted(in.error("the Card's content").detail);

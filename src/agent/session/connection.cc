@@ -12,9 +12,9 @@
 namespace viaduct::agent {
 namespace {
 
-// Reads of one turn, so that one loud peer does not keep the others waiting.
+// The most reads in one turn, so that one busy peer does not delay the others.
 constexpr int kReadsPerTurn = 8;
-// Reads of what a peer sent before it was lost.
+// The most reads of frames that a peer sent before its connection ended.
 constexpr int kLastReads = 256;
 
 }  // namespace
@@ -119,7 +119,7 @@ bool Connection::deliver() {
       case FrameDecoder::Next::kMore:
         return true;
       case FrameDecoder::Next::kBroken:
-        // So that the other end, if it can read us at all, sees who broke off and our version.
+        // Tells an end that can decode this frame that we closed, and our version.
         if (phase_ == Phase::kProving && !send_error_)
           static_cast<void>(
               write(FrameType::kDeny, Handshake::deny(Code::kProtocol).payload(), {}, {}));
@@ -176,7 +176,7 @@ Status Connection::sendParts(FrameType type, ByteSpan head, ByteSpan body,
                  .operation = "send",
                  .detail = fmt::format("{} bytes wait for the peer to read", outbox_.unsent()),
                  .peer = socket_facts_.remote};
-  // Copied before the frame gets its number: a frame with a number has to go.
+  // The fds are copied before the frame gets its number, because a numbered frame has to be sent.
   std::vector<base::Fd> copies;
   for (const int fd : fds)
     if (!copies.emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 0)))
@@ -186,7 +186,7 @@ Status Connection::sendParts(FrameType type, ByteSpan head, ByteSpan body,
   return written;
 }
 
-// What the peer said before it went may still be in the socket: the reading side closes.
+// The peer's last frames may still be in the socket, so the reading side closes the connection.
 void Connection::sendFailed(const Error& why) {
   send_error_ = why;
   if (send_error_->peer.empty()) send_error_->peer = socket_facts_.remote;

@@ -1,6 +1,6 @@
-// One socket of a session: handshake, frames, back-pressure. Threads: all calls under the owner's
-// lock, that of the Poller; callbacks run from the Poller's handlers or inside readNow(), never
-// inside send() or open().
+// One connection of a session: handshake, frames and back-pressure. Threads: all calls are made
+// under the owner's lock, which is also that of the Poller. Callbacks run in the Poller's handlers
+// or inside readNow(), never inside send() or open().
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -32,25 +32,26 @@
 
 namespace viaduct::agent {
 
-// A life of a session as one end knows it. A connection begins one, or goes on with one that
+// A life of a session, as seen by one end. A connection begins a life, or resumes the life that
 // another connection carried before.
 struct Life {
   std::uint64_t epoch = 0;
-  std::uint64_t heard = 0;  // numbered frames, before this connection
-  Key key = {};             // a secret of the two ends, made when it began
+  std::uint64_t heard = 0;  // numbered frames received over earlier connections
+  Key key = {};             // a secret of both ends, made when the life began
 };
 
-// Whom a connection tells. Every call may destroy the Connection.
+// The callbacks of a connection. Each of them may destroy the Connection.
 class ConnectionUser {
  public:
   virtual ~ConnectionUser() = default;
-  // The other end has proved itself and said who it is. Dialer: any value goes on (our hello is
-  // sent), an error closes. Listener: the life that begins, only its epoch, or the whole of the
-  // one that resume() asks to go on with; or the error that is sent as the refusal. After an error
-  // closed() is called with it.
+  // The other end has proved that it knows the secret, and has sent its hello. After a returned
+  // error, closed() is called with it.
+  // At the dialer, any value continues (our hello is sent), and an error closes. At the listener,
+  // the value is the life of the session, and an error is sent as the refusal. Without resume(),
+  // only the epoch of the value counts. With it, the value is the whole life that resume() names.
   virtual Result<Life> judge(const Hello& theirs) = 0;
   virtual void established(std::uint64_t epoch) = 0;
-  // `payload` stands in the Connection, for the time of the call.
+  // `payload` points into the Connection, and is valid during the call.
   virtual void frame(FrameType type, std::span<const std::byte> payload,
                      std::vector<base::Fd> fds) = 0;
   virtual void closed(const Error& why) = 0;  // the last call
@@ -58,8 +59,8 @@ class ConnectionUser {
 
 struct ConnectionConfig {
   Key secret = {};
-  std::function<Hello()> mine = {};  // asked once, and not for a stranger
-  std::optional<Life> resume = {};   // dialer: the life to go on with
+  std::function<Hello()> mine = {};  // called once, after the other end has proved itself
+  std::optional<Life> resume = {};   // dialer: the life to resume
   Clock::time_point handshake_until = {};
   std::size_t max_unsent = std::size_t{4} << 20U;
 };
@@ -68,59 +69,64 @@ class Connection {
  public:
   enum class Role : std::uint8_t { kDialer, kListener };
 
-  // `socket`: a connected stream socket, TCP or Unix. The handshake begins at once.
+  // `socket` is a connected stream socket, TCP or Unix. Begins the handshake.
   static Result<std::unique_ptr<Connection>> open(base::Fd socket, Role role,
                                                   ConnectionConfig config, base::Poller& poller,
                                                   ConnectionUser& user);
-  ~Connection() {  // closes without a word and without calling the user
+  ~Connection() {  // closes without a goodbye and without calling the user
     if (gone_ != nullptr) *gone_ = true;
     leavePoller();
   }
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // Writes at once what the socket takes and queues the rest. kBusy, and nothing is sent, when more
-  // than max_unsent waits already, for a note, or twice that: notes that a peer does not take leave
-  // room for what keeps the two ends in step. So at most twice that and one frame ever wait. Fds,
-  // kMaxFrameFds of them, only on Unix sockets; the caller keeps his. After a failure of the socket
-  // the error comes back here, and closed() is called from the poller.
+  // Writes as much as the socket accepts, and queues the rest. Returns kBusy, and sends nothing, if
+  // too many bytes are queued: more than max_unsent for a note, and twice that for other frames. So
+  // notes leave room for frames that keep the two ends consistent. The queue never exceeds twice
+  // max_unsent and one frame. Fds, at most kMaxFrameFds, pass only over Unix sockets; the caller
+  // keeps its copies. If the socket fails, the error is returned here, and the poller calls
+  // closed().
   Status send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds = {}) {
     return sendParts(type, payload, {}, fds);
   }
-  // The same with the payload in two parts.
+  // Like send(), with the payload in two parts.
   Status sendParts(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body,
                    std::span<const int> fds = {});
 
-  // While paused no frame comes and lastHeard() stands still. When the other end has closed, what
-  // it sent before (a socket's buffer at most) comes in spite of the pause, then closed(). Once
-  // unpaused, what was read before comes from the poller (a timer that is due) or readNow().
+  // While paused, no frame is delivered and lastHeard() does not change. If the other end has
+  // closed, its last frames (at most a socket's buffer) are delivered in spite of the pause. Then
+  // closed() is called. After the pause, a timer or readNow() delivers frames that were read before
+  // it.
   void pauseReading(bool paused);
-  // Reads once without waiting for the poller, and delivers. Does nothing inside a callback.
+  // Reads once without waiting for the poller, and delivers the frames. Does nothing inside a
+  // callback.
   void readNow();
 
   Clock::time_point lastHeard() const { return last_heard_; }
-  const Hello& theirs() const { return theirs_; }  // from judge() on
+  const Hello& theirs() const { return theirs_; }  // valid from judge() on
   bool isUnix() const { return socket_facts_.is_unix; }
-  // As our PID namespace sees it; 0: unseen, or TCP.
+  // The peer's pid in our PID namespace. 0: not visible, or TCP.
   int peerPid() const { return socket_facts_.peer_pid; }
-  // "127.0.0.1:4242", "unix:@viaduct-...", "unix:pid 4242".
+  // The other end, as "127.0.0.1:4242", "unix:@viaduct-..." or "unix:pid 4242".
   const std::string& remoteText() const { return socket_facts_.remote; }
-  // A secret that the two ends of this connection have in common, and nobody else. From judge() on.
+  // A secret that only the two ends of this connection know. Valid from judge() on.
   Key deriveKey(std::string_view purpose) const { return base::deriveKey(common_, purpose); }
-  // What the other end says of the life that goes on. Listener: from judge() on, and proves() is
-  // still to be asked whether it knows that life's key; dialer: from established() on.
+  // The other end's message about the life that is resumed. Listener: valid from judge() on, and
+  // the caller still has to check with proves() that the dialer knows the life's key. Dialer: valid
+  // from established() on.
   const std::optional<ResumeMessage>& resume() const { return resume_; }
   bool proves(const Key& life) const;
-  // Whether its session may go on over another connection one day: TCP, and the peer knows how.
+  // True if the session may move to another connection: over TCP, with a peer whose version
+  // supports it.
   bool canResume() const { return !socket_facts_.is_unix && their_minor_ >= kResumeMinor; }
-  // Nothing for a Unix socket.
+  // Empty for a Unix socket.
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   std::size_t unsent() const { return outbox_.unsent(); }
-  // Frames of this connection, its handshake's included: sent, queued ones too; and heard, the one
-  // that is being handed over included. The ends agree on them.
+  // The number of frames of this connection, including its handshake. Sent frames include queued
+  // ones, and received frames include the frame that is being delivered. Both ends count the same.
   std::uint64_t framesSent() const { return sealer_.sealed(); }
   std::uint64_t framesHeard() const { return inbox_.decoder().taken(); }
-  // Those that have a number in the session's life.
+  // The number of received frames that count for the session's life, see isNumbered().
   std::uint64_t numberedHeard() const { return numbered_heard_; }
 
  private:
@@ -135,8 +141,8 @@ class Connection {
   enum class Phase : std::uint8_t { kProving, kMeeting, kAwaitingVerdict, kReady, kClosed };
 
   Status start();
-  // Those that return bool may have called the user: false means that the connection is closed,
-  // and perhaps destroyed: return at once.
+  // A function that returns bool may have called the user. After false the connection is closed,
+  // and perhaps destroyed, so the caller has to return at once.
   void onEvents(std::uint32_t events);
   bool readTurn();
   bool readOnce(Inbox::Read& got);
@@ -176,29 +182,31 @@ class Connection {
   ConnectionUser& user_;
 
   Phase phase_ = Phase::kProving;
-  std::unique_ptr<Handshake> proof_;  // until it is given
-  Key common_ = {};                   // what deriveKey() starts from
-  base::Bytes hello_;                 // dialer: ours
-  std::uint64_t last_epoch_ = 0;      // that our hello named
+  std::unique_ptr<Handshake> proof_;  // until both ends have proved themselves
+  Key common_ = {};                   // the base of deriveKey()
+  base::Bytes hello_;                 // dialer: its own encoded hello
+  std::uint64_t last_epoch_ = 0;      // the last epoch that our hello named
   FrameSealer sealer_;
   Inbox inbox_;
   Outbox outbox_;
   Hello theirs_;
   std::uint8_t their_minor_ = 0;
-  std::optional<ResumeMessage> resume_;  // what the other end said of the life it goes on with
+  std::optional<ResumeMessage> resume_;  // see resume()
   std::uint64_t numbered_heard_ = 0;
-  std::optional<Error> send_error_;  // the socket takes nothing more; reading finds out the rest
+  // The socket accepts no more bytes. The peer's last frames are still read.
+  std::optional<Error> send_error_;
   Clock::time_point last_heard_ = poller_.now();
   SocketFacts socket_facts_;
 
   bool paused_ = false;
-  bool ended_ = false;    // the other end has closed: what it sent before is read, paused or not
-  bool* gone_ = nullptr;  // set while the user is being called
+  // The other end has closed. Its last frames are read even if paused.
+  bool ended_ = false;
+  bool* gone_ = nullptr;  // set while a callback runs
   base::Poller::Id watch_ = 0, handshake_timer_ = 0, soon_timer_ = 0;
   std::uint32_t watched_ = 0;
 };
 
-// Calls the user: false when that was the end of the connection.
+// Calls the user. Returns false if the call closed the connection.
 template <class Call>
 bool Connection::tell(Call call) {
   bool gone = false;

@@ -1,4 +1,4 @@
-// Connection: how its ends meet, from the proof to the verdict.
+// Connection: the handshake of its ends, from the proof to the verdict.
 #include <span>
 #include <utility>
 
@@ -75,7 +75,7 @@ bool Connection::answer(const Result<Life>& verdict) {
   return say(FrameType::kAccept, payload) && establish(verdict->epoch);
 }
 
-// Listener: the dialer wants no new session, but to go on with one.
+// At the listener: the dialer wants to resume a session.
 bool Connection::hearResume(const Frame& frame) {
   if (role_ == Role::kDialer || resume_) return fail(protocolError("an unexpected resume"));
   auto message = ResumeMessage::decode(frame.payload);
@@ -108,8 +108,8 @@ bool Connection::hearLife(const Frame& accept, std::uint64_t& epoch) {
   return proves(config_.resume->key);
 }
 
-// Both the life and this connection go into it: neither an eavesdropper nor another who knows the
-// secret can show it.
+// The proof covers the life's key and this connection's. An eavesdropper cannot compute it, and
+// neither can another agent that knows the secret.
 Key Connection::resumeProof(const Key& life, bool of_dialer) const {
   return base::deriveKey(life, of_dialer ? "resume of the dialer" : "resume of the listener",
                          std::as_bytes(std::span(common_)));

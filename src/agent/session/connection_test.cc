@@ -28,7 +28,7 @@ class ConnectionTest : public ::testing::TestWithParam<Kind> {
 INSTANTIATE_TEST_SUITE_P(Over, ConnectionTest, ::testing::Values(Kind::kTcp, Kind::kUnix),
                          [](const auto& way) { return way.param == Kind::kTcp ? "Tcp" : "Unix"; });
 
-// A text of `size` bytes, zeros among them, that differs with `seed`.
+// A text of `size` bytes, some of them zero, that differs with `seed`.
 std::string pattern(std::size_t size, std::size_t seed) {
   std::string out(size, '\0');
   for (std::size_t i = 0; i < size; ++i) out[i] = static_cast<char>((i * 131 + seed) >> (i % 3));
@@ -57,8 +57,8 @@ TEST_P(ConnectionTest, BothEndsMeetAndFramesPassBothWays) {
   EXPECT_EQ(pair.at_dialer.types, (std::vector{FrameType::kBye}));
 }
 
-// The dialer's last one was 3.
-TEST_P(ConnectionTest, AnEpochThatIsNoLaterLifeIsRefused) {
+// The dialer's last epoch was 3.
+TEST_P(ConnectionTest, AnEpochThatIsNotGreaterIsRefused) {
   for (const std::uint64_t epoch : {std::uint64_t{0}, std::uint64_t{3}, kMaxEpoch + 1}) {
     SessionPair pair(GetParam(), manual_);
     pair.at_listener.verdict = Life{.epoch = epoch};
@@ -74,7 +74,7 @@ TEST_P(ConnectionTest, EverySessionHasItsOwnKeys) {
   EXPECT_NE(one.dialer->deriveKey("x"), two.dialer->deriveKey("x"));
 }
 
-TEST_P(ConnectionTest, SaysWhomItTalksTo) {
+TEST_P(ConnectionTest, NamesTheOtherEnd) {
   SessionPair pair(GetParam(), manual_);
   const bool is_unix = GetParam() == Kind::kUnix;
   EXPECT_EQ(pair.dialer->isUnix(), is_unix);
@@ -98,7 +98,7 @@ TEST_P(ConnectionTest, ARefusalReachesTheDialer) {
   }
 }
 
-TEST_P(ConnectionTest, ADialerThatDoesNotLikeTheListenerGoesWithoutHarm) {
+TEST_P(ConnectionTest, ADialerMayRefuseTheListener) {
   SessionPair pair(GetParam(), manual_);
   pair.at_dialer.verdict = Error{.code = Code::kCancelled, .detail = "another way is better"};
   ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes + pair.at_listener.closes == 2; }));
@@ -125,7 +125,7 @@ TEST_P(ConnectionTest, NotesOfTheLargestSizePassInOrder) {
   EXPECT_EQ(pair.dialer->unsent(), 0U);
 }
 
-TEST_P(ConnectionTest, WhatCannotBeAFrameIsRefused) {
+TEST_P(ConnectionTest, SendRefusesInvalidFramesAndTheSessionGoesOn) {
   SessionPair pair(GetParam(), manual_);
   EXPECT_EQ(pair.dialer->send(FrameType::kNote, {}).error().code, Code::kInvalid);  // too early
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
@@ -172,7 +172,7 @@ TEST_P(ConnectionTest, APeerThatDoesNotReadMakesTheSenderBusyAndLosesNothing) {
     ASSERT_TRUE(pair.at_listener.frames[i] == pattern(size, i)) << i;
 }
 
-TEST_P(ConnectionTest, PausingInsideAFrameHoldsBackTheNextOfTheSameRead) {
+TEST_P(ConnectionTest, PausingInAFramesCallbackHoldsBackTheNextFrame) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.at_listener.on_frame = [&] { pair.listener->pauseReading(true); };
@@ -186,7 +186,7 @@ TEST_P(ConnectionTest, PausingInsideAFrameHoldsBackTheNextOfTheSameRead) {
   }
 }
 
-TEST_P(ConnectionTest, APausedEndStillHearsOfTheEndAndWhatCameBeforeIt) {
+TEST_P(ConnectionTest, APausedEndStillGetsTheLastFramesAndTheClose) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.listener->pauseReading(true);
@@ -199,7 +199,7 @@ TEST_P(ConnectionTest, APausedEndStillHearsOfTheEndAndWhatCameBeforeIt) {
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
 }
 
-TEST_P(ConnectionTest, BothEndsFloodingAtOnceDoNotLock) {
+TEST_P(ConnectionTest, BothEndsFloodingAtOnceDoNotDeadlock) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   pair.at_dialer.keep = pair.at_listener.keep = false;
@@ -217,7 +217,7 @@ TEST_P(ConnectionTest, BothEndsFloodingAtOnceDoNotLock) {
   EXPECT_EQ(pair.at_dialer.closes + pair.at_listener.closes, 0);
 }
 
-TEST_P(ConnectionTest, TheEndOfThePeerIsHeardOnce) {
+TEST_P(ConnectionTest, ThePeersCloseIsReportedOnce) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   ASSERT_TRUE(pair.dialer->send(FrameType::kBye, bytesOf("bye")));
@@ -232,9 +232,9 @@ TEST_P(ConnectionTest, TheEndOfThePeerIsHeardOnce) {
   EXPECT_EQ(pair.at_listener.closes, 1);
 }
 
-// The sender finds out first; what the peer said before it went still comes, and closed() comes
-// from the poller, not from inside send().
-TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
+// The failed send comes first. The peer's last frames are still delivered, and closed() is called
+// by the poller, not inside send().
+TEST_P(ConnectionTest, AfterAFailedSendThePeersLastFramesAreDelivered) {
   SessionPair pair(GetParam(), manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   ASSERT_TRUE(pair.dialer->send(FrameType::kNote, bytesOf("last words")));
@@ -247,7 +247,7 @@ TEST_P(ConnectionTest, AFailedSendLeavesTheLastWordsOfThePeer) {
   EXPECT_EQ(pair.at_listener.closes, 0);
   ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));
   EXPECT_EQ(pair.at_listener.code(), Code::kPeerLost);
-  if (GetParam() == Kind::kUnix) {  // TCP's reset may take them along
+  if (GetParam() == Kind::kUnix) {  // a TCP reset may discard them
     EXPECT_EQ(pair.at_listener.frames, std::vector<std::string>{"last words"});
   }
 }
@@ -297,7 +297,7 @@ TEST_P(ConnectionTest, CanBeDestroyedInsideEveryCallback) {
 
 class FdTest : public ::testing::Test {
  protected:
-  // An eventfd with a number in it, to be known again by.
+  // An eventfd that is recognized by the number in it.
   static base::Fd numbered(std::uint64_t number) {
     return base::Fd(::eventfd(static_cast<unsigned>(number), EFD_NONBLOCK | EFD_CLOEXEC));
   }
@@ -309,14 +309,14 @@ class FdTest : public ::testing::Test {
   ManualPoller manual_;
 };
 
-TEST_F(FdTest, ComeWithTheirFrameAndInOrderAlsoThroughAFullSocket) {
+TEST_F(FdTest, ArriveWithTheirFrameEvenThroughAFullSocket) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   std::vector<std::size_t> counts;
   pair.at_listener.on_frame = [&] { counts.push_back(pair.at_listener.fds.size()); };
   std::uint64_t number = 0;
   std::vector<std::size_t> wanted;
-  const std::string filler(200000, 'f');  // soon more than the socket takes
+  const std::string filler(200000, 'f');  // soon more than the socket accepts
   for (std::size_t i = 0; i < 6; ++i) {
     std::vector<base::Fd> mine;
     std::vector<int> fds;
@@ -341,7 +341,7 @@ TEST_F(FdTest, DoNotPassOverTcp) {
   EXPECT_EQ(pair.dialer->send(FrameType::kBackend, {}, {&raw, 1}).error().code, Code::kInvalid);
 }
 
-TEST_F(FdTest, OneThatTheSenderDoesNotHaveIsAnErrorAndTheSessionGoesOn) {
+TEST_F(FdTest, AnInvalidFdIsAnErrorAndTheSessionGoesOn) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const int none = -1;
@@ -350,7 +350,7 @@ TEST_F(FdTest, OneThatTheSenderDoesNotHaveIsAnErrorAndTheSessionGoesOn) {
   EXPECT_TRUE(manual_.run([&] { return pair.at_listener.frames.size() == 1; }));
 }
 
-TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverSaysSo) {
+TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverClosesWithThatReason) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   const base::Fd fd = numbered(1);
@@ -363,12 +363,13 @@ TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverSaysSo) {
   EXPECT_EQ(pair.at_listener.code(), Code::kExhausted);
 }
 
-// Fds that belong to no frame, as a peer gone wrong would send them.
+// A frame that announces fds but brings none, as from a faulty peer.
 TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   FrameSealer sealer;
-  for (int i = 0; i < 3; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);  // as far as the dialer is
+  // The dialer has sent as many frames.
+  for (int i = 0; i < 3; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);
   const auto header = sealer.seal(FrameType::kNote, {}, {}, 2);
   ASSERT_EQ(::send(pair.raw_dialer, header.data(), header.size(), 0),
             static_cast<ssize_t>(header.size()));
@@ -377,7 +378,7 @@ TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   EXPECT_NE(pair.at_listener.error->detail.find("file descriptors"), std::string::npos);
 }
 
-// As an agent does it: listener and dialer, the abstract name.
+// A session over a listener and a dialer with an abstract name, as in an agent.
 TEST(SessionTest, OverAListenerAndADialer) {
   ManualPoller manual;
   Recorder at_dialer, at_listener;

@@ -14,14 +14,14 @@
 namespace viaduct::agent {
 namespace {
 
-// The header: docs/wire.md draws it.
+// The layout of the header, see docs/wire.md.
 constexpr std::array kMagic{std::byte{'V'}, std::byte{'D'}, std::byte{'C'}, std::byte{'T'}};
 constexpr std::size_t kMajorAt = 4, kMinorAt = 5, kTypeAt = 6, kFlagsAt = 7, kLengthAt = 8,
                       kFdsAt = 12, kReservedAt = 14, kSequenceAt = 16, kCheckAt = 24;
 constexpr std::size_t kCheckBytes = kFrameHeaderBytes - kCheckAt;
 
-// What an idle connection keeps for reading, and what a busy one reads at once. A larger frame
-// takes as much as it is long, until things are quiet again.
+// The read buffer of an idle connection, and of a busy one. A larger frame gets a buffer of its
+// size, which shrinks after kQuietReads small reads.
 constexpr std::size_t kSmallBuffer = 4096, kBusyBuffer = std::size_t{64} << 10U;
 constexpr unsigned kQuietReads = 16;
 
@@ -146,8 +146,8 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
   return Next::kFrame;
 }
 
-// Looks at magic and major version as soon as they are here: the rest of another version's header
-// may look different.
+// Checks magic and major version as soon as they arrive, because the rest of another version's
+// header may differ.
 bool FrameDecoder::checkStart(ByteSpan have) {
   const std::size_t magic = std::min(have.size(), kMagic.size());
   if (!std::equal(have.begin(), have.begin() + static_cast<std::ptrdiff_t>(magic),

@@ -1,4 +1,5 @@
-// Frames: what a session's stream is made of. Pure over bytes. Threads: one at a time per object.
+// The frames of a session's byte stream. Pure functions over bytes. Threads: one at a time per
+// object.
 #pragma once
 
 #include <viaduct/note.h>
@@ -18,12 +19,12 @@ using base::ByteSpan, base::Digest, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
 inline constexpr std::uint8_t kWireMinor = 3;
-inline constexpr std::uint8_t kResumeMinor = 2;  // from here on sessions can go on
+inline constexpr std::uint8_t kResumeMinor = 2;  // the first version that can resume sessions
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
-// The frame limit: a note of the greatest size, and room for what stands beside it.
+// The limit of a frame: the largest note, and room for the other fields.
 inline constexpr std::size_t kMaxFramePayload = kMaxNoteBytes + (std::size_t{64} << 10U);
-// While the ends introduce themselves, and before they have proved that they may.
+// Smaller limits during the hellos, and before an end has proved that it knows the secret.
 inline constexpr std::size_t kMaxHelloPayload = std::size_t{64} << 10U;
 inline constexpr std::size_t kMaxUnprovenPayload = 64;
 inline constexpr std::size_t kMaxFrameFds = 16;
@@ -37,8 +38,8 @@ enum class FrameType : std::uint8_t {
   kBackend,
   kBye,
   kNoteRing,  // from minor version 1 on
-  kReadOnly,  // before the pin it is about; from minor version 3 on
-  // The handshake's, in the order they are sent.
+  kReadOnly,  // sent before its pin; from minor version 3 on
+  // Frames of the handshake, in the order of sending.
   kOpen = 0x40,
   kChallenge,
   kProof,
@@ -46,11 +47,12 @@ enum class FrameType : std::uint8_t {
   kHello,
   kAccept,
   kRefuse,
-  kResume,  // before the dialer's hello; from minor version 2 on
+  kResume,  // sent before the dialer's hello; from minor version 2 on
 };
 bool isKnown(FrameType type);
 bool isHandshake(FrameType type);
-// Whether it has a number in its session's life, by which the other end says how far it has heard.
+// True if the frame counts in its session's life. An end reports this count, so that the other end
+// knows which frames have arrived.
 inline bool isNumbered(FrameType type) {
   return !isHandshake(type) && type != FrameType::kHeartbeat;
 }
@@ -58,18 +60,19 @@ inline bool isNumbered(FrameType type) {
 struct Frame {
   FrameType type = FrameType::kHeartbeat;
   std::uint8_t minor = 0;  // the sender's version
-  std::uint16_t fds = 0;   // how many file descriptors travel with it
-  ByteSpan payload = {};   // stands in the decoder, until its next call
-  bool skip = false;       // of a newer minor version's type: to be ignored, its fds too
+  std::uint16_t fds = 0;   // the number of file descriptors that travel with it
+  ByteSpan payload = {};   // points into the decoder, until its next call
+  bool skip = false;       // a type of a newer minor version: to be ignored with its fds
 };
 
-// The check fields of one direction of a session, in the order the frames are sent.
+// Makes the headers of one direction of a session, with their check fields, in the order of
+// sending.
 class FrameSealer {
  public:
   using Header = std::array<std::byte, kFrameHeaderBytes>;
-  // From the next frame on the check is a MAC under `key`; before that it is a checksum.
+  // From the next frame on, the check field is a MAC under `key`. Before, it is a checksum.
   void useKey(const Key& key) { mac_.emplace(key); }
-  std::uint64_t sealed() const { return sequence_; }  // how many frames
+  std::uint64_t sealed() const { return sequence_; }  // the number of sealed frames
   // The header of the next frame, whose payload is `head`, then `body`.
   Header seal(FrameType type, ByteSpan head, ByteSpan body, std::size_t fds);
 
@@ -78,8 +81,7 @@ class FrameSealer {
   std::uint64_t sequence_ = 0;
 };
 
-// Turns the bytes of one direction into frames, as they arrive. Never holds more than one header
-// and the limit.
+// Cuts the bytes of one direction into frames. Never holds more than one header and the limit.
 class FrameDecoder {
  public:
   enum class Next : std::uint8_t { kFrame, kMore, kBroken };
@@ -89,17 +91,17 @@ class FrameDecoder {
   void setLimit(std::size_t limit) { limit_ = limit; }
   void useKey(const Key& key) { mac_.emplace(key); }
 
-  // Where the next bytes go: never empty. wrote() says how many came.
+  // The buffer for the next bytes, which is never empty. Call wrote() with the number of bytes.
   std::span<std::byte> space();
   void wrote(std::size_t bytes);
 
-  // The next frame; kMore when its bytes are not all here; kBroken, for ever, when the stream
-  // cannot be right: error() says why.
+  // Gives the next frame. kMore: its bytes are incomplete. kBroken: the stream is malformed, for
+  // good, and error() has the reason.
   Next next(Frame& out);
   const Error& error() const { return error_; }
 
-  std::uint64_t taken() const { return sequence_; }  // how many frames next() has given
-  bool midFrame() const { return end_ > begin_; }    // bytes of an unfinished frame are here
+  std::uint64_t taken() const { return sequence_; }  // the number of frames that next() has given
+  bool midFrame() const { return end_ > begin_; }    // it holds part of a frame
   std::size_t capacity() const { return capacity_; }
 
  private:
@@ -114,9 +116,9 @@ class FrameDecoder {
   std::size_t limit_;
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t capacity_ = 0, begin_ = 0, end_ = 0;
-  std::size_t wanted_ = kFrameHeaderBytes;  // of the frame at begin_, header included
-  unsigned small_reads_ = 0;                // in a row
-  bool crowded_ = false;                    // the last read took all the room there was
+  std::size_t wanted_ = kFrameHeaderBytes;  // size of the frame at begin_, with its header
+  unsigned small_reads_ = 0;                // small reads in a row
+  bool crowded_ = false;                    // the last read filled the buffer
   bool broken_ = false;
   Error error_;
 };

@@ -25,7 +25,7 @@ Bytes sealed(FrameSealer& sealer, FrameType type, std::string_view payload, std:
   return base::Writer().raw(header).raw(bytesOf(payload)).take();
 }
 
-// Makes a changed frame consistent again, as somebody who knows the key could.
+// Makes a changed frame consistent again, as an end that knows the key could.
 void reseal(Bytes& frame, const Key* key) {
   const ByteSpan head = ByteSpan(frame).first(24), payload = ByteSpan(frame).subspan(40);
   std::fill(frame.begin() + 24, frame.begin() + 40, std::byte{0});
@@ -43,7 +43,7 @@ struct Seen {
   Decoded last = Decoded::kMore;
 };
 
-// Feeds in pieces of at most `piece` bytes.
+// Feeds the bytes to the decoder in pieces of at most `piece` bytes.
 Seen feed(FrameDecoder& decoder, ByteSpan bytes, std::size_t piece = SIZE_MAX) {
   Seen seen;
   while (!bytes.empty() && seen.last != Decoded::kBroken) {
@@ -75,7 +75,7 @@ class FrameTest : public ::testing::TestWithParam<bool> {
     }
   }
   const Key* key() const { return GetParam() ? &kKey : nullptr; }
-  // What a fresh decoder in the same state says to these bytes.
+  // The result of a fresh decoder in the same state for these bytes.
   Seen fresh(ByteSpan bytes, Error* why = nullptr) const {
     FrameDecoder decoder(kMaxFramePayload);
     if (GetParam()) decoder.useKey(kKey);
@@ -90,7 +90,7 @@ class FrameTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Under, FrameTest, ::testing::Bool(),
                          [](const auto& way) { return way.param ? "Mac" : "Checksum"; });
 
-TEST_P(FrameTest, FramesComeOutAsTheyWentInWhateverThePieces) {
+TEST_P(FrameTest, FramesAreDecodedFromPiecesOfAnySize) {
   Bytes stream;
   std::vector<std::pair<FrameType, std::string>> sent;
   for (std::size_t size : {0U, 1U, 2U, 7U, 4095U, 4096U, 5000U, 100000U}) {
@@ -110,7 +110,7 @@ TEST_P(FrameTest, FramesComeOutAsTheyWentInWhateverThePieces) {
   }
 }
 
-TEST_P(FrameTest, EveryChangedBitIsSeen) {
+TEST_P(FrameTest, EveryChangedBitIsDetected) {
   const Bytes good = sealed(sealer_, FrameType::kNote, "what is said");
   for (std::size_t at = 0; at < good.size(); ++at)
     for (unsigned bit = 0; bit < 8; ++bit) {
@@ -118,7 +118,7 @@ TEST_P(FrameTest, EveryChangedBitIsSeen) {
       bad[at] ^= static_cast<std::byte>(1U << bit);
       const Seen seen = fresh(bad);
       EXPECT_TRUE(seen.frames.empty() && seen.skipped == 0) << at;
-      // Waiting for more is right only where the length has grown.
+      // Waiting for more bytes is right only if the changed length is greater.
       if (seen.last != Decoded::kBroken) {
         EXPECT_TRUE(at >= 8 && at < 12) << at;
       }
@@ -144,7 +144,7 @@ TEST_P(FrameTest, ReplayedReorderedAndLostFramesAreRefused) {
   }
 }
 
-TEST(Frame, WhoDoesNotKnowTheKeyCannotForge) {
+TEST(Frame, AFrameUnderAnotherKeyIsRefused) {
   for (const bool with_mac : {false, true}) {
     FrameSealer forger;
     if (with_mac) forger.useKey({9});
@@ -171,7 +171,7 @@ TEST_P(FrameTest, UnknownTypesAreSkippedOnlyFromANewerMinorVersion) {
   Bytes frame = sealed(sealer_, static_cast<FrameType>(0x30), "x", 2);
   EXPECT_EQ(fresh(frame).last, Decoded::kBroken);
   frame[5] = std::byte{kWireMinor + 1};
-  frame[7] = std::byte{0xff};  // flags that it may know
+  frame[7] = std::byte{0xff};  // flags that a newer version may define
   reseal(frame, key());
   const Seen seen = fresh(frame);
   EXPECT_EQ(seen.last, Decoded::kMore);
@@ -189,7 +189,7 @@ TEST_P(FrameTest, FlagsOfThisVersionAreZero) {
   }
 }
 
-TEST_P(FrameTest, SomethingElseIsSeenAtItsFirstByte) {
+TEST_P(FrameTest, AnotherProtocolIsRefusedAtItsFirstByte) {
   Error why;
   EXPECT_EQ(fresh(bytesOf("G"), &why).last, Decoded::kBroken);
   EXPECT_EQ(why.code, Code::kProtocol);
@@ -197,7 +197,7 @@ TEST_P(FrameTest, SomethingElseIsSeenAtItsFirstByte) {
   EXPECT_EQ(fresh(bytesOf("VDC")).last, Decoded::kMore);
 }
 
-TEST_P(FrameTest, NoLengthMakesItHoldMoreThanTheLimit) {
+TEST_P(FrameTest, NoLengthFieldMakesTheDecoderExceedItsLimit) {
   for (const std::size_t limit : {kMaxUnprovenPayload, kMaxHelloPayload, kMaxFramePayload}) {
     for (const std::uint64_t length : {std::uint64_t{limit}, std::uint64_t{limit} + 1,
                                        std::uint64_t{0x7fffffff}, std::uint64_t{0xffffffff}}) {
@@ -213,7 +213,7 @@ TEST_P(FrameTest, NoLengthMakesItHoldMoreThanTheLimit) {
   }
 }
 
-TEST_P(FrameTest, WhatAnIdleConnectionKeepsIsSmallAgainAfterALargeFrame) {
+TEST_P(FrameTest, TheBufferShrinksAgainAfterALargeFrame) {
   const std::string large(kMaxFramePayload, 'x');
   EXPECT_EQ(feed(decoder_, sealed(sealer_, FrameType::kNote, large)).frames.size(), 1U);
   EXPECT_GE(decoder_.capacity(), kMaxFramePayload);

@@ -50,8 +50,8 @@ Handshake::Handshake(bool dialer, const Key& secret, const Key& nonce, std::stri
       mine_(nonce),
       binding_(std::move(binding)) {}
 
-// Everything that both ends have said and seen so far goes in, so that none of it can be changed
-// on the way: versions, both nonces, the way between them.
+// The proof covers all facts that both ends have exchanged, so that none can be changed on the way:
+// versions, both nonces, and the binding.
 Digest Handshake::proof(std::string_view who) const {
   const std::array<std::uint8_t, 3> versions{kWireMajor, dialer_ ? kWireMinor : their_minor_,
                                              dialer_ ? their_minor_ : kWireMinor};
@@ -104,8 +104,8 @@ Result<Handshake::Step> Handshake::takeOpen(const Frame& frame) {
       .send = message(FrameType::kChallenge, view(mine_), view(proof("viaduct listener ")))};
 }
 
-// The dialer is the first who can see that the secrets differ. It does not show its own proof to a
-// listener that has none.
+// The dialer is the first end that can see that the secrets differ. It does not show its own proof
+// to a listener that has none.
 Result<Handshake::Step> Handshake::takeChallenge(const Frame& frame) {
   if (frame.payload.size() != theirs_.size() + sizeof(Digest)) return unexpected(frame);
   std::memcpy(theirs_.data(), frame.payload.data(), theirs_.size());
@@ -113,7 +113,7 @@ Result<Handshake::Step> Handshake::takeChallenge(const Frame& frame) {
   if (!base::sameBytes(frame.payload.subspan(theirs_.size()), view(proof("viaduct listener "))))
     return wrongSecret();
   makeKeys();
-  due_ = FrameType::kDeny;  // nothing more
+  due_ = FrameType::kDeny;  // no frame is expected any more
   return Step{.sends = true,
               .send = message(FrameType::kProof, view(proof("viaduct dialer   "))),
               .proven = true};

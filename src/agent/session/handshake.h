@@ -14,16 +14,16 @@
 
 namespace viaduct::agent {
 
-// What only the two ends know once both have proved themselves.
+// Keys that only the two ends know, once both have proved themselves.
 struct SessionKeys {
-  Key common = {};       // deriveKey()s start from it
-  Key to_listener = {};  // seals what the dialer sends
+  Key common = {};       // the base of deriveKey()
+  Key to_listener = {};  // seals the dialer's frames
   Key to_dialer = {};
 };
 
 class Handshake {
  public:
-  // A frame to be sent, still under a checksum.
+  // A frame to be sent, protected by a checksum only.
   struct HandshakeMessage {
     FrameType type = FrameType::kOpen;
     std::array<std::byte, kMaxUnprovenPayload> bytes = {};
@@ -33,17 +33,18 @@ class Handshake {
   struct Step {
     bool sends = false;
     HandshakeMessage send = {};
-    bool proven = false;  // keys() are there, and seal every frame after `send` and after this one
+    // keys() are valid. They seal the frames after `send`, and after the frame just taken.
+    bool proven = false;
   };
 
-  // `nonce` has never been used before. `binding`: what both ends can see of the way between them;
-  // a relay between two different ways makes the proofs fail.
+  // `nonce` must never have been used before. `binding` describes the path as both ends see it, so
+  // that the proofs fail across a relay between different paths.
   Handshake(bool dialer, const Key& secret, const Key& nonce, std::string binding);
 
-  HandshakeMessage open() const;  // the dialer's first
+  HandshakeMessage open() const;  // the dialer's first frame
   Result<Step> take(const Frame& frame);
   const SessionKeys& keys() const { return keys_; }
-  // Tells the other end that it is refused, before there are keys: a code, nothing else.
+  // A frame that refuses the other end before there are keys. It carries only a code.
   static HandshakeMessage deny(Code code);
 
  private:

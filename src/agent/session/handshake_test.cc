@@ -1,4 +1,4 @@
-// Both ends of a handshake with somebody between them.
+// Tests the handshake of two ends with a relay between them that changes bytes.
 #include "agent/session/handshake.h"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Two connections, and a relay that they take for each other.
+// Two connections that are connected through a relay.
 class Relayed {
  public:
   enum Direction : std::size_t { kToListener, kToDialer };
@@ -36,8 +36,8 @@ class Relayed {
                                            configOf("listener"), manual.poller(), at_listener));
   }
 
-  // Turns and relays, bytes of each direction through `change`, until both ends are established or
-  // closed. An end that waits in vain for more is hung up on.
+  // Runs the poller and relays the bytes of each direction through `change`, until both ends are
+  // established or closed. Closes the connection of an end that waits for more bytes in vain.
   template <class Change>
   void run(Change change) {
     int quiet = 0;
@@ -52,7 +52,7 @@ class Relayed {
   void run() {
     run([](Direction, std::string&) {});
   }
-  // Passes on what comes for the listener, in one piece once it is `size` bytes.
+  // Passes on the bytes for the listener, in one piece once there are `size` bytes.
   template <class Change>
   void relayOnce(std::size_t size, Change change) {
     base::Bytes room(size);
@@ -61,13 +61,13 @@ class Relayed {
       manual_.pollOnce();
     pump(kToListener, change);
   }
-  // Closes both sides once what is on its way has been passed on.
+  // Closes both sides once the bytes in flight have been passed on.
   void hangUp() { over_ = true; }
   std::size_t passed(Direction direction) const { return passed_[direction]; }
 
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
-  std::size_t offset = 0;  // of the bytes that `change` is given, in their direction
+  std::size_t offset = 0;  // position in their direction of the bytes that `change` gets
 
  private:
   template <class Change>
@@ -126,7 +126,7 @@ TEST_P(HandshakeTest, AChangedByteAnywhereEndsIt) {
     }
 }
 
-TEST_P(HandshakeTest, AnEndAnywhereEndsIt) {
+TEST_P(HandshakeTest, AClosedConnectionAtAnyByteEndsIt) {
   for (const auto where : {Relayed::kToListener, Relayed::kToDialer})
     for (std::size_t keep = 0;; ++keep) {
       Relayed session(GetParam(), manual_);
@@ -145,7 +145,7 @@ TEST_P(HandshakeTest, AnEndAnywhereEndsIt) {
     }
 }
 
-// Frames of an established session, played with by somebody on the wire.
+// A relay changes, repeats and drops frames of an established session.
 TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
   const std::size_t frame = kFrameHeaderBytes + 3;
   using Change = std::function<void(std::string&)>;
@@ -190,7 +190,7 @@ TEST_P(HandshakeTest, AWrongSecretIsDeniedAtBothEnds) {
   }
 }
 
-// One end of a handshake by hand.
+// One end of a handshake, which the test plays.
 class ByHand {
  public:
   ByHand(base::Fd socket, ManualPoller& manual) : socket_(std::move(socket)), manual_(manual) {}
@@ -203,7 +203,7 @@ class ByHand {
     sendBytes(header);
     if (!payload.empty()) sendBytes(payload);
   }
-  // The next frame; a type of 0 when the other end has closed.
+  // Returns the next frame, or the type 0 if the other end has closed.
   Frame receive() {
     Frame frame{.type = FrameType{0}};
     while (decoder.next(frame) == FrameDecoder::Next::kMore) {
@@ -243,7 +243,7 @@ class ByHandTest : public ::testing::Test {
 };
 
 // The formula of docs/wire.md, byte for byte: another implementation relies on it.
-TEST(Proof, IsTheOneOfTheProtocol) {
+TEST(Proof, HasTheBytesOfTheProtocol) {
   const Key secret{7}, nonce_d{1}, nonce_l{2};
   Handshake listener(false, secret, nonce_l, "tcp");
   const auto opened = listener.take(
@@ -273,12 +273,12 @@ TEST_F(ByHandTest, AListenerWithoutTheProofLearnsNothing) {
   const auto dialer = open(Connection::Role::kDialer);
   ASSERT_EQ(hand_->receive().type, FrameType::kOpen);
   hand_->send(FrameType::kChallenge, bytesOf(std::string(64, 'c')));
-  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // not the dialer's own proof
+  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // instead of the dialer's own proof
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
 
-// What the listener says is sent back to it.
+// The listener's own proof is sent back to it.
 TEST_F(ByHandTest, AReflectedProofIsDenied) {
   const auto listener = open(Connection::Role::kListener);
   hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
@@ -295,14 +295,14 @@ TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
   auto header = hand_->sealer.seal(FrameType::kOpen, {}, {}, 0);
   header[4] = std::byte{2};
   hand_->sendBytes(header);
-  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // whose header names our version
+  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // its header names our version
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kUnsupported);
   EXPECT_NE(user_.error->detail.find("version 2.3"), std::string::npos);
   EXPECT_NE(user_.error->detail.find("this agent speaks 1.3"), std::string::npos);
 }
 
-TEST_F(ByHandTest, NothingButTheHandshakeIsTakenBeforeTheProof) {
+TEST_F(ByHandTest, OtherFramesAreRefusedBeforeTheProof) {
   for (const auto type : {FrameType::kNote, FrameType::kHello, FrameType::kProof,
                           FrameType::kChallenge, FrameType::kAccept}) {
     user_ = {};
@@ -320,7 +320,7 @@ TEST_F(ByHandTest, NothingButTheHandshakeIsTakenBeforeTheProof) {
   EXPECT_NE(user_.error->detail.find("the limit of 64"), std::string::npos);
 }
 
-TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
+TEST_F(ByHandTest, ASlowDialerIsDroppedAtTheDeadline) {
   ConnectionConfig config = configOf("us");
   config.handshake_until = Clock::now() + 100ms;
   const auto until = config.handshake_until;
@@ -335,8 +335,7 @@ TEST_F(ByHandTest, ASlowTalkerIsDroppedAtTheDeadline) {
   EXPECT_EQ(user_.code(), Code::kTimeout);
 }
 
-// The listener's sockets are reached at two names of which one is a stranger's, who passes on what
-// he hears.
+// A relay listens at another abstract name and passes all bytes on to the listener.
 TEST(UnixBinding, ARelayFromAnotherNameDoesNotPass) {
   ManualPoller manual;
   base::Fd at_relay, at_listener;

@@ -10,7 +10,7 @@
 namespace viaduct::agent {
 namespace {
 
-// Fds whose frame is still under way; an honest peer has at most one frame's.
+// Fds whose frame has not arrived in full. An honest peer sends at most those of one frame.
 constexpr std::size_t kMaxWaitingFds = 2 * kMaxFrameFds;
 
 void collect(msghdr& message, std::deque<base::Fd>& into) {

@@ -1,4 +1,4 @@
-// What comes out of a socket: bytes for the decoder, and file descriptors. Threads: one at a time.
+// Reads a socket: bytes for the decoder, and file descriptors. Threads: one at a time.
 #pragma once
 
 #include <viaduct/result.h>
@@ -16,17 +16,17 @@ class Inbox {
  public:
   struct Read {
     std::size_t bytes = 0;
-    bool more = false;   // the socket may hold more: all the room was filled
-    bool ended = false;  // nothing will come any more
+    bool more = false;   // the buffer was filled, so the socket may hold more
+    bool ended = false;  // the end of the stream
   };
 
   FrameDecoder& decoder() { return decoder_; }
   const FrameDecoder& decoder() const { return decoder_; }
   void acceptFds() { fds_welcome_ = true; }
 
-  // One recvmsg, into the decoder.
+  // Calls recvmsg once, into the decoder.
   Result<Read> read(int socket);
-  // The fds that came with a frame; false when they are not all here.
+  // Gives the fds of a frame. False: they have not all arrived.
   bool takeFds(std::size_t count, std::vector<base::Fd>& out);
 
  private:

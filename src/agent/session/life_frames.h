@@ -1,5 +1,5 @@
-// The numbered frames of a session's life, which one connection after another carries. Threads: one
-// at a time.
+// Counts the numbered frames of a session's life, which may move from one connection to another.
+// Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace viaduct::agent {
 
-// Those that the other end may not have heard: what has to be sent again when another connection
+// Sent frames that the other end has not confirmed. They are sent again when another connection
 // takes over.
 class SentFrames {
  public:
@@ -20,15 +20,14 @@ class SentFrames {
     base::Bytes payload;
   };
 
-  // Beyond so many bytes nothing is kept until the other end has caught up.
+  // Beyond `limit` bytes no frame is kept until the other end has confirmed all.
   explicit SentFrames(std::size_t limit) : limit_(limit) {}
 
-  // The next one, whose payload is `head`, then `body`.
+  // Adds the next sent frame, whose payload is `head`, then `body`.
   void add(FrameType type, ByteSpan head, ByteSpan body);
-  // The other end has heard so many of them, which it is asked to say often. False: more than ever
-  // were sent.
+  // The other end confirms `count` frames. False: that is more than were sent.
   bool heard(std::uint64_t count);
-  // Whether all that come after the `count`th are here: kept() begins with them once heard(count).
+  // True if all frames after frame `count` are kept. After heard(count), kept() begins with them.
   bool follows(std::uint64_t count) const {
     return count <= sent_ && sent_ - count <= kept_.size();
   }
@@ -37,25 +36,25 @@ class SentFrames {
 
  private:
   const std::size_t limit_;
-  std::deque<Kept> kept_;  // the last ones that were sent
+  std::deque<Kept> kept_;  // the last frames that were sent
   std::size_t bytes_ = 0;
   std::uint64_t sent_ = 0;
   bool full_ = false;
 };
 
-// Those that came. Of one that comes again the other end did not know that it was heard.
+// Received frames. The other end repeats a frame if it does not know that the frame has arrived.
 class HeardFrames {
  public:
-  // The `count`th of this connection. False: it has come before, over another.
+  // Takes frame `count` of this connection. False: the frame came before, over another connection.
   bool take(std::uint64_t count);
-  // All of the life, when `count` have come over this connection.
+  // The number of frames of the life, of which `count` came over this connection.
   std::uint64_t total(std::uint64_t count) const;
-  // Another connection takes over from the one that brought `count`; its first frame is that behind
-  // the `after`th of the life.
+  // Another connection takes over. The old one has brought `count` frames. The first frame of the
+  // new one follows frame `after` of the life.
   void goOn(std::uint64_t count, std::uint64_t after);
 
  private:
-  std::uint64_t before_ = 0;  // this connection
+  std::uint64_t before_ = 0;  // frames of the life before this connection
   std::uint64_t taken_ = 0;
 };
 

@@ -16,7 +16,7 @@ std::string keptIn(const SentFrames& frames) {
   return out;
 }
 
-TEST(SentFrames, AreKeptUntilTheyAreHeard) {
+TEST(SentFrames, AreKeptUntilTheyAreConfirmed) {
   SentFrames frames(1000);
   for (const std::string_view text : {"a", "b", "c"})
     frames.add(FrameType::kNote, bytesOf(text), bytesOf("!"));
@@ -33,7 +33,7 @@ TEST(SentFrames, AreKeptUntilTheyAreHeard) {
   EXPECT_EQ(keptIn(frames), "");
 }
 
-TEST(SentFrames, CannotBeHeardBeforeTheyAreSent) {
+TEST(SentFrames, CannotBeConfirmedBeforeTheyAreSent) {
   SentFrames frames(1000);
   frames.add(FrameType::kNote, bytesOf("a"), {});
   EXPECT_FALSE(frames.heard(2));
@@ -41,7 +41,7 @@ TEST(SentFrames, CannotBeHeardBeforeTheyAreSent) {
   EXPECT_TRUE(frames.follows(0));
 }
 
-TEST(SentFrames, BeyondTheLimitAreKeptAgainOnceAllHaveBeenHeard) {
+TEST(SentFrames, BeyondTheLimitAreKeptAgainOnceAllAreConfirmed) {
   SentFrames frames(3 * (kFrameHeaderBytes + 1));
   for (int i = 0; i < 4; ++i) frames.add(FrameType::kNote, bytesOf("x"), {});
   EXPECT_EQ(keptIn(frames), "");
@@ -55,14 +55,14 @@ TEST(SentFrames, BeyondTheLimitAreKeptAgainOnceAllHaveBeenHeard) {
   frames.add(FrameType::kNote, bytesOf("z"), {});
   EXPECT_TRUE(frames.follows(5));
   EXPECT_EQ(keptIn(frames), "z ");
-  for (std::uint64_t n = 6; n < 100; ++n) {  // what has been heard takes no room
+  for (std::uint64_t n = 6; n < 100; ++n) {  // confirmed frames take no room
     EXPECT_TRUE(frames.heard(n));
     frames.add(FrameType::kNote, bytesOf("z"), {});
     EXPECT_EQ(keptIn(frames), "z ");
   }
 }
 
-TEST(SentFrames, OfAnotherLifeBeginAnew) {
+TEST(SentFrames, AreEmptyAfterClear) {
   SentFrames frames(1000);
   frames.add(FrameType::kNote, bytesOf("a"), {});
   frames.clear();
@@ -72,9 +72,9 @@ TEST(SentFrames, OfAnotherLifeBeginAnew) {
   EXPECT_TRUE(frames.follows(0));
 }
 
-// The connection that is given up goes on bringing frames after the other end of the next one has
-// been told how many there were.
-TEST(HeardFrames, ThatComeAgainAreKnown) {
+// The old connection may bring more frames after the other end was told the number of received
+// frames.
+TEST(HeardFrames, RepeatedFramesAreRecognized) {
   HeardFrames frames;
   for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_TRUE(frames.take(i));
   const std::uint64_t told = 3;
@@ -87,7 +87,7 @@ TEST(HeardFrames, ThatComeAgainAreKnown) {
   EXPECT_EQ(frames.total(3), 6U);
 }
 
-TEST(HeardFrames, AreKnownAlsoWhenTheRepetitionIsCutShort) {
+TEST(HeardFrames, RepeatedFramesAreRecognizedAfterAnInterruptedRepetition) {
   HeardFrames frames;
   for (std::uint64_t i = 1; i <= 5; ++i) EXPECT_TRUE(frames.take(i));
   frames.goOn(5, 1);
@@ -97,8 +97,8 @@ TEST(HeardFrames, AreKnownAlsoWhenTheRepetitionIsCutShort) {
   EXPECT_TRUE(frames.take(4));
 }
 
-// A frame that we do not know, of a later release, has a number as well.
-TEST(HeardFrames, CountWhatWasSkipped) {
+// A frame of unknown type, from a later release, is counted as well.
+TEST(HeardFrames, TheTotalIncludesSkippedFrames) {
   HeardFrames frames;
   EXPECT_TRUE(frames.take(1));
   EXPECT_EQ(frames.total(3), 3U);

@@ -1,4 +1,4 @@
-// Reading payloads that must not exceed what was agreed. Threads: plain values.
+// Reads payloads whose parts have limits. Threads: plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -23,7 +23,7 @@ inline void writeBlobs(base::Writer& w, const Blobs& blobs) {
   for (const auto& [name, bytes] : blobs) w.text(name).sized(bytes);
 }
 
-// A base::Reader that also refuses what is too long or too much.
+// A base::Reader that also refuses parts beyond a limit.
 class LimitedReader {
  public:
   explicit LimitedReader(std::span<const std::byte> in) : in_(in) {}

@@ -21,7 +21,7 @@ PinInfo readPin(LimitedReader& in) {
   pin.address = in.raw().get<std::uint64_t>();
   pin.bytes = in.raw().get<std::uint64_t>();
   pin.label = in.text(kMaxLabelBytes);
-  // Nobody who adds the two later can run over.
+  // Refused here, so that address + bytes never overflows later.
   const bool wraps = pin.address + pin.bytes < pin.address;
   if (kind > static_cast<std::uint8_t>(MemoryKind::kObject) || wraps) in.refuse();
   return pin;

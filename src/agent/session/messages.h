@@ -22,60 +22,62 @@ inline constexpr std::size_t kMaxLabelBytes = 1024;
 inline constexpr std::size_t kMaxByeBytes = 1024;
 inline constexpr std::size_t kMaxReasonBytes = 4096;  // each text of a refusal
 
-// What one agent may announce: its peers keep it, and it is not trusted with their memory. By
-// PinMessage::cost, which is more than the frame: all are sent when a session begins, and have to
-// find room in it.
+// The limits of an agent's announced pins, because its peers keep them and need not trust it with
+// their memory. The bytes are those of PinMessage::cost, which is more than the frame. All pins are
+// sent when a session begins, and have to fit into its queue.
 inline constexpr std::size_t kMaxPins = std::size_t{1} << 16U;
 inline constexpr std::size_t kMaxPinsBytes = std::size_t{32} << 20U;
-// And all the peers of an agent together.
+// The limit for all the peers of an agent together.
 inline constexpr std::size_t kMaxPinsBytesOfAll = std::size_t{1} << 30U;
 
-// encode() appends, so that a Bytes can be used again and again. decode() refuses what is short,
-// long, out of range or more than the limits above.
+// encode() appends, so that a buffer can be used again. decode() refuses payloads that are short,
+// long, out of range or beyond the limits above.
 
-// A registration has come. Sent with every backend's key for it.
+// Announces a pin, with the key of each backend.
 struct PinMessage {
   PinInfo info = {};
   std::vector<std::pair<std::string, base::Bytes>> keys = {};  // backend, Backend::pin's key
   void encode(base::Bytes& out) const;
   static Result<PinMessage> decode(std::span<const std::byte> payload);
-  std::size_t cost() const;  // to a peer: what it keeps in all its tables, roughly
+  // About the memory that a peer needs for this pin in all its tables.
+  std::size_t cost() const;
   friend bool operator==(const PinMessage&, const PinMessage&) = default;
 };
 
-// The registration of that slot, announced next, may not be written: peers of minor version 2 and
-// older skip this, and learn it from a refusal.
+// The pin of this slot, which is announced next, is read-only. Peers of minor version 2 and older
+// skip this frame, and learn it when a write is refused.
 struct ReadOnlyMessage {
   std::uint32_t slot = 0;
   void encode(base::Bytes& out) const;
   static Result<ReadOnlyMessage> decode(std::span<const std::byte> payload);
 };
 
-// A registration is gone.
+// A pin is gone.
 struct UnpinMessage {
   std::uint32_t slot = 0;
   void encode(base::Bytes& out) const;
   static Result<UnpinMessage> decode(std::span<const std::byte> payload);
 };
 
-// From a backend's link to the same-named one at the other end. A view: nothing is copied.
+// From a backend's link to the link of the same backend at the other end. A view: copies nothing.
 struct BackendMessage {
   std::string_view backend = {};
   std::span<const std::byte> bytes = {};
-  // What stands before `bytes`, for Connection::sendParts.
+  // Makes the part of the payload before `bytes`, for Connection::sendParts.
   static void encodeHead(std::string_view backend, base::Bytes& out);
   static Result<BackendMessage> decode(std::span<const std::byte> payload);
 };
 
-// The agent goes, on purpose.
+// The agent ends the session on purpose.
 struct ByeMessage {
   std::string why = {};
   void encode(base::Bytes& out) const;  // no more than kMaxByeBytes of `why`
   static Result<ByeMessage> decode(std::span<const std::byte> payload);
 };
 
-// An end of a session whose connection is to be replaced by the one that this goes over: which life
-// of it, how many numbered frames that end has heard, and the proof that it is that end.
+// Both ends send it when a session moves to the connection that carries this message. It has the
+// session's life and the number of received frames, and proves that the sender is an end of that
+// session.
 struct ResumeMessage {
   std::uint64_t epoch = 0, heard = 0;
   base::Key proof = {};
@@ -84,7 +86,7 @@ struct ResumeMessage {
   friend bool operator==(const ResumeMessage&, const ResumeMessage&) = default;
 };
 
-// The listener does not want the dialer: judge()'s error.
+// The listener refuses the dialer, with the error of judge().
 struct RefuseMessage {
   Error why = {};
   void encode(base::Bytes& out) const;  // no more than kMaxReasonBytes of each text

@@ -45,7 +45,7 @@ Bytes encoded(const Message& message) {
   return out;
 }
 
-// Every proper beginning is refused, and so is a byte too many.
+// Every truncated message is refused, and so is one more byte.
 template <class Message>
 void refusesOtherLengths(const Message& message) {
   Bytes bytes = encoded(message);
@@ -99,7 +99,7 @@ TEST(Messages, EveryOtherLengthIsRefused) {
   EXPECT_FALSE(BackendMessage::decode({}));
 }
 
-TEST(Messages, WhatIsBeyondTheLimitsIsRefused) {
+TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   Hello long_name = fullHello();
   long_name.name.assign(kMaxNameBytes + 1, 'n');
   EXPECT_FALSE(Hello::decode(encoded(long_name)));
@@ -163,7 +163,7 @@ TEST(CardTest, ComesOutAsItWentIn) {
   EXPECT_EQ(card->pins, fullCard().pins);
 }
 
-TEST(CardTest, TruncatedCorruptedAndOtherVersionsSaySo) {
+TEST(CardTest, TruncatedCorruptedAndOtherVersionsAreRefusedAsSuch) {
   const auto good = fullCard().encode();
   for (std::size_t size = 0; size < good.size(); ++size)
     EXPECT_NE(refusal(std::span(good).first(size)).find("cut short"), std::string::npos) << size;
@@ -184,8 +184,8 @@ TEST(CardTest, TruncatedCorruptedAndOtherVersionsSaySo) {
   EXPECT_NE(refusal(other).find("longer"), std::string::npos);
 }
 
-// Consistent outside, nonsense inside: as a forger would make it.
-TEST(CardTest, ACountBeyondItsBytesTakesNoMemory) {
+// The checksum is right, but the content is malformed, as in a forged Card.
+TEST(CardTest, ACountBeyondItsBytesAllocatesNothing) {
   auto forged = Card{}.encode();
   base::storeLittle(&forged[forged.size() - 12], std::uint32_t{0x00ffffff});
   base::storeLittle(&forged[forged.size() - 8],

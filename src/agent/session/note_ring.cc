@@ -17,12 +17,12 @@ namespace {
 
 using NoteHeader = RingPage::NoteHeader;
 
-// What an entry of so many bytes takes.
+// The bytes of the ring that a note of `bytes` bytes takes.
 constexpr std::uint64_t room(std::uint64_t bytes) {
   return (sizeof(NoteHeader) + bytes + RingPage::kStep - 1) / RingPage::kStep * RingPage::kStep;
 }
 
-// Bytes of the ring from `position` on, in one or two pieces.
+// Calls `copy` for the bytes of the ring from `position` on, in one or two pieces.
 template <class Copy>
 void pieces(std::uint64_t position, std::size_t bytes, Copy copy) {
   const std::size_t at = position % RingPage::kBytes;
@@ -43,7 +43,7 @@ void copyOut(const RingPage& page, std::uint64_t position, void* into, std::size
   });
 }
 
-// Writing to anything else could block, or raise SIGPIPE.
+// Only an eventfd is accepted, because a write to another descriptor could block or raise SIGPIPE.
 bool isEventFd(int fd) {
   std::array<char, 64> kind{};
   const std::string link = "/proc/self/fd/" + std::to_string(fd);
@@ -61,7 +61,7 @@ Result<RingReceiver> RingReceiver::make() {
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(sizeof(RingPage)));
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell) return systemError(Code::kExhausted, "eventfd", errno);
-  new (memory.data()) RingPage;  // leaves the data alone: pages that nobody uses cost nothing
+  new (memory.data()) RingPage;  // does not touch the data: unused pages cost nothing
   return RingReceiver(std::move(memory), std::move(bell));
 }
 
@@ -69,7 +69,7 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) c
   const std::uint64_t there = page().written.load() - taken_;
   if (there == 0) return Next::kEmpty;
   if (there > RingPage::kBytes || there < sizeof(NoteHeader)) return Next::kBroken;
-  // A copy, which the peer cannot change between the look and the use.
+  // A copy, which the peer cannot change between check and use.
   copyOut(page(), taken_, &entry, sizeof entry);
   if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
   return entry.frames > frames ? Next::kLater : Next::kNote;
@@ -109,7 +109,8 @@ Result<RingSender> RingSender::map(const base::Fd& page, base::Fd bell) {
 bool RingSender::hasRoom(std::uint64_t bytes) {
   if (bytes <= RingPage::kBytes - (written_ - taken_)) return true;
   const std::uint64_t taken = page().taken.load(std::memory_order_acquire);
-  // Neither back nor beyond what was put in: else the peer wrote nonsense, and there is no room.
+  // The count must neither fall nor exceed the written bytes. If it does, the peer wrote nonsense,
+  // and there is no room.
   if (taken - taken_ > written_ - taken_) return false;
   taken_ = taken;
   return bytes <= RingPage::kBytes - (written_ - taken_);
@@ -121,8 +122,8 @@ bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note) {
   copyIn(page(), written_, &entry, sizeof entry);
   if (!note.empty()) copyIn(page(), written_ + sizeof entry, note.data(), note.size());
   written_ += room(note.size());
-  // Sequentially consistent, as arm() and look(): either we see that the receiver sleeps, or it
-  // sees this note before it does.
+  // Sequentially consistent, as in arm() and look(). So either this thread sees that the receiver
+  // sleeps, or the receiver sees this note before it sleeps.
   order_.release();
   page().written.store(written_);
   if (page().armed.load() != 0 && page().armed.exchange(0) != 0) ring();
@@ -131,7 +132,7 @@ bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note) {
 
 void RingSender::ring() const {
   const std::uint64_t one = 1;
-  // An eventfd takes one more unless the peer itself has filled it: its loss.
+  // This fails only if the peer itself has filled the eventfd, which hurts only the peer.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
 }
 

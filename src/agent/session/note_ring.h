@@ -1,7 +1,7 @@
-// A ring of notes in memory that two processes share, beside their session: one end puts notes in,
-// the other, which made it, takes them out. The sender's heartbeats are counted there too.
-// docs/design/0008-notes-through-a-ring.md, docs/design/0019-heartbeats-in-shared-memory.md.
-// Threads: each end by one at a time; the two ends at once.
+// A ring of notes in memory that two processes share, beside their session. One end puts notes in.
+// The other end, which made the ring, takes them out. The sender's heartbeats are counted there
+// too. docs/design/0008-notes-through-a-ring.md, docs/design/0019-heartbeats-in-shared-memory.md.
+// Threads: one at a time at each end; both ends at once.
 #pragma once
 
 #include <viaduct/result.h>
@@ -20,31 +20,32 @@
 
 namespace viaduct::agent {
 
-// What a peer must know to use it; another number is another layout.
+// The version of the layout. A peer uses the ring only if it knows this version.
 inline constexpr std::uint32_t kRingLayout = 1;
-// The longest note that goes through the ring; a longer one costs more to copy than to send.
+// The longest note that the ring accepts. A longer note costs more to copy than to send as a frame.
 inline constexpr std::size_t kMaxRingNote = 2048;
 
-// The shared page. Whoever is at the other end may write anything anywhere in it.
+// The shared page. The other process may write anything anywhere in it.
 struct RingPage {
   static constexpr std::size_t kStep = 16;  // entries begin at multiples of it
   static constexpr std::size_t kBytes = 16384 - 192;
 
-  // Each on a line of its own. Both count bytes, from the beginning of the ring's life.
-  alignas(64) std::atomic<std::uint64_t> written{0};  // the sender's
-  std::atomic<std::uint64_t> beats{0};                // the sender's heartbeats
-  alignas(64) std::atomic<std::uint64_t> taken{0};    // the receiver's
-  // 1: the receiver reads `beats`. A release that does not know them leaves 0.
+  // `written` and `taken` count bytes from the creation of the ring. Each has a cache line of its
+  // own.
+  alignas(64) std::atomic<std::uint64_t> written{0};  // by the sender
+  std::atomic<std::uint64_t> beats{0};                // heartbeats of the sender
+  alignas(64) std::atomic<std::uint64_t> taken{0};    // by the receiver
+  // 1: the receiver reads `beats`. An older release, which does not know the field, leaves 0.
   std::atomic<std::uint32_t> reads_beats{1};
-  // 1: the receiver does not look. Whoever puts a note in makes it 0, and then rings.
+  // 1: the receiver sleeps. A sender that puts a note in sets 0, and then signals the eventfd.
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
 
-  // An entry: this, then the note's bytes.
+  // An entry is this header, then the note's bytes.
   struct NoteHeader {
     std::uint32_t bytes = 0;
     std::uint32_t zero = 0;
-    std::uint64_t frames = 0;  // of the session, that were sent before this note
+    std::uint64_t frames = 0;  // frames of the session that were sent before this note
   };
 };
 static_assert(sizeof(RingPage) == 16384 && offsetof(RingPage, data) == 192);
@@ -58,24 +59,25 @@ class RingReceiver {
  public:
   static Result<RingReceiver> make();
 
-  // For the peer: the page, and the eventfd that it is to ring.
+  // The descriptors for the peer: the page, and the eventfd that it signals.
   std::array<int, 2> fds() const { return {memory_.fd(), bell_.get()}; }
   void wasSent() { memory_.closeFile(); }
   int bell() const { return bell_.get(); }
 
-  // Takes the next note out, unless it was sent after more than `frames` frames of the session.
+  // Takes the next note. kLater: it was sent after more than `frames` frames of the session.
   enum class Next : std::uint8_t { kNote, kEmpty, kLater, kBroken };
   Next take(std::uint64_t frames, base::Bytes& note);
-  // What take() would give.
+  // The result that take() would have.
   Next look(std::uint64_t frames) const;
 
-  // From now on the next note rings; one that look() finds may have come without.
+  // From now on the next note signals the eventfd. Call look() afterwards, since a note may have
+  // come before.
   void arm() { page().armed.store(1); }
   bool armed() const { return page().armed.load() != 0; }
-  // Somebody looks often enough.
+  // A thread looks often enough, so the eventfd is not needed.
   void disarm() { page().armed.store(0, std::memory_order_relaxed); }
 
-  // Whether the sender has beaten since the last call.
+  // Whether the sender has counted a heartbeat since the last call.
   bool hasBeaten() {
     const std::uint64_t beats = page().beats.load(std::memory_order_relaxed);
     return std::exchange(beats_, beats) != beats;
@@ -95,13 +97,13 @@ class RingReceiver {
 // The sender's end.
 class RingSender {
  public:
-  // What came from the peer.
+  // Maps the page that the peer has sent.
   static Result<RingSender> map(const base::Fd& page, base::Fd bell);
 
-  // False when the note is too long or there is no room: it goes another way. Notes that were put
-  // in come out in order.
+  // False: the note is too long or there is no room, so send it as a frame. Notes come out in the
+  // order in which they were put in.
   bool put(std::uint64_t frames, std::span<const std::byte> note);
-  // False when the receiver does not look for heartbeats here: they go another way.
+  // False: the receiver does not read heartbeats here, so send a frame.
   bool beat() {
     if (page().reads_beats.load(std::memory_order_relaxed) == 0) return false;
     page().beats.store(++beats_, std::memory_order_relaxed);
@@ -117,7 +119,8 @@ class RingSender {
   base::SharedMemory memory_;
   base::SharedOrder order_;
   base::Fd bell_;
-  std::uint64_t written_ = 0, taken_ = 0;  // ours, and what we last saw of the other's
+  // written_ is exact. taken_ is the receiver's count when it was last read.
+  std::uint64_t written_ = 0, taken_ = 0;
   std::uint64_t beats_ = 0;
 };
 

@@ -25,7 +25,7 @@ using Next = RingReceiver::Next;
 
 base::Fd copyOf(int fd) { return base::Fd(::fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
 
-// Both ends, and the page as a peer that keeps to no rule sees it.
+// Both ends, and the page as a malicious peer sees it.
 struct Ends {
   RingReceiver receiver = *RingReceiver::make();
   base::SharedMemory memory = *base::SharedMemory::map(copyOf(receiver.fds()[0]), sizeof(RingPage),
@@ -42,7 +42,7 @@ struct Ends {
     if (receiver.take(frames, note) != Next::kNote) return "no note";
     return {reinterpret_cast<const char*>(note.data()), note.size()};
   }
-  // As if the peer had put in an entry that says so.
+  // Puts in an entry with this header, as the peer may do.
   void forge(RingPage::NoteHeader entry, std::uint64_t written) {
     std::memcpy(page.data.data(), &entry, sizeof entry);
     page.written = written;
@@ -102,7 +102,7 @@ TEST(NoteRing, TheReceiverOfANoteSeesWhatTheSenderWroteBeforeIt) {
   sender.join();
 }
 
-TEST(NoteRing, RingsOnceWhereTheReceiverSleepsAndNeverWhereItLooks) {
+TEST(NoteRing, SignalsOnceIfTheReceiverSleepsAndNeverIfItPolls) {
   Ends ends;
   ASSERT_TRUE(ends.sender.put(0, bytesOf("a")));
   EXPECT_TRUE(ends.rung());
@@ -131,7 +131,7 @@ TEST(NoteRing, AFullRingTakesNothingUntilThereIsRoom) {
 TEST(NoteRing, TheLongestNoteFitsAndALongerOneDoesNot) {
   Ends ends;
   const std::string longest(kMaxRingNote, 'x');
-  for (int i = 0; i < 100; ++i) {  // across the ring's end too
+  for (int i = 0; i < 100; ++i) {  // enough to cross the end of the ring
     ASSERT_TRUE(ends.sender.put(0, bytesOf(longest)));
     ASSERT_EQ(ends.taken(), longest);
   }
@@ -139,15 +139,15 @@ TEST(NoteRing, TheLongestNoteFitsAndALongerOneDoesNot) {
   EXPECT_EQ(ends.taken(), "no note");
 }
 
-TEST(NoteRing, WhatIsNotPublishedIsNeverTaken) {
+TEST(NoteRing, AnUnpublishedNoteIsNeverTaken) {
   Ends ends;
-  // A sender that died before its last step.
+  // The sender has written a note, but died before it published the note.
   const RingPage::NoteHeader entry{.bytes = 4};
   std::memcpy(ends.page.data.data(), &entry, sizeof entry);
   EXPECT_EQ(ends.receiver.look(0), Next::kEmpty);
 }
 
-TEST(NoteRing, NonsenseFromTheSenderIsSeen) {
+TEST(NoteRing, MalformedEntriesAreDetected) {
   struct Case {
     RingPage::NoteHeader entry;
     std::uint64_t written;
@@ -167,7 +167,7 @@ TEST(NoteRing, NonsenseFromTheSenderIsSeen) {
   }
 }
 
-TEST(NoteRing, NonsenseFromTheReceiverIsNoRoom) {
+TEST(NoteRing, AMalformedCountOfTheReceiverMeansNoRoom) {
   Ends ends;
   const std::string note(1000, 'x');
   while (ends.sender.put(0, bytesOf(note))) {
@@ -179,7 +179,7 @@ TEST(NoteRing, NonsenseFromTheReceiverIsNoRoom) {
   }
 }
 
-TEST(NoteRing, OnlyAnEventFdIsRung) {
+TEST(NoteRing, OnlyANonblockingEventFdAndAWholePageAreAccepted) {
   Ends ends;
   std::array<int, 2> ends_of_pipe{};
   ASSERT_EQ(::pipe2(ends_of_pipe.data(), O_NONBLOCK | O_CLOEXEC), 0);
@@ -193,13 +193,13 @@ TEST(NoteRing, OnlyAnEventFdIsRung) {
   EXPECT_FALSE(RingSender::map(copyOf(small->fd()), copyOf(ends.receiver.fds()[1])));
 }
 
-// Whatever a peer scribbles, nothing outside the ring is read and what comes out is within limits.
-TEST(NoteRing, ScribblingAllOverThePageDoesNoHarm) {
+// A peer may write any bytes. No memory outside the ring is read, and notes stay within the limits.
+TEST(NoteRing, RandomBytesInThePageDoNoHarm) {
   std::mt19937_64 random(20261121);
   for (int round = 0; round < 300; ++round) {
     Ends ends;
     for (std::size_t at = 0; at < RingPage::kBytes; at += 8) {
-      // Often small numbers: lengths that are nearly right.
+      // Small numbers are often nearly right as lengths.
       const std::uint64_t value = random() >> (random() % 64);
       std::memcpy(&ends.page.data[at], &value, sizeof value);
     }
@@ -216,8 +216,8 @@ TEST(NoteRing, ScribblingAllOverThePageDoesNoHarm) {
   }
 }
 
-// The nth note's length and first bytes follow from n and the seed, so each is known for what it
-// is.
+// The length and the first bytes of note n follow from n and the seed, so each note can be
+// recognized.
 std::string nthNote(std::uint64_t seed, std::uint64_t n) {
   std::mt19937_64 random(seed ^ (n * 0x9e3779b97f4a7c15ULL));
   const std::size_t bytes = random() % (random() % 8 == 0 ? kMaxRingNote + 1 : 64);
@@ -227,7 +227,7 @@ std::string nthNote(std::uint64_t seed, std::uint64_t n) {
 
 class NoteRingOfTwoThreads : public ::testing::TestWithParam<std::uint64_t> {};
 
-// A sleeping receiver is always woken: it sleeps without a limit, and the test would not end.
+// The receiver sleeps without a timeout, so a missing wake-up would hang the test.
 TEST_P(NoteRingOfTwoThreads, EveryNoteArrivesOnceInOrder) {
   constexpr std::uint64_t kNotes = 20000;
   const std::uint64_t seed = GetParam();

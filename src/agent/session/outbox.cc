@@ -14,10 +14,10 @@
 namespace viaduct::agent {
 namespace {
 
-// What a connection keeps for the next time that the socket is full.
+// The buffer that a connection keeps for the next time that the socket is full.
 constexpr std::size_t kKeptCapacity = std::size_t{16} << 10U;
 
-// Bytes taken; 0 when the socket is full.
+// Returns the number of accepted bytes; 0 if the socket is full.
 Result<std::size_t> sendSome(int socket, std::span<iovec> parts, std::span<const base::Fd> fds) {
   alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kMaxFrameFds * sizeof(int))> control;
   msghdr message{};
@@ -79,7 +79,7 @@ void Outbox::keep(ByteSpan bytes) {
 Status Outbox::flush(int socket) {
   while (unsent() > 0) {
     const bool with_fds = !attached_.empty() && attached_.front().at == position_;
-    const std::size_t next = with_fds ? 1 : 0;  // fds that must not go before their own byte
+    const std::size_t next = with_fds ? 1 : 0;  // later fds must not be sent before their own byte
     const std::size_t until = attached_.size() > next
                                   ? static_cast<std::size_t>(attached_[next].at - position_)
                                   : unsent();

@@ -1,4 +1,4 @@
-// The bytes of a socket that it has not taken yet. Threads: one at a time.
+// The bytes that a socket has not accepted yet. Threads: one at a time.
 #pragma once
 
 #include <viaduct/result.h>
@@ -19,14 +19,14 @@ using base::ByteSpan;
 
 class Outbox {
  public:
-  // Sends what `socket` takes at once, keeps the rest. The error is the socket's: what was to be
-  // sent after it never will be.
+  // Sends as much as `socket` accepts, and keeps the rest. An error is the socket's, after which it
+  // sends no more.
   Status push(int socket, ByteSpan header, ByteSpan head, ByteSpan body, std::vector<base::Fd> fds);
   Status flush(int socket);
   std::size_t unsent() const { return bytes_.size() - begin_; }
 
  private:
-  // They go with the byte at `at` of the stream.
+  // Fds that travel with the byte at position `at` of the stream.
   struct Attached {
     std::uint64_t at;
     std::vector<base::Fd> fds;
@@ -35,7 +35,7 @@ class Outbox {
 
   base::Bytes bytes_;
   std::size_t begin_ = 0;
-  std::uint64_t position_ = 0;  // in the stream, of bytes_[begin_]
+  std::uint64_t position_ = 0;  // of bytes_[begin_] in the stream
   std::deque<Attached> attached_;
 };
 

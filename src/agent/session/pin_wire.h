@@ -1,4 +1,4 @@
-// How a PinInfo stands in messages and Cards. Threads: pure.
+// The encoding of a PinInfo in messages and Cards. Threads: pure.
 #pragma once
 
 #include <viaduct/memory.h>

@@ -1,4 +1,4 @@
-// A connection that goes on with a life that another one carried.
+// Tests a connection that resumes the life of another connection.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -22,7 +22,7 @@ class ResumeTest : public ::testing::Test {
   const Key key_ = base::secretFromText("of the life"), other_ = base::secretFromText("another");
 };
 
-TEST_F(ResumeTest, EachEndLearnsHowFarTheOtherHasHeard) {
+TEST_F(ResumeTest, EachEndLearnsTheOthersFrameCount) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .heard = 3, .key = key_}));
   Recorder& user = pair.at_listener;
   user.verdict = Life{.epoch = 7, .heard = 5, .key = key_};
@@ -42,7 +42,7 @@ TEST_F(ResumeTest, EachEndLearnsHowFarTheOtherHasHeard) {
   EXPECT_TRUE(manual_.run([&] { return user.frames.size() == 1; }));
 }
 
-TEST_F(ResumeTest, AFirstConnectionSaysNothingOfALife) {
+TEST_F(ResumeTest, AFirstConnectionResumesNoLife) {
   SessionPair pair(Kind::kTcp, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
   EXPECT_FALSE(pair.dialer->resume());
@@ -51,8 +51,8 @@ TEST_F(ResumeTest, AFirstConnectionSaysNothingOfALife) {
   EXPECT_FALSE(pair.listener->proves({}));
 }
 
-// It knows the secret and may come in, but it is not who carried that life.
-TEST_F(ResumeTest, TheDialerTurnsAwayAListenerThatDoesNotKnowTheLife) {
+// The listener knows the secret, but not the key of the life.
+TEST_F(ResumeTest, TheDialerRefusesAListenerWithoutTheLifesKey) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 7, .key = other_};
   ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
@@ -60,7 +60,7 @@ TEST_F(ResumeTest, TheDialerTurnsAwayAListenerThatDoesNotKnowTheLife) {
   EXPECT_FALSE(pair.at_dialer.epoch);
 }
 
-TEST_F(ResumeTest, AnotherEpochIsNotTheLifeThatWasAskedFor) {
+TEST_F(ResumeTest, TheDialerRefusesAnotherEpoch) {
   SessionPair pair(Kind::kTcp, manual_, resuming({.epoch = 7, .key = key_}));
   pair.at_listener.verdict = Life{.epoch = 8, .key = key_};
   ASSERT_TRUE(manual_.run([&] { return pair.at_dialer.closes == 1; }));
@@ -75,7 +75,7 @@ TEST_F(ResumeTest, ARefusalReachesTheDialer) {
   EXPECT_EQ(pair.at_dialer.error->detail, "that session is over");
 }
 
-// What was overheard on one connection proves nothing on the next.
+// A proof that was overheard on one connection is refused on the next.
 TEST_F(ResumeTest, AProofIsGoodForOneConnection) {
   Key first{};
   for (int i = 0; i < 2; ++i) {
@@ -88,7 +88,7 @@ TEST_F(ResumeTest, AProofIsGoodForOneConnection) {
   }
 }
 
-TEST_F(ResumeTest, OnlyTcpCanResumeOneDay) {
+TEST_F(ResumeTest, OnlyTcpConnectionsCanResume) {
   SessionPair tcp(Kind::kTcp, manual_), local(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return tcp.ready() && local.ready(); }));
   EXPECT_TRUE(tcp.dialer->canResume());
@@ -109,7 +109,7 @@ TEST_F(ResumeTest, HeartbeatsHaveNoNumber) {
   EXPECT_EQ(pair.dialer->numberedHeard(), 0U);
 }
 
-// Frames of the dialer that it would not send; on a Unix socket nothing but a checksum is in them.
+// Frames that no dialer sends. Over a Unix socket they need only a checksum.
 class WrongResume : public ResumeTest {
  protected:
   void injectBeforeTheHello(std::initializer_list<std::size_t> sizes) {

@@ -1,4 +1,4 @@
-// For tests: users of connections that write down what they are told, and two joined connections.
+// For tests: a ConnectionUser that records its callbacks, and two connected connections.
 #pragma once
 
 #include <fcntl.h>
@@ -70,7 +70,7 @@ struct Recorder final : ConnectionUser {
 
 enum class Kind { kTcp, kUnix };
 
-// Two sockets of a connection over the loopback interface, or an abstract name.
+// Two connected sockets: TCP over the loopback interface, or a Unix socket pair.
 inline std::pair<base::Fd, base::Fd> socketPair(Kind kind) {
   if (kind == Kind::kUnix) {
     std::array<int, 2> both{};
@@ -111,7 +111,7 @@ inline ConnectionConfig configOf(std::string name, std::string_view secret = "se
   return configOf(helloOf(std::move(name)), secret);
 }
 
-// A dialer and a listener joined by a socket.
+// A dialer and a listener that are connected by a socket.
 struct SessionPair {
   explicit SessionPair(Kind kind, ManualPoller& manual, ConnectionConfig a = configOf("dialer"),
                        ConnectionConfig b = configOf("listener")) {
@@ -127,7 +127,7 @@ struct SessionPair {
 
   Recorder at_dialer, at_listener;
   std::unique_ptr<Connection> dialer, listener;
-  int raw_dialer = -1, raw_listener = -1;  // the fds, for what a test does behind their backs
+  int raw_dialer = -1, raw_listener = -1;  // the fds, for tests that disturb the connections
 };
 
 }  // namespace viaduct::agent

@@ -25,9 +25,9 @@ std::uint64_t networkOf(int socket) {
 
 }  // namespace
 
-// Two processes that meet at an abstract name of one network namespace have nobody between them:
-// only one of all processes can have bound that name. So with name and namespace in the proof a
-// relay from another namespace, another name or from TCP fails, and a Unix socket's frames need no
+// Only one process of a network namespace can bind an abstract name. So two processes that connect
+// through it have no relay between them. The proof covers the name and the namespace. A relay from
+// another namespace, another name or TCP therefore fails, and frames over a Unix socket need no
 // authentication code.
 Result<SocketFacts> socketFactsOf(int socket, bool dialer) {
   VIADUCT_TRY(const base::SocketAddress local, base::localAddress(socket));

@@ -1,4 +1,4 @@
-// What a connected socket runs over. Threads: pure.
+// Facts about the path of a connected socket. Threads: pure.
 #pragma once
 
 #include <viaduct/result.h>
@@ -9,9 +9,9 @@ namespace viaduct::agent {
 
 struct SocketFacts {
   bool is_unix = false;
-  int peer_pid = 0;          // as our PID namespace sees it; 0: unseen, or TCP
+  int peer_pid = 0;          // in our PID namespace; 0: not visible, or TCP
   std::string remote = {};   // for messages
-  std::string binding = {};  // the same at both ends, and only there: see Handshake
+  std::string binding = {};  // equal at both ends and at no relay: see Handshake
 };
 Result<SocketFacts> socketFactsOf(int socket, bool dialer);
 

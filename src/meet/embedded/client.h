@@ -1,5 +1,5 @@
-// The member's side of an embedded meeting place. Threads: as meet/meeting.h says; join(), find()
-// and publish() of one place may run in several threads at once.
+// A member's clients of an embedded meeting place. Threads: see meet/meeting.h. join(), find() and
+// publish() of one place may run in several threads at once.
 #pragma once
 
 #include <viaduct/result.h>
@@ -20,15 +20,17 @@
 
 namespace viaduct::meet::embedded {
 
-// Shared by all clients of one server: its addresses, and the thread of their connections.
+// The data that all clients of one server share: its addresses, and the thread of their
+// connections.
 struct Site {
   std::string where = {}, name_space = {};
   std::vector<std::string> addresses = {};
   Key token = {};
-  // Another server may take this one's place: a loss before the group is whole is the caller's.
+  // True: another server may be elected. If this one is lost before the group is complete, the
+  // caller has to look for the other.
   bool elected = false;
-  std::string server_name = {};               // of the member that runs the server, where one does
-  std::unique_ptr<base::Cipher> cipher = {};  // encrypts what members tell each other
+  std::string server_name = {};               // the member that runs the server; empty: none does
+  std::unique_ptr<base::Cipher> cipher = {};  // encrypts the texts and values of members
   base::SayWaiting waiting = {};
   std::unique_ptr<Loop> loop = {};
 };
@@ -38,13 +40,13 @@ inline ServerConnection::Target targetOf(const Site& site) {
   return {site.where, site.addresses, site.token, site.elected};
 }
 
-// Between the loss of a meeting place and the first try to reach it again.
+// The pause between the loss of a meeting place and the first try to reach it again.
 inline constexpr std::chrono::milliseconds kReopenAfter{20};
 
-// How a wait ended.
+// The outcome of a wait.
 enum class Wait : std::uint8_t { kDone, kTimeout, kStopped };
 
-// Waits with the loop's lock held; `stop` may be set by a signal handler, so it is looked at.
+// Waits with the loop's lock held. Checks `stop` in intervals, because a signal handler may set it.
 template <class Done>
 Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_point until,
              const StopFlag& stop, Done done) {
@@ -66,7 +68,8 @@ class GroupClient final : public Group, private ServerConnectionUser {
   GroupClient& operator=(const GroupClient&) = delete;
 
   Status join(const JoinRequest& request, Deadline until, const StopFlag& stop);
-  // Why join() failed: the elected server is gone or not reached, and there may be another one.
+  // True if join() failed because the elected server is gone or out of reach. There may be another
+  // one.
   bool displaced() const;
   bool finished() const;  // finish() has succeeded
 
@@ -104,7 +107,7 @@ class GroupClient final : public Group, private ServerConnectionUser {
   Roster roster_;
   std::uint64_t round_ = 0;
   std::optional<std::vector<std::string>> values_;
-  std::string status_;  // the server's answer to: whom do I wait for?
+  std::string status_;  // the server's text about the missing members
   ServerConnection connection_;
 };
 
@@ -133,7 +136,7 @@ class DirectoryClient final : private ServerConnectionUser {
     std::uint32_t request;
     std::string value;
   };
-  // The request stands, once answered, until it is withdrawn.
+  // An answered request stays in requests_ until it is withdrawn.
   Result<Answered> ask(PendingRequest request, Deadline until, const StopFlag& stop);
   Wait await(Loop::Held& held, const PendingRequest& request, Deadline until, const StopFlag& stop);
   Error unanswered(const PendingRequest& request) const;
@@ -141,7 +144,7 @@ class DirectoryClient final : private ServerConnectionUser {
   const SitePtr site_;
   std::condition_variable changed_;
   std::uint32_t last_ = 0;
-  std::map<std::uint32_t, PendingRequest> requests_;  // entries that stand, and what is under way
+  std::map<std::uint32_t, PendingRequest> requests_;  // published entries and pending requests
   ServerConnection connection_;
 };
 

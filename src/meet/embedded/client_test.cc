@@ -1,4 +1,4 @@
-// Members of a server that one of them was elected to run.
+// Tests members whose server runs in an elected member.
 #include "meet/embedded/client.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ JoinRequest request(std::uint32_t rank) {
 
 class ElectedServers : public ::testing::Test {
  protected:
-  // Both members' values of one round; rank 0 has the first site.
+  // Returns both members' values of one round. Rank 0 has the first site.
   using Values = Result<std::vector<std::string>>;
   static std::pair<Values, Values> gather(GroupClient& first, GroupClient& second) {
     auto other = std::async(std::launch::async, [&] { return second.gather("two", kLong, kGoOn); });
@@ -48,7 +48,7 @@ class ElectedServers : public ::testing::Test {
   std::unique_ptr<EmbeddedServer> server_ = *EmbeddedServer::start({.token = "token"});
 };
 
-TEST_F(ElectedServers, WhatMembersTellEachOtherIsEncrypted) {
+TEST_F(ElectedServers, TextsAndValuesOfMembersAreEncrypted) {
   const base::Key key{7};
   std::vector<std::unique_ptr<GroupClient>> members;
   std::vector<std::future<Status>> joining;
@@ -68,8 +68,8 @@ TEST_F(ElectedServers, WhatMembersTellEachOtherIsEncrypted) {
   EXPECT_EQ(*mine, *other);
 }
 
-// The second member does not encrypt, so it sees what travels.
-TEST_F(ElectedServers, WithoutTheKeyAMemberReadsNothing) {
+// The second member does not decrypt, so it sees the sent bytes.
+TEST_F(ElectedServers, AMemberWithoutTheKeyReadsOnlyCiphertext) {
   auto site = siteOf(server_->addresses());
   site->cipher = std::make_unique<base::Cipher>(base::Key{7});
   GroupClient first(site), second(siteOf(server_->addresses()));
@@ -88,8 +88,8 @@ TEST_F(ElectedServers, WithoutTheKeyAMemberReadsNothing) {
   }
 }
 
-// An address of the server's host may be another program's here.
-TEST_F(ElectedServers, AnAddressWhereAnotherProgramHangsUpIsLeftForTheNext) {
+// On the member's host, another program may have an address of the server's host.
+TEST_F(ElectedServers, TheNextAddressIsTriedIfAnotherProgramClosesTheConnection) {
   const auto any = base::resolve(*base::parseHostPort("127.0.0.1:0"));
   const base::Fd listening = *base::listenAt(any->front());
   std::thread hanging_up([&] {
@@ -108,7 +108,7 @@ TEST_F(ElectedServers, AnAddressWhereAnotherProgramHangsUpIsLeftForTheNext) {
   hanging_up.join();
 }
 
-TEST_F(ElectedServers, AServerThatIsNotReachedIsLeftToTheCaller) {
+TEST_F(ElectedServers, AnUnreachableServerIsReportedToTheCaller) {
   const std::string gone = server_->addresses().front();
   server_.reset();
   GroupClient member(siteOf({gone}));
@@ -124,7 +124,7 @@ TEST_F(ElectedServers, ARefusalIsNoReasonForAnElection) {
   EXPECT_FALSE(stranger.displaced());
 }
 
-TEST_F(ElectedServers, AfterItsGroupAServerSendsLaterMembersAway) {
+TEST_F(ElectedServers, AServerRefusesMembersAfterItsGroupHasEnded) {
   std::promise<void> over;
   server_ = *EmbeddedServer::start({.token = "token", .over = [&] { over.set_value(); }});
   GroupClient member(siteOf(server_->addresses())), late(siteOf(server_->addresses()));

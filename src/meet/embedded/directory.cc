@@ -7,11 +7,11 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-// For one member: entries, claims and searches under way, and what they cost. An agent publishes
-// one Card.
+// Limits for one member's entries, claims and searches. They are ample, because an agent publishes
+// only one Card.
 constexpr std::size_t kMaxRequests = 10'000;
 constexpr std::size_t kMaxBytes = std::size_t{16} << 20U;
-// Beside its texts: the maps' own.
+// The memory of a request beside its texts.
 constexpr std::size_t kRequestBytes = 256;
 
 template <class Map, class Which>
@@ -33,7 +33,7 @@ void Directory::refuse(NameRequest to, Error why) {
 
 Directory::MemberUsage::MemberUsage(base::Budget& memory) : bytes(kMaxBytes, &memory) {}
 
-// False: it was refused, since it is too much.
+// Counts the request for its member. False: it exceeds a limit, and was refused.
 bool Directory::open(NameRequest& request, const NameMessage& message) {
   MemberUsage& account = accounts_.try_emplace(request.guest, memory_).first->second;
   const std::size_t bytes = kRequestBytes + message.name_space.size() + message.name.size() +
@@ -68,7 +68,8 @@ void Directory::publish(GuestId guest, NameMessage message) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || found->second.by.guest == guest)
     return enter(name, by, std::move(message.owner), std::move(message.value));
-  // It may be a leftover of one that was killed: refused only when it answers.
+  // The entry may belong to a process that was killed. The claim is refused only if its owner
+  // answers the ping.
   claims_.emplace(name, PendingClaim{by, std::move(message.owner), std::move(message.value),
                                      connections_.ping(found->second.by.guest)});
 }
@@ -93,7 +94,7 @@ void Directory::remove(const Name& name) {
   PendingClaim next = std::move(claim->second);
   claims_.erase(claim);
   enter(name, next.by, std::move(next.owner), std::move(next.value));
-  // Those behind it have to do with the new owner.
+  // The remaining claims compete with the new owner, so ping the new owner.
   const auto [from, to] = claims_.equal_range(name);
   for (auto other = from; other != to; ++other)
     other->second.pong = connections_.ping(next.by.guest);

@@ -1,4 +1,5 @@
-// The names that members have published, and who waits for one. Threads: the server's.
+// The names that members have published, and the searches that wait for one. Threads: the server's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace viaduct::meet::embedded {
 
 class Directory {
  public:
-  // `memory`: of the whole server.
+  // `memory` is the budget of the whole server.
   Directory(MemberConnections& connections, base::Budget& memory)
       : connections_(connections), memory_(memory) {}
 
@@ -33,10 +34,10 @@ class Directory {
   struct NameRequest {
     GuestId guest;
     std::uint32_t number;
-    std::size_t bytes = 0;  // that it costs
+    std::size_t bytes = 0;  // its share of the budgets
     bool is(GuestId whose, std::uint32_t which) const { return guest == whose && number == which; }
   };
-  // What a member has here: entries, claims and searches under way.
+  // The usage of one member: entries, claims and searches.
   struct MemberUsage {
     explicit MemberUsage(base::Budget& memory);
     std::size_t requests = 0;
@@ -46,7 +47,8 @@ class Directory {
     NameRequest by;
     std::string owner, value;
   };
-  struct PendingClaim {  // of a name that another has, who was asked whether it lives
+  // A claim of a name whose owner was sent a ping.
+  struct PendingClaim {
     NameRequest by;
     std::string owner, value;
     std::uint64_t pong;
@@ -64,7 +66,7 @@ class Directory {
   std::multimap<Name, PendingClaim> claims_;
   std::multimap<Name, NameRequest> seekers_;
   base::Budget& memory_;
-  std::unordered_map<GuestId, MemberUsage> accounts_;  // of those who have asked for anything
+  std::unordered_map<GuestId, MemberUsage> accounts_;  // by member
 };
 
 }  // namespace viaduct::meet::embedded

@@ -28,7 +28,7 @@ Status DirectoryClient::message(Type type, ByteSpan payload) {
   const auto found = requests_.find(answer.request);
   if (found == requests_.end()) return Ok{};
   PendingRequest& request = found->second;
-  if (request.answer && answer.error)  // an entry that stood, published anew after a loss
+  if (request.answer && answer.error)  // an entry was published again after a loss
     base::log(base::LogLevel::kError, "{}", answer.error->text());
   if (!request.answer)
     request.answer = answer.error ? Result<std::string>(std::move(*answer.error))
@@ -37,7 +37,7 @@ Status DirectoryClient::message(Type type, ByteSpan payload) {
   return Ok{};
 }
 
-// Entries that stand are published again at a meeting place that comes back.
+// Published entries are published again when a lost meeting place comes back.
 void DirectoryClient::lost(const Error& why, bool again) {
   if (again && !requests_.empty()) return connection_.open(Clock::time_point::max(), kReopenAfter);
   for (auto& [number, request] : requests_)
@@ -45,7 +45,7 @@ void DirectoryClient::lost(const Error& why, bool again) {
   changed_.notify_all();
 }
 
-// Why there is no answer yet.
+// An error with the reason why there is no answer yet.
 Error DirectoryClient::unanswered(const PendingRequest& request) const {
   if (!connection_.ready()) return connection_.unreachable();
   return {.code = Code::kTimeout,

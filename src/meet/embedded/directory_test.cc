@@ -1,4 +1,4 @@
-// What a member's names and searches may cost the server.
+// Tests the limits of members' names and searches at the server.
 #include "meet/embedded/directory.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class DirectoryTest : public ::testing::Test {
  protected:
   static constexpr GuestId kOne = 1, kOther = 2;
 
-  // The refusal, if it was refused.
+  // Returns the refusal, if there is one.
   std::optional<Error> publish(GuestId guest, const std::string& name,
                                std::size_t bytes = kMaxValueBytes) {
     names_.publish(guest, {.request = ++request_,
@@ -34,7 +34,7 @@ class DirectoryTest : public ::testing::Test {
                            .owner = "o"});
     return answers_.last[guest].error;
   }
-  // How many names of the greatest size fit.
+  // Returns how many names of the greatest size fit.
   int fill(GuestId guest) {
     int names = 0;
     while (names < 10'000 && !publish(guest, std::to_string(guest) + "." + std::to_string(names)))
@@ -48,7 +48,7 @@ class DirectoryTest : public ::testing::Test {
   std::uint32_t request_ = 0;
 };
 
-TEST_F(DirectoryTest, AMemberMayPublishSoMuchAndNoMore) {
+TEST_F(DirectoryTest, EachMemberHasALimit) {
   EXPECT_EQ(fill(kOne), 63);
   const auto refused = publish(kOne, "more");
   ASSERT_TRUE(refused);
@@ -60,7 +60,7 @@ TEST_F(DirectoryTest, AMemberMayPublishSoMuchAndNoMore) {
   EXPECT_FALSE(publish(kOne, "more"));
 }
 
-TEST_F(DirectoryTest, AllMembersTogetherMayPublishSoMuch) {
+TEST_F(DirectoryTest, AllMembersTogetherHaveALimit) {
   GuestId guest = 0;
   while (fill(++guest) > 0) ASSERT_LT(guest, 20U);
   EXPECT_LE(memory_.used(), std::uint64_t{100} << 20U);
@@ -68,7 +68,7 @@ TEST_F(DirectoryTest, AllMembersTogetherMayPublishSoMuch) {
   EXPECT_EQ(memory_.used(), 0U);
 }
 
-TEST_F(DirectoryTest, ANamePublishedAnewCostsOnce) {
+TEST_F(DirectoryTest, ANameThatIsPublishedAgainCountsOnce) {
   for (int i = 0; i < 20'000; ++i) ASSERT_FALSE(publish(kOne, "same", 1000)) << i;
   EXPECT_LT(memory_.used(), 2000U);
 }
@@ -76,7 +76,7 @@ TEST_F(DirectoryTest, ANamePublishedAnewCostsOnce) {
 TEST_F(DirectoryTest, SearchesAndClaimsCountUntilTheyAreOver) {
   EXPECT_FALSE(publish(kOne, "taken", 10));
   const auto before = memory_.used();
-  publish(kOther, "taken", 10);  // waits for a sign of life of the owner
+  publish(kOther, "taken", 10);  // waits for the owner's answer to a ping
   names_.find(kOther, {.request = 777, .name_space = "n", .name = "unknown"});
   EXPECT_GT(memory_.used(), before);
   names_.pong(kOne, answers_.pings);

@@ -55,24 +55,24 @@ class EmbeddedPlace final : public MeetingPlace {
   std::shared_ptr<wire::DirectoryClient> names_;
 };
 
-// An address that this host can bind is its own.
+// True if the address belongs to this host, because it can be bound.
 bool isOwn(base::SocketAddress address) {
   address.setPort(0);
   const auto socket = base::streamSocket(address.family());
   return socket && ::bind(socket->get(), address.get(), address.size) == 0;
 }
 
-// Returns the addresses to listen on for `where`; none when the name is another host's. A literal
-// address or localhost is used unchanged. This host's own name, or one that does not resolve yet,
-// means all interfaces: other hosts may resolve it differently (Debian maps a host's own name to
-// 127.0.1.1).
+// Returns the addresses to listen on for `where`, or none if the name belongs to another host. A
+// literal address or localhost is used unchanged. This host's own name, or one that does not
+// resolve yet, means all interfaces. The reason is that other hosts may resolve it differently
+// (Debian maps a host's own name to 127.0.1.1).
 Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
   VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
   if (base::isLiteral(where) || where.host == "localhost") return std::vector{options.where};
   const auto known = base::resolve(where);
   if (known && std::none_of(known->begin(), known->end(), &isOwn))
     return std::vector<std::string>{};
-  // A name that nobody knows may turn out to be another host's: no reason to ask for a token.
+  // An unresolved name may turn out to be another host's, so that is no reason to ask for a token.
   if (!known && options.token.empty() && !options.insecure) return std::vector<std::string>{};
   return everyInterface(where.port);
 }
@@ -85,7 +85,8 @@ std::vector<std::string> everyInterface(std::uint16_t port) {
     const std::string text = base::hostPortText(any, port);
     const auto where = base::parseHostPort(text);
     const auto addresses = where ? base::resolve(*where) : where.error();
-    if (addresses && isOwn(addresses->front())) out.push_back(text);  // else the host lacks IPv6
+    // isOwn() is false for "::" if the host lacks IPv6.
+    if (addresses && isOwn(addresses->front())) out.push_back(text);
   }
   return out;
 }

@@ -1,4 +1,4 @@
-// Meeting at an embedded server. Threads: any.
+// Opens a meeting place at an embedded server. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -14,15 +14,15 @@
 
 namespace viaduct::meet {
 
-// Reads the options; goes to the network only when somebody joins, publishes or finds. Not across
-// fork(): a child opens its own.
+// Reads the options. Connects only in join(), publish() and find(). Not across fork(): a child
+// opens its own.
 Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options);
 
-// Starts the server of that meeting place where its address is this host's. Null where the address
-// is another host's, or where another process listens there already: that one is the server.
+// Starts the server of that meeting place if its address is this host's. Null: the address is
+// another host's, or another process listens there already, which is the server then.
 Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options);
 
-// Where a server listens that all interfaces of this host lead to, over IPv4 and IPv6.
+// The listen addresses for all interfaces of this host, over IPv4 and IPv6.
 std::vector<std::string> everyInterface(std::uint16_t port);
 
 }  // namespace viaduct::meet

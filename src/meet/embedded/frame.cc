@@ -9,7 +9,7 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-// length 4, type 1, zero 3, check 16
+// The header has 4 bytes of length, 1 of type, 3 zeros, and 16 of check.
 constexpr std::size_t kTypeAt = 4, kCheckAt = 8;
 
 base::Digest digestOf(ByteSpan payload) {
@@ -17,7 +17,7 @@ base::Digest digestOf(ByteSpan payload) {
   return plain.of({payload});
 }
 
-// The first kHeaderBytes - kCheckAt bytes of it are what travels.
+// Only the first kHeaderBytes - kCheckAt bytes of the digest are sent.
 base::Digest checkOf(const std::optional<base::Hmac>& mac, std::uint64_t number, ByteSpan start,
                      const base::Digest& payload) {
   if (!mac) return payload;
@@ -54,7 +54,7 @@ Header Sealer::seal(const Packet& packet) {
 
 Status Decoder::feed(ByteSpan bytes, const Take& take) {
   if (!held_.empty()) {
-    // Not insert(): g++ 13 warns that it overflows.
+    // insert() is not used, because g++ 13 warns of an overflow in it.
     const std::size_t before = held_.size();
     held_.resize(before + bytes.size());
     std::ranges::copy(bytes, std::span(held_).subspan(before).begin());
@@ -63,7 +63,7 @@ Status Decoder::feed(ByteSpan bytes, const Take& take) {
   VIADUCT_TRY(const std::size_t taken, takeAll(bytes, take));
   const ByteSpan rest = bytes.subspan(taken);
   if (rest.empty())
-    held_ = Bytes();  // thousands of quiet connections hold nothing
+    held_ = Bytes();  // so that thousands of idle connections need no memory
   else if (held_.empty())
     held_.assign(rest.begin(), rest.end());
   else

@@ -1,5 +1,5 @@
-// What the stream between a member and the embedded server is made of. Pure over bytes. Threads:
-// one at a time per object.
+// The frames between a member and the embedded server. Pure functions over bytes. Threads: one at a
+// time per object.
 #pragma once
 
 #include <viaduct/result.h>
@@ -23,32 +23,34 @@ using base::ByteSpan;
 using base::Key;
 
 inline constexpr std::size_t kHeaderBytes = 24;
-// Before a member has proved itself; what a member says; what all members together get to hear.
+// The limits of a message: before a member has proved itself, from a member, and from the server. A
+// message of the server may hold the values of all members.
 inline constexpr std::size_t kMaxUnproven = 512;
 inline constexpr std::size_t kMaxFromMember = kMaxValueBytes + std::size_t{16} * 1024;
 inline constexpr std::size_t kMaxFromServer = std::size_t{512} << 20U;
 
 enum class Type : std::uint8_t {
-  // The handshake's, in the order they are sent.
+  // Messages of the handshake, in the order of sending.
   kOpen = 1,
   kChallenge,
   kProof,
   kWelcome,
   kDeny,
-  // A member's.
+  // Messages of a member.
   kJoin = 16,
   kGather,
   kAbandon,
   kFinish,
-  kAsk,  // whom it waits for
+  kAsk,  // asks for the missing members
   kPublish,
   kWithdraw,
   kFind,
   kForget,
   kPong,
-  kBeat,  // the server's as well
-  kStop,  // a request to end early; from the server with the rank of the member that asks
-  // The server's.
+  kBeat,  // the server also sends it
+  // A request to end early. The server sends it on with the rank of the asking member.
+  kStop,
+  // Messages of the server.
   kRefused = 64,
   kRank,
   kFormed,
@@ -60,7 +62,7 @@ enum class Type : std::uint8_t {
   kPing,
 };
 
-// One message; the same bytes may be on their way to many.
+// One message, which several connections may share.
 struct Packet {
   Type type = Type::kBeat;
   Bytes payload = {};
@@ -71,8 +73,8 @@ PacketPtr makePacket(Type type, Bytes payload = {});
 
 using Header = std::array<std::byte, kHeaderBytes>;
 
-// One direction's check fields, in the order the packets are sent. Under a key the check is a MAC
-// over number, type, length and the payload's digest; before that it guards against accidents only.
+// Makes the headers of one direction, in the order of sending. With a key the check is a MAC over
+// number, type, length and the payload's digest. Without, it detects accidental changes only.
 class Sealer {
  public:
   void useKey(const Key& key) { mac_.emplace(key); }
@@ -83,16 +85,16 @@ class Sealer {
   std::uint64_t number_ = 0;
 };
 
-// Finds the messages in one direction's bytes. Holds no more than the bytes of one unfinished
-// message that have come.
+// Finds the messages in the bytes of one direction. Holds at most the received bytes of one
+// unfinished message.
 class Decoder {
  public:
   explicit Decoder(std::size_t limit) : limit_(limit) {}
   void setLimit(std::size_t limit) { limit_ = limit; }
   void useKey(const Key& key) { mac_.emplace(key); }
 
-  // `take` gets each message, which stands in `bytes` or here for the time of the call; it may
-  // change limit and key. An error, ours or from `take`, is for ever.
+  // Calls `take` for each message, whose payload is valid during the call. `take` may change limit
+  // and key. After an error, the decoder is unusable.
   using Take = std::function<Status(Type type, ByteSpan payload)>;
   Status feed(ByteSpan bytes, const Take& take);
   std::size_t held() const { return held_.capacity(); }

@@ -11,8 +11,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Before a wait times out the server is asked whom it was for; this long before, at most. Where
-// the machine is so busy that the answer is not there in time, it is waited for as long again.
+// Before a wait times out, the client asks the server for the missing members, at most this long
+// before. On a busy machine the answer may be late, so the wait is extended by the same time.
 constexpr auto kAskBefore = 250ms;
 
 Duration askBefore(Clock::time_point until) {
@@ -27,12 +27,12 @@ GroupClient::GroupClient(SitePtr site)
     : site_(std::move(site)), connection_(*site_->loop, targetOf(*site_), *this) {}
 
 GroupClient::~GroupClient() {
-  // With the lock: the loop's thread may be in one of our handlers.
+  // Takes the lock, because the loop's thread may be in a handler of this object.
   const auto held = site_->loop->hold();
   connection_.close();
 }
 
-// The answer comes into status_.
+// The answer will be in status_.
 void GroupClient::askWhom() {
   status_.clear();
   connection_.send(makePacket(Type::kAsk));
@@ -102,7 +102,7 @@ void GroupClient::ready() {
   connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
 }
 
-// An empty text says nothing, and is not encrypted.
+// An empty text has no content, and is not encrypted.
 Status GroupClient::unseal(std::string& text) const {
   if (!site_->cipher || text.empty()) return Ok{};
   auto plain = site_->cipher->unseal(text);
@@ -165,7 +165,7 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   return Ok{};
 }
 
-// Until the group is whole a meeting place that goes away may come back: everyone joins anew.
+// Until the group is complete, a lost meeting place may come back, and all members join again.
 void GroupClient::lost(const Error& why, bool again) {
   if (!whole_ && again && !refused_ && Clock::now() < join_until_ && !site_->elected)
     return connection_.open(join_until_, kReopenAfter);
@@ -178,7 +178,7 @@ void GroupClient::lost(const Error& why, bool again) {
   changed_.notify_all();
 }
 
-// A server in a member goes with that member.
+// If a member runs the server, the loss of the server is the loss of that member.
 Error GroupClient::lostServer(const Error& why) const {
   Error out = why;
   out.operation = label();
@@ -250,7 +250,7 @@ void GroupClient::abandon(const std::string& reason) {
   const auto held = site_->loop->hold();
   if (trouble_ || finished_) return;
   connection_.send(makePacket(Type::kAbandon, TextMessage{reason}.encode()));
-  // The server's word comes too; who asks before it shall not believe that all is well.
+  // The server's message will come too. Until then, trouble() must not report a sound group.
   trouble_ = Error{.code = Code::kCancelled,
                    .operation = label(),
                    .detail = fmt::format("rank {} ({}) ended it: {}", roster_.rank,

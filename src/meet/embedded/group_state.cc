@@ -22,7 +22,7 @@ std::string GroupState::nameOf(const JoinedMember& member) const {
   return member.request.rank ? fmt::format("rank {} ({})", *member.request.rank, name) : name;
 }
 
-// In the order of ranks, or of coming.
+// Lists members in the order of ranks, or of joining before there are ranks.
 std::string GroupState::list(const std::function<bool(const JoinedMember&)>& which) const {
   std::vector<const JoinedMember*> those;
   for (const auto& [guest, member] : joined_)
@@ -49,7 +49,7 @@ void GroupState::sendAway(GuestId guest) {
                                     .detail = "the server of this group has ended it"}));
 }
 
-// Decides about waiting members as far as possible, until nothing changes any more.
+// Admits or refuses waiting members, until no further decision is possible.
 void GroupState::reconsider() {
   while (admitOne()) {
   }
@@ -115,7 +115,7 @@ void GroupState::admit(GuestId guest, const JoinRequest& request) {
   joined_.emplace(guest, JoinedMember{.request = request, .order = ++coming_});
 }
 
-// One call at a time: it serves everyone who began to wait before it began.
+// Starts a roll call, one at a time. It serves all members that began to wait before it.
 void GroupState::callIfNeeded() {
   if (unanswered_ > 0) return;
   const bool for_waiting =
@@ -319,7 +319,7 @@ void GroupState::close(const Error& why) {
   clear();
 }
 
-// What a member whose time is nearly up gets to know.
+// Tells a member, whose wait is about to time out, the reason.
 void GroupState::ask(GuestId guest) {
   std::string text;
   if (!joined_.contains(guest))

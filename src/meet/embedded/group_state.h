@@ -1,9 +1,8 @@
-// One group name: its members, those that wait to join, and their values. Pure: messages in,
-// messages out. Threads: the server's.
-//
-// Nothing is decided over the head of a member that may be dead without our knowing it. Before the
-// group is whole, and before a joining member is refused because of another, the server pings all
-// members. A member that does not answer is found dead by its silence, and its place is free.
+// One group name: its members, the members that wait to join, and gathered values. Pure: messages
+// in, messages out. Threads: the server's thread.
+// A roll call pings all members before a decision that a dead member could block. It runs before
+// the group forms, and before a joining member is refused because of another. A member that does
+// not answer is found dead by its silence, and its place is free.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -26,12 +25,12 @@ namespace viaduct::meet::embedded {
 
 class GroupState {
  public:
-  // What one round may gather: it is held once here, and once by every member.
+  // The most bytes of one round of gather(). They are held once here, and once by every member.
   static constexpr std::size_t kMaxRoundBytes = std::size_t{256} << 20U;
 
-  // `epochs` is the server's: every group that forms there takes the next one. So is `memory`.
-  // `once`: when a group has formed and ended, no other one forms here. Waiting members are sent
-  // away with kPeerLost: the next group has a server of its own.
+  // `epochs` and `memory` belong to the server. Each group that forms takes the next epoch. `once`:
+  // after a group has formed and ended, no other one forms here. Waiting members are refused with
+  // kPeerLost, because the next group has a server of its own.
   GroupState(std::string group, MemberConnections& connections, std::uint64_t& epochs,
              base::Budget& memory, bool once = false)
       : group_(std::move(group)),
@@ -41,8 +40,8 @@ class GroupState {
         values_(kMaxRoundBytes, &memory) {}
 
   void join(GuestId guest, const JoinRequest& request);
-  // A guest that is not a member (any more) is ignored. An error means that a member does not keep
-  // to the protocol.
+  // Ignores a guest that is not or no longer a member. An error means that a member violates the
+  // protocol.
   Status gather(GuestId guest, GatherMessage message);
   void requestStop(GuestId guest);
   void abandon(GuestId guest, const std::string& reason);
@@ -51,7 +50,7 @@ class GroupState {
   void pong(GuestId guest, std::uint64_t number);
   void gone(GuestId guest, const std::string& how);
 
-  // Ends the group. While it forms, its members are sent away instead.
+  // Ends the group. If it is still forming, refuses its members.
   void close(const Error& why);
   bool over() const { return over_; }  // only with `once`
 
@@ -61,16 +60,17 @@ class GroupState {
  private:
   struct JoinedMember {
     JoinRequest request = {};
-    std::uint64_t order = 0;         // of coming
+    std::uint64_t order = 0;         // position in the order of joining
     std::uint64_t expects_pong = 0;  // 0: none
-    std::uint32_t rank = 0;          // once live
+    std::uint32_t rank = 0;          // valid once the group is live
     bool finished = false, given = false;
     std::string value = {};
   };
   struct WaitingMember {
     GuestId guest;
     JoinRequest request;
-    std::uint64_t needs_call;  // the first roll call that says something about those in its way
+    // The first roll call that shows whether the members in its way are alive.
+    std::uint64_t needs_call;
   };
   enum class Admission : std::uint8_t { kWelcome, kWait, kInTheWay };
 
@@ -107,13 +107,13 @@ class GroupState {
   std::uint64_t epoch_ = 0, round_ = 0;
   std::vector<GuestId> ranks_;
   std::size_t given_ = 0, finished_ = 0;
-  base::Budget values_;  // of this round
+  base::Budget values_;  // the bytes of the current round's values
   Clock::time_point formed_ = {};
 
-  std::uint64_t calls_ = 0;      // roll calls begun
-  std::uint64_t answered_ = 0;   // the last that all have answered
-  std::uint64_t form_call_ = 0;  // the one that may form the group; 0: not full
-  std::size_t unanswered_ = 0;   // of the call under way
+  std::uint64_t calls_ = 0;      // roll calls that have begun
+  std::uint64_t answered_ = 0;   // the last roll call that all have answered
+  std::uint64_t form_call_ = 0;  // the roll call that may form the group; 0: not full
+  std::size_t unanswered_ = 0;   // members that still owe an answer to the current roll call
 };
 
 }  // namespace viaduct::meet::embedded

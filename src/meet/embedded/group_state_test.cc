@@ -38,7 +38,7 @@ class GroupStateTest : public ::testing::Test {
                 {.group = "g", .size = size, .rank = rank, .name = "m" + std::to_string(guest)});
   }
   void answer(GuestId guest) { table_.pong(guest, desk_.pings[guest]); }
-  // Guests 1 to `size`, whole.
+  // Forms a complete group of the guests 1 to `size`.
   void formed(std::uint32_t size) {
     for (GuestId guest = 1; guest <= size; ++guest) join(guest, size);
     for (GuestId guest = 1; guest <= size; ++guest) answer(guest);
@@ -51,7 +51,7 @@ class GroupStateTest : public ::testing::Test {
   GroupState table_{"g", desk_, epochs_, memory_};
 };
 
-TEST_F(GroupStateTest, WhereOneGroupFormsTheNextJoinersAreSentAway) {
+TEST_F(GroupStateTest, AServerForOneGroupRefusesLaterMembers) {
   GroupState once("g", desk_, epochs_, memory_, true);
   for (GuestId guest = 1; guest <= 2; ++guest) once.join(guest, {.group = "g", .size = 2});
   for (GuestId guest = 1; guest <= 2; ++guest) once.pong(guest, desk_.pings[guest]);
@@ -68,7 +68,7 @@ TEST_F(GroupStateTest, WhereOneGroupFormsTheNextJoinersAreSentAway) {
   EXPECT_FALSE(desk_.got(1, Type::kTrouble));
 }
 
-TEST_F(GroupStateTest, ClosingEndsAWholeGroupWithTheReason) {
+TEST_F(GroupStateTest, ClosingEndsACompleteGroupWithTheReason) {
   formed(2);
   table_.close({.code = Code::kPeerLost, .detail = "the lease is lost"});
   for (const GuestId guest : {1U, 2U})
@@ -76,7 +76,7 @@ TEST_F(GroupStateTest, ClosingEndsAWholeGroupWithTheReason) {
   EXPECT_FALSE(table_.live());
 }
 
-TEST_F(GroupStateTest, ClosingSendsAwayTheMembersOfAFormingGroup) {
+TEST_F(GroupStateTest, ClosingRefusesTheMembersOfAFormingGroup) {
   join(1, 3);
   join(2, 3);
   table_.close({.code = Code::kPeerLost});
@@ -85,7 +85,7 @@ TEST_F(GroupStateTest, ClosingSendsAwayTheMembersOfAFormingGroup) {
   EXPECT_TRUE(table_.empty());
 }
 
-TEST_F(GroupStateTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
+TEST_F(GroupStateTest, AGroupFormsOnlyAfterAllHaveAnsweredTheRollCall) {
   join(1, 2);
   join(2, 2);
   EXPECT_FALSE(table_.live());
@@ -95,7 +95,7 @@ TEST_F(GroupStateTest, NobodyIsCalledWholeBeforeAllHaveAnswered) {
   EXPECT_TRUE(desk_.got(1, Type::kFormed) && desk_.got(2, Type::kFormed));
 }
 
-TEST_F(GroupStateTest, AnAnswerToAnEarlierCallDoesNotCount) {
+TEST_F(GroupStateTest, AnAnswerToAnEarlierRollCallDoesNotCount) {
   join(1, 2);
   join(2, 2);
   const auto old = desk_.pings[2];
@@ -109,7 +109,7 @@ TEST_F(GroupStateTest, AnAnswerToAnEarlierCallDoesNotCount) {
   EXPECT_TRUE(table_.live());
 }
 
-TEST_F(GroupStateTest, WhoDiesDuringTheCallLeavesItsSeatToTheNext) {
+TEST_F(GroupStateTest, AMemberThatDiesDuringTheRollCallLeavesItsPlaceToTheNext) {
   join(1, 2, 0);
   join(2, 2, 1);
   answer(1);
@@ -122,7 +122,7 @@ TEST_F(GroupStateTest, WhoDiesDuringTheCallLeavesItsSeatToTheNext) {
   EXPECT_FALSE(desk_.got(2, Type::kFormed));
 }
 
-TEST_F(GroupStateTest, OneInTheWayIsCalledBeforeAnybodyIsRefusedForIt) {
+TEST_F(GroupStateTest, AMemberIsPingedBeforeAnotherIsRefusedBecauseOfIt) {
   join(1, 2, 0);
   join(2, 2, 0);
   EXPECT_FALSE(desk_.got(2, Type::kRefused)) << "1 may be dead";
@@ -144,7 +144,7 @@ TEST_F(GroupStateTest, AnotherSizeIsRefusedWithBothSizes) {
   EXPECT_TRUE(table_.live()) << "and nobody is disturbed";
 }
 
-TEST_F(GroupStateTest, TheDeadInTheWayMakeRoom) {
+TEST_F(GroupStateTest, ADeadMemberMakesRoomForAnother) {
   join(1, 2, 0);
   join(2, 2, 0);
   table_.gone(1, "silent");
@@ -166,7 +166,7 @@ TEST_F(GroupStateTest, ASecondRunTakesTheNameWhenAMemberOfTheFirstIsFoundDead) {
   EXPECT_TRUE(desk_.got(11, Type::kFormed));
 }
 
-TEST_F(GroupStateTest, OneCallServesAllWhoWait) {
+TEST_F(GroupStateTest, OneRollCallServesAllWaitingMembers) {
   formed(3);
   const auto before = desk_.last;
   for (GuestId guest = 10; guest < 20; ++guest) join(guest, 3);
@@ -186,7 +186,7 @@ TEST_F(GroupStateTest, TheNextRunWaitsForGoodbyes) {
   EXPECT_TRUE(desk_.got(1'001, Type::kFormed));
 }
 
-TEST_F(GroupStateTest, WhoGoesAfterItsGoodbyeHasNotDied) {
+TEST_F(GroupStateTest, AMemberThatLeavesAfterItsGoodbyeHasNotDied) {
   formed(2);
   table_.finish(1);
   table_.gone(1, "its connection closed");
@@ -211,21 +211,21 @@ TEST_F(GroupStateTest, AGatherAfterAnothersGoodbyeEndsTheGroup) {
             "rank 1 (m2) left while rank 0 (m1) waits for all");
 }
 
-TEST_F(GroupStateTest, OutOfTurnIsAnError) {
+TEST_F(GroupStateTest, AGatherOfAnotherRoundOrTwiceInOneIsAnError) {
   formed(2);
   EXPECT_FALSE(table_.gather(1, {.round = 1}));
   EXPECT_TRUE(table_.gather(1, {.round = 0}));
   EXPECT_FALSE(table_.gather(1, {.round = 0})) << "twice in one round";
 }
 
-TEST_F(GroupStateTest, AskingSaysWhoIsMissing) {
+TEST_F(GroupStateTest, AskNamesTheMissingMembers) {
   join(1, 4, 2);
   table_.ask(1);
   const auto text = TextMessage::decode(desk_.sent[1].back()->payload)->text;
   EXPECT_EQ(text, "1 of 4 have joined: rank 2 (m1); no member requested rank 0, 1, 3");
 }
 
-// The server holds what some have given while it waits for the others.
+// The server keeps the values of some members while it waits for the others.
 TEST_F(GroupStateTest, ARoundThatDoesNotFitEndsTheGroupAtOnce) {
   formed(3);
   EXPECT_TRUE(table_.gather(1, {.round = 0, .value = std::string(600, 'x')}));

@@ -1,4 +1,4 @@
-// The handshake of member and server, each with another end that does not keep to our rules.
+// Tests the handshake of member and server, each with another end that violates the protocol.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -34,7 +34,7 @@ class Talker {
   void say(Type type, Bytes payload) {
     EXPECT_TRUE(socket_.send(makePacket(type, std::move(payload))));
   }
-  // The next message; kBeat where the connection ends.
+  // Returns the next message, or kBeat if the connection ends.
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
@@ -54,7 +54,7 @@ class Talker {
   std::vector<std::byte> scratch_ = std::vector<std::byte>(4096);
 };
 
-// What comes back for a proof made with this token.
+// Returns the server's answer to a proof with this token.
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
   Talker caller(called(where));
   TokenProof proof{.token = base::secretFromText(token)};
@@ -67,8 +67,8 @@ std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& to
   return caller.hear();
 }
 
-// Our own members would see by the server's proof that they do not fit together; it does not trust
-// them to look.
+// A correct member would detect the wrong token by the server's proof. The server does not rely on
+// that.
 TEST(EmbeddedServer, DeniesAWrongProofItself) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
@@ -81,7 +81,7 @@ TEST(EmbeddedServer, DeniesAWrongProofItself) {
   }
 }
 
-TEST(EmbeddedServer, HearsNobodyBeforeTheProof) {
+TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
   const std::string where = (*server)->addresses().front();
@@ -93,8 +93,8 @@ TEST(EmbeddedServer, HearsNobodyBeforeTheProof) {
   EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
 }
 
-// Somebody else may answer at the address, and let everybody in.
-TEST(EmbeddedMember, TurnsAwayAServerThatDoesNotKnowTheToken) {
+// Another program may answer at the address and accept every member.
+TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
   const auto listening = EmbeddedServer::listen("127.0.0.1:0");
   ASSERT_TRUE(listening) << listening.error().text();
   const std::jthread impostor([&] {

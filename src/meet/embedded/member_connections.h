@@ -1,5 +1,5 @@
-// The server's connections to its members, as its decisions about groups and names use them.
-// Threads: the server's.
+// The server's connections to its members, as GroupState and Directory use them. Threads: the
+// server's.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ using GuestId = std::uint64_t;  // a connection that has proved itself; never us
 class MemberConnections {
  public:
   virtual ~MemberConnections() = default;
-  // To one that is gone: nothing happens.
+  // Does nothing if the connection is gone.
   virtual void send(GuestId to, const PacketPtr& packet) = 0;
-  // Asks for a sign of life: the pong has the number that comes back.
+  // Sends a ping and returns its number, which the pong repeats.
   virtual std::uint64_t ping(GuestId to) = 0;
-  // A line for people.
+  // Reports a line for people.
   virtual void say(const std::string& line) = 0;
 };
 

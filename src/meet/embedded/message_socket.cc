@@ -10,8 +10,8 @@
 namespace viaduct::meet::embedded {
 namespace {
 
-// Queue limits for a connection whose other end does not read: messages, and payload bytes queued
-// for it alone. Payloads that all members share do not count.
+// The limits of the queue of a connection whose other end does not read. They count messages, and
+// payload bytes that are queued for it alone. Payloads that all members share do not count.
 constexpr std::size_t kMaxQueued = 4096;
 constexpr std::size_t kMaxOwnBytes = std::size_t{64} << 20U;
 

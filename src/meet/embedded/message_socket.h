@@ -1,4 +1,4 @@
-// A connected socket with messages on it. Threads: one at a time.
+// Sends and receives messages over a connected socket. Threads: one at a time.
 #pragma once
 
 #include <sys/types.h>
@@ -26,14 +26,14 @@ class MessageSocket {
   }
   void setLimit(std::size_t limit) { decoder_.setLimit(limit); }
 
-  // Writes what the socket takes at once and keeps the rest for flush(). An error is the socket's,
-  // or kBusy when too much waits already, because the other end does not read; nothing more goes
-  // then.
+  // Writes as much as the socket accepts and keeps the rest for flush(). An error is the socket's,
+  // or kBusy if too much is queued, because the other end does not read. After an error the socket
+  // sends nothing more.
   Status send(const PacketPtr& packet);
   Status flush();
   bool unsent() const { return !queue_.empty(); }
 
-  // Reads once, into `scratch`, and hands over the messages that are complete.
+  // Reads once, into `scratch`, and passes complete messages to `take`.
   enum class Read : std::uint8_t { kNothing, kSome, kEnd };
   Result<Read> read(std::span<std::byte> scratch, const Decoder::Take& take);
 
@@ -43,14 +43,14 @@ class MessageSocket {
     PacketPtr packet;
   };
 
-  ssize_t writeFirst();  // what sendmsg says
+  ssize_t writeFirst();  // returns the result of sendmsg
 
   base::Fd socket_;
   Sealer sealer_;
   Decoder decoder_;
   std::deque<Queued> queue_;
-  std::size_t own_bytes_ = 0;  // in it, for this end alone
-  std::size_t sent_ = 0;       // bytes of the first that are gone
+  std::size_t own_bytes_ = 0;  // payload bytes in queue_ that no other connection shares
+  std::size_t sent_ = 0;       // bytes of the first message that are sent
 };
 
 }  // namespace viaduct::meet::embedded

@@ -16,7 +16,7 @@ class MessageSocketTest : public ::testing::Test {
     socket_.emplace(base::Fd(both[0]), kMaxUnproven);
     silent_.reset(both[1]);
   }
-  // Messages of that size that it takes for an end that does not read.
+  // Returns how many messages of that size it accepts while the other end does not read.
   std::size_t takes(Type type, std::size_t bytes) {
     const PacketPtr packet = makePacket(type, Bytes(bytes));
     std::size_t count = 0;
@@ -30,7 +30,7 @@ class MessageSocketTest : public ::testing::Test {
   Error error_;
 };
 
-TEST_F(MessageSocketTest, KeepsSoManyBytesForOneThatDoesNotRead) {
+TEST_F(MessageSocketTest, LimitsTheBytesThatWaitForAnEndThatDoesNotRead) {
   const std::size_t fit = takes(Type::kAnswer, kMaxValueBytes);
   EXPECT_GE(fit, 256U);
   EXPECT_LT(fit, 300U) << "what the socket holds besides";
@@ -38,13 +38,13 @@ TEST_F(MessageSocketTest, KeepsSoManyBytesForOneThatDoesNotRead) {
   EXPECT_NE(error_.detail.find("67108864"), std::string::npos) << error_.detail;
 }
 
-TEST_F(MessageSocketTest, KeepsSoManyMessagesForOneThatDoesNotRead) {
+TEST_F(MessageSocketTest, LimitsTheMessagesThatWaitForAnEndThatDoesNotRead) {
   EXPECT_GE(takes(Type::kBeat, 0), 4096U);
   EXPECT_NE(error_.detail.find("4096"), std::string::npos) << error_.detail;
 }
 
 // All members share one payload of values, which does not count against one member's byte limit.
-TEST_F(MessageSocketTest, WhatAllMembersGetIsNotOneMembers) {
+TEST_F(MessageSocketTest, PayloadsThatAllMembersShareDoNotCount) {
   EXPECT_GE(takes(Type::kValues, kMaxValueBytes), 4096U);
 }
 

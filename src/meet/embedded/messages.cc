@@ -11,10 +11,10 @@ namespace viaduct::meet::embedded {
 namespace {
 
 constexpr std::string_view kMagic = "VDCTMEET";
-// Members of one group may encrypt what they tell each other.
+// The limits of texts and values that members have encrypted.
 constexpr std::size_t kMaxSealedAbout = kMaxAboutBytes + base::kSealBytes;
 constexpr std::size_t kMaxSealedValue = kMaxValueBytes + base::kSealBytes;
-// A code that a newer server may have, and we do not know, is read as this.
+// An unknown code of a newer server is read as this.
 constexpr Code kUnknownCode = Code::kProtocol;
 
 using base::Reader;
@@ -26,7 +26,7 @@ Error bad(std::string_view what) {
           .detail = std::string(what) + ": truncated, too long, or out of range"};
 }
 
-// Texts whose length has a limit of its own.
+// Reads texts, each with its own limit.
 class Texts {
  public:
   explicit Texts(Reader& in) : in_(in) {}
@@ -74,10 +74,10 @@ Error readError(Reader& in, Texts& texts) {
   return error;
 }
 
-// A roster goes to each of its members, and its texts resemble each other: each says how many bytes
-// it has in common with the one before it, then the others.
+// Each member gets the roster, whose texts resemble each other. So each text is stored as the
+// number of bytes that it shares with the text before, and the rest.
 constexpr std::size_t kMostInCommon = 255;
-constexpr std::size_t kLeastOfText = 3;  // one byte for that, two for the length of the others
+constexpr std::size_t kLeastOfText = 3;  // one byte for the shared length, two for the rest's
 
 void writeLike(Writer& out, std::string_view before, std::string_view text) {
   const std::size_t limit = std::min({kMostInCommon, before.size(), text.size()});
@@ -111,7 +111,8 @@ Result<OpenMessage> OpenMessage::decode(ByteSpan payload) {
   if (!base::sameBytes(magic, std::as_bytes(std::span(kMagic)))) return bad("opening");
   out.major = in.get<std::uint16_t>();
   out.minor = in.get<std::uint16_t>();
-  // Another version may say more, or less: whoever asked looks at the version first.
+  // The message of another version may be longer or shorter, so the caller checks the version
+  // first.
   if (in.ok() && out.major != kMajor) return out;
   out.nonce = in.array<sizeof(Key)>();
   if (!in.finished()) return bad("opening");
@@ -237,7 +238,7 @@ Result<FormedMessage> FormedMessage::decode(ByteSpan payload) {
   Texts texts(in);
   FormedMessage out{.epoch = in.get<std::uint64_t>()};
   const auto count = in.get<std::uint32_t>();
-  // What is claimed has to be there before anything is reserved for it.
+  // The bytes for `count` members have to be there before memory is reserved for them.
   if (count > kMaxMembers || count > in.left() / (2 * kLeastOfText)) return bad("roster");
   out.members.resize(count);
   const Member none;
@@ -252,7 +253,7 @@ Result<FormedMessage> FormedMessage::decode(ByteSpan payload) {
   return out;
 }
 
-// A barrier's values are all empty: their number says it all.
+// A barrier's values are all empty, so only their number is sent.
 Bytes ValuesMessage::encode() const {
   Writer out;
   const bool empty = std::all_of(values.begin(), values.end(), [](auto& v) { return v.empty(); });

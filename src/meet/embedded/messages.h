@@ -1,4 +1,4 @@
-// What members and the embedded server tell each other. Threads: plain values.
+// The messages between members and the embedded server. Threads: plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -41,7 +41,7 @@ struct WelcomeMessage {
   static Result<WelcomeMessage> decode(ByteSpan payload);
 };
 
-// kDeny, kRefused, kTrouble.
+// The payload of kDeny, kRefused and kTrouble.
 struct ErrorMessage {
   Error error = {};
   Bytes encode() const;
@@ -62,21 +62,22 @@ struct GatherMessage {
   static Result<GatherMessage> decode(ByteSpan payload);
 };
 
-// kAbandon, kStatus.
+// The payload of kAbandon and kStatus.
 struct TextMessage {
   std::string text = {};
   Bytes encode() const;
   static Result<TextMessage> decode(ByteSpan payload);
 };
 
-// kRank: a rank; kPing, kPong: a number; kWithdraw, kForget: a request's.
+// The payload of several types. kRank: a rank. kPing, kPong: a number. kWithdraw, kForget: the
+// number of a request.
 struct NumberMessage {
   std::uint64_t number = 0;
   Bytes encode() const;
   static Result<NumberMessage> decode(ByteSpan payload);
 };
 
-// kPublish with a value, kFind without.
+// The payload of kPublish, and of kFind, which has no value.
 struct NameMessage {
   std::uint32_t request = 0;
   std::string name_space = {}, name = {}, value = {};

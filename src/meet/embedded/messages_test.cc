@@ -11,7 +11,7 @@ FormedMessage roundTrip(const FormedMessage& message) {
   return out ? *std::move(out) : FormedMessage{};
 }
 
-TEST(FormedMessage, RostersComeBackAsTheyWere) {
+TEST(FormedMessage, DecodesToTheEncodedRoster) {
   const std::string longest(kMaxNameBytes, 'n'), about(kMaxAboutBytes, 'a');
   const FormedMessage message{
       .epoch = 7,
@@ -28,14 +28,14 @@ TEST(FormedMessage, RostersComeBackAsTheyWere) {
   EXPECT_TRUE(roundTrip({.epoch = 1}).members.empty());
 }
 
-TEST(FormedMessage, WhatResemblesIsSentOnce) {
+TEST(FormedMessage, CommonBeginningsOfTextsAreSentOnce) {
   FormedMessage message;
   for (std::uint32_t rank = 0; rank < 100; ++rank)
     message.members.push_back({rank, "a-long-name-of-a-host:" + std::to_string(rank), ""});
   EXPECT_LT(message.encode().size(), 1000U);
 }
 
-TEST(FormedMessage, WhatIsCutShortOrBeyondTheLimitsIsRefused) {
+TEST(FormedMessage, TruncatedBytesAndTextsBeyondTheLimitsAreRefused) {
   const Bytes good =
       FormedMessage{.epoch = 7, .members = {{0, "ab", "x"}, {1, "ac", "x"}}}.encode();
   for (std::size_t bytes = 0; bytes < good.size(); ++bytes)

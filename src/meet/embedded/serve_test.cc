@@ -37,14 +37,14 @@ TEST(ServeIfHere, NotWhereAnotherProcessListens) {
   EXPECT_EQ(*second, nullptr);
 }
 
-TEST(ServeIfHere, WhatKeepsTheServerFromStartingIsAnError) {
+TEST(ServeIfHere, AServerThatCannotStartIsAnError) {
   const auto open = serveIfHere({.where = "0.0.0.0" + anyFreePort()});
   ASSERT_FALSE(open);
   EXPECT_EQ(open.error().code, Code::kDenied);
   EXPECT_NE(open.error().text().find("--secret"), std::string::npos) << open.error().text();
 }
 
-// The other hosts know it by an address of its own, and Debian's hosts themselves as 127.0.1.1.
+// Other hosts resolve the name to another address than this host, which on Debian is 127.0.1.1.
 TEST(ServeIfHere, ByTheHostsOwnNameOnAllInterfaces) {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
@@ -60,7 +60,7 @@ TEST(ServeIfHere, ByTheHostsOwnNameOnAllInterfaces) {
 
 // The name does not resolve yet and may be another host's. serveIfHere() then returns null instead
 // of asking for a token.
-TEST(ServeIfHere, NotByANameThatNobodyKnowsYetWithoutAToken) {
+TEST(ServeIfHere, NotByAnUnresolvedNameWithoutAToken) {
   const auto server = serveIfHere({.where = "nobody.invalid" + anyFreePort()});
   ASSERT_TRUE(server) << server.error().text();
   EXPECT_EQ(*server, nullptr);

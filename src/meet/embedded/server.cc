@@ -41,7 +41,8 @@ bool isLoopback(const std::string& address) {
   return where && (where->host.starts_with("127.") || where->host == "::1");
 }
 
-// Greater for every later start of a server, on any host whose clock is roughly right.
+// A number that is greater for every later start of a server, on any host whose clock is roughly
+// right.
 std::uint64_t firstEpoch() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return static_cast<std::uint64_t>(
@@ -79,7 +80,7 @@ class EmbeddedServer::Impl final : public wire::MemberConnections {
     wire::MessageSocket socket;
     std::string remote;
     base::Poller::Id watch = 0;
-    bool writes = false;  // waits for room in the socket
+    bool writes = false;  // the poller watches for room in the socket
     bool challenged = false, proven = false, doomed = false;
     base::Unproven::Place place = {};  // until it is proven
     wire::TokenProof proof = {};
@@ -103,7 +104,8 @@ class EmbeddedServer::Impl final : public wire::MemberConnections {
   base::Key token_;
   std::unique_ptr<base::Loop> loop_;
   wire::ServerState state_;
-  std::unique_ptr<base::Listener> listener_;  // before the guests, who have places at it
+  // Declared before the guests, whose places refer to it.
+  std::unique_ptr<base::Listener> listener_;
   std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;
   std::vector<std::pair<GuestId, std::string>> doomed_;
   GuestId last_guest_ = 0;
@@ -220,10 +222,10 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
   return Ok{};
 }
 
-// The reason goes to the other end, and is the error that closes the connection here.
+// Sends the reason to the other end, and returns it as the error that closes the connection.
 Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
   const std::string line = fmt::format("turned {} away: {}", guest.remote, why.detail);
-  // Without somebody who hears say(), the user of a member with the server inside learns it here.
+  // If a member runs the server, there is no say(), and its user learns the reason from the log.
   if (options_.say)
     say(line);
   else
@@ -263,7 +265,7 @@ void EmbeddedServer::Impl::say(const std::string& line) {
   if (options_.say) options_.say(line);
 }
 
-// Nobody is taken out while something may still refer to him: reap() does, at the turn's end.
+// Marks the guest. reap() removes it at the end of the turn, when no code refers to it.
 void EmbeddedServer::Impl::doom(GuestId id, std::string how) {
   Guest& guest = *guests_.at(id);
   if (std::exchange(guest.doomed, true)) return;
@@ -275,7 +277,7 @@ void EmbeddedServer::Impl::reap() {
     const auto [id, how] = std::move(doomed_.back());
     doomed_.pop_back();
     const auto found = guests_.find(id);
-    if (found == guests_.end()) continue;  // dropped since
+    if (found == guests_.end()) continue;  // dropped meanwhile
     loop_->poller().forget(found->second->watch);
     const bool proven = found->second->proven;
     guests_.erase(found);
@@ -291,7 +293,7 @@ void EmbeddedServer::Impl::close(const Error& why) {
   loop_->wake();
 }
 
-// From the listener, which needs the descriptor at once.
+// The listener calls it if it needs the descriptor for a newer connection.
 void EmbeddedServer::Impl::dropUnproven(GuestId id) {
   const auto found = guests_.find(id);
   base::log(base::LogLevel::kInfo, "meet: {} was dropped for a newer connection",
@@ -303,7 +305,7 @@ void EmbeddedServer::Impl::dropUnproven(GuestId id) {
 void EmbeddedServer::Impl::tick() {
   const auto every = options_.detect / kTicksPerDetect;
   const auto now = Clock::now();
-  // If it was we who slept, what the members said meanwhile is still unread.
+  // If this process itself was stopped, messages that members sent meanwhile are still unread.
   const bool slept = now - ticked_ > 2 * every;
   ticked_ = now;
   const PacketPtr beat = wire::makePacket(Type::kBeat);
@@ -326,7 +328,8 @@ bool EmbeddedServer::Impl::drained(Clock::time_point until) {
   const auto quiet = [this] { return state_.liveGroups() == 0; };
   while (!quiet()) {
     if (Clock::now() >= until) return false;
-    // Not wait_until with time_point::max(), which overflows in some libraries.
+    // Waits a second at a time, because wait_until() with time_point::max() overflows in some
+    // libraries.
     quiet_.wait_until(held, std::min(until, Clock::now() + std::chrono::seconds(1)));
   }
   return true;

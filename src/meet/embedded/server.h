@@ -1,5 +1,5 @@
-// The small server at which members meet, inside one of them or standing alone. It has one thread,
-// asleep while nothing happens, and none per member. Threads: call from any; not across fork().
+// The small server at which members meet. It runs inside a member or alone. It has one thread,
+// which sleeps without events, and none per member. Threads: call from any; not across fork().
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -17,23 +17,23 @@
 namespace viaduct::meet {
 
 struct ServerOptions {
-  // "host:port", "[v6]:port", "*:port"; port 0 takes a free one. Not looked at with `listening`.
+  // "host:port", "[v6]:port" or "*:port". Port 0 takes a free port. Ignored if `listening` is set.
   std::vector<std::string> listen = {"127.0.0.1:0"};
-  base::Fd listening = {};  // a socket that listens already: bound before a fork(), or inherited
+  base::Fd listening = {};  // a listening socket, bound before a fork(), or inherited
   std::string token = {};
   bool insecure = false;  // lets it listen beyond loopback without a token
   std::chrono::milliseconds detect = std::chrono::seconds(2);  // a silent member is dead
-  // Gets a line for people when a group forms or ends and when somebody is turned away; on the
-  // server's thread. Must not call the server.
+  // Gets a line for people when a group forms or ends, and when a connection is refused. Called on
+  // the server's thread; must not call the server.
   std::function<void(const std::string&)> say = {};
-  // Where set, the server is for one group. Called once, when that group has ended, on the server's
-  // thread; must not call the server. Later joiners are sent away with kPeerLost.
+  // If set, the server is for one group. Called once on the server's thread, when that group has
+  // ended; must not call the server. Later joiners are refused with kPeerLost.
   std::function<void()> over = {};
 };
 
 struct ServerCounts {
-  std::uint64_t members = 0;  // connections that have proved themselves
-  std::uint64_t groups = 0;   // whole, and not ended
+  std::uint64_t members = 0;  // connections that have proved that they know the token
+  std::uint64_t groups = 0;   // complete and not ended
   std::uint64_t names = 0;
   std::uint64_t received = 0, sent = 0;  // messages since the start
 };
@@ -41,18 +41,18 @@ struct ServerCounts {
 class EmbeddedServer {
  public:
   static Result<std::unique_ptr<EmbeddedServer>> start(ServerOptions options);
-  // All members lose the meeting place at once.
+  // Ends the server. All members lose the meeting place at once.
   ~EmbeddedServer();
   EmbeddedServer(const EmbeddedServer&) = delete;
   EmbeddedServer& operator=(const EmbeddedServer&) = delete;
 
-  // A socket that listens there already, for ServerOptions::listening.
+  // Opens a listening socket, for ServerOptions::listening.
   static Result<base::Fd> listen(const std::string& where);
 
-  std::vector<std::string> addresses() const;  // with real ports; what members are told to use
-  // Ends all groups, with that reason for their members.
+  std::vector<std::string> addresses() const;  // with real ports, for the members
+  // Ends all groups. Their members get `why`.
   void close(const Error& why);
-  // Waits until no group is whole and running; false at `until`.
+  // Waits until no complete group runs any more. False: `until` has passed.
   bool drained(Deadline until);
   ServerCounts counts();
 

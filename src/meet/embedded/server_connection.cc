@@ -13,9 +13,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// One try of each step; the next one starts afresh, perhaps with another address.
+// The limits of one try of each step. The next try starts afresh, perhaps with another address.
 constexpr auto kDialTime = 3s, kHelloTime = 5s;
-// Of a server that may be replaced: a frozen one must not hold up a new election.
+// The limit for a server that may be replaced, because a frozen one must not delay a new election.
 constexpr auto kShortHelloTime = 2s;
 constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
 constexpr int kTicksPerDetect = 4;
@@ -86,7 +86,7 @@ void ServerConnection::connected(base::Fd socket) {
 }
 
 void ServerConnection::helloTimedOut() {
-  untried_.clear();  // its other addresses would not answer either
+  untried_.clear();  // the server's other addresses would not answer either
   failed({.code = Code::kTimeout,
           .operation = "hello",
           .detail = "it accepted the connection and never answered",
@@ -98,7 +98,7 @@ void ServerConnection::send(const PacketPtr& packet) {
   if (phase_ == Phase::kReady) write(packet);
 }
 
-// A socket that takes nothing more is found out by reading: what came before is heard first.
+// A failed socket is detected when it is read, so that earlier messages are delivered first.
 void ServerConnection::write(const PacketPtr& packet) {
   static_cast<void>(socket_->send(packet));
   watchWriting();
@@ -119,7 +119,7 @@ void ServerConnection::onEvents(std::uint32_t events) {
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
   const auto read =
       socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
-  // What it is that a killed process leaves, an end or a reset, depends on what it had not read.
+  // A killed process leaves an end of stream or a reset, depending on its unread bytes.
   if (!read ? read.error().os_errno == ECONNRESET : *read == MessageSocket::Read::kEnd)
     return failed({.code = Code::kPeerLost,
                    .operation = phase_ == Phase::kReady ? "meet" : "hello",
@@ -180,7 +180,7 @@ Status ServerConnection::denied(ByteSpan payload) {
 void ServerConnection::tick() {
   const auto every = detect_ / kTicksPerDetect;
   const auto now = Clock::now();
-  // If it was we who slept, what the server said meanwhile is still unread.
+  // If this process itself was stopped, messages that the server sent meanwhile are still unread.
   if (now - std::exchange(ticked_, now) > 2 * every) heard_ = now;
   if (now - heard_ > detect_)
     return failed({.code = Code::kPeerLost,
@@ -196,10 +196,11 @@ void ServerConnection::failed(Error why) {
   const bool was_ready = phase_ == Phase::kReady;
   close();
   const auto now = Clock::now();
-  // Retried: a server that is being restarted hangs up too. Not retried: what somebody refused.
+  // A closed connection is tried again, because the server may be restarting. A refusal is final.
   const bool final = denied_ || why.code == Code::kProtocol || why.code == Code::kInvalid;
   last_ = std::move(why);
-  // An address may be another host's as well, such as a bridge's: the next one may be right.
+  // One of the addresses may lead to another host, such as a bridge's, so the next address is
+  // tried.
   const bool all_tried = untried_.empty();
   if (was_ready || final || now >= until_ || (target_.once && all_tried))
     return user_.lost(unreachable(), !final);
@@ -215,7 +216,7 @@ Error ServerConnection::unreachable() const {
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
   why.detail = fmt::format("meeting place {}: {}: {}", target_.where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);
-  why.peer.clear();  // stands in the text
+  why.peer.clear();  // the text has it already
   return why;
 }
 

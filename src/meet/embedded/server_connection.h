@@ -1,6 +1,6 @@
-// A member's connection to the embedded server: dialed until a deadline, proved, kept alive.
-// Threads: all calls under the loop's lock; the user is called from the loop's handlers, with it
-// held.
+// A member's connection to the embedded server: dials it until a deadline, proves the token, and
+// keeps it alive. Threads: all calls are made with the loop's lock held. The loop's handlers call
+// the user, with it held.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -26,8 +26,9 @@ class ServerConnectionUser {
  public:
   virtual ~ServerConnectionUser() = default;
   virtual void ready() = 0;
-  virtual Status message(Type type, ByteSpan payload) = 0;  // an error hangs up
-  // The last call until open(), which may be called from here. `again`: another try may succeed.
+  virtual Status message(Type type, ByteSpan payload) = 0;  // an error closes the connection
+  // No further calls follow until open(), which may be called inside. `again`: another try may
+  // succeed.
   virtual void lost(const Error& why, bool again) = 0;
 };
 
@@ -35,9 +36,9 @@ class ServerConnection {
  public:
   struct Target {
     std::string where = {};                   // for people
-    std::vector<std::string> addresses = {};  // the best first
+    std::vector<std::string> addresses = {};  // the preferred one first
     Key token = {};
-    bool once = false;  // gives up when no address has answered
+    bool once = false;  // gives up after one try of each address
   };
   ServerConnection(Loop& loop, Target target, ServerConnectionUser& user)
       : loop_(loop), target_(std::move(target)), user_(user) {}
@@ -45,13 +46,13 @@ class ServerConnection {
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
 
-  // Tries again and again: a name that nobody knows yet, a port where nobody listens yet.
+  // Retries until `until`, because the name may not resolve yet, or the server may not listen yet.
   void open(Clock::time_point until, std::chrono::milliseconds first_after = {});
-  void close();  // without a word; has to be called before the destructor
+  void close();  // without a goodbye; call it before the destructor
   void send(const PacketPtr& packet);
   bool ready() const { return phase_ == Phase::kReady; }
   bool opened() const { return phase_ != Phase::kClosed; }
-  // For one that gives up waiting for ready(): what was tried, and what came of it.
+  // For a caller that gives up waiting for ready(): an error with the tries and their outcome.
   Error unreachable() const;
 
  private:
@@ -80,7 +81,7 @@ class ServerConnection {
   unsigned tries_ = 0;
   std::chrono::milliseconds pause_ = {};
   std::optional<Error> last_;
-  std::vector<std::string> untried_;  // addresses, of this attempt
+  std::vector<std::string> untried_;  // addresses that this attempt has still to try
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id watch_ = 0, timer_ = 0;

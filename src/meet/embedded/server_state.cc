@@ -44,7 +44,7 @@ Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
     case Type::kAsk:
     case Type::kStop:
       break;
-    default:  // of a newer member: whether we understand it was settled by the version
+    default:  // ignored: an unknown type of a newer minor version
       return Ok{};
   }
   return takeOfMember(guest, type, payload);

@@ -1,4 +1,5 @@
-// All groups and names of one server. Pure: messages in, messages out. Threads: the server's.
+// All groups and names of one server. Pure: messages in, messages out. Threads: the server's
+// thread.
 #pragma once
 
 #include <viaduct/result.h>
@@ -20,18 +21,18 @@ namespace viaduct::meet::embedded {
 
 class ServerState {
  public:
-  // `first_epoch`: no other life of a server has used this one or a greater.
-  // `once`: every group name forms one group here, see GroupState.
+  // `first_epoch`: no other start of a server has used this epoch or a greater one. `once`: every
+  // group name forms one group here, see GroupState.
   ServerState(MemberConnections& connections, std::uint64_t first_epoch, bool once = false)
       : connections_(connections),
         epochs_(first_epoch),
         once_(once),
         names_(connections, memory_) {}
 
-  // An error means that the guest does not keep to the protocol.
+  // An error means that the guest violates the protocol.
   Status take(GuestId guest, Type type, ByteSpan payload);
   void gone(GuestId guest, const std::string& how);
-  // Ends every group, and the forming of every group.
+  // Ends every group, and refuses the members of groups that are forming.
   void close(const Error& why);
 
   std::size_t liveGroups() const;
@@ -50,7 +51,7 @@ class ServerState {
   Status takeOfMember(GuestId guest, Type type, ByteSpan payload);
   void tidy(const Name& name);
 
-  // For all that members have us keep: names, searches, values that are gathered.
+  // The budget for all that the server keeps for members: names, searches, gathered values.
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 30U;
 
   MemberConnections& connections_;
@@ -62,8 +63,8 @@ class ServerState {
   Directory names_;
 };
 
-// What cannot be right in a join, wherever it is looked at. `max_about`: of the description, which
-// may be encrypted when it comes to the server.
+// Refuses impossible values of a join, at the member and at the server. `max_about` limits the
+// description, which may be encrypted at the server.
 Status checkJoin(const JoinRequest& request, std::size_t max_about = kMaxAboutBytes);
 
 }  // namespace viaduct::meet::embedded

@@ -1,4 +1,4 @@
-// How both ends prove that they know the token, without sending it. Pure. Threads: plain values.
+// The proof of both ends that they know the token, without sending it. Pure. Threads: plain values.
 #pragma once
 
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace viaduct::meet::embedded {
 
-// Of one connection: both nonces are fresh, so no proof is good for another.
+// The proof of one connection. Both nonces are fresh, so no proof is valid for another connection.
 struct TokenProof {
   Key token = {};
   Key member_nonce = {}, server_nonce = {};

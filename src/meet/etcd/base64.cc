@@ -52,7 +52,7 @@ std::optional<std::string> fromBase64(std::string_view text) {
     bits -= 8;
     out += static_cast<char>(word >> bits & 0xffU);
   }
-  // Fewer digits than a byte needs, as in "A===", are caught by the two '=' that may be there.
+  // A lone digit, as in "A===", never gets here, because at most two '=' are stripped above.
   return bits == 6 ? std::nullopt : std::optional(std::move(out));
 }
 

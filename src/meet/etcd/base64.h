@@ -8,7 +8,7 @@
 namespace viaduct::meet::etcd {
 
 std::string toBase64(std::string_view bytes);
-// Nothing for what is not whole, well-padded base64.
+// Returns nothing unless `text` is complete, padded base64.
 std::optional<std::string> fromBase64(std::string_view text);
 
 }  // namespace viaduct::meet::etcd

@@ -13,14 +13,16 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
-// A try that ended without an answer after less says nothing of the endpoint.
+// A try that ended without an answer sooner than this says nothing about the endpoint.
 constexpr milliseconds kTellingTry{1000};
-// A frozen endpoint looks like a key without changes, so the key is read again now and then.
+// A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
+// this time.
 constexpr milliseconds kWatchTime{5000}, kFirstLine{3000};
-constexpr int kDenials = 3;  // in a row: etcd also denies a watch if it has forgotten our token
+// Denials in a row before an error. etcd also denies a watch if it has forgotten our token.
+constexpr int kDenials = 3;
 constexpr auto kGrant = "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/";
 
-// gRPC's codes, as the gateway passes them on.
+// The gRPC codes that the gateway passes on.
 enum GrpcCode {
   kDeadlineExceeded = 4,
   kNotFoundCode = 5,
@@ -48,7 +50,7 @@ bool mentions(const Refusal& refusal, std::string_view what) {
   return refusal.message.find(what) != std::string::npos;
 }
 
-// As 401 from a cluster that no longer knows the token: it restarted, or the token has expired.
+// True if the cluster no longer knows the token, because it restarted or the token has expired.
 bool tokenIsStale(const Refusal& refusal) {
   return refusal.code == kUnauthenticated || mentions(refusal, "invalid auth token") ||
          mentions(refusal, "old revision");
@@ -114,7 +116,7 @@ Error Wait::timedOut() const {
   return {.code = Code::kTimeout, .operation = operation, .detail = missing};
 }
 
-// One call on its way over the endpoints.
+// One call, which tries the endpoints in turn.
 class Client::Call {
  public:
   Call(Client& client, std::string_view path, const std::string& body, const Wait& wait,
@@ -130,7 +132,7 @@ class Client::Call {
 
  private:
   const std::vector<EtcdEndpoint>& endpoints() const { return client_.config_.endpoints; }
-  // Nothing: that endpoint has failed, and another one, or another time, may be better.
+  // Returns nothing if the endpoint has failed, and another endpoint or a later try may succeed.
   std::optional<Result<std::string>> attempt(std::size_t at, std::size_t still_to_try);
   std::optional<Result<std::string>> refused(std::size_t at, const CurlAnswer& answer);
   void failed(std::size_t at, CurlFailure failure);
@@ -145,8 +147,8 @@ class Client::Call {
   const Duration longest_try_;
   std::size_t for_good_ = 0;  // failures of this round over all endpoints
   int logins_ = 0;
-  Clock::time_point begun_ = {};                      // of the try
-  std::vector<std::optional<CurlFailure>> failures_;  // the last that tells something, of each
+  Clock::time_point begun_ = {};                      // the start of the current try
+  std::vector<std::optional<CurlFailure>> failures_;  // the last telling failure of each endpoint
 };
 
 Result<std::string> Client::Call::run() {
@@ -169,7 +171,7 @@ std::optional<Result<std::string>> Client::Call::attempt(std::size_t at, std::si
   if (client_.needsLogin(path_))
     if (Status status = client_.login(wait_); !status) return std::move(status).error();
   begun_ = Clock::now();
-  // A fair share of what is left for each endpoint that this round has still to try.
+  // Each endpoint that this round has still to try gets a fair share of the remaining time.
   const auto share = (wait_.until - begun_) / static_cast<int>(still_to_try);
   const auto most = std::min(std::max<Duration>(share, kShortestTry), longest_try_);
   const auto until = most < wait_.until - begun_ ? begun_ + most : std::max(begun_, wait_.until);
@@ -191,11 +193,11 @@ std::optional<Result<std::string>> Client::Call::attempt(std::size_t at, std::si
 std::optional<Result<std::string>> Client::Call::refused(std::size_t at, const CurlAnswer& answer) {
   auto refusal = parseRefusal(answer.body);
   const bool login = path_ == kAuthPath;
-  // The one refusal that etcd's gateway makes in plain text.
+  // The only refusal that etcd's gateway sends as plain text.
   if (!refusal && answer.body.starts_with("CommonName of client"))
     refusal = Refusal{kPermissionDenied, answer.body.substr(0, answer.body.find('\n'))};
   if (!refusal) {
-    // Not what was answered to a login: a mirror would show the password.
+    // Without the body of an answer to a login, which may repeat the password.
     const std::string said = login ? "" : " " + excerpt(answer.body);
     failed(at, {.text = fmt::format("HTTP {} without etcd's error{}", answer.status, said),
                 .for_good = true});
@@ -232,7 +234,7 @@ bool Client::Call::goesOn() const {
   return true;
 }
 
-// False: asked to stop.
+// Returns false if the caller asked to stop.
 bool Client::Call::pause(Clock::time_point until) const {
   constexpr milliseconds kLook{50};
   while (goesOn()) {
@@ -243,7 +245,7 @@ bool Client::Call::pause(Clock::time_point until) const {
   return false;
 }
 
-// The advice is for the last endpoint that has failed.
+// The error advises about the last endpoint that has failed.
 Error Client::Call::failure() const {
   Error out{.code = for_good_ == endpoints().size() ? Code::kDevice : Code::kTimeout,
             .operation = wait_.operation.empty() ? "etcd" : wait_.operation + ": etcd"};
@@ -347,13 +349,13 @@ CurlAnswer Client::exchange(const CurlRequest& request) {
   return answer;
 }
 
-// One watch of a key, until its reader is content or it has to be read again.
+// One watch of a key, until `enough` accepts the value or the key has to be read again.
 class Client::Following {
  public:
   Following(Client& client, const Wait& wait, const Enough& enough)
       : client_(client), wait_(wait), enough_(enough) {}
 
-  // Nothing: read the key again.
+  // Returns nothing if the key has to be read again.
   std::optional<Result<Held>> run(const std::string& key, Revision from);
 
  private:
@@ -365,7 +367,7 @@ class Client::Following {
   const Enough& enough_;
   std::optional<Result<Held>> result_;
   bool heard_ = false;
-  int denied_ = 0;  // in a row
+  int denied_ = 0;  // denials in a row
   milliseconds pause_ = kFirstPause;
 };
 
@@ -392,7 +394,7 @@ std::optional<Result<Client::Held>> Client::Following::run(const std::string& ke
   return std::nullopt;
 }
 
-// False: enough was heard of this stream.
+// Returns false to end the stream.
 bool Client::Following::line(std::string_view text) {
   auto message = parseWatch(text);
   if (!message && parseRefusal(text)) {
@@ -416,10 +418,11 @@ bool Client::Following::line(std::string_view text) {
   return true;
 }
 
-// After a compaction, and after most refusals, the key has to be read again.
+// The server has ended the watch. After a compaction, and after most refusals, the key has to be
+// read again.
 bool Client::Following::cancelled(const WatchMessage& message) {
   if (message.compacted != 0) return false;
-  // With a token that it has forgotten, etcd says that permission is denied.
+  // For a token that it has forgotten, etcd reports that permission is denied.
   client_.forgetToken();
   if (mentions({.message = message.reason}, "permission denied") && ++denied_ == kDenials)
     result_ = Error{.code = Code::kDenied,

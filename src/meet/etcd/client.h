@@ -1,5 +1,6 @@
-// Calls to an etcd cluster: over its endpoints in turn, again until the deadline where that can
-// help, logged in where a user is given. Threads: any, several at once; a call blocks its thread.
+// Calls to an etcd cluster. A call tries the endpoints in turn, again until the deadline if that
+// can help, and logs in if a user is given. Threads: any, several at once; a call blocks its
+// thread.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -21,13 +22,13 @@
 
 namespace viaduct::meet::etcd {
 
-// The limits of a wait for etcd, and the texts about it.
+// The limits of a wait for etcd, and its texts for errors.
 struct Wait {
   Clock::time_point until = {};
   const base::StopFlag* stop = nullptr;
-  std::string operation = {};      // in front of "etcd" in errors
-  std::string missing = {};        // while etcd answers: what is still missing
-  base::Waiting* aloud = nullptr;  // tells the user of a long wait
+  std::string operation = {};      // precedes "etcd" in errors
+  std::string missing = {};        // names the missing value, for a timeout while etcd answers
+  base::Waiting* aloud = nullptr;  // reports a long wait to the user
 
   bool stopped() const { return stop != nullptr && stop->load(std::memory_order_relaxed); }
   Error cancelled() const;
@@ -38,28 +39,28 @@ class Client {
  public:
   struct Config {
     std::vector<EtcdEndpoint> endpoints = {};
-    std::string user = {}, password = {};  // in no error and no log
+    std::string user = {}, password = {};  // never in an error or a log
     Tls tls = {};
   };
   // Loads libcurl.
   static Result<std::shared_ptr<Client>> open(Config config);
 
-  // No endpoint holds a call for longer, however far its deadline is: an etcd that answers does so
-  // within its own election (1 to 2 s) at the most.
+  // No endpoint keeps a call longer, even with a far deadline. An etcd that works answers within
+  // the time of its own election (1 to 2 s).
   static constexpr std::chrono::milliseconds kLongestTry{3000};
 
   // Ends soon after `wait.until` at the latest. Errors name each endpoint, the step that failed and
-  // the system's text. `longest_try`: where there are others to go to, an endpoint is left after
-  // it.
+  // the system's text. `longest_try`: if there are other endpoints, an endpoint is given up after
+  // this time.
   Result<std::string> call(std::string_view path, const std::string& body, const Wait& wait,
                            Duration longest_try = kLongestTry);
-  // Returns the value of the key once `enough` accepts it: the present one, or a later one.
+  // Reads the key, and waits for changes until `enough` accepts its value.
   using Held = std::optional<KeyValue>;
   using Enough = std::function<bool(const Held&)>;
   Result<Held> await(const std::string& key, const Wait& wait, const Enough& enough);
 
   const std::string& text() const { return text_; }  // "etcd http://a:2379,http://b:2379"
-  void closeIdle();                                  // connections: no call is expected soon
+  void closeIdle();  // closes idle connections, as no call is expected soon
 
  private:
   class Call;

@@ -19,10 +19,11 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
-// Between tries of a server that nobody reaches. A new election ends the pause.
+// The pause between tries of a server that is out of reach. A new election ends the pause.
 constexpr milliseconds kFirstRetry{50}, kLongestRetry{1000};
 
-// The key that two processes share if they read the same record and were given the same token.
+// The secret that two processes share if they have read the same record and were given the same
+// token.
 std::string secretOf(const std::string& token, const base::Key& random) {
   std::string out = token + '\n';
   for (const std::uint8_t byte : random) out += fmt::format("{:02x}", byte);
@@ -42,7 +43,7 @@ class ElectedGroup final : public Group {
     const std::string who = fmt::format("rank {} ({})", all.rank, all.members[all.rank].name);
     client_.reset();
     if (!server_.server) return;
-    // The others are told of our death, if it is one, before the server goes.
+    // If this member leaves without a goodbye, the server tells the others before it ends.
     if (!finished) server_.server->drained(kFarewell);
     electorate_->outlive(std::move(server_), who);
   }
@@ -66,7 +67,7 @@ class ElectedGroup final : public Group {
   ElectedServer server_;
 };
 
-// One member's way into a group.
+// The attempts of one member to join a group.
 class Joining {
  public:
   Joining(const std::shared_ptr<Electorate>& electorate, const JoinRequest& request,
@@ -96,9 +97,9 @@ class Joining {
   const std::string key_;
   base::Waiting aloud_;
   OthersKeys others_;
-  ServerRecord record_;   // of the elected server
-  Revision elected_ = 0;  // its key's creation; 0: it is ours
-  ElectedServer server_;  // if it is ours
+  ServerRecord record_;   // the elected server
+  Revision elected_ = 0;  // the revision that created its key; 0: this member runs the server
+  ElectedServer server_;  // if this member runs it
 };
 
 Wait Joining::waiting(Clock::time_point until) {
@@ -122,7 +123,7 @@ Result<std::unique_ptr<Group>> Joining::run() {
     if (!client->displaced() || stop_.load() || Clock::now() >= until_) return joined.error();
     client.reset();
     server_ = {};
-    // The server is gone, or out of reach from here. The key tells when there is another one.
+    // The server is gone or out of reach. The key shows when another server is elected.
     Wait wait = waiting(std::min(until_, Clock::now() + pause));
     wait.missing = joined.error().detail;
     const auto changed = options_.client->await(key_, wait, [this](const Client::Held& held) {
@@ -132,7 +133,7 @@ Result<std::unique_ptr<Group>> Joining::run() {
   }
 }
 
-// Finds the server of the group, or becomes it.
+// Finds the server of the group, or starts it in this process.
 Status Joining::elect() {
   const Wait wait = waiting(until_);
   for (;;) {
@@ -160,7 +161,7 @@ Result<ServerRecord> Joining::recordOf(const KeyValue& kv) const {
                .remedy = "use another namespace, or another group name"};
 }
 
-// False: another member was quicker.
+// Returns false if another member was elected first.
 Result<bool> Joining::serve() {
   ServerRecord record{.name = request_.name};
   VIADUCT_CHECK(base::fillSecret(record.secret));

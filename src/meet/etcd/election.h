@@ -1,5 +1,5 @@
-// Groups at an etcd: the members elect one of them, in whose process an embedded server runs, and
-// meet there. Threads: as meet/meeting.h says.
+// Groups at an etcd. The members elect one member, whose process runs an embedded server, and meet
+// there. Threads: see meet/meeting.h.
 #pragma once
 
 #include <viaduct/result.h>
@@ -19,7 +19,7 @@ namespace viaduct::meet::etcd {
 // A server in this process, and the key by which other members find it.
 struct ElectedServer {
   std::unique_ptr<EmbeddedServer> server = {};
-  std::unique_ptr<HeldKey> key = {};  // goes before its server
+  std::unique_ptr<HeldKey> key = {};  // destroyed before its server
 
   ElectedServer() = default;
   ElectedServer(ElectedServer&&) = default;
@@ -33,25 +33,25 @@ struct ElectedServer {
   ~ElectedServer() = default;
 };
 
-// Shared by all groups of one meeting place.
+// The data that all groups of one meeting place share.
 class Electorate {
  public:
   struct Options {
     std::shared_ptr<Client> client = {};
-    std::string root = {};  // in front of all keys
+    std::string root = {};  // prefix of all keys
     std::string token = {};
     std::chrono::milliseconds detect = {};
     base::SayWaiting waiting = {};
   };
   explicit Electorate(Options options) : options_(std::move(options)) {}
-  // Members of a group that have not said goodbye still need our server. Waits for them, 5 s at
+  // Members that have not said goodbye still need a server in this process. Waits for them, 5 s at
   // most.
   ~Electorate();
   Electorate(const Electorate&) = delete;
   Electorate& operator=(const Electorate&) = delete;
 
   const Options& options() const { return options_; }
-  // Keeps the server after our member has left the group, while other members need it.
+  // Keeps the server after its member has left the group, while other members need it.
   void outlive(ElectedServer server, std::string member);
 
  private:

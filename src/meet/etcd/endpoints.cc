@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxHost = 253;  // of a DNS name
 
-// One endpoint within the whole list, so that positions are those that the user sees.
+// Parses one endpoint within the whole list, so that positions in errors refer to the user's text.
 class Parser {
  public:
   explicit Parser(std::string_view all) : all_(all) {}
@@ -126,7 +126,7 @@ std::string EtcdEndpoint::url() const {
 }
 
 Result<std::vector<EtcdEndpoint>> parseEndpoints(std::string_view text) {
-  // Said without the text: what stands before an '@' is likely to be a password.
+  // The error omits the text, because a password is likely to precede the '@'.
   if (const std::size_t at = text.find('@'); at != std::string_view::npos)
     return Error{.operation = "etcd endpoints",
                  .detail = fmt::format("'@' at position {}: user and password do not belong in an "

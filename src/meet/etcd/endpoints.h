@@ -1,4 +1,4 @@
-// Where an etcd answers, as people write it. Threads: pure functions.
+// Parses the endpoints of an etcd, as users write them. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -22,8 +22,8 @@ struct EtcdEndpoint {
 };
 
 // "http://host:port", "https://host", "host:port", "host", "[v6]:port", each with or without a
-// slash at its end, joined by commas. What is malformed is refused with the character that is wrong
-// and its position in `text`, counted from 1.
+// final slash, joined by commas. An error has the wrong character and its position in `text`,
+// counted from 1.
 Result<std::vector<EtcdEndpoint>> parseEndpoints(std::string_view text);
 
 }  // namespace viaduct::meet::etcd

@@ -24,7 +24,7 @@ TEST(EtcdEndpoints, EverySpellingThatPeopleUse) {
   EXPECT_EQ(urls("10.0.0.1:1,https://b:2/, c:3"), "http://10.0.0.1:1 https://b:2 http://c:3");
 }
 
-TEST(EtcdEndpoints, WhatIsMalformedIsRefusedWithTheCharacterThatIsWrong) {
+TEST(EtcdEndpoints, MalformedTextIsRefusedWithTheWrongCharacter) {
   EXPECT_EQ(urls("http://etcd:23x9"),
             "\"http://etcd:23x9\": 'x' at position 15: this is not a digit of a port");
   EXPECT_EQ(urls("http://et cd:1"),

@@ -17,10 +17,10 @@ namespace viaduct::meet {
 namespace etcd {
 namespace {
 
-// How long after its lease's time etcd takes to see that a lease has run out.
+// The time that etcd takes after a lease's end to notice it.
 constexpr std::chrono::seconds kExpiry{1};
 
-// The clock's end is no moment that can be added to.
+// Deadline::never() is clamped, so that later additions do not overflow.
 Clock::time_point clamped(Deadline until) {
   return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
 }
@@ -106,7 +106,8 @@ Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& nam
             .aloud = &aloud};
   const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = options.detect};
   VIADUCT_TRY(auto key, HeldKey::make(client(), wanted, wait));
-  // A living process renews its lease. The key of a dead one vanishes within the lease's time.
+  // A living process renews its lease. A dead process's key vanishes within the lease's time, so
+  // waiting longer is useless.
   wait.until = std::min(end, Clock::now() + Lease::timeOf(options.detect) + kExpiry);
   while (!key) {
     VIADUCT_CHECK(waitUntilFree(wanted.key, wait));

@@ -1,4 +1,4 @@
-// Meeting at an etcd cluster, version 3, through its JSON gateway. Threads: any.
+// Opens a meeting place at an etcd cluster, version 3, through its JSON gateway. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -10,7 +10,7 @@
 
 namespace viaduct::meet {
 
-// Reads the options; goes to the network only when somebody joins, publishes or finds.
+// Reads the options. Connects only in join(), publish() and find().
 Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options);
 
 }  // namespace viaduct::meet

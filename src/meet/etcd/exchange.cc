@@ -15,7 +15,8 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-// More than any answer of ours (one value in base64), less than what hurts.
+// The limit of an answer. It exceeds every expected answer (one value in base64), and needs little
+// memory.
 constexpr std::size_t kMaxAnswer = std::size_t{4} * 1024 * 1024;
 
 bool isTls(CURLcode code) {
@@ -52,7 +53,7 @@ class QuietCall {
   bool pending_before_ = false;
 };
 
-// The handle has pointers to it: it must stay where it is.
+// Cannot be moved, because the curl handle has pointers to it.
 class Exchange {
  public:
   Exchange(const CurlLibrary& curl, const CurlRequest& request, const Tls& tls);
@@ -61,10 +62,10 @@ class Exchange {
   ~Exchange() = default;
 
   CURL* easy() const { return easy_.get(); }
-  bool deliverLines();               // false: the stream's reader wants no more
-  bool fed() const { return fed_; }  // a line has come
+  bool deliverLines();               // false: the stream's reader ends the stream
+  bool fed() const { return fed_; }  // a line has been received
   CurlAnswer finish(CURLcode code);
-  // As an answer that did not come in time.
+  // The answer of a request that has timed out.
   CurlAnswer expire() const;
 
  private:
@@ -80,9 +81,9 @@ class Exchange {
   std::unique_ptr<CURL, decltype(CurlLibrary::curl_easy_cleanup)> easy_;
   std::unique_ptr<curl_slist, decltype(CurlLibrary::curl_slist_free_all)> headers_;
   char error_[CURL_ERROR_SIZE] = {};
-  std::string received_;      // of a stream: what does not make a whole line yet
+  std::string received_;      // of a stream: the incomplete last line
   std::vector<int> sockets_;  // opened for this exchange
-  bool ready_ = false;        // connected, greeted, and about to send the request
+  bool ready_ = false;        // connected, after TLS, and about to send the request
   bool fed_ = false, too_long_ = false;
 };
 
@@ -116,18 +117,18 @@ void Exchange::configure(const Tls& tls) {
   set(CURLOPT_PREREQDATA, this);
   set(CURLOPT_ERRORBUFFER, error_);
   set(CURLOPT_NOSIGNAL, 1L);
-  // A proxy that is set for the outside world has no business between us and the cluster's etcd.
+  // A proxy for outside traffic must not be used for the cluster's etcd.
   set(CURLOPT_NOPROXY, "*");
-  // Who has moved is found again: an address is asked for whenever a connection is made.
+  // Each connection resolves the name again, so that a moved server is found.
   set(CURLOPT_DNS_CACHE_TIMEOUT, 0L);
 #if LIBCURL_VERSION_NUM >= 0x075700
-  // A name server that does not answer must not hold up whoever closes the handle.
+  // A name server that does not answer must not delay the thread that closes the handle.
   set(CURLOPT_QUICK_EXIT, 1L);
 #endif
   set(CURLOPT_TCP_KEEPALIVE, 1L);
   set(CURLOPT_TCP_KEEPIDLE, 10L);
   set(CURLOPT_TCP_KEEPINTVL, 5L);
-  // The channel ends what takes too long; curl's own limit would give the same a second text.
+  // The channel has its own timeout; curl's would report the same with another text.
   set(CURLOPT_CONNECTTIMEOUT_MS, 24L * 3600 * 1000);
   if (!tls.ca_file.empty()) set(CURLOPT_CAINFO, tls.ca_file.c_str());
   if (!tls.certificate_file.empty()) set(CURLOPT_SSLCERT, tls.certificate_file.c_str());
@@ -171,7 +172,7 @@ int Exchange::onReady(void* self, char*, char*, int, int) {
   return CURL_PREREQFUNC_OK;
 }
 
-// curl's own times say nothing of a step that is under way, nor of a connection that is used again.
+// curl's times do not cover an unfinished step, nor a reused connection.
 ConnectStep Exchange::stepReached() const {
   if (ready_) return ConnectStep::kRequest;
   if (sockets_.empty()) return ConnectStep::kResolve;
@@ -187,7 +188,7 @@ ConnectStep Exchange::stepReached() const {
 CurlFailure Exchange::failureOf(CURLcode code) const {
   CurlFailure out;
   out.text = error_[0] != '\0' ? error_ : curl_.curl_easy_strerror(code);
-  // With TLS 1.3 a server says what it thinks of our certificate after the handshake.
+  // With TLS 1.3 a server rejects our certificate only after the handshake.
   const bool alert = out.text.find("alert") != std::string::npos;
   if (too_long_)
     out.text = fmt::format("the answer is longer than {} MiB", kMaxAnswer >> 20U);

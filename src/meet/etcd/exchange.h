@@ -16,7 +16,7 @@
 
 namespace viaduct::meet::etcd {
 
-// Whom to trust and who we are. Empty: the system's certificates, and nobody.
+// The trusted authorities and our certificate. Empty: the system's authorities, and no certificate.
 struct Tls {
   std::string ca_file = {}, certificate_file = {}, key_file = {};
 };
@@ -24,11 +24,11 @@ struct Tls {
 enum class ConnectStep : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
 const char* stepName(ConnectStep step);
 
-// Why there is no answer.
+// The reason why there is no answer.
 struct CurlFailure {
   ConnectStep step = ConnectStep::kRequest;
-  std::string text = {};  // libcurl's and the system's own
-  bool for_good = false;  // the next try would end like this one
+  std::string text = {};  // the text of libcurl and the system
+  bool for_good = false;  // another try would fail in the same way
   bool timed_out = false;
 };
 
@@ -42,15 +42,15 @@ struct CurlAnswer {
 struct CurlRequest {
   std::string url = {};
   std::string body = {};
-  std::string token = {};        // empty: no such header
-  Clock::time_point until = {};  // for the whole answer; of a stream: for its first line
-  // Makes it a stream: gets one line of JSON each, and returns whether it wants more.
+  std::string token = {};        // empty: no Authorization header
+  Clock::time_point until = {};  // the deadline of the answer; of a stream: of its first line
+  // If set, the answer is a stream. Gets each line of JSON, and returns whether it wants more.
   std::function<bool(std::string_view)> line = {};
-  // Asked every 50 ms: whether to go on waiting.
+  // Called every 50 ms. False: stop waiting.
   std::function<bool()> goes_on = {};
 };
 
-// Runs one exchange after the other, and keeps the connection for the next one.
+// Runs one request after the other, and keeps the connection for the next one.
 class Channel {
  public:
   static Result<std::unique_ptr<Channel>> open();

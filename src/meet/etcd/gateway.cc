@@ -12,10 +12,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kShown = 160;  // of an answer that makes no sense
+constexpr std::size_t kShown = 160;  // shown bytes of a malformed answer
 
 std::string dump(const json& value) {
-  // What a person gave, a password for one, need not be UTF-8; dump() would throw.
+  // User input, such as a password, may not be UTF-8; dump() would throw.
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
@@ -29,7 +29,7 @@ Error nonsense(std::string_view what, std::string_view body) {
           .remedy = "check it with curl -L URL/version"};
 }
 
-// The member of an object, or null: of anything else as well.
+// Returns the named member of an object. Returns null if it lacks it, or `value` is no object.
 const json& at(const json& value, const char* name) {
   static const json null;
   if (!value.is_object()) return null;
@@ -37,7 +37,7 @@ const json& at(const json& value, const char* name) {
   return found == value.end() ? null : *found;
 }
 
-// proto3's JSON: absent is 0, 64-bit numbers are strings.
+// In the JSON of proto3, 0 is absent, and 64-bit numbers are strings.
 bool read(const json& value, std::int64_t& into) {
   if (value.is_null()) return true;
   if (value.is_number_integer()) {
@@ -93,7 +93,7 @@ bool read(const json& value, WatchEvent& into) {
   return into.deleted || type.empty() || type == "PUT";
 }
 
-// The first value of an answer to a range.
+// Reads the first value of the answer to a range.
 bool readFirst(const json& range, std::optional<KeyValue>& into) {
   return readList(at(range, "kvs"), [&](const json& item) {
     KeyValue kv;
@@ -111,7 +111,7 @@ bool read(const json& value, WatchMessage& into) {
                   [&](const json& item) { return read(item, into.events.emplace_back()); });
 }
 
-// Something of a body that has to be an object.
+// Parses a body, which has to be an object.
 template <class T, class Read>
 Result<T> parse(std::string_view what, std::string_view body, Read&& reader) {
   const json value = json::parse(body, nullptr, false);
@@ -185,7 +185,8 @@ Result<std::string> parseToken(std::string_view body) {
       parse<std::string>("the answer to a login", body, [](const json& value, std::string& out) {
         return readText(at(value, "token"), out) && !out.empty();
       });
-  // It becomes a line of a header; and it is a secret, so that the error must not show the body.
+  // The token becomes a header line, so it must be one line. It is a secret, so the error must not
+  // show the body.
   if (!token || token->find_first_of("\r\n") != std::string::npos)
     return nonsense("the answer to a login", "");
   return token;

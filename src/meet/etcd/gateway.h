@@ -1,5 +1,5 @@
-// etcd's JSON gateway as typed requests and answers. An answer may hold anything: what it must not
-// be is an error, never a crash. Threads: pure functions.
+// The requests and answers of etcd's JSON gateway, as types. A malformed answer is an error, never
+// a crash. Threads: pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -29,7 +29,7 @@ struct KeyValue {
   LeaseId lease = 0;  // 0: none
 };
 
-// Reads a key.
+// The request that reads a key.
 std::string rangeJson(std::string_view key);
 struct KeyReply {
   Revision revision = 0;
@@ -37,7 +37,7 @@ struct KeyReply {
 };
 Result<KeyReply> parseRange(std::string_view body);
 
-// Makes a key, unless it is there; then says what it holds.
+// Creates a key. If it exists, the reply has its value.
 std::string createJson(std::string_view key, std::string_view value, LeaseId lease);
 struct CreateReply {
   bool created = false;
@@ -46,35 +46,37 @@ struct CreateReply {
 Result<CreateReply> parseCreate(std::string_view body);
 
 std::string grantJson(LeaseId id, std::int64_t seconds);
-std::string leaseJson(LeaseId id);  // of keepalive and revoke
+std::string leaseJson(LeaseId id);  // for keepalive and revoke
 std::string authJson(std::string_view user, std::string_view password);
-// The seconds that a grant gave, or that a keepalive renewed: 0 when the lease is no more.
+// The lease's time after a grant or a keepalive. 0: the lease has expired.
 Result<std::int64_t> parseGrant(std::string_view body);
 Result<std::int64_t> parseKeepAlive(std::string_view body);
 Result<std::string> parseToken(std::string_view body);
 
-// The changes of a key from a revision on.
+// Asks for the changes of a key from a revision on.
 std::string watchJson(std::string_view key, Revision from);
 struct WatchEvent {
   bool deleted = false;
-  KeyValue kv = {};  // of a deleted key: key and revision
+  KeyValue kv = {};  // for a deleted key: only key and revision
 };
 struct WatchMessage {
   bool cancelled = false;
-  Revision compacted = 0;  // other than 0: what came before it is gone, read the key again
+  // If not 0: older changes are discarded, so read the key again.
+  Revision compacted = 0;
   std::string reason = {};
   std::vector<WatchEvent> events = {};
 };
 Result<WatchMessage> parseWatch(std::string_view line);
 
-// etcd's own word for a failure, from the body of an answer that is not 2xx or a line of a stream.
+// etcd's description of a failure, from the body of an answer that is not 2xx, or from a line of a
+// stream.
 struct Refusal {
   int code = 0;  // gRPC's
   std::string message = {};
 };
 std::optional<Refusal> parseRefusal(std::string_view body);
 
-// The beginning of an answer that makes no sense, for people: one line without odd bytes.
+// The beginning of a malformed answer, for people: one line of printable characters.
 std::string excerpt(std::string_view body);
 
 }  // namespace viaduct::meet::etcd

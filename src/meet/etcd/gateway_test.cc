@@ -16,7 +16,7 @@ TEST(EtcdBase64, RoundTripsEveryLength) {
   EXPECT_EQ(toBase64("fo"), "Zm8=");
 }
 
-TEST(EtcdBase64, RefusesWhatIsNot) {
+TEST(EtcdBase64, RefusesMalformedText) {
   for (const char* text : {"A", "AA", "AAA", "A===", "====", "AA=A", "AA?A", "AAAA\n"})
     EXPECT_FALSE(fromBase64(text)) << text;
 }

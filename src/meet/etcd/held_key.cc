@@ -36,7 +36,7 @@ Result<bool> HeldKey::make(const Wait& wait) {
       const std::string body,
       client_->call(kTxnPath, createJson(options_.key, options_.value, lease_->id()), wait));
   VIADUCT_TRY(const CreateReply reply, parseCreate(body));
-  // The second case: an answer was lost, and the transaction sent again met itself.
+  // The second case: the answer to an earlier try was lost, and that try has created the key.
   return reply.created || (reply.found && reply.found->lease == lease_->id());
 }
 
@@ -51,14 +51,15 @@ void HeldKey::keep() {
   lease_.reset();
 }
 
-// etcd was out of reach for longer than the lease, and may be back.
+// etcd was out of reach for longer than the lease, but may work again.
 bool HeldKey::makeAgain() {
   const auto made = make({.until = Clock::now() + Lease::timeOf(options_.detect) + Lease::kPatience,
                           .stop = &options_.bell->rung()});
   return made && *made;
 }
 
-// Without a thread the key was not made, and the next attempt may use the same bell.
+// Without a thread the key was never created. Then the bell stays silent, because the next attempt
+// may use it.
 HeldKey::~HeldKey() {
   if (!thread_.joinable()) return;
   options_.bell->ring();

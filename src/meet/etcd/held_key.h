@@ -1,4 +1,4 @@
-// A key of this process, on a lease of its own that a thread renews. Threads: any.
+// A key that this process owns, with its own lease, which a thread renews. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -17,14 +17,16 @@ class HeldKey {
   struct Options {
     std::string key = {}, value = {};
     std::chrono::milliseconds detect = {};
-    std::shared_ptr<Bell> bell = std::make_shared<Bell>();  // when it rings, the key goes
-    // Called by the key's thread when the lease is lost. Without it, the key is made again.
+    // When it rings, the thread removes the key.
+    std::shared_ptr<Bell> bell = std::make_shared<Bell>();
+    // Called by the key's thread when the lease is lost. If empty, the thread creates the key
+    // again.
     std::function<void(const Error&)> lost = {};
   };
-  // Makes the key, with our identity. Null: it is there already.
+  // Creates the key, with this process's identity. Null: the key exists already.
   static Result<std::unique_ptr<HeldKey>> make(std::shared_ptr<Client> client, Options options,
                                                const Wait& wait);
-  ~HeldKey();  // the key goes: this waits for etcd, a second at most
+  ~HeldKey();  // removes the key, and waits for etcd a second at most
   HeldKey(const HeldKey&) = delete;
   HeldKey& operator=(const HeldKey&) = delete;
 
@@ -41,13 +43,13 @@ class HeldKey {
   std::thread thread_;
 };
 
-// Keys that other processes hold.
+// Removes keys of dead processes.
 class OthersKeys {
  public:
-  // Whether the process that made the key is provably dead.
+  // Whether the process that created the key is provably dead.
   static bool isDead(const KeyValue& kv);
-  // Revokes the lease of a dead process's key, once for each making of the key. False: the key may
-  // still be there.
+  // Revokes the lease of a dead process's key, once for each creation of the key. False: the key
+  // may still exist.
   bool takeAway(Client& client, const KeyValue& kv, const Wait& wait);
 
  private:

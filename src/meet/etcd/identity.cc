@@ -20,8 +20,9 @@ std::string readLink(const char* path) {
   return got > 0 ? std::string(text.data(), static_cast<std::size_t>(got)) : std::string();
 }
 
-// In ticks since the boot; empty when there is no such process. Its name may hold anything, so
-// fields are counted from the last ')': the start is the 20th after it.
+// Returns a process's start in ticks since the boot, or nothing without such a process. Its name
+// may contain any characters, so fields are counted from the last ')': the start is the 20th after
+// it.
 std::string startOf(int pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   const std::string all(std::istreambuf_iterator<char>(file), {});
@@ -33,7 +34,7 @@ std::string startOf(int pid) {
   return fields ? field : std::string();
 }
 
-// What a process has to share with us for its number to mean anything here.
+// The facts that a process has to share with this one so that its pid is valid here.
 std::string ownWorld() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;

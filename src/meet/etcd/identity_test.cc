@@ -18,7 +18,7 @@ TEST(EtcdIdentity, WeAreAliveAndOthersAreNotProvenDead) {
     EXPECT_FALSE(isProvablyDead(world + "|" + process)) << process;
 }
 
-TEST(EtcdIdentity, AProcessThatIsNoMoreIsDead) {
+TEST(EtcdIdentity, AProcessThatHasEndedIsDead) {
   const pid_t pid = ::fork();
   ASSERT_GE(pid, 0);
   if (pid == 0) ::_exit(0);
@@ -27,7 +27,7 @@ TEST(EtcdIdentity, AProcessThatIsNoMoreIsDead) {
   EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(pid) + " 12345"));
 }
 
-TEST(EtcdIdentity, ANumberThatWasGivenToAnotherProcessIsNoSignOfLife) {
+TEST(EtcdIdentity, AReusedPidIsNoSignOfLife) {
   const std::string world = ownIdentity().substr(0, ownIdentity().rfind('|'));
   EXPECT_TRUE(isProvablyDead(world + "|" + std::to_string(::getpid()) + " 1"));
 }

@@ -33,7 +33,7 @@ std::chrono::seconds Lease::timeOf(std::chrono::milliseconds detect) {
 
 Result<std::unique_ptr<Lease>> Lease::grant(std::shared_ptr<Client> client,
                                             std::chrono::milliseconds detect, const Wait& wait) {
-  // Our own number, so that a grant that is asked for again after a lost answer is the same lease.
+  // We choose the id, so that a repeated grant after a lost answer is the same lease.
   VIADUCT_TRY(const std::uint64_t random, base::secretNumber());
   const auto id = static_cast<LeaseId>((random & INT64_MAX) | 1U);
   auto ttl = timeOf(detect);
@@ -68,7 +68,8 @@ std::optional<Error> Lease::keep(Bell& bell) {
   return std::nullopt;
 }
 
-// An endpoint that hangs must be left for another before the lease has run out.
+// A try may take a third of the lease's time, so that another endpoint is tried before the lease
+// expires.
 Status Lease::renew(const Bell& bell) {
   const Wait wait{.until = kept_at_ + ttl_ + kPatience, .stop = &bell.rung()};
   VIADUCT_TRY(const std::string body, client_->call(kKeepAlivePath, leaseJson(id_), wait,

@@ -1,4 +1,4 @@
-// A lease of etcd: its keys vanish with it. Threads: one at a time.
+// A lease of etcd. Its keys vanish with it. Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -14,7 +14,7 @@
 
 namespace viaduct::meet::etcd {
 
-// Ends the waits of a thread, for good. Threads: any.
+// Ends the current and all later waits of a thread. Threads: any.
 class Bell {
  public:
   void ring();
@@ -29,22 +29,22 @@ class Bell {
 
 class Lease {
  public:
-  // etcd's own least time to live with its default election timeout; it rounds up to that itself.
+  // The minimum that etcd enforces with its default election timeout.
   static constexpr std::chrono::seconds kLeast{2};
-  // An etcd that is silent for so long beyond the lease's time is given up: a restart and an
-  // election fit in, and leases outlive both.
+  // An etcd that is silent this long beyond the lease's time is given up. The time suffices for a
+  // restart and an election, and leases outlive both.
   static constexpr std::chrono::seconds kPatience{5};
   static std::chrono::seconds timeOf(std::chrono::milliseconds detect);
 
   static Result<std::unique_ptr<Lease>> grant(std::shared_ptr<Client> client,
                                               std::chrono::milliseconds detect, const Wait& wait);
-  // Takes it back, and its keys: at the latest a second later this is given up. A request for a key
-  // that reaches etcd afterwards fails.
+  // Revokes the lease, which removes its keys, and gives up after a second. A request for a key
+  // that reaches etcd later fails.
   ~Lease();
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  // Renews it until the bell rings. An error: its keys are gone, or must be thought so.
+  // Renews the lease until the bell rings. An error: its keys are gone, or may be.
   std::optional<Error> keep(Bell& bell);
   LeaseId id() const { return id_; }
 
@@ -60,7 +60,7 @@ class Lease {
   bool lost_ = false;
 };
 
-// Takes another process's lease away.
+// Revokes another process's lease.
 Status revoke(Client& client, LeaseId lease, const Wait& wait);
 
 }  // namespace viaduct::meet::etcd

@@ -10,7 +10,7 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-// 7.80 has the newest option that an exchange cannot do without, CURLOPT_PREREQFUNCTION.
+// Version 7.80 has the newest option that is required, CURLOPT_PREREQFUNCTION.
 constexpr unsigned kNeeded = 0x075000;
 
 Error cannotLoad(std::string detail) {

@@ -1,5 +1,5 @@
-// libcurl, loaded when an etcd is first asked for and never unloaded: a program that links Viaduct
-// and meets elsewhere is spared the thirty libraries that libcurl brings. Threads: any.
+// Loads libcurl when an etcd is first used, and never unloads it. So a program that meets elsewhere
+// does not load the thirty libraries that libcurl needs. Threads: any.
 #pragma once
 
 #include <curl/curl.h>
@@ -16,7 +16,7 @@
 
 namespace viaduct::meet::etcd {
 
-// The functions that are used, by their own names.
+// The used functions, under their own names.
 struct CurlLibrary {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_CURL_MEMBER(name) decltype(&::name) name = nullptr;

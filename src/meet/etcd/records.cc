@@ -13,7 +13,7 @@ namespace {
 using base::Reader;
 using base::Writer;
 
-// Another one when the meaning of any record changes: processes of the two do not mix.
+// Changes with the meaning of any record: processes of two versions do not meet.
 constexpr std::uint8_t kVersion = 3;
 constexpr std::uint8_t kEntry = 1, kServer = 2;
 

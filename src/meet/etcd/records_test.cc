@@ -5,7 +5,7 @@
 namespace viaduct::meet::etcd {
 namespace {
 
-TEST(EtcdRecords, ComeBackAsTheyWere) {
+TEST(EtcdRecords, DecodeToTheEncodedValues) {
   const ServerRecord record{
       .secret = {1, 2}, .name = "a:1", .addresses = {"10.0.0.1:5", "[::1]:5"}};
   const auto entry = decodeEntry(encode(Entry{"boot|1 2", encode(record)}));
@@ -18,7 +18,7 @@ TEST(EtcdRecords, ComeBackAsTheyWere) {
   EXPECT_EQ(back->addresses, record.addresses);
 }
 
-TEST(EtcdRecords, WhatIsCutOffOrTooLongIsNone) {
+TEST(EtcdRecords, TruncatedOrTooLongBytesDecodeToNothing) {
   const std::string entry = encode(Entry{"i", "v"});
   const std::string server = encode(ServerRecord{.name = "a", .addresses = {"b:1"}});
   for (std::size_t i = 0; i < entry.size(); ++i) EXPECT_FALSE(decodeEntry(entry.substr(0, i))) << i;
