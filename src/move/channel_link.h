@@ -34,7 +34,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   bool servedBy(const core::Rail& rail) const final;
   void close(core::Completions& out) final;
 
-  // The rails call these. Null: the link is not ready, or only channels of other rails are up.
+  // The rails call these. Null: the link is not ready, or the rail has no usable channel.
   Channel* channelFor(std::size_t rail);
   bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
   Error whyNot(std::size_t rail) const;
