@@ -33,7 +33,7 @@ std::string likelyCause(int os_errno) {
 
 }  // namespace
 
-// The first step is the poller's, so that `done` never runs inside the constructor.
+// A timer runs the first step, so that `done` never runs inside the constructor.
 Dial::Dial(base::Poller& poller, Plan plan, Done done)
     : poller_(poller),
       plan_(std::move(plan)),
@@ -121,7 +121,7 @@ void Dial::onEvent() {
 }
 
 void Dial::onWelcome() {
-  // Exactly the welcome: what follows belongs to the link.
+  // Reads no byte beyond the welcome, because the next bytes belong to the link.
   const ssize_t got = ::recv(fd_.get(), welcome_.data() + got_, welcome_.size() - got_, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0)

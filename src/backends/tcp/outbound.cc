@@ -44,7 +44,8 @@ bool Outbound::sent(std::size_t bytes) {
   return true;
 }
 
-// Pieces of those pins become zeros; an answer that has some ends as refused. True: there are.
+// Replaces the unsent pieces of the selected pins by zeros, and lets an answer with such pieces end
+// as refused. True if there was such a piece.
 template <class Which>
 bool Outbound::blank(Which which) {
   bool hit = false;
