@@ -167,7 +167,7 @@ TEST(TcpAddresses, OnAnotherRailsNetworkAreNotDialed) {
   };
   EXPECT_EQ(texts(rails[0], rails), "10.77.0.2:0 10.99.0.2:0 ");
   EXPECT_EQ(texts(rails[1], rails), "10.99.0.2:0 ") << "the first leads over rail0";
-  // A single rail without a source dials all addresses.
+  // If a rail is the only one, it dials all addresses.
   EXPECT_EQ(texts(rails[1], std::span(rails).subspan(1)), "10.77.0.2:0 10.99.0.2:0 ");
 }
 
