@@ -157,8 +157,8 @@ void ChannelLink::peerOver(Error why) {
   finish();
 }
 
-// Our bytes may still be on the way into the peer's memory. The link's jobs therefore come back
-// when the peer has closed all channels too, or when the session ends.
+// Our bytes may still reach the peer's memory. The link's jobs therefore come back when the peer
+// has closed all channels too, or when the session ends.
 void ChannelLink::fail(Error why) {
   if (over_here_) return;
   why.peer = seed_.peer;

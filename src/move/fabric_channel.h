@@ -101,8 +101,8 @@ class FabricChannel final : public Channel {
   Flush probe_;
   base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};
-  // For endpoints that report events only while armed: since when the endpoint is armed, and the
-  // pause before it is armed again, in multiples of the spin.
+  // For endpoints that report events only while armed: the time of arm(), and the pause before the
+  // next arm() in multiples of the spin.
   std::optional<Clock::time_point> armed_since_;
   int unarmed_for_ = 1;
 };

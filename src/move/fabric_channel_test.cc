@@ -285,7 +285,7 @@ TEST_F(MuteChannelTest, DoesNotDozeWhileThePeerPolls) {
 // Pings and their answers belong to one life.
 TEST_F(ChannelTest, PingsASilentPeerInEachLife) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
-  end();  // before the answer
+  end();  // the peer has not answered the ping
   domain_.bell.silent = false;
   live();
   ASSERT_NO_FATAL_FAILURE(fallSilent());

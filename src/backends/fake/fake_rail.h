@@ -55,7 +55,7 @@ class FakeRail final : public core::Rail {
     core::Work work;
     core::Op left;            // part that is not copied yet
     core::Op after = {};      // part to copy after `left`; only with injected harm
-    std::uint64_t bytes = 0;  // of the whole op
+    std::uint64_t bytes = 0;  // length of the whole op
     bool begun = false;
     Clock::time_point ready;
     bool cancelled = false;

@@ -13,7 +13,7 @@ namespace viaduct::fake {
 struct Weather {
   std::uint64_t seed = 1;
   std::chrono::microseconds delay{0};  // the longest random delay of an op
-  double reorder = 0;                  // chance that an op overtakes the one before it
+  double reorder = 0;                  // chance, per op, that it overtakes the op before it
   double lose_rail = 0;                // chance, per op, that the rail breaks for some ms
   double kill_peer = 0;                // chance, per op, that the link to the peer fails
   std::uint32_t exhaust = 0;           // number of first links that fail for lack of descriptors
@@ -27,7 +27,8 @@ struct Weather {
   bool far = false;    // also reaches other processes of this host
   bool pose = false;   // claims to be RDMA
   std::uint32_t rails = 2;
-  // Rails and memory lie on so many NUMA nodes in turn: rail i on i mod nodes, a pin on its slot's.
+  // The number of pretended NUMA nodes. Rail i is on node i mod `nodes`, and a pin on node slot mod
+  // `nodes`.
   std::uint32_t nodes = 1;
 };
 

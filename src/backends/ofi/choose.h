@@ -26,7 +26,7 @@ struct Offer {
   bool usable = true;             // we can register memory as the provider requires
   const fi_info* info = nullptr;  // belongs to the list
 };
-// The offers of a list. Of entries with equal provider, device and address, it has the first.
+// The offers of a list. Several entries with equal provider, device and address count once.
 std::vector<Offer> offersIn(const fi_info* list);
 
 // The NICs of opened rails that the user has not named, to find the rails near memory.

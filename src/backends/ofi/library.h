@@ -1,5 +1,5 @@
-// Loads libfabric at its first use, and never unloads it. libfabric's providers change a process,
-// such as its signal handlers, so a program that does not use ofi must not load it. Threads: any.
+// Loads libfabric at its first use, and never unloads it. libfabric's providers install signal
+// handlers, so a program that does not use ofi must not load it. Threads: any.
 #pragma once
 
 #include <rdma/fabric.h>

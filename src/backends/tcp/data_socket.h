@@ -52,7 +52,7 @@ class DataSocket {
   bool measureSilence(Clock::time_point now);
   Duration silence() const { return silence_; }  // at the last measurement
   // Closes the socket if it has been silent too long, and far longer than all sockets of the link
-  // together: if all are silent, the session's heartbeats decide. `least`: the shortest silence of
+  // together. If all are silent, the session's heartbeats decide. `least`: the shortest silence of
   // the link's sockets now.
   void judge(Duration least);
   // The socket broke because of one of the two ends, not because of the path. Other sockets of the

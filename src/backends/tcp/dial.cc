@@ -112,7 +112,7 @@ void Dial::onEvent() {
   if (wrong != 0)
     return failed(systemError(Code::kPeerLost, "connect to " + plan_.to[at_].text(), wrong));
   const auto hello = encodeHello(plan_.hello, plan_.key);
-  // A fresh socket has room for these few bytes.
+  // A new socket has room for these few bytes, so one send() is enough.
   const ssize_t put = ::send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
   if (put != static_cast<ssize_t>(hello.size()))
     return failed(systemError(Code::kPeerLost, "hello to " + plan_.to[at_].text(), errno));

@@ -15,7 +15,7 @@ using LinkId = std::array<std::uint8_t, 16>;
 
 inline constexpr std::size_t kHelloBytes = 76;
 inline constexpr std::size_t kWelcomeBytes = 48;
-inline constexpr std::uint32_t kMaxSockets = 64;  // of one link
+inline constexpr std::uint32_t kMaxSockets = 64;  // most sockets of one link
 
 struct SocketHello {
   LinkId link = {};

@@ -13,7 +13,7 @@ bool Outbound::compose() {
   FrameWriter writer(*frame_);
   responder_.control(writer);
   initiator_.control(writer);
-  // In turn, so that neither direction starves the other.
+  // Our frames and answers to the peer take turns, so that neither starves the other.
   answers_first_ = !answers_first_;
   if (answers_first_) {
     if (!responder_.compose(writer)) initiator_.compose(writer);

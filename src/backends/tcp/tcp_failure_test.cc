@@ -95,7 +95,7 @@ TEST_F(TcpFails, ADialerWithoutDescriptorsReportsTheShortage) {
 
 TEST_F(TcpFails, AnAcceptingEndWithoutDescriptorsReportsTheShortage) {
   open(false);
-  pair_->progress();  // it dials
+  pair_->progress();  // side 0 dials
   const testing::Shortage none;
   ASSERT_TRUE(bothUnusable(std::chrono::milliseconds(10)));
   EXPECT_FALSE(link(0).state().exhausted) << link(0).state().text;
@@ -357,7 +357,7 @@ TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
   next.life = 1;
   const base::Fd again = say(encodeHello(next, key_));
   ASSERT_TRUE(run([&] { return welcomed(again); }));
-  link_->receive(socketLost(1, 2, 0), {});  // late
+  link_->receive(socketLost(1, 2, 0), {});  // a late report of the previous life
   EXPECT_FALSE(gone(again) && !welcomed(again));
 }
 

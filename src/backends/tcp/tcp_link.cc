@@ -90,7 +90,7 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
   if (hello.count != channels().size() || channel == nullptr || !channel->life().atRest())
     return kRefused;
   const auto welcome = encodeWelcome(hello, seed().key);
-  // A fresh socket has room for these few bytes.
+  // A new socket has room for these few bytes, so one send() is enough.
   if (::send(fd.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(welcome.size()))
     return kRefused;

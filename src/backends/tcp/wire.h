@@ -34,7 +34,7 @@ enum class DataFrameType : std::uint8_t {
   kCancel,       // the data of READ request `sequence` is not wanted any more
 };
 
-// How a frame or request ended, on the wire.
+// The result of a frame or request, as it is sent.
 enum class FrameStatus : std::uint32_t { kOk = 0, kDenied = 1, kCancelled = 2 };
 
 struct FrameHead {

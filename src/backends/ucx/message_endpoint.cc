@@ -14,7 +14,7 @@
 namespace viaduct::ucx {
 namespace {
 
-constexpr unsigned kMessages = 1;  // the only kind of message in UCX's own numbering
+constexpr unsigned kMessages = 1;  // the id of our active messages at UCX
 // The longest wait for the peer's connection. Both ends take a few milliseconds, unless the machine
 // is busy.
 constexpr auto kConnecting = std::chrono::milliseconds(100);

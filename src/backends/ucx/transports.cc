@@ -45,6 +45,7 @@ bool anyOf(std::span<const Transport> transports, TransportKind realm) {
                      [&](const Transport& one) { return kindOf(one.name) == realm; });
 }
 
+// Reads lines such as
 // "#      resource 1  :  md 1  dev 1  flags -- tcp/lo"
 std::vector<Transport> resourcesIn(std::string_view context_info) {
   std::vector<Transport> out;
@@ -59,6 +60,7 @@ std::vector<Transport> resourcesIn(std::string_view context_info) {
   return out;
 }
 
+// Reads lines such as
 // "#   lane[0]:  1:tcp/lo.0 md[1]     -> md[1]/tcp/sysdev[255] am am_bw#0 keepalive wireup"
 std::vector<Transport> lanesIn(std::string_view endpoint_info) {
   std::vector<Transport> rma, am;
