@@ -19,7 +19,9 @@
 
 namespace viaduct::agent {
 
-class Bundle {
+// It and its parts begin at a cache line: two threads that post neighbours on the heap would wait
+// for each other's writes (docs/measured/threads.md).
+class alignas(64) Bundle {
  public:
   // What rails have moved.
   struct Tally {
@@ -40,7 +42,7 @@ class Bundle {
     }
   };
   // One of the link's rails.
-  struct RailUse {
+  struct alignas(64) RailUse {
     core::Rail* rail = nullptr;
     RailCounts* counts = nullptr;  // of all transfers together
     RailHealth* health = nullptr;  // of all transfers to the link's peer
@@ -136,7 +138,7 @@ class Bundle {
   // A rail that says it serves and fails all the same is left alone for the rest of the post.
   static constexpr std::uint32_t kMostFailures = 3;
 
-  struct SliceState {
+  struct alignas(64) SliceState {
     core::Slice slice;
     std::uint32_t use = 0;
     std::uint32_t taken = 0, back = 0;  // ops

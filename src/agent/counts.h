@@ -27,7 +27,9 @@ struct RailCounts {
 
 // The counts of one cell of the agent's lock: transfers that were posted in shared sections.
 struct alignas(64) CellCounts {
-  struct Carried {
+  // A cache line of its own: the vectors of two cells may be neighbours on the heap, and two
+  // threads that count in one line post no faster than one.
+  struct alignas(64) Carried {
     std::uint64_t bytes = 0, ops = 0;
   };
   std::uint64_t done = 0;

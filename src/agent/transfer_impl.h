@@ -28,7 +28,8 @@ class PeerImpl;
 // A rail's tag is the transfer's with the number of the slice in its low bits.
 inline constexpr core::Tag kSliceMask = 0xffff;
 
-class TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
+// It begins at a cache line, as a Bundle does.
+class alignas(64) TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
  public:
   TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
                Selection local, Selection remote, TransferOptions options)
