@@ -23,7 +23,7 @@ enum class ShutReason : std::uint8_t {
 
 struct ChannelSteps {
   enum State : std::uint8_t {
-    kResting,   // closed at both ends after a break; the dialer waits before the next life
+    kResting,   // closed at both ends, at first or after a break; the dialer waits
     kRenewing,  // closed at both ends after a fence; the dialer opens the next life at once
     kWaiting,   // open at this end; the other end has not answered
     kProbing,   // connected, but the first write has not come back yet
@@ -106,7 +106,8 @@ class ChannelLife {
     return state_ == ChannelState::kRenewing || state_ == ChannelState::kFencing;
   }
 
-  // True once the channel has been up or has failed. Its link then no longer waits for it.
+  // True once the channel has been up or has failed, or the link's time limit has passed. The link
+  // then becomes ready without waiting for it.
   bool decided() const { return decided_; }
   void decide() { decided_ = true; }
   bool hasBeenUp() const { return up_since_.has_value(); }  // since the last kResting

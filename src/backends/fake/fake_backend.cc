@@ -168,13 +168,12 @@ class FakeBackend final : public core::Backend {
 
  private:
   const Weather weather_;
-  const core::Capabilities can_{
-      .name = "fake",
-      .memory = {MemoryKind::kHost},
-      .same_host = true,
-      .rdma = weather_.pose,
-      .side_by_side = weather_.kill_peer == 0,  // die() calls the link's host
-      .preference = 90};
+  const core::Capabilities can_{.name = "fake",
+                                .memory = {MemoryKind::kHost},
+                                .same_host = true,
+                                .rdma = weather_.pose,
+                                .side_by_side = weather_.kill_peer == 0,  // die() calls hosts
+                                .preference = 90};
   std::uint64_t id_ = 0;
   std::uint32_t links_ = 0;  // number of links opened so far
   Rails rails_;

@@ -216,7 +216,7 @@ TEST_F(TcpFails, AnIdleLinkIsNotAFreeze) {
 }
 
 // An accepting link, and connections of any kind to its listener.
-class TcpDoor : public ::testing::Test {
+class TcpAccepts : public ::testing::Test {
  protected:
   void SetUp() override {
     settings_.detect = detect_;
@@ -287,7 +287,7 @@ class TcpDoor : public ::testing::Test {
   std::unique_ptr<core::Link> link_;
 };
 
-TEST_F(TcpDoor, TheLinkIsReadyWithItsLastSocket) {
+TEST_F(TcpAccepts, TheLinkIsReadyWithItsLastSocket) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   ASSERT_TRUE(run([&] { return welcomed(first); }));
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
@@ -295,13 +295,13 @@ TEST_F(TcpDoor, TheLinkIsReadyWithItsLastSocket) {
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
 }
 
-TEST_F(TcpDoor, GarbageIsDroppedAtOnce) {
+TEST_F(TcpAccepts, GarbageIsDroppedAtOnce) {
   const base::Fd fd = say(std::array<char, kHelloBytes>{});
   ASSERT_TRUE(run([&] { return gone(fd); }));
   EXPECT_EQ(backend_->strangers(), 0U);
 }
 
-TEST_F(TcpDoor, ConnectionsWithoutACompleteHelloAreDroppedInTime) {
+TEST_F(TcpAccepts, ConnectionsWithoutACompleteHelloAreDroppedInTime) {
   const base::Fd silent = connectOnly();
   const base::Fd half = say(std::array<char, kHelloBytes / 2>{});
   const auto start = Clock::now();
@@ -310,7 +310,7 @@ TEST_F(TcpDoor, ConnectionsWithoutACompleteHelloAreDroppedInTime) {
   EXPECT_EQ(backend_->strangers(), 0U);
 }
 
-TEST_F(TcpDoor, ForgedHellosAreDropped) {
+TEST_F(TcpAccepts, ForgedHellosAreDropped) {
   LinkKey other = key_;
   other[5] = 1;
   const base::Fd forged = say(encodeHello(hello(), other));
@@ -321,7 +321,7 @@ TEST_F(TcpDoor, ForgedHellosAreDropped) {
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
 }
 
-TEST_F(TcpDoor, EachSocketOfALinkIsAcceptedOnce) {
+TEST_F(TcpAccepts, EachSocketOfALinkIsAcceptedOnce) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   ASSERT_TRUE(run([&] { return welcomed(first); }));
   const base::Fd again = say(encodeHello(hello(0), key_));
@@ -342,7 +342,7 @@ core::Bytes socketLost(std::uint32_t index, std::uint32_t count, std::uint32_t l
   return out.take();
 }
 
-TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
+TEST_F(TcpAccepts, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   const base::Fd second = say(encodeHello(hello(1), key_));
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
@@ -361,7 +361,7 @@ TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
   EXPECT_FALSE(gone(again) && !welcomed(again));
 }
 
-TEST_F(TcpDoor, ALinkIsReadyWithoutASocketThatCannotOpen) {
+TEST_F(TcpAccepts, ALinkIsReadyWithoutASocketThatCannotOpen) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   ASSERT_TRUE(run([&] { return welcomed(first); }));
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
@@ -372,7 +372,7 @@ TEST_F(TcpDoor, ALinkIsReadyWithoutASocketThatCannotOpen) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
 }
 
-TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
+TEST_F(TcpAccepts, AHelloMayComeBeforeItsLink) {
   core::LinkSeed seed;
   seed.epoch = 10;
   seed.key[3] = 3;
@@ -387,9 +387,9 @@ TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
 }
 
 // Many connections without a hello, none of which has reached the time limit yet.
-class TcpCrowd : public TcpDoor {
+class TcpManyConnections : public TcpAccepts {
  protected:
-  TcpCrowd() { detect_ = std::chrono::minutes(10); }
+  TcpManyConnections() { detect_ = std::chrono::minutes(10); }
   // Lowers RLIMIT_NOFILE to 512 while the backend opens, so that a test can fill the room for
   // unproven connections.
   void SetUp() override {
@@ -398,7 +398,7 @@ class TcpCrowd : public TcpDoor {
     const rlimit few{.rlim_cur = std::min<rlim_t>(before.rlim_cur, 512),
                      .rlim_max = before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    TcpDoor::SetUp();
+    TcpAccepts::SetUp();
     room_ = base::Unproven::shareOfDescriptors();
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   }
@@ -406,7 +406,7 @@ class TcpCrowd : public TcpDoor {
   std::size_t room_ = 0;
 };
 
-TEST_F(TcpCrowd, OfSilentConnectionsDoesNotKeepThePeerOut) {
+TEST_F(TcpManyConnections, WithoutAHelloDoNotKeepThePeerOut) {
   std::vector<base::Fd> crowd;
   for (std::size_t i = 0; i < room_ + 50; ++i) crowd.push_back(connectOnly());
   EXPECT_TRUE(run([&] { return gone(crowd.front()); }));
@@ -415,7 +415,7 @@ TEST_F(TcpCrowd, OfSilentConnectionsDoesNotKeepThePeerOut) {
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
 }
 
-TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+TEST_F(TcpAccepts, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   const base::Fd guest = say(encodeHello(hello(0, 1), key_));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -430,7 +430,7 @@ TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
 }
 
 // A link that dials addresses without a Viaduct peer.
-class TcpDials : public TcpDoor {
+class TcpDials : public TcpAccepts {
  protected:
   std::string reasonFor(const std::vector<base::SocketAddress>& there, const Settings& settings) {
     TcpBackend backend({.settings = settings, .poller = *poller_});
