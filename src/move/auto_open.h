@@ -1,5 +1,5 @@
-// Whether an agent opens a backend over a fabric library: when it was asked for by name, or when
-// there is RDMA; and the description of the devices that it uses. Threads: pure.
+// Helpers for the decision whether an agent opens a backend over a fabric library. It does if the
+// user has named the backend, or if the host has RDMA. Threads: pure.
 #pragma once
 
 #include <viaduct/result.h>
@@ -11,12 +11,12 @@
 
 namespace viaduct::move {
 
-// The user wants this one, RDMA or not.
+// True: the user has named this backend, so it opens with or without RDMA.
 bool namedIn(const Settings& settings, std::string_view backend);
-// kUnsupported: nobody has named it, and `detail` tells what RDMA there is not.
+// The error kUnsupported for a backend that nobody has named. `detail` says which RDMA is missing.
 Error notOpenedUnasked(std::string_view backend, std::string detail);
-// For a description, behind the rails: devices that nobody has named, and that
-// host::nearOwnCpus has not chosen. Empty: there are none.
+// The text for devices that host::nearOwnCpus has not chosen. It follows the names of the rails in
+// a description, and is empty without such devices.
 std::string notNear(std::span<const std::string> devices);
 
 }  // namespace viaduct::move

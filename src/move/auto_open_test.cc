@@ -8,13 +8,13 @@
 namespace viaduct::move {
 namespace {
 
-TEST(Worth, ABackendIsNamedByItsWholeName) {
+TEST(AutoOpen, OnlyTheWholeNameNamesABackend) {
   EXPECT_FALSE(namedIn({}, "ofi"));
   EXPECT_FALSE(namedIn({.backends = {"tcp", "ofi2"}}, "ofi"));
   EXPECT_TRUE(namedIn({.backends = {"tcp", "ofi"}}, "ofi"));
 }
 
-TEST(Worth, WhoIsRefusedHearsOfWhichBackendAndHowToHaveIt) {
+TEST(AutoOpen, TheErrorNamesTheBackendAndTheRemedy) {
   const Error why = notOpenedUnasked("ofi", "this host has no RDMA device");
   EXPECT_EQ(why.code, Code::kUnsupported);
   EXPECT_EQ(why.operation, "open ofi");
@@ -23,7 +23,7 @@ TEST(Worth, WhoIsRefusedHearsOfWhichBackendAndHowToHaveIt) {
   EXPECT_EQ(why.remedy, "name ofi among the backends to use it over TCP anyway");
 }
 
-TEST(Worth, DevicesThatAreNotUsedAreNamed) {
+TEST(AutoOpen, TheDescriptionNamesUnusedDevices) {
   EXPECT_EQ(notNear({}), "");
   const std::vector<std::string> far{"mlx5_2", "mlx5_3"};
   EXPECT_EQ(notNear(far), " (not mlx5_2, mlx5_3: farther from this process's CPUs, or slower)");

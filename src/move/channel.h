@@ -20,10 +20,10 @@ class Channel;
 // The link of a channel, as the channel sees it.
 class ChannelHost {
  public:
-  virtual void opened(Channel& channel) = 0;      // the channel is up; maybe within poll()
-  virtual void broke(Channel& channel) = 0;       // from the rail, which has found it broken
-  virtual void activate(Channel& channel) = 0;    // the channel wants progress()
-  virtual void deactivate(Channel& channel) = 0;  // it needs no progress() now
+  virtual void opened(Channel& channel) = 0;      // the channel is up; may be called within poll()
+  virtual void broke(Channel& channel) = 0;       // called by the rail for a channel in kBroken
+  virtual void activate(Channel& channel) = 0;    // the channel needs progress()
+  virtual void deactivate(Channel& channel) = 0;  // the channel needs no progress() now
 
  protected:
   ~ChannelHost() = default;
@@ -32,8 +32,8 @@ class ChannelHost {
 class Channel {
  public:
   struct Place {
-    std::uint32_t index = 0;  // in its link
-    std::size_t rail = 0;     // that makes its progress
+    std::uint32_t index = 0;  // the channel's index in its link
+    std::size_t rail = 0;     // index of the rail that calls progress()
   };
   Channel(ChannelHost& host, const Place& place, const ChannelLife& life)
       : host_(host), place_(place), life_(life) {}
@@ -48,37 +48,39 @@ class Channel {
   ChannelLife& life() { return life_; }
   const ChannelLife& life() const { return life_; }
   bool up() const { return life_.up(); }
-  // The reason for the last break. Without an operation: no break yet.
+  // The reason for the last break. An empty Error::operation means that there was no break yet.
   const Error& why() const { return why_; }
   void setWhy(Error why) { why_ = std::move(why); }
 
-  // Jobs. add() also posts as much as there is room for.
+  // Adds a job, and posts as much of it as fits now.
   virtual void add(Job& job) = 0;
-  // Posts no more of the job. It fails with `why` when its posted ops have ended.
+  // Posts no more of the job. The job fails with `why` once its posted ops have ended.
   virtual void stop(Job& job, Error why) = 0;
 
-  // From the link. Closes this end: after the return nothing touches memory here for the channel.
+  // The link calls these. close() closes this end: on return nothing touches this process's memory
+  // for the channel.
   virtual void close() = 0;
-  // The other end is closed as well: unfinished ops can be posted again.
+  // Tells the channel that the peer's end is closed too. Unfinished ops can be posted again.
   virtual void settle() = 0;
-  // Fails all jobs of the channel, so that another rail carries them.
+  // Fails all jobs of the channel with rail_lost, so that the agent posts them on another rail.
   virtual void giveBack(const Error& why) = 0;
-  virtual void forgetJobs() = 0;  // from now on only their table knows them
+  virtual void forgetJobs() = 0;  // drops the channel's pointers to jobs; the JobTable keeps them
 
-  // From the rail.
+  // The rail calls these.
   virtual void progress(Clock::time_point now, Clock::time_point until) = 0;
-  // Called after each progress(). True: the channel sleeps until the poller calls. False: it stays
-  // awake, or it dozes: then its rail need not be polled, but gives it progress when it is.
+  // Called after each progress(). True: the channel needs no progress() until a poller event wakes
+  // it. False: each poll of the rail calls progress(). While dozes() is true, the channel alone
+  // does not make its rail busy.
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
   bool dozes() const { return dozes_; }
-  bool active = false;  // in the rail's list of channels that make progress
+  bool active = false;  // the channel is in its rail's list of channels that need progress()
 
   base::Poller::Id retry = 0;  // the link's timer for the next life
-  bool is_news = false;        // the link has to log its failure
+  bool is_news = false;        // the link still has to log the channel's failure
 
  protected:
-  // Called within progress(). The rail tells the link when all of its channels had their turn.
+  // Marks the channel as broken. The rail's next poll, or the current one, reports it to the link.
   void breakWith(Error why) {
     if (!life_.on(ChannelEvent::kBreak)) return;
     why_ = std::move(why);

@@ -1,4 +1,4 @@
-// The life of a channel as a table of transitions. Both ends of a channel follow the same table,
+// The states of a channel as a table of transitions. Both ends of a channel follow the same table,
 // and tell each other when they close. Threads: a value.
 #pragma once
 
@@ -14,36 +14,36 @@ namespace viaduct::move {
 
 using base::anyOf;
 
-// The reason for closing an end of a channel, as the peer hears it.
+// The reason that an end gives the peer when it closes a channel.
 enum class ShutReason : std::uint8_t {
-  kBroken,  // or in answer to the other end's
-  kFence,   // on purpose: memory was withdrawn
-  kOver,    // all channels of the link are closed, and no more come
+  kBroken,  // the channel failed, or the peer's end has closed
+  kFence,   // memory was withdrawn, and only a closed channel keeps the peer from it
+  kOver,    // all channels of the link are closed for good
 };
 
 struct ChannelSteps {
   enum State : std::uint8_t {
-    kResting,  // closed at both ends: nothing lands any more. The dialer waits before the next life
-    kRenewing,  // closed at both ends on purpose: the dialer opens the next life at once
+    kResting,   // closed at both ends, at first or after a break; the dialer waits
+    kRenewing,  // closed at both ends after a fence; the dialer opens the next life at once
     kWaiting,   // open at this end; the other end has not answered
-    kProbing,   // connected; no byte has arrived over it
+    kProbing,   // connected, but the first write has not come back yet
     kUp,        // carries ops
-    kBroken,    // no longer works; the next poll() closes this end
+    kBroken,    // no longer works; the rail's poll() closes this end
     kClosing,   // closed at this end; the peer may still read and write
-    kFencing,   // the same, on purpose
-    kOver,      // the link is over
+    kFencing,   // as kClosing, but closed on purpose by a fence
+    kOver,      // the link is over; no further life
   };
   enum Event : std::uint8_t {
     kOpen,        // the next life begins
-    kOpenFailed,  // at the dialer, before the peer has heard of that life
+    kOpenFailed,  // the dialer could not open; the peer has not heard of this life
     kJoin,        // the other end has answered
-    kProve,       // bytes have gone there and come back
-    kBreak,       // the library, the kernel or a long silence says so
+    kProve,       // a round trip over the path has succeeded
+    kBreak,       // the library, the kernel or a long silence shows that the channel failed
     kClose,       // this end closes, and tells the peer
-    kFence,       // the same, because memory was withdrawn
+    kFence,       // this end closes because memory was withdrawn, and tells the peer
     kPeerClosed,  // the peer has closed its end
-    kPeerFenced,  // the same, because memory was withdrawn
-    kEnd,         // of the link
+    kPeerFenced,  // the peer has closed its end because memory was withdrawn
+    kEnd,         // the link ends
   };
 
   static constexpr auto kSteps = std::to_array<base::Transition<State, Event>>({
@@ -72,10 +72,10 @@ struct ChannelSteps {
 using ChannelState = ChannelSteps::State;
 using ChannelEvent = ChannelSteps::Event;
 
-// How long a channel rests before its next life: twice as long with each break in a row.
+// The pause before a channel's next life. Each further break in a row doubles it.
 struct RetryRule {
   Duration first = {}, last = {};
-  Duration worked = {};  // a channel that was up for so long is counted anew
+  Duration worked = {};  // a channel that was up for this long starts a new count of breaks
 };
 
 class ChannelLife {
@@ -84,12 +84,12 @@ class ChannelLife {
       : rule_(rule), first_(first), number_(first) {}
 
   ChannelState state() const { return state_; }
-  // The number of the present life. A life ends at both ends when both are closed.
+  // The number of the current life. It grows by one when both ends of the life are closed.
   std::uint32_t number() const { return number_; }
   bool isFirst() const { return number_ == first_; }
-  void skipTo(std::uint32_t number) { number_ = number; }  // the peer has begun that one
+  void skipTo(std::uint32_t number) { number_ = number; }  // the peer has begun that life
 
-  // False: the table has no such step, and the state stays.
+  // False: the table has no such transition, and the state stays.
   bool on(ChannelEvent event);
 
   bool up() const { return state_ == ChannelState::kUp; }
@@ -106,13 +106,14 @@ class ChannelLife {
     return state_ == ChannelState::kRenewing || state_ == ChannelState::kFencing;
   }
 
-  // The channel has been up or has failed, so its link becomes ready without waiting for it.
+  // True once the channel has been up or has failed, or the link's time limit has passed. The link
+  // then becomes ready without waiting for it.
   bool decided() const { return decided_; }
   void decide() { decided_ = true; }
-  bool hasBeenUp() const { return up_since_.has_value(); }  // since it last rested
-  bool wasRenewed() const { return was_renewed_; }          // this life follows one that was fenced
-  int breaks() const { return breaks_; }                    // in a row
-  Duration wait() const;                                    // before the next life
+  bool hasBeenUp() const { return up_since_.has_value(); }  // since the last kResting
+  bool wasRenewed() const { return was_renewed_; }          // the previous life ended by a fence
+  int breaks() const { return breaks_; }                    // breaks in a row
+  Duration wait() const;                                    // pause before the next life
 
  private:
   RetryRule rule_;

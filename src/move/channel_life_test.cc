@@ -29,7 +29,7 @@ ChannelLife after(std::initializer_list<ChannelEvent> events, const RetryRule& r
   return life;
 }
 
-// A life in each state that the table leads to, found by following it.
+// One life in each state that transitions reach from the first state.
 std::vector<ChannelLife> reachable() {
   std::vector<ChannelLife> out{ChannelLife(1, kRule)};
   std::set<ChannelState> seen{kResting};
@@ -40,7 +40,7 @@ std::vector<ChannelLife> reachable() {
   return out;
 }
 
-TEST(ChannelLifeTable, LeadsFromAStateAndAnEventToOneOther) {
+TEST(ChannelLifeTable, AStateAndAnEventHaveAtMostOneTransition) {
   for (const auto& step : ChannelSteps::kSteps) {
     EXPECT_FALSE(step.reason.empty());
     EXPECT_EQ(step.from & anyOf(step.to), 0U) << step.reason;
@@ -52,8 +52,8 @@ TEST(ChannelLifeTable, LeadsFromAStateAndAnEventToOneOther) {
 
 TEST(ChannelLifeTable, ReachesEveryState) { EXPECT_EQ(reachable().size(), kStates.size()); }
 
-// Until both ends are closed the peer may write into memory here, or read it.
-TEST(ChannelLifeTable, RestsOnlyOnceThePeerHasClosedOrHasNeverHeardOfTheLife) {
+// Until both ends are closed, the peer may write or read this process's memory.
+TEST(ChannelLifeTable, RestsOnlyIfThePeerHasClosedOrNeverHeardOfTheLife) {
   for (const auto& step : ChannelSteps::kSteps) {
     const bool rests = step.to == kResting || step.to == kRenewing;
     const bool over_there = step.event == kPeerClosed || step.event == kPeerFenced;
@@ -61,7 +61,7 @@ TEST(ChannelLifeTable, RestsOnlyOnceThePeerHasClosedOrHasNeverHeardOfTheLife) {
   }
 }
 
-TEST(ChannelLifeTable, EveryLifeOfALinkEndsWithIt) {
+TEST(ChannelLifeTable, TheEndOfTheLinkEndsEveryState) {
   for (ChannelLife life : reachable()) {
     const bool was_over = life.state() == kOver;
     EXPECT_EQ(life.on(kEnd), !was_over);
@@ -70,7 +70,7 @@ TEST(ChannelLifeTable, EveryLifeOfALinkEndsWithIt) {
   }
 }
 
-TEST(ChannelLifeTable, AStepThatItDoesNotHaveChangesNothing) {
+TEST(ChannelLifeTable, AMissingTransitionChangesNothing) {
   for (const ChannelLife& life : reachable())
     for (const ChannelEvent event : kEvents) {
       ChannelLife copy = life;
@@ -79,7 +79,7 @@ TEST(ChannelLifeTable, AStepThatItDoesNotHaveChangesNothing) {
     }
 }
 
-TEST(ChannelLifeTable, AnEndIsClosedInTheStatesThatSaySo) {
+TEST(ChannelLifeTable, DownAndClosingAreTrueInTheirStatesOnly) {
   for (const ChannelLife& life : reachable()) {
     const ChannelState state = life.state();
     EXPECT_EQ(life.down(),
@@ -112,7 +112,7 @@ TEST(ChannelLife, ABreakInARowDoublesTheWait) {
   EXPECT_EQ(life.breaks(), 4);
 }
 
-TEST(ChannelLife, AChannelThatHasWorkedIsCountedAnew) {
+TEST(ChannelLife, AChannelThatWasUpLongEnoughStartsANewCount) {
   ChannelLife life = after({kOpen, kClose, kPeerClosed, kOpen, kClose, kPeerClosed}, {});
   EXPECT_EQ(life.breaks(), 2);
   for (const ChannelEvent event : {kOpen, kProve, kClose, kPeerClosed}) life.on(event);

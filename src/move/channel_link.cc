@@ -84,7 +84,7 @@ void ChannelLink::opened(Channel& channel) {
     log(LogLevel::kInfo, "peer {}: {} rail {} is {}", seed_.peer, context_.backend,
         railName(channel), life.isFirst() ? "there" : "back");
   decide();
-  // Jobs waited for the others while no channel was up, and need not any more.
+  // While no channel was up, jobs waited for their own. Now another rail can carry them.
   for (const auto& other : channels_)
     if (other->life().atRest() && !other->life().fenced()) other->giveBack(whyDown(*other));
 }
@@ -126,15 +126,15 @@ void ChannelLink::peerShut(Channel& channel, ShutReason reason, Error why) {
     rest(channel);
 }
 
-// No byte of that life arrives any more, so unfinished ops can be posted again: here, once the
-// channel is open, or on another rail.
+// Both ends are closed, so no byte of that life arrives any more. Unfinished ops can be posted
+// again: on this channel once it is open, or on another rail.
 void ChannelLink::rest(Channel& channel) {
   channel.settle();
   if (!channel.life().fenced()) {
     decide();
     if (over_here_) return;
     const bool any = anyUp();
-    // Not earlier, because the loss of a peer breaks all channels and is no news about a rail.
+    // Logged only now, because a lost peer breaks all channels, which says nothing about a rail.
     if (std::exchange(channel.is_news, false) && any)
       log(LogLevel::kWarning, "peer {}: {} rail {} has failed, others continue: {}", seed_.peer,
           context_.backend, railName(channel), channel.why().text());
@@ -157,8 +157,8 @@ void ChannelLink::peerOver(Error why) {
   finish();
 }
 
-// Bytes of ours may still be on the way into the peer's memory: its jobs come back when the peer
-// has closed everything as well, or with the session.
+// Our bytes may still reach the peer's memory. The link's jobs therefore come back when the peer
+// has closed all channels too, or when the session ends.
 void ChannelLink::fail(Error why) {
   if (over_here_) return;
   why.peer = seed_.peer;
@@ -211,8 +211,8 @@ Error ChannelLink::whyNot(std::size_t rail) const {
   return ready() && !own.empty() ? whyDown(*own.front()) : why_;
 }
 
-// The rail's next channel in turn. While no channel of the link is up, jobs wait for one that is
-// down.
+// Returns the rail's channels that are up in turn. While no channel of the link is up, it returns
+// one that is down, so that jobs wait there.
 Channel* ChannelLink::channelFor(std::size_t rail) {
   if (!ready()) return nullptr;
   auto& [own, turn] = own_[rail];

@@ -1,5 +1,5 @@
-// The connection to one session of one peer, made of channels: how they are opened, closed at both
-// ends and opened again, and which rails they serve. Threads: under the agent's lock.
+// The connection to one session of one peer, made of channels. The link opens its channels, closes
+// them at both ends, and opens them again. Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -15,18 +15,18 @@ namespace viaduct::move {
 
 // A backend's facts for all of its links.
 struct LinkContext {
-  std::string_view backend;  // its name
+  std::string_view backend;  // the backend's name
   std::span<ChannelRail* const> rails;
   base::Poller& poller;
   RetryRule retry;
-  int most_breaks = 0;          // of a channel in a row, while no other is up: the link is over
-  bool ends_with_last = false;  // the link is over when its last channel breaks
-  bool lends = false;           // a rail that never had a channel uses those of other rails
+  int most_breaks = 0;  // a channel with more breaks in a row ends the link if no other is up
+  bool ends_with_last = false;  // the link ends when its last channel breaks
+  bool lends = false;           // a rail that never had a channel uses channels of other rails
 };
 
 class ChannelLink : public core::Link, public ChannelHost {
  public:
-  ~ChannelLink() override = default;  // end() was called
+  ~ChannelLink() override = default;  // a derived class calls end() first
   ChannelLink(const ChannelLink&) = delete;
   ChannelLink& operator=(const ChannelLink&) = delete;
 
@@ -34,7 +34,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   bool servedBy(const core::Rail& rail) const final;
   void close(core::Completions& out) final;
 
-  // From the rails. Null: the link is over, or no channel of this rail works.
+  // The rails call these. Null: the link is not ready, or the rail has no usable channel.
   Channel* channelFor(std::size_t rail);
   bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
   Error whyNot(std::size_t rail) const;
@@ -47,12 +47,13 @@ class ChannelLink : public core::Link, public ChannelHost {
  protected:
   ChannelLink(const LinkContext& context, core::LinkSeed seed, core::LinkHost& host);
 
-  // A backend's part. Begins a life of a channel, which is in the state kWaiting.
+  // A backend overrides these. open() begins the life of a channel in the state kWaiting.
   virtual Status open(Channel& channel) = 0;
   virtual std::string readyText() = 0;
   // Tells the peer that this end has closed the channel, or with null the whole link.
   virtual void tellShut(const Channel* channel, ShutReason reason, const Error& why) = 0;
-  virtual bool lacked() const { return false; }  // a shortage kept channels from opening
+  // True if a shortage, as of descriptors, kept channels from opening.
+  virtual bool lacked() const { return false; }
 
   const core::LinkSeed& seed() const { return seed_; }
   core::LinkHost& linkHost() { return host_; }
@@ -66,8 +67,8 @@ class ChannelLink : public core::Link, public ChannelHost {
   bool anyUp() const { return countUp() > 0; }
   std::size_t countUp() const;
 
-  void openNext(Channel& channel);  // from the dialer
-  // From then on the link is ready without the channels that are not open.
+  void openNext(Channel& channel);  // only at the dialer
+  // At that time the link becomes ready without the channels that are not open yet.
   void readyBy(Clock::time_point then);
   void strike(Channel& channel, Error why);  // closes this end of a broken channel
   void fence(Channel& channel);
@@ -78,7 +79,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   Error linkError(Code code, std::string detail) const;
 
  private:
-  struct OwnChannels {  // of one rail
+  struct OwnChannels {  // the channels of one rail
     std::vector<Channel*> all;
     std::size_t turn = 0;
   };
@@ -96,7 +97,7 @@ class ChannelLink : public core::Link, public ChannelHost {
   core::LinkState state_;
   Error why_;  // the reason while the link is not ready
   std::vector<std::unique_ptr<Channel>> channels_;
-  std::vector<OwnChannels> own_;  // by rail
+  std::vector<OwnChannels> own_;  // indexed by rail
   bool over_here_ = false, over_there_ = false;
   base::Poller::Id deciding_ = 0;
 };

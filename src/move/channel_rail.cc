@@ -8,7 +8,7 @@
 namespace viaduct::move {
 namespace {
 
-// Of one poll(); others wait for the lock meanwhile.
+// The longest time of one poll(). Other threads wait for the agent's lock meanwhile.
 constexpr auto kTurn = std::chrono::microseconds(500);
 
 }  // namespace

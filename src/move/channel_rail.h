@@ -12,8 +12,8 @@ namespace viaduct::move {
 
 class ChannelRail final : public core::Rail {
  public:
-  // `poller`: its last events give the time, without a look at the clock. Null: the rail reads the
-  // clock.
+  // The rail takes the time from the poller's last events, which saves reading the clock. Without a
+  // poller it reads the clock.
   ChannelRail(std::string name, std::size_t index, const base::Poller* poller = nullptr)
       : name_(std::move(name)), index_(index), poller_(poller) {}
 
@@ -30,7 +30,7 @@ class ChannelRail final : public core::Rail {
   bool mayHaveEnded() const override { return jobs_.hasReports(); }
 
   JobTable& jobs() { return jobs_; }
-  // The rail makes progress on this channel until it sleeps.
+  // Each poll() calls the channel's progress(), until its sleep() returns true.
   void activate(Channel& channel);
   void deactivate(Channel& channel);
 

@@ -1,6 +1,6 @@
-// What a backend over a fabric library gives: for each rail a Domain, which registers memory and
-// opens Endpoints. Everything else such backends have in common stands beside this. Threads: under
-// the agent's lock.
+// The interface that a backend over a fabric library implements. Each rail has a Domain, which
+// registers memory and opens Endpoints. The other files of this folder are the common rest of such
+// backends. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -20,15 +20,15 @@ namespace viaduct::move {
 
 using base::Bytes;
 
-// Memory that peers reach through one Domain, until this is gone.
+// A registration of memory with one Domain. Peers can reach the memory until it is destroyed.
 class Registration {
  public:
   explicit Registration(Bytes key) : key_(std::move(key)) {}
   virtual ~Registration() = default;
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
-  const Bytes& key() const { return key_; }  // what peers need, packed
-  // False: its memory was found to have changed, and is reached no more.
+  const Bytes& key() const { return key_; }  // the packed key that peers need
+  // False if the memory was unmapped or protected since. Peers cannot reach it any more.
   virtual bool usable() const { return true; }
 
  private:
@@ -38,28 +38,28 @@ class Registration {
 // One contiguous copy, or a part of one.
 struct Piece {
   std::byte* here = nullptr;
-  std::uint64_t there = 0;  // the peer's address
+  std::uint64_t there = 0;  // address in the peer's memory
   std::uint64_t bytes = 0;
-  const Registration* local = nullptr;  // that `here` lies in; none: nothing is registered
+  const Registration* local = nullptr;  // contains `here`; null if that memory is not registered
 };
 
-// What of a span went, from its front; fewer: no more now, try after progress().
+// The result of Endpoint::post(): how many pieces from the front of the span were accepted. The
+// caller posts the others after progress().
 struct Posted {
   std::uint32_t pieces = 0;
-  std::uint32_t injected = 0;  // of them: with their bytes in the order itself
+  std::uint32_t injected = 0;  // pieces among them whose work request contained the bytes
 };
 
-// Tells when everything that was posted before it is visible at the other side.
+// Ends when everything that was posted before it is visible at the other side.
 struct Flush {
-  void* request = nullptr;  // none: was over at once
+  void* request = nullptr;  // null if the flush ended at once
 };
 
-// A peer's key to some memory, made ready for one endpoint; belongs to it.
+// A peer's key to some memory, unpacked for one endpoint, which owns it.
 using RemoteKey = const void*;
 
-// One rail's connection to one session of one peer, and all that is behind it. When this is gone,
-// so is every socket and queue it had: nothing that the peer has sent reaches memory here any more,
-// and nothing here is read for it.
+// One rail's connection to one session of one peer, with all its sockets and queues. The destructor
+// closes them. Afterwards the peer neither writes nor reads this process's memory through it.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;
@@ -67,52 +67,52 @@ class Endpoint {
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
 
-  virtual const Bytes& address() const = 0;  // for the peer's join()
-  // Readable when there is something to do, once arm() was true. -1: no such thing; call
-  // progress() by the clock.
+  virtual const Bytes& address() const = 0;  // argument of the peer's join()
+  // Becomes readable at the next event, once arm() has returned true. -1 means that there is no
+  // descriptor: call progress() at intervals.
   virtual int fd() const = 0;
-  // It tells of what comes in at any time; false: from arm() to disarm().
+  // True: fd() reports incoming data at any time. False: only between arm() and disarm().
   virtual bool tellsUnarmed() const = 0;
-  // Connects to the peer's endpoint. Returns before it is known whether the path works.
+  // Starts to connect to the peer's endpoint. Ok does not mean that the path works.
   virtual Status join(const Bytes& peer) = 0;
-  virtual const std::string& transport() const = 0;         // "tcp", "rc_mlx5": after join()
-  virtual const std::string& transportDevices() const = 0;  // "tcp/eth0": the same with devices
+  virtual const std::string& transport() const = 0;         // "tcp", "rc_mlx5"; valid after join()
+  virtual const std::string& transportDevices() const = 0;  // "tcp/eth0"; valid after join()
 
-  // A peer's key made ready; null: it is not one. `generation` is of the peer's pin, and 0 is of no
-  // pin. retire(): it will not be used again, and goes with the next sweep().
+  // Unpacks a peer's key; null if it is malformed. `generation` identifies the peer's pin; 0 is the
+  // probe's key. A retired key is not used again, and the next sweep() frees it.
   virtual RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) = 0;
   virtual void retire(std::uint32_t generation) = 0;
-  virtual void sweep() = 0;  // while nothing is in flight
+  virtual void sweep() = 0;  // call it only while nothing is in flight
 
-  // These never block. What was taken is over when a flush behind it is, or when this is gone.
+  // These never block. An accepted piece ends when a later flush ends, or with the endpoint.
   virtual Posted post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) = 0;
   virtual Flush flush() = 0;
-  virtual bool ended(Flush& flush) = 0;  // looks at broken() as well; after progress()
-  virtual void letGo(Flush& flush) = 0;  // of one that nobody waits for any more
-  virtual bool progress() = 0;           // true: something has happened
-  // True: fd() tells of the next event. False: call progress() first.
+  virtual bool ended(Flush& flush) = 0;  // call it after progress(); false once broken() is set
+  virtual void letGo(Flush& flush) = 0;  // frees a flush that nobody waits for any more
+  virtual bool progress() = 0;           // true if something has happened
+  // True: fd() becomes readable at the next event. False: call progress() first.
   virtual bool arm() = 0;
-  virtual void disarm() = 0;  // it need not any more
+  virtual void disarm() = 0;  // undoes arm()
 
-  // Set once the library has given the connection up. With errno EFAULT: the peer named memory here
-  // that has changed since it was pinned, and whose registration is no longer usable().
+  // Set once the connection has failed. os_errno EFAULT means that the peer named memory of this
+  // process that was unmapped or protected since. That registration is not usable() any more.
   virtual std::optional<Error> broken() const = 0;
 };
 
-// A range that is to be registered.
+// A range of memory to register.
 struct MemoryRange {
   std::uint64_t address = 0, bytes = 0;
-  MemoryAccess access = MemoryAccess::kReadWrite;  // of the peer, and of our own READs
+  MemoryAccess access = MemoryAccess::kReadWrite;  // for the peer, and for our own READs
 };
 
-// What is open for one rail.
+// The opened device of one rail.
 class Domain {
  public:
   virtual ~Domain() = default;
   Domain() = default;
   Domain(const Domain&) = delete;
   Domain& operator=(const Domain&) = delete;
-  // Listens from now on; does nothing before join().
+  // The endpoint may listen from now on. It moves no data before join().
   virtual Result<std::unique_ptr<Endpoint>> open() const = 0;
   virtual Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const = 0;
 };

@@ -13,7 +13,7 @@
 namespace viaduct::move {
 namespace {
 
-// What every probe writes.
+// The value that every probe writes.
 constexpr std::uint64_t kProbeWord = 0x5649414455435421U;
 
 }  // namespace
@@ -118,7 +118,7 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
   return encodePinKey(generation);
 }
 
-// Once it is registered: for RDMA its pages are there from now on, and stay where they are.
+// Call it after the registration: RDMA has then put all pages in place, and they do not move.
 core::RailMask FabricBackend::nearestTo(const Segment& memory) const {
   if (!fabric_.near.differ()) return core::kAllRails;
   // NOLINTNEXTLINE(performance-no-int-to-ptr): the kernel is asked about it
@@ -135,8 +135,9 @@ core::RailMask FabricBackend::near(std::uint32_t slot) const {
   return pin == nullptr ? core::kAllRails : pin->near;
 }
 
-// Libraries do not look at what is registered once bytes are coming in over TCP, and keep
-// registrations of RDMA memory for later: only an endpoint that is gone is sure to write nothing.
+// Fences the channels before it unregisters the memory. Over TCP, libraries do not check the
+// registration again while bytes arrive. Over RDMA they cache registrations. Only a closed endpoint
+// certainly writes nothing.
 Status FabricBackend::unpin(std::uint32_t slot) {
   for (ChannelRail* rail : channel_rails_)
     for (Channel* channel : rail->jobs().dropSlot(slot))

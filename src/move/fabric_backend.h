@@ -1,6 +1,6 @@
-// A backend over a library that writes and reads one-sidedly: all of it but the library, of which
-// it knows the Domains. docs/design/0010-one-skeleton-for-fabrics.md. Threads: under the agent's
-// lock.
+// The part of a backend that is common to all fabric libraries with one-sided writes and reads. It
+// knows a library by its Domains only (docs/design/0010-one-skeleton-for-fabrics.md). Threads:
+// under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -16,14 +16,14 @@ namespace viaduct::move {
 
 class FabricLink;
 
-// What a library has been found to give.
+// A library's capabilities, and the devices that a backend has opened with it.
 struct Fabric {
   core::Capabilities can = {};
-  std::string kind = {};                // both ends' are the same, or they do not fit together
-  std::string description = {};         // "UCX 1.13.1 over tcp/eth0; UCX_TLS=tcp": what is in force
-  std::vector<std::string> names = {};  // of the rails
+  std::string kind = {};                // two ends connect only if their kinds are equal
+  std::string description = {};         // "UCX 1.13.1 over tcp/eth0; UCX_TLS=tcp"
+  std::vector<std::string> names = {};  // names of the rails
   std::vector<std::unique_ptr<Domain>> domains = {};
-  NearRails near = {};  // where nobody has named them
+  NearRails near = {};  // set if the user has named no rails
 };
 
 class FabricBackend final : public core::Backend {
@@ -58,8 +58,8 @@ class FabricBackend final : public core::Backend {
 
   base::Poller& poller_;
   const Duration detect_, spin_;
-  Fabric fabric_;                 // its domains outlive what uses them
-  std::vector<ProbeWord> words_;  // by rail
+  Fabric fabric_;                 // before the members that use its domains
+  std::vector<ProbeWord> words_;  // indexed by rail
   OwnPins pins_;
   std::vector<Piece> scratch_;
   std::vector<std::unique_ptr<core::Rail>> rails_;

@@ -12,25 +12,25 @@
 namespace viaduct::move {
 namespace {
 
-// How often a channel with something under way is looked at.
+// The interval for checks of a channel that opens or has data in flight.
 constexpr Duration kLook = std::chrono::milliseconds(50);
-// The peer handles its sockets between two answers: after the second answer, unread data is no
-// excuse any more.
+// The peer's process handles its sockets between two answers. After the second answer, a busy peer
+// no longer explains the silence.
 constexpr int kEnoughAnswers = 2;
-// The longest pauses between two rounds of progress of a channel without a descriptor: while an op
-// waits for such a round, and while it is known that none does.
+// The longest pause between two calls of progress() for a channel that dozes: with ops that wait to
+// be posted, and without any.
 constexpr Duration kLongestDoze = std::chrono::milliseconds(1);
 constexpr Duration kLongestRest = std::chrono::seconds(1);
-// An event for incoming data costs both ends some 5 us: under continuous traffic a channel is armed
-// less and less often. In multiples of the spin.
+// The longest pause between two arms, in multiples of the spin. An event for incoming data costs
+// both ends some 5 us, so continuous traffic makes the pauses longer.
 constexpr int kMostUnarmed = 8;
-// Only new events of a channel that makes progress count: some descriptors stay readable until
-// arm(), and if each round took that for traffic, the channel would never sleep.
+// Edge-triggered, because some descriptors stay readable until arm(). With level-triggered events,
+// each poll would take that for traffic, and the channel would never sleep.
 constexpr std::uint32_t kNews = EPOLLIN | EPOLLET;
-// An endpoint of libfabric or UCX opens about a dozen.
+// An endpoint of libfabric or UCX opens about a dozen descriptors.
 constexpr int kEnoughDescriptors = 24;
 
-// From the highest number down: the system gives out the lowest that is free.
+// Searches from the highest number down, because the system gives out the lowest free one.
 bool areDescriptorsShort() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -49,9 +49,9 @@ FabricChannel::FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, P
     : Channel(host, seed.place, life), seed_(seed), peer_(peer), poster_(peer, seed.poster) {}
 
 Result<OpenChannel> FabricChannel::begin(bool answer) {
-  talk_ = {};  // of an earlier life, also if it was told after its end
-  // Libraries report a shortage of descriptors as any other error, and UCX may end the process. A
-  // later life opens what an earlier one has closed.
+  talk_ = {};  // may hold notices about an earlier life that arrived after its end
+  // Libraries report a shortage of descriptors like any other error, and UCX may end the process. A
+  // later life needs no check, because the earlier life has closed as many descriptors.
   if (life().isFirst() && areDescriptorsShort())
     return linkError(
         {.code = Code::kExhausted,
@@ -71,8 +71,8 @@ Status FabricChannel::join(const OpenChannel& theirs) {
   transport_ = endpoint_->transport();
   transport_devices_ = endpoint_->transportDevices();
   there_ = theirs.probe;
-  // Watched all the time: an event while the channel makes progress shows that it is to stay awake,
-  // and some libraries tell of incoming data in no other way.
+  // Watched also while the channel is awake: an event then shows that it has to stay awake. Some
+  // libraries report incoming data in no other way.
   if (endpoint_->fd() >= 0) {
     VIADUCT_TRY(watch_,
                 seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
@@ -89,15 +89,15 @@ void FabricChannel::told() {
   host().activate(*this);
 }
 
-// No library reports a path that does not work before it is used, and some not even then.
-// False: the endpoint did not take the probe; the next round of progress tries again.
+// True: the probe has arrived at the peer. The probe is needed because no library reports a broken
+// path before it is used. If the endpoint does not accept the probe, the next progress() retries.
 bool FabricChannel::probed() {
   if (!talk_.probe_sent) {
     const Piece word{.here = seed_.word.out(),
                      .there = there_.address,
                      .bytes = sizeof(std::uint64_t),
                      .local = seed_.word.registered.get()};
-    // Generation 0 is no pin's.
+    // No pin has the generation 0.
     const RemoteKey key = endpoint_->keyOf(0, there_.key);
     if (key == nullptr)
       breakWith(linkError({.code = Code::kProtocol, .detail = "the peer's key cannot be read"}));
@@ -171,7 +171,7 @@ void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
     if (!moved) continue;
     last_busy_ = now;
     awake();
-    told = reaped && poster_.idle();  // all is over: who waits for it hears that first
+    told = reaped && poster_.idle();  // all ops have ended: report them before further progress
   } while (moved && !told && (now = Clock::now()) < until);
 }
 
@@ -186,12 +186,12 @@ bool FabricChannel::sleep(Clock::time_point now) {
 
 bool FabricChannel::sleepUntilTold(Clock::time_point now, Duration quiet) {
   if (!endpoint_->tellsUnarmed() && !armedAWhile(now, quiet)) return false;
-  // Told of anew, where it is readable already.
+  // change() makes epoll report the descriptor again if it is readable already.
   return endpoint_->arm() && seed_.poller.change(watch_, kNews).has_value();
 }
 
-// No event will come: the channel makes progress whenever its rail does, and again when it has been
-// quiet for half as long once more.
+// No event will wake the channel. It gets progress() whenever its rail is polled. After a pause of
+// half its quiet time so far, it makes the rail busy again.
 void FabricChannel::doze(Clock::time_point now, Duration quiet, bool rests) {
   if (rests) tellPolling(false);
   if (dozes_ || talk_.peer_polls) return;
@@ -214,8 +214,8 @@ void FabricChannel::peerPolling(bool awake) {
   host().activate(*this);
 }
 
-// Nobody knows what has come in while it was not armed: it sleeps when it has been for a while, and
-// nothing came.
+// Data that arrived while the endpoint was not armed went unnoticed. The channel therefore sleeps
+// only after it was armed for a whole spin without an event.
 bool FabricChannel::armedAWhile(Clock::time_point now, Duration quiet) {
   if (armed_since_) return now - *armed_since_ >= seed_.spin;
   if (quiet >= seed_.spin * unarmed_for_ && endpoint_->arm()) armed_since_ = now;
@@ -251,8 +251,8 @@ void FabricChannel::look() {
   lookLater();
 }
 
-// Neither UCX nor libfabric nor the kernel tells of a path that was cut: for minutes nothing comes
-// back, and that is all. The session may go another way, and can be asked whether the peer is well.
+// UCX, libfabric and the kernel do not report a cut path for minutes. The session may use another
+// path, so the peer is asked over the session whether it is alive.
 void FabricChannel::judgeSilence(Clock::time_point now) {
   if (now - poster_.lastMoved() < poster_.patience()) return;
   if (talk_.answers >= kEnoughAnswers)
@@ -262,7 +262,7 @@ void FabricChannel::judgeSilence(Clock::time_point now) {
          .cause = "the path of this rail is cut or has stalled",
          .remedy = "check the link; the agent retries the rail"}));
   if (std::exchange(talk_.asked, true)) return;
-  host().activate(*this);  // it may sleep, and a library may have lost what was to wake it
+  host().activate(*this);  // the channel may sleep, and a library may have lost the event
   peer_.tell(PingChannel{.channel = index(), .life = life().number()});
 }
 

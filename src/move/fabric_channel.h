@@ -1,5 +1,5 @@
-// A channel over a fabric library: in each of its lives an endpoint, which is connected to the
-// peer's and probed by a first write. Threads: under the agent's lock.
+// A channel over a fabric library. Each life has an endpoint, which is connected to the peer's
+// endpoint and probed by a first write. Threads: under the agent's lock.
 #pragma once
 
 #include <array>
@@ -15,9 +15,10 @@
 
 namespace viaduct::move {
 
-// What a rail's peers write first, and what it writes to them.
+// A rail's registered memory for probes: the target of its peers' probes, and the source of its
+// own.
 struct ProbeWord {
-  using Words = std::array<std::uint64_t, 2>;  // theirs, ours
+  using Words = std::array<std::uint64_t, 2>;  // target of the peers' probes, source of ours
   std::unique_ptr<Words> words;
   std::unique_ptr<Registration> registered;
 
@@ -31,8 +32,8 @@ struct FabricChannelSeed {
   const Domain& domain;
   base::Poller& poller;
   const ProbeWord& word;
-  Duration opening;  // may take this long
-  Duration spin;     // before it sleeps
+  Duration opening;  // time limit for opening
+  Duration spin;     // quiet time before the channel sleeps
   Channel::Place place = {};
   Poster::Seed poster;
 };
@@ -43,10 +44,10 @@ class FabricChannel final : public Channel {
                 const ChannelLife& life);
   ~FabricChannel() override { FabricChannel::close(); }
 
-  // The endpoint's, also after it is gone.
+  // The transport of the last connected endpoint.
   const std::string& transport() const { return transport_; }
 
-  // An endpoint of our own for the life that has begun; what the peer has to know of it.
+  // Opens this life's endpoint, and returns the message that describes it to the peer.
   Result<OpenChannel> begin(bool answer);
   // Connects the endpoint to the peer's, and probes the path by a first write.
   Status join(const OpenChannel& theirs);
@@ -59,7 +60,7 @@ class FabricChannel final : public Channel {
 
   void add(Job& job) override;
   void stop(Job& job, Error why) override { poster_.stop(job, std::move(why)); }
-  // What was under way is unsettled until settle().
+  // The jobs with posted parts stay unsettled until settle().
   void close() override;
   void settle() override { poster_.settle(); }
   void giveBack(const Error& why) override { poster_.stopAll(why, true); }
@@ -69,12 +70,12 @@ class FabricChannel final : public Channel {
   void awake() override;
 
  private:
-  // Known of the peer and the path in one life.
+  // The state of the conversation with the peer in one life.
   struct Talk {
     bool probe_sent = false;
-    // Where the endpoint has no descriptor: what the two ends have told each other.
+    // Only for endpoints without a descriptor: the last PollingNotice in each direction.
     bool told_polling = false, peer_polls = false;
-    // While nothing comes back: questions to the peer and its answers.
+    // Pings to a silent peer: one is unanswered, and the number of answers since the last progress.
     bool asked = false;
     int answers = 0;
   };
@@ -95,13 +96,13 @@ class FabricChannel final : public Channel {
   Poster poster_;
   std::unique_ptr<Endpoint> endpoint_;
   std::string transport_, transport_devices_;
-  ProbeTarget there_;  // the peer's word
+  ProbeTarget there_;  // target of our probe, in the peer's memory
   Talk talk_;
   Flush probe_;
   base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};
-  // Where the endpoint tells only while it is armed: since when it is, and how long it is not when
-  // something has come in, in times of the spin.
+  // For endpoints that report events only while armed: the time of arm(), and the pause before the
+  // next arm() in multiples of the spin.
   std::optional<Clock::time_point> armed_since_;
   int unarmed_for_ = 1;
 };

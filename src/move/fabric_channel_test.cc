@@ -13,18 +13,18 @@
 namespace viaduct::move {
 namespace {
 
-// What a test sees of an endpoint, and does to it.
+// The descriptor of an endpoint, and its faults, as a test sets and reads them.
 struct Bell {
-  bool mute = false;    // there is none
-  bool unarmed = true;  // tells also while it is not armed
-  bool silent = false;  // nothing comes back
+  bool mute = false;    // the endpoint has no descriptor
+  bool unarmed = true;  // reports events also while it is not armed
+  bool silent = false;  // no flush ends
   int told = -1;        // the endpoint's descriptor
   bool armed = false;
   int arms = 0;
 };
 
-// Takes every piece at once. Its descriptor is like that of a verbs queue: what it has told stays
-// told until arm(), also when progress() has seen it.
+// Accepts every piece at once. Like the descriptor of a verbs queue, its descriptor stays readable
+// until arm(), even after progress().
 class StubbornEndpoint final : public Endpoint {
  public:
   explicit StubbornEndpoint(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
@@ -107,7 +107,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     ASSERT_TRUE(channel_->begin(false));
     ASSERT_TRUE(channel_->join(OpenChannel{}));
   }
-  // Both ends have closed it.
+  // Closes the channel at both ends.
   void end() {
     ASSERT_TRUE(channel_->life().on(ChannelEvent::kClose));
     channel_->close();
@@ -125,7 +125,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   void deactivate(Channel& channel) override { channel.active = false; }
   void askForKey(std::uint32_t) override {}
 
-  // As a rail does it.
+  // Polls the channel as a rail does.
   void progress() {
     look();
     const auto now = Clock::now();
@@ -140,7 +140,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   bool turnsUntilAsleep() {
     return turnsUntil([&] { return !channel_->active; });
   }
-  // Something has come in. A bell that is not armed does not tell of it.
+  // Lets data arrive. An endpoint that reports events only while armed may not report it.
   void comesIn() {
     if (!domain_.bell.unarmed && !domain_.bell.armed) return;
     ASSERT_EQ(::eventfd_write(domain_.bell.told, 1), 0);
@@ -150,14 +150,14 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());
   }
 
-  // Posts eight bytes, which are on their way at once.
+  // Posts eight bytes, which the endpoint accepts at once.
   void post() {
     job_ = &jobs_.add({.ops = std::span(&op_, 1)});
     job_->channel = &*channel_;
     channel_->add(*job_);
     ASSERT_TRUE(job_->allPosted());
   }
-  // How often the peer was asked whether it is well, in this life.
+  // The number of pings to the peer in this life.
   int asked() const {
     return static_cast<int>(
         std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
@@ -165,7 +165,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
           return ping != nullptr && !ping->answer && ping->life == channel_->life().number();
         }));
   }
-  // With something under way of which nothing comes back.
+  // Posts data that is never confirmed, until the peer is pinged.
   void fallSilent() {
     ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
     domain_.bell.silent = true;
@@ -173,7 +173,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     ASSERT_TRUE(turnsUntil([&] { return asked() == 1 || broken(); }));
     ASSERT_FALSE(broken()) << "the peer has not said that it is well";
   }
-  // How often the peer was told that this end is awake, and that it rests.
+  // The number of PollingNotice messages to the peer with this value.
   int toldThat(bool awake) const {
     return static_cast<int>(
         std::count_if(told_.begin(), told_.end(), [&](const FabricMessage& one) {
@@ -195,7 +195,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   std::optional<FabricChannel> channel_;
 };
 
-// Its endpoint has nothing to sleep on.
+// A channel whose endpoint has no descriptor.
 class MuteChannelTest : public ChannelTest {
  protected:
   MuteChannelTest() { domain_.bell.mute = true; }
@@ -204,7 +204,7 @@ class MuteChannelTest : public ChannelTest {
   }
 };
 
-TEST_F(ChannelTest, WhatWasToldOnceKeepsNobodyAwake) {
+TEST_F(ChannelTest, SleepsAgainAlthoughTheDescriptorStaysReadable) {
   ASSERT_TRUE(turnsUntilAsleep());
   comesIn();
   look();
@@ -212,8 +212,8 @@ TEST_F(ChannelTest, WhatWasToldOnceKeepsNobodyAwake) {
   EXPECT_TRUE(turnsUntilAsleep()) << "and sleeps again";
 }
 
-// While traffic goes on, the bell is in nobody's way, and nobody falls asleep.
-TEST_F(ChannelTest, WhatTellsOnlyWhenArmedIsListenedToBeforeItSleeps) {
+// During traffic the endpoint is rarely armed, and the channel stays awake.
+TEST_F(ChannelTest, IsArmedForASpinBeforeItSleeps) {
   domain_.bell.unarmed = false;
   for (int i = 0; i < 3; ++i) {
     ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
@@ -233,7 +233,7 @@ TEST_F(ChannelTest, WhatTellsOnlyWhenArmedIsListenedToBeforeItSleeps) {
   EXPECT_FALSE(domain_.bell.armed);
 }
 
-TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
+TEST_F(ChannelTest, IsArmedLessOftenDuringTraffic) {
   domain_.bell.unarmed = false;
   std::vector<Duration> deaf;
   auto heard = Clock::now();
@@ -255,8 +255,8 @@ TEST_F(ChannelTest, WhileTrafficGoesOnItListensLessAndLessOften) {
   EXPECT_LT(Clock::now() - heard, 8 * kSpin) << "who has slept begins anew";
 }
 
-// The other end would find what comes in when it looks the next time: it is told to look.
-TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
+// Without a descriptor the peer would notice data only at its next poll, so it is told to poll.
+TEST_F(MuteChannelTest, APostTellsThePeerToPollAndLaterToStop) {
   ASSERT_TRUE(turnsUntilItDozes());
   EXPECT_EQ(toldThat(true), 0) << "nothing was posted";
   for (int times = 1; times <= 2; ++times) {
@@ -269,7 +269,7 @@ TEST_F(MuteChannelTest, WhoPostsTellsThePeerThatItIsAwakeAndLaterThatItRests) {
   }
 }
 
-TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
+TEST_F(MuteChannelTest, DoesNotDozeWhileThePeerPolls) {
   ASSERT_TRUE(turnsUntilItDozes());
   channel_->peerPolling(true);
   EXPECT_FALSE(channel_->dozes());
@@ -282,10 +282,10 @@ TEST_F(MuteChannelTest, WhileThePeerIsAwakeItIsTurned) {
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
-// What is known of the peer is of one life.
-TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
+// Pings and their answers belong to one life.
+TEST_F(ChannelTest, PingsASilentPeerInEachLife) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
-  end();  // before the answer
+  end();  // the peer has not answered the ping
   domain_.bell.silent = false;
   live();
   ASSERT_NO_FATAL_FAILURE(fallSilent());
@@ -301,13 +301,13 @@ TEST_F(ChannelTest, ASilentWayIsAskedAfterInEachOfItsLives) {
   ASSERT_NO_FATAL_FAILURE(fallSilent());
 }
 
-// Some libraries lose what their descriptor was to tell of.
-TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
+// Some libraries lose an event of their descriptor.
+TEST_F(ChannelTest, MakesProgressOnceMoreBeforeItCountsAsSilent) {
   ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
   domain_.bell.silent = true;
   post();
   ASSERT_TRUE(turnsUntilAsleep());
-  domain_.bell.silent = false;  // and nobody is told
+  domain_.bell.silent = false;  // the descriptor does not report it
   const auto until = Clock::now() + std::chrono::seconds(5);
   for (int answered = 0; !job_->ended && !broken() && Clock::now() < until;) {
     channel_->active ? progress() : look();
@@ -317,7 +317,7 @@ TEST_F(ChannelTest, BeforeAWayIsTakenForSilentItIsTurnedOnceMore) {
   EXPECT_FALSE(broken());
 }
 
-TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
+TEST_F(MuteChannelTest, ALateNoticeAboutAnEndedLifeIsIgnored) {
   ASSERT_TRUE(turnsUntilItDozes());
   end();
   channel_->peerPolling(true);
@@ -325,7 +325,7 @@ TEST_F(MuteChannelTest, WhatThePeerSaidLateOfAnEndedLifeKeepsNobodyAwake) {
   EXPECT_TRUE(turnsUntilItDozes());
 }
 
-TEST_F(ChannelTest, NoPeerIsToldToPollWhereTheEndpointHasADescriptor) {
+TEST_F(ChannelTest, WithADescriptorThePeerIsNotToldToPoll) {
   ASSERT_TRUE(turnsUntilAsleep());
   post();
   channel_->peerPolling(true);

@@ -11,7 +11,7 @@
 namespace viaduct::move {
 namespace {
 
-// A first packet that is lost is sent again after a second.
+// TCP sends a lost first packet again after one second.
 constexpr Duration kLeastPatience = std::chrono::milliseconds(1500);
 
 }  // namespace
@@ -56,7 +56,7 @@ FabricLink::~FabricLink() {
 }
 
 void FabricLink::tell(const FabricMessage& message) {
-  // Where it does not go the session is ending, and says so itself.
+  // If the message cannot be sent, the session is ending, and the agent learns that from it.
   static_cast<void>(linkHost().send(encode(message)));
 }
 
@@ -91,7 +91,7 @@ void FabricLink::handle(const OpenChannel& theirs) {
     if (theirs.life != life.number() || life.state() != ChannelState::kWaiting) return;
     joined = channel.join(theirs);
   } else {
-    // The dialer goes on to the next life where its end of one did not open.
+    // The dialer skips a life if its own endpoint did not open.
     if (theirs.life < life.number() || !life.on(ChannelEvent::kOpen)) return;
     life.skipTo(theirs.life);
     joined = answer(channel, theirs);
@@ -105,12 +105,12 @@ void FabricLink::handle(const ShutChannel& theirs) {
   Channel* const channel = find(theirs.channel, theirs.life);
   if (channel == nullptr || over()) return;
   remote_.forgetKeys();
-  wakeJobs();  // on other channels: to ask anew
+  wakeJobs();  // jobs on other channels request their keys again
   peerShut(*channel, theirs.reason, why);
 }
 
 void FabricLink::broke(Channel& channel) {
-  // Memory here has changed, and is not reached any more: the way is as good as it was.
+  // Our memory was unmapped or protected, and peers cannot reach it any more. The path still works.
   if (channel.why().os_errno == EFAULT) return fence(channel);
   strike(channel, channel.why());
 }
@@ -146,13 +146,13 @@ void FabricLink::handle(const KeyRequest& asked) {
 void FabricLink::handle(const KeyAnswer& key) {
   PeerPin* const pin = remote_.find(key.slot);
   if (pin == nullptr || pin->generation != key.generation) return;
-  if (pin->state != PeerPin::KeyState::kAsked) return;  // nobody's memory is filled unasked
+  if (pin->state != PeerPin::KeyState::kAsked) return;  // else a peer could make us store anything
   pin->state = key.keys.empty() ? PeerPin::KeyState::kRefused : PeerPin::KeyState::kHere;
   pin->keys = key.keys;
   wakeJobs();
 }
 
-// Those that waited for a key find it, or that there will be none.
+// Jobs that wait for a key try again: the key has arrived, or was refused or withdrawn.
 void FabricLink::wakeJobs() {
   if (!over()) eachChannel([](FabricChannel& channel) { channel.keysHaveCome(); });
 }

@@ -1,5 +1,5 @@
-// The link of a backend over a fabric library: the addresses of endpoints and the keys of memory,
-// which the two ends exchange over the session. Threads: under the agent's lock.
+// The link of a backend over a fabric library. Its two ends exchange the addresses of endpoints and
+// the keys of memory over the session. Threads: under the agent's lock.
 #pragma once
 
 #include <string>
@@ -26,7 +26,8 @@ class FabricLink final : public ChannelLink, public PosterHost {
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override;
 
-  // A pin of ours goes: when the peer has its key, nothing that it has sent may land any more.
+  // Withdraws our pin. If the peer has its key, this fences all channels, so that no write of the
+  // peer reaches the memory any more.
   void withdraw(std::uint32_t slot);
   using ChannelLink::fence;
 
@@ -52,7 +53,7 @@ class FabricLink final : public ChannelLink, public PosterHost {
   FabricBackend& backend_;
   std::string transport_;
   PeerPins remote_;
-  std::unordered_set<std::uint32_t> granted_;  // slots of ours that the peer has keys of
+  std::unordered_set<std::uint32_t> granted_;  // our slots whose keys the peer has requested
 };
 
 }  // namespace viaduct::move

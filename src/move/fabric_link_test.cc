@@ -1,4 +1,4 @@
-// What the two ends of a link make of rails that break and come back, over memory of this process.
+// Tests both ends of a link while rails break and come back, over memory of this process.
 #include "move/fabric_link.h"
 
 #include <gtest/gtest.h>
@@ -19,14 +19,14 @@ namespace {
 
 using testing::LinkPair;
 
-// What a test does to a rail: what is open breaks, and nothing can be opened.
+// A rail's device. While it is out, its open endpoints are broken, and no endpoint can be opened.
 struct Device {
   bool out = false;
 };
 Error gone() { return {.code = Code::kDevice, .operation = "device", .detail = "unplugged"}; }
 
 class MemoryEndpoint;
-using OpenOnes = std::map<std::uint64_t, const MemoryEndpoint*>;  // by address
+using OpenOnes = std::map<std::uint64_t, const MemoryEndpoint*>;  // indexed by address
 
 class MemoryEndpoint final : public Endpoint {
  public:
@@ -92,7 +92,7 @@ class MemoryGround final : public Domain {
   OpenOnes& all_;
 };
 
-// End 0 is the dialer. End 1 posts, from the same memory into the same.
+// End 0 is the dialer. End 1 posts copies within one piece of memory that both ends have pinned.
 class FabricLinkTest : public ::testing::Test {
  protected:
   void join(std::size_t rails, std::size_t others) {
@@ -155,7 +155,7 @@ class FabricLinkTest : public ::testing::Test {
   std::optional<LinkPair> pair_;
 };
 
-// An only rail with two channels, since the dialer has two rails.
+// The only rail has two channels, because the dialer has two rails.
 TEST_F(FabricLinkTest, ARailServesWhileAnyOfItsChannelsIsUp) {
   for (const std::size_t lost : {0U, 1U}) {
     ASSERT_NO_FATAL_FAILURE(join(2, 1));
@@ -171,9 +171,9 @@ TEST_F(FabricLinkTest, ARailServesWhileAnyOfItsChannelsIsUp) {
   }
 }
 
-// Both rails were down, and one is back: the dialer's other device does not even open, so that
-// nobody hears of it.
-TEST_F(FabricLinkTest, WhatWaitsForARailIsNotKeptFromAnotherThatComesBackFirst) {
+// Both rails were down, and one is back. The dialer's other device does not open, so the other end
+// gets no message about it.
+TEST_F(FabricLinkTest, JobsOfADownRailMoveToTheRailThatComesBackFirst) {
   ASSERT_NO_FATAL_FAILURE(join(2, 2));
   for (Device& device : devices_[0]) device.out = true;
   ASSERT_TRUE(pair_->run([&] { return open_.empty(); }));
@@ -186,8 +186,8 @@ TEST_F(FabricLinkTest, WhatWaitsForARailIsNotKeptFromAnotherThatComesBackFirst) 
   EXPECT_EQ(ended(0).lost, 1) << "to be posted again on the other";
 }
 
-// A peer is to ask again after each fence, and may have kept what it was told before.
-TEST_F(FabricLinkTest, AKeyThatWasToldOnceIsTakenBackWheneverItsMemoryGoes) {
+// A peer should request keys again after each fence, but may use the keys it already has.
+TEST_F(FabricLinkTest, UnpinFencesAPeerThatEverGotTheKey) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
   for (const std::uint32_t slot : {1U, 2U})
     pair_->pin(0, slot, Segment::host(memory_.data(), memory_.size()));
@@ -202,15 +202,15 @@ TEST_F(FabricLinkTest, AKeyThatWasToldOnceIsTakenBackWheneverItsMemoryGoes) {
   EXPECT_EQ(open_.size(), 2U) << "nobody was told of that";
 }
 
-TEST_F(FabricLinkTest, AKeyThatNobodyAskedForIsNotKept) {
+TEST_F(FabricLinkTest, AnUnrequestedKeyAnswerIsIgnored) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
-  link(1).receive(encode(KeyAnswer{.slot = 0, .generation = 1}), {});  // which would be a refusal
+  link(1).receive(encode(KeyAnswer{.slot = 0, .generation = 1}), {});  // a refusal
   post(0, 0);
   ASSERT_TRUE(runUntilEnded(0));
   EXPECT_EQ(ended(0).moved, 1);
 }
 
-TEST_F(FabricLinkTest, AKeyThatWasAskedForBeforeAnotherChannelBrokeStillComes) {
+TEST_F(FabricLinkTest, AKeyRequestSurvivesTheBreakOfAnotherChannel) {
   ASSERT_NO_FATAL_FAILURE(join(2, 2));
   post(1, 1);
   rail(1).poll(pair_->done[1]);

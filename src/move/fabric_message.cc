@@ -54,7 +54,7 @@ bool possible(const KeyAnswer& m) {
 bool possible(const PingChannel& m) { return m.channel < kMaxRails; }
 bool possible(const PollingNotice& m) { return m.channel < kMaxRails; }
 
-// The message of the kind with this number, with the fields that come next.
+// Reads the fields of the message kind with this number.
 template <std::size_t kKind = 0>
 Result<FabricMessage> read(Reader& in, std::size_t kind) {
   if constexpr (kKind == std::variant_size_v<FabricMessage>) {

@@ -1,5 +1,6 @@
-// What two ends of a link tell each other over the session, and what their backends tell ahead of
-// it, as bytes. Threads: pure functions and values.
+// The messages between the two ends of a link, which go over the session. Also the backend's
+// address and the keys of pins, which the agents exchange before. Threads: pure functions and
+// values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -19,18 +20,19 @@ using base::Bytes;
 
 inline constexpr std::size_t kMaxRails = 64;
 inline constexpr std::size_t kMaxAddress = 64
-                                           << 10;  // of an endpoint: a few hundred bytes a device
-inline constexpr std::size_t kMaxKey = 16 << 10;   // packed; a few dozen bytes a device
-inline constexpr std::size_t kMaxWhy = 1024;       // of a ShutChannel
+                                           << 10;  // an endpoint needs some hundred bytes a device
+inline constexpr std::size_t kMaxKey = 16 << 10;   // a packed key needs some dozen bytes a device
+inline constexpr std::size_t kMaxWhy = 1024;       // bytes of ShutChannel::why
 
-// Where a peer's probe of the path may write its eight bytes.
+// The place to which a peer's probe of the path writes its eight bytes.
 struct ProbeTarget {
   std::uint64_t address = 0;
   Bytes key = {};
   friend bool operator==(const ProbeTarget&, const ProbeTarget&) = default;
 };
 
-// A backend's address: how many rails it has, and of what kind. Only the same kinds fit together.
+// A backend's address: the number and the kind of its rails. Two ends connect only if their kinds
+// are equal.
 struct Greeting {
   std::uint32_t rails = 0;
   std::string kind = {};  // "ucx", "tcp"
@@ -38,24 +40,26 @@ struct Greeting {
 Bytes encodeGreeting(const Greeting& greeting);
 Result<Greeting> decodeGreeting(std::span<const std::byte> bytes);
 
-// What Backend::pin gives: which of the slot's pins it is. The key itself is asked for.
+// The key that Backend::pin returns has only the pin's generation. A peer requests the library's
+// keys with a KeyRequest.
 Bytes encodePinKey(std::uint32_t generation);
 Result<std::uint32_t> decodePinKey(std::span<const std::byte> bytes);
 
-// An endpoint of the sender's waits for the other end's: opens (from the dialer), or answers one.
+// Describes the sender's endpoint: the dialer opens a life of a channel, and the other end answers.
 struct OpenChannel {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
   Bytes address = {};
   ProbeTarget probe = {};
 };
-// The sender's endpoint of this life is gone: nothing more comes in or goes out at that end.
+// The sender has closed its endpoint of this life. Nothing more comes in or goes out at that end.
 struct ShutChannel {
   std::uint32_t channel = 0, life = 0;
   ShutReason reason = ShutReason::kBroken;
   std::string why = {};
 };
-// The key of a pin, asked for before its first use, and the answer: one per rail; none: refused.
+// Requests the keys of a pin before its first use. The answer has one key for each rail, or none if
+// the request is refused.
 struct KeyRequest {
   std::uint32_t slot = 0, generation = 0;
 };
@@ -63,7 +67,7 @@ struct KeyAnswer {
   std::uint32_t slot = 0, generation = 0;
   std::vector<Bytes> keys = {};
 };
-// Do you live? The answer has the same number.
+// Asks whether the peer is alive. The answer repeats channel and life.
 struct PingChannel {
   bool answer = false;
   std::uint32_t channel = 0, life = 0;
@@ -78,7 +82,7 @@ using FabricMessage =
     std::variant<OpenChannel, ShutChannel, KeyRequest, KeyAnswer, PingChannel, PollingNotice>;
 
 Bytes encode(const FabricMessage& message);
-// Refuses what is truncated, too long, or of another version or kind.
+// Refuses bytes that are truncated, too long, or of another version or kind.
 Result<FabricMessage> decode(std::span<const std::byte> bytes);
 
 }  // namespace viaduct::move

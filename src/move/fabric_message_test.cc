@@ -7,7 +7,7 @@ namespace {
 
 Bytes some(std::size_t bytes) { return Bytes(bytes, std::byte{7}); }
 
-TEST(FabricMessage, EveryKindComesBackAsItWas) {
+TEST(FabricMessage, EveryKindIsDecodedAsItWasEncoded) {
   const auto open = decode(encode(OpenChannel{true, 3, 9, some(200), {0x1234, some(12)}}));
   ASSERT_TRUE(open && std::holds_alternative<OpenChannel>(*open));
   const OpenChannel& opened = std::get<OpenChannel>(*open);
@@ -45,7 +45,7 @@ TEST(FabricMessage, EveryKindComesBackAsItWas) {
   EXPECT_EQ(*decodePinKey(encodePinKey(77)), 77U);
 }
 
-TEST(FabricMessage, WhatIsCutShortOrTooLongIsRefused) {
+TEST(FabricMessage, RefusesTruncatedAndTooLongMessages) {
   for (const FabricMessage& whole :
        {FabricMessage(OpenChannel{false, 0, 1, some(20), {8, some(9)}}),
         FabricMessage(ShutChannel{0, 1, {}, "x"}), FabricMessage(KeyRequest{1, 2}),
@@ -63,7 +63,7 @@ TEST(FabricMessage, WhatIsCutShortOrTooLongIsRefused) {
   }
 }
 
-TEST(FabricMessage, WhatCannotBeIsRefused) {
+TEST(FabricMessage, RefusesImpossibleValues) {
   EXPECT_FALSE(decode(encode(OpenChannel{false, kMaxRails, 1, some(20), {8, some(9)}})));
   EXPECT_FALSE(decode(encode(OpenChannel{false, 0, 1, {}, {8, some(9)}})));
   EXPECT_FALSE(decode(encode(OpenChannel{false, 0, 1, some(kMaxAddress + 1), {8, some(9)}})));

@@ -1,4 +1,4 @@
-// A queue of fixed room. Threads: one at a time.
+// A ring buffer of N elements, a power of two. It never allocates. Threads: one at a time.
 #pragma once
 
 #include <array>

@@ -16,7 +16,7 @@ class JobTable {
   bool full() const { return jobs_.size() >= kMaxJobs; }
   // Allocates only if the table has never held as many jobs.
   Job& add(const core::Work& work);
-  // Some ops of the job have ended: the next poll() reports them.
+  // Has the next poll() report the ops of the job that have ended.
   void report(Job& job) {
     if (!std::exchange(job.reporting, true)) reports_.push_back(&job);
   }
@@ -24,22 +24,23 @@ class JobTable {
   void takeReports(core::Completions& out) {
     if (!reports_.empty()) flushAll(out);
   }
-  // Fails the rest of the job, with `why` if the job has no reason of its own.
+  // Fails the remaining ops of the job, with `why` unless the job already has a reason.
   void end(Job& job, const Error& why);
 
-  // The job ends when neither end touches its memory any more.
+  // Stops the job. It ends when neither end touches its memory any more.
   void cancel(core::Tag tag);
-  // Fails the jobs that use this local pin. Returns the channels with posted ops of these jobs.
+  // Stops the jobs that use this local pin. Returns the channels with posted ops of such jobs.
   std::vector<Channel*> dropSlot(std::uint32_t slot);
   // The channel is closed at both ends: its jobs can be posted again, on another rail.
   void giveBack(const Channel& channel, const Error& why);
-  // The link is over. release(): its jobs end at the next poll(); take(): they end now.
+  // End the jobs of a link that is over: release() reports them at the next poll(), take() in
+  // `out`.
   void release(const core::Link& link, const Error& why);
   void take(const core::Link& link, const Error& why, core::Completions& out);
 
  private:
   static constexpr std::size_t kMaxJobs = 4096;
-  // Reports the finished ops of a job. A job is gone after its last report.
+  // Reports the finished ops of a job. The table drops a job after its last report.
   void flush(Job& job, core::Completions& out);
   void flushAll(core::Completions& out);
 

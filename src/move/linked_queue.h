@@ -1,5 +1,5 @@
-// First in, first out, of things that are in one queue at a time: their `next` is the queue's.
-// Threads: one at a time.
+// An intrusive FIFO queue. An element is in one queue at a time, because the queue uses its member
+// `next`. Threads: one at a time.
 #pragma once
 
 namespace viaduct::move {
@@ -23,7 +23,7 @@ class LinkedQueue {
   void append(LinkedQueue& other) {
     while (!other.empty()) push(other.pop());
   }
-  // For what is rare: looks at all of them.
+  // Visits all elements, so call it rarely.
   void remove(const T& one) {
     LinkedQueue rest;
     while (!empty())

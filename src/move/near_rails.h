@@ -1,5 +1,5 @@
-// Which rails are nearest to which memory, where they are NICs that nobody has named. Threads:
-// a value.
+// Finds the rails nearest to a piece of memory, if the rails are NICs that the user has not named.
+// Threads: a value.
 #pragma once
 
 #include <span>
@@ -13,14 +13,15 @@ namespace viaduct::move {
 
 class NearRails {
  public:
-  // Nothing is known of any rail: all are as near.
+  // Without any facts, all rails are equally near.
   NearRails() = default;
-  // The rails' NICs, in their order, as the kernel calls them. Files are read below `root`.
+  // `nics`: the kernel's names of the rails' NICs, in the order of the rails. `root`: the directory
+  // that has /sys.
   explicit NearRails(std::span<const std::string> nics, const std::string& root = "/");
 
-  // False: all serve all memory of the host equally well, and nobody need ask where it is.
+  // False: all rails are equally near to all memory, so memory need not be located.
   bool differ() const { return differ_; }
-  // All of them where nobody tells where the memory is, or where they are.
+  // The nearest rails; all rails if the place of the memory or of the NICs is unknown.
   core::RailMask to(const host::Place& memory) const;
 
  private:

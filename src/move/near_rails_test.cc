@@ -1,5 +1,5 @@
-// Which rails are near which memory, on a machine with two sockets as the kernel lays it out in
-// files; and that a pin's are those of the memory that it holds.
+// Tests which rails are nearest to memory, on a two-socket machine described by files like the
+// kernel's. Tests also that a pin gets the rails of its memory.
 #include "move/near_rails.h"
 
 #include <gtest/gtest.h>
@@ -58,14 +58,14 @@ TEST_F(TwoSockets, MemoryOfAGpuHasTheRailBehindItsSwitch) {
   EXPECT_EQ(near({"mlx5_2", "mlx5_1"}).to(gpu_), 0b10U);
 }
 
-TEST_F(TwoSockets, WhereNobodyTellsItIsEveryRail) {
+TEST_F(TwoSockets, UnknownPlacesGetEveryRail) {
   const NearRails rails = near({"mlx5_0", "mlx5_2"});
   EXPECT_EQ(rails.to({.node = -1}), core::kAllRails);
   EXPECT_FALSE(near({"rxe0", "rxe1"}).differ());
   EXPECT_EQ(near({"rxe0", "rxe1"}).to({.node = 0}), core::kAllRails);
 }
 
-TEST_F(TwoSockets, NobodyNeedAskWhereAllAreAsNear) {
+TEST_F(TwoSockets, RailsThatAreEquallyNearDoNotDiffer) {
   EXPECT_FALSE(NearRails().differ());
   EXPECT_EQ(NearRails().to({.node = 0}), core::kAllRails);
   EXPECT_FALSE(near({}).differ());
@@ -75,7 +75,7 @@ TEST_F(TwoSockets, NobodyNeedAskWhereAllAreAsNear) {
   EXPECT_FALSE(near({"mlx5_0", "mlx5_2"}).differ()) << "there is one node";
 }
 
-// Registers anything; has its pages put in place, as RDMA does, or leaves them as they are.
+// Registers any memory. `touches`: the registration puts the pages in place, as RDMA does.
 class IdleGround final : public Domain {
  public:
   explicit IdleGround(bool touches) : touches_(touches) {}
@@ -83,7 +83,7 @@ class IdleGround final : public Domain {
     return Error{.code = Code::kUnsupported, .operation = "open"};
   }
   Result<std::unique_ptr<Registration>> add(const MemoryRange& range) const override {
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): as the poster makes it
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the test's own memory
     if (touches_) std::memset(reinterpret_cast<void*>(range.address), 'x', range.bytes);
     return std::make_unique<Registration>(Bytes{});
   }
@@ -118,7 +118,7 @@ class NearPins : public TwoSockets {
   void* memory_ = nullptr;
 };
 
-TEST_F(NearPins, APinHasTheRailsOfTheNodeThatItsPagesAreOn) {
+TEST_F(NearPins, APinGetsTheRailsOfItsPagesNode) {
   const NearRails rails = near({"mlx5_0", "mlx5_2"});
   const auto backend = open(rails);
   ASSERT_TRUE(backend->pin(0, Segment::host(memory_, kBytes)));
@@ -133,7 +133,7 @@ TEST_F(NearPins, APinHasTheRailsOfTheNodeThatItsPagesAreOn) {
   EXPECT_EQ(backend->near(1), core::kAllRails);
 }
 
-TEST_F(NearPins, ItIsLookedAtOnceRegisteringHasPutThePagesInPlace) {
+TEST_F(NearPins, PagesAreLocatedAfterTheRegistration) {
   const auto backend = open(near({"mlx5_0", "mlx5_2"}), true);
   ASSERT_TRUE(backend->pin(0, Segment::host(memory_, kBytes)));
   const int node = host::nodeOfMemory(memory_, kBytes);
@@ -141,7 +141,7 @@ TEST_F(NearPins, ItIsLookedAtOnceRegisteringHasPutThePagesInPlace) {
   EXPECT_EQ(backend->near(0), node == 0 ? 0b01U : 0b10U);
 }
 
-TEST_F(NearPins, WithRailsThatWereNamedEveryOneIsNear) {
+TEST_F(NearPins, WithNamedRailsEveryRailIsNear) {
   std::memset(memory_, 'x', kBytes);
   const auto backend = open({});
   ASSERT_TRUE(backend->pin(0, Segment::host(memory_, kBytes)));

@@ -1,4 +1,5 @@
-// What is registered here with the domains of a fabric library. Threads: under the agent's lock.
+// Our memory that is registered with the domains of a fabric library. Threads: under the agent's
+// lock.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What one peer has registered, and the keys to it that it has given us. Threads: under the agent's
+// The pins of one peer, and the keys to them that the peer has sent. Threads: under the agent's
 // lock.
 #pragma once
 
@@ -15,7 +15,7 @@ struct PeerPin {
   std::uint32_t generation = 0;
   std::uint64_t address = 0, bytes = 0;
   KeyState state = KeyState::kUnasked;
-  std::vector<Bytes> keys = {};  // one per rail of the peer's
+  std::vector<Bytes> keys = {};  // one for each rail of the peer
 };
 
 class PeerPins {
@@ -30,7 +30,7 @@ class PeerPins {
     const auto found = pins_.find(slot);
     return found == pins_.end() ? nullptr : &found->second;
   }
-  // The peer has taken its keys back.
+  // The peer's keys are no longer valid, and have to be requested again.
   void forgetKeys() {
     for (auto& [slot, pin] : pins_) {
       pin.state = PeerPin::KeyState::kUnasked;

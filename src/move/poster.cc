@@ -10,7 +10,7 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::milliseconds(400);
 constexpr Duration kMostPatience = std::chrono::seconds(10);
-constexpr double kSlowest = 1e6;  // bytes/s, where nothing has been measured
+constexpr double kSlowest = 1e6;  // bytes/s, assumed until a batch has been measured
 
 Error denied(const Job& job, std::string_view device, std::string detail) {
   return {.code = Code::kDenied,
@@ -47,7 +47,7 @@ Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, Pin
   return Found::kNever;
 }
 
-// The job's next pieces, all under one key, as far as the batch has room.
+// Cuts the job's next pieces, all at one pin of the peer, as far as the batch has room.
 std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget& to) const {
   const auto out = seed_.scratch.first(kBatchPieces - open_.pieces);
   std::size_t count = 0;
@@ -74,7 +74,7 @@ std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget
   return out.first(count);
 }
 
-// One call of the endpoint's. False: not all of it went.
+// Posts one run of pieces in one call. False: the endpoint did not accept all of them.
 bool Poster::postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
                      PostedPart& entry) {
   const auto run = cut(job, slot, to);
@@ -119,8 +119,8 @@ void Poster::push(Endpoint& endpoint) {
   if (open_.entries > 0) seal(endpoint);
 }
 
-// A batch's worth of the job, which then stands behind the others. False: the endpoint takes no
-// more now.
+// Posts up to one batch of the job, and then queues the job behind the others. False: the endpoint
+// accepts no more now.
 bool Poster::pushOne(Endpoint& endpoint, Job& job) {
   const PostedPart entry = post(endpoint, job);
   if (entry.pieces > 0) {
@@ -136,7 +136,7 @@ bool Poster::pushOne(Endpoint& endpoint, Job& job) {
   return entry.pieces > 0 || entry.waits || job.why;
 }
 
-// The flush behind what was posted.
+// Ends the open batch with a flush.
 void Poster::seal(Endpoint& endpoint) {
   if (idle()) last_moved_ = Clock::now();
   open_.flush = endpoint.flush();
@@ -208,7 +208,7 @@ void Poster::rewind(Endpoint& endpoint) {
     const PostedPart& entry = entries_.front();
     Job& job = *entry.job;
     --job.outstanding;
-    if (std::exchange(job.unsettled, true)) continue;  // an earlier entry has said from where
+    if (std::exchange(job.unsettled, true)) continue;  // an earlier entry has set the restart point
     job.next_op = entry.first_op;
     job.offset = entry.offset;
     ready_.remove(job);

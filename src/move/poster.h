@@ -1,6 +1,5 @@
-// The jobs of one channel: posts their ops to the endpoint as far as the window has room, with one
-// flush behind each batch, and believes nothing before its flush has ended. Threads: under the
-// agent's lock.
+// Posts the jobs of one channel to its endpoint, within a window, with one flush behind each batch.
+// An op counts as moved only when the flush behind it has ended. Threads: under the agent's lock.
 #pragma once
 
 #include <span>
@@ -14,11 +13,11 @@
 
 namespace viaduct::move {
 
-// What is said to the peer, over the session.
+// Sends the poster's messages to the peer, over the session.
 class PosterHost {
  public:
   virtual void tell(const FabricMessage& message) = 0;
-  virtual void askForKey(std::uint32_t slot) = 0;  // to the peer's pin
+  virtual void askForKey(std::uint32_t slot) = 0;  // requests the key of that pin of the peer
 
  protected:
   ~PosterHost() = default;
@@ -29,37 +28,37 @@ class Poster {
   static constexpr std::uint32_t kBatchPieces = 256;
 
   struct Seed {
-    std::string_view device;  // for errors: the backend's name
+    std::string_view device;  // the backend's name, for errors
     const OwnPins& own;
     PeerPins& remote;
-    std::size_t rail = 0;           // ours
-    std::size_t key = 0;            // which of a pin's keys is for its rail at the peer
-    std::span<Piece> scratch = {};  // kBatchPieces, for one call at a time
+    std::size_t rail = 0;           // index of our rail
+    std::size_t key = 0;            // index of the peer's rail, which has its own key of each pin
+    std::span<Piece> scratch = {};  // room for kBatchPieces, used within one call at a time
   };
   Poster(PosterHost& host, const Seed& seed) : host_(host), seed_(seed) {}
 
   void add(Job& job) { ready_.push(job); }
-  // No more of it is posted; it fails with `why` once what is under way has ended.
+  // Posts no more of the job. It fails with `why` once its posted parts have ended.
   void stop(Job& job, Error why);
   void stopAll(const Error& why, bool rail_lost);
   void keysHaveCome() { ready_.append(parked_); }
 
-  void push(Endpoint& endpoint);  // posts what there is room for
-  // Takes in what has ended; true: something has. After progress(), so that a flush that was over
-  // at once on an endpoint that had just failed is not believed.
+  void push(Endpoint& endpoint);  // posts as many ops as the window has room for
+  // Confirms the batches whose flush has ended; true if there was one. Call it after progress(),
+  // because a flush may end at once on an endpoint that has just failed.
   bool reap(Endpoint& endpoint);
-  // The endpoint is about to go. What it had not confirmed will be posted again, once settle() has
-  // told that the peer's end is gone as well.
+  // Call it before the endpoint is destroyed. Unconfirmed ops will be posted again, but only after
+  // settle(), which means that the peer's endpoint is closed too.
   void rewind(Endpoint& endpoint);
   void settle();
-  void forgetJobs() { ready_ = parked_ = held_ = {}; }  // they are their owners' alone
+  void forgetJobs() { ready_ = parked_ = held_ = {}; }  // the JobTable keeps them
 
   bool idle() const { return batches_.empty(); }
-  // The endpoint took nothing, and no event will tell when it does.
+  // The endpoint accepted nothing although jobs wait, and no event will tell when it does.
   bool starved() const { return idle() && !ready_.empty(); }
   Clock::time_point lastMoved() const { return last_moved_; }
-  // Longer without an answer than this, and the way is silent: what is under way would have taken a
-  // fraction of it at the speed of late.
+  // A path without an answer for longer than this counts as silent. At the recent speed, the bytes
+  // in flight would have taken a fraction of it.
   Duration patience() const;
 
  private:
@@ -68,14 +67,14 @@ class Poster {
     std::size_t first_op = 0;
     std::uint64_t offset = 0, bytes = 0;
     std::uint32_t ops = 0, pieces = 0, injected = 0, batches = 0;
-    bool waits = false;  // its job, for a key
+    bool waits = false;  // the job waits for a key
   };
   struct Batch {
     Flush flush = {};
     std::uint32_t entries = 0, pieces = 0;
     std::uint64_t bytes = 0;
   };
-  struct PinTarget {  // of one pin at the peer
+  struct PinTarget {  // key and range of one pin of the peer
     RemoteKey key = nullptr;
     std::uint64_t address = 0, bytes = 0;
   };
@@ -97,12 +96,12 @@ class Poster {
 
   PosterHost& host_;
   const Seed seed_;
-  JobQueue ready_;   // with something left to post
-  JobQueue parked_;  // that wait for a key
-  JobQueue held_;    // stopped, and not settled
+  JobQueue ready_;   // jobs with ops left to post
+  JobQueue parked_;  // jobs that wait for a key
+  JobQueue held_;    // stopped jobs that wait for settle()
   FixedQueue<PostedPart, 256> entries_;
   FixedQueue<Batch, 64> batches_;
-  Batch open_;  // posted and not flushed yet
+  Batch open_;  // posted, but its flush is not posted yet
   std::uint32_t pieces_ = 0;
   std::uint64_t bytes_ = 0;
   Clock::time_point last_moved_{};

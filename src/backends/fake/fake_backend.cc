@@ -1,7 +1,7 @@
-// The reference backend: copies between agents of one process, through seeded weather. Read it to
-// learn what a backend has to do; docs/adding-a-backend.md says why. In weather that is `far` it
-// also reaches other processes of this host, without the fences that a real backend owes them: for
-// tests of what programs make of bytes that arrive wrong.
+// The reference backend: copies between agents of one process, with injected faults. It shows the
+// duties of a backend; docs/adding-a-backend.md has the reasons. With Weather::far it also reaches
+// other processes of this host, but without the fences of a real backend. That is for tests of
+// programs that have to detect wrong bytes.
 #include <fmt/format.h>
 #include <sys/uio.h>
 
@@ -21,8 +21,8 @@ namespace {
 
 using core::Bytes;
 
-// What every fake backend of this process has pinned: by backend, then slot. The lock is held
-// while bytes are copied, so that unpin() returns only when nobody is at them.
+// The pins of all fake backends of this process, by backend and slot. A copy holds the lock, so
+// unpin() returns only when nobody copies the memory.
 using Board = std::map<std::uint64_t, std::map<std::uint32_t, Segment>>;
 base::Guarded<Board>& board() {
   static base::Guarded<Board> the_board;
@@ -34,7 +34,7 @@ bool covers(const Segment& pin, std::uint64_t address, std::uint64_t bytes) {
 }
 
 std::byte* pointer(std::uint64_t address) {
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here alone
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): only here a registered address becomes a pointer
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
@@ -82,7 +82,7 @@ class FakeLink final : public core::Link {
     if (exhausted) state_ = {core::LinkState::Phase::kUnusable, "no descriptors", true};
   }
   core::LinkState state() const override { return state_; }
-  // Two fakes have nothing to tell each other.
+  // Fake links exchange no messages.
   void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
   void addPin(const core::RemotePin& pin) override {
     far_pins_[pin.info.slot] = {.address = pin.info.address, .bytes = pin.info.bytes};
@@ -117,7 +117,7 @@ class FakeLink final : public core::Link {
   const std::string way_;
   core::LinkState state_;
   std::uint64_t peer_ = 0;
-  int pid_ = 0;  // of a peer in another process; else 0
+  int pid_ = 0;  // the peer's pid if it is in another process; else 0
   std::map<std::uint32_t, Segment> far_pins_;
 };
 
@@ -172,10 +172,10 @@ class FakeBackend final : public core::Backend {
                                 .memory = {MemoryKind::kHost},
                                 .same_host = true,
                                 .rdma = weather_.pose,
-                                .side_by_side = weather_.kill_peer == 0,  // die() calls out
+                                .side_by_side = weather_.kill_peer == 0,  // die() calls hosts
                                 .preference = 90};
   std::uint64_t id_ = 0;
-  std::uint32_t links_ = 0;  // that were opened so far
+  std::uint32_t links_ = 0;  // number of links opened so far
   Rails rails_;
 };
 

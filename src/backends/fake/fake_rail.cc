@@ -65,7 +65,7 @@ bool FakeRail::breaks(Ride& ride) {
   return !ride.cancelled && !ride.begun && dice_.chance(weather_.lose_rail);
 }
 
-// Whatever is on its way stops where it is.
+// Breaks the rail for kRepair. All its ops fail, and half-copied ops stay half-copied.
 void FakeRail::breakDown(core::Completions& out) {
   out_until_ = Clock::now() + kRepair;
   for (const Ride& ride : queue_)
@@ -93,7 +93,7 @@ Status FakeRail::advance(Ride& ride) {
   return Ok{};
 }
 
-// Rewrites what will be carried; what is reported stays.
+// Injects harm: changes the copy of the op, but not its completion.
 void FakeRail::harm(Ride& ride) {
   constexpr std::uint64_t kWord = 8;
   const core::Op whole = ride.left;

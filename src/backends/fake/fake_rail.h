@@ -1,4 +1,5 @@
-// The fake's queue of ops on their way through the weather. Threads: as core::Rail.
+// A rail of the fake backend: a queue of ops, with the faults that Weather injects. Threads: as
+// core::Rail.
 #pragma once
 
 #include <atomic>
@@ -16,14 +17,14 @@
 
 namespace viaduct::fake {
 
-// Rails that a test holds down by hand, in all of this process's fakes.
+// The rails that a test keeps broken, in all fake backends of this process.
 inline std::atomic<core::RailMask> rails_cut{0};
-// The threads that have polled rails with ops on them, of all of this process's fakes.
+// The threads that have polled a busy rail, of all fake backends of this process.
 inline base::Guarded<std::set<std::thread::id>> pollers;
 
 class FakeRail final : public core::Rail {
  public:
-  // Carries (a part of) an op out: the copy, or why it cannot be.
+  // Copies an op or a part of it, or returns the reason why that is not possible.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
   using Kill = std::function<void(core::Link& link)>;
 
@@ -42,19 +43,19 @@ class FakeRail final : public core::Rail {
   bool busy() const override { return !queue_.empty(); }
   bool mayHaveEnded() const override { return true; }
 
-  // Broken: for a while, or by hand.
+  // True while the rail is broken, by an injected fault or by rails_cut.
   bool out() const { return (rails_cut >> index_ & 1U) != 0 || Clock::now() < out_until_; }
-  // Everything of this link ends now.
+  // Fails all ops of this link now.
   void drop(const core::Link& link, core::Completions& out);
 
  private:
   static constexpr std::size_t kRoom = 64;           // small, so that tests see back-pressure
-  static constexpr std::uint64_t kStep = 256 << 10;  // a turn is short, however long the op
+  static constexpr std::uint64_t kStep = 256 << 10;  // bytes of one copy, to keep poll() short
   struct Ride {
     core::Work work;
-    core::Op left;        // what of the op is still to be carried
-    core::Op after = {};  // and what behind that
-    std::uint64_t bytes = 0;
+    core::Op left;            // part that is not copied yet
+    core::Op after = {};      // part to copy after `left`; only with injected harm
+    std::uint64_t bytes = 0;  // length of the whole op
     bool begun = false;
     Clock::time_point ready;
     bool cancelled = false;

@@ -15,12 +15,12 @@
 
 namespace viaduct::local {
 
-// Several whole ops, or `bytes` of a single op from `skip` on.
+// A part of a work: several whole ops or, if `piece` is set, `bytes` of a single op from `skip` on.
 struct Chunk {
   std::span<const core::Op> ops = {};
   bool piece = false;
   std::uint64_t skip = 0;
-  std::uint64_t bytes = 0;  // of the whole chunk
+  std::uint64_t bytes = 0;  // length of the whole chunk
 };
 
 // The common facts of all chunks of a work.
@@ -29,7 +29,7 @@ struct Task {
   PeerMemory* peer = nullptr;
   std::uint64_t born = 0;    // registrations counted at the post; later ones are not usable
   std::uint64_t number = 0;  // number of the post
-  std::uint64_t bytes = 0;   // of the whole work, at least
+  std::uint64_t bytes = 0;   // length of the whole work, or a lower bound
   base::AdaptiveCopy::Strategy strategy = base::AdaptiveCopy::Strategy::kPlain;
 };
 

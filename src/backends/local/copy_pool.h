@@ -66,9 +66,9 @@ class CopyPool {
 
   const unsigned threads_;
   const LiveTable& here_;
-  const base::AdaptiveCopy::Strategy strategy_;  // of works larger than one chunk
+  const base::AdaptiveCopy::Strategy strategy_;  // for works larger than one chunk
   std::uint64_t posts_ = 0;
-  ChunkCopier copier_;              // of the driving thread
+  ChunkCopier copier_;              // the driving thread's copier
   unsigned last_ = 0;               // the job that it served last; the next in turn comes first
   std::uint64_t used_ = 0;          // jobs in flight
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already

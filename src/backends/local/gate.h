@@ -12,9 +12,9 @@
 namespace viaduct::local {
 
 // A copying thread enters before each chunk and leaves after it. The owner can
-//  - turn() the gate, and wait for the threads that entered before. Later ones have a separate
-//    count, and see what the owner had withdrawn before the turn;
-//  - fence() the gate for good: no thread enters any more, and empty() tells when all have left.
+//  - turn() the gate, and wait for the threads that entered before. Later threads have a separate
+//    count, and see the withdrawals from before the turn.
+//  - fence() the gate for good. No thread enters any more, and empty() is true once all have left.
 // Each word has a cache line, so that threads do not wait for each other's. Every step on a word is
 // a read-modify-write of that word, so the order is never in doubt. An entry is either counted in
 // the value that turn() or fence() saw there, or it is later and sees their effect.
@@ -46,7 +46,7 @@ class Gate {
   // Otherwise new entries share a counter with old ones, and left() cannot tell them apart.
   using Leaving = std::uint64_t;
   Leaving turn() {
-    std::uint64_t before = 0;  // the same in all words
+    std::uint64_t before = 0;  // its phase bit is the same in all words
     for (Line& line : lines_) before = line.word.fetch_xor(kPhase);
     return (before & kPhase) != 0 ? kSecondCount : kFirstCount;
   }
@@ -72,7 +72,8 @@ class Gate {
     std::atomic<std::uint64_t> word{0};
   };
   std::array<Line, kWords> lines_;
-  // Zero in the page of an owner of an earlier release, which reads the first word alone.
+  // The number of words in use. An owner of an earlier release has zero here, and reads only the
+  // first word.
   alignas(64) std::size_t words_ = kWords;
 };
 

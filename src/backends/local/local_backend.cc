@@ -148,7 +148,7 @@ void LocalBackend::letGoOfFile(std::uint32_t id) {
 
 Status LocalBackend::unpin(std::uint32_t slot) {
   const auto pin = pins_.find(slot);
-  if (pin == pins_.end()) return Ok{};  // of a kind that this backend does not move
+  if (pin == pins_.end()) return Ok{};  // this backend does not move such memory
   PinRecord& record = pin->second;
   if (!record.withdrawal) {
     populator_.remove(record.populating);

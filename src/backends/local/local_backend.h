@@ -95,7 +95,8 @@ class LocalBackend final : public core::Backend {
   std::uint32_t next_file_ = 0;
   base::Budget mapped_;
   std::vector<LocalLink*> links_;
-  std::vector<std::shared_ptr<OwnGate>> gates_;  // of all links, also of closed, unsettled ones
+  std::vector<std::shared_ptr<OwnGate>>
+      gates_;  // gates of all links, and of closed links until they are settled
 };
 
 // The memory of this host, which limits the memory of one peer.

@@ -477,7 +477,7 @@ TEST(Gate, RefusesEntriesOnceFenced) {
   EXPECT_TRUE(gate.empty());
 }
 
-// As many threads as share out all words of a gate.
+// Enough threads to use every word of a gate.
 TEST(Gate, CountsTheEntriesOfEveryThread) {
   Gate gate;
   const auto enter = [&gate] {
@@ -503,7 +503,7 @@ TEST(Gate, CountsTheEntriesOfEveryThread) {
   EXPECT_TRUE(gate.empty());
 }
 
-// An owner of an earlier release looks at the first word alone. Its page is zero behind that.
+// An owner of an earlier release reads only the first word. The rest of its page is zero.
 TEST(Gate, UsesTheFirstWordOfAnOlderOwner) {
   alignas(Gate) std::array<std::uint64_t, sizeof(Gate) / sizeof(std::uint64_t)> page{};
   auto& gate = *reinterpret_cast<Gate*>(page.data());

@@ -76,7 +76,7 @@ class Populator {
   // Ranges with steps left. A ticket without a range was removed.
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
   Ticket last_ = 0, stepping_ = 0;  // newest ticket; ticket whose step runs now, without the lock
-  std::uint64_t populated_ = 0;     // of all ranges
+  std::uint64_t populated_ = 0;     // bytes of all ranges
   unsigned until_look_ = 0;         // steps until the free memory is read again
   bool over_ = false;
   std::thread thread_;

@@ -20,12 +20,12 @@ namespace {
 
 constexpr in_port_t kDiscard = 9;
 
-// Of either family.
+// A socket address of either family.
 struct Address {
   explicit Address(std::span<const std::byte> bytes, in_port_t port) {
     if (bytes.size() != sizeof v4 && bytes.size() != sizeof v6) return;
     std::memcpy(&v6, bytes.data(), bytes.size());
-    v4.sin_port = htons(port);  // where v6 has it as well
+    v4.sin_port = htons(port);  // the port of v6 lies at the same place
     size = static_cast<socklen_t>(bytes.size());
   }
   bool isV6() const { return any.sa_family == AF_INET6; }
@@ -44,7 +44,7 @@ struct Address {
   socklen_t size = 0;
 };
 
-// The interface that has it, as the sockets' options want it; 0: none.
+// The index of the interface with this address, in network byte order; 0 if there is none.
 std::uint32_t interfaceOf(const Address& address) {
   const auto device = host::findDevice(address.host());
   return device ? htonl(::if_nametoindex(device->name.c_str())) : 0;
@@ -57,9 +57,9 @@ bool option(const base::Fd& socket, int level, int name, const T& value) {
 
 }  // namespace
 
-// By the device's own interface, whatever the routes prefer: so do its packets go. The socket is
-// not bound to it, or it would not be told what comes from this host: that no neighbour has
-// answered.
+// Sends over the device's own interface, as RDMA packets do, whatever the routes prefer. It uses
+// UNICAST_IF, because a socket bound to the device would not get the kernel's own error for a
+// neighbour that does not answer.
 AddressProbe::AddressProbe(std::span<const std::byte> from, std::span<const std::byte> to) {
   const Address here(from, 0), there(to, kDiscard);
   if (here.size == 0 || there.size != here.size) return;
@@ -78,7 +78,7 @@ AddressProbe::AddressProbe(std::span<const std::byte> from, std::span<const std:
   socket_ = std::move(made);
 }
 
-// While the neighbour is looked for, the datagram waits in the kernel, and counts as unsent.
+// While the kernel resolves the neighbour, the datagram waits, and SIOCOUTQ counts it as unsent.
 Result<bool> AddressProbe::over() {
   if (!socket_) return true;
   int unsent = 0, error = 0;

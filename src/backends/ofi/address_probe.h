@@ -1,7 +1,6 @@
-// Has the kernel find the neighbour behind a peer's address, by one datagram that nobody need read.
-// The request that connects over verbs waits for that within the call, up to seconds, and the
-// agent's lock is held (docs/gotchas/verbs.md); this waits outside of any call. Threads: under the
-// agent's lock.
+// Has the kernel resolve the neighbour (ARP) for a peer's address, by one datagram. Without it the
+// request that connects over verbs waits for the neighbour inside the call, for up to seconds, with
+// the agent's lock held (docs/gotchas/verbs.md). Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,10 +14,10 @@ namespace viaduct::ofi {
 
 class AddressProbe {
  public:
-  // From an address of ours to one of the peer's, both of the same family. Where there is no such
-  // way it is over at once: what is tried next says why.
+  // Sends the datagram from our address to the peer's, both of one family. If that is not possible,
+  // the probe is over at once, and the attempt to connect reports the reason.
   AddressProbe(std::span<const std::byte> from, std::span<const std::byte> to);
-  // False: not known yet. An error: the peer's host is not there.
+  // False: the neighbour is not known yet. An error: the peer's host does not answer.
   Result<bool> over();
 
  private:

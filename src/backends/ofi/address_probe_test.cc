@@ -12,7 +12,7 @@
 namespace viaduct::ofi {
 namespace {
 
-// Of a host that does not answer there is a test in the guest of `./dev check --verbs`.
+// A host that does not answer is tested in the virtual machine of `./dev check --verbs`.
 std::vector<std::byte> address(const char* text) {
   sockaddr_in out{};
   out.sin_family = AF_INET;
@@ -35,12 +35,12 @@ bool ends(AddressProbe probe) {
   return false;
 }
 
-TEST(AddressProbe, IsOverWhereTheHostIsKnown) {
+TEST(AddressProbe, IsOverForAReachableHost) {
   EXPECT_TRUE(ends({address("127.0.0.1"), address("127.0.0.1")}));
   EXPECT_TRUE(ends({address6(in6addr_loopback), address6(in6addr_loopback)}));
 }
 
-TEST(AddressProbe, IsOverAtOnceWhereThereIsNoSuchWay) {
+TEST(AddressProbe, IsOverAtOnceWithoutAPath) {
   EXPECT_TRUE(AddressProbe(address("192.0.2.1"), address("127.0.0.1")).over().value());
   EXPECT_TRUE(AddressProbe(address("127.0.0.1"), address6(in6addr_loopback)).over().value());
   EXPECT_TRUE(AddressProbe({}, {}).over().value());

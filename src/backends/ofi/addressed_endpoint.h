@@ -1,6 +1,6 @@
-// An endpoint that is given the peer's address with each request (FI_EP_RDM), and has no other
-// peer. Connecting, if there is any, is libfabric's affair; over RDMA it has to be known before
-// where the peer's host is. Threads: under the agent's lock.
+// An endpoint that gets the peer's address with each request (FI_EP_RDM). It has one peer.
+// libfabric connects it if necessary. Over RDMA an AddressProbe first finds the peer's host.
+// Threads: under the agent's lock.
 #pragma once
 
 #include <optional>
@@ -30,10 +30,10 @@ class AddressedEndpoint final : public RawEndpoint {
   const OfiDomain& ofi_domain_;
   Bytes name_;
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
-  std::optional<AddressProbe> probe_;  // until it is over
+  std::optional<AddressProbe> probe_;  // set until the probe is over
   Fid<fid_av> peers_;
   Fid<fid_ep> endpoint_;
-  std::unique_ptr<EndpointRegions> regions_;  // where memory is registered for each endpoint
+  std::unique_ptr<EndpointRegions> regions_;  // set if memory is registered for each endpoint
 };
 
 }  // namespace viaduct::ofi

@@ -27,12 +27,12 @@ using move::namedIn;
 using move::notNear;
 using move::notOpenedUnasked;
 
-// Best first. Others are used where they are named.
+// The best provider comes first. Other providers are used only if they are named.
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
-// Used with endpoints that are connected. `verbs` has them as well, and refuses to make one.
+// Providers for connected endpoints. `verbs` offers such endpoints too, but fails to open one.
 constexpr std::array kConnected{"tcp", "net"};
 
-// Between processes of one host, by its memory.
+// Providers that move data through the memory of one host.
 constexpr std::array kMemory{"shm", "sm2"};
 
 bool isOneOf(std::span<const char* const> words, std::string_view word) {
@@ -65,7 +65,7 @@ Offer offerOf(const fi_info& info) {
   return out;
 }
 
-// Each once, in the order they come in.
+// The different values of a member, in their first order.
 template <class Member>
 std::vector<std::string> each(std::span<const Offer> offers, Member member) {
   std::vector<std::string> out;
@@ -94,7 +94,7 @@ Error unknown(const std::string& what, const std::string& word,
   return out;
 }
 
-// libfabric shows nothing of what it hides.
+// Adds the variable FI_PROVIDER as a likely cause, because it hides other providers.
 Error mindfulOfFilter(Error error) {
   const std::string filter = base::environmentText("FI_PROVIDER=");
   if (filter.empty()) return error;
@@ -149,7 +149,7 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
     const auto found = std::find_if(mine.begin(), mine.end(), fits);
     return found == mine.end() ? nullptr : &*found;
   };
-  // For providers whose domains are not called as the interface is.
+  // Needed for providers whose domains do not have the interface's name.
   const auto device = host::findDevice(rail);
   const Offer* found = first([&](const Offer& one) { return rail.empty() || one.address == rail; });
   if (found == nullptr)
@@ -174,12 +174,12 @@ Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
 
 namespace {
 
-// As the kernel calls it, where libfabric says.
+// The kernel's name of the NIC, if libfabric has it.
 const std::string& nicOf(const Offer& offer) {
   return offer.nic.empty() ? offer.device : offer.nic;
 }
 
-// One for each device that can be used.
+// The usable offers, one for each device.
 std::vector<Offer> eachUsable(const std::string& provider, std::span<const Offer> offers) {
   std::vector<Offer> out;
   for (const std::string& device : each(offers, &Offer::device)) {
@@ -221,11 +221,12 @@ Result<RailOffers> railsFor(std::span<const std::string> named, const std::strin
 
 namespace {
 
-// Some of these so that those who want them are there to be refused by name.
+// All modes, including those that we refuse. Otherwise such a provider would not be listed, and the
+// error could not name it.
 constexpr int kAnyMode =
     FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_RAW | FI_MR_ENDPOINT;
-// For those who register memory for each endpoint. They choose the keys where they may, and then
-// other ones for each.
+// The modes for providers that register memory for each endpoint. Without FI_MR_PROV_KEY, so that
+// Viaduct can use one key at all endpoints.
 constexpr int kEndpointMode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_ENDPOINT;
 
 bool forEndpoints(const Offer& offer) {
@@ -235,7 +236,7 @@ bool connects(const Offer& offer) {
   return isOneOf(kConnected, offer.provider) && !forEndpoints(offer);
 }
 
-// What there is of this kind and with these promises.
+// libfabric's list for endpoints of this type, with this order of writes and these modes.
 Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
   Info hints(ofi.fi_dupinfo(nullptr));
   if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
@@ -255,7 +256,8 @@ Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, in
   return Info(list);
 }
 
-// Rails that were named all open, or none does; of others, those that can.
+// Opens the rails' domains. If one rail that the user has named fails, all fail. Other rails that
+// fail are skipped.
 Status openRails(const OfiLibrary& ofi, const Settings& settings, const RailOffers& rails,
                  Fabric& out) {
   Status last = Ok{};
@@ -281,8 +283,8 @@ Status openRails(const OfiLibrary& ofi, const Settings& settings, const RailOffe
   return out.domains.empty() ? last : Ok{};
 }
 
-// Best first: connected, which tells of a peer that goes, and in order; those that are only there
-// to be refused last. They stand in the lists.
+// All offers, best first. Connected endpoints come first, because they report a lost peer; ordered
+// writes come before unordered. Unusable offers come last. The offers point into `lists`.
 Result<std::vector<Offer>> askAll(const OfiLibrary& ofi, std::vector<Info>& lists) {
   std::vector<Offer> out, refused;
   const auto take = [&](const std::vector<Offer>& offers, auto fits) {

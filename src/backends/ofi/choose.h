@@ -1,5 +1,5 @@
-// Which provider of libfabric is used and over which devices, and whether any is. Threads: pure,
-// but for asking libfabric.
+// Chooses the libfabric provider and its devices, or decides not to open ofi. Threads: pure, apart
+// from calls of libfabric.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -13,41 +13,40 @@
 
 namespace viaduct::ofi {
 
-// kUnsupported: nobody has asked for ofi by name, and there is no RDMA device that would make it
-// worth while.
+// kUnsupported: the user has not named ofi, and the host has no RDMA device.
 Result<move::Fabric> choose(const Settings& settings);
 
-// One way to send that libfabric offers.
+// One entry of libfabric's list: a provider on a device.
 struct Offer {
   std::string provider = {};  // "tcp;ofi_rxm"
-  std::string device = {};    // its domain: "eth0", "mlx5_0", "rdmap0s31-rdm"
+  std::string device = {};    // name of the domain: "eth0", "mlx5_0", "rdmap0s31-rdm"
   std::string nic = {};       // "rdmap0s31"; empty: libfabric does not say
-  std::string address = {};   // that it sends from, without a port; empty: it has none
+  std::string address = {};   // source address without a port; empty if it has none
   bool ipv6 = false;
-  bool usable = true;             // we can register memory as it wants
-  const fi_info* info = nullptr;  // the list's
+  bool usable = true;             // we can register memory as the provider requires
+  const fi_info* info = nullptr;  // belongs to the list
 };
-// The first of those that are the same but for what they promise.
+// The offers of a list. Several entries with equal provider, device and address count once.
 std::vector<Offer> offersIn(const fi_info* list);
 
-// What is known of rails that nobody has named: of which NIC each is.
+// The NICs of opened rails that the user has not named, to find the rails near memory.
 move::NearRails nearRails(std::span<const Offer> opened, const std::string& root = "/");
 
 bool isRdma(const std::string& provider);
-// Which provider to use: `wanted` is its name, or the name before its ";"; empty: the best.
+// The provider to use. `wanted` is its name, or the part before ";"; empty chooses the best.
 Result<std::string> providerFor(const std::string& wanted, std::span<const Offer> offers);
-// What of the provider's offers `rail` names: a device, an interface or an address. Empty: the
-// first. The error says what there is, and what is nearly that.
+// The offer of the provider that `rail` names: a device, an interface or an address. An empty
+// `rail` is the first offer. The error lists the devices, and proposes a similar name.
 Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
                         std::span<const Offer> offers);
 
-// What becomes a rail, and what could have and does not.
+// The offers that become rails, and the devices that were left out.
 struct RailOffers {
   std::vector<Offer> offers = {};
   std::vector<std::string> left_out = {};
 };
-// Where nothing is named: over RDMA, every device that is as near as any to this process's CPUs;
-// else the first. Files are read below `root`.
+// Chooses the rails. Without names, over RDMA, these are the devices nearest to this process's
+// CPUs; over other networks it is the first device. `root`: the directory that has /sys.
 Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
                             std::span<const Offer> offers, const std::string& root = "/");
 

@@ -24,7 +24,7 @@ std::string addressFor(const std::string& rail, std::span<const Offer> offers = 
   return offer ? offer->address : offer.error().text();
 }
 
-TEST(Choose, ADeviceIsNamedByInterfaceOrAddressAndIpv4ComesFirst) {
+TEST(Choose, ARailNamesAnInterfaceOrAddressAndIpv4ComesFirst) {
   EXPECT_EQ(addressFor("eth0"), "10.0.0.1");
   EXPECT_EQ(addressFor("eth1"), "10.0.1.1");
   EXPECT_EQ(addressFor("10.0.0.2"), "10.0.0.2");
@@ -32,13 +32,13 @@ TEST(Choose, ADeviceIsNamedByInterfaceOrAddressAndIpv4ComesFirst) {
   EXPECT_EQ(addressFor(""), "10.0.0.1");
 }
 
-TEST(Choose, ANicIsFoundWhateverItsDomainIsCalled) {
+TEST(Choose, ARailNamesANicByItsNicOrDomain) {
   const std::vector<Offer> efa{{.provider = "efa", .device = "rdmap0s31-rdm", .nic = "rdmap0s31"}};
   for (const char* rail : {"rdmap0s31", "rdmap0s31-rdm", ""})
     EXPECT_TRUE(deviceFor(rail, "efa", efa)) << rail;
 }
 
-TEST(Choose, ATypoIsAnsweredWithWhatIsNearItAndWhatThereIs) {
+TEST(Choose, TheErrorForATypoProposesANameAndListsDevices) {
   const std::string text = addressFor("eht1");
   EXPECT_NE(text.find("did you mean eth1"), std::string::npos) << text;
   EXPECT_NE(text.find("eth0, eth1, 10.0.0.1"), std::string::npos) << text;
@@ -50,7 +50,7 @@ std::string providerOf(const std::string& wanted, std::span<const Offer> offers)
   return provider ? *provider : provider.error().text();
 }
 
-TEST(Choose, TheBestProviderIsTakenAndOthersOnlyWhereTheyAreNamed) {
+TEST(Choose, TheBestProviderIsUsedUnlessAnotherIsNamed) {
   EXPECT_EQ(providerOf("", kTwoHosts), "tcp;ofi_rxm");
   EXPECT_EQ(providerOf("shm", kTwoHosts), "shm");
   EXPECT_EQ(providerOf("tcp", kTwoHosts), "tcp;ofi_rxm");
@@ -65,13 +65,13 @@ TEST(Choose, TheBestProviderIsTakenAndOthersOnlyWhereTheyAreNamed) {
       << providerOf("", {});
 }
 
-TEST(Choose, AProviderWhoseKeysWeCannotCarryIsPassedOver) {
+TEST(Choose, AnUnusableProviderIsNotChosen) {
   const std::vector<Offer> offers{{.provider = "cxi", .device = "cxi0", .usable = false},
                                   {.provider = "tcp;ofi_rxm", .device = "hsn0"}};
   EXPECT_EQ(providerOf("", offers), "tcp;ofi_rxm");
 }
 
-TEST(Choose, WhatAProviderWantsAndWeCannotDoIsNamed) {
+TEST(Choose, TheRefusalNamesTheUnsupportedModes) {
   const auto names = [](int modes, const char* one) {
     return refusedModes(modes).find(one) != std::string::npos;
   };
@@ -82,14 +82,14 @@ TEST(Choose, WhatAProviderWantsAndWeCannotDoIsNamed) {
   EXPECT_EQ(refusedModes(FI_MR_ENDPOINT | FI_MR_ALLOCATED | FI_MR_VIRT_ADDR), "");
 }
 
-TEST(Choose, AProviderThatIsNotThereIsAnsweredWithThoseThatAre) {
+TEST(Choose, TheErrorForAMissingProviderListsTheOthers) {
   const std::string text = providerOf("nett", kTwoHosts);
   EXPECT_NE(text.find("there is: shm, tcp;ofi_rxm, net"), std::string::npos) << text;
   EXPECT_NE(text.find("did you mean net"), std::string::npos) << text;
   EXPECT_EQ(text.find("device"), std::string::npos) << "a provider is none: " << text;
 }
 
-// Two sockets, each with an EFA device; an address more or less makes no device.
+// A machine with two sockets, each with an EFA device. A further address is not a further device.
 class TwoSockets : public ::testing::Test {
  protected:
   TwoSockets() {
@@ -132,7 +132,7 @@ class TwoSockets : public ::testing::Test {
   std::filesystem::path root_;
 };
 
-TEST_F(TwoSockets, OverRdmaEveryDeviceNearOurCpusIsARail) {
+TEST_F(TwoSockets, OverRdmaEachDeviceNearOurCpusIsARail) {
   const std::vector<std::string> both{"rdmap0s28-rdm", "rdmap1s28-rdm"};
   EXPECT_EQ(rails({}, "efa"), both);
   EXPECT_TRUE(left_out_.empty());
@@ -150,7 +150,7 @@ TEST_F(TwoSockets, MemoryHasTheRailOfItsOwnSocket) {
   EXPECT_EQ(near.to({.node = 1}), 0b10U);
 }
 
-TEST_F(TwoSockets, WhatIsNamedIsUsedAndNothingElse) {
+TEST_F(TwoSockets, OnlyNamedRailsAreUsed) {
   put("proc/self/status", "Cpus_allowed_list:\t5");
   EXPECT_EQ(rails({"rdmap0s28"}, "efa"), std::vector<std::string>{"rdmap0s28-rdm"});
   EXPECT_TRUE(left_out_.empty());
@@ -158,12 +158,12 @@ TEST_F(TwoSockets, WhatIsNamedIsUsedAndNothingElse) {
   EXPECT_NE(refusal.find("efa has no device rdmap2s28"), std::string::npos) << refusal;
 }
 
-TEST_F(TwoSockets, OverTcpOrWhereNothingCanBeUsedItIsTheFirst) {
+TEST_F(TwoSockets, OverTcpOrWithoutUsableDevicesTheFirstIsTheRail) {
   EXPECT_EQ(rails({}, "tcp"), std::vector<std::string>{"eth010.0.0.1"});
   EXPECT_EQ(rails({}, "cxi"), std::vector<std::string>{"rdmap0s28"}) << "to be refused by name";
 }
 
-TEST(Choose, NobodyTakesForRdmaWhatNobodyHasHeardOf) {
+TEST(Choose, UnknownProvidersDoNotCountAsRdma) {
   for (const char* one : {"efa", "verbs;ofi_rxm", "cxi"}) EXPECT_TRUE(isRdma(one)) << one;
   for (const char* one : {"tcp;ofi_rxm", "psm3", "carrier_pigeon"}) EXPECT_FALSE(isRdma(one));
 }
@@ -175,7 +175,7 @@ class ChooseHere : public ::testing::Test {
   }
 };
 
-TEST_F(ChooseHere, TheLoopbackIsARailWithItsNameAndItsText) {
+TEST_F(ChooseHere, LoopbackIsARailNamedByItsInterface) {
   const auto chosen =
       choose({.backends = {"ofi"}, .rails = {"127.0.0.1"}, .ofi_provider = "tcp;ofi_rxm"});
   ASSERT_TRUE(chosen) << chosen.error().text();
@@ -187,23 +187,23 @@ TEST_F(ChooseHere, TheLoopbackIsARailWithItsNameAndItsText) {
       << chosen->description;
 }
 
-TEST_F(ChooseHere, WhatGoesByMemoryIsNoNetwork) {
+TEST_F(ChooseHere, AProviderOverMemoryIsNoNetwork) {
   const auto chosen = choose({.backends = {"ofi"}, .ofi_provider = "shm"});
   if (!chosen) GTEST_SKIP() << "skipped: " << chosen.error().text();
   EXPECT_TRUE(chosen->can.same_host);
   EXPECT_FALSE(chosen->can.tcp);
 }
 
-TEST_F(ChooseHere, EachRailThatIsNamedIsOne) {
+TEST_F(ChooseHere, TwoNamesOfOneInterfaceAreTwoRails) {
   const auto chosen = choose({.backends = {"ofi"}, .rails = {"lo", "127.0.0.1"}});
   ASSERT_TRUE(chosen) << chosen.error().text();
   EXPECT_EQ(chosen->domains.size(), 2U);
   EXPECT_NE(chosen->names[0], chosen->names[1]);
 }
 
-// Before libfabric is asked for the first time: later it does not look. Under ctest each test has a
-// process of its own.
-TEST_F(ChooseHere, TheUsersFilterIsNamedWhereItLeavesNothing) {
+// libfabric reads FI_PROVIDER only once, so the test has to be the first in its process. Under
+// ctest each test has its own process.
+TEST_F(ChooseHere, TheErrorNamesAFilterThatHidesAllProviders) {
   ::setenv("FI_PROVIDER", "carrier_pigeon", 1);
   const auto chosen = choose({.backends = {"ofi"}});
   ::unsetenv("FI_PROVIDER");
@@ -213,15 +213,16 @@ TEST_F(ChooseHere, TheUsersFilterIsNamedWhereItLeavesNothing) {
   EXPECT_NE(text.find("what to do: unset FI_PROVIDER"), std::string::npos) << text;
 }
 
-TEST_F(ChooseHere, WithoutRdmaItIsNotOpenedUnasked) {
+TEST_F(ChooseHere, WithoutRdmaItOpensOnlyIfNamed) {
   const auto chosen = choose({});
   if (chosen) GTEST_SKIP() << "there is RDMA here: " << chosen->description;
   EXPECT_EQ(chosen.error().code, Code::kUnsupported);
   EXPECT_NE(chosen.error().remedy.find("name ofi"), std::string::npos);
 }
 
-// Seen where this is the process's first test, as under ctest: later it is loaded already.
-TEST(OfiLibrary, LeavesTheProgramItsSignals) {
+// Effective only as the first test of a process, as under ctest. Later the library is loaded
+// already.
+TEST(OfiLibrary, LeavesTheProgramsSignalHandlersAlone) {
   constexpr std::array kTaken{SIGINT, SIGTERM, SIGSEGV, SIGBUS, SIGILL, SIGABRT};
   const auto handlers = [&] {
     std::vector<void (*)(int)> out;

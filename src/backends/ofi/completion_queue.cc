@@ -9,9 +9,9 @@
 namespace viaduct::ofi {
 namespace {
 
-// What there is to sleep on, the best first. With a list of descriptors (FI_WAIT_POLLFD) a packet
-// costs nothing while nobody sleeps; where one provider stands on another, libfabric loses some of
-// it (docs/gotchas/libfabric.md). `net` signals without end: a sleeper would spin.
+// The kinds of descriptors to try, best first. With FI_WAIT_POLLFD packets cost nothing while
+// nobody sleeps. If a provider runs over another one, libfabric loses events of such a list
+// (docs/gotchas/libfabric.md). The descriptor of `net` stays readable, so a sleeper would spin.
 std::span<const fi_wait_obj> waitsOf(const OfiDomain& ofi_domain) {
   static constexpr std::array kAll{FI_WAIT_POLLFD, FI_WAIT_FD, FI_WAIT_NONE};
   if (ofi_domain.provider() == "net") return std::span(kAll).last(1);
@@ -40,7 +40,7 @@ Result<std::unique_ptr<CompletionQueue>> CompletionQueue::open(const OfiDomain& 
   return out;
 }
 
-// What the queue has to be slept on, as libfabric says it.
+// Reads the queue's descriptors from libfabric.
 int CompletionQueue::listDescriptors() {
   if (wait_ == FI_WAIT_NONE) return 0;
   if (wait_ == FI_WAIT_FD) return fi_control(&queue_->fid, FI_GETWAIT, &own_);
@@ -55,7 +55,7 @@ int CompletionQueue::listDescriptors() {
   return rc;
 }
 
-// A listener's events leave the set by themselves, with their descriptor.
+// The event queue of a listener leaves the epoll set when its descriptor is closed.
 Status CompletionQueue::sleepOnThese(const RawEndpoint::Events& events) {
   if (events.front() == nullptr || wait_ == FI_WAIT_NONE) return Ok{};
   set_.reset(::epoll_create1(EPOLL_CLOEXEC));
@@ -87,17 +87,19 @@ bool CompletionQueue::arm(const RawEndpoint::Events& events) {
          (wait_ != FI_WAIT_POLLFD || watchAll());
 }
 
-// libfabric may have closed some that were watched; those have left the set by themselves.
+// Watches all descriptors of the queue. A descriptor that libfabric has closed meanwhile has left
+// the epoll set by itself.
 bool CompletionQueue::watchAll() {
   disarm();
   if (listDescriptors() != 0) return false;
   std::span<pollfd> all(list_);
-  // The first is a bell of libfabric's own: who changes the list wakes who sleeps on it, and it may
-  // ring on when all has been seen. Nobody else changes it.
+  // libfabric signals changes of the list through the first descriptor, which may stay readable.
+  // Only this thread changes the list, so a readable one can be left out.
   if (!all.empty() && ::poll(all.data(), 1, 0) != 0) all = all.subspan(1);
   for (const pollfd& one : all) {
     if (one.fd < 0) continue;
-    if (!watch(one.fd, static_cast<std::uint32_t>(one.events))) return false;  // the same bits
+    // poll and epoll have the same event bits.
+    if (!watch(one.fd, static_cast<std::uint32_t>(one.events))) return false;
     watched_.push_back(one.fd);
   }
   return true;

@@ -1,5 +1,5 @@
-// The queue of one endpoint's completions, and a descriptor to sleep on, for it and for what is
-// said of the connection. Threads: under the agent's lock.
+// The completion queue of one endpoint, and the descriptor that reports its completions and the
+// endpoint's connection events. Threads: under the agent's lock.
 #pragma once
 
 #include <poll.h>
@@ -20,12 +20,12 @@ class CompletionQueue {
                                                        fid_domain& domain);
 
   fid_cq& get() const { return *queue_; }
-  // Once the endpoint is there.
+  // Adds the endpoint's event queues to the descriptor. Call it once the endpoint is open.
   Status sleepOnThese(const RawEndpoint::Events& events);
-  // Readable when there is something to do, once arm() was true; -1: there is nothing to sleep on.
+  // Becomes readable at the next event, once arm() has returned true; -1 if there is none.
   int fd() const { return set_ ? set_.get() : own_; }
-  // fd() tells of what comes in whether it was armed or not. It costs 2 to 3 us a transfer, so that
-  // it is only where libfabric gives nothing else (docs/measured/ofi.md).
+  // True: fd() reports events whether it is armed or not. This costs 2 to 3 us a transfer, so it is
+  // used only if libfabric has nothing else (docs/measured/ofi.md).
   bool tellsUnarmed() const { return wait_ == FI_WAIT_FD; }
   bool arm(const RawEndpoint::Events& events);
   void disarm();
@@ -39,9 +39,9 @@ class CompletionQueue {
   const OfiDomain& ofi_domain_;
   Fid<fid_cq> queue_;
   fi_wait_obj wait_ = FI_WAIT_NONE;
-  int own_ = -1;  // with FI_WAIT_FD: the queue's
-  base::Fd set_;  // of all that there is to sleep on, where that is more than one
-  // With FI_WAIT_POLLFD: the queue's, of which libfabric makes more; those of them in the set.
+  int own_ = -1;  // with FI_WAIT_FD: the queue's descriptor
+  base::Fd set_;  // epoll descriptor, for endpoints with event queues
+  // With FI_WAIT_POLLFD: the queue's descriptors, whose number grows, and those in `set_`.
   std::vector<pollfd> list_;
   std::vector<int> watched_;
 };

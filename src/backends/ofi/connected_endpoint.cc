@@ -40,7 +40,7 @@ Status ConnectedEndpoint::join(std::span<const std::byte> theirs) {
   return Ok{};
 }
 
-// The peer may have asked to be connected.
+// Accepts the peer's connection request, if it has arrived.
 Status ConnectedEndpoint::hear() {
   VIADUCT_TRY(const Info caller, listener_->caller());
   if (!caller) return Ok{};

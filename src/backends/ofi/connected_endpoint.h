@@ -1,5 +1,5 @@
-// An endpoint that is connected to its peer (FI_EP_MSG). Both ends listen; the one whose token is
-// the smaller connects. Threads: under the agent's lock.
+// An endpoint that is connected to its peer (FI_EP_MSG). Both ends listen, and the end with the
+// smaller token connects. Threads: under the agent's lock.
 #pragma once
 
 #include "backends/ofi/connection_listener.h"
@@ -34,7 +34,7 @@ class ConnectedEndpoint final : public RawEndpoint {
   Bytes name_;  // the listener's token and address
   bool connected_ = false;
   Fid<fid_eq> events_;
-  std::unique_ptr<ConnectionListener> listener_;  // until it is known who is the peer
+  std::unique_ptr<ConnectionListener> listener_;  // null once this end has connected or accepted
   Fid<fid_ep> endpoint_;
 };
 

@@ -7,8 +7,8 @@
 namespace viaduct::ofi {
 namespace {
 
-// Of the last looks: one takes a caller in, the next hears him. Two of each, since the second may
-// have come meanwhile.
+// Reads of the event queue before it is closed. One read accepts a connection, and the next reads
+// its request. Two of each, because a second connection may have arrived meanwhile.
 constexpr int kLastLooks = 4;
 
 }  // namespace
@@ -41,8 +41,9 @@ Result<std::unique_ptr<ConnectionListener>> ConnectionListener::open(const OfiDo
   return out;
 }
 
-// Whom libfabric has taken in and not heard it forgets when the queue is closed, and leaks his
-// socket. Who has never been looked for is still with the kernel, which closes him.
+// When the event queue is closed, libfabric leaks the socket of an accepted connection whose
+// request was not read. If the queue was never read, connections are still with the kernel, which
+// closes them.
 ConnectionListener::~ConnectionListener() {
   for (int looks = looked_ ? kLastLooks : 0; looks > 0; --looks)
     for (auto one = caller(); one && *one; one = caller()) turnAway(*one);
@@ -72,7 +73,7 @@ Result<Info> ConnectionListener::caller() {
     ConnectionEvent event;
     const std::int64_t got = event.read(*events_);
     if (got == -FI_EAGAIN) return Info();
-    if (got == -FI_EAVAIL) {  // of somebody who began to connect and went away again
+    if (got == -FI_EAVAIL) {  // a connection that ended before its request
       fi_eq_err_entry entry{};
       static_cast<void>(fi_eq_readerr(events_.get(), &entry, 0));
       continue;

@@ -1,7 +1,9 @@
-// Where one peer comes to be connected. Who does not show the token of this end is turned away: it
-// went over the session, which knows who the peer is. The fabric and the queue of events are its
-// own: whom libfabric has taken in and not heard yet points to the listener, and must not be heard
-// when that is gone (docs/gotchas/libfabric.md). Threads: under the agent's lock.
+// Listens for the connection request of one peer. The peer has got this end's token over the
+// session; requests without the token are rejected. Threads: under the agent's lock.
+//
+// The listener has its own fabric and event queue. A connection that libfabric has accepted, but
+// whose request is unread, points to the listener. It must not be read after the listener is gone
+// (docs/gotchas/libfabric.md).
 #pragma once
 
 #include <rdma/fi_cm.h>
@@ -13,9 +15,9 @@
 
 namespace viaduct::ofi {
 
-// What a queue says of connections.
+// An event of a libfabric event queue about a connection.
 struct ConnectionEvent {
-  // As fi_eq_read says it; -FI_EAGAIN: nothing.
+  // Returns the result of fi_eq_read; -FI_EAGAIN means that there is no event.
   std::int64_t read(fid_eq& events);
   const fi_eq_cm_entry& entry() const;
   std::span<const std::byte> data(std::int64_t got) const;
@@ -28,7 +30,7 @@ Result<Fid<fid_eq>> openEvents(const OfiDomain& ofi_domain, fid_fabric& fabric);
 
 class ConnectionListener {
  public:
-  // Nobody guesses it, and it serves once.
+  // A random secret for one connection.
   using Token = std::array<std::uint8_t, 16>;
 
   static Result<std::unique_ptr<ConnectionListener>> open(const OfiDomain& ofi_domain);
@@ -39,7 +41,7 @@ class ConnectionListener {
   std::span<const std::byte> token() const { return std::as_bytes(std::span(token_)); }
   const Bytes& address() const { return address_; }
   fid_eq& events() const { return *events_; }
-  // Who has shown the token, to be accepted; null: nobody yet.
+  // The connection request with the token, to be accepted; null if there is none yet.
   Result<Info> caller();
 
  private:
@@ -50,7 +52,7 @@ class ConnectionListener {
   const OfiDomain& ofi_domain_;
   Token token_{};
   Bytes address_;
-  bool looked_ = false;  // libfabric may have taken somebody in
+  bool looked_ = false;  // the event queue was read, so libfabric may have accepted connections
   Fid<fid_fabric> fabric_;
   Fid<fid_eq> events_;
   Fid<fid_pep> listener_;

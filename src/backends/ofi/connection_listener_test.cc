@@ -1,4 +1,4 @@
-// Who reaches the listener of an endpoint that is to be connected.
+// Tests connections of strangers to the listener of a connected endpoint.
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -20,7 +20,7 @@ std::size_t descriptors() {
 
 class ConnectionListenerTest : public OfiEndpointTest {
  protected:
-  // In the address: mark, provider, kind, format, bytes that follow.
+  // Offset of the token in the address, after mark, provider, type, format and length.
   static std::size_t tokenAt(const Side& side) {
     return 4 + 4 + static_cast<const OfiDomain&>(*side.domain).provider().size() + 4 + 4 + 4;
   }
@@ -29,7 +29,7 @@ class ConnectionListenerTest : public OfiEndpointTest {
     const auto from = whole.begin() + static_cast<std::ptrdiff_t>(tokenAt(side));
     return {from, from + 16};
   }
-  // The side's address with another token, one that makes whoever joins it connect.
+  // The side's address with another token. It is the largest, so the end that joins it connects.
   static Bytes forged(const Side& side) {
     Bytes out = side.endpoint->address();
     std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(tokenAt(side)), 16, std::byte{0xff});
@@ -41,14 +41,14 @@ class ConnectionListenerTest : public OfiEndpointTest {
     std::memcpy(&where, side.endpoint->address().data() + tokenAt(side) + 16, sizeof where);
     return where;
   }
-  // Somebody who reaches the port, and says nothing.
+  // A stranger's connection to the listener, which sends nothing.
   static base::Fd caller(const Side& side) {
     const sockaddr_in where = listenerOf(side);
     base::Fd out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(::connect(out.get(), reinterpret_cast<const sockaddr*>(&where), sizeof where), 0);
     return out;
   }
-  // What an endpoint says when it asks to be connected.
+  // Records the bytes of an endpoint's connection request.
   void overhear(Bytes& request) {
     Side side;
     ASSERT_NO_FATAL_FAILURE(open(side));
@@ -74,11 +74,11 @@ class ConnectionListenerTest : public OfiEndpointTest {
   }
 };
 
-// Who reaches the port and does not know the token is turned away, and the peer still gets in.
-TEST_P(ConnectionListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
+// A connection request without the token is rejected, and the peer still connects.
+TEST_P(ConnectionListenerTest, AStrangerIsRejectedAndDoesNotDisturbThePeer) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   ASSERT_NO_FATAL_FAILURE(open(b_));
-  // Both listen until they are connected: the stranger goes to the one that will be connected to.
+  // Both ends listen. The stranger connects to the end that will accept the peer.
   const bool a_connects = tokenOf(a_) < tokenOf(b_);
   Side stranger;
   ASSERT_NO_FATAL_FAILURE(open(stranger));
@@ -97,9 +97,9 @@ TEST_P(ConnectionListenerTest, AStrangerIsTurnedAwayAndDisturbsNobody) {
   EXPECT_TRUE(same(b_, 0, 4096));
 }
 
-// libfabric takes a caller in, and hears him at a later look. Who asks to be connected only when
-// the listener has gone is not heard.
-TEST_P(ConnectionListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
+// libfabric accepts a connection, and reads its request later. A request that arrives after the
+// listener is gone must not be read.
+TEST_P(ConnectionListenerTest, ARequestAfterTheListenerIsGoneIsNotRead) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   ASSERT_NO_FATAL_FAILURE(open(b_));
   Bytes request;
@@ -117,19 +117,19 @@ TEST_P(ConnectionListenerTest, AStrangerWhoAsksTooLateIsNotHeard) {
   for (Side* side : {&a_, &b_}) EXPECT_FALSE(side->endpoint->broken());
 }
 
-TEST_P(ConnectionListenerTest, AStrangerWhoComesAndGoesLeavesNoDescriptorBehind) {
+TEST_P(ConnectionListenerTest, AStrangersConnectionLeaksNoDescriptor) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   const std::size_t before = descriptors();
   ASSERT_NO_FATAL_FAILURE(open(b_));
   base::Fd stranger = caller(b_);
-  b_.endpoint->progress();  // he is taken in
+  b_.endpoint->progress();  // libfabric accepts the connection
   stranger.reset();
   b_.close();
   EXPECT_EQ(descriptors(), before);
 }
 
-// Whoever reaches the port, and speaks another language.
-TEST_P(ConnectionListenerTest, NonsenseAtTheListenerDisturbsNobody) {
+// A stranger that sends bytes of another protocol.
+TEST_P(ConnectionListenerTest, GarbageAtTheListenerDoesNotDisturbThePeer) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   ASSERT_NO_FATAL_FAILURE(open(b_));
   std::vector<base::Fd> strangers;

@@ -65,11 +65,11 @@ Status EndpointRegions::add(std::uint64_t key, const MemoryRange& range) {
   };
   if (const int rc = registerWith(domain_, range, key, region); rc != 0)
     return failed("fi_mr_reg", rc);
-  // It comes disabled, and is reached by nobody before the last of these.
+  // The region starts disabled. Peers cannot reach it before fi_mr_enable().
   if (const int rc = fi_mr_bind(region.get(), &endpoint_.fid, 0); rc != 0)
     return failed("fi_mr_bind", rc);
   if (const int rc = fi_mr_enable(region.get()); rc != 0) return failed("fi_mr_enable", rc);
-  // Peers have been told this one, or will be.
+  // Peers use this key, so the provider must not have chosen another.
   if (fi_mr_key(region.get()) != key) return failed("fi_mr_key", -FI_ENOKEY);
   regions_.emplace(key, std::move(region));
   return Ok{};

@@ -1,6 +1,6 @@
-// Memory of a rail whose provider registers it for each endpoint (FI_MR_ENDPOINT). There
-// each endpoint has a domain of its own, so that the one key that peers are told is free in all of
-// them. Threads: under the agent's lock.
+// Memory of a rail whose provider registers it for each endpoint (FI_MR_ENDPOINT). Each endpoint
+// has its own domain, so that one key is free in all of them, and peers need only one. Threads:
+// under the agent's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -17,16 +17,17 @@ namespace viaduct::ofi {
 
 class EndpointRegions;
 
-// All memory of the rail, and all endpoints that it is registered with. Outlives both.
+// All memory of the rail, and the endpoints with which it is registered. Outlives both.
 class RailRegions {
  public:
-  // Keys have `key_bytes`; the provider counts from the start of memory, or takes addresses.
+  // `key_bytes`: length of keys. `by_address`: requests use addresses; else offsets.
   RailRegions(std::string device, std::size_t key_bytes, bool by_address)
       : device_(std::move(device)), key_bytes_(key_bytes), by_address_(by_address) {}
 
-  // Registered with every endpoint that is open, and with those to come; or with none.
+  // Registers the memory with every open endpoint, and with later ones. On failure no endpoint
+  // keeps it.
   Result<std::unique_ptr<RegisteredMemory>> add(const MemoryRange& range);
-  // For an endpoint that is enabled and alone in its domain: everything there is, or nothing.
+  // Registers all memory with a new endpoint, which is enabled and alone in its domain.
   Result<std::unique_ptr<EndpointRegions>> open(fid_domain& domain, fid_ep& endpoint);
 
  private:
@@ -43,7 +44,7 @@ class RailRegions {
   std::vector<EndpointRegions*> open_;
 };
 
-// What of it one endpoint's peer reaches. Goes before the endpoint.
+// The registrations with one endpoint. Destroy it before the endpoint.
 class EndpointRegions {
  public:
   EndpointRegions(RailRegions& all, fid_domain& domain, fid_ep& endpoint);

@@ -9,7 +9,7 @@
 namespace viaduct::ofi {
 namespace {
 
-// A domain and its one endpoint, which refuse as they are told to; knows what is reached there.
+// A fake domain with its one endpoint. Tests make calls fail, and read the keys of its memory.
 class FakeDomain {
  public:
   FakeDomain() {
@@ -27,7 +27,7 @@ class FakeDomain {
     domain_.mr = &table_;
     endpoint_.fid.fclass = FI_CLASS_EP;
   }
-  // A member's address is in the regions.
+  // Not copyable, because the regions refer to members.
   FakeDomain(const FakeDomain&) = delete;
   FakeDomain& operator=(const FakeDomain&) = delete;
   ~FakeDomain() { EXPECT_EQ(regions_, 0) << "a region outlives its domain"; }
@@ -39,7 +39,7 @@ class FakeDomain {
   enum class Call { kNone, kRegister, kBind, kEnable };
   Call refused = Call::kNone;
   bool chooses_keys = false;
-  std::set<std::uint64_t> reached;  // by these keys
+  std::set<std::uint64_t> reached;  // keys of enabled regions
 
  private:
   struct Region : fid_mr {
@@ -112,7 +112,7 @@ class EndpointRegionsTest : public ::testing::Test {
   FakeDomain one_, other_;
 };
 
-TEST_F(EndpointRegionsTest, MemoryIsReachedByOneKeyThroughEveryEndpointWhicheverCameFirst) {
+TEST_F(EndpointRegionsTest, MemoryHasOneKeyAtEveryEarlierAndLaterEndpoint) {
   const auto first = opened(one_);
   const auto memory = added();
   const auto second = opened(other_);
@@ -122,7 +122,7 @@ TEST_F(EndpointRegionsTest, MemoryIsReachedByOneKeyThroughEveryEndpointWhichever
   EXPECT_EQ(memory->descriptor(), nullptr);
 }
 
-TEST_F(EndpointRegionsTest, WhatIsDroppedIsReachedThroughNone) {
+TEST_F(EndpointRegionsTest, DroppedMemoryHasNoKeyAtAnyEndpoint) {
   const auto first = opened(one_), second = opened(other_);
   const auto stays = added();
   added().reset();
@@ -130,7 +130,7 @@ TEST_F(EndpointRegionsTest, WhatIsDroppedIsReachedThroughNone) {
   EXPECT_EQ(other_.reached, one_.reached);
 }
 
-TEST_F(EndpointRegionsTest, AnEndpointThatHasGoneIsNotAskedAnyMore) {
+TEST_F(EndpointRegionsTest, AClosedEndpointGetsNoMoreMemory) {
   auto first = opened(one_);
   const auto second = opened(other_);
   const auto before = added();
@@ -141,7 +141,7 @@ TEST_F(EndpointRegionsTest, AnEndpointThatHasGoneIsNotAskedAnyMore) {
   EXPECT_EQ(other_.reached, (std::set{keyOf(*before), keyOf(*after)}));
 }
 
-TEST_F(EndpointRegionsTest, WhereOneEndpointRefusesMemoryNoneHasIt) {
+TEST_F(EndpointRegionsTest, IfOneEndpointRefusesMemoryNoneHasIt) {
   const auto first = opened(one_), second = opened(other_);
   const auto before = added();
   for (const Call call : {Call::kRegister, Call::kBind, Call::kEnable}) {
@@ -167,20 +167,20 @@ TEST_F(EndpointRegionsTest, AnEndpointThatRefusesSomeMemoryIsNotOpened) {
   EXPECT_TRUE(other_.reached.empty()) << "it is known no more";
 }
 
-TEST_F(EndpointRegionsTest, AProviderThatChoosesTheKeysAllTheSameIsRefused) {
+TEST_F(EndpointRegionsTest, AProviderThatStillChoosesTheKeysIsRefused) {
   const auto first = opened(one_);
   one_.chooses_keys = true;
   EXPECT_FALSE(all_.add(kSome));
 }
 
-// Short ones are drawn twice soon enough.
-TEST_F(EndpointRegionsTest, NoTwoHaveOneKey) {
+// Keys of one byte repeat soon.
+TEST_F(EndpointRegionsTest, TwoPiecesOfMemoryNeverShareAKey) {
   RailRegions all("fake/nic0", 1, true);
   std::vector<std::unique_ptr<RegisteredMemory>> memory;
   std::set<std::uint64_t> keys;
   while (memory.size() < 100) {
     auto one = all.add(kSome);
-    if (!one) continue;  // the same four times over
+    if (!one) continue;  // four used keys in a row
     EXPECT_TRUE(keys.insert(keyOf(**one)).second);
     EXPECT_EQ(told(**one).base, 0U) << "it takes addresses";
     memory.push_back(*std::move(one));

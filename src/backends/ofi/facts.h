@@ -10,7 +10,7 @@
 
 namespace viaduct::ofi {
 
-// A way is the name of a provider. A path that is not of RDMA says so by its provider.
+// `way` begins with the name of a provider. Every provider without a known name counts as RDMA.
 constexpr Realm realmOf(std::string_view way) {
   const std::string_view provider = core::firstWord(way);
   if (core::isOneOf(provider, {"tcp", "net", "sockets", "udp"})) return Realm::kSockets;

@@ -1,5 +1,5 @@
-// libfabric itself, loaded when somebody first asks for it and never let go: whoever links Viaduct
-// and does not use it must not get what its providers do to a process. Threads: any.
+// Loads libfabric at its first use, and never unloads it. libfabric's providers install signal
+// handlers, so a program that does not use ofi must not load it. Threads: any.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -9,17 +9,17 @@
 #include <memory>
 #include <string>
 
-// The rest is reached through what these give.
+// libfabric's other functions are called through the objects that these return.
 #define VIADUCT_OFI_FUNCTIONS(F) \
   F(fi_version) F(fi_tostr) F(fi_strerror) F(fi_getinfo) F(fi_dupinfo) F(fi_freeinfo) F(fi_fabric)
 
 namespace viaduct::ofi {
 
-// What we speak; newer libraries understand it.
+// The version of libfabric's API that we use. Newer libraries support it.
 constexpr std::uint32_t kSpoken = FI_VERSION(1, 17);
 
-// The functions that are used, by their own names. They are the newest the library has: no struct
-// that has grown over the years is made here, the library makes each (fi_dupinfo of nothing).
+// The functions that we use, by their own names, in the newest version that the library has. The
+// library makes all structs that differ between versions, with fi_dupinfo(nullptr).
 struct OfiLibrary {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_OFI_MEMBER(name) decltype(&::name) name = nullptr;
@@ -28,12 +28,12 @@ struct OfiLibrary {
   std::string version = {};  // "1.17.0"
 };
 
-// The one of this process. kUnsupported: not installed, or older than what we speak.
+// The library of this process. kUnsupported: it is not installed, or older than kSpoken.
 Result<const OfiLibrary*> library();
-// "libfabric 1.17.0", or why it is not loaded.
+// "libfabric 1.17.0", or the reason why it is not loaded.
 std::string libraryVersion();
 
-// The error of a call of libfabric's that gave `status`, which is negative.
+// The error of a libfabric call that returned `status`, which is negative.
 Error ofiError(Code code, std::string operation, std::int64_t status, std::string device);
 
 struct FreeInfo {
@@ -47,7 +47,8 @@ struct CloseFid {
     static_cast<void>(fi_close(&f->fid));
   }
 };
-// What libfabric has opened; members close last to first: a queue before its domain.
+// Owns an object that libfabric has opened. Declare a queue after its domain, so that it closes
+// first.
 template <class F>
 using Fid = std::unique_ptr<F, CloseFid>;
 

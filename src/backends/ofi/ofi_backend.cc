@@ -1,4 +1,4 @@
-// The backend that moves bytes by libfabric's writes and reads. NOTES.md says what holds.
+// The backend that moves bytes by libfabric's writes and reads. NOTES.md has its guarantees.
 #include "backends/ofi/choose.h"
 #include "base/log.h"
 

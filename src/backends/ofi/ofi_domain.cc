@@ -14,14 +14,14 @@
 namespace viaduct::ofi {
 namespace {
 
-// What the poster has under way at most, in pieces.
+// The most pieces that a move::Poster has in flight.
 constexpr std::size_t kWindow = 1024;
 
 }  // namespace
 
 EndpointProfile profileOf(const fi_info& info, const Settings& settings) {
   constexpr std::uint64_t kWritesInOrder = FI_ORDER_RMA_WAW | FI_ORDER_WAW;
-  // Where there is no NIC to ring at, it only costs (docs/measured/ofi.md).
+  // Without a NIC a shared doorbell only costs time (docs/measured/ofi.md).
   const bool rings = isRdma(info.fabric_attr->prov_name);
   return {.inject = settings.inject == Toggle::kOff ? 0 : info.tx_attr->inject_size,
           .doorbell = settings.doorbell == Toggle::kAuto ? rings : settings.doorbell == Toggle::kOn,
@@ -73,7 +73,7 @@ Result<std::unique_ptr<OfiDomain>> OfiDomain::open(const OfiLibrary& ofi, const 
   VIADUCT_TRY(out->domain_, out->openDomain());
   const fi_domain_attr& domain = *out->info_->domain_attr;
   if ((domain.mr_mode & FI_MR_ENDPOINT) != 0) {
-    out->domain_.reset();  // it has shown that there can be one
+    out->domain_.reset();  // it was opened only to see that a domain can be opened
     out->regions_ = std::make_unique<RailRegions>(out->device_, domain.mr_key_size,
                                                   (domain.mr_mode & FI_MR_VIRT_ADDR) != 0);
   }
@@ -108,7 +108,7 @@ Result<Fid<fid_mr>> OfiDomain::registered(const MemoryRange& range) const {
   const bool chosen_here = (info_->domain_attr->mr_mode & FI_MR_PROV_KEY) == 0;
   Fid<fid_mr> region;
   int rc = -FI_ENOKEY;
-  // Somebody else in this process may have asked the provider for the same number.
+  // Another user of the provider in this process may have the same key.
   for (int i = 0; i < kKeyTries && rc == -FI_ENOKEY; ++i) {
     std::uint64_t key = 0;
     if (chosen_here) {

@@ -1,5 +1,5 @@
-// What is open of libfabric for one rail: its domain, and the memory that peers reach through it.
-// Threads: under the agent's lock.
+// A rail's libfabric fabric and domain, and the memory that peers reach through it. Threads: under
+// the agent's lock.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -15,24 +15,24 @@
 
 namespace viaduct::ofi {
 
-// The longest piece that is ever posted at once.
+// The longest piece of one work request.
 constexpr std::uint64_t kMostPiece = 1U << 20U;
 
-// How a rail is used: what the provider has promised, as far as the user wants it.
+// The features of the provider that a rail uses, as far as the user's settings allow them.
 struct EndpointProfile {
-  std::size_t inject = 0;   // bytes that a request may carry within itself; 0: none
-  bool doorbell = false;    // requests given together share one
-  bool ordered = false;     // writes become visible in the order they were given in
-  std::uint32_t depth = 0;  // requests under way at most
+  std::size_t inject = 0;   // most bytes that a request may contain; 0: do not inject
+  bool doorbell = false;    // requests of one batch share a doorbell (FI_MORE)
+  bool ordered = false;     // writes become visible in the order of their requests
+  std::uint32_t depth = 0;  // most requests in flight
 };
 EndpointProfile profileOf(const fi_info& info, const Settings& settings);
 
-// Why a provider cannot be used as it wants to be; empty: it can. For the bits of FI_MR_*.
+// The reason why a provider with these FI_MR_* bits cannot be used; empty if it can.
 std::string refusedModes(int mr_mode);
 
 class OfiDomain final : public move::Domain {
  public:
-  // `info` is one that fi_getinfo has given, and is copied.
+  // Copies `info`, which comes from fi_getinfo.
   static Result<std::unique_ptr<OfiDomain>> open(const OfiLibrary& ofi, const fi_info& info,
                                                  const Settings& settings);
 
@@ -42,13 +42,14 @@ class OfiDomain final : public move::Domain {
   const OfiLibrary& ofi() const { return ofi_; }
   fi_info& info() const { return *info_; }
   fid_fabric& fabric() const { return *fabric_; }
-  // One that shares nothing with it.
+  // Opens another fabric, which shares nothing with fabric().
   Result<Fid<fid_fabric>> fabricAnew() const;
-  // For one endpoint: the rail's, or one of its own where memory is registered for each endpoint.
+  // The domain for a new endpoint: the rail's domain, or a new one if memory is registered for each
+  // endpoint.
   Result<std::shared_ptr<fid_domain>> domain() const;
-  // Of memory that is; null: it is not.
+  // The rail's memory if it is registered for each endpoint; else null.
   RailRegions* regions() const { return regions_.get(); }
-  // Endpoints are connected to their peers (FI_EP_MSG), or are told the peer with each request.
+  // True: endpoints are connected to their peers (FI_EP_MSG). False: each request names the peer.
   bool connects() const { return info_->ep_attr->type == FI_EP_MSG; }
   const EndpointProfile& profile() const { return profile_; }
   const std::string& provider() const { return provider_; }  // "tcp"
@@ -64,8 +65,8 @@ class OfiDomain final : public move::Domain {
   const EndpointProfile profile_;
   const std::string provider_, device_;
   Fid<fid_fabric> fabric_;
-  std::shared_ptr<fid_domain> domain_;    // of all endpoints; null: each has its own
-  std::unique_ptr<RailRegions> regions_;  // then
+  std::shared_ptr<fid_domain> domain_;    // for all endpoints; null if each has its own
+  std::unique_ptr<RailRegions> regions_;  // set if each endpoint has its own domain
 };
 
 }  // namespace viaduct::ofi

@@ -14,13 +14,13 @@ using move::RemoteKey;
 
 namespace {
 
-// Of ours, before one of libfabric's own addresses.
+// Marks our addresses, which contain a libfabric address.
 constexpr std::uint32_t kAddressMark = 0x31614f56;  // "VOa1"
-// Entries of the queue taken at once.
+// Completions that one fi_cq_read reads.
 constexpr std::size_t kEntries = 64;
-// An endpoint that has been connected and takes nothing for this long is not any more.
+// An endpoint that was connected, and accepts no request for this long, counts as disconnected.
 constexpr Duration kDeaf = std::chrono::milliseconds(500);
-// Of what is said of a connection that stands, in turns: a look is a system call.
+// Connection events are read in every 32nd idle progress(), because that needs a system call.
 constexpr int kLookEvery = 32;
 
 }  // namespace
@@ -81,8 +81,8 @@ Posted OfiEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey k
   return out;
 }
 
-// A peer that goes while nothing is under way is told by nothing: its endpoint takes no requests
-// from then on, though its queue is empty.
+// With nothing in flight, libfabric does not report that an addressed peer has gone. Our endpoint
+// then accepts no more requests, although its queue is empty.
 void OfiEndpoint::judgeDeaf() {
   const auto now = Clock::now();
   if (deaf_since_ == Clock::time_point{}) deaf_since_ = now;
@@ -116,7 +116,8 @@ bool OfiEndpoint::progress() {
     readError();
   else if (got < 0 && got != -FI_EAGAIN)
     breakWith(ofiError(Code::kDevice, "fi_cq_read", got, ofi_domain_.device()));
-  // What has ended before the connection did comes first.
+  // Reads connection events only when no completion is left, because completions from before the
+  // end of the connection count.
   if (got == -FI_EAGAIN && (!work_requests_ || ++unlooked_ >= kLookEvery)) look();
   if (!broken_ && work_requests_) work_requests_->settle();
   seeRefusal();

@@ -1,6 +1,5 @@
-// One endpoint with its queue and its one peer: everything that libfabric has open for one rail of
-// one life of one peer. When this is gone, so is every socket and queue behind it. Threads: under
-// the agent's lock.
+// A libfabric endpoint with its completion queue and its one peer, for one life of a channel. The
+// destructor closes all its sockets and queues. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -29,7 +28,7 @@ class OfiEndpoint final : public move::Endpoint {
 
   move::RemoteKey keyOf(std::uint32_t generation, const Bytes& packed) override;
   void retire(std::uint32_t generation) override { keys_.erase(generation); }
-  void sweep() override {}  // keys are numbers, of which nothing is kept
+  void sweep() override {}  // keys are plain numbers, so there is nothing to free
 
   move::Posted post(OpKind kind, std::span<const move::Piece> pieces, move::RemoteKey key) override;
   move::Flush flush() override { return work_requests_ ? work_requests_->flush() : move::Flush{}; }
@@ -52,13 +51,13 @@ class OfiEndpoint final : public move::Endpoint {
   Bytes address_;
   std::optional<Error> broken_;
   int unlooked_ = 0;
-  bool connected_ = false;  // a request has ended
+  bool connected_ = false;  // a work request has completed
   Clock::time_point deaf_since_{};
   std::unordered_map<std::uint32_t, RemoteMemory> keys_;
   std::shared_ptr<fid_domain> domain_;
   std::unique_ptr<CompletionQueue> queue_;
   std::unique_ptr<RawEndpoint> raw_;
-  std::unique_ptr<WorkRequests> work_requests_;  // once the endpoint takes some
+  std::unique_ptr<WorkRequests> work_requests_;  // null until the endpoint accepts work requests
 };
 
 }  // namespace viaduct::ofi

@@ -6,14 +6,14 @@
 #include "backends/ofi/ofi_endpoint_testing.h"
 #include "support/bytes.h"
 
-// The provider net of libfabric 1.17 leaks what it knew of each endpoint.
+// The provider net of libfabric 1.17 leaks memory of each endpoint.
 extern "C" const char* __lsan_default_suppressions();
 extern "C" const char* __lsan_default_suppressions() { return "leak:libfabric.so"; }
 
 namespace viaduct::ofi {
 namespace {
 
-TEST_P(OfiEndpointTest, AWriteIsThereWhenItsFlushHasEnded) {
+TEST_P(OfiEndpointTest, WrittenBytesAreAtThePeerWhenTheFlushEnds) {
   ASSERT_NO_FATAL_FAILURE(meet());
   for (const std::size_t bytes :
        {std::size_t{1}, std::size_t{8}, std::size_t{4096}, std::size_t{65536}, kMostPiece}) {
@@ -24,7 +24,7 @@ TEST_P(OfiEndpointTest, AWriteIsThereWhenItsFlushHasEnded) {
   }
 }
 
-TEST_P(OfiEndpointTest, AReadIsHereWhenItsFlushHasEnded) {
+TEST_P(OfiEndpointTest, ReadBytesHaveArrivedWhenTheFlushEnds) {
   ASSERT_NO_FATAL_FAILURE(meet());
   std::swap_ranges(a_.bytes.begin(), a_.bytes.end(), b_.bytes.begin());
   moved(OpKind::kRead, pieces(3, 512U << 10U, 1U << 20U));
@@ -32,7 +32,7 @@ TEST_P(OfiEndpointTest, AReadIsHereWhenItsFlushHasEnded) {
   EXPECT_EQ(a_.bytes[512U << 10U], std::byte{0});
 }
 
-TEST_P(OfiEndpointTest, ManyPiecesArriveWhateverIsInjectedAndHoweverDoorbellsAreRung) {
+TEST_P(OfiEndpointTest, ManyPiecesArriveWithEachSettingOfInjectAndDoorbell) {
   for (const Toggle inject : {Toggle::kOff, Toggle::kOn})
     for (const Toggle doorbell : {Toggle::kOff, Toggle::kOn}) {
       settings_.inject = inject;
@@ -40,7 +40,7 @@ TEST_P(OfiEndpointTest, ManyPiecesArriveWhateverIsInjectedAndHoweverDoorbellsAre
       a_.close();
       b_.close();
       ASSERT_NO_FATAL_FAILURE(meet());
-      // More than a window, so that it is full at times.
+      // More pieces than the endpoint's queue holds, so that it is full at times.
       const std::uint32_t small = moved(OpKind::kWrite, pieces(5000, 16, 512));
       EXPECT_EQ(small > 0, inject == Toggle::kOn);
       const auto& profile = static_cast<const OfiDomain&>(*a_.domain).profile();
@@ -52,9 +52,9 @@ TEST_P(OfiEndpointTest, ManyPiecesArriveWhateverIsInjectedAndHoweverDoorbellsAre
     }
 }
 
-TEST_P(OfiEndpointTest, FlushesEndInTheOrderTheyWereAskedForInAndCoverWhatWasPosted) {
+TEST_P(OfiEndpointTest, FlushesEndInOrderAndCoverTheEarlierPosts) {
   ASSERT_NO_FATAL_FAILURE(meet());
-  moved(OpKind::kWrite, pieces(1, 8, 0));  // they are connected
+  moved(OpKind::kWrite, pieces(1, 8, 0));  // connects the endpoints
   const auto all = pieces(8, 256U << 10U, 512U << 10U);
   std::vector<Flush> flushes;
   for (const Piece& one : all) {
@@ -68,7 +68,7 @@ TEST_P(OfiEndpointTest, FlushesEndInTheOrderTheyWereAskedForInAndCoverWhatWasPos
   }
 }
 
-TEST_P(OfiEndpointTest, AKeyThatIsNoneIsNoKey) {
+TEST_P(OfiEndpointTest, MalformedKeysAreRefused) {
   ASSERT_NO_FATAL_FAILURE(meet());
   Bytes garbage(20, std::byte{0x5a});
   EXPECT_EQ(a_.endpoint->keyOf(2, garbage), nullptr);
@@ -78,7 +78,7 @@ TEST_P(OfiEndpointTest, AKeyThatIsNoneIsNoKey) {
   EXPECT_EQ(a_.endpoint->keyOf(2, garbage), nullptr) << "the old one is forgotten";
 }
 
-TEST_P(OfiEndpointTest, AnAddressThatIsNoneIsRefused) {
+TEST_P(OfiEndpointTest, MalformedAndForeignAddressesAreRefused) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   Bytes cut = a_.endpoint->address();
   cut.pop_back();
@@ -88,7 +88,7 @@ TEST_P(OfiEndpointTest, AnAddressThatIsNoneIsRefused) {
     EXPECT_FALSE(a_.endpoint->join(one));
 }
 
-// A number that was never given out opens nothing.
+// The guessed key belongs to no registration.
 TEST_P(OfiEndpointTest, AGuessedKeyReachesNothingAndBreaksTheEndpoint) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm never ends it";
   ASSERT_NO_FATAL_FAILURE(meet());
@@ -98,7 +98,7 @@ TEST_P(OfiEndpointTest, AGuessedKeyReachesNothingAndBreaksTheEndpoint) {
   reachesNothing(key);
 }
 
-TEST_P(OfiEndpointTest, MemoryThatComesLaterIsReachedOverWhatIsOpen) {
+TEST_P(OfiEndpointTest, AnOpenEndpointReachesLaterMemory) {
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
   b_.memory.reset();
@@ -110,7 +110,7 @@ TEST_P(OfiEndpointTest, MemoryThatComesLaterIsReachedOverWhatIsOpen) {
   EXPECT_TRUE(same(b_, 0, 4096));
 }
 
-TEST_P(OfiEndpointTest, MemoryThatHasGoneIsNotReachedOverWhatIsOpen) {
+TEST_P(OfiEndpointTest, AnOpenEndpointDoesNotReachUnregisteredMemory) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm never ends it";
   if (isRdma(GetParam())) GTEST_SKIP() << "libfabric keeps it registered for the next who asks";
   ASSERT_NO_FATAL_FAILURE(meet());
@@ -119,7 +119,7 @@ TEST_P(OfiEndpointTest, MemoryThatHasGoneIsNotReachedOverWhatIsOpen) {
   reachesNothing(a_.key);
 }
 
-// All memory of a rail, and not only while the others are there.
+// Each endpoint reaches all memory of the rail, also after the other endpoints are closed.
 TEST_P(OfiEndpointTest, EachEndpointOfARailReachesItsMemory) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
   ASSERT_NO_FATAL_FAILURE(meet());
@@ -152,7 +152,7 @@ TEST_P(OfiEndpointTest, EachEndpointOfARailReachesItsMemory) {
   EXPECT_TRUE(same(b_, 0, 4096));
 }
 
-TEST_P(OfiEndpointTest, APeerThatHasGoneBreaksWhatIsPostedToIt) {
+TEST_P(OfiEndpointTest, APostToAClosedPeerBreaksTheEndpoint) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
@@ -161,7 +161,7 @@ TEST_P(OfiEndpointTest, APeerThatHasGoneBreaksWhatIsPostedToIt) {
   auto flush = a_.endpoint->flush();
   b_.endpoint.reset();
   ASSERT_TRUE(turnUntil([&] {
-    // A device copies without its process: it may have been quicker than the close.
+    // An RDMA device copies without the process, and may have finished before the close.
     if (a_.endpoint->ended(flush)) {
       static_cast<void>(a_.endpoint->post(OpKind::kWrite, all, a_.key));
       flush = a_.endpoint->flush();
@@ -173,8 +173,9 @@ TEST_P(OfiEndpointTest, APeerThatHasGoneBreaksWhatIsPostedToIt) {
   std::cout << "a broken endpoint says: " << a_.endpoint->broken()->text() << "\n";
 }
 
-// Where endpoints are connected that is told at once; elsewhere by a request that is not taken.
-TEST_P(OfiEndpointTest, APeerThatHasGoneWithNothingUnderWayIsMissed) {
+// A connected endpoint reports a closed peer at once. An addressed endpoint then accepts no
+// request.
+TEST_P(OfiEndpointTest, AClosedPeerIsNoticedWithNothingInFlight) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
@@ -183,7 +184,8 @@ TEST_P(OfiEndpointTest, APeerThatHasGoneWithNothingUnderWayIsMissed) {
     EXPECT_TRUE(turnUntil([&] { return !!a_.endpoint->broken(); }));
     return;
   }
-  for (int i = 0; i < 1000; ++i) a_.endpoint->progress();  // sees that the connection is closed
+  for (int i = 0; i < 1000; ++i)
+    a_.endpoint->progress();  // libfabric notices the closed connection
   EXPECT_FALSE(a_.endpoint->broken()) << "this provider tells, and the rest is not needed";
   const auto one = pieces(1, 4096, 0);
   EXPECT_TRUE(turnUntil([&] {
@@ -192,9 +194,9 @@ TEST_P(OfiEndpointTest, APeerThatHasGoneWithNothingUnderWayIsMissed) {
   }));
 }
 
-// Closed in the middle, nothing that the peer has sent reaches memory any more, and a read that was
-// under way leaves it alone.
-TEST_P(OfiEndpointTest, WhatIsClosedTouchesNoMemory) {
+// The endpoint closes in the middle of writes and reads. Afterwards neither the peer's writes nor
+// its own reads change memory.
+TEST_P(OfiEndpointTest, AClosedEndpointChangesNoMemory) {
   if (std::string_view(GetParam()) == "shm") GTEST_SKIP() << "shm does not survive it";
   ASSERT_NO_FATAL_FAILURE(meet());
   moved(OpKind::kWrite, pieces(1, 8, 0));
@@ -207,7 +209,7 @@ TEST_P(OfiEndpointTest, WhatIsClosedTouchesNoMemory) {
                      .bytes = 512U << 10U,
                      .local = b_.memory.get()});
   static_cast<void>(b_.endpoint->post(OpKind::kRead, reads, b_.key));
-  // Until the first bytes have come.
+  // Waits until the first bytes have arrived.
   ASSERT_TRUE(turnUntil([&] { return b_.bytes[9] == pattern()[9]; }));
   b_.endpoint.reset();
   testing::fillWith(b_.bytes, std::byte{0x77});
@@ -215,10 +217,9 @@ TEST_P(OfiEndpointTest, WhatIsClosedTouchesNoMemory) {
   EXPECT_TRUE(testing::allAre(b_.bytes, std::byte{0x77}));
 }
 
-// Where the process at the target takes part, that is who sleeps. An RDMA device does without it,
-// and wakes who has written: what it has done before anybody looks, which it may have within
-// post(), counts as well.
-TEST_P(OfiEndpointTest, ASleeperIsWokenByWhatComes) {
+// Without RDMA the target's process takes part, so the target sleeps. An RDMA device wakes the
+// writer instead. It may finish within post(), which counts as a wake-up too.
+TEST_P(OfiEndpointTest, AnArmedDescriptorReportsEvents) {
   ASSERT_NO_FATAL_FAILURE(meet());
   const bool rdma = isRdma(GetParam());
   Side& sleeper = rdma ? a_ : b_;
@@ -244,9 +245,8 @@ TEST_P(OfiEndpointTest, ASleeperIsWokenByWhatComes) {
   EXPECT_TRUE(same(b_, 0, 512U << 10U));
 }
 
-// Where it tells only while it is armed, the kernel does nothing about its descriptor otherwise,
-// packet for packet.
-TEST_P(OfiEndpointTest, WhatComesInBeforeItIsArmedIsNotTold) {
+// A descriptor that reports events only while armed costs the kernel nothing for other packets.
+TEST_P(OfiEndpointTest, AnUnarmedDescriptorReportsNothing) {
   ASSERT_NO_FATAL_FAILURE(meet());
   if (b_.endpoint->fd() < 0) GTEST_SKIP() << "this provider has nothing to sleep on";
   moved(OpKind::kWrite, pieces(1, 8, 0));
@@ -264,13 +264,13 @@ TEST_P(OfiEndpointTest, WhatComesInBeforeItIsArmedIsNotTold) {
   EXPECT_FALSE(told && !b_.endpoint->tellsUnarmed());
 }
 
-TEST_P(OfiEndpointTest, ItSaysWhatCarriesIt) {
+TEST_P(OfiEndpointTest, NamesItsTransportAndDevice) {
   ASSERT_NO_FATAL_FAILURE(open(a_));
   EXPECT_EQ(a_.endpoint->transport(), GetParam());
   EXPECT_EQ(a_.endpoint->transportDevices().rfind(std::string(GetParam()) + "/", 0), 0U);
 }
 
-TEST_P(OfiEndpointTest, DoorbellsAreSharedWhereThereIsANicOrSomebodyAsksForIt) {
+TEST_P(OfiEndpointTest, DoorbellsAreSharedOverRdmaOrOnRequest) {
   const auto shared = [&] {
     return static_cast<const OfiDomain&>(*choose(settings_)->domains.front()).profile().doorbell;
   };

@@ -1,4 +1,4 @@
-// Two endpoints in one process, joined over the provider that is the parameter.
+// A fixture with two endpoints in one process, connected over the provider of the test's parameter.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,16 +20,16 @@ using move::RemoteKey;
 
 inline constexpr auto kLongest = std::chrono::seconds(20);
 
-// One side: a rail, an endpoint and some memory that the other may reach.
+// One side: a domain, an endpoint, and memory that the other side may reach.
 struct Side {
   std::unique_ptr<move::Domain> domain;
   std::unique_ptr<move::Registration> memory;
   std::unique_ptr<move::Endpoint> endpoint;
   std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
-  RemoteKey key = nullptr;  // to the other's memory
+  RemoteKey key = nullptr;  // key to the other side's memory
 
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
-  // From above to below: what lies on a domain goes before it.
+  // The endpoint and the registration close before their domain.
   void close() {
     endpoint.reset();
     memory.reset();
@@ -37,8 +37,8 @@ struct Side {
   }
 };
 
-// As many bytes as a side has, made once: a loop over each takes an emulated processor half a
-// second.
+// Random bytes of the length of Side::bytes. They are made once, because that takes an emulated
+// processor half a second.
 inline const std::vector<std::byte>& pattern() {
   static const std::vector<std::byte> made = [] {
     std::vector<std::byte> out(Side{}.bytes.size());
@@ -95,7 +95,7 @@ class OfiEndpointTest : public ::testing::TestWithParam<const char*> {
     }
     return true;
   }
-  // Pieces at the same place at both ends, `stride` apart.
+  // Pieces with the same offset at both ends, `stride` apart.
   std::vector<Piece> pieces(std::size_t count, std::size_t bytes, std::size_t stride) {
     std::vector<Piece> out;
     for (std::size_t i = 0; i < count; ++i)
@@ -121,7 +121,8 @@ class OfiEndpointTest : public ::testing::TestWithParam<const char*> {
     if (a_.endpoint->broken()) ADD_FAILURE() << a_.endpoint->broken()->text();
     return injected;
   }
-  // A write by this key changes nothing there, and breaks the endpoint. Eight bytes were written.
+  // Checks that a write with this key changes nothing and breaks the endpoint. The first eight
+  // bytes may hold an earlier write.
   void reachesNothing(RemoteKey key) {
     const auto one = pieces(1, 4096, 0);
     EXPECT_EQ(a_.endpoint->post(OpKind::kWrite, one, key).pieces, 1U);

@@ -1,4 +1,4 @@
-// What opening the backend tells the program's user.
+// Tests the warning that opening the backend logs.
 #include <gtest/gtest.h>
 
 #include "backends/ofi/library.h"
@@ -9,7 +9,7 @@ namespace viaduct::ofi {
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
 namespace {
 
-// Seen once in a process; under ctest each test has its own.
+// The warning is logged once in a process. Under ctest each test has its own process.
 TEST(OfiOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
   if (const auto there = library(); !there) GTEST_SKIP() << there.error().text();
   base::setLogLevel(base::LogLevel::kWarning);

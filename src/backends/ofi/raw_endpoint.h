@@ -1,6 +1,5 @@
-// One end of the way to a peer. There are two kinds: one that is given the peer's address with each
-// order (addressed_endpoint.cc), and one that is connected to it (connected_endpoint.cc). Threads:
-// under the agent's lock.
+// libfabric's endpoint for one peer. AddressedEndpoint gets the peer's address with each request;
+// ConnectedEndpoint is connected to the peer. Threads: under the agent's lock.
 #pragma once
 
 #include <rdma/fi_endpoint.h>
@@ -15,7 +14,8 @@ namespace viaduct::ofi {
 
 class RawEndpoint {
  public:
-  // Completions of its requests come to `queue`, which is of `domain`; both outlive it.
+  // `queue` belongs to `domain`, and gets the completions of the requests. Both outlive the
+  // endpoint.
   static Result<std::unique_ptr<RawEndpoint>> open(const OfiDomain& ofi_domain, fid_domain& domain,
                                                    fid_cq& queue);
 
@@ -24,30 +24,31 @@ class RawEndpoint {
   RawEndpoint(const RawEndpoint&) = delete;
   RawEndpoint& operator=(const RawEndpoint&) = delete;
 
-  virtual const Bytes& name() const = 0;  // for the peer's join()
+  virtual const Bytes& name() const = 0;  // argument of the peer's join()
   virtual Status join(std::span<const std::byte> theirs) = 0;
-  // What takes requests, once it does; null: not yet. After look().
+  // The libfabric endpoint, once it accepts requests; null before. Call look() first.
   virtual fid_ep* ready() const = 0;
-  virtual fi_addr_t peer() const = 0;  // for the requests
-  // Sees what has become of the connection; an error: there is none any more.
+  virtual fi_addr_t peer() const = 0;  // the peer's address for requests
+  // Reads connection events. An error means that the connection has failed or ended.
   virtual Status look() = 0;
   using Events = std::array<fid_eq*, 2>;
-  virtual Events events() const = 0;  // that look() reads; null: none
+  virtual Events events() const = 0;  // the event queues that look() reads; an entry may be null
 };
 
-// What most likely ended a connection.
+// The likely cause of the end of a connection.
 inline constexpr auto kGone = "the peer has closed the connection, or the path to it is down";
-// Of join(): what the peer has said of its end cannot be used.
+// The error of join() for a peer's name that cannot be used.
 Error refusedName(const OfiDomain& ofi_domain, std::string detail);
-// The same for a name that does not fit().
+// The error of join() for a name of another address format.
 Error otherKind(const OfiDomain& ofi_domain);
 
-// Whether the provider may be given this address of a peer's: of the kind of our own, and whole. It
-// reads as far as the kind says, whatever came over the wire.
+// Whether a peer's address is complete and has the format of ours. A provider must not get another
+// one, because it reads as many bytes as the format has.
 bool fits(std::uint32_t format, std::span<const std::byte> theirs, std::span<const std::byte> ours);
-// What libfabric calls an endpoint, or a listener, itself.
+// The name that libfabric gives an endpoint or a listener (fi_getname).
 Result<Bytes> nameOf(fid& one, const OfiDomain& ofi_domain);
-// An endpoint that has been made, with its queue, and with its events or addresses; takes requests.
+// Binds a new endpoint to its completion queue and to `other`, its event queue or address vector.
+// Then enables it.
 Status enable(fid_ep& endpoint, fid_cq& queue, fid& other, const OfiDomain& ofi_domain);
 
 }  // namespace viaduct::ofi

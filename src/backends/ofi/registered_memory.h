@@ -1,5 +1,4 @@
-// Memory that is registered with libfabric, and the keys it is reached by. Threads: under
-// the agent's lock.
+// Memory that is registered with libfabric, and its keys. Threads: under the agent's lock.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -17,22 +16,22 @@ using base::Bytes;
 
 using move::MemoryRange;
 
-// How often a number is drawn that somebody else already has.
+// How often to try another random key if one is in use.
 inline constexpr int kKeyTries = 4;
-// A key of ours, which nobody guesses: with some providers it is all that keeps strangers out.
+// A random key. With some providers only the secrecy of the key keeps strangers out.
 Result<std::uint64_t> drawnKey(std::size_t key_bytes);
 
-// Registers it and gives fi_mr_reg's own status: -FI_ENOKEY asks for another key.
+// Registers the memory. Returns the status of fi_mr_reg: -FI_ENOKEY means that the key is in use.
 int registerWith(fid_domain& domain, const MemoryRange& range, std::uint64_t key,
                  Fid<fid_mr>& region);
-// What is said of a call that has failed for this memory.
+// The error of a call that failed for this memory.
 Error cannotRegister(std::string call, int status, const MemoryRange& range,
                      const std::string& device);
 
-// What peers reach through one rail. How it is registered, only those know who derive from it.
+// Memory that peers reach through one rail. Derived classes own the registration.
 class RegisteredMemory : public move::Registration {
  public:
-  // For requests that move it at our own side; null: they need none.
+  // The descriptor for requests that use the memory locally; null if they need none.
   void* descriptor() const { return descriptor_; }
 
  protected:
@@ -43,7 +42,7 @@ class RegisteredMemory : public move::Registration {
   void* const descriptor_;
 };
 
-// Once, with the domain of all endpoints.
+// Memory that is registered once, with the domain of all endpoints.
 class DomainMemory final : public RegisteredMemory {
  public:
   DomainMemory(Bytes key, Fid<fid_mr> region)

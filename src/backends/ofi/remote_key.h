@@ -1,4 +1,4 @@
-// A peer's key to its memory, as it is sent. Threads: pure functions and values.
+// The key to registered memory, as it is sent to peers. Threads: pure functions and values.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace viaduct::ofi {
 
 struct RemoteMemory {
   std::uint64_t key = 0;
-  std::uint64_t base = 0;  // the address that the provider counts from; 0: it takes addresses
+  std::uint64_t base = 0;  // start of the memory if requests use offsets; 0 if they use addresses
   friend bool operator==(const RemoteMemory&, const RemoteMemory&) = default;
 };
 
@@ -19,7 +19,7 @@ inline constexpr std::uint32_t kKeyMark = 0x316b4f56;  // "VOk1"
 inline base::Bytes packed(const RemoteMemory& memory) {
   return base::Writer().put(kKeyMark).put(memory.key).put(memory.base).take();
 }
-// Nothing: it is no key of ours, or not all of one.
+// Nothing if the bytes are not a complete key of ours.
 inline std::optional<RemoteMemory> unpacked(const base::Bytes& bytes) {
   base::Reader in(bytes);
   const bool ours = in.get<std::uint32_t>() == kKeyMark;

@@ -11,7 +11,7 @@ using move::Posted;
 
 namespace {
 
-// Enough to close what is open; the front of a piece that has been requested already.
+// The length of settle()'s request, which repeats the front of a piece.
 constexpr std::uint64_t kClosing = 8;
 
 void* descriptorOf(const move::Registration* local) {
@@ -51,12 +51,12 @@ std::int64_t WorkRequests::give(OpKind kind, const Piece& piece, const RemoteMem
   return fi_writemsg(&endpoint_, &message, flags);
 }
 
-// False: not now, or never (refusal_).
+// Posts one request. False: the provider does not accept it now, or never (refusal_).
 bool WorkRequests::request(OpKind kind, const Piece& piece, const RemoteMemory& there, How how,
                            Slot* slot) {
   std::int64_t given = give(kind, piece, there, how);
   if (given != 0 && given != -FI_EAGAIN && how.inject) {
-    inject_ = 0;  // a provider that injects messages need not inject this
+    inject_ = 0;  // a provider that injects messages may not inject RMA writes
     how.inject = false;
     given = give(kind, piece, there, how);
   }
@@ -122,7 +122,7 @@ Flush WorkRequests::flush() {
   Slot& mine = slot();
   if (first_ == last_ && mine.requests == 0) return {};
   ++mine.holders;
-  // Where the next slot is still held, this one takes what comes after it as well.
+  // If a flush still holds the next slot, later requests go into this slot too.
   if (Slot& next = slots_[(last_ + 1) % kSlots]; last_ + 1 - first_ < kSlots && next.holders == 0) {
     ++last_;
     next = {.number = last_};

@@ -1,5 +1,5 @@
-// What one endpoint has been asked for: reads and writes, which of them tell of their end, and the
-// flushes behind them. Knows nothing of queues and connections. Threads: under the agent's lock.
+// The work requests of one endpoint: reads, writes, their completions and flushes. The class uses
+// neither completion queues nor connections. Threads: under the agent's lock.
 #pragma once
 
 #include <rdma/fi_rma.h>
@@ -14,14 +14,15 @@ namespace viaduct::ofi {
 
 class WorkRequests {
  public:
-  // `peer`: for endpoints that are told it with each request.
+  // `peer`: the peer's address, for endpoints that get it with each request.
   WorkRequests(const EndpointProfile& profile, fid_ep& endpoint, fi_addr_t peer = FI_ADDR_UNSPEC);
 
   move::Posted post(OpKind kind, std::span<const move::Piece> pieces, const RemoteMemory& there);
-  // A request that told of its end has ended; `context` is what the provider says of it.
+  // Call it for each completion; `context` is the completion's op_context.
   void ended(void* context);
-  // Requests that were refused may leave some that nothing tells of, behind a doorbell that was
-  // not rung. True: there are none any more. Call it again after each look at the queue.
+  // After a refused request, accepted ones may lack a doorbell and a completion. settle() repeats
+  // the front of the last one to get both. True: nothing is missing. Call it after each read of the
+  // completion queue.
   bool settle();
 
   move::Flush flush();
@@ -29,21 +30,21 @@ class WorkRequests {
   static void letGo(move::Flush& flush);
 
   bool idle() const { return under_way_ == 0; }
-  // What the provider said when it refused a request for good, negative; 0: it has not.
+  // The negative status with which the provider refused a request for good; 0 if it did not.
   std::int64_t refusal() const { return refusal_; }
 
  private:
-  // Requests between two flushes; `requests` of them have yet to tell of their end.
+  // The requests between two flushes. `requests` counts those whose completion is missing.
   struct Slot {
     std::uint64_t number = 0;
     std::uint32_t requests = 0, holders = 0;
   };
-  // Of one request that tells of its end, and with that of the end of those before it.
+  // The context of a request with a completion, which covers earlier requests without one.
   struct Ticket {
     Slot* slot = nullptr;
     std::uint32_t covers = 0;
   };
-  // The front of the last request, once more: told of, and not followed by any.
+  // The repetition of the front of the last request, with a doorbell and a completion.
   struct Owed {
     bool yes = false;
     OpKind kind = OpKind::kWrite;
@@ -61,7 +62,7 @@ class WorkRequests {
   bool injects(OpKind kind, std::uint64_t bytes) const {
     return kind == OpKind::kWrite && bytes <= inject_;
   }
-  Slot& slot() { return slots_[last_ % kSlots]; }  // of the requests to come
+  Slot& slot() { return slots_[last_ % kSlots]; }  // slot of the next requests
 
   static constexpr std::size_t kSlots = 128;  // more than there are batches in flight
 
@@ -74,7 +75,7 @@ class WorkRequests {
   std::array<Slot, kSlots> slots_{};
   std::uint64_t first_ = 0, last_ = 0;  // slots with these numbers are in use
   std::uint32_t under_way_ = 0;
-  std::uint32_t untold_ = 0;  // since the last request that tells of its end
+  std::uint32_t untold_ = 0;  // requests since the last one with a completion
   Owed owed_;
   std::int64_t refusal_ = 0;
 };

@@ -9,7 +9,7 @@ namespace {
 
 using move::Piece;
 
-// An endpoint that takes requests as it is told to, and remembers them.
+// A fake endpoint that records requests, and accepts as many as the test allows.
 struct FakeEndpoint : fid_ep {
   struct Taken {
     OpKind kind;
@@ -62,7 +62,7 @@ class WorkRequestsTest : public ::testing::Test {
   const RemoteMemory there_{.key = 7, .base = 1000};
 };
 
-TEST_F(WorkRequestsTest, WhereWritesAreOrderedTheLastTellsOfAll) {
+TEST_F(WorkRequestsTest, OrderedWritesHaveOneCompletionForAll) {
   WorkRequests requests(kOrdered, endpoint_);
   EXPECT_EQ(requests.post(OpKind::kWrite, some(3), there_).pieces, 3U);
   ASSERT_EQ(endpoint_.taken.size(), 3U);
@@ -73,21 +73,21 @@ TEST_F(WorkRequestsTest, WhereWritesAreOrderedTheLastTellsOfAll) {
   EXPECT_EQ(endpoint_.taken[2].key, 7U);
 }
 
-TEST_F(WorkRequestsTest, WhereTheyAreNotEachTellsOfItself) {
+TEST_F(WorkRequestsTest, UnorderedWritesHaveACompletionEach) {
   WorkRequests requests(kLoose, endpoint_);
   requests.post(OpKind::kWrite, some(2), there_);
   EXPECT_EQ(endpoint_.flags(0), FI_MORE | kTold);
   EXPECT_EQ(endpoint_.flags(1), kTold);
 }
 
-TEST_F(WorkRequestsTest, EveryReadTellsOfItself) {
+TEST_F(WorkRequestsTest, EveryReadHasACompletion) {
   WorkRequests requests(kOrdered, endpoint_);
   requests.post(OpKind::kRead, some(2), there_);
   EXPECT_EQ(endpoint_.flags(0), FI_MORE | FI_COMPLETION);
   EXPECT_EQ(endpoint_.flags(1), FI_COMPLETION);
 }
 
-TEST_F(WorkRequestsTest, ADoorbellForEachIsNeverHeldBack) {
+TEST_F(WorkRequestsTest, WithoutSharedDoorbellsNoRequestWaitsForMore) {
   WorkRequests requests({.doorbell = false, .ordered = true, .depth = 16}, endpoint_);
   requests.post(OpKind::kWrite, some(3), there_);
   for (const auto& one : endpoint_.taken) EXPECT_EQ(one.flags & FI_MORE, 0U);
@@ -104,7 +104,7 @@ TEST_F(WorkRequestsTest, OnlyWritesThatFitAreInjected) {
   EXPECT_EQ(endpoint_.flags(3), FI_COMPLETION);
 }
 
-TEST_F(WorkRequestsTest, AProviderThatDoesNotInjectAfterAllIsServedWithout) {
+TEST_F(WorkRequestsTest, AfterARefusedInjectNothingIsInjected) {
   WorkRequests requests({.inject = 64, .doorbell = false, .ordered = true, .depth = 16}, endpoint_);
   endpoint_.refuses_inject = true;
   const auto posted = requests.post(OpKind::kWrite, some(2), there_);
@@ -114,7 +114,7 @@ TEST_F(WorkRequestsTest, AProviderThatDoesNotInjectAfterAllIsServedWithout) {
   EXPECT_EQ(endpoint_.flags(1), kTold);
 }
 
-TEST_F(WorkRequestsTest, AFlushIsOverWhenAllBeforeItHaveToldOfTheirEnd) {
+TEST_F(WorkRequestsTest, AFlushEndsWithTheLastEarlierCompletion) {
   WorkRequests requests(kLoose, endpoint_);
   EXPECT_EQ(requests.flush().request, nullptr) << "nothing was asked for";
   requests.post(OpKind::kWrite, some(2), there_);
@@ -133,8 +133,8 @@ TEST_F(WorkRequestsTest, AFlushIsOverWhenAllBeforeItHaveToldOfTheirEnd) {
   EXPECT_EQ(requests.flush().request, nullptr);
 }
 
-// The doorbell of those that went was to be rung by one that did not.
-TEST_F(WorkRequestsTest, ARefusalInTheMiddleRingsTheDoorbellAndTellsOfThoseThatWent) {
+// The refused request was to ring the doorbell for the accepted ones.
+TEST_F(WorkRequestsTest, AfterARefusalARepeatedRequestRingsTheDoorbell) {
   WorkRequests requests(kOrdered, endpoint_);
   endpoint_.room = 2;
   EXPECT_EQ(requests.post(OpKind::kWrite, some(4), there_).pieces, 2U);
@@ -156,10 +156,10 @@ TEST_F(WorkRequestsTest, ARefusalInTheMiddleRingsTheDoorbellAndTellsOfThoseThatW
   EXPECT_EQ(endpoint_.taken.size(), 3U) << "once is enough";
 }
 
-TEST_F(WorkRequestsTest, WhatIsOwedIsOrderedAtOnceWhereThatIsPossible) {
+TEST_F(WorkRequestsTest, TheRepeatedRequestIsPostedAtOnceIfPossible) {
   WorkRequests requests(kLoose, endpoint_);
   endpoint_.room = 1;
-  // The second is refused, and then there is room again.
+  // The endpoint refuses the second request, and then has room again.
   endpoint_.table.readmsg = [](fid_ep* self, const fi_msg_rma* message, std::uint64_t flags) {
     auto& me = *static_cast<FakeEndpoint*>(self);
     if (me.room > 0) return me.take(OpKind::kRead, *message, flags);
@@ -171,7 +171,7 @@ TEST_F(WorkRequestsTest, WhatIsOwedIsOrderedAtOnceWhereThatIsPossible) {
   EXPECT_EQ(endpoint_.flags(1), FI_COMPLETION);
 }
 
-TEST_F(WorkRequestsTest, NoMoreIsUnderWayThanTheQueueHolds) {
+TEST_F(WorkRequestsTest, NoMoreRequestsAreInFlightThanTheQueueHolds) {
   WorkRequests requests(kOrdered, endpoint_);
   EXPECT_EQ(requests.post(OpKind::kWrite, some(10), there_).pieces, 10U);
   EXPECT_EQ(requests.post(OpKind::kWrite, some(10), there_).pieces, 5U) << "one place is kept free";
@@ -181,7 +181,7 @@ TEST_F(WorkRequestsTest, NoMoreIsUnderWayThanTheQueueHolds) {
   EXPECT_EQ(requests.post(OpKind::kWrite, some(20), there_).pieces, 10U) << "it told of ten";
 }
 
-TEST_F(WorkRequestsTest, ManyFlushesMayBeOpenAtOnceAndThoseThatShareASlotEndLate) {
+TEST_F(WorkRequestsTest, ManyFlushesMayBeOpenAndThoseInOneSlotEndTogether) {
   WorkRequests requests({.doorbell = true, .ordered = true, .depth = 1024}, endpoint_);
   std::vector<move::Flush> open;
   for (int i = 0; i < 200; ++i) {
@@ -201,7 +201,7 @@ TEST_F(WorkRequestsTest, ManyFlushesMayBeOpenAtOnceAndThoseThatShareASlotEndLate
   }
 }
 
-TEST_F(WorkRequestsTest, ARefusalForGoodIsRemembered) {
+TEST_F(WorkRequestsTest, AfterAPermanentRefusalNothingIsPosted) {
   WorkRequests requests(kOrdered, endpoint_);
   endpoint_.room = 1;
   endpoint_.refusal = -FI_ECONNRESET;
@@ -211,7 +211,7 @@ TEST_F(WorkRequestsTest, ARefusalForGoodIsRemembered) {
   EXPECT_EQ(requests.post(OpKind::kWrite, some(3), there_).pieces, 0U);
 }
 
-TEST(RemoteMemory, IsReadBackAndNothingElseIs) {
+TEST(RemoteMemory, IsReadBackAndMalformedBytesAreRefused) {
   const RemoteMemory memory{.key = 0x0123456789abcdef, .base = 4096};
   const auto whole = packed(memory);
   EXPECT_EQ(unpacked(whole), memory);

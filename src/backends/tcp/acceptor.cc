@@ -55,7 +55,7 @@ void Acceptor::add(base::Fd fd, base::Unproven::Place place) {
 }
 
 void Acceptor::onBytes(PendingPlace one) {
-  // Exactly the hello: what follows belongs to the link.
+  // Reads no byte beyond the hello, because the next bytes belong to the link.
   const ssize_t got =
       ::recv(one->fd.get(), one->bytes.data() + one->got, one->bytes.size() - one->got, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;

@@ -1,4 +1,4 @@
-// Listens for data sockets and reads their hello. Threads: under the agent's lock.
+// Listens for data sockets, and reads the hello of each. Threads: under the agent's lock.
 #pragma once
 
 #include <functional>
@@ -16,17 +16,17 @@ namespace viaduct::tcp {
 
 class Acceptor {
  public:
-  // Takes the socket if the hello is genuine and wanted.
+  // The answer to a hello.
   enum class HelloVerdict : std::uint8_t {
-    kTaken,
-    kRefused,  // never will be
-    kUnknown,  // no such link: it may be a moment late, offered again by linkAdded()
+    kTaken,    // the link has taken the socket
+    kRefused,  // the hello is not genuine, or the link does not want the socket
+    kUnknown,  // the link does not exist yet; linkAdded() offers the hello again
   };
   using HelloBytes = std::array<std::byte, kHelloBytes>;
   using OnHello =
       std::function<HelloVerdict(const SocketHello& hello, const HelloBytes& bytes, base::Fd& fd)>;
 
-  // Who has not said hello after `patience` is dropped.
+  // A connection without a complete hello after `patience` is dropped.
   Acceptor(base::Poller& poller, std::chrono::milliseconds patience, OnHello offer)
       : poller_(poller), offer_(std::move(offer)), patience_(patience) {}
   ~Acceptor();
@@ -34,9 +34,9 @@ class Acceptor {
   Acceptor& operator=(const Acceptor&) = delete;
 
   Status listen(const base::SocketAddress& at);
-  // What peers connect to; a wildcard became the addresses of this machine.
+  // The addresses to which peers connect. A wildcard is replaced by the addresses of this machine.
   std::vector<base::SocketAddress> addresses() const;
-  // Offers again, from a handler, what came before its link did.
+  // Offers hellos again that arrived before their link existed. It does so from a poller's handler.
   void linkAdded();
   std::size_t pending() const { return pending_.size(); }
   bool lackedSince(Clock::time_point then) const {
@@ -67,7 +67,7 @@ class Acceptor {
   std::chrono::milliseconds patience_;
   std::unique_ptr<base::Listener> listener_;
   std::vector<base::SocketAddress> bound_;
-  std::list<Pending> pending_;  // the oldest first
+  std::list<Pending> pending_;  // oldest first
   base::Poller::Id timer_ = 0, again_ = 0;
 };
 

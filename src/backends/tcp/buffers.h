@@ -1,5 +1,5 @@
-// The large parts of a socket's state, lent only while a frame is under way, so that an idle link
-// costs little. Threads: under the agent's lock.
+// The large buffers of a socket. A socket borrows them only while a frame is in progress, so an
+// idle link costs little memory. Threads: under the agent's lock.
 #pragma once
 
 #include <sys/uio.h>
@@ -18,28 +18,29 @@ namespace viaduct::tcp {
 
 inline constexpr std::size_t kStagingBytes = std::size_t{32} << 10U;
 inline constexpr std::size_t kScrapBytes = std::size_t{64} << 10U;
-// Control frames that ride in front of another frame.
+// The most control frames that are sent in front of another frame.
 inline constexpr std::size_t kMaxControl = 16;
 
-// What arrives: heads and small payloads in `staging`, the rest at its final place.
+// The state of receiving: heads and small payloads arrive in `staging`, and other bytes at their
+// final place.
 struct InBuffer {
   std::array<std::byte, kStagingBytes> staging;
   std::array<iovec, kMaxEntries + 1> iov;
   std::array<std::uint32_t, kMaxEntries> slot;
 };
 
-// A frame on its way out; filled through FrameWriter.
+// A frame that is being sent. FrameWriter fills it.
 struct OutFrame {
   enum class Kind : std::uint8_t { kControl, kWrite, kRequest, kAnswer } kind = Kind::kControl;
   std::array<std::byte, kMaxControl * kHeadBytes + kMaxHeadBytes> head;
-  std::array<iovec, kMaxEntries + 2> iov;  // the head, the payload, a trailer
+  std::array<iovec, kMaxEntries + 2> iov;  // head, payload, trailer
   std::array<std::uint32_t, kMaxEntries + 2> slot;
   std::array<std::byte, kTrailerBytes> trailer;
   std::size_t head_bytes = 0;
-  std::size_t pieces = 0;  // of iov
+  std::size_t pieces = 0;  // entries of `iov` in use
 };
 
-// A peer's READ request that waits for its turn.
+// A peer's READ request that waits for its answer.
 struct RequestBuffer {
   std::array<FrameEntry, kMaxEntries> entries;
 };
@@ -66,9 +67,9 @@ struct Buffers {
   Pool<InBuffer> in;
   Pool<OutFrame> out;
   Pool<RequestBuffer> requests;
-  // From staging to pinned memory, which may have gone.
+  // Copies from staging to pinned memory, which may have been unmapped.
   base::CheckedCopy copy;
-  // Where refused bytes go.
+  // The target of the payload of refused frames.
   std::unique_ptr<std::array<std::byte, kScrapBytes>> scrap =
       std::make_unique<std::array<std::byte, kScrapBytes>>();
 };

@@ -12,9 +12,9 @@
 namespace viaduct::tcp {
 
 namespace {
-// Longer than a delayed acknowledgement, and than two repetitions on a short way.
+// Longer than a delayed acknowledgement, and than two retransmissions on a short path.
 constexpr std::chrono::milliseconds kLeastSilence{400};
-// A long way, or a long queue: its own measure.
+// On a long path, or behind a long queue, the round trip sets the limit.
 constexpr int kRoundTrips = 4;
 }  // namespace
 
@@ -31,7 +31,6 @@ DataSocket::DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins&
       progressed_(shared.poller.now()),
       moved_(progressed_) {}
 
-// Lets go of the socket and of everything that was under way.
 DataSocket::~DataSocket() {
   if (watch_ != 0) shared_.poller.forget(watch_);
   tcp::reset(fd_);
@@ -40,15 +39,15 @@ DataSocket::~DataSocket() {
   responder_.clear();
 }
 
-// One shot: while the rail turns by itself, what arrives wakes nobody, and one system call per
-// sleep arms it again.
+// EPOLLONESHOT, so that incoming data causes no events while the rail polls. sleep() arms the
+// descriptor again with one system call.
 Status DataSocket::open() {
   VIADUCT_TRY(watch_, shared_.poller.watch(fd_.get(), EPOLLIN | EPOLLONESHOT,
                                            [this](std::uint32_t) { channel_.wake(); }));
   return Ok{};
 }
 
-// The kernel may refuse: then every packet wakes us.
+// If the kernel refuses, every packet wakes the channel.
 void DataSocket::await(std::size_t bytes) {
   if (bytes != awaited_ && wakeFor(fd_.get(), bytes)) awaited_ = bytes;
 }
@@ -74,7 +73,8 @@ void DataSocket::dropSlot(std::uint32_t slot) {
 }
 
 void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
-  // After a gap this long the peer has given up what may be waiting here.
+  // After a pause this long the peer may have given the session up, and with it the bytes that wait
+  // in the socket.
   if (now - progressed_ > shared_.detect && isStale(fd_.get(), shared_.detect)) {
     ends_link_ = true;
     return lose({.code = Code::kPeerLost,
@@ -95,7 +95,7 @@ void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
   if (moved) moved_ = now;
 }
 
-// A stopped peer closes its window, and its kernel goes on answering: that is not the way's fault.
+// A stopped peer is not a broken path: its kernel closes the window, but still acknowledges.
 bool DataSocket::measureSilence(Clock::time_point now) {
   const base::Hearing heard = base::hearingOf(fd_.get());
   if (!heard.awaited) {

@@ -1,5 +1,5 @@
-// The socket of a channel in one of its lives: moves bytes between it and the two halves of the
-// protocol. Threads: under the agent's lock.
+// The socket of a channel in one of its lives. Moves bytes between the kernel and the two halves of
+// the protocol, Outbound and Inbound. Threads: under the agent's lock.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@ namespace viaduct::tcp {
 
 class TcpChannel;
 
-// What all of a backend's parts use.
+// The state that all links and sockets of a backend share.
 struct TcpShared {
   base::Poller& poller;
   std::chrono::milliseconds detect;
@@ -31,31 +31,32 @@ class DataSocket {
   DataSocket(const DataSocket&) = delete;
   DataSocket& operator=(const DataSocket&) = delete;
 
-  // Lets the poller wake the channel for it from now on.
+  // Has the poller watch the socket and wake its channel.
   Status open();
   int fd() const { return fd_.get(); }
 
-  // add() sends what fits into the socket now, one frame at most.
+  // Adds a job, and sends at most one frame if the socket has room now.
   void add(move::Job& job);
   void stop(move::Job& job, Error why) { initiator_.stop(job, std::move(why)); }
-  // Receives and sends until nothing moves or `until`.
+  // Receives and sends until nothing moves, or until the time `until`.
   void progress(Clock::time_point now, Clock::time_point until);
-  // Nothing has moved for a while: from here on the poller watches, and buffers go back.
+  // tired() is true when nothing has moved for Settings::spin. sleep() then has the poller watch
+  // the socket, and returns the buffers. awake() restarts the time.
   void awake() { moved_ = shared_.poller.now(); }
   bool tired(Clock::time_point now) const { return now - moved_ > shared_.spin; }
   void sleep();
   void dropSlot(std::uint32_t slot);
 
-  // Looks, every now and then, for how long the peer's kernel has not answered what was sent.
-  // False: nothing is waited for.
+  // Measures for how long the peer's kernel has not acknowledged sent data. Returns whether the
+  // link has to measure again.
   bool measureSilence(Clock::time_point now);
-  Duration silence() const { return silence_; }  // as last looked
+  Duration silence() const { return silence_; }  // at the last measurement
   // Closes the socket if it has been silent too long, and far longer than all sockets of the link
-  // together: if all are silent, the session's heartbeats decide. `least`: the shortest silence of
+  // together. If all are silent, the session's heartbeats decide. `least`: the shortest silence of
   // the link's sockets now.
   void judge(Duration least);
-  // It broke, and not by the way: one of the ends is to blame, and other sockets would do no
-  // better.
+  // The socket broke because of one of the two ends, not because of the path. Other sockets of the
+  // link would not work either.
   bool endsLink() const { return ends_link_; }
 
  private:
@@ -72,17 +73,18 @@ class DataSocket {
   Outbound outbound_;
   Inbound inbound_;
   base::Fd fd_;
-  const base::SocketAddress remote_;  // a socket that was reset does not know any more
+  const base::SocketAddress remote_;  // kept, because a reset socket has no peer address
   base::Poller::Id watch_ = 0;
   bool ends_link_ = false;
   Clock::time_point progressed_, moved_;
-  std::optional<Clock::time_point> unheard_since_;  // while an answer is waited for
+  std::optional<Clock::time_point> unheard_since_;  // set while data is unacknowledged
   Duration silence_{};
-  Duration common_silence_{};  // the longest one of all sockets together, since this one was heard
+  // The longest silence of all sockets of the link together, since this socket was last heard.
+  Duration common_silence_{};
   bool too_silent_ = false;
-  std::size_t awaited_ = 1;  // bytes that the poller wakes us for
-  bool dry_ = false;         // nothing more to receive in this round
-  bool full_ = false;        // the socket takes no more in this round
+  std::size_t awaited_ = 1;  // SO_RCVLOWAT: received bytes that make the socket readable
+  bool dry_ = false;         // nothing more to receive in this progress()
+  bool full_ = false;        // the socket takes no more in this progress()
 };
 
 }  // namespace viaduct::tcp

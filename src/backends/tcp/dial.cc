@@ -33,7 +33,7 @@ std::string likelyCause(int os_errno) {
 
 }  // namespace
 
-// The first step is the poller's, so that `done` never runs inside the constructor.
+// A timer runs the first step, so that `done` never runs inside the constructor.
 Dial::Dial(base::Poller& poller, Plan plan, Done done)
     : poller_(poller),
       plan_(std::move(plan)),
@@ -112,7 +112,7 @@ void Dial::onEvent() {
   if (wrong != 0)
     return failed(systemError(Code::kPeerLost, "connect to " + plan_.to[at_].text(), wrong));
   const auto hello = encodeHello(plan_.hello, plan_.key);
-  // A fresh socket has room for these few bytes.
+  // A new socket has room for these few bytes, so one send() is enough.
   const ssize_t put = ::send(fd_.get(), hello.data(), hello.size(), MSG_NOSIGNAL);
   if (put != static_cast<ssize_t>(hello.size()))
     return failed(systemError(Code::kPeerLost, "hello to " + plan_.to[at_].text(), errno));
@@ -121,7 +121,7 @@ void Dial::onEvent() {
 }
 
 void Dial::onWelcome() {
-  // Exactly the welcome: what follows belongs to the link.
+  // Reads no byte beyond the welcome, because the next bytes belong to the link.
   const ssize_t got = ::recv(fd_.get(), welcome_.data() + got_, welcome_.size() - got_, 0);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0)

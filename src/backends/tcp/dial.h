@@ -1,6 +1,6 @@
-// Opens one data socket to a peer: tries its addresses in order, says hello, waits for the welcome.
-// Threads: under the agent's lock; `done` runs once, from a handler of the poller, and may destroy
-// the Dial.
+// Opens one data socket to a peer: tries its addresses in order, sends the hello, and waits for the
+// welcome. Threads: under the agent's lock. `done` runs once, from a handler of the poller, and may
+// destroy the Dial.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,10 @@ class Dial {
   using Done = std::function<void(Result<base::Fd>)>;
   struct Plan {
     RailSource from;
-    std::vector<base::SocketAddress> to;  // in order
+    std::vector<base::SocketAddress> to;  // in the order to try
     SocketHello hello;
     LinkKey key = {};
-    std::chrono::milliseconds limit{};  // for all of them together
+    std::chrono::milliseconds limit{};  // for all addresses together
   };
 
   Dial(base::Poller& poller, Plan plan, Done done);
@@ -42,7 +42,7 @@ class Dial {
   Plan plan_;
   Done done_;
   Clock::time_point until_;
-  std::size_t at_ = 0;  // of plan_.to: the one being tried
+  std::size_t at_ = 0;  // index in plan_.to of the current address
   std::optional<Error> first_;
   base::Fd fd_;
   base::Poller::Id watch_ = 0, timer_ = 0;

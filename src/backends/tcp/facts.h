@@ -9,7 +9,7 @@
 
 namespace viaduct::tcp {
 
-// With more sockets the threads and sockets of one agent would overwhelm a host.
+// The limit for Settings::sockets. It is also the limit for all sockets of a link.
 inline constexpr std::uint64_t kMostSockets = 64;
 
 inline constexpr std::array kSettings{

@@ -6,7 +6,7 @@
 
 namespace viaduct::tcp {
 
-// Bytes that stand for memory that was withdrawn in mid frame. Never written.
+// Zeros that are sent in place of memory that was withdrawn in the middle of a frame.
 const std::byte* zeros();
 
 class FrameWriter {
@@ -23,7 +23,7 @@ class FrameWriter {
     encodeHead(head, frame_.head.data() + frame_.head_bytes);
     frame_.head_bytes += kHeadBytes;
   }
-  // The main frame: begin(), its entries and payload, end().
+  // The data frame: call begin(), then add entries and payload, then call end().
   void begin() {
     main_ = frame_.head_bytes;
     frame_.head_bytes += kHeadBytes;
@@ -42,7 +42,7 @@ class FrameWriter {
     frame_.kind = kind;
     encodeHead(head, frame_.head.data() + main_);
   }
-  // True when there is anything to send.
+  // True if the frame has anything to send.
   bool close() {
     frame_.iov[0] = {frame_.head.data(), frame_.head_bytes};
     frame_.slot[0] = kNoSlot;

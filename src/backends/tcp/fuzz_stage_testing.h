@@ -1,5 +1,5 @@
-// What the frame fuzzer and the seeded mutation test feed: an end with memory, with a write and a
-// read of its own on the way. Threads: one at a time.
+// The end that the frame fuzzer and the mutation test send bytes to. It has pinned memory, and a
+// write and a read in flight. Threads: one at a time.
 #pragma once
 
 #include <cstring>
@@ -16,7 +16,7 @@ class FuzzStage {
 
   FuzzStage() : memory_(3 * kBytes), guard_(memory_.size(), std::byte{0x5a}) {
     memory_ = guard_;
-    // Pinned is the middle third.
+    // Only the middle third is pinned.
     pinned_.pins.add(0, at(kBytes), kBytes);
     pinned_.remote.add(0, 1);
     ops_ = {{.local = at(kBytes), .remote = 1, .bytes = 100},
@@ -35,7 +35,7 @@ class FuzzStage {
   const move::Job& write() const { return *write_; }
   const move::Job& read() const { return *read_; }
 
-  // Nothing outside of the pin has changed.
+  // Whether no byte outside the pin has changed.
   bool intact() const {
     const auto same = [&](std::size_t from, std::size_t to) {
       return std::memcmp(memory_.data() + from, guard_.data() + from, to - from) == 0;

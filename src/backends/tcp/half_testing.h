@@ -1,5 +1,5 @@
-// One end of the protocol without a socket, for tests and fuzzing: bytes go in and come out as
-// many at a time as one likes. Threads: one at a time.
+// One end of the protocol without a socket, for tests and fuzzing. A test moves any number of bytes
+// at a time. Threads: one at a time.
 #pragma once
 
 #include <unistd.h>
@@ -30,7 +30,7 @@ class Half {
     return job;
   }
   void stop(move::Job& job, Code code) { initiator_.stop(job, {.code = code}); }
-  // What a backend does when a pin is withdrawn.
+  // Withdraws a pin as the backend does.
   void withdraw(std::uint32_t slot) {
     pins.drop(slot);
     inbound_.dropSlot(slot);
@@ -40,8 +40,8 @@ class Half {
         if (op.local_pin == slot) stop(*job, Code::kDenied);
   }
 
-  // At most `limit` bytes of what it has to send. As with a socket the system reads them, which may
-  // not be able to.
+  // Takes at most `limit` bytes that this end has to send. The kernel reads them, as with a socket,
+  // so unreadable memory gives EFAULT.
   std::vector<std::byte> take(std::size_t limit) {
     std::vector<std::byte> out;
     while (out.size() < limit) {
@@ -61,8 +61,8 @@ class Half {
     }
     return out;
   }
-  // What it says is wrong with them; empty: nothing. As with a socket the system writes them, which
-  // may not be able to.
+  // Gives received bytes to this end. Returns the mistake that it finds, or an empty text. The
+  // kernel writes them, as with a socket, so unwritable memory gives EFAULT.
   std::string_view give(std::span<const std::byte> bytes) {
     std::string_view wrong;
     while (!bytes.empty() && wrong.empty()) {

@@ -16,7 +16,7 @@ constexpr std::uint32_t kHelloVersion = 2;
 constexpr std::size_t kSaid = kHelloBytes - sizeof(base::Digest);
 constexpr std::size_t kAnswered = kWelcomeBytes - sizeof(base::Digest);
 
-// A label keeps one use of the key from passing for another.
+// The label separates the uses of the key, so that a MAC of one message is not valid for another.
 base::Digest macOf(const LinkKey& key, std::string_view label, std::span<const std::byte> said) {
   base::Writer text;
   text.text(label).raw(said);

@@ -1,5 +1,5 @@
-// How a data socket begins: the dialer proves that it belongs to this life of the session, the
-// accepting end proves the same. Threads: pure functions over values.
+// The first messages on a data socket. With them each end proves that it knows the key of this
+// session. Threads: pure functions over values.
 #pragma once
 
 #include <array>
@@ -15,22 +15,23 @@ using LinkId = std::array<std::uint8_t, 16>;
 
 inline constexpr std::size_t kHelloBytes = 76;
 inline constexpr std::size_t kWelcomeBytes = 48;
-inline constexpr std::uint32_t kMaxSockets = 64;  // of one link
+inline constexpr std::uint32_t kMaxSockets = 64;  // most sockets of one link
 
 struct SocketHello {
   LinkId link = {};
   std::uint64_t epoch = 0;
-  std::uint32_t index = 0;  // of this socket...
-  std::uint32_t count = 0;  // ...among the link's
-  std::uint32_t life = 0;   // how often a socket of this index was lost before
+  std::uint32_t index = 0;  // index of this socket in its link
+  std::uint32_t count = 0;  // number of sockets of the link
+  std::uint32_t life = 0;   // number of sockets with this index that were lost before
   friend bool operator==(const SocketHello&, const SocketHello&) = default;
 };
 
-// Which link is meant: random to everyone who does not hold the key, and tells nothing about it.
+// Derives the link's id from its key. Without the key the id looks random, and it reveals nothing
+// about the key.
 LinkId linkId(const LinkKey& key);
 
 std::array<std::byte, kHelloBytes> encodeHello(const SocketHello& hello, const LinkKey& key);
-// What it says, if it has the right shape; whether to believe it is the next question.
+// Reads a hello. It checks only the form; helloIsGenuine() checks the proof.
 std::optional<SocketHello> decodeHello(std::span<const std::byte, kHelloBytes> from);
 bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const LinkKey& key);
 

@@ -9,8 +9,8 @@
 namespace viaduct::tcp {
 
 namespace {
-// Bytes read in the hope of heads and small frames. What turns out to be payload is copied once
-// more, so no more than a small frame's worth.
+// Bytes to read between two frames: enough for heads and small frames. Payload among these bytes is
+// copied once more, so the number is small.
 constexpr std::size_t kFirstRead = std::size_t{8} << 10U;
 constexpr std::size_t kLeastAhead = 256;
 constexpr std::size_t kMostAwaited = std::size_t{128} << 10U;
@@ -47,7 +47,7 @@ std::string_view Inbound::received(std::size_t bytes) {
   return takeStaged();
 }
 
-// Past `bytes` of the payload, which are in place.
+// Skips `bytes` of the payload that are in place.
 void Inbound::advance(std::size_t bytes) {
   left_ -= bytes;
   for (; next_ < pieces_; ++next_) {
@@ -74,7 +74,7 @@ std::string_view Inbound::takeStaged() {
   return wrong;
 }
 
-// These three take what is staged, if it is enough; false: it is not.
+// takeFrame(), takePayload() and takeTrailer() interpret staged bytes. False: too few are staged.
 bool Inbound::takeFrame(std::string_view& wrong) {
   if (!frameIsWhole(wrong)) return false;
   begin_ += kHeadBytes;
@@ -93,7 +93,7 @@ bool Inbound::takePayload() {
   return true;
 }
 
-// The payload's next bytes, out of staging. False: their memory cannot be written.
+// Copies the payload's next bytes from staging to their place. False: that memory is not writable.
 bool Inbound::place(std::size_t bytes) {
   std::size_t last = next_;
   for (; buffer_->iov[last].iov_len < bytes; ++last) bytes -= buffer_->iov[last].iov_len;
@@ -113,7 +113,7 @@ bool Inbound::takeTrailer() {
   return true;
 }
 
-// Whether a head and all its entries are staged; head_ is decoded then.
+// Whether a head and all its entries are staged. Decodes the head into head_.
 bool Inbound::frameIsWhole(std::string_view& wrong) {
   if (staged() < kHeadBytes) return false;
   wrong = decodeHead(std::span<const std::byte, kHeadBytes>(at(), kHeadBytes), head_);
@@ -153,7 +153,7 @@ std::string_view Inbound::beginAnswer() {
   return "";
 }
 
-// No byte lands before every entry is known to be registered.
+// Checks all entries before any byte is stored. One bad entry refuses the whole frame.
 std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
   if (const auto wrong = responder_.writeBegins(head_.sequence); !wrong.empty()) return wrong;
   next_ = 0;
@@ -215,7 +215,7 @@ void Inbound::rest() {
   if (state_ == State::kHead && staged() == 0) buffers_.in.give(std::move(buffer_));
 }
 
-// Half of what is to come, so that little of it is left to be copied when the last byte is there.
+// Waits for half of the missing bytes, so that little is left to copy when the last byte arrives.
 std::size_t Inbound::worthwhile() const {
   if (state_ != State::kPayload || left_ < kMostAwaited) return 1;
   return std::min<std::size_t>(left_ / 2, kMostAwaited);

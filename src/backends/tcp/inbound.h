@@ -1,5 +1,5 @@
-// The receiving half of a socket: where the next bytes go, and what they mean. Knows no socket:
-// scatter() gives where to put bytes, received() is told how many came. Threads: under the agent's
+// The receiving half of a socket. scatter() returns the places for the next bytes, and received()
+// interprets them. The class itself does no system calls on the socket. Threads: under the agent's
 // lock.
 #pragma once
 
@@ -18,17 +18,18 @@ class Inbound {
       : pins_(pins), initiator_(initiator), responder_(responder), buffers_(buffers) {}
 
   std::span<const iovec> scatter();
-  std::size_t room() const { return room_; }  // of the last scatter()
-  // What the peer did wrong; empty: nothing.
+  std::size_t room() const { return room_; }  // bytes that the last scatter() had room for
+  // Takes in that many received bytes. Returns the peer's mistake, or an empty text.
   std::string_view received(std::size_t bytes);
-  // The memory of this local pin is written no more: what is left of the frame goes to scrap.
+  // Stops writing to this local pin. The rest of a frame that names it goes to the scrap buffer.
   void dropSlot(std::uint32_t slot);
-  // The system could not write where scatter() said: memory was unmapped or protected after it was
-  // pinned. What is left of the frame goes to scrap. False: nothing of that kind was to be written.
+  // Call it after EFAULT: pinned memory was unmapped or protected. The rest of the frame goes to
+  // the scrap buffer. False: no pinned memory was to be written, so the cause is another.
   bool faulted();
-  // Gives the buffer back when nothing is under way.
+  // Returns the buffer to the pool between two frames.
   void rest();
-  // How many bytes are worth waking up for: of a long payload that comes slowly, not each packet.
+  // The number of received bytes that should wake the channel. During a long payload it is more
+  // than one packet.
   std::size_t worthwhile() const;
   void clear();
 
@@ -57,11 +58,12 @@ class Inbound {
   State state_ = State::kHead;
   FrameHead head_;
   bool draining_ = false;
-  std::size_t next_ = 0, pieces_ = 0;  // of buffer_->iov
-  std::uint64_t left_ = 0;             // payload bytes
+  std::size_t next_ = 0, pieces_ = 0;  // first unfilled entry, and end, in buffer_->iov
+  std::uint64_t left_ = 0;             // payload bytes that have not arrived yet
   std::size_t room_ = 0;
-  std::size_t begin_ = 0, end_ = 0;  // of staging: come, and not yet looked at
-  std::size_t ahead_ = 0;            // how much to read beyond a payload: the last head's length
+  std::size_t begin_ = 0, end_ = 0;  // received bytes in `staging` that are not interpreted yet
+  std::size_t ahead_ =
+      0;  // bytes to read beyond a payload: the length of the last head and entries
 };
 
 }  // namespace viaduct::tcp

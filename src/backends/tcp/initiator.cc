@@ -8,11 +8,11 @@ namespace viaduct::tcp {
 
 namespace {
 
-// What we put into one frame: long enough that its head and acknowledgement cost nothing, short
-// enough that a cancel, which waits for its end, is soon over: docs/measured/tcp.md.
+// The most payload of one of our frames. At this size head and acknowledgement cost nothing, and a
+// cancel, which waits for the end of a frame, is still quick: docs/measured/tcp.md.
 constexpr std::uint64_t kFrameBytes = std::uint64_t{2} << 20U;
-// READ bytes asked for and not yet here. The peer has to have something to send while our next
-// request travels; more only delays a cancel.
+// The limit for requested READ bytes that have not arrived. The peer needs data to send while our
+// next request is on its way. A larger window only delays a cancel.
 constexpr std::uint64_t kReadWindow = 4 * kFrameBytes;
 
 std::string_view verb(const move::Job& job) {
@@ -90,7 +90,7 @@ bool Initiator::compose(FrameWriter& writer) {
   return composeWrite(writer) || composeRead(writer);
 }
 
-// Takes ops from the job's front until the frame is full or one of them cannot go.
+// Takes ops from the job's front until the frame is full, or until an op is not possible.
 Initiator::Batch Initiator::fill(FrameWriter& writer, move::Job& job, bool with_payload) {
   Batch batch;
   std::uint32_t slot = FrameWriter::kNoSlot, generation = 0;
@@ -174,7 +174,7 @@ void Initiator::sent(OutFrame::Kind kind) {
   if (kind == OutFrame::Kind::kRequest) ++sent_reads_;
 }
 
-// Marks the last write as refused: acked() does not count its zeros as bytes moved.
+// Marks the last write as refused, so that acked() does not count its zeros as moved bytes.
 void Initiator::writeFaulted(std::uint32_t slot) {
   Sent& last = unacked_[unacked_.size() - 1];
   last.refused = true;
@@ -193,8 +193,8 @@ void Initiator::settle(move::Job& job) {
 }
 
 std::string_view Initiator::acked(std::uint64_t count) {
-  // A frame that is still being sent can not be finished there: believing it would free memory
-  // that we still read.
+  // The peer cannot have finished a frame that is still being sent. Accepting such an ACK would
+  // release memory that the kernel still reads.
   if (count < acked_ || count > sent_writes_) return "an acknowledgement of unsent data";
   for (; acked_ < count; ++acked_) {
     const Sent done = unacked_.pop();

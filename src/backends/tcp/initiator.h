@@ -1,5 +1,5 @@
-// Our own reads and writes on one socket: turns jobs into frames and answers into progress. Knows
-// no socket. Threads: under the agent's lock.
+// Our reads and writes on one socket. Turns jobs into frames, and the peer's answers into finished
+// ops. It does no system calls. Threads: under the agent's lock.
 #pragma once
 
 #include <string_view>
@@ -18,26 +18,29 @@ class Initiator {
   Initiator(const TargetPins& pins, const RemotePins& remote) : pins_(pins), remote_(remote) {}
 
   void add(move::Job& job);
-  // No more frames of it; it fails with `why` once the peer has answered those that are out.
+  // Composes no more frames of the job. It fails with `why` once the peer has answered all frames
+  // that were sent for it.
   void stop(move::Job& job, Error why);
 
-  // Sending. compose() and control() put one frame, or what rides in front of it, into `writer`.
+  // Sending. compose() puts one data frame into `writer`, and control() the control frames in front
+  // of it.
   bool wants() const;
   void control(FrameWriter& writer);
   bool compose(FrameWriter& writer);
-  void sent(OutFrame::Kind kind);  // the last byte of such a frame has left
-  // The system could not read this pin's memory for the WRITE under way, which has zeros from here.
+  void sent(OutFrame::Kind kind);  // the last byte of a frame of this kind was sent
+  // The kernel could not read this pin's memory for the WRITE in progress. The rest of the WRITE is
+  // sent as zeros.
   void writeFaulted(std::uint32_t slot);
 
-  // Receiving. The views say what the peer did wrong; empty: nothing.
+  // Receiving. The functions return the peer's mistake, or an empty text.
   std::string_view acked(std::uint64_t count);
   std::string_view refused(std::uint64_t sequence);
-  // READ_DATA begins. Fills in where its bytes go; no pieces: nowhere, drain them.
+  // Begins a READ_DATA frame. Fills in the places for its bytes. Without places they are dropped.
   std::string_view answerBegins(const FrameHead& head, InBuffer& into, std::size_t& pieces);
-  // True while the answer that is arriving must not touch memory.
+  // True if the arriving answer must not touch memory, because its job was stopped.
   bool answerUnwanted() const { return asked_.front().job->why.has_value(); }
   void answerEnds(FrameStatus status, bool placed);
-  // The system could not write this pin's memory: what is left of the answer is drained.
+  // The kernel could not write this pin's memory. The rest of the answer is dropped.
   void answerFaulted(std::uint32_t slot);
 
   void trim();
@@ -45,14 +48,14 @@ class Initiator {
  private:
   struct Sent {
     move::Job* job = nullptr;
-    std::uint32_t ops = 0;  // that end in this frame
+    std::uint32_t ops = 0;  // number of ops that end in this frame
     std::uint32_t bytes = 0;
     bool refused = false;
   };
   struct Asked {
     move::Job* job = nullptr;
     std::size_t first_op = 0;
-    std::uint64_t offset = 0;  // into the first op
+    std::uint64_t offset = 0;  // offset in the first op
     std::uint32_t ops = 0;
     std::uint32_t bytes = 0;
   };
@@ -69,7 +72,7 @@ class Initiator {
 
   const TargetPins& pins_;
   const RemotePins& remote_;
-  move::JobQueue writes_, reads_;  // with something left to frame, the next in turn first
+  move::JobQueue writes_, reads_;  // jobs with ops left to send; the next job in turn comes first
   Ring<Sent> unacked_;
   Ring<Asked> asked_;
   Ring<std::uint64_t> cancels_;

@@ -13,7 +13,7 @@ bool Outbound::compose() {
   FrameWriter writer(*frame_);
   responder_.control(writer);
   initiator_.control(writer);
-  // In turn, so that neither direction starves the other.
+  // Our frames and answers to the peer take turns, so that neither starves the other.
   answers_first_ = !answers_first_;
   if (answers_first_) {
     if (!responder_.compose(writer)) initiator_.compose(writer);
@@ -44,7 +44,8 @@ bool Outbound::sent(std::size_t bytes) {
   return true;
 }
 
-// Pieces of those pins become zeros; an answer that has some ends as refused. True: there are.
+// Replaces the unsent pieces of the selected pins by zeros, and lets an answer with such pieces end
+// as refused. True if there was such a piece.
 template <class Which>
 bool Outbound::blank(Which which) {
   bool hit = false;

@@ -1,5 +1,5 @@
-// The sending half of a socket: which frame is next, and how much of it has left. Knows no socket:
-// gather() gives what to send, sent() is told what was. Threads: under the agent's lock.
+// The sending half of a socket. gather() returns the next bytes to send, and sent() is told how
+// many the kernel took. The class itself does no system calls. Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -16,16 +16,15 @@ class Outbound {
       : initiator_(initiator), responder_(responder), buffers_(buffers) {}
 
   bool wants() const { return frame_ || responder_.wants() || initiator_.wants(); }
-  // Begins the next frame when there is none under way. Empty: nothing to send.
+  // Returns the unsent rest of the frame, or of the next frame. Empty: nothing to send.
   std::span<const iovec> gather();
-  // True when that was all of the frame.
+  // True if the frame is now sent completely.
   bool sent(std::size_t bytes);
-  // The memory of this local pin is read no more: what is left of it in the frame becomes zeros,
-  // and a READ's answer ends as refused. (A WRITE's job is stopped by its initiator.)
+  // Stops reading this local pin. Its unsent bytes in the frame become zeros, and an answer to a
+  // READ ends as refused. For a WRITE, JobTable::dropSlot() stops the job.
   void dropSlot(std::uint32_t slot);
-  // The system could not read what gather() gave: memory was unmapped or protected after it was
-  // pinned. What is left of the frame becomes zeros, and it ends as with dropSlot(). False: nothing
-  // of that kind was to be read.
+  // Call it after EFAULT: pinned memory was unmapped or protected. The rest of the frame becomes
+  // zeros, and the frame ends as refused. False: no pinned memory was to be read.
   bool faulted();
   void clear();
 
@@ -38,7 +37,7 @@ class Outbound {
   Responder& responder_;
   Buffers& buffers_;
   std::unique_ptr<OutFrame> frame_;
-  std::size_t next_ = 0;  // the first piece of it that has not left
+  std::size_t next_ = 0;  // first piece of the frame that is not sent completely
   bool answers_first_ = false;
 };
 

@@ -1,5 +1,5 @@
-// Cancels and withdrawn pins after every number of bytes that matters, without sockets: whoever
-// should leave memory alone would crash on it.
+// Tests cancels and withdrawn pins after various numbers of moved bytes, without sockets. Withdrawn
+// memory is protected, so a later access would crash.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@
 namespace viaduct::tcp {
 namespace {
 
-// Pages that can be taken away.
+// Pages that a test can protect.
 class Pages {
  public:
   static constexpr std::size_t kBytes = std::size_t{5} << 20U;  // two frames and a half
@@ -37,7 +37,7 @@ class Pages {
 
 struct Case {
   OpKind kind;
-  std::size_t moved;  // bytes that go each way before something happens
+  std::size_t moved;  // bytes moved in each direction before the event
 };
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << opKindName(c.kind) << " after " << c.moved;
@@ -56,7 +56,7 @@ class TcpPhases : public ::testing::TestWithParam<Case> {
     job_ = &a_.post(GetParam().kind, ops_);
     exchange(GetParam().moved);
   }
-  // Up to `limit` bytes from each end, in steps that cut frames anywhere.
+  // Moves up to `limit` bytes from each end, in steps that cut frames anywhere.
   bool exchange(std::size_t limit) {
     bool any = false;
     for (std::size_t moved = 0; moved < limit;) {
@@ -80,16 +80,16 @@ class TcpPhases : public ::testing::TestWithParam<Case> {
   move::Job* job_ = nullptr;
 };
 
-TEST_P(TcpPhases, UndisturbedItMovesEverything) {
+TEST_P(TcpPhases, MovesEverything) {
   finish();
   EXPECT_TRUE(job_->ended);
   EXPECT_TRUE(whole());
   EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
-TEST_P(TcpPhases, ACancelledJobEndsAndThenTouchesNothing) {
+TEST_P(TcpPhases, ACancelledJobEndsAndThenTouchesNoMemory) {
   a_.stop(*job_, Code::kCancelled);
-  // Only what is under way still moves; when the job has ended, neither memory is used.
+  // Only frames in flight still move. After the end of the job, both memories are unused.
   while (!job_->ended) ASSERT_TRUE(exchange(10'000));
   here_.forbid();
   there_.forbid();
@@ -98,7 +98,7 @@ TEST_P(TcpPhases, ACancelledJobEndsAndThenTouchesNothing) {
   EXPECT_EQ(job_->outstanding, 0U);
 }
 
-TEST_P(TcpPhases, ACancelDoesNotWaitForTheRest) {
+TEST_P(TcpPhases, ACancelDoesNotWaitForUnsentFrames) {
   a_.stop(*job_, Code::kCancelled);
   std::size_t moved = 0;
   while (!job_->ended) {
@@ -108,7 +108,7 @@ TEST_P(TcpPhases, ACancelDoesNotWaitForTheRest) {
   EXPECT_LE(moved, (std::size_t{2} << 20U) + 50'000) << "at most the frame under way";
 }
 
-TEST_P(TcpPhases, WithdrawnAtTheTargetItIsLeftAlone) {
+TEST_P(TcpPhases, APinWithdrawnAtTheTargetIsNotTouched) {
   b_.withdraw(0);
   there_.forbid();
   finish();
@@ -116,7 +116,7 @@ TEST_P(TcpPhases, WithdrawnAtTheTargetItIsLeftAlone) {
   EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
 }
 
-TEST_P(TcpPhases, WithdrawnAtTheInitiatorItIsLeftAlone) {
+TEST_P(TcpPhases, APinWithdrawnAtTheInitiatorIsNotTouched) {
   a_.withdraw(0);
   here_.forbid();
   finish();
@@ -124,8 +124,9 @@ TEST_P(TcpPhases, WithdrawnAtTheInitiatorItIsLeftAlone) {
   EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
 }
 
-// Memory that nobody has withdrawn: both ends learn that it cannot be used, and go on.
-TEST_P(TcpPhases, ProtectedAtTheTargetItIsRefusedAndTheSocketGoesOn) {
+// The pin is not withdrawn, but its memory is protected. The transfer fails at both ends, and the
+// socket stays open.
+TEST_P(TcpPhases, MemoryProtectedAtTheTargetRefusesTheTransferOnly) {
   for (const bool all : {false, true}) {
     all ? there_.forbid() : there_.forbidWrites();
     finish();
@@ -144,7 +145,7 @@ TEST_P(TcpPhases, ProtectedAtTheTargetItIsRefusedAndTheSocketGoesOn) {
   finish();
 }
 
-TEST_P(TcpPhases, ProtectedAtTheInitiatorItFailsAndTheSocketGoesOn) {
+TEST_P(TcpPhases, MemoryProtectedAtTheInitiatorFailsTheTransferOnly) {
   here_.forbid();
   finish();
   EXPECT_TRUE(job_->ended);
@@ -159,7 +160,7 @@ TEST_P(TcpPhases, ProtectedAtTheInitiatorItFailsAndTheSocketGoesOn) {
   EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
-TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
+TEST_P(TcpPhases, TheSocketWorksAfterACancel) {
   a_.stop(*job_, Code::kCancelled);
   b_.withdraw(0);
   finish();
@@ -172,7 +173,7 @@ TEST_P(TcpPhases, TheSocketGoesOnAfterwards) {
   EXPECT_TRUE(testing::same(here_.bytes(), there_.bytes()));
 }
 
-TEST_P(TcpPhases, ASlotUsedAgainIsAnotherPin) {
+TEST_P(TcpPhases, AReusedSlotIsAnotherPin) {
   b_.withdraw(0);
   b_.pins.add(0, there_.address(), Pages::kBytes);
   finish();
@@ -191,8 +192,8 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Every, TcpPhases, ::testing::ValuesIn(cases()));
 
-// A peer that does not heed the announcement, or was told nothing by an older release.
-TEST(TcpDenied, AReadOnlyPinIsReadAndNotWritten) {
+// The peer ignores that the pin is read-only, or an older release did not announce it.
+TEST(TcpDenied, AReadOnlyPinCanBeReadButNotWritten) {
   Half a, b;
   std::array<std::byte, 64> here{}, there{};
   there.fill(std::byte{7});
@@ -214,8 +215,8 @@ TEST(TcpDenied, AReadOnlyPinIsReadAndNotWritten) {
   EXPECT_EQ(here, there);
 }
 
-// Memory that is bad from the start.
-TEST(TcpDenied, WhatIsNotPinnedHereNeverLeaves) {
+// The memory was never pinned.
+TEST(TcpDenied, UnpinnedLocalMemoryIsNotSent) {
   Half a;
   a.remote.add(0, 1);
   const std::vector ops{core::Op{.local = 4096, .remote = 4096, .bytes = 8}};
@@ -227,7 +228,7 @@ TEST(TcpDenied, WhatIsNotPinnedHereNeverLeaves) {
   }
 }
 
-TEST(TcpDenied, WhatThePeerHasNotPinnedNeverLeaves) {
+TEST(TcpDenied, NothingIsSentForAnUnpinnedTarget) {
   Half a;
   std::array<std::byte, 8> word{};
   const auto at = reinterpret_cast<std::uintptr_t>(word.data());

@@ -1,5 +1,5 @@
-// What one peer has registered, as far as it concerns a frame's entries. Threads: under the
-// agent's lock.
+// The generations of one peer's pins, which entries of frames name. Threads: under the agent's
+// lock.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class RemotePins {
  public:
   void add(std::uint32_t slot, std::uint32_t generation) { pins_[slot] = generation; }
   void drop(std::uint32_t slot) { pins_.erase(slot); }
-  // The slot's generation; 0: not registered.
+  // The slot's generation, or 0 if the slot has no pin.
   std::uint32_t generation(std::uint32_t slot) const {
     const auto found = pins_.find(slot);
     return found == pins_.end() ? 0 : found->second;

@@ -34,14 +34,14 @@ std::string_view Responder::withdrawn(std::uint64_t request) {
   if (request >= next_request_) return "a cancel of an unknown request";
   const std::uint64_t first = next_request_ - answers_.size();
   if (request >= first) answers_[request - first].cancelled = true;
-  return "";  // else it is answered already, or on its way
+  return "";  // an earlier request is answered already, or its answer is being sent
 }
 
 void Responder::control(FrameWriter& writer) {
   while (!refused_.empty() && writer.roomForControl())
     writer.control(
         {.type = DataFrameType::kFail, .status = FrameStatus::kDenied, .sequence = refused_.pop()});
-  // A refusal goes before the acknowledgement that covers it.
+  // All refusals go before the acknowledgement that covers them.
   if (!refused_.empty() || acked_ == finished_ || !writer.roomForControl()) return;
   acked_ = finished_;
   writer.control({.type = DataFrameType::kAck, .sequence = acked_});

@@ -1,5 +1,5 @@
-// What the peer asks of us on one socket: acknowledges its writes and answers its reads. Knows no
-// socket. Threads: under the agent's lock.
+// The peer's reads and writes on one socket. Acknowledges the writes, and answers the reads. It
+// does no system calls. Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ class Responder {
  public:
   Responder(TargetPins& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
 
-  // Receiving. The views say what the peer did wrong; empty: nothing.
+  // Receiving. The functions return the peer's mistake, or an empty text.
   std::string_view writeBegins(std::uint64_t sequence) const;
   void writeEnds(FrameStatus status);
   std::string_view asked(const FrameHead& head, std::span<const std::byte> entries);
@@ -28,7 +28,7 @@ class Responder {
   void control(FrameWriter& writer);
   bool compose(FrameWriter& writer);
 
-  // The system did not let the peer's bytes into this pin, or ours out of it: says so once.
+  // The kernel could not write or read this pin's memory. Logs a warning, once for each pin.
   void faulted(std::uint32_t slot);
 
   void clear();
@@ -45,11 +45,11 @@ class Responder {
 
   TargetPins& pins_;
   Buffers& buffers_;
-  std::uint64_t finished_ = 0;  // WRITE frames, refused ones included
-  std::uint64_t acked_ = 0;     // what the last ACK says
+  std::uint64_t finished_ = 0;  // number of finished WRITE frames, including refused ones
+  std::uint64_t acked_ = 0;     // number in the last ACK
   Ring<std::uint64_t> refused_;
   Ring<ReadAnswer> answers_;
-  std::uint64_t next_request_ = 0;  // of those that arrive
+  std::uint64_t next_request_ = 0;  // sequence number of the next request that arrives
 };
 
 }  // namespace viaduct::tcp

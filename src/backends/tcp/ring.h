@@ -1,4 +1,5 @@
-// A queue that keeps its room, so that a busy one allocates nothing. Threads: one at a time.
+// A growing ring buffer. It keeps its memory, so a busy queue does not allocate. Threads: one at a
+// time.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +28,7 @@ class Ring {
     --count_;
     return out;
   }
-  // Gives the room back as well.
+  // Empties the queue, and frees its memory.
   void reset() { *this = Ring(); }
   void trim() {
     if (count_ == 0 && slots_.size() > kKept) reset();
@@ -41,7 +42,7 @@ class Ring {
     slots_ = std::move(wider);
     first_ = 0;
   }
-  std::vector<T> slots_;  // a power of two
+  std::vector<T> slots_;  // its size is a power of two
   std::size_t first_ = 0, count_ = 0;
 };
 

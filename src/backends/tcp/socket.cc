@@ -30,12 +30,12 @@ bool setCongestion(int fd, std::string_view name) {
 Result<base::Fd> socketFrom(const RailSource& from, int family) {
   VIADUCT_TRY(base::Fd fd, base::streamSocket(family));
   if (!from.address) return fd;
-  // Two interfaces on one network would share a route. Needs a right that not everyone has, and
-  // the source address alone is enough where routes are by source.
+  // Without this, two interfaces on one network share a route. It needs CAP_NET_RAW on older
+  // kernels. If it fails, routes by source address still work.
   if (!from.device.empty())
     static_cast<void>(::setsockopt(fd.get(), SOL_SOCKET, SO_BINDTODEVICE, from.device.data(),
                                    static_cast<socklen_t>(from.device.size())));
-  // The port is chosen at connect, so that one source can have more sockets than ports.
+  // The kernel then chooses the port at connect, so one source can have more sockets than ports.
   set(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1);
   if (::bind(fd.get(), from.address->get(), from.address->size) != 0) {
     Error why = systemError(Code::kInvalid, "bind to source " + from.name, errno);
@@ -83,7 +83,7 @@ bool isStale(int fd, std::chrono::milliseconds detect) {
   tcp_info info{};
   socklen_t length = sizeof(info);
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return true;
-  // The peer's kernel goes on for a moment with what its process had given it before we stopped.
+  // Less than `detect`, because the peer's kernel still sends queued bytes for a moment.
   return info.tcpi_state != TCP_ESTABLISHED ||
          std::chrono::milliseconds(info.tcpi_last_data_recv) > detect * 3 / 4;
 }

@@ -1,4 +1,4 @@
-// The few things done to sockets, with the system's reason when they fail. Threads: any.
+// Helpers for TCP sockets. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
@@ -11,26 +11,26 @@
 
 namespace viaduct::tcp {
 
-// Bound to its source; not yet connected.
+// Makes a socket that is bound to its source address, and not connected.
 Result<base::Fd> socketFrom(const RailSource& from, int family);
 
-// For a connected socket: no delay, the time after which silence is a loss, and congestion control
-// by loss where both ends are on this host (bbr, a frequent default, halves loopback).
+// Sets options of a connected socket: TCP_NODELAY, TCP_USER_TIMEOUT and, on one host, congestion
+// control by loss. A frequent default, bbr, halves the rate of loopback.
 void tune(int fd, std::chrono::milliseconds detect, bool same_host);
-// Both ends have an address of this host.
+// Whether both ends have an address of this host.
 bool isLocal(int fd);
 
-// With fewer bytes than that in it the socket does not become readable; its end always shows.
+// Sets SO_RCVLOWAT: the socket becomes readable only with that many bytes, or at its end.
 bool wakeFor(int fd, std::size_t bytes);
 
-// Of a socket that was reset: no family.
+// The peer's address; without a family if the socket was reset.
 base::SocketAddress remoteAddress(int fd);
 
-// Closes at once: what is queued on either side is thrown away, the peer gets a reset.
+// Closes the socket with a reset. The kernels of both ends discard queued bytes.
 void reset(base::Fd& fd);
 
-// For a socket that nobody looked at for longer than `detect`: bytes wait in it that have been
-// there for about as long, or behind which the peer has already closed.
+// Call it for a socket that was not read for longer than `detect`. True: unread bytes have waited
+// for about that time, or the peer has closed the connection after them.
 bool isStale(int fd, std::chrono::milliseconds detect);
 
 }  // namespace viaduct::tcp

@@ -1,4 +1,4 @@
-// What is registered here, as the frames of peers name it. Threads: under the agent's lock.
+// Our pins, which entries of the peer's frames name. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/memory.h>
@@ -21,18 +21,18 @@ class TargetPins : public move::PinTable<TargetPin> {
   }
   bool live(std::uint32_t slot) const { return find(slot) != nullptr; }
 
-  // Where those bytes are that a peer reads, or null.
+  // The pointer to the bytes that a peer wants to read, or null.
   std::byte* readable(const FrameEntry& entry) const {
     const TargetPin* const pin = find(entry.slot);
     const bool same = pin != nullptr && pin->generation == entry.generation;
     return same ? local(entry.slot, entry.address, entry.bytes) : nullptr;
   }
-  // The same to write them.
+  // The pointer to the bytes that a peer wants to write, or null.
   std::byte* writable(const FrameEntry& entry) const {
     std::byte* const place = readable(entry);
     return place != nullptr && !find(entry.slot)->read_only ? place : nullptr;
   }
-  // The system did not let a peer's bytes in or out. True: the first time for this registration.
+  // Records that the kernel could not access this pin. True at the first time for this pin.
   bool faulted(std::uint32_t slot) {
     TargetPin* const pin = find(slot);
     return pin != nullptr && !std::exchange(pin->faulted, true);

@@ -1,4 +1,4 @@
-// The addresses of this machine and of peers: listed, sent, chosen. Threads: plain values; any.
+// Lists, encodes and orders the addresses of this machine and of peers. Threads: plain values; any.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -24,30 +24,32 @@ struct LocalInterface {
 };
 std::vector<LocalInterface> interfaces();
 
-// "host:port" to bind to; the host by number or name. The port stands for the session alone.
+// The addresses for a "host:port" to bind to; the host is a number or a name. The port is that of
+// the session, so callers choose another port for data.
 Result<std::vector<base::SocketAddress>> listenAddresses(
     std::string_view host_port, Clock::time_point until = Clock::time_point::max());
 
-// Where a rail's sockets come from. No address: wherever the system likes.
+// The source of a rail's sockets. Without an address the system chooses.
 struct RailSource {
   std::string name;
   std::optional<base::SocketAddress> address;
-  std::string device;  // given by the interface's name
+  std::string device;  // set if the rail was given by an interface's name
 };
-// An address of this machine, or an interface's name.
+// `text` is an address of this machine, or the name of an interface.
 Result<RailSource> sourceOf(const std::string& text, std::span<const LocalInterface> here);
 
 base::Bytes encodeAddresses(std::span<const base::SocketAddress> addresses);
 Result<std::vector<base::SocketAddress>> decodeAddresses(std::span<const std::byte> bytes);
 
-// Those that a rail reaches by itself: an address on another rail's network leads over that one.
+// The addresses that a rail may dial. An address on the network of another rail only is left out,
+// because it leads over the other rail's NIC.
 std::vector<base::SocketAddress> ownOf(const RailSource& from,
                                        const std::vector<base::SocketAddress>& there,
                                        std::span<const RailSource> rails,
                                        std::span<const LocalInterface> here);
 
-// The peer's addresses in the order to try from this source, the `turn`th of those that are equally
-// near first.
+// The peer's addresses in the order to try from this source, nearest first. `turn` selects which of
+// several equally near addresses comes first.
 std::vector<base::SocketAddress> inOrder(const std::vector<base::SocketAddress>& there,
                                          const RailSource& from,
                                          std::span<const LocalInterface> here, bool same_host,

@@ -29,7 +29,7 @@ TcpBackend::~TcpBackend() = default;
 
 Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   VIADUCT_TRY(shared_.buffers.copy, base::CheckedCopy::open());
-  // The kernel's list takes longer to read than the rest of this function.
+  // Read only if needed, because it takes longer than the rest of this function.
   const auto here = settings.rails.empty() ? std::vector<LocalInterface>{} : interfaces();
   for (const std::string& text : settings.rails) {
     VIADUCT_TRY(RailSource source, sourceOf(text, here));
@@ -62,7 +62,7 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   return Ok{};
 }
 
-// At the first of the ports that is free.
+// Listens at the first free port of the range.
 Status TcpBackend::listen(const base::SocketAddress& at, const PortRange& ports) {
   for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
     auto listening = acceptor_.listen(at.withPort(static_cast<std::uint16_t>(port)));

@@ -1,4 +1,5 @@
-// Moves bytes to any host over plain TCP sockets. NOTES.md has the wire format and the guarantees.
+// The backend that moves bytes to any host over plain TCP sockets. NOTES.md has the wire format and
+// the guarantees.
 // Threads: under the agent's lock.
 #pragma once
 
@@ -31,7 +32,7 @@ class TcpBackend final : public core::Backend {
   const std::vector<RailSource>& sources() const { return sources_; }
   std::size_t socketsPerSource() const { return sockets_; }
   move::LinkContext linkContext();
-  // The rail that turns a link's socket of this number, which has this address here.
+  // The index of the rail for a link's socket with this index and this local address.
   std::size_t railFor(std::size_t index, const base::SocketAddress& local) const;
   void forget(const TcpLink& link);
   std::size_t strangers() const { return acceptor_.pending(); }

@@ -1,4 +1,4 @@
-// What a pair of links does while nothing goes wrong.
+// Tests a pair of tcp links without faults.
 #include <ostream>
 
 #include "backends/tcp/socket.h"
@@ -42,7 +42,7 @@ TEST_F(TcpMoves, WriteLandsAndIsCounted) {
   EXPECT_EQ(from.bytes, into.bytes);
 }
 
-TEST_F(TcpMoves, SmallWriteLeavesInPost) {
+TEST_F(TcpMoves, PostSendsASmallWriteAtOnce) {
   open();
   const Region from(8, 1);
   Region into(8);
@@ -52,7 +52,7 @@ TEST_F(TcpMoves, SmallWriteLeavesInPost) {
   ASSERT_TRUE(runAlone(1, [&] { return from.bytes == into.bytes; }));
 }
 
-TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
+TEST_F(TcpMoves, DuringASlowLongPayloadNotEveryPacketWakesTheRail) {
   open();
   const Region from(16 << 20, 1);
   Region into(16 << 20);
@@ -64,7 +64,7 @@ TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
     EXPECT_EQ(::getsockopt(fdOf(1), SOL_SOCKET, SO_RCVLOWAT, &bytes, &length), 0);
     return bytes;
   };
-  // So that the initiator's first push ends in the middle of a frame.
+  // The initiator's first send then ends in the middle of a frame.
   constexpr int kLittle = 64 << 10;
   ASSERT_EQ(::setsockopt(fdOf(0), SOL_SOCKET, SO_SNDBUF, &kLittle, sizeof(kLittle)), 0);
   const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 16 << 20}};
@@ -76,7 +76,7 @@ TEST_F(TcpMoves, OfALongPayloadThatComesSlowlyNotEveryPacketWakes) {
   EXPECT_TRUE(pair_->run([&] { return awaited() == 1; })) << "a byte of the next frame wakes";
 }
 
-TEST_F(TcpMoves, TheAcceptingEndMovesToo) {
+TEST_F(TcpMoves, TheAcceptingEndPostsToo) {
   open();
   const Region from(5000, 1);
   Region into(5000);
@@ -97,7 +97,7 @@ std::ostream& operator<<(std::ostream& out, const Shape& shape) {
 
 class TcpShapes : public TcpPair, public ::testing::WithParamInterface<Shape> {};
 
-TEST_P(TcpShapes, EveryByteOnce) {
+TEST_P(TcpShapes, MovesEveryByteOnce) {
   open();
   const Shape shape = GetParam();
   const bool write = shape.kind == OpKind::kWrite;
@@ -137,7 +137,7 @@ TEST_F(TcpMoves, ManyTransfersAtOnce) {
   EXPECT_EQ(from.bytes, into.bytes);
 }
 
-TEST_F(TcpMoves, FullQueueTakesNothing) {
+TEST_F(TcpMoves, AFullQueueAcceptsNoOps) {
   open();
   const Region from(8, 1);
   Region into(8);
@@ -150,9 +150,9 @@ TEST_F(TcpMoves, FullQueueTakesNothing) {
   ASSERT_TRUE(finish(0, tag, 1));
 }
 
-// Both directions full of writes and reads at once: nobody may wait for the other to read.
+// Both directions are full of writes and reads. An end that waited for its peer to read would hang.
 TEST_F(TcpMoves, FloodInBothDirectionsEnds) {
-  // Both ends are progressed by this thread, which a busy machine may stop for a while.
+  // This thread drives both ends, and a busy machine may stop it for a while.
   settings_[0].detect = settings_[1].detect = std::chrono::minutes(1);
   open();
   constexpr std::size_t kBytes = 24 << 20;
@@ -194,7 +194,7 @@ TEST_F(TcpMoves, IdleRailsAreNotBusy) {
   EXPECT_TRUE(rail(0).busy());
   ASSERT_TRUE(finish(0, 1, 1));
   ASSERT_TRUE(pair_->run([&] { return !rail(0).busy() && !rail(1).busy(); }));
-  // And from the watched descriptors alone it wakes up again.
+  // Events of the watched descriptors alone wake the rails again.
   post(0, OpKind::kWrite, 2, ops);
   ASSERT_TRUE(finish(0, 2, 1));
 }
@@ -205,7 +205,7 @@ struct Rails {
 };
 class TcpRails : public TcpMoves, public ::testing::WithParamInterface<Rails> {};
 
-TEST_P(TcpRails, EveryRailMovesWhateverThePeerHas) {
+TEST_P(TcpRails, EveryRailMovesDataWhateverRailsThePeerHas) {
   const Rails& with = GetParam();
   settings_[0].rails = with.sources0;
   settings_[1].rails = with.sources1;
@@ -277,7 +277,7 @@ TEST_F(TcpMoves, MemoryOfOtherKindsIsNotReached) {
   EXPECT_TRUE(key->empty());
 }
 
-TEST(TcpOpen, RefusesWhatIsNotHere) {
+TEST(TcpOpen, RefusesUnknownRailsAndAddresses) {
   const auto poller = *base::Poller::open();
   Settings settings;
   settings.rails = {"nosuchif0"};
@@ -293,7 +293,7 @@ TEST(TcpOpen, RefusesWhatIsNotHere) {
 
 class TcpPorts : public ::testing::Test {
  protected:
-  // The port at which an agent with these ports listens; else the error's text.
+  // The port at which a backend with this range listens, or the error's text.
   std::string open(PortRange ports) {
     settings_.tcp_ports = ports;
     auto& backend = *backends_.emplace_back(
@@ -315,7 +315,7 @@ TEST_F(TcpPorts, ABusyPortOfTheRangeIsSkipped) {
   EXPECT_LE(std::atoi(next.c_str()), last) << next;
 }
 
-TEST_F(TcpPorts, ARangeThatIsUsedUpIsNamed) {
+TEST_F(TcpPorts, TheErrorNamesARangeWithoutAFreePort) {
   const std::uint16_t port = testing::freePort();
   EXPECT_EQ(open({port, port}), std::to_string(port));
   const std::string why = open({port, port});

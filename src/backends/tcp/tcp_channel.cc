@@ -23,8 +23,8 @@ void TcpChannel::add(move::Job& job) {
   socket_->add(job);
 }
 
-// A closed channel's jobs wait until the peer has closed its end as well: bytes of ours may still
-// be on the way into the peer's memory.
+// The jobs of a closed channel wait until the peer has closed its end too. Until then our bytes may
+// still reach the peer's memory.
 void TcpChannel::stop(move::Job& job, Error why) {
   if (socket_) {
     socket_->stop(job, std::move(why));

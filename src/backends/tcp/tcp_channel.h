@@ -1,5 +1,5 @@
-// A channel over tcp: in each of its lives a socket, which the dialer connects and the other end
-// accepts. Threads: under the agent's lock.
+// A channel over tcp. Each life has a socket, which the dialer connects and the other end accepts.
+// Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -19,12 +19,12 @@ class TcpChannel final : public move::Channel {
   void dial(base::Poller& poller, Dial::Plan plan, Dial::Done done) {
     dial_ = std::make_unique<Dial>(poller, std::move(plan), std::move(done));
   }
-  // Takes the socket of this life, after the two ends have greeted each other.
+  // Takes the socket of this life, after hello and welcome.
   Status adopt(TcpShared& shared, const RemotePins& remote, base::Fd fd);
   // Null while the channel is not open.
   DataSocket* socket() { return socket_.get(); }
 
-  // From the socket.
+  // The socket calls these.
   void wake() { host().activate(*this); }
   void lost(Error why) { breakWith(std::move(why)); }
 

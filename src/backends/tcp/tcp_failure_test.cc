@@ -1,4 +1,4 @@
-// What happens when a socket, a peer or this process goes wrong.
+// Tests the tcp backend when a socket, a peer or this process fails.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
@@ -27,7 +27,7 @@ class TcpFails : public TcpPair {
     ops_ = scattered(here_, there_, 9000, 4);
   }
   int socketOf(std::size_t side) { return TcpPair::socketOf(side, 0); }
-  // The time moves by `pace` with each round, beside the steady clock.
+  // Each round moves the poller's clock by `pace`, in addition to real time.
   bool bothUnusable(Duration pace = {}) {
     return pair_->run([&] {
       clock_.advance(pace);
@@ -45,15 +45,15 @@ class TcpFails : public TcpPair {
 
 struct CloseCase {
   OpKind kind;
-  std::size_t side;  // that closes
-  int turns;         // before it
+  std::size_t side;  // the side that closes
+  int turns;         // polls before it closes
 };
 std::ostream& operator<<(std::ostream& out, const CloseCase& c) {
   return out << opKindName(c.kind) << ", side " << c.side << " after " << c.turns;
 }
 class TcpCloses : public TcpFails, public ::testing::WithParamInterface<CloseCase> {};
 
-TEST_P(TcpCloses, AfterCloseNothingTouchesTheMemoryHere) {
+TEST_P(TcpCloses, AfterCloseNothingTouchesOurMemory) {
   openWithMemory();
   const CloseCase& closing = GetParam();
   const std::size_t side = closing.side;
@@ -69,7 +69,7 @@ TEST_P(TcpCloses, AfterCloseNothingTouchesTheMemoryHere) {
   }
   for (int i = 0; i < 200; ++i) pair_->progress();
   EXPECT_TRUE(filled(mine, std::byte{0x77}));
-  // The other end has noticed, and ends at its own close.
+  // The other end notices it, and returns its ops at its own close.
   EXPECT_TRUE(pair_->run([&] { return link(1 - side).state().phase == Phase::kUnusable; }));
   link(1 - side).close(pair_->done[1 - side]);
   const Ended now = ended(0, 3);
@@ -85,7 +85,7 @@ std::vector<CloseCase> closeCases() {
 }
 INSTANTIATE_TEST_SUITE_P(Phases, TcpCloses, ::testing::ValuesIn(closeCases()));
 
-TEST_F(TcpFails, TheEndThatLackedDescriptorsToDialSaysSo) {
+TEST_F(TcpFails, ADialerWithoutDescriptorsReportsTheShortage) {
   open(false);
   const testing::Shortage none;
   ASSERT_TRUE(bothUnusable());
@@ -93,9 +93,9 @@ TEST_F(TcpFails, TheEndThatLackedDescriptorsToDialSaysSo) {
   EXPECT_FALSE(link(1).state().exhausted) << link(1).state().text;
 }
 
-TEST_F(TcpFails, TheEndThatLackedDescriptorsToAcceptSaysSo) {
+TEST_F(TcpFails, AnAcceptingEndWithoutDescriptorsReportsTheShortage) {
   open(false);
-  pair_->progress();  // it dials
+  pair_->progress();  // side 0 dials
   const testing::Shortage none;
   ASSERT_TRUE(bothUnusable(std::chrono::milliseconds(10)));
   EXPECT_FALSE(link(0).state().exhausted) << link(0).state().text;
@@ -120,7 +120,7 @@ TEST_F(TcpFails, AResetInMidFrameEndsTheLinkAtBothEnds) {
   EXPECT_EQ(link(0).reaches(OpKind::kWrite, 0, 0), std::nullopt);
 }
 
-TEST_F(TcpFails, OpsOfALostLinkWaitUntilThePeerHasLetGo) {
+TEST_F(TcpFails, OpsOfALostLinkWaitUntilThePeerHasClosed) {
   openWithMemory();
   post(0, OpKind::kWrite, 3, ops_);
   ::shutdown(socketOf(0), SHUT_RDWR);
@@ -151,7 +151,7 @@ TEST_F(TcpFails, GarbageOnALiveSocketEndsTheLink) {
   EXPECT_EQ(there_.bytes, before);
 }
 
-TEST_F(TcpFails, ACancelledTransferComesBackWhenThePeerHasLetGo) {
+TEST_F(TcpFails, ACancelledTransferEndsWhenThePeerHasAnswered) {
   openWithMemory();
   post(0, OpKind::kWrite, 3, ops_);
   turnRails(0, 2);
@@ -165,7 +165,7 @@ TEST_F(TcpFails, ACancelledTransferComesBackWhenThePeerHasLetGo) {
   for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(filled(here_, std::byte{0x11}));
   EXPECT_TRUE(filled(there_, std::byte{0x22}));
-  // The link is as good as new.
+  // The link still works.
   post(0, OpKind::kWrite, 4, ops_);
   ASSERT_TRUE(finish(0, 4, ops_.size()));
   EXPECT_TRUE(filled(there_, std::byte{0x11}));
@@ -183,8 +183,8 @@ TEST_F(TcpFails, WithdrawnPinsAreRefusedInMidTransfer) {
   EXPECT_EQ(link(0).state().phase, Phase::kReady);
 }
 
-// This process stands still for longer than it takes a peer to give up. The kernel's clock tells
-// how old the data in the socket is, so this time passes.
+// This process stops for longer than a peer waits before it gives up. The kernel's own clock
+// measures the age of the data in the socket, so the test really waits.
 TEST_F(TcpFails, AfterAFreezeNothingStaleLands) {
   settings_[1].detect = std::chrono::milliseconds(200);
   openWithMemory();
@@ -199,7 +199,7 @@ TEST_F(TcpFails, AfterAFreezeNothingStaleLands) {
 }
 
 TEST_F(TcpFails, AnIdleLinkIsNotAFreeze) {
-  // A busy machine may well stop this process for a part of it while it moves bytes.
+  // Long, because a busy machine may stop this process for a part of it while it moves bytes.
   settings_[0].detect = settings_[1].detect = std::chrono::seconds(1);
   constexpr std::chrono::milliseconds kIdle{1200};
   openWithMemory();
@@ -215,8 +215,8 @@ TEST_F(TcpFails, AnIdleLinkIsNotAFreeze) {
   EXPECT_EQ(link(0).state().phase, Phase::kReady);
 }
 
-// One end that accepts, and whoever comes to its door.
-class TcpDoor : public ::testing::Test {
+// An accepting link, and connections of any kind to its listener.
+class TcpAccepts : public ::testing::Test {
  protected:
   void SetUp() override {
     settings_.detect = detect_;
@@ -264,7 +264,7 @@ class TcpDoor : public ::testing::Test {
     }
     return until();
   }
-  // The other side hung up.
+  // Whether the other side has closed the connection.
   static bool gone(const base::Fd& fd) {
     char byte = 0;
     const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_DONTWAIT);
@@ -287,7 +287,7 @@ class TcpDoor : public ::testing::Test {
   std::unique_ptr<core::Link> link_;
 };
 
-TEST_F(TcpDoor, GuestsAreWelcomedAndTheLinkIsReadyWithTheLast) {
+TEST_F(TcpAccepts, TheLinkIsReadyWithItsLastSocket) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   ASSERT_TRUE(run([&] { return welcomed(first); }));
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
@@ -295,13 +295,13 @@ TEST_F(TcpDoor, GuestsAreWelcomedAndTheLinkIsReadyWithTheLast) {
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
 }
 
-TEST_F(TcpDoor, GarbageIsDroppedAtOnce) {
+TEST_F(TcpAccepts, GarbageIsDroppedAtOnce) {
   const base::Fd fd = say(std::array<char, kHelloBytes>{});
   ASSERT_TRUE(run([&] { return gone(fd); }));
   EXPECT_EQ(backend_->strangers(), 0U);
 }
 
-TEST_F(TcpDoor, SilenceAndHalfAHelloAreDroppedInTime) {
+TEST_F(TcpAccepts, ConnectionsWithoutACompleteHelloAreDroppedInTime) {
   const base::Fd silent = connectOnly();
   const base::Fd half = say(std::array<char, kHelloBytes / 2>{});
   const auto start = Clock::now();
@@ -310,7 +310,7 @@ TEST_F(TcpDoor, SilenceAndHalfAHelloAreDroppedInTime) {
   EXPECT_EQ(backend_->strangers(), 0U);
 }
 
-TEST_F(TcpDoor, ForgersAreDropped) {
+TEST_F(TcpAccepts, ForgedHellosAreDropped) {
   LinkKey other = key_;
   other[5] = 1;
   const base::Fd forged = say(encodeHello(hello(), other));
@@ -321,7 +321,7 @@ TEST_F(TcpDoor, ForgersAreDropped) {
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
 }
 
-TEST_F(TcpDoor, EachSocketOfALinkIsAcceptedOnce) {
+TEST_F(TcpAccepts, EachSocketOfALinkIsAcceptedOnce) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   ASSERT_TRUE(run([&] { return welcomed(first); }));
   const base::Fd again = say(encodeHello(hello(0), key_));
@@ -335,18 +335,18 @@ TEST_F(TcpDoor, EachSocketOfALinkIsAcceptedOnce) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
 }
 
-// As the peer's link would say it.
+// The message with which the peer's link reports a lost socket.
 core::Bytes socketLost(std::uint32_t index, std::uint32_t count, std::uint32_t life) {
   base::Writer out;
   out.put(std::uint8_t{2}).put(index).put(count).put(life).text("because");
   return out.take();
 }
 
-TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
+TEST_F(TcpAccepts, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   const base::Fd second = say(encodeHello(hello(1), key_));
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
-  link_->receive(socketLost(1, 2, 5), {});  // of no life there was
+  link_->receive(socketLost(1, 2, 5), {});  // a life that never was
   EXPECT_FALSE(gone(second) && !welcomed(second));
   link_->receive(socketLost(1, 2, 0), {});
   EXPECT_EQ(host_.sent.size(), 1U) << "it says that it has closed its end as well";
@@ -357,11 +357,11 @@ TEST_F(TcpDoor, ALostSocketIsAcceptedAgainInItsNextLifeOnly) {
   next.life = 1;
   const base::Fd again = say(encodeHello(next, key_));
   ASSERT_TRUE(run([&] { return welcomed(again); }));
-  link_->receive(socketLost(1, 2, 0), {});  // late
+  link_->receive(socketLost(1, 2, 0), {});  // a late report of the previous life
   EXPECT_FALSE(gone(again) && !welcomed(again));
 }
 
-TEST_F(TcpDoor, ALinkOfWhichOneSocketCannotComeIsReadyWithTheOthers) {
+TEST_F(TcpAccepts, ALinkIsReadyWithoutASocketThatCannotOpen) {
   const base::Fd first = say(encodeHello(hello(0), key_));
   ASSERT_TRUE(run([&] { return welcomed(first); }));
   EXPECT_EQ(link_->state().phase, Phase::kOpening);
@@ -372,7 +372,7 @@ TEST_F(TcpDoor, ALinkOfWhichOneSocketCannotComeIsReadyWithTheOthers) {
   EXPECT_EQ(link_->state().phase, Phase::kReady);
 }
 
-TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
+TEST_F(TcpAccepts, AHelloMayComeBeforeItsLink) {
   core::LinkSeed seed;
   seed.epoch = 10;
   seed.key[3] = 3;
@@ -386,10 +386,10 @@ TEST_F(TcpDoor, AHelloMayComeBeforeItsLink) {
   link->close(out);
 }
 
-// None of whom has said nothing for so long that he is sent away.
-class TcpCrowd : public TcpDoor {
+// Many connections without a hello, none of which has reached the time limit yet.
+class TcpManyConnections : public TcpAccepts {
  protected:
-  TcpCrowd() { detect_ = std::chrono::minutes(10); }
+  TcpManyConnections() { detect_ = std::chrono::minutes(10); }
   // Lowers RLIMIT_NOFILE to 512 while the backend opens, so that a test can fill the room for
   // unproven connections.
   void SetUp() override {
@@ -398,7 +398,7 @@ class TcpCrowd : public TcpDoor {
     const rlimit few{.rlim_cur = std::min<rlim_t>(before.rlim_cur, 512),
                      .rlim_max = before.rlim_max};
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
-    TcpDoor::SetUp();
+    TcpAccepts::SetUp();
     room_ = base::Unproven::shareOfDescriptors();
     ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   }
@@ -406,7 +406,7 @@ class TcpCrowd : public TcpDoor {
   std::size_t room_ = 0;
 };
 
-TEST_F(TcpCrowd, OfStrangersKeepsNobodyOut) {
+TEST_F(TcpManyConnections, WithoutAHelloDoNotKeepThePeerOut) {
   std::vector<base::Fd> crowd;
   for (std::size_t i = 0; i < room_ + 50; ++i) crowd.push_back(connectOnly());
   EXPECT_TRUE(run([&] { return gone(crowd.front()); }));
@@ -415,7 +415,7 @@ TEST_F(TcpCrowd, OfStrangersKeepsNobodyOut) {
   ASSERT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
 }
 
-TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
+TEST_F(TcpAccepts, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   const base::Fd guest = say(encodeHello(hello(0, 1), key_));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -429,8 +429,8 @@ TEST_F(TcpDoor, WithoutDescriptorsItWaitsAndDoesNotSpin) {
   EXPECT_TRUE(run([&] { return link_->state().phase == Phase::kReady; }));
 }
 
-// A link that dials an address where nobody is.
-class TcpDials : public TcpDoor {
+// A link that dials addresses without a Viaduct peer.
+class TcpDials : public TcpAccepts {
  protected:
   std::string reasonFor(const std::vector<base::SocketAddress>& there, const Settings& settings) {
     TcpBackend backend({.settings = settings, .poller = *poller_});
@@ -454,7 +454,7 @@ class TcpDials : public TcpDoor {
 };
 
 TEST_F(TcpDials, NobodyListens) {
-  // Bound, so that nobody else gets the port meanwhile.
+  // Bound, so that no other process gets the port meanwhile.
   const base::Fd bound(::socket(AF_INET, SOCK_STREAM, 0));
   base::SocketAddress there = door_.withPort(0);
   ASSERT_EQ(::bind(bound.get(), there.get(), there.size), 0);
@@ -476,7 +476,7 @@ TEST_F(TcpDials, NoRouteFromTheSource) {
 }
 
 TEST_F(TcpDials, NothingAnswers) {
-  // A full backlog drops what comes, as a firewall would.
+  // A full backlog drops new connections, as a firewall would.
   const base::Fd listener(::socket(AF_INET, SOCK_STREAM, 0));
   base::SocketAddress there = door_.withPort(0);
   ASSERT_EQ(::bind(listener.get(), there.get(), there.size), 0);
@@ -492,7 +492,7 @@ TEST_F(TcpDials, NothingAnswers) {
 }
 
 TEST_F(TcpDials, SomebodyElseListens) {
-  // Our own door does not know this key: it hangs up.
+  // Our own listener does not know this key, and closes the connection.
   const std::string text = reasonFor({door_}, {});
   EXPECT_TRUE(has(text, "welcome of " + door_.text())) << text;
 }

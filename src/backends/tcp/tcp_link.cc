@@ -12,16 +12,17 @@ namespace viaduct::tcp {
 namespace {
 
 using move::ShutReason;
-// The messages between links. All my sockets are closed, and why.
+// The messages between the two ends of a link. All sockets of the sender are closed; with the
+// reason.
 constexpr std::uint8_t kGaveUp = 1;
-// One of them is: index, of how many, which life of it, why.
+// One socket of the sender is closed: its index, the number of sockets, its life, the reason.
 constexpr std::uint8_t kSocketLost = 2;
 
-// A first packet that is lost is sent again after a second.
+// The shortest time limit for dialing. TCP sends a lost first packet again after one second.
 constexpr std::chrono::milliseconds kLeastPatience{1500};
-// A link is ready without those of its sockets that are still not open so long after the first.
+// This long after the first socket has opened, the link is ready without the other sockets.
 constexpr std::chrono::milliseconds kLate{1500};
-// How often sockets are looked after.
+// The interval of the checks for silent sockets.
 constexpr std::chrono::milliseconds kLook{100};
 
 }  // namespace
@@ -55,8 +56,8 @@ Status TcpLink::open(move::Channel& channel) {
   const RailSource& from = backend_.sources()[place];
   std::vector<base::SocketAddress> there;
   if (auto said = decodeAddresses(seed().address); said) there = *std::move(said);
-  // One address, reached from any source, needs no order. Reading the interfaces takes longer than
-  // connecting.
+  // A single address without a source needs no order. The interfaces are read only if needed,
+  // because that takes longer than connecting.
   const bool choice = from.address || there.size() > 1;
   const auto here = choice ? interfaces() : std::vector<LocalInterface>{};
   there = ownOf(from, there, backend_.sources(), here);
@@ -89,7 +90,7 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
   if (hello.count != channels().size() || channel == nullptr || !channel->life().atRest())
     return kRefused;
   const auto welcome = encodeWelcome(hello, seed().key);
-  // A fresh socket has room for these few bytes.
+  // A new socket has room for these few bytes, so one send() is enough.
   if (::send(fd.get(), welcome.data(), welcome.size(), MSG_NOSIGNAL) !=
       static_cast<ssize_t>(welcome.size()))
     return kRefused;
@@ -168,7 +169,7 @@ void TcpLink::tellShut(const move::Channel* channel, ShutReason, const Error& wh
         .put(channel->life().number());
   out.text(why.text());
   static_cast<void>(
-      linkHost().send(out.bytes()));  // else the session is ending, and says so itself
+      linkHost().send(out.bytes()));  // on failure the session is ending, and reports that itself
 }
 
 void TcpLink::receive(std::span<const std::byte> message, std::vector<core::Fd>) {

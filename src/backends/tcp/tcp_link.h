@@ -1,5 +1,5 @@
-// The link of the tcp backend: how its sockets are dialed and accepted, and which of them has
-// fallen silent. Threads: under the agent's lock.
+// The link of the tcp backend. Dials and accepts its sockets, and finds the silent ones. Threads:
+// under the agent's lock.
 #pragma once
 
 #include <vector>
@@ -27,18 +27,18 @@ class TcpLink final : public move::ChannelLink {
 
   bool accepts() const { return !seed().dialer && !over(); }
   const LinkId& id() const { return id_; }
-  // The accepting end is offered a socket that names this link.
+  // Only at the accepting end: offers a socket whose hello names this link.
   Acceptor::HelloVerdict offer(const SocketHello& hello, const Acceptor::HelloBytes& bytes,
                                base::Fd& fd);
 
   void opened(move::Channel& channel) override;
   void broke(move::Channel& channel) override;
-  // A channel may also carry jobs of rails that have none.
+  // Fails the channel's jobs at all rails, because a rail without channels uses those of others.
   void giveBack(const move::Channel& channel, const Error& why);
-  // Looks after its sockets, from now until nothing is under way.
+  // Checks the sockets for silence at intervals, until none has unacknowledged data.
   void watch();
   void dropSlot(std::uint32_t slot);
-  // The addresses at the other end of its sockets.
+  // The peer's addresses of all open sockets.
   std::vector<base::SocketAddress> peers() const;
 
  private:

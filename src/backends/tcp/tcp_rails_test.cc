@@ -1,4 +1,4 @@
-// What becomes of a rail whose sockets are lost, while others are not.
+// Tests rails that lose their sockets while other rails keep theirs.
 #include <sys/socket.h>
 
 #include "backends/tcp/socket.h"
@@ -41,7 +41,7 @@ class TcpRailsFail : public TcpPair {
   core::Tag last_tag_ = 1000;
 };
 
-TEST_F(TcpRailsFail, ALostSocketIsItsRailsAloneAndComesBack) {
+TEST_F(TcpRailsFail, ALostSocketDisablesItsRailAloneAndOpensAgain) {
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
     const core::Tag tag = kind == OpKind::kWrite ? 10 : 20;
     post(0, kind, tag, ops_, 0);
@@ -62,27 +62,27 @@ TEST_F(TcpRailsFail, ALostSocketIsItsRailsAloneAndComesBack) {
   }
 }
 
-TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasLetGo) {
+TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasClosed) {
   post(0, OpKind::kWrite, 3, ops_, 1);
   cut(0, 1);
   turnRails(0, 3);
   EXPECT_FALSE(serves(0, 1));
   EXPECT_TRUE(serves(0, 0));
   EXPECT_EQ(ended(0, 3).failed, 0U) << "the peer may still be writing what it has received";
-  // What begins meanwhile fails at once: nothing of it is under way.
+  // A new post on the rail fails at once, because nothing of it is in flight.
   post(0, OpKind::kWrite, 4, ops_, 1);
   turnRails(0, 1);
   EXPECT_EQ(ended(0, 4).failed, ops_.size());
   EXPECT_TRUE(ended(0, 4).rail_lost);
   ASSERT_TRUE(finish(0, 3, ops_.size()));
-  // From now on nobody writes there.
+  // Now the peer has closed its end, so nobody writes to the memory.
   testing::fillWith(there_.bytes, std::byte{0x22});
   for (int i = 0; i < 50; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_.bytes, std::byte{0x22}));
   expectAsGoodAsNew();
 }
 
-TEST_F(TcpRailsFail, BothEndsMayLoseItAtOnce) {
+TEST_F(TcpRailsFail, BothEndsMayLoseASocketAtOnce) {
   post(0, OpKind::kWrite, 3, ops_, 1);
   const auto back = scattered(there_, here_, 9000, 5);
   post(1, OpKind::kRead, 4, back, 1);
@@ -95,7 +95,7 @@ TEST_F(TcpRailsFail, BothEndsMayLoseItAtOnce) {
   expectAsGoodAsNew();
 }
 
-TEST_F(TcpRailsFail, ACancelledTransferOnALostSocketIsNotTheRails) {
+TEST_F(TcpRailsFail, ACancelledTransferOnALostSocketDoesNotCountAsRailLost) {
   post(0, OpKind::kWrite, 3, ops_, 1);
   rail(0, 1).cancel(3);
   cut(0, 1);
@@ -122,7 +122,7 @@ TEST_F(TcpRailsFail, GarbageEndsTheLinkAndNotTheRail) {
   ASSERT_TRUE(pair_->run([&] { return link(1).state().phase == Phase::kUnusable; }));
 }
 
-TEST_F(TcpRailsFail, ClosingWhileARailIsOutGivesEverythingBack) {
+TEST_F(TcpRailsFail, ClosingWhileARailIsDownReturnsAllOps) {
   post(0, OpKind::kWrite, 3, ops_, 1);
   cut(0, 1);
   turnRails(0, 3);
@@ -132,9 +132,9 @@ TEST_F(TcpRailsFail, ClosingWhileARailIsOutGivesEverythingBack) {
   EXPECT_EQ(ended(0, 3).moved + ended(0, 3).failed, ops_.size());
 }
 
-// What a peer says of lives that have not begun leaves nothing behind that calls a link that is
-// gone.
-TEST_F(TcpRailsFail, APeerMayNotMakeItDialTwiceAtOnce) {
+// A peer may report lives as lost that have not begun. That must not leave a timer behind that
+// calls a destroyed link.
+TEST_F(TcpRailsFail, APeerCannotMakeTheLinkDialTwiceAtOnce) {
   for (std::uint32_t life = 0; life < 5; ++life) {
     base::Writer out;
     out.put(std::uint8_t{2}).put(1U).put(2U).put(life).text("because");
@@ -150,7 +150,7 @@ TEST_F(TcpRailsFail, APeerMayNotMakeItDialTwiceAtOnce) {
   }
 }
 
-TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
+TEST(TcpAddresses, OnAnotherRailsNetworkAreNotDialed) {
   const auto at = [](const char* text) { return listenAddresses(text)->front(); };
   const auto interface = [&](const char* name, const char* address) {
     LocalInterface out{name, at(address), at("255.255.255.0:0")};
@@ -167,7 +167,7 @@ TEST(TcpAddresses, OfAnotherRailsNetworkAreNotThisRails) {
   };
   EXPECT_EQ(texts(rails[0], rails), "10.77.0.2:0 10.99.0.2:0 ");
   EXPECT_EQ(texts(rails[1], rails), "10.99.0.2:0 ") << "the first leads over rail0";
-  // An only rail goes wherever the system sends it.
+  // If a rail is the only one, it dials all addresses.
   EXPECT_EQ(texts(rails[1], std::span(rails).subspan(1)), "10.77.0.2:0 10.99.0.2:0 ");
 }
 

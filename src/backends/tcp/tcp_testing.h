@@ -1,4 +1,4 @@
-// Two tcp backends and a link between them, for tests: both ends in one thread.
+// Two tcp backends with a link between them, for tests. One thread runs both ends.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ inline Ended endedOf(const core::Completions& done, core::Tag tag) {
   return out;
 }
 
-// Memory with a content of its own, pinned whole.
+// A piece of memory to pin, with random bytes if `seed` is not 0.
 struct Region {
   explicit Region(std::size_t size, std::uint64_t seed = 0) : bytes(size) {
     if (seed != 0) testing::fillRandom(bytes, seed);
@@ -54,7 +54,7 @@ struct Region {
 // Side 0 dials, side 1 accepts.
 class TcpPair : public ::testing::Test {
  protected:
-  // Before open().
+  // Set these before open().
   std::array<Settings, 2> settings_;
   core::LinkSeed seed_;
 
@@ -77,7 +77,7 @@ class TcpPair : public ::testing::Test {
   void TearDown() override { pair_.reset(); }
 
   core::Link& link(std::size_t side) { return *pair_->ends[side].link; }
-  // The socket that this rail would use next.
+  // The descriptor of the socket that this rail uses next.
   int socketOf(std::size_t side, std::size_t on) {
     move::Channel* const channel = static_cast<TcpLink&>(link(side)).channelFor(on);
     return static_cast<TcpChannel&>(*channel).socket()->fd();
@@ -94,13 +94,14 @@ class TcpPair : public ::testing::Test {
       return now.moved + now.failed >= ops;
     });
   }
-  // `count` turns of one side only; the other stands still.
+  // Polls the rails of one side `count` times. The other side makes no progress.
   void turnRails(std::size_t side, int count) {
     for (int i = 0; i < count; ++i)
       for (const auto& one : backend_[side]->rails()) one->poll(pair_->done[side]);
   }
 
-  // Polls the rails of one side until `until`; the other stands still. False after 30 s.
+  // Polls the rails of one side until `until()` is true. The other side makes no progress. False
+  // after 30 s.
   template <class F>
   bool runAlone(std::size_t side, F until) {
     const auto end = Clock::now() + std::chrono::seconds(30);
@@ -118,7 +119,7 @@ class TcpPair : public ::testing::Test {
   std::unique_ptr<testing::LinkPair> pair_;
 };
 
-// Ops that cut both regions into pieces of changing lengths and pair them in shuffled order.
+// Ops that cover both regions in pieces of random lengths, in shuffled order.
 inline std::vector<core::Op> scattered(const Region& local, const Region& remote, std::size_t piece,
                                        std::uint64_t seed) {
   base::Random random(seed);

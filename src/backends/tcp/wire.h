@@ -1,5 +1,5 @@
-// The frames on a data socket: explicit little-endian, every length checked before it is used.
-// NOTES.md has the layout. Threads: pure functions over values.
+// The frames on a data socket. All numbers are little-endian, and each length is checked before it
+// is used. NOTES.md has the layout. Threads: pure functions over values.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,13 @@ inline constexpr std::size_t kHeadBytes = 32;
 inline constexpr std::size_t kEntryBytes = 20;
 inline constexpr std::size_t kTrailerBytes = 4;
 
-// What a peer may ask for in one frame. Below IOV_MAX, so that a frame with its head and what
-// follows it is always one system call.
+// The limits of one frame. The number of entries is below IOV_MAX, so that one system call sends a
+// frame with its head and trailer.
 inline constexpr std::uint32_t kMaxEntries = 1000;
 inline constexpr std::uint64_t kMaxFrameBytes = std::uint64_t{4} << 20U;
 inline constexpr std::size_t kMaxHeadBytes = kHeadBytes + kMaxEntries * kEntryBytes;
-// How far a peer may run ahead of our answers: both bound what it can make us remember.
+// How many unanswered WRITEs and READs a peer may send. Both limit the memory that it can make us
+// use.
 inline constexpr std::size_t kMaxUnacked = 1024;
 inline constexpr std::size_t kMaxRequests = 8;
 
@@ -28,20 +29,20 @@ enum class DataFrameType : std::uint8_t {
   kWrite = 1,    // entries, then their bytes
   kReadRequest,  // entries
   kReadData,     // the bytes of a request, then a trailer with the status
-  kAck,          // `sequence` WRITE frames are finished here, refused ones included
+  kAck,          // `sequence` WRITE frames are finished here, including refused ones
   kFail,         // WRITE frame `sequence` was refused: `status`
-  kCancel,       // READ request `sequence` is not wanted any more
+  kCancel,       // the data of READ request `sequence` is not wanted any more
 };
 
-// How a frame or request ended, on the wire.
+// The result of a frame or request, as it is sent.
 enum class FrameStatus : std::uint32_t { kOk = 0, kDenied = 1, kCancelled = 2 };
 
 struct FrameHead {
   DataFrameType type = DataFrameType::kAck;
   std::uint32_t entries = 0;
   FrameStatus status = FrameStatus::kOk;
-  std::uint64_t payload = 0;   // bytes after head and entries, the trailer not counted
-  std::uint64_t sequence = 0;  // WRITE: its number; READ: the request's; ACK: how many
+  std::uint64_t payload = 0;   // bytes after head and entries, without the trailer
+  std::uint64_t sequence = 0;  // number of the WRITE or of the READ request; for ACK, a count
   friend bool operator==(const FrameHead&, const FrameHead&) = default;
 };
 
@@ -50,7 +51,7 @@ struct FrameEntry {
   std::uint64_t address = 0;
   std::uint32_t bytes = 0;
   std::uint32_t slot = 0;
-  std::uint32_t generation = 0;  // of the slot: a slot used again is another registration
+  std::uint32_t generation = 0;  // tells apart the pins that use the slot one after the other
   friend bool operator==(const FrameEntry&, const FrameEntry&) = default;
 };
 
@@ -58,12 +59,12 @@ void encodeHead(const FrameHead& head, std::byte* to);
 void encodeEntry(const FrameEntry& entry, std::byte* to);
 FrameEntry decodeEntry(const std::byte* from);
 
-// Both give what is wrong, or nothing.
+// decodeHead() and checkEntries() return the mistake, or an empty text.
 std::string_view decodeHead(std::span<const std::byte, kHeadBytes> from, FrameHead& head);
-// `entries` are the head.entries * kEntryBytes bytes behind the head.
+// `entries`: the head.entries * kEntryBytes bytes after the head.
 std::string_view checkEntries(const FrameHead& head, std::span<const std::byte> entries);
 
-// The sum of the bytes that checked entries name.
+// The sum of FrameEntry::bytes.
 std::uint64_t entryBytes(std::span<const std::byte> entries);
 
 }  // namespace viaduct::tcp

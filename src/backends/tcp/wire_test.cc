@@ -1,4 +1,5 @@
-// Frames as bytes: what goes out comes in, and what does not make sense is refused.
+// Tests the encoding of frames, hellos and addresses: valid ones are read back, and invalid ones
+// are refused.
 #include "backends/tcp/wire.h"
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ std::string refusalOf(const FrameHead& head) {
   return wrong;
 }
 
-TEST(TcpWire, HeadsComeBackAsTheyWere) {
+TEST(TcpWire, HeadsAreDecodedAsTheyWereEncoded) {
   EXPECT_EQ(refusalOf({DataFrameType::kWrite, 3, FrameStatus::kOk, 500, 1ULL << 60U}), "");
   EXPECT_EQ(refusalOf({DataFrameType::kReadRequest, kMaxEntries, FrameStatus::kOk, 0, 1}), "");
   EXPECT_EQ(refusalOf({DataFrameType::kReadData, 0, FrameStatus::kOk, kMaxFrameBytes, 1}), "");
@@ -53,7 +54,7 @@ TEST(TcpWire, HeadsComeBackAsTheyWere) {
   EXPECT_EQ(refusalOf({DataFrameType::kCancel, 0, FrameStatus::kOk, 0, 9}), "");
 }
 
-TEST(TcpWire, HeadsThatMakeNoSenseAreRefused) {
+TEST(TcpWire, InvalidHeadsAreRefused) {
   using enum DataFrameType;
   EXPECT_NE(refusalOf({kWrite, 0, FrameStatus::kOk, 5, 0}), "");
   EXPECT_NE(refusalOf({kWrite, 1, FrameStatus::kOk, 0, 0}), "");
@@ -100,7 +101,7 @@ TEST(TcpWire, HellosProveTheKey) {
   SocketHello other = hello;
   other.index = 2;
   EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
-  welcome[8] ^= std::byte{3};  // the index in the clear
+  welcome[8] ^= std::byte{3};  // the index, which is not encrypted
   EXPECT_FALSE(welcomeIsGenuine(welcome, other, key));
 }
 
@@ -125,7 +126,7 @@ TEST(TcpWire, HellosOfImpossibleShapeAreRefused) {
   EXPECT_FALSE(decodeHello(std::array<std::byte, kHelloBytes>{}));
 }
 
-TEST(TcpWire, AddressListsComeBackOrAreRefused) {
+TEST(TcpWire, AddressListsAreReadBackOrRefused) {
   const auto here = listenAddresses("127.0.0.1:0");
   ASSERT_TRUE(here);
   const std::vector list{here->front().withPort(80), here->front().withPort(81)};
@@ -140,7 +141,7 @@ TEST(TcpWire, AddressListsComeBackOrAreRefused) {
     EXPECT_FALSE(decodeAddresses(std::span(bytes).first(length)));
 }
 
-// What a peer could say that would make sense to somebody else.
+// Frames that are well-formed, but not allowed in this state of the socket.
 class TcpPeerSays : public ::testing::Test {
  protected:
   void refuses(const std::vector<std::byte>& bytes) {
@@ -150,11 +151,11 @@ class TcpPeerSays : public ::testing::Test {
   FuzzStage stage_;
 };
 
-TEST_F(TcpPeerSays, AcksOfWhatWasNotSent) { refuses(frame({.sequence = 2})); }
-TEST_F(TcpPeerSays, ARefusalOfWhatWasNotSent) {
+TEST_F(TcpPeerSays, AcksOfUnsentWrites) { refuses(frame({.sequence = 2})); }
+TEST_F(TcpPeerSays, ARefusalOfAnUnsentWrite) {
   refuses(frame({.type = DataFrameType::kFail, .status = FrameStatus::kDenied, .sequence = 1}));
 }
-TEST_F(TcpPeerSays, DataThatNobodyAskedFor) {
+TEST_F(TcpPeerSays, UnrequestedData) {
   refuses(frame({.type = DataFrameType::kReadData, .payload = 164, .sequence = 1}, {}, 164));
 }
 TEST_F(TcpPeerSays, DataOfAnotherLength) {
@@ -164,7 +165,7 @@ TEST_F(TcpPeerSays, AWriteOutOfOrder) {
   refuses(frame({DataFrameType::kWrite, 1, FrameStatus::kOk, 8, 1},
                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8));
 }
-TEST_F(TcpPeerSays, ACancelOfWhatItDidNotAsk) {
+TEST_F(TcpPeerSays, ACancelOfAnUnknownRequest) {
   refuses(frame({.type = DataFrameType::kCancel, .sequence = 0}));
 }
 TEST_F(TcpPeerSays, MoreRequestsThanAllowed) {
@@ -184,7 +185,7 @@ TEST_F(TcpPeerSays, MoreWritesThanAllowed) {
                 {{stage_.at(FuzzStage::kBytes), 8, 0, 1}}, 8));
 }
 
-// Ranges that overlap what is pinned, but are not inside.
+// Ranges that overlap a pin, but are not inside.
 TEST_F(TcpPeerSays, WritesBeyondThePinAreRefusedAndHarmless) {
   const std::uint64_t pin = stage_.at(FuzzStage::kBytes);
   const std::vector<FrameEntry> wrong{{pin - 1, 8, 0, 1},
@@ -195,7 +196,7 @@ TEST_F(TcpPeerSays, WritesBeyondThePinAreRefusedAndHarmless) {
                                       {pin, 8, UINT32_MAX, 1},
                                       {pin, 8, 0, 2}};
   for (std::size_t i = 0; i < wrong.size(); ++i) {
-    // A good entry beside it does not land either.
+    // A valid entry of the same frame is not stored either.
     const std::vector<FrameEntry> entries{{pin, 8, 0, 1}, wrong[i]};
     const FrameHead head{DataFrameType::kWrite, 2, FrameStatus::kOk, 8 + wrong[i].bytes, i};
     stage_.take();
@@ -211,7 +212,8 @@ TEST_F(TcpPeerSays, WritesBeyondThePinAreRefusedAndHarmless) {
   }
 }
 
-// A conversation that makes sense, with seeded damage: whatever it becomes, it harms nothing.
+// Valid frames with seeded random damage. Whatever they become, they change no memory outside the
+// pin.
 TEST(TcpWire, MutatedConversationsAreHarmless) {
   for (std::uint64_t seed = 1; seed <= 20'000; ++seed) {
     base::Random random(seed);

@@ -35,7 +35,8 @@ std::vector<std::string> devicesOf(const std::vector<Transport>& resources) {
   return out;
 }
 
-// UCX's own files, which it reads beside the environment, count as much; empty: they say nothing.
+// The value in UCX's own files (ucx.conf), which count like the environment. Empty if the
+// environment sets the variable, or the files do not.
 std::string inFile(const UcxLibrary& ucx, const char* variable) {
   if (userHasSet(variable)) return {};
   std::string value = settingInForce(ucx, variable);
@@ -45,7 +46,7 @@ bool userChose(const UcxLibrary& ucx, const char* variable) {
   return userHasSet(variable) || !inFile(ucx, variable).empty();
 }
 
-// What the user has set, as far as it can be seen.
+// The user's settings for UCX, from the environment and, for two variables, from UCX's files.
 std::string settingsText(const UcxLibrary& ucx) {
   std::string out = base::environmentText("UCX_");
   for (const char* variable : {"UCX_TLS", "UCX_NET_DEVICES"})
@@ -60,9 +61,9 @@ bool fitUnasked(unsigned major, unsigned minor) { return major > 1 || (major == 
 
 std::string transportsFor(bool user_has_set, bool any_rdma) {
   if (user_has_set) return "";
-  // Shared memory is the business of the backend `local`; in UCX it costs 4 MiB and 4 descriptors a
-  // peer, and with error handling it is not used (docs/gotchas/ucx.md). And where there is RDMA
-  // nothing shall silently go by TCP.
+  // Without shared memory, which is for the backend `local`. In UCX it costs 4 MiB and 4
+  // descriptors a peer, and is not used with error handling (docs/gotchas/ucx.md). With RDMA,
+  // nothing shall use TCP silently.
   return any_rdma ? "^shm,tcp" : "^shm";
 }
 
@@ -102,8 +103,8 @@ Result<RailDevices> railsFor(const std::vector<std::string>& named,
 
 namespace {
 
-// Every rail's context, from what `all` has shown there to be. Rails that were named all
-// open, or none does; of others, those that can.
+// Opens each rail's context, on devices that the context `all` has. If one rail that the user has
+// named fails, all fail. Other rails that fail are skipped.
 Status openRails(const UcxLibrary& ucx, const Settings& settings, const ContextOptions& common,
                  std::unique_ptr<Context> all, Fabric& out) {
   VIADUCT_TRY(const RailDevices rails,
@@ -136,7 +137,8 @@ Status openRails(const UcxLibrary& ucx, const Settings& settings, const ContextO
   return Ok{};
 }
 
-// What is left is memory, which gives an endpoint no way to hear that its peer is gone.
+// The error if UCX has only memory transports. Over these, an endpoint does not notice that its
+// peer is gone.
 Error noNetwork(const std::vector<Transport>& resources) {
   Error out{.code = Code::kNotFound,
             .operation = "open ucx",
@@ -151,8 +153,8 @@ Error noNetwork(const std::vector<Transport>& resources) {
   return out;
 }
 
-// Only ends that go about it in the same way fit together. A packet longer than the other end takes
-// would end its process.
+// The kind of the backend; two ends connect only if their kinds are equal. It has the packet sizes,
+// because a packet longer than the receiver's limit would end the receiver's process.
 std::string kindOf(const ContextOptions& choice) {
   std::string out = choice.by_messages ? "ucx by messages" : "ucx";
   if (choice.by_messages)

@@ -1,4 +1,5 @@
-// Which UCP contexts an agent opens, and whether it opens any. Threads: pure, but for asking UCX.
+// Chooses the UCP contexts that an agent opens, or decides not to open ucx. Threads: pure, apart
+// from calls of UCX.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -11,26 +12,25 @@
 
 namespace viaduct::ucx {
 
-// kUnsupported: nobody has asked for UCX by name, and there is no RDMA device that would make it
-// worth while.
+// kUnsupported: the user has not named ucx, and there is no RDMA device, or UCX is too old for it.
 Result<move::Fabric> choose(const Settings& settings);
 
-// Of a version that nobody has asked for: it does not end the process where a peer does not answer
-// (docs/gotchas/ucx.md).
+// Whether a version of UCX may be opened although the user has not named ucx. Older versions may
+// end the process if a peer does not answer (docs/gotchas/ucx.md).
 bool fitUnasked(unsigned major, unsigned minor);
-// What of UCX_TLS is ours to say, for the transports that there are.
+// Our value of UCX_TLS; empty if the user has set it.
 std::string transportsFor(bool user_has_set, bool any_rdma);
-// The device that `rail` names, of those there are: "mlx5_0" is "mlx5_0:1" too, and an address is
-// the interface that has it. The error says what there is, and what is nearly that.
+// The device that `rail` names. "mlx5_0" also names "mlx5_0:1", and an address names its interface.
+// The error lists the devices, and proposes a similar name.
 Result<std::string> deviceFor(const std::string& rail, const std::vector<Transport>& resources);
 
-// Devices that become rails, one each, and those that could have and do not.
+// The devices that become rails, one each, and the devices that were left out.
 struct RailDevices {
-  std::vector<std::string> devices = {};  // none: one rail, of all there is, as UCX likes
+  std::vector<std::string> devices = {};  // empty: one rail, for which UCX chooses devices
   std::vector<std::string> left_out = {};
 };
-// Where nothing is named: every RDMA device that is as near as any to this process's CPUs, unless
-// the user has told UCX which. Files are read below `root`.
+// Chooses the rails. Without names these are the RDMA devices nearest to this process's CPUs,
+// unless the user has set UCX_NET_DEVICES. `root`: the directory that has /sys.
 Result<RailDevices> railsFor(const std::vector<std::string>& named,
                              const std::vector<Transport>& resources, bool user_chose_devices,
                              const std::string& root = "/");

@@ -20,24 +20,24 @@ Status modify(const UcxLibrary& ucx, ucp_config_t* config, const char* name,
   return ucxError(Code::kInvalid, "ucp_config_modify " + std::string(name) + "=" + value, status);
 }
 
-// What messages need, where the user has not said otherwise. Why: NOTES.md.
+// A setting that messages need, unless the user has set it. NOTES.md has the reasons.
 struct Ours {
   const char* variable;
   const char* value;
-  const char* bare = nullptr;  // its name without the transport's: all that 1.13 and 1.14 know
-  const char* unless = "";     // the user has set this one: the two have to fit together
+  const char* bare = nullptr;  // the name without the transport, which UCX 1.13 and 1.14 know
+  const char* unless = "";     // not set if the user has set this one, which has to match it
 };
 constexpr Ours kForMessages[] = {
     {"UCX_TCP_CONN_NB", "y", "CONN_NB"},
     {"UCX_TCP_TX_SEG_SIZE", "64k", "TX_SEG_SIZE", "UCX_TCP_RX_SEG_SIZE"},
     {"UCX_ZCOPY_THRESH", "inf"}};
 
-// 1.20.1 and newer refuse a name that they do not know; others warn of it, when a worker is made.
+// UCX 1.20.1 and newer refuse an unknown name. Older versions warn when a worker is created.
 Status modify(const UcxLibrary& ucx, ucp_config_t* config, const Ours& one) {
   const char* const full = one.variable + std::string_view("UCX_").size();
   if (one.bare == nullptr) return modify(ucx, config, full, one.value);
   if (ucx.major == 1 && ucx.minor < 15) return modify(ucx, config, one.bare, one.value);
-  // Between the two somewhere the full names came to be known.
+  // Some version from 1.15 on knows the full names, so both are tried.
   const Status bare = modify(ucx, config, one.bare, one.value);
   const Status whole = modify(ucx, config, full, one.value);
   return whole ? whole : bare;
@@ -67,7 +67,7 @@ Result<std::unique_ptr<Context>> Context::open(const UcxLibrary& ucx,
     return ucxError(Code::kInvalid, "ucp_config_read", status);
   ucp_params_t params{};
   params.field_mask = UCP_PARAM_FIELD_FEATURES;
-  // Without puts and gets, so that nobody else's are obeyed either.
+  // A context for messages has no puts and gets, so that a stranger's are not executed either.
   params.features = UCP_FEATURE_WAKEUP | (choice.by_messages ? UCP_FEATURE_AM : UCP_FEATURE_RMA);
   const Status applied = apply(ucx, config, choice);
   const ucs_status_t status =
@@ -107,7 +107,7 @@ class Registered final : public move::Registration {
   ucp_mem_h memory_;
 };
 
-// Reached by messages: UCX does not know of it.
+// Memory for messages. It is listed in Reachable, and UCX does not know it.
 class Listed final : public move::Registration {
  public:
   Listed(Reachable& among, std::uint64_t key)
@@ -148,7 +148,7 @@ Result<std::unique_ptr<move::Registration>> Context::add(const move::MemoryRange
   ucp_mem_map_params_t params{};
   params.field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS | UCP_MEM_MAP_PARAM_FIELD_LENGTH |
                       UCP_MEM_MAP_PARAM_FIELD_PROT;
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): what is to be registered comes as a number
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): MemoryRange has the address as a number
   params.address = reinterpret_cast<void*>(static_cast<std::uintptr_t>(range.address));
   params.length = range.bytes;
   params.prot = UCP_MEM_MAP_PROT_LOCAL_READ | UCP_MEM_MAP_PROT_REMOTE_READ;

@@ -1,5 +1,5 @@
-// One UCP context: a rail's devices, and the memory that peers reach through them. Threads: under
-// the agent's lock.
+// The UCP context of a rail: its devices, and the memory that peers reach through them. Threads:
+// under the agent's lock.
 #pragma once
 
 #include <viaduct/result.h>
@@ -16,12 +16,12 @@
 
 namespace viaduct::ucx {
 
-// What is changed in our own copy of UCX's settings; empty: left as the user has it.
+// Changes in our own copy of UCX's settings. An empty text leaves the user's setting.
 struct ContextOptions {
   std::string transports = {};  // UCX_TLS
   std::string devices = {};     // UCX_NET_DEVICES
-  bool by_messages = false;     // instead of puts and gets
-  bool rdma_only = false;       // a peer that is reached by TCP all the same is not reached
+  bool by_messages = false;     // use messages instead of puts and gets
+  bool rdma_only = false;       // refuse a connection for which UCX chooses TCP
 };
 
 class Context final : public move::Domain {
@@ -37,7 +37,7 @@ class Context final : public move::Domain {
   ucp_context_h handle() const { return handle_; }
   const std::vector<Transport>& resources() const { return resources_; }
   bool rdmaOnly() const { return rdma_only_; }
-  const base::CheckedCopy& copy() const { return copy_; }  // of messages
+  const base::CheckedCopy& copy() const { return copy_; }  // copies the data of messages
 
  private:
   Context(const UcxLibrary& ucx, const ContextOptions& choice)
@@ -49,8 +49,8 @@ class Context final : public move::Domain {
   const bool rdma_only_;
   ucp_context_h handle_ = nullptr;
   std::vector<Transport> resources_;
-  std::unique_ptr<Reachable> reachable_;  // by messages; null: by puts and gets
-  base::CheckedCopy copy_;                // then
+  std::unique_ptr<Reachable> reachable_;  // set for messages; null for puts and gets
+  base::CheckedCopy copy_;                // used with messages
 };
 
 }  // namespace viaduct::ucx

@@ -9,7 +9,7 @@
 
 namespace viaduct::ucx {
 
-// A way is the name of a transport. A path that is not of RDMA says so by its transport.
+// `way` begins with the name of a transport. Every transport without a known name counts as RDMA.
 constexpr Realm realmOf(std::string_view way) {
   const std::string_view transport = core::firstWord(way);
   if (transport == "tcp") return Realm::kSockets;

@@ -20,7 +20,7 @@ thread_local std::string said;
 
 ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level,
                        const ucs_log_component_config_t*, const char* message, va_list arguments) {
-  // Before it aborts it shall say why, in its own way.
+  // UCX prints fatal errors itself, because it aborts afterwards.
   if (capturing == 0 || level == UCS_LOG_LEVEL_FATAL) return UCS_LOG_FUNC_RC_CONTINUE;
   std::array<char, 512> line{};
   const int length = std::vsnprintf(line.data(), line.size(), message, arguments);
@@ -29,7 +29,7 @@ ucs_log_func_rc_t keep(const char*, unsigned, const char*, ucs_log_level_t level
   return UCS_LOG_FUNC_RC_STOP;
 }
 
-// What the user has told UCX to do with signals is his.
+// True: the user has configured UCX's signal handlers, so they stay.
 bool signalsAreTheUsers() {
   for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
     if (userHasSet(theirs)) return true;

@@ -1,5 +1,5 @@
-// UCX's own library, loaded when somebody first asks for it and never let go: whoever links Viaduct
-// and does not use UCX must not get its signal handlers and its threads. Threads: any.
+// Loads UCX's library at its first use, and never unloads it. UCX installs signal handlers and
+// starts threads, so a program that does not use ucx must not load it. Threads: any.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -26,7 +26,7 @@
 
 namespace viaduct::ucx {
 
-// The functions that are used, by their own names.
+// The functions that we use, by their own names.
 struct UcxLibrary {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): a member's name
 #define VIADUCT_UCX_MEMBER(name) decltype(&::name) name = nullptr;
@@ -36,16 +36,17 @@ struct UcxLibrary {
   std::string version = {};  // "1.13.1"
 };
 
-// The one of this process. kUnsupported: not installed, or older than what this was built with.
+// The library of this process. kUnsupported: it is not installed, or older than the UCX of this
+// build.
 Result<const UcxLibrary*> library();
-// "UCX 1.13.1", or why it is not loaded.
+// "UCX 1.13.1", or the reason why it is not loaded.
 std::string libraryVersion();
 
-// The error of a call of UCX's that gave this status, with what UCX itself said meanwhile.
+// The error of a UCX call that returned this status, with the log lines that a LogCapture has kept.
 Error ucxError(Code code, std::string operation, ucs_status_t status);
 
-// While one lives, what UCX would print from this thread is kept for ucxError() instead. Standard
-// output belongs to the program.
+// While it exists, UCX's log lines of this thread are kept for ucxError(), and not printed, because
+// standard output belongs to the program.
 class LogCapture {
  public:
   LogCapture();
@@ -54,11 +55,11 @@ class LogCapture {
   LogCapture& operator=(const LogCapture&) = delete;
 };
 
-bool userHasSet(const char* variable);  // in the environment
-// Of one of UCP's own, by the environment or one of UCX's files; empty: it has no such thing.
+bool userHasSet(const char* variable);  // true if the environment has the variable
+// The value of a UCP variable from the environment or UCX's files; empty if UCX does not know it.
 std::string settingInForce(const UcxLibrary& ucx, const std::string& variable);
 
-// What such a function prints: it has no other way to tell.
+// The text that `print` writes to a file. Some functions of UCX have no other output.
 template <class Print>
 std::string printed(Print print) {
   char* text = nullptr;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kMark = 0x316c5556;  // "VUl1"
 
-// What the kind allows: kData is as long as its question, which only the reader of it knows.
+// Whether kind, extents and length agree. The length of kData is checked later, against its read.
 bool plausible(const Message& message, std::size_t bytes_behind) {
   std::uint64_t total = 0;
   for (const Message::Extent& one : message.list()) {

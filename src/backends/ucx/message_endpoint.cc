@@ -14,10 +14,12 @@
 namespace viaduct::ucx {
 namespace {
 
-constexpr unsigned kMessages = 1;  // the only kind of message in UCX's own numbering
-// Two ends are through with it in a few milliseconds, but for a busy machine.
+constexpr unsigned kMessages = 1;  // the id of our active messages at UCX
+// The longest wait for the peer's connection. Both ends take a few milliseconds, unless the machine
+// is busy.
 constexpr auto kConnecting = std::chrono::milliseconds(100);
-// More than the windows of both ends ever have under way: a peer that asks and never listens.
+// More messages than the windows of both ends ever need. A peer that exceeds it sends requests, and
+// does not receive the answers.
 constexpr std::size_t kMostEnvelopes = 8192;
 
 }  // namespace
@@ -42,7 +44,7 @@ Result<std::unique_ptr<MessageEndpoint>> MessageEndpoint::open(const Context& co
   return out;
 }
 
-// UCX ends the process where a head is longer than it takes.
+// Sets the longest head. UCX ends the process if a head is longer than its limit.
 Status MessageEndpoint::fitHeads() {
   ucp_worker_attr_t worker{};
   worker.field_mask = UCP_WORKER_ATTR_FIELD_MAX_AM_HEADER;
@@ -73,8 +75,8 @@ MessageEndpoint::~MessageEndpoint() {
   closeWorker();
 }
 
-// To go while the peer connects may end its process (docs/gotchas/ucx.md). Its first message tells
-// that it has connected.
+// Waits until the peer has connected, which its first message shows. Closing while the peer
+// connects may end the peer's process (docs/gotchas/ucx.md).
 void MessageEndpoint::waitForTheFirst() {
   if (ep_ == nullptr || broken_) return;
   const auto until = joined_at_ + kConnecting;
@@ -109,8 +111,8 @@ void MessageEndpoint::foreign(Code code, std::string detail) {
              .cause = "the peer runs another version, or another program"});
 }
 
-// What came before it went before it: UCX keeps the order of what goes over one lane, and short
-// messages go over one.
+// Sends a message. Messages arrive in order, because short messages use one lane, and UCX keeps the
+// order of a lane.
 void MessageEndpoint::send(PendingMessage& pending) {
   if (broken_) return letGo(pending);
   pending.message.token = their_token_;
@@ -198,7 +200,7 @@ Flush MessageEndpoint::flush() {
   if (open_ == nullptr) open_ = &blank(Message::Kind::kFlush);
   open_->message.flush = true;
   sendOpen();
-  // NOLINTNEXTLINE(performance-no-int-to-ptr): a number, of which the poster knows nothing
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): Flush::request has the number of the flush
   return {reinterpret_cast<void*>(++flushes_)};
 }
 
@@ -206,7 +208,7 @@ bool MessageEndpoint::ended(Flush& flush) {
   if (broken_ || flush.request == nullptr) return !broken_;
   const auto number = reinterpret_cast<std::uintptr_t>(flush.request);
   if (number > flushed_) return false;
-  // Whatever the peer says: UCX still reads what one of them brings.
+  // Even if the peer reports the flush as ended, UCX may still read the source of a covered write.
   if (!leaving_.empty() && leaving_.front()->flush <= number) return false;
   letGo(flush);
   return true;
@@ -259,7 +261,7 @@ void MessageEndpoint::take(const Message& message, std::span<const std::byte> da
 
 void MessageEndpoint::takeFlushed() {
   if (++flushed_ > flushes_) foreign(Code::kProtocol, "an answer without a request");
-  // What it brought later would land in memory that is no longer ours.
+  // Data of a covered read that arrives later would land in memory of an ended transfer.
   if (!asked_.empty() && asked_.front()->flush <= flushed_)
     foreign(Code::kProtocol, "an answer out of order");
 }
@@ -275,7 +277,7 @@ void MessageEndpoint::takeWrite(const Message& message, std::span<const std::byt
     into[parts++] = {place, one.bytes};
   }
   if (context_.copy().copy(std::span<const iovec>(into).first(parts), data.data())) return;
-  // The peer asks for a key anew once this end has closed, and is told that there is none.
+  // After this end has closed, the peer requests its keys again, and gets none for this memory.
   reachable_.drop(message.key);
   breakWith({.code = Code::kDenied,
              .operation = "ucx message",

@@ -1,6 +1,6 @@
-// By messages: the peer's process copies, and looks first at whether the memory is one that it has
-// given a key to. For transports that would do so anyway, without looking: TCP. Threads: under the
-// agent's lock.
+// An endpoint that moves data by messages. The peer's process checks the key of the memory, and
+// then copies. It is for TCP, over which UCX's own puts make the peer's process copy without such a
+// check. Threads: under the agent's lock.
 #pragma once
 
 #include <array>
@@ -35,16 +35,16 @@ class MessageEndpoint final : public UcxEndpoint {
   bool progress() override;
 
  private:
-  // A message of ours, until UCX has no more use for it and, where it asks, the answer is here.
+  // Our message, until UCX no longer uses it and, for a read, until the answer has arrived.
   struct PendingMessage {
     MessageEndpoint* owner = nullptr;
     Message message = {};
     std::array<std::byte, Message::kLongestHead> head = {};
-    // Here: where its bytes are, or its answer's go.
+    // Our memory: the source of a write's bytes, or the target of a read's answer.
     std::array<ucp_dt_iov_t, Message::kMostExtents> memory = {};
     std::uint32_t parts = 0;
     std::uint64_t bytes = 0;
-    std::uintptr_t flush = 0;  // the first whose end says that this is over
+    std::uintptr_t flush = 0;  // number of the first flush that covers this message
     bool sending = false, asking = false, leaving = false;
     PendingMessage* next = nullptr;  // in one list at a time
   };
@@ -71,16 +71,17 @@ class MessageEndpoint final : public UcxEndpoint {
 
   Reachable& reachable_;
   std::uint64_t token_ = 0, their_token_ = 0;
-  std::uint32_t most_extents_ = 0;  // that the head of a message of ours has room for
-  Bytes address_;                   // the token, then UCX's
+  std::uint32_t most_extents_ = 0;  // extents for which the head of our messages has room
+  Bytes address_;                   // our token, then UCX's address
   std::unordered_map<std::uint32_t, std::uint64_t> keys_;
   std::vector<std::unique_ptr<PendingMessage>> pending_;
-  PendingMessage* open_ = nullptr;  // has room for more, and is sent with the flush at the latest
-  PendingQueue blank_;
-  PendingQueue asked_;                  // reads of ours, until their data comes
-  PendingQueue leaving_;                // writes of ours that UCX has not taken at once
-  PendingQueue answers_;                // to the peer: sent after what has called us is done
-  std::uint64_t sent_ = 0, heard_ = 0;  // messages
+  PendingMessage* open_ =
+      nullptr;            // has room for more pieces; the next flush sends it at the latest
+  PendingQueue blank_;    // unused messages
+  PendingQueue asked_;    // our reads, until their data arrives
+  PendingQueue leaving_;  // our writes that UCX has not finished sending
+  PendingQueue answers_;  // answers to the peer; progress() sends them, not the callback
+  std::uint64_t sent_ = 0, heard_ = 0;  // numbers of messages sent and received
   std::uintptr_t flushes_ = 0, flushed_ = 0;
 };
 

@@ -25,7 +25,7 @@ std::vector<std::byte> bytesOf(const Message& message) {
   return {out.begin(), out.begin() + static_cast<std::ptrdiff_t>(bytes)};
 }
 
-TEST(Message, IsReadAsItWasWritten) {
+TEST(Message, IsDecodedAsItWasEncoded) {
   std::vector<Message::Extent> most;
   for (std::size_t i = 0; i < Message::kMostExtents; ++i) most.push_back({i << 40U, i});
   struct Case {
@@ -51,9 +51,9 @@ TEST(Message, IsReadAsItWasWritten) {
   }
 }
 
-// Whoever writes the data of an extent must find it behind the head, and an answer must fit into
+// The data of all extents of a write must follow the head, and the answer to a read must fit into
 // one message.
-TEST(Message, ThatSaysMoreThanItBringsIsRefused) {
+TEST(Message, WithLengthsThatDoNotAgreeIsRefused) {
   const auto refused = [](const Message& sent, std::size_t behind) {
     return !decode(bytesOf(sent), behind).has_value();
   };
@@ -71,7 +71,7 @@ TEST(Message, ThatSaysMoreThanItBringsIsRefused) {
   EXPECT_TRUE(refused(message(static_cast<Kind>(6), {}), 0));
 }
 
-TEST(Message, ThatIsCutShortOrLongerOrForeignIsRefused) {
+TEST(Message, ThatIsTruncatedTooLongOrForeignIsRefused) {
   const auto whole = bytesOf(message(Kind::kWrite, {{0x7000, 5}, {0x8000, 6}}));
   ASSERT_TRUE(decode(whole, 11));
   for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {

@@ -1,5 +1,5 @@
-// The memory that peers may reach by messages, by keys that nobody can guess. Threads: under the
-// agent's lock.
+// The memory that peers may reach by messages. Each piece has a random, secret key. Threads: under
+// the agent's lock.
 #pragma once
 
 #include <viaduct/result.h>
@@ -23,7 +23,8 @@ class Reachable {
   }
   void drop(std::uint64_t key) { memory_.erase(key); }
   bool has(std::uint64_t key) const { return memory_.contains(key); }
-  // For who wants that access. Null: the key opens nothing, or not all of that.
+  // The pointer to these bytes. Null: the key is unknown, or does not allow this access to all of
+  // them.
   std::byte* find(std::uint64_t key, std::uint64_t address, std::uint64_t bytes,
                   MemoryAccess wanted) const {
     const auto found = memory_.find(key);
@@ -31,7 +32,7 @@ class Reachable {
     const auto& [start, room, allowed] = found->second;
     if (!move::inside(start, room, address, bytes)) return nullptr;
     if (wanted == MemoryAccess::kReadWrite && allowed != wanted) return nullptr;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): a peer's number becomes memory here alone
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): only here a peer's address becomes a pointer
     return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
   }
 

@@ -7,8 +7,8 @@
 namespace viaduct::ucx {
 namespace {
 
-// Since the endpoint was made. Devices that reach each other answer within milliseconds; the
-// agent's lock is held meanwhile.
+// The longest wait for the peer's answer, counted from join(). Devices that reach each other answer
+// within milliseconds. The agent's lock is held meanwhile.
 constexpr auto kAnswer = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -26,12 +26,13 @@ RmaEndpoint::~RmaEndpoint() {
   letFirstMessageLeave();
   closeEndpoint();
   for (const auto& [generation, key] : keys_) retired_.push_back(key);
-  sweep();  // UCX wants them gone before the worker
+  sweep();  // UCX requires that keys are destroyed before the worker
   closeWorker();
 }
 
-// Over RDMA 1.13 ends the process when an endpoint is closed whose first message has not left yet,
-// which it does when it is turned and the peer's end has answered over ud: docs/gotchas/ucx.md.
+// Makes progress until the endpoint's first message has been sent. Over RDMA, UCX 1.13 ends the
+// process if an endpoint is closed before that. The message needs the peer's answer over ud:
+// docs/gotchas/ucx.md.
 void RmaEndpoint::letFirstMessageLeave() {
   if (ep_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
   Flush answer = flush();
@@ -49,7 +50,7 @@ RemoteKey RmaEndpoint::keyOf(std::uint32_t generation, const Bytes& packed) {
   const LogCapture capture;
   if (const auto known = keys_.find(generation); known != keys_.end()) return known->second;
   ucp_rkey_h key = nullptr;
-  if (packed.empty()) return nullptr;  // UCX is not told how long it is
+  if (packed.empty()) return nullptr;  // UCX gets no length, and would read beyond its end
   if (ucx_.ucp_ep_rkey_unpack(ep_, packed.data(), &key) != UCS_OK) return nullptr;
   keys_.emplace(generation, key);
   return key;
@@ -69,7 +70,7 @@ void RmaEndpoint::sweep() {
 
 Posted RmaEndpoint::post(OpKind kind, std::span<const Piece> pieces, RemoteKey key) {
   const LogCapture capture;
-  // UCX takes it as it gave it: with no promise not to change it.
+  // UCX's functions take the key without const.
   auto* const theirs = static_cast<ucp_rkey_h>(const_cast<void*>(key));
   Posted out;
   for (const Piece& one : pieces) {

@@ -1,5 +1,5 @@
-// By puts and gets: the bytes move without the peer's help, where the hardware can. Threads: under
-// the agent's lock.
+// An endpoint that moves data by puts and gets, without the peer's process if the hardware can.
+// Threads: under the agent's lock.
 #pragma once
 
 #include <memory>
@@ -32,13 +32,13 @@ class RmaEndpoint final : public UcxEndpoint {
   bool posted(ucs_status_ptr_t request) {
     if (request == nullptr) return true;
     if (UCS_PTR_IS_ERR(request)) return refused(UCS_PTR_STATUS(request));
-    ucx_.ucp_request_free(request);  // it ends by itself, and the flush tells of it
+    ucx_.ucp_request_free(request);  // the operation goes on, and a flush covers it
     return true;
   }
   bool refused(ucs_status_t status);
   void letFirstMessageLeave();
 
-  bool reached_ = false;  // a flush has ended: the peer's end has answered
+  bool reached_ = false;  // a flush has ended, so the peer's endpoint has answered
   ucp_request_param_t params_{};
   std::unordered_map<std::uint32_t, ucp_rkey_h> keys_;
   std::vector<ucp_rkey_h> retired_;

@@ -22,7 +22,7 @@ void eachLine(std::string_view text, F use) {
   }
 }
 
-// "tcp/eth0" at the front of what is left, up to a blank.
+// Adds the pair "tcp/eth0" at the front of the text, which ends at a blank.
 void add(std::string_view pair, std::vector<Transport>& out) {
   pair = pair.substr(0, pair.find(' '));
   const auto slash = pair.find('/');
@@ -45,6 +45,7 @@ bool anyOf(std::span<const Transport> transports, TransportKind realm) {
                      [&](const Transport& one) { return kindOf(one.name) == realm; });
 }
 
+// Reads lines such as
 // "#      resource 1  :  md 1  dev 1  flags -- tcp/lo"
 std::vector<Transport> resourcesIn(std::string_view context_info) {
   std::vector<Transport> out;
@@ -53,12 +54,13 @@ std::vector<Transport> resourcesIn(std::string_view context_info) {
     const auto flags = line.find(kBefore);
     if (line.find("resource ") == std::string_view::npos || flags == std::string_view::npos) return;
     line.remove_prefix(flags + kBefore.size());
-    const auto blank = line.find(' ');  // behind the flags themselves
+    const auto blank = line.find(' ');  // after the flags
     if (blank != std::string_view::npos) add(line.substr(blank + 1), out);
   });
   return out;
 }
 
+// Reads lines such as
 // "#   lane[0]:  1:tcp/lo.0 md[1]     -> md[1]/tcp/sysdev[255] am am_bw#0 keepalive wireup"
 std::vector<Transport> lanesIn(std::string_view endpoint_info) {
   std::vector<Transport> rma, am;
@@ -77,7 +79,7 @@ std::vector<Transport> lanesIn(std::string_view endpoint_info) {
     if (uses.find(" rma") != std::string_view::npos) add(pair, rma);
     if (uses.find(" am") != std::string_view::npos) add(pair, am);
   });
-  return rma.empty() ? am : rma;  // without one of its own, active messages stand in
+  return rma.empty() ? am : rma;  // without an rma lane UCX moves data by active messages
 }
 
 std::string transportText(std::span<const Transport> lanes) {

@@ -1,5 +1,5 @@
-// Which transports UCX has, and which of them an endpoint uses, read from what it prints of itself:
-// UCX 1.13 has no other way to ask. Threads: pure functions.
+// Reads UCX's transports, and those of an endpoint, from the texts that UCX prints. UCX 1.13 has no
+// other interface for them. Threads: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct Transport {
   std::string device = {};  // "eth0", "mlx5_0:1"
   friend bool operator==(const Transport&, const Transport&) = default;
 };
-// An unknown name counts as TCP: nobody shall take for RDMA what nobody here has heard of.
+// The kind of a transport. An unknown name counts as TCP, so that nothing unknown passes for RDMA.
 TransportKind kindOf(std::string_view transport);
 bool anyOf(std::span<const Transport> transports, TransportKind realm);
 
-// From ucp_context_print_info: every transport on every device.
+// Every transport on every device, from the text of ucp_context_print_info.
 std::vector<Transport> resourcesIn(std::string_view context_info);
-// From ucp_ep_print_info: those that carry reads and writes.
+// The transports that carry reads and writes, from the text of ucp_ep_print_info.
 std::vector<Transport> lanesIn(std::string_view endpoint_info);
 
-// "tcp", "rc_mlx5,rc_verbs": each name once, the least of them first.
+// "tcp", "rc_mlx5,rc_verbs": each name once; TCP first, then RDMA, then memory.
 std::string transportText(std::span<const Transport> lanes);
 // "tcp/eth0, tcp/lo"
 std::string listText(std::span<const Transport> transports);

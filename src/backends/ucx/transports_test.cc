@@ -22,7 +22,7 @@ constexpr std::string_view kContext = R"(#
 #
 )";
 
-TEST(Transports, AreReadFromWhatAContextPrints) {
+TEST(Transports, AreReadFromAContextsText) {
   EXPECT_EQ(resourcesIn(kContext),
             (std::vector<Transport>{
                 {"self", "memory0"}, {"tcp", "lo"}, {"tcp", "eth0.100"}, {"rc_mlx5", "mlx5_0:1"}}));
@@ -31,7 +31,7 @@ TEST(Transports, AreReadFromWhatAContextPrints) {
     EXPECT_TRUE(resourcesIn(odd).empty()) << odd;
 }
 
-TEST(Transports, OfAnEndpointAreThoseThatCarryData) {
+TEST(Transports, OfAnEndpointAreItsLanesForData) {
   constexpr std::string_view kTcp =
       "#   lane[0]:  1:tcp/eth0.100.0 md[1]    -> md[1]/tcp/sysdev[255] am am_bw#0 keepalive "
       "wireup\n";
@@ -44,8 +44,8 @@ TEST(Transports, OfAnEndpointAreThoseThatCarryData) {
     EXPECT_TRUE(lanesIn(odd).empty()) << odd;
 }
 
-// What nobody has heard of must not pass for RDMA.
-TEST(Transports, AreTcpUnlessKnownToBeBetter) {
+// An unknown transport must not pass for RDMA.
+TEST(Transports, AreTcpUnlessTheirNameIsKnown) {
   EXPECT_EQ(kindOf("rc_verbs"), TransportKind::kRdma);
   EXPECT_EQ(kindOf("cuda_ipc"), TransportKind::kMemory);
   EXPECT_EQ(kindOf("tcp"), TransportKind::kTcp);
@@ -54,13 +54,13 @@ TEST(Transports, AreTcpUnlessKnownToBeBetter) {
             "tcp,rc_mlx5");
 }
 
-TEST(Choose, LeavesWhatTheUserHasSetAlone) {
+TEST(Choose, KeepsTheUsersTransports) {
   EXPECT_EQ(transportsFor(true, true), "");
   EXPECT_EQ(transportsFor(false, false), "^shm");
   EXPECT_EQ(transportsFor(false, true), "^shm,tcp");
 }
 
-TEST(Choose, FindsADeviceOrSaysWhatThereIs) {
+TEST(Choose, FindsADeviceOrListsTheDevices) {
   const auto there = resourcesIn(kContext);
   EXPECT_EQ(*deviceFor("eth0.100", there), "eth0.100");
   EXPECT_EQ(*deviceFor("mlx5_0", there), "mlx5_0:1");
@@ -74,8 +74,8 @@ TEST(Choose, FindsADeviceOrSaysWhatThereIs) {
   EXPECT_EQ(typo.error().remedy, "did you mean mlx5_0:1?");
 }
 
-// docs/choosing.md. How near what is: host/nearness_test.cc.
-TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessSomebodySaysWhich) {
+// The rule of docs/choosing.md. host/nearness_test.cc tests the distances.
+TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessTheUserNamesRails) {
   using Names = std::vector<std::string>;
   const std::vector<Transport> there{{"tcp", "eth0"},
                                      {"rc_verbs", "mlx5_0:1"},

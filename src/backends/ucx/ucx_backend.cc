@@ -1,4 +1,4 @@
-// The backend that moves bytes by UCX. NOTES.md says what holds, and what UCX does not give.
+// The backend that moves bytes by UCX. NOTES.md has its guarantees, and the limits of UCX.
 #include "backends/ucx/choose.h"
 #include "base/log.h"
 

@@ -10,8 +10,8 @@
 namespace viaduct::ucx {
 namespace {
 
-// Hardware gives back what it had in hand within microseconds. Behind a driver that does not, the
-// worker is destroyed all the same.
+// The longest wait for a closing endpoint. Hardware completes its requests within microseconds.
+// With a driver that does not, the worker is destroyed anyway.
 constexpr auto kClosing = std::chrono::milliseconds(100);
 
 }  // namespace
@@ -43,7 +43,7 @@ Status UcxEndpoint::openWorker() {
 
 Status UcxEndpoint::join(const Bytes& peer) {
   const LogCapture capture;
-  // UCX is not told how long it is.
+  // UCX gets no length, so an empty address would be read beyond its end.
   if (peer.empty())
     return Error{.code = Code::kProtocol,
                  .operation = "ucx link",
@@ -68,7 +68,7 @@ Status UcxEndpoint::readLanes() {
   transport_devices_ = listText(lanes);
   transport_ = transportText(lanes);
   if (transport_.empty())
-    transport_ = context_.rdmaOnly() ? "rdma" : "tcp";  // a UCX that prints otherwise
+    transport_ = context_.rdmaOnly() ? "rdma" : "tcp";  // for a UCX whose text differs
   if (!context_.rdmaOnly() || !anyOf(lanes, TransportKind::kTcp)) return Ok{};
   return Error{.code = Code::kUnsupported,
                .operation = "ucp_ep_create",

@@ -1,5 +1,6 @@
-// One UCP worker with its one endpoint: all that UCX has open for one rail of one life of one peer.
-// How bytes go over it is its two kinds'. Threads: under the agent's lock.
+// A UCP worker with its one endpoint, for one life of a channel. The two derived classes move data
+// over it: RmaEndpoint by puts and gets, MessageEndpoint by messages. Threads: under the agent's
+// lock.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -37,7 +38,8 @@ class UcxEndpoint : public move::Endpoint {
  protected:
   explicit UcxEndpoint(const Context& context) : context_(context), ucx_(context.ucx()) {}
   Status openWorker();
-  // Both, in the destructors of the kinds: UCX may still ask for what is theirs.
+  // Destructors of derived classes call these two, because UCX may still use the members of the
+  // derived class until then.
   void closeEndpoint();
   void closeWorker();
   void breakWith(Error why);
@@ -46,7 +48,7 @@ class UcxEndpoint : public move::Endpoint {
   const Context& context_;
   const UcxLibrary& ucx_;
   ucp_worker_h worker_ = nullptr;
-  ucp_ep_h ep_ = nullptr;  // after join()
+  ucp_ep_h ep_ = nullptr;  // null before join()
   Clock::time_point joined_at_{};
   std::optional<Error> broken_;
 
@@ -54,7 +56,7 @@ class UcxEndpoint : public move::Endpoint {
   Status readLanes();
   static void failed(void* self, ucp_ep_h endpoint, ucs_status_t status);
 
-  int fd_ = -1;  // UCX's own
+  int fd_ = -1;  // belongs to UCX
   Bytes address_;
   std::string transport_, transport_devices_;
 };

@@ -1,5 +1,5 @@
-// Two endpoints in one process: over TCP by messages and by puts, and over RDMA, where there is
-// any, by puts.
+// Tests two endpoints in one process: over TCP by messages and by puts, and by puts over RDMA if
+// the host has it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ using move::RemoteKey;
 
 constexpr auto kLongest = std::chrono::seconds(20);
 
-// The first RDMA device, alone.
+// The options for the first RDMA device.
 ContextOptions overRdma() {
   ContextOptions choice{.transports = transportsFor(userHasSet("UCX_TLS"), true),
                         .rdma_only = true};
@@ -51,13 +51,13 @@ ContextOptions overTcp(bool by_messages) {
           .by_messages = by_messages};
 }
 
-// One side: a context, an endpoint, and memory of which the other may reach the first half.
+// One side: a context, an endpoint, and memory. The other side may reach the first half of it.
 struct Side {
   std::unique_ptr<Context> context;
   std::unique_ptr<move::Registration> memory;
   std::unique_ptr<move::Endpoint> endpoint;
   std::vector<std::byte> bytes = std::vector<std::byte>(4U << 20U);
-  RemoteKey key = nullptr;  // to the other's memory
+  RemoteKey key = nullptr;  // key to the other side's memory
 
   std::size_t half() const { return bytes.size() / 2; }
   std::uint64_t address() const { return reinterpret_cast<std::uintptr_t>(bytes.data()); }
@@ -104,7 +104,7 @@ class UcxEndpoints : public ::testing::Test {
     }
     return true;
   }
-  // False: the way broke before all was moved.
+  // False: an endpoint broke before all pieces were moved.
   bool moved(OpKind kind, std::span<const Piece> pieces) {
     std::size_t at = 0;
     EXPECT_TRUE(turnUntil([&] {
@@ -158,7 +158,7 @@ class EitherWay : public UcxEndpoints, public ::testing::WithParamInterface<Endp
   }
 };
 
-TEST_P(EitherWay, AWriteIsThereWhenItsFlushHasEnded) {
+TEST_P(EitherWay, WrittenBytesAreAtThePeerWhenTheFlushEnds) {
   ASSERT_NO_FATAL_FAILURE(meetSo());
   for (const std::size_t bytes : {std::size_t{1}, std::size_t{4096}, std::size_t{60} << 10U,
                                   (std::size_t{60} << 10U) + 1, std::size_t{1} << 20U}) {
@@ -169,7 +169,7 @@ TEST_P(EitherWay, AWriteIsThereWhenItsFlushHasEnded) {
   }
 }
 
-TEST_P(EitherWay, AReadIsHereWhenItsFlushHasEnded) {
+TEST_P(EitherWay, ReadBytesHaveArrivedWhenTheFlushEnds) {
   ASSERT_NO_FATAL_FAILURE(meetSo());
   testing::fillRandom(b_.bytes, 7);
   testing::fillWith(a_.bytes, std::byte{0});
@@ -178,7 +178,7 @@ TEST_P(EitherWay, AReadIsHereWhenItsFlushHasEnded) {
   EXPECT_EQ(a_.bytes[300U << 10U], std::byte{0});
 }
 
-TEST_P(EitherWay, ManyPiecesLandInTheirPlacesAndNowhereElse) {
+TEST_P(EitherWay, ManyPiecesChangeTheirTargetsAndNothingElse) {
   ASSERT_NO_FATAL_FAILURE(meetSo());
   ASSERT_TRUE(moved(OpKind::kWrite, pieces(1000, 700, 2000)));
   for (std::size_t i = 0; i < 1000; ++i) {
@@ -188,7 +188,7 @@ TEST_P(EitherWay, ManyPiecesLandInTheirPlacesAndNowhereElse) {
   ASSERT_TRUE(moved(OpKind::kRead, pieces(1000, 1, 3)));
 }
 
-TEST_P(EitherWay, ItSaysWhatCarriesIt) {
+TEST_P(EitherWay, NamesItsTransportAndDevice) {
   ASSERT_NO_FATAL_FAILURE(meetSo());
   const bool tcp = GetParam() != EndpointKind::kPutsOverRdma;
   EXPECT_EQ(tcp, a_.endpoint->transport() == "tcp") << a_.endpoint->transport();
@@ -197,8 +197,8 @@ TEST_P(EitherWay, ItSaysWhatCarriesIt) {
       << a_.endpoint->transportDevices();
 }
 
-// Lengths are ours to check; what else is wrong with it UCX does not look at.
-TEST_P(EitherWay, NoKeyAndNoAddressAreRefused) {
+// UCX checks neither keys nor addresses. We can only check that they are not empty.
+TEST_P(EitherWay, AnEmptyKeyAndAnEmptyAddressAreRefused) {
   ASSERT_NO_FATAL_FAILURE(meet(choice()));
   EXPECT_EQ(a_.endpoint->keyOf(2, {}), nullptr);
   const auto unmet = a_.context->open();
@@ -206,11 +206,11 @@ TEST_P(EitherWay, NoKeyAndNoAddressAreRefused) {
   EXPECT_FALSE((*unmet)->join({}));
 }
 
-// A fence, or a peer that goes, may come at any time; 1.13 ends the process where nobody has
-// turned in between.
+// A fence or a lost peer may close an endpoint at any time. UCX 1.13 ends the process if the
+// endpoint has made no progress before.
 class OverRdma : public EitherWay {};
 
-TEST_P(OverRdma, WhatIsClosedBeforeItsFirstTurnDoesNoHarm) {
+TEST_P(OverRdma, ClosingBeforeTheFirstProgressDoesNoHarm) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_NO_FATAL_FAILURE(meetSo());
     a_.close();
@@ -231,8 +231,8 @@ TEST_P(OverRdma, APeerThatNeverAnswersDoesNoHarm) {
   }
 }
 
-// Whoever knows no key of ours gets nothing, though UCX has let him in.
-TEST_F(UcxEndpoints, ByMessagesOnlyWhatIsRegisteredIsReached) {
+// UCX accepts every peer, but a peer without our key reaches no memory.
+TEST_F(UcxEndpoints, ByMessagesOnlyRegisteredMemoryIsReached) {
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
     for (const char* wrong : {"key", "place", "withdrawn"}) {
       a_.close();
@@ -258,7 +258,7 @@ TEST_F(UcxEndpoints, ByMessagesOnlyWhatIsRegisteredIsReached) {
   }
 }
 
-// A value of an environment variable, for as long as this lives.
+// Sets an environment variable until it is destroyed.
 class Set {
  public:
   Set(const char* variable, const char* value) : variable_(variable) {
@@ -272,8 +272,8 @@ class Set {
   const char* const variable_;
 };
 
-// They are his: also those into which our longest heads do not go.
-TEST_F(UcxEndpoints, ByMessagesTheUsersSizesOfPacketsHold) {
+// The user's packet sizes stay, even if our longest heads do not fit into them.
+TEST_F(UcxEndpoints, ByMessagesTheUsersPacketSizesAreKept) {
   constexpr std::pair<const char*, const char*> kSizes[] = {{"UCX_TCP_RX_SEG_SIZE", "8k"},
                                                             {"UCX_TCP_RX_SEG_SIZE", "128k"},
                                                             {"UCX_TCP_TX_SEG_SIZE", "2k"},
@@ -296,10 +296,10 @@ TEST_F(UcxEndpoints, ByMessagesTheUsersSizesOfPacketsHold) {
   }
 }
 
-// Those by which a UCX of another version was told of what is TCP's.
+// The names of the settings that a fake UCX of another version got.
 std::vector<std::string> told;
 
-// 1.20.1 and newer know them by their full names, and refuse others.
+// UCX 1.20.1 and newer know TCP's settings by their full names, and refuse other names.
 ucs_status_t modifyFullNames(ucp_config_t* config, const char* name, const char* value) {
   const std::string_view said(name);
   told.emplace_back(name);
@@ -307,7 +307,7 @@ ucs_status_t modifyFullNames(ucp_config_t* config, const char* name, const char*
   if (said.starts_with("TCP_")) name += 4;
   return (*library())->ucp_config_modify(config, name, value);
 }
-// Those between take any, and warn later of what they do not know.
+// Versions from 1.15 to 1.20.0 accept any name, and later warn of unknown ones.
 ucs_status_t modifyAnyNames(ucp_config_t* config, const char* name, const char* value) {
   told.emplace_back(name);
   return std::string_view(name).starts_with("TCP_")
@@ -315,7 +315,7 @@ ucs_status_t modifyAnyNames(ucp_config_t* config, const char* name, const char* 
              : UCS_OK;
 }
 
-TEST_F(UcxEndpoints, NewerVersionsAreToldByTheNamesTheyKnow) {
+TEST_F(UcxEndpoints, NewerVersionsGetSettingsByTheirFullNames) {
   for (const auto modify : {&modifyFullNames, &modifyAnyNames}) {
     told.clear();
     UcxLibrary newer = **library();
@@ -330,12 +330,12 @@ TEST_F(UcxEndpoints, NewerVersionsAreToldByTheNamesTheyKnow) {
   }
 }
 
-// UCX's own puts need no key that anybody checks. An end that goes by messages does not hear them.
-TEST_F(UcxEndpoints, ByMessagesAPutOfUcxsOwnLandsNowhere) {
+// UCX checks no key for its own puts over TCP. An endpoint that uses messages drops such puts.
+TEST_F(UcxEndpoints, ByMessagesUcxsOwnPutsAreDropped) {
   ASSERT_NO_FATAL_FAILURE(open(a_, overTcp(false)));
   ASSERT_NO_FATAL_FAILURE(open(b_, overTcp(true)));
   testing::fillRandom(a_.bytes, 1);
-  const auto address = std::span(b_.endpoint->address()).subspan(8);  // behind the token
+  const auto address = std::span(b_.endpoint->address()).subspan(8);  // without the token
   ASSERT_TRUE(a_.endpoint->join({address.begin(), address.end()}));
   ASSERT_TRUE(
       b_.endpoint->join(base::Writer().put(std::uint64_t{0}).raw(a_.endpoint->address()).take()));
@@ -356,7 +356,7 @@ TEST_F(UcxEndpoints, ByMessagesAPutOfUcxsOwnLandsNowhere) {
   other.close();
 }
 
-// Says messages that he has made up, to a worker whose address he knows: without an endpoint.
+// Sends made-up messages to a worker whose address it knows. It has no MessageEndpoint.
 class Stranger {
  public:
   explicit Stranger(std::span<const std::byte> worker_address)
@@ -399,9 +399,9 @@ class Stranger {
   std::array<std::byte, Message::kLongestHead> head_{};
 };
 
-// UCX lets anybody in. Who does not know the token is not heard, though he knows all else; with it
-// he is the peer, and one whose count is wrong is not believed.
-TEST_F(UcxEndpoints, ByMessagesAStrangersMessagesAreNotRead) {
+// UCX accepts everybody. A message without the token is ignored, even with the right key. A message
+// with the token counts as the peer's, and a wrong number in it breaks the endpoint.
+TEST_F(UcxEndpoints, ByMessagesAStrangersMessagesAreIgnored) {
   for (const bool knows_the_token : {false, true}) {
     a_.close();
     b_.close();
@@ -426,7 +426,7 @@ TEST_F(UcxEndpoints, ByMessagesAStrangersMessagesAreNotRead) {
       EXPECT_TRUE(turnUntil([&] { return b_.endpoint->broken().has_value(); }));
       EXPECT_EQ(b_.endpoint->broken()->code, Code::kProtocol);
     } else {
-      // What comes after it comes behind it.
+      // These writes arrive after the stranger's message.
       for (int i = 0; i < 50; ++i) ASSERT_TRUE(moved(OpKind::kWrite, one)) << i;
       EXPECT_FALSE(b_.endpoint->broken()) << b_.endpoint->broken()->text();
     }
@@ -434,23 +434,23 @@ TEST_F(UcxEndpoints, ByMessagesAStrangersMessagesAreNotRead) {
   }
 }
 
-// Who says "flushed" before he has answered, or heard, what was posted before it would have us
-// touch memory after its transfer has ended.
-TEST_F(UcxEndpoints, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
+// A peer may report a flush as ended before it has answered the reads, or received the writes. We
+// must not end the transfer then, because its memory is still in use.
+TEST_F(UcxEndpoints, ByMessagesAFlushAnsweredTooEarlyDoesNotEnd) {
   for (const OpKind kind : {OpKind::kRead, OpKind::kWrite}) {
     a_.close();
     b_.close();
     ASSERT_NO_FATAL_FAILURE(open(a_, overTcp(true)));
     ASSERT_NO_FATAL_FAILURE(open(b_, overTcp(true)));
-    ASSERT_TRUE(a_.endpoint->join(b_.endpoint->address()));  // which is never turned
+    ASSERT_TRUE(a_.endpoint->join(b_.endpoint->address()));  // b_ never makes progress
     a_.key = a_.endpoint->keyOf(1, b_.memory->key());
     const auto all = pieces(1, a_.bytes.size(), 0);
-    // Of writes: more than sockets hold.
+    // The writes are longer than the socket buffers.
     for (int i = 0; i < (kind == OpKind::kWrite ? 16 : 1); ++i)
       ASSERT_EQ(a_.endpoint->post(kind, all, a_.key).pieces, 1U);
     Flush flush = a_.endpoint->flush();
     const std::span address(a_.endpoint->address());
-    Stranger peer(address.subspan(8));  // it knows what the peer does
+    Stranger peer(address.subspan(8));  // it knows token and key, as the peer does
     Message flushed, mark;
     flushed.kind = Message::Kind::kFlushed;
     flushed.flush = true;
@@ -475,7 +475,7 @@ TEST_F(UcxEndpoints, ByMessagesAnAnswerThatComesTooEarlyEndsNothing) {
   }
 }
 
-TEST_F(UcxEndpoints, ByMessagesAKeyThatIsNoneIsNoKey) {
+TEST_F(UcxEndpoints, ByMessagesMalformedKeysAreRefused) {
   ASSERT_NO_FATAL_FAILURE(meet(overTcp(true)));
   for (const std::size_t bytes : {0, 7, 8})
     EXPECT_FALSE(a_.endpoint->join(move::Bytes(bytes))) << bytes;

@@ -1,4 +1,4 @@
-// What opening the backend does, and does not do, to the program.
+// Tests the effects of opening the backend on the program.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -15,7 +15,7 @@ namespace viaduct::ucx {
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);
 namespace {
 
-TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
+TEST(UcxOpen, TheErrorForAMisspeltRailListsTheDevices) {
   if (const auto chosen = choose({.backends = {"ucx"}}); chosen && chosen->can.rdma)
     GTEST_SKIP() << "skipped: over RDMA there is no lo";
   auto poller = std::move(*base::Poller::open());
@@ -28,7 +28,7 @@ TEST(UcxOpen, NamesTheDevicesThereAreWhenARailIsMisspelt) {
   EXPECT_EQ(opened.error().remedy, "did you mean lo?") << opened.error().text();
 }
 
-TEST(UcxOpen, RefusesToRunOverNoNetworkAtAll) {
+TEST(UcxOpen, RefusesToRunWithoutANetwork) {
   ::setenv("UCX_NET_DEVICES", "nonsense", 1);
   const auto chosen = choose({.backends = {"ucx"}});
   ::unsetenv("UCX_NET_DEVICES");
@@ -38,7 +38,7 @@ TEST(UcxOpen, RefusesToRunOverNoNetworkAtAll) {
   EXPECT_EQ(chosen.error().cause, "UCX_NET_DEVICES=nonsense leaves none");
 }
 
-// Seen once in a process; under ctest each test has its own.
+// The warning is logged once in a process. Under ctest each test has its own process.
 TEST(UcxOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
   if (const auto chosen = choose({.backends = {"ucx"}}); chosen && chosen->can.rdma)
     GTEST_SKIP() << "skipped: this host has RDMA devices";
@@ -55,8 +55,8 @@ TEST(UcxOpen, WarnsOfTcpOnceHoweverManyAgentsOpenIt) {
   EXPECT_FALSE(warned());
 }
 
-// Which UCX reads once, when it is loaded; under ctest each test has a process of its own.
-TEST(UcxOpen, LeavesWhatTheUsersFileHasSetAlone) {
+// UCX reads its files once, when it is loaded. Under ctest each test has its own process.
+TEST(UcxOpen, KeepsTheSettingsOfTheUsersFile) {
   for (const char* theirs : {"UCX_TLS", "UCX_NET_DEVICES", "UCX_CONFIG_DIR"})
     if (userHasSet(theirs)) GTEST_SKIP() << "skipped: " << theirs << " is set";
   const testing::TemporaryFolder folder;
@@ -75,7 +75,7 @@ TEST(UcxOpen, LeavesWhatTheUsersFileHasSetAlone) {
       EXPECT_EQ(one.name, "tcp");
 }
 
-// UCX's constructor takes SIGHUP and others for itself.
+// UCX installs handlers for SIGHUP and other signals when it is loaded.
 TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
   ASSERT_TRUE(library());
   for (const char* theirs : {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS", "UCX_DEBUG_SIGNO"})
@@ -85,13 +85,13 @@ TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
   EXPECT_TRUE(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
 }
 
-TEST(UcxOpen, UnaskedOnlyOfAVersionThatDoesNotEndTheProcess) {
+TEST(UcxOpen, OldVersionsOpenOnlyIfNamed) {
   EXPECT_FALSE(fitUnasked(1, 13));
   EXPECT_TRUE(fitUnasked(1, 14));
   EXPECT_TRUE(fitUnasked(2, 0));
 }
 
-TEST(UcxOpen, UnaskedOnlyWhereThereIsRdma) {
+TEST(UcxOpen, WithoutRdmaItOpensOnlyIfNamed) {
   auto poller = std::move(*base::Poller::open());
   const Settings settings;
   const auto opened = open({settings, *poller});
