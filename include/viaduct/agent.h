@@ -27,7 +27,7 @@ namespace viaduct {
 namespace agent {
 class AgentImpl;
 struct AgentOfAClock;  // of tests
-}
+}  // namespace agent
 
 struct AllocateOptions {
   std::string label = {};
