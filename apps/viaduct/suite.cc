@@ -169,7 +169,8 @@ class SuiteCommand {
     return out + fmt::format(" and saved in {}: the same command continues", file_.name());
   }
 
-  // `believed` is about the rows of this command's rounds. Rank 0 also has the rows of the file.
+  // `believed` is true if every row that this command measured is valid. Rank 0 also checks the
+  // rows that it read from the file.
   int verdictOf(const TurnsEnd& end, bool believed) const {
     const int code = exitOfRuns(end.end, end.problem, keptText(), believed && allGood(suite_));
     if (code != kExitOk) return code;

@@ -79,7 +79,7 @@ int runTop(const TopOptions& options) {
   while (!ending.comesWithin(options.interval)) {
     Moment now = lookAtAgents();
     print(before, now, options);
-    // Ends if the reader has closed the pipe, such as head.
+    // Ends if the reader of the pipe, such as `head`, has closed it.
     if (options.once || std::ferror(stdout) != 0) break;
     before = std::move(now);
   }

@@ -70,8 +70,8 @@ class Blocks {
  private:
   // Shared by all copies of one list, and never changed.
   struct Table {
-    std::vector<std::uint64_t> addresses;  // a list of blocks of one size
-    std::vector<Run> runs;                 // all other lists
+    std::vector<std::uint64_t> addresses;  // of a list of single blocks of one size; else empty
+    std::vector<Run> runs;                 // of any other list; else empty
     std::vector<std::uint64_t> first;      // first block of each run, if runs differ in length
   };
   static std::optional<Blocks> listOfOneSize(std::span<const Extent> extents);

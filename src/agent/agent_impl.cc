@@ -356,7 +356,7 @@ RailPass AgentImpl::pollSharedRails() {
   const unsigned first = base::threadNumber();
   for (std::size_t i = 0;; ++i) {
     const Shared shared(engine_->lock());
-    if (i >= shared_rails_.size()) break;  // empty once the agent has closed
+    if (i >= shared_rails_.size()) break;  // a closed agent has no shared rails
     const RailPass one = pollShared(shared, *shared_rails_[(first + i) % shared_rails_.size()]);
     all.was_busy = all.was_busy || one.was_busy;
     all.has_ended = all.has_ended || one.has_ended;

@@ -23,7 +23,7 @@ class Waiting {
         until_(until),
         due_(say_ ? Clock::now() + kFirst : Clock::time_point::max()) {}
 
-  // The time of the next tell(); never for a silent wait.
+  // The time of the next tell(); Clock::time_point::max() for a silent wait.
   Clock::time_point due() const { return due_; }
   bool isDue() const { return Clock::now() >= due_; }
   // `so_far`: the error with which the wait would end now.

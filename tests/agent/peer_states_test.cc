@@ -74,7 +74,7 @@ void expectSteps(const std::string& letters, const std::vector<std::string>& exp
 }
 
 TEST(PeerStates, APeersSessionBeginsOpensAndEnds) {
-  // Events: admit, begin, synced, opened, lose, part.
+  // Columns: the events admit, begin, synced, opened, lose, part.
   expectSteps<PeerPhase>("UANORLG", {"AN---G",    // unmet
                                      "-N--LG",    // admitted
                                      "--O-LG",    // announcing
@@ -85,7 +85,7 @@ TEST(PeerStates, APeersSessionBeginsOpensAndEnds) {
 }
 
 TEST(PeerStates, TheFirstReasonForTheEndOfASessionDecidesUnlessGoodbyeIsSaid) {
-  // Events: goodbye, close, break, move, over.
+  // Columns: the events goodbye, close, break, move, over.
   expectSteps<Ending>("NGCB", {"GCBNN",    // none
                                "G-GGN",    // goodbye
                                "G-BNN",    // cut
@@ -93,7 +93,7 @@ TEST(PeerStates, TheFirstReasonForTheEndOfASessionDecidesUnlessGoodbyeIsSaid) {
 }
 
 TEST(PeerStates, OnlyAnAddressThatNeverLedToThePeerIsGivenUp) {
-  // Events: aim, meet, deny, forget.
+  // Columns: the events aim, meet, deny, forget.
   expectSteps<Target>("NTPUW", {"TN-N",    // none
                                 "TPWN",    // untried
                                 "TPUN",    // proven
@@ -102,7 +102,7 @@ TEST(PeerStates, OnlyAnAddressThatNeverLedToThePeerIsGivenUp) {
 }
 
 TEST(PeerStates, OneAttemptRunsAtATime) {
-  // Events: dial, connected, stop, wait.
+  // Columns: the events dial, connected, stop, wait.
   expectSteps<Reach>("IDHB", {"D-IB",    // idle
                               "-HI-",    // dialing
                               "--I-",    // handshake

@@ -173,7 +173,7 @@ TEST_P(Hosts, WithFourLinksUseThemAlike) {
 // One link becomes slower than the others. It carries less, and the others do not wait for it.
 TEST_P(Hosts, LeaveLessToASlowLink) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
-  startTwo(2, 200);  // slow enough that the processor is not the limit
+  startTwo(2, 200);  // Mbit/s: slow links, so that the processor is not the limit
   ASSERT_TRUE((*desk_)[0].limit("rail1", 20));
   post(1, 0, 0, [] {});
   const double ratio = static_cast<double>(sentOver(0)) / static_cast<double>(sentOver(1));

@@ -22,9 +22,9 @@ class Host {
   bool made() const { return made_; }
   // Process and PeerProcess run their program in this process's namespaces.
   pid_t pid() const { return holder_.pid(); }
-  // Runs iproute2's command there: ip("link set rail0 down"). False if it fails.
+  // Runs iproute2's command on this host: ip("link set rail0 down"). False if it fails.
   bool ip(const std::string& arguments) const { return run("ip " + arguments); }
-  // Runs the traffic control command there: tc("qdisc add dev rail0 root tbf ...").
+  // Runs the traffic control command on this host: tc("qdisc add dev rail0 root tbf ...").
   bool tc(const std::string& arguments) const { return run("tc " + arguments); }
   // Runs a shell command there.
   bool run(const std::string& command) const;

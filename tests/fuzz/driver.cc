@@ -95,7 +95,8 @@ void changeOnce(Sample& input, Random& random) {
   }
 }
 
-// Depends only on seed and iteration, not on earlier inputs.
+// Depends only on its arguments and not on earlier inputs, so that one iteration can be repeated
+// alone.
 Sample inputOf(const std::vector<Sample>& known, std::uint64_t seed, std::uint64_t iteration) {
   Random random(seed * 0x10001 + iteration);
   if (iteration < known.size()) return known[iteration];

@@ -219,7 +219,8 @@ void CheckedTraffic::writeAndReadBack(const Peer& peer) {
   seal(back);
 }
 
-// Writes a slot again once its note was answered, or in the next session.
+// Writes a pattern with a note, then waits until the peer has answered the note or the session has
+// ended. So the peer has checked a slot before it is written again.
 void CheckedTraffic::writeWithNote(const Peer& peer) {
   const auto inbox = latest(peer, "inbox:" + agent_.name() + ":");
   if (!inbox) return;

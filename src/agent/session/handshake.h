@@ -38,7 +38,7 @@ class Handshake {
   };
 
   // `nonce` must never have been used before. `binding` describes the path as both ends see it, so
-  // that the proofs fail across a relay between different paths.
+  // that the proofs fail across a relay from one kind of path to another.
   Handshake(bool dialer, const Key& secret, const Key& nonce, std::string binding);
 
   HandshakeMessage open() const;  // the dialer's first frame

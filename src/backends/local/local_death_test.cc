@@ -50,7 +50,7 @@ TEST_P(LocalDeath, UnpinDuringTrafficFromAnotherProcess) {
 TEST_P(LocalDeath, APeerStoppedBetweenChunksNeverWritesAgain) {
   const bool sort = shared();
   Child child([=](int socket, int pid) {
-    Station station(socket, pid, settings(1));  // copies only inside poll()
+    Station station(socket, pid, settings(1));  // one copy thread: poll() itself copies
     Memory memory(sort);
     if (!station.backend().pin(kHere, memory.segment())) return false;
     if (!station.reaches(kHere, kThere, sort ? "mapped" : "cma")) return false;

@@ -272,7 +272,8 @@ class Set {
   const char* const variable_;
 };
 
-// The user's packet sizes stay, even if our longest heads do not fit into them.
+// The endpoint keeps the packet sizes that the user set, even if our longest message headers do not
+// fit into such a packet.
 TEST_F(UcxEndpoints, ByMessagesTheUsersPacketSizesAreKept) {
   constexpr std::pair<const char*, const char*> kSizes[] = {{"UCX_TCP_RX_SEG_SIZE", "8k"},
                                                             {"UCX_TCP_RX_SEG_SIZE", "128k"},

@@ -151,8 +151,8 @@ class Limiter {
     return {link, false};
   }
 
-  // Limits bytes that stay on a host: memory copies them once, and loopback twice (into and out of
-  // the kernel).
+  // Adds the ceilings of traffic inside one host. Shared memory copies each byte once. Loopback
+  // copies it twice, into and out of the kernel.
   void onHost(std::size_t d) {
     const CounterDomain& domain = account_.domains()[d];
     double copied = 0, looped = 0;

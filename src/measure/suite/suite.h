@@ -54,7 +54,7 @@ struct Suite {
 // Returns the numbers of the tests that are measured.
 std::vector<std::size_t> measuredTests(const Suite& suite);
 
-// Returns the transfer size of a row.
+// The bytes of one transfer of a row: its block size times its batch.
 std::uint64_t sizeOf(const Row& row);
 
 // Returns the differences that forbid continuing the rounds of `kept`, as text. More rounds are

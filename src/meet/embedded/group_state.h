@@ -1,5 +1,5 @@
-// One group name: its members, the members that wait to join, and gathered values. Pure: messages
-// in, messages out. Threads: the server's thread.
+// The state of one group: its members, the members that wait to join, and gathered values. It opens
+// no sockets: calls bring messages, and MemberConnections sends them. Threads: the server's thread.
 // A roll call pings all members before a decision that a dead member could block. It runs before
 // the group forms, and before a joining member is refused because of another. A member that does
 // not answer is found dead by its silence, and its place is free.
