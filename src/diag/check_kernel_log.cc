@@ -25,7 +25,7 @@ std::string functionsText(const LogLines& lines) {
              : listed(std::vector<std::string>(lines.functions.begin(), lines.functions.end()));
 }
 
-// The PCI functions of NICs and GPUs, and the bridges above them.
+// The PCI functions of RDMA NICs and NVIDIA GPUs, and the bridges above them.
 std::set<std::string> functionsThatMatter(const Node& node) {
   std::set<std::string> out;
   for (const RdmaNic& nic : rdmaNics(node))
