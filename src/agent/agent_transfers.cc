@@ -52,6 +52,7 @@ void AgentImpl::expectBy(Clock::time_point due) {
 void AgentImpl::tellOverdue() {
   due_timer_ = 0;
   due_ = Clock::time_point::max();
+  applyEnded();  // a transfer that has ended is not overdue
   const auto now = this->now();
   for (TransferImpl* const transfer : std::vector(flights_))
     if (transfer != nullptr && transfer->due() <= now) transfer->overdue();

@@ -16,7 +16,9 @@ Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::
   for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
   again_.reserve(slices_.size());  // so that a failed rail needs no allocation
   served_ = served();
-  if (!several_) direct_ = rails_.front().rail->direct();
+  if (several_) return;
+  core::DirectMover* const direct = rails_.front().rail->direct();
+  if (direct != nullptr && direct->fits(ops_)) direct_ = direct;
 }
 
 std::uint64_t Bundle::serving(const core::Link& link, std::span<const RailUse> rails) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <system_error>
 
 namespace viaduct::agent {
 
@@ -35,16 +36,20 @@ void ProgressEngine::silence() {
 ProgressEngine::~ProgressEngine() { stop(); }
 
 void ProgressEngine::start(unsigned helpers) {
-  for (unsigned i = 0; i < helpers; ++i)
-    helpers_.emplace_back([this] {
-      ::pthread_setname_np(::pthread_self(), "viaduct-rails");
-      runHelper();
-    });
   thread_ = std::thread([this] {
     // Set by the thread itself: for another thread, glibc would write to a file in /proc.
     ::pthread_setname_np(::pthread_self(), "viaduct");
     runProgressThread();
   });
+  try {
+    for (unsigned i = 0; i < helpers; ++i)
+      helpers_.emplace_back([this] {
+        ::pthread_setname_np(::pthread_self(), "viaduct-rails");
+        runHelper();
+      });
+  } catch (const std::system_error&) {
+    // The limit of threads is reached. The other threads poll all rails.
+  }
 }
 
 void ProgressEngine::stop() {

@@ -99,6 +99,8 @@ bool TransferImpl::stillPlanned() {
 
 Status TransferImpl::post(const PostOptions& options) {
   if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
+  // The lock is free while rails are polled. A callback may then drop the last handle.
+  const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
   return postExclusively(held, options);
 }
@@ -147,9 +149,11 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   }
   if (running()) return stillRunning();
   start(options);
+  const core::Tag tag = tag_;
   offer();
   pollOwnRails(held);
-  if (!running()) return Ok{};
+  // An abort has set a time of its own, and so has another thread that posted this transfer again.
+  if (!running() || tag_ != tag || forced_) return Ok{};
   const auto now = agent_->now();
   expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
                           : now + agent_->settings().deadline);
@@ -166,6 +170,7 @@ void TransferImpl::start(const PostOptions& options) {
   for (Bundle& bundle : bundles_) bundle.start();
   out_ = 0;
   stopping_ = forced_ = false;
+  due_ = Clock::time_point::max();  // that of the post before may be over
   error_.reset();
   rail_error_.reset();
   has_note_ = options.with_note || !options.note.empty();
@@ -214,13 +219,13 @@ bool TransferImpl::offerAgain() {
 // The lock may be free meanwhile. Another thread may then post this transfer again once it has
 // ended.
 void TransferImpl::pollOwnRails(AgentLock::Held& held) {
+  if (!running()) return;
   const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
     for (const Bundle::RailUse& use : bundle.rails()) {
-      if (!running()) return;
       if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
       agent_->pollRail(held, use.counts->number);
-      if (tag_ != tag) return;
+      if (!running() || tag_ != tag) return;  // `bundles_` may be others
     }
 }
 

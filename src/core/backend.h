@@ -51,8 +51,10 @@ struct Capabilities {
 class DirectMover {
  public:
   virtual ~DirectMover() = default;
+  // Whether ops are few and small enough for moveNow().
+  virtual bool fits(std::span<const Op> ops) const = 0;
   // Moves all ops within the call and returns their bytes; poll() reports nothing of them. Empty:
-  // the work is too large or has failed, and post() has to do all of it. Threads:
+  // the work has failed, and post() has to do all of it. Threads:
   // several at once, also of one link, and during Rail::poll(); none while links or pins change.
   virtual std::optional<std::uint64_t> moveNow(const Work& work) = 0;
 };

@@ -151,12 +151,15 @@ std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64
   return job.ops.size();
 }
 
+bool CopyPool::fitsChunk(std::span<const Op> ops) {
+  return ops.size() <= kChunkOps && atLeast(ops, kChunkBytes) <= kChunkBytes;
+}
+
 // Copies one chunk with a copier on the stack. Most of the copier is room for CMA that stays
 // untouched.
 std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
                                                std::uint64_t now) const {
   const std::uint64_t bytes = atLeast(work.ops, kChunkBytes);
-  if (bytes > kChunkBytes || work.ops.size() > kChunkOps) return std::nullopt;
   Task task{.kind = work.kind, .peer = &peer, .born = now, .number = 1, .bytes = bytes};
   if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
   ChunkCopier copier(here_);

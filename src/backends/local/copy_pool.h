@@ -37,6 +37,7 @@ class CopyPool {
   // As core::Rail. `now` counts registrations: the work cannot use later ones.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
   // As core::DirectMover. Threads: several at once.
+  static bool fitsChunk(std::span<const core::Op> ops);
   std::optional<std::uint64_t> copyNow(const core::Work& work, PeerMemory& peer,
                                        std::uint64_t now) const;
   void poll(core::Completions& out);

@@ -39,6 +39,7 @@ class LocalRail final : public core::Rail, public core::DirectMover {
   bool busy() const override { return backend_.copyPool().busy(); }
   bool mayHaveEnded() const override { return true; }
   core::DirectMover* direct() override { return this; }
+  bool fits(std::span<const core::Op> ops) const override { return CopyPool::fitsChunk(ops); }
   std::optional<std::uint64_t> moveNow(const core::Work& work) override {
     PeerMemory* peer = static_cast<LocalLink*>(work.link)->peer();
     if (peer == nullptr) return std::nullopt;
