@@ -1,5 +1,5 @@
-// What a second thread adds: posts of one agent by one thread, by two threads to two peers, and by
-// two threads to one peer, in turns inside one process. The floor is two threads that only copy.
+// Measures the gain of a second thread that posts through one agent. One thread, two threads with
+// two peers, and two threads with one peer take turns. The floor is two threads that only copy.
 // Usage: threads_bench [BACKEND] [ROUNDS]
 #include <fmt/format.h>
 #include <time.h>
@@ -49,7 +49,7 @@ class Stage {
     }
   }
 
-  // Of that thread: its own blocks of that peer's memory.
+  // Plans a write of the thread's own blocks into its own part of the peer's memory.
   Transfer plan(std::size_t thread, std::size_t peer, std::uint64_t bytes) {
     const auto one = [&](std::uint64_t address) {
       return Selection{

@@ -130,7 +130,7 @@ def names_backend(path, line):
 
 
 def missing(root):
-    """What the tables name and the tree lacks."""
+    """Complaints about names in the tables that the tree does not have."""
     found = [
         f"there is no folder of the layer {layer}"
         for layer in MAY_USE
