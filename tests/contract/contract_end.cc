@@ -64,7 +64,7 @@ TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
     posting = true;
     ASSERT_TRUE(transfer->post());
     posting = false;
-    // No thread polls, so the agent's own thread has to make the callback.
+    // The test does not poll, so the agent's progress thread has to make the callback.
     const auto until = Clock::now() + 5s;
     while (ends < i && Clock::now() < until) std::this_thread::yield();
     ASSERT_EQ(ends, i);

@@ -169,9 +169,9 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   EXPECT_TRUE(manual_.run([&] { return accepted_.size() == 3; }));
 }
 
-// At the limit of unauthenticated connections, the listener drops the oldest one of the source with
-// the most, once its time is up, and accepts a waiting one. Here all have one source. The listener
-// logs this once.
+// At the limit of unauthenticated connections, the listener drops one and accepts a waiting one. It
+// drops the oldest of the source with the most, once its time is up. Here all have one source. The
+// listener logs this once.
 TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
   keeps_places_ = true;
   rlimit before{};
