@@ -18,6 +18,7 @@ MAY_USE = {
     "host": {"base"},
     "core": {"base"},
     "move": {"base", "host", "core"},
+    "move/staging": {"base", "core"},
     "backends": NET | {"host", "core", "move"},
     # meet/place.cc chooses between the two, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
@@ -25,7 +26,7 @@ MAY_USE = {
     "meet/etcd": NET | {"meet", "meet/embedded"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
-    "agent": NET | {"host", "core", "meet", "agent/session", "agent/metrics"},
+    "agent": NET | {"host", "core", "move/staging", "meet", "agent/session", "agent/metrics"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
     "measure/result": {"base", "host"},

@@ -14,6 +14,9 @@ struct PathShare {
   std::string backend = {};  // "local", "tcp", ...
   std::string way = {};      // the mechanism: "mapped", "cma", "direct", "socket"
   std::string rail = {};     // the NIC, queue or socket group
+  // 0: the share went directly from memory to memory. Otherwise the transfer was staged through
+  // host memory, and all of its bytes passed the stages in the order of these numbers.
+  std::uint32_t stage = 0;
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
   std::uint64_t injected = 0;  // requests that carried their bytes inline
@@ -23,7 +26,7 @@ struct PathShare {
 
 struct Path {
   std::vector<PathShare> shares = {};
-  std::string text() const;              // "local/mapped 1.0 MiB in 16 ops"
+  std::string text() const;  // "local/mapped 1.0 MiB in 16 ops", "file/uring -> host -> tcp/socket"
   void add(PathShare share);             // to the share of the same rail, if there is one
   Path since(const Path& before) const;  // the shares added after the state `before`
   friend bool operator==(const Path&, const Path&) = default;

@@ -21,6 +21,7 @@
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/facts.h"
+#include "move/staging/staging_backend.h"
 
 namespace viaduct::agent {
 
@@ -170,6 +171,7 @@ Status AgentImpl::openBackends(Deadline until) {
                      [&](const core::BackendEntry& entry) { return entry.name == wanted; }))
       return unknownBackend(wanted, catalogue);
   for (const core::BackendEntry& entry : catalogue) VIADUCT_CHECK(openBackend(entry, until));
+  openStaging();
   for (const core::AbsentBackend& absent : core::absentBackends())
     left_out_.push_back(
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
@@ -195,13 +197,27 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
     logLeftOut(entry.name, opened.error());
     return leave_out(opened.error().text());
   }
-  for (const auto& rail : (*opened)->rails()) {
-    PolledRail& polled = rails_.emplace_back(*rail, (*opened)->can().side_by_side);
+  enter(*std::move(opened));
+  return Ok{};
+}
+
+void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
+  for (const auto& rail : backend->rails()) {
+    PolledRail& polled = rails_.emplace_back(*rail, backend->can().side_by_side);
     if (polled.isShared()) shared_rails_.push_back(&polled);
     rail_counts_[rail.get()].number = rails_.size() - 1;
   }
-  backends_.push_back(*std::move(opened));
-  return Ok{};
+  backends_.push_back(std::move(backend));
+}
+
+// The last backend, so that its rail is polled after those that do its work. Agents with storage
+// stage it for their peers, and peers without storage of their own can ask for it.
+void AgentImpl::openStaging() {
+  const auto has_storage = [](const auto& backend) { return backend->storage() != nullptr; };
+  if (!settings_.backends.empty() && std::ranges::none_of(backends_, has_storage)) return;
+  stages_ = std::make_unique<Stages>(*this);
+  enter(std::make_unique<move::StagingBackend>(
+      [this](core::LinkHost& session) { return stages_->hostFor(session); }));
 }
 
 std::vector<BackendInfo> AgentImpl::backendInfos() const {
@@ -275,6 +291,7 @@ void AgentImpl::letGo() {
   shared_rails_.clear();
   rails_.clear();
   backends_.clear();
+  stages_.reset();
   engine_->takeOverNow();
   waitUntilSettled(held);
 }

@@ -26,6 +26,7 @@
 #include "agent/polled_rail.h"
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
+#include "agent/stages.h"
 #include "base/budget.h"
 #include "base/net/listener.h"
 #include "core/backend.h"
@@ -146,6 +147,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   bool forked() const;
   Status openBackends(Deadline until);
   Status openBackend(const core::BackendEntry& entry, Deadline until);
+  void openStaging();
+  void enter(std::unique_ptr<core::Backend> backend);
   Status openListener(Deadline until);
   Status openFinder(Deadline until);
   Status openExporter(Deadline until);
@@ -177,6 +180,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::mutex closing_;
   std::shared_ptr<ProgressEngine> engine_;
   std::vector<std::unique_ptr<core::Backend>> backends_;
+  std::unique_ptr<Stages> stages_;     // after the backends that it gives memory to
   std::vector<BackendInfo> left_out_;  // the backends that are not open
   std::deque<PolledRail> rails_;
   std::vector<PolledRail*> shared_rails_;  // the rails that are polled in shared sections

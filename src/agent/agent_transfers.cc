@@ -86,6 +86,8 @@ void AgentImpl::apply(core::Completions& completions) {
     TransferImpl* const transfer = flights_[place];
     if (auto* moved = std::get_if<core::Moved>(&completions[i]); moved != nullptr)
       transfer->moved(*moved);
+    else if (auto* staged = std::get_if<core::Staged>(&completions[i]); staged != nullptr)
+      transfer->staged(std::move(*staged));
     else
       transfer->failed(std::get<core::Failed>(std::move(completions[i])));
   }

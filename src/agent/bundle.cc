@@ -222,6 +222,7 @@ PathShare Bundle::shareOf(const RailUse& use) const {
 }
 
 void Bundle::addCarriedTo(Path& path) const {
+  if (route_.staged) return;
   for (const RailUse& use : rails_) {
     if (use.carried.ops == 0) continue;
     PathShare share = shareOf(use);
@@ -231,6 +232,7 @@ void Bundle::addCarriedTo(Path& path) const {
 }
 
 void Bundle::addTo(Path& path) const {
+  if (route_.staged) return;
   std::vector<PathShare> shares;
   shares.reserve(rails_.size());
   for (const RailUse& use : rails_) shares.push_back(shareOf(use));

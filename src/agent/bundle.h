@@ -69,6 +69,7 @@ class alignas(64) Bundle {
     core::Link* link = nullptr;
     std::string_view backend = {};
     std::string way = {};  // a copy, because the link may be destroyed before this
+    bool staged = false;   // other transfers do the work, and the path has their shares
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
   // link, or else all rails that serve it.

@@ -75,6 +75,7 @@ class LinkSlot final : public core::LinkHost {
   void changed() override;
 
   std::size_t backend() const { return backend_; }
+  PeerImpl& peer() const { return peer_; }
   std::unique_ptr<core::Link> link;
   bool was_ready = false;          // the link was ready when the peer became ready
   std::vector<RailHealth> health;  // one for each rail of the backend

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMinChunk = 16 << 10;
 
 bool satisfies(const core::Capabilities& can, const core::Requirement& required) {
   return (!required.rdma || can.rdma) && (!required.same_host || can.same_host) &&
-         (!required.not_tcp || !can.tcp) &&
+         (!required.not_tcp || !can.tcp) && (!required.no_staging || !can.staged) &&
          (required.backend.empty() || required.backend == can.name);
 }
 
@@ -133,7 +133,8 @@ void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, cor
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
   const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
   out.emplace_back(
-      Bundle::Route{.link = &link, .backend = can.name, .way = std::string(choice.way)},
+      Bundle::Route{
+          .link = &link, .backend = can.name, .way = std::string(choice.way), .staged = can.staged},
       std::move(plan), std::move(uses), first_tag);
 }
 

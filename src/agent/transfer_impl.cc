@@ -161,6 +161,18 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   return Ok{};
 }
 
+Status TransferImpl::startHop(core::OpList list, std::function<void(TransferImpl&)> ended) {
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
+  const std::vector<core::PinSpan> spans = list.spans;
+  const std::uint64_t bytes = list.bytes;
+  VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), {.no_staging = true}));
+  remember(std::move(bundles), spans, bytes);
+  hop_ended_ = std::move(ended);
+  start({});
+  offer();
+  return Ok{};
+}
+
 void TransferImpl::expect(Clock::time_point due) {
   due_ = due;
   agent_->expectBy(due);
@@ -173,6 +185,8 @@ void TransferImpl::start(const PostOptions& options) {
   due_ = Clock::time_point::max();  // that of the post before may be over
   error_.reset();
   rail_error_.reset();
+  if (!stages_.shares.empty()) [[unlikely]]
+    keepStages();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
   Timing& timing = agent_->counts().timing;
@@ -234,6 +248,17 @@ void TransferImpl::moved(const core::Moved& moved) {
   Bundle& bundle = bundleOf(moved.tag);
   if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
   endIfOver();
+}
+
+// Adds the stages of the post before to those of all posts.
+void TransferImpl::keepStages() {
+  for (PathShare& share : stages_.shares) carried_before_.add(std::move(share));
+  stages_.shares.clear();
+}
+
+void TransferImpl::staged(core::Staged staged) {
+  stages_.add(std::move(staged.share));
+  std::ranges::stable_sort(stages_.shares, {}, &PathShare::stage);
 }
 
 void TransferImpl::stopPosting() {
@@ -354,12 +379,16 @@ void TransferImpl::finish(TransferState state) {
       state = TransferState::kFailed;
       countErrorWithoutRail();
     }
-  if (state != TransferState::kDone)
+  if (state != TransferState::kDone && !hop_ended_)
     ++(state == TransferState::kFailed ? agent_->counts().failed : agent_->counts().cancelled);
   if (timed_.times != 0) [[unlikely]]
     stopTiming(state);
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
+  if (hop_ended_) {
+    agent_->engine().takeOverSoon(agent_->now());  // the staged transfer goes on
+    return std::exchange(hop_ended_, {})(*this);
+  }
   agent_->engine().changed();
   agent_->ringBell();
   if (options_.on_end)
@@ -369,12 +398,15 @@ void TransferImpl::finish(TransferState state) {
 Path TransferImpl::path() const {
   Path path;
   for (const Bundle& bundle : bundles_) bundle.addTo(path);
+  for (const PathShare& share : stages_.shares) path.add(share);
   return path;
 }
 
 Path TransferImpl::carried() const {
   Path path = carried_before_;
   for (const Bundle& bundle : bundles_) bundle.addCarriedTo(path);
+  if (!running())
+    for (const PathShare& share : stages_.shares) path.add(share);
   return path;
 }
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,12 +46,19 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   Status plan(AgentLock::Held& held);
   Status post(const PostOptions& options);  // takes the lock itself
   void cancel();                            // called by the user
+  // Plans and posts these ops as one hop of a staged transfer, without a deadline. `ended` is
+  // called once with the exclusive lock held, at the earliest inside this call.
+  Status startHop(core::OpList list, std::function<void(TransferImpl&)> ended);
+  void forgetHop() {
+    hop_ended_ = [](TransferImpl&) {};
+  }  // `ended` will not be called
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // needs no lock
 
   // The agent calls the functions below.
   void moved(const core::Moved& moved);
   void failed(core::Failed failed);
+  void staged(core::Staged staged);
   // Offers the ops that rails refused. True: no refused ops are left.
   bool offerAgain();
   bool uses(std::uint32_t local_slot) const;
@@ -88,6 +96,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   }
   void offer();
   void strand();
+  void keepStages();
   void stopPosting();
   void start(const PostOptions& options);
   void pollOwnRails(AgentLock::Held& held);
@@ -108,7 +117,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
   // The plan.
   std::vector<Bundle> bundles_;
-  Path carried_before_;  // work of earlier plans
+  Path carried_before_;  // work of earlier plans, and of all stages of earlier posts
   std::uint64_t bytes_ = 0, total_ops_ = 0;
   // The posting thread may copy by itself, and there is no callback to run. Read without a lock.
   std::atomic<bool> direct_{false};
@@ -131,6 +140,8 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   bool has_note_ = false;
   std::vector<std::byte> note_;
   Clock::time_point due_ = Clock::time_point::max();
+  Path stages_;  // the shares of the stages in this post, sorted by stage
+  std::function<void(TransferImpl&)> hop_ended_;  // set: this is a hop of another transfer
 };
 
 }  // namespace viaduct::agent

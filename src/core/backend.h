@@ -39,6 +39,7 @@ struct Capabilities {
   bool same_host = false;          // copies within this host's memory; no byte crosses a network
   bool rdma = false;
   bool tcp = false;
+  bool staged = false;  // moves through host memory of both agents, by other backends
   // Several threads may poll its rails at once, one thread for each rail, while no link and no pin
   // changes. poll() then calls nobody, not even LinkHost::changed().
   bool side_by_side = false;

@@ -1,6 +1,7 @@
 // The results of planning, which rails carry out.
 #pragma once
 
+#include <viaduct/path.h>
 #include <viaduct/result.h>
 #include <viaduct/transfer.h>
 
@@ -52,7 +53,12 @@ struct Failed {
   // The rail failed, not the work: another rail, or this one later, may repeat it.
   bool rail_lost = false;
 };
-using Completion = std::variant<Moved, Failed>;
+// A part of this tag's work has passed one stage of a staged path.
+struct Staged {
+  Tag tag = 0;
+  PathShare share = {};
+};
+using Completion = std::variant<Moved, Failed, Staged>;
 using Completions = std::vector<Completion>;
 
 }  // namespace viaduct::core

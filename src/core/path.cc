@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <viaduct/path.h>
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -23,12 +25,11 @@ std::string ordersOf(const PathShare& share) {
 }
 
 bool sameRail(const PathShare& a, const PathShare& b) {
-  return a.backend == b.backend && a.way == b.way && a.rail == b.rail;
+  return a.stage == b.stage && a.backend == b.backend && a.way == b.way && a.rail == b.rail;
 }
 
-}  // namespace
-
-std::string Path::text() const {
+// The shares of one stage, or of a direct path.
+std::string sharesText(std::span<const PathShare> shares) {
   std::string out;
   for (const PathShare& share : shares) {
     const bool named = shares.size() > 1 && !share.rail.empty();
@@ -36,7 +37,22 @@ std::string Path::text() const {
                        named ? " " : "", named ? share.rail : "", base::showSize(share.bytes),
                        ordersOf(share));
   }
-  return out.empty() ? "nothing moved" : out;
+  return out;
+}
+
+}  // namespace
+
+std::string Path::text() const {
+  if (shares.empty()) return "nothing moved";
+  std::string out;
+  for (auto at = shares.begin(); at != shares.end();) {
+    const auto end = std::find_if(at, shares.end(),
+                                  [&](const PathShare& one) { return one.stage != at->stage; });
+    if (!out.empty()) out += at->stage > 1 ? " -> host -> " : ", ";
+    out += sharesText({at, end});
+    at = end;
+  }
+  return out;
 }
 
 void Path::add(PathShare share) {

@@ -14,7 +14,7 @@ Error bad(std::string detail) {
   return {.code = Code::kInvalid,
           .operation = "require",
           .detail = std::move(detail),
-          .remedy = "use rdma, same-host, not-tcp or backend:NAME, several joined by commas"};
+          .remedy = "use rdma, same-host, not-tcp, no-staging or backend:NAME, several joined by commas"};
 }
 
 Status addWord(std::string_view word, Requirement& into) {
@@ -24,6 +24,8 @@ Status addWord(std::string_view word, Requirement& into) {
     into.same_host = true;
   } else if (word == "not-tcp") {
     into.not_tcp = true;
+  } else if (word == "no-staging") {
+    into.no_staging = true;
   } else if (word.starts_with(kBackend) && word.size() > kBackend.size()) {
     const std::string_view name = word.substr(kBackend.size());
     if (!into.backend.empty() && into.backend != name)

@@ -1,0 +1,126 @@
+#include "agent/stages.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "agent/transfer_impl.h"
+
+namespace viaduct::agent {
+namespace {
+
+// Large enough for the full rate of a device, and few enough for the CPU's cache to matter little
+// (docs/measured/stages.md).
+constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20U;
+constexpr std::uint32_t kChunks = 8;
+
+using Hops = std::vector<std::shared_ptr<TransferImpl>>;
+
+class TransferHop final : public move::Hop {
+ public:
+  TransferHop(std::shared_ptr<TransferImpl> transfer, std::shared_ptr<Hops> left)
+      : transfer_(std::move(transfer)), left_(std::move(left)) {}
+  TransferHop(const TransferHop&) = delete;
+  TransferHop& operator=(const TransferHop&) = delete;
+  ~TransferHop() override {
+    if (!transfer_->running()) return;
+    transfer_->forgetHop();
+    left_->push_back(transfer_);
+    cancel();
+  }
+  void cancel() override { transfer_->cancel(); }
+
+ private:
+  const std::shared_ptr<TransferImpl> transfer_;
+  const std::shared_ptr<Hops> left_;
+};
+
+class Host final : public move::StagingHost {
+ public:
+  Host(AgentImpl& agent, Stages& stages, PeerImpl& peer)
+      : agent_(agent), stages_(stages), peer_(peer) {}
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+  ~Host() override {
+    for (Stages::PooledRing* const ring : rings_) {
+      ring->used = false;
+      ring->left = [hops = settling(), peer = peer_.weak_from_this()] {
+        const auto alive = peer.lock();
+        return hops() && (!alive || alive->settled());
+      };
+    }
+  }
+
+  const PinInfo* ownPin(std::uint32_t slot) const override {
+    const bool live = agent_.pins().generation(slot) != 0;
+    return live ? &agent_.pins()[slot].info : nullptr;
+  }
+  Result<move::Ring> ring() override {
+    VIADUCT_TRY(Stages::PooledRing * ring, stages_.takeRing());
+    rings_.push_back(ring);
+    return ring->ring;
+  }
+  bool reachesStorage() override { return stages_.reachesItself(); }
+  Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
+                                           std::function<void(move::HopEnd)> ended) override {
+    auto transfer = std::make_shared<TransferImpl>(
+        agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
+        kind, Selection{}, Selection{}, TransferOptions{});
+    VIADUCT_CHECK(
+        transfer->startHop(std::move(list), [ended = std::move(ended)](const TransferImpl& hop) {
+          ended({.error = hop.end().error, .shares = hop.path().shares});
+        }));
+    return std::unique_ptr<move::Hop>(std::make_unique<TransferHop>(std::move(transfer), left_));
+  }
+  std::function<bool()> settling() const override {
+    return [left = left_] {
+      std::erase_if(*left, [](const auto& hop) { return !hop->running(); });
+      return left->empty();
+    };
+  }
+
+ private:
+  AgentImpl& agent_;
+  Stages& stages_;
+  PeerImpl& peer_;
+  std::vector<Stages::PooledRing*> rings_;
+  const std::shared_ptr<Hops> left_ = std::make_shared<Hops>();  // dropped, and still running
+};
+
+}  // namespace
+
+std::unique_ptr<move::StagingHost> Stages::hostFor(core::LinkHost& session) {
+  // The agent makes the links of all backends with a LinkSlot as their session.
+  return std::make_unique<Host>(agent_, *this, static_cast<LinkSlot&>(session).peer());
+}
+
+Result<Stages::PooledRing*> Stages::takeRing() {
+  for (PooledRing& one : rings_) {
+    if (one.used || (one.left && !one.left())) continue;
+    one.used = true;
+    one.left = {};
+    return &one;
+  }
+  VIADUCT_TRY(auto memory, base::SharedMemory::allocate(kChunkBytes * kChunks));
+  VIADUCT_TRY(const PinInfo info, agent_.pin(memory.segment(), "viaduct: staging"));
+  rings_.push_back({.memory = std::move(memory),
+                    .ring = {.address = info.address,
+                             .chunk_bytes = kChunkBytes,
+                             .chunks = kChunks,
+                             .pin = info.slot},
+                    .used = true});
+  return &rings_.back();
+}
+
+bool Stages::reachesItself() {
+  if (!itself_) {
+    auto dialed = agent_.connect(agent_.card());
+    if (!dialed) return false;
+    itself_ = *std::move(dialed);
+    agent_.engine().takeOverSoon(agent_.now());
+  }
+  return itself_->state() == PeerState::kReady;
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,45 @@
+// The agent's part of staged transfers: rings of pinned memory, and hops as transfers of its own.
+// Threads: under the agent's exclusive lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <vector>
+
+#include "base/shared_memory.h"
+#include "core/backend.h"
+#include "move/staging/staging_host.h"
+
+namespace viaduct::agent {
+
+class AgentImpl;
+class PeerImpl;
+class TransferImpl;
+
+class Stages {
+ public:
+  explicit Stages(AgentImpl& agent) : agent_(agent) {}
+  // The services for the link of this session.
+  std::unique_ptr<move::StagingHost> hostFor(core::LinkHost& session);
+
+  // Pinned memory. It is used again once `left` says that no peer and no hop touches it any more.
+  struct PooledRing {
+    base::SharedMemory memory;
+    move::Ring ring;
+    bool used = false;
+    std::function<bool()> left = {};
+  };
+  Result<PooledRing*> takeRing();
+  // Whether the agent is connected with itself. It dials itself at the first call.
+  bool reachesItself();
+  const std::shared_ptr<PeerImpl>& itself() const { return itself_; }
+
+ private:
+  AgentImpl& agent_;
+  std::list<PooledRing> rings_;
+  std::shared_ptr<PeerImpl> itself_;
+};
+
+}  // namespace viaduct::agent

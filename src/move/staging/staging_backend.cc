@@ -1,0 +1,45 @@
+#include "move/staging/staging_backend.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "move/staging/staging_link.h"
+
+namespace viaduct::move {
+
+std::size_t StagingRail::post(const core::Work& work) {
+  static_cast<StagingLink*>(work.link)->take(work);
+  return work.ops.size();
+}
+
+void StagingRail::poll(core::Completions& out) {
+  for (StagingLink* const link : links_)
+    if (link->busy()) link->progress(out);
+}
+
+void StagingRail::cancel(core::Tag tag) {
+  for (StagingLink* const link : links_) link->cancel(tag);
+}
+
+bool StagingRail::busy() const {
+  return std::any_of(links_.begin(), links_.end(),
+                     [](const StagingLink* link) { return link->busy(); });
+}
+
+// Its network stage may use any backend, so no property of the path is promised.
+StagingBackend::StagingBackend(HostFor host_for)
+    : can_{.name = kName,
+           .memory = {MemoryKind::kFile, MemoryKind::kBlock, MemoryKind::kObject},
+           .tcp = true,
+           .staged = true,
+           .preference = 100},
+      host_for_(std::move(host_for)) {
+  rails_.push_back(std::make_unique<StagingRail>());
+}
+
+std::unique_ptr<core::Link> StagingBackend::link(core::LinkSeed seed, core::LinkHost& host) {
+  return std::make_unique<StagingLink>(std::move(seed), static_cast<StagingRail&>(*rails_.front()),
+                                       host, host_for_(host));
+}
+
+}  // namespace viaduct::move

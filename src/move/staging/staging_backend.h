@@ -1,0 +1,55 @@
+// The backend of staged transfers. It has no devices: the agent's other backends do each stage.
+// Threads: under the agent's exclusive lock.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/backend.h"
+#include "move/staging/staging_host.h"
+
+namespace viaduct::move {
+
+class StagingLink;
+
+class StagingRail final : public core::Rail {
+ public:
+  std::string_view name() const override { return "staging"; }
+  std::size_t post(const core::Work& work) override;
+  void poll(core::Completions& out) override;
+  void cancel(core::Tag tag) override;
+  bool busy() const override;
+  bool mayHaveEnded() const override { return false; }
+
+  void add(StagingLink& link) { links_.push_back(&link); }
+  void remove(StagingLink& link) { std::erase(links_, &link); }
+
+ private:
+  std::vector<StagingLink*> links_;
+};
+
+class StagingBackend final : public core::Backend {
+ public:
+  static constexpr std::string_view kName = "staged";
+  using HostFor = std::function<std::unique_ptr<StagingHost>(core::LinkHost& session)>;
+  explicit StagingBackend(HostFor host_for);
+
+  const core::Capabilities& can() const override { return can_; }
+  std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
+  core::Bytes address() const override { return {}; }
+  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
+  // A key without bytes tells peers that the pin is storage.
+  Result<core::Bytes> pin(std::uint32_t /*slot*/, const Segment& /*memory*/) override {
+    return core::Bytes{};
+  }
+  Status unpin(std::uint32_t /*slot*/) override { return Ok{}; }
+
+ private:
+  const core::Capabilities can_;
+  const HostFor host_for_;
+  std::vector<std::unique_ptr<core::Rail>> rails_;
+};
+
+}  // namespace viaduct::move

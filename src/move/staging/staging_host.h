@@ -1,0 +1,60 @@
+// The services that the agent gives to the staging of one peer's session. Threads: with the agent's
+// lock held exclusively.
+#pragma once
+
+#include <viaduct/memory.h>
+#include <viaduct/path.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "core/op.h"
+#include "core/plan.h"
+
+namespace viaduct::move {
+
+// Pinned host memory in chunks of equal size.
+struct Ring {
+  std::uint64_t address = 0;
+  std::uint64_t chunk_bytes = 0;
+  std::uint32_t chunks = 0;
+  std::uint32_t pin = 0;  // its slot in the table of the agent that owns it
+};
+
+// The result of one hop.
+struct HopEnd {
+  std::optional<Error> error = {};
+  std::vector<PathShare> shares = {};
+};
+
+// One hop of a chunk: a copy that the agent does. The destructor cancels a hop that still runs, and
+// then nobody is told of its end. StagingHost::settling() waits for such hops.
+class Hop {
+ public:
+  virtual ~Hop() = default;
+  virtual void cancel() = 0;
+};
+
+class StagingHost {
+ public:
+  virtual ~StagingHost() = default;
+  virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
+  // Returns a ring that nobody else uses while this host exists.
+  virtual Result<Ring> ring() = 0;
+  // Whether the agent can move to and from its own storage now. It prepares that at the first call.
+  virtual bool reachesStorage() = 0;
+  // The other end of a hop: the agent's own storage, or the peer's memory.
+  enum class To : std::uint8_t { kStorage, kPeer };
+  // Starts a copy of these ops, whose local end is memory of this agent. `ended` is called once, at
+  // the earliest inside start(), with the same lock held. It must only take notice.
+  virtual Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
+                                             std::function<void(HopEnd)> ended) = 0;
+  // True once no hop that was dropped touches memory any more. The function may outlive the host.
+  virtual std::function<bool()> settling() const = 0;
+};
+
+}  // namespace viaduct::move

@@ -1,0 +1,127 @@
+// Moves between memory and storage of two agents, in stages: storage to a ring of host memory, host
+// to host over a network backend, and the ring to storage. Chunks are in different stages at the
+// same time, so the slowest stage sets the pace (docs/design/0030-stages.md). Threads: under the
+// agent's exclusive lock.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/backend.h"
+#include "move/staging/staging_chunk.h"
+#include "move/staging/staging_host.h"
+#include "move/staging/staging_message.h"
+
+namespace viaduct::move {
+
+class StagingRail;
+
+class StagingLink final : public core::Link {
+ public:
+  StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost& session,
+              std::unique_ptr<StagingHost> host);
+  ~StagingLink() override;
+  StagingLink(const StagingLink&) = delete;
+  StagingLink& operator=(const StagingLink&) = delete;
+
+  core::LinkState state() const override;
+  void receive(std::span<const std::byte> message, std::vector<core::Fd> fds) override;
+  void addPin(const core::RemotePin& pin) override {
+    storage_pins_.insert_or_assign(pin.info.slot, pin.info);
+  }
+  void dropPin(std::uint32_t slot) override { storage_pins_.erase(slot); }
+  std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
+                                          std::uint32_t remote_pin) const override;
+  bool servedBy(const core::Rail& rail) const override;
+  void close(core::Completions& out) override;
+  std::function<bool()> settling() const override { return settling_; }
+
+  // The rail calls the functions below.
+  void take(const core::Work& work);
+  void cancel(core::Tag tag);
+  bool busy() const;
+  void progress(core::Completions& out);
+
+ private:
+  enum class Step : std::uint8_t { kFree, kLoad, kMove, kStore };
+  // The ops of one post.
+  struct Job {
+    core::Tag tag = 0;
+    OpKind kind = OpKind::kWrite;
+    std::span<const core::Op> ops = {};
+    bool from_storage = false, to_storage = false;  // where the bytes come from and go to
+    bool local_storage = false, remote_storage = false;
+    OpCursor next = {};
+    std::uint32_t chunks = 0;  // in a stage
+    std::optional<Error> error = {};
+  };
+  // What one chunk of the rings is used for.
+  struct Chunk {
+    Job* job = nullptr;
+    Step step = Step::kFree;
+    ChunkPlan plan = {};
+    std::unique_ptr<Hop> hop = {};  // null while the peer does the step
+    std::optional<HopEnd> ended = {};
+  };
+  // A request of the peer.
+  struct Served {
+    std::optional<StorageRequest> request = {};
+    bool cancelled = false;
+    std::unique_ptr<Hop> hop = {};  // null: it waits until this agent reaches its storage
+    std::optional<HopEnd> ended = {};
+  };
+
+  bool isOver(const Job& job) const {
+    return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
+  }
+  Status prepareRings(const Job& job, bool& wait);
+  bool fillFreeChunk(Job& job);
+  void fillFreeChunks();
+  void advance(std::uint32_t number, core::Completions& out);
+  Step after(const Chunk& chunk) const;
+  Status begin(std::uint32_t number);
+  Status ask(std::uint32_t number, bool store);
+  Status startStorage(std::uint32_t number, OpKind kind);
+  Status startMove(std::uint32_t number);
+  void failJob(Job& job, Error why);
+  void endJobs(core::Completions& out);
+  std::uint64_t ownAddress(std::uint32_t chunk) const {
+    return own_->address + chunk * own_->chunk_bytes;
+  }
+
+  void receive(const RingRequest&);
+  void receive(RingAnswer&& answer);
+  void receive(StorageRequest&& request);
+  void receive(StorageAnswer&& answer);
+  void receive(const StorageCancel& cancel);
+  void serve(std::uint32_t number);
+  Status check(const StorageRequest& request) const;
+  void answer(std::uint32_t number);
+  Status send(const StagingMessage& message) { return session_.send(encode(message)); }
+
+  const std::string peer_;
+  const bool self_;  // the peer is this agent
+  StagingRail& rail_;
+  core::LinkHost& session_;
+  const std::unique_ptr<StagingHost> host_;
+  const std::function<bool()> settling_;
+  std::map<std::uint32_t, PinInfo> storage_pins_;  // of the peer
+  std::list<Job> jobs_;                            // in the order of their posts
+  std::vector<Chunk> chunks_;
+  std::optional<Ring> own_, peers_;  // the rings for this end's jobs
+  std::optional<Error> no_ring_;     // why the peer lends none
+  bool ring_requested_ = false;
+  std::optional<Ring> lent_;
+  std::vector<Served> served_;
+  bool closed_ = false;
+  bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage
+  bool news_ = false;               // progress() has work that needs no further event
+};
+
+}  // namespace viaduct::move

@@ -1,0 +1,400 @@
+// Two staging links, joined in memory. Their hosts do hops as copies between byte arrays, when and
+// in the order that a test chooses.
+#include "move/staging/staging_link.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "move/staging/staging_backend.h"
+
+namespace viaduct::move {
+namespace {
+
+constexpr std::uint64_t kStorageAt = std::uint64_t{1} << 62U, kHostAt = 1 << 20, kRingAt = 1 << 28;
+constexpr std::uint32_t kHostPin = 1, kStoragePin = 2, kRingPin = 3;
+constexpr std::uint64_t kBytes = 2 << 20, kChunkBytes = 64 << 10;
+constexpr std::uint32_t kChunks = 4;
+
+// The memory of one agent: an array for each pin.
+struct Memory {
+  struct Area {
+    PinInfo info;
+    std::vector<std::byte> bytes;
+  };
+  std::map<std::uint32_t, Area> pins;
+  std::uint32_t rings = 0;
+
+  void add(std::uint32_t slot, MemoryKind kind, std::uint64_t address, std::uint64_t bytes) {
+    pins[slot] = {.info = {.kind = kind, .address = address, .bytes = bytes, .slot = slot},
+                  .bytes = std::vector<std::byte>(bytes)};
+  }
+  std::byte* at(std::uint32_t pin, std::uint64_t address, std::uint64_t bytes) {
+    Area& area = pins.at(pin);
+    EXPECT_GE(address, area.info.address);
+    EXPECT_LE(address + bytes, area.info.address + area.info.bytes);
+    return area.bytes.data() + (address - area.info.address);
+  }
+};
+
+struct PendingHop {
+  StagingHost::To to;
+  OpKind kind;
+  core::OpList list;
+  std::function<void(HopEnd)> ended;
+  bool cancelled = false, dropped = false;
+};
+using PendingHops = std::deque<std::shared_ptr<PendingHop>>;
+
+class FakeHop final : public Hop {
+ public:
+  explicit FakeHop(std::shared_ptr<PendingHop> hop) : hop_(std::move(hop)) {}
+  FakeHop(const FakeHop&) = delete;
+  FakeHop& operator=(const FakeHop&) = delete;
+  ~FakeHop() override { hop_->dropped = true; }
+  void cancel() override { hop_->cancelled = true; }
+
+ private:
+  const std::shared_ptr<PendingHop> hop_;
+};
+
+class FakeHost final : public StagingHost {
+ public:
+  FakeHost(Memory& mine, PendingHops& hops) : mine_(mine), hops_(hops) {}
+  const PinInfo* ownPin(std::uint32_t slot) const override {
+    const auto found = mine_.pins.find(slot);
+    return found == mine_.pins.end() ? nullptr : &found->second.info;
+  }
+  Result<Ring> ring() override {
+    if (refuses_ring) return Error{.code = Code::kExhausted, .operation = "ring"};
+    const std::uint32_t slot = kRingPin + mine_.rings++;
+    const std::uint64_t address = kRingAt + slot * kChunkBytes * kChunks;
+    mine_.add(slot, MemoryKind::kHost, address, kChunkBytes * kChunks);
+    return Ring{.address = address, .chunk_bytes = kChunkBytes, .chunks = kChunks, .pin = slot};
+  }
+  bool reachesStorage() override { return reaches; }
+  Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
+                                     std::function<void(HopEnd)> ended) override {
+    auto hop = std::make_shared<PendingHop>(
+        PendingHop{.to = to, .kind = kind, .list = std::move(list), .ended = std::move(ended)});
+    hops_.push_back(hop);
+    return std::unique_ptr<Hop>(std::make_unique<FakeHop>(std::move(hop)));
+  }
+  std::function<bool()> settling() const override { return {}; }
+
+  bool refuses_ring = false, reaches = true;
+
+ private:
+  Memory& mine_;
+  PendingHops& hops_;
+};
+
+// One agent, with its link to the other one.
+struct End final : public core::LinkHost {
+  Status send(std::span<const std::byte> message, std::span<const int>) override {
+    sent.emplace_back(message.begin(), message.end());
+    return Ok{};
+  }
+  void changed() override {}
+
+  void open(bool self = false) {
+    auto made = std::make_unique<FakeHost>(memory, hops);
+    host = made.get();
+    link = std::make_unique<StagingLink>(core::LinkSeed{.peer = "other", .self = self}, rail, *this,
+                                         std::move(made));
+  }
+  void knowsStorageOf(const Memory& other) {
+    link->addPin({.info = other.pins.at(kStoragePin).info, .key = {}});
+  }
+
+  Memory memory;
+  PendingHops hops;
+  std::deque<core::Bytes> sent;
+  StagingRail rail;
+  FakeHost* host = nullptr;
+  std::unique_ptr<StagingLink> link;
+  core::Completions done;
+};
+
+class StagingLinkTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (End* end : {&a_, &b_}) {
+      end->memory.add(kHostPin, MemoryKind::kHost, kHostAt, kBytes);
+      end->memory.add(kStoragePin, MemoryKind::kFile, kStorageAt, kBytes);
+      end->open();
+    }
+    a_.knowsStorageOf(b_.memory);
+    b_.knowsStorageOf(a_.memory);
+  }
+
+  void doHop(End& end, End& other, std::size_t index, std::optional<Error> error = {}) {
+    const auto hop = end.hops[index];
+    end.hops.erase(end.hops.begin() + static_cast<std::ptrdiff_t>(index));
+    if (hop->dropped) return;
+    if (hop->cancelled) error = Error{.code = Code::kCancelled, .operation = "hop"};
+    std::uint64_t bytes = 0;
+    for (const core::Op& op : hop->list.ops) {
+      Memory& far = hop->to == StagingHost::To::kStorage ? end.memory : other.memory;
+      std::byte* const local = end.memory.at(op.local_pin, op.local, op.bytes);
+      std::byte* const remote = far.at(op.remote_pin, op.remote, op.bytes);
+      if (!error)
+        std::memcpy(hop->kind == OpKind::kWrite ? remote : local,
+                    hop->kind == OpKind::kWrite ? local : remote, op.bytes);
+      bytes += op.bytes;
+    }
+    const bool storage = hop->to == StagingHost::To::kStorage;
+    hop->ended({.error = std::move(error),
+                .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
+  }
+
+  // One event: a message arrives, a hop ends, or a rail is polled. False: there is none.
+  bool step(std::mt19937_64& random) {
+    std::vector<std::function<void()>> events;
+    for (auto [one, other] : {std::pair(&a_, &b_), std::pair(&b_, &a_)}) {
+      if (!one->sent.empty())
+        events.emplace_back([one = one, other = other] {
+          const core::Bytes message = std::move(one->sent.front());
+          one->sent.pop_front();
+          if (other->link) other->link->receive(message, {});
+        });
+      for (std::size_t i = 0; i < one->hops.size(); ++i)
+        events.emplace_back([this, one = one, other = other, i] {
+          std::optional<Error> error;
+          if (fail_hop_ != 0 && --fail_hop_ == 0)
+            error = Error{.code = Code::kDevice, .detail = "I/O"};
+          doHop(*one, *other, i, std::move(error));
+        });
+      if (one->rail.busy()) events.emplace_back([one = one] { one->rail.poll(one->done); });
+    }
+    if (events.empty()) return false;
+    events[random() % events.size()]();
+    return true;
+  }
+  void run(std::uint64_t seed = 1) {
+    std::mt19937_64 random(seed);
+    while (step(random)) {
+    }
+  }
+
+  std::vector<core::Op> ops(std::uint64_t local, std::uint64_t remote, std::uint32_t local_pin,
+                            std::uint32_t remote_pin, std::uint64_t bytes, int count) {
+    std::vector<core::Op> out;
+    for (int i = 0; i < count; ++i)
+      out.push_back({.local = local + static_cast<std::uint64_t>(i) * bytes,
+                     .remote = remote + static_cast<std::uint64_t>(i) * bytes,
+                     .bytes = bytes,
+                     .local_pin = local_pin,
+                     .remote_pin = remote_pin});
+    return out;
+  }
+  void post(OpKind kind, std::span<const core::Op> ops, core::Tag tag = 5) {
+    EXPECT_EQ(a_.rail.post({.kind = kind, .tag = tag, .link = a_.link.get(), .ops = ops}),
+              ops.size());
+  }
+  static void fill(Memory& memory, std::uint32_t pin) {
+    std::uint32_t value = 12345;
+    for (std::byte& byte : memory.pins.at(pin).bytes)
+      byte = static_cast<std::byte>((value = value * 1664525U + 1013904223U) >> 24U);
+  }
+  // The ends of posts at `a_`, without the shares of stages.
+  std::vector<core::Completion> ends() {
+    auto out = std::exchange(a_.done, {});
+    for (const auto& one : out)
+      if (const auto* staged = std::get_if<core::Staged>(&one)) stages_.add(staged->share);
+    std::erase_if(out, [](const auto& one) { return std::holds_alternative<core::Staged>(one); });
+    return out;
+  }
+
+  End a_, b_;
+  int fail_hop_ = 0;  // the hop of this number fails
+  Path stages_;
+};
+
+struct Route {
+  OpKind kind;
+  bool local_storage, remote_storage;
+  std::uint32_t stages;
+};
+
+TEST_F(StagingLinkTest, MovesBetweenStorageAndMemoryOfTwoAgents) {
+  for (const Route route :
+       {Route{OpKind::kWrite, true, false, 2}, Route{OpKind::kWrite, false, true, 2},
+        Route{OpKind::kWrite, true, true, 3}, Route{OpKind::kRead, true, false, 2},
+        Route{OpKind::kRead, false, true, 2}, Route{OpKind::kRead, true, true, 3}})
+    for (std::uint64_t seed = 1; seed < 9; ++seed) {
+      const auto local = route.local_storage ? kStoragePin : kHostPin;
+      const auto remote = route.remote_storage ? kStoragePin : kHostPin;
+      const bool write = route.kind == OpKind::kWrite;
+      Memory& from = write ? a_.memory : b_.memory;
+      fill(from, write ? local : remote);
+      const auto list = ops((route.local_storage ? kStorageAt : kHostAt) + 100,
+                            (route.remote_storage ? kStorageAt : kHostAt) + 5000, local, remote,
+                            seed % 2 == 0 ? 30'000 : 150'000, 11);
+      stages_ = {};
+      post(route.kind, list);
+      run(seed);
+      const auto ended = ends();
+      ASSERT_EQ(ended.size(), 1U);
+      const auto* moved = std::get_if<core::Moved>(&ended[0]);
+      ASSERT_NE(moved, nullptr) << std::get<core::Failed>(ended[0]).why.text();
+      EXPECT_EQ(moved->ops, list.size());
+      for (const core::Op& op : list)
+        ASSERT_EQ(0, std::memcmp(a_.memory.at(op.local_pin, op.local, op.bytes),
+                                 b_.memory.at(op.remote_pin, op.remote, op.bytes), op.bytes));
+      EXPECT_EQ(stages_.shares.size(), route.stages);
+      for (const PathShare& share : stages_.shares)
+        if (share.backend == "file") EXPECT_EQ(share.bytes, moved->bytes) << "each byte once";
+    }
+}
+
+TEST_F(StagingLinkTest, AFailedHopFailsThePostOnceAllItsChunksAreBack) {
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 20);
+  for (int hop = 1; hop < 30; ++hop) {
+    fail_hop_ = hop;
+    post(OpKind::kWrite, list);
+    run(static_cast<std::uint64_t>(hop));
+    const auto ended = ends();
+    ASSERT_EQ(ended.size(), 1U);
+    const auto* failed = std::get_if<core::Failed>(&ended[0]);
+    ASSERT_NE(failed, nullptr);
+    EXPECT_EQ(failed->why.code, Code::kDevice);
+    EXPECT_EQ(failed->ops, list.size());
+    EXPECT_TRUE(a_.hops.empty() && b_.hops.empty());
+  }
+  fail_hop_ = 0;
+  post(OpKind::kWrite, list);
+  run();
+  EXPECT_TRUE(std::holds_alternative<core::Moved>(ends().at(0))) << "the next post works";
+}
+
+TEST_F(StagingLinkTest, CancelEndsEachStageAndThenThePost) {
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 20);
+  for (std::uint64_t steps = 0; steps < 60; ++steps) {
+    std::mt19937_64 random(steps);
+    post(OpKind::kRead, list);
+    for (std::uint64_t i = 0; i < steps; ++i) static_cast<void>(step(random));
+    a_.rail.cancel(5);
+    while (step(random)) {
+    }
+    const auto ended = ends();
+    ASSERT_EQ(ended.size(), 1U);
+    ASSERT_TRUE(std::holds_alternative<core::Failed>(ended[0]));
+    EXPECT_EQ(std::get<core::Failed>(ended[0]).why.code, Code::kCancelled);
+  }
+}
+
+TEST_F(StagingLinkTest, CloseGivesBackEachPostAndDropsItsHops) {
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 20);
+  post(OpKind::kWrite, list, 5);
+  post(OpKind::kWrite, list, 6);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 25; ++i) static_cast<void>(step(random));
+  core::Completions closed;
+  a_.link->close(closed);
+  b_.link->close(closed);
+  EXPECT_EQ(closed.size(), 2U);
+  for (const auto* hops : {&a_.hops, &b_.hops})
+    for (const auto& hop : *hops) EXPECT_TRUE(hop->dropped);
+  EXPECT_FALSE(a_.rail.busy());
+}
+
+TEST_F(StagingLinkTest, APostWaitsUntilTheAgentReachesItsStorage) {
+  a_.host->reaches = b_.host->reaches = false;
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 3);
+  post(OpKind::kWrite, list);
+  run();
+  EXPECT_TRUE(ends().empty());
+  a_.host->reaches = true;
+  run();
+  EXPECT_TRUE(ends().empty());
+  b_.host->reaches = true;
+  run();
+  EXPECT_TRUE(std::holds_alternative<core::Moved>(ends().at(0)));
+}
+
+TEST_F(StagingLinkTest, APeerWithoutMemoryForARingIsAnError) {
+  b_.host->refuses_ring = true;
+  const auto list = ops(kHostAt, kStorageAt, kHostPin, kStoragePin, 100'000, 3);
+  post(OpKind::kWrite, list);
+  run();
+  const auto ended = ends();
+  ASSERT_EQ(ended.size(), 1U);
+  EXPECT_EQ(std::get<core::Failed>(ended[0]).why.code, Code::kExhausted);
+  EXPECT_EQ(std::get<core::Failed>(ended[0]).why.peer, "other");
+}
+
+// A peer that sends what the protocol forbids gets an error, and reaches nothing.
+TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
+  b_.link->receive(encode(RingRequest{}), {});
+  b_.sent.clear();
+  const auto asked = [&](StorageRequest request) {
+    b_.link->receive(encode(request), {});
+    b_.rail.poll(b_.done);
+    EXPECT_TRUE(b_.hops.empty());
+    if (b_.sent.empty()) return std::optional<Error>();
+    const auto message = decodeStaging(b_.sent.front());
+    b_.sent.clear();
+    return std::get<StorageAnswer>(*message).error;
+  };
+  const StoragePiece good{.pin = kStoragePin, .place = 0, .address = kStorageAt, .bytes = 4096};
+  const auto with = [&](auto change) {
+    StoragePiece piece = good;
+    change(piece);
+    return asked({.chunk = 0, .pieces = {good, piece}});
+  };
+  EXPECT_EQ(with([](auto& p) { p.pin = kHostPin; })->code, Code::kDenied);
+  EXPECT_EQ(with([](auto& p) { p.pin = 99; })->code, Code::kDenied);
+  EXPECT_EQ(with([](auto& p) { p.address -= 1; })->code, Code::kDenied);
+  EXPECT_EQ(with([](auto& p) { p.address += kBytes - 4095; })->code, Code::kDenied);
+  EXPECT_EQ(with([](auto& p) { p.bytes = ~std::uint64_t{0}; })->code, Code::kDenied);
+  EXPECT_EQ(with([](auto& p) { p.place = kChunkBytes - 4095; })->code, Code::kProtocol);
+  EXPECT_FALSE(asked({.chunk = kChunks, .pieces = {good}})) << "no such chunk: no answer";
+  b_.memory.pins.at(kStoragePin).info.access = MemoryAccess::kReadOnly;
+  EXPECT_EQ(asked({.chunk = 0, .store = true, .pieces = {good}})->code, Code::kDenied);
+}
+
+TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {
+  End end;
+  end.memory.add(kStoragePin, MemoryKind::kFile, kStorageAt, kBytes);
+  end.memory.add(kStoragePin + 100, MemoryKind::kFile, kStorageAt + 2 * kBytes, kBytes);
+  end.open(true);
+  for (const auto pin : {kStoragePin, kStoragePin + 100})
+    end.link->addPin({.info = end.memory.pins.at(pin).info, .key = {}});
+  std::fill(end.memory.pins.at(kStoragePin).bytes.begin(),
+            end.memory.pins.at(kStoragePin).bytes.end(), std::byte{7});
+  const std::vector<core::Op> list{{.local = kStorageAt,
+                                    .remote = kStorageAt + 2 * kBytes,
+                                    .bytes = 1 << 20,
+                                    .local_pin = kStoragePin,
+                                    .remote_pin = kStoragePin + 100}};
+  end.rail.post({.kind = OpKind::kWrite, .tag = 1, .link = end.link.get(), .ops = list});
+  while (end.rail.busy() || !end.hops.empty()) {
+    end.rail.poll(end.done);
+    if (end.hops.empty()) continue;
+    const auto hop = end.hops.front();
+    end.hops.pop_front();
+    for (const core::Op& op : hop->list.ops) {
+      std::byte* const ring = end.memory.at(op.local_pin, op.local, op.bytes);
+      std::byte* const file = end.memory.at(op.remote_pin, op.remote, op.bytes);
+      const bool write = hop->kind == OpKind::kWrite;
+      std::memcpy(write ? file : ring, write ? ring : file, op.bytes);
+    }
+    hop->ended({});
+  }
+  EXPECT_TRUE(std::holds_alternative<core::Moved>(end.done.back()));
+  const auto& bytes = end.memory.pins.at(kStoragePin + 100).bytes;
+  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), std::byte{7}), 1 << 20);
+  EXPECT_TRUE(end.sent.empty()) << "no message to itself";
+}
+
+}  // namespace
+}  // namespace viaduct::move

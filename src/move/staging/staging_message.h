@@ -1,0 +1,77 @@
+// The messages between the two ends of a staging link, which go over the session. Threads: pure
+// functions and values.
+#pragma once
+
+#include <viaduct/path.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/fields.h"
+
+namespace viaduct {
+
+auto fields(base::Is<PathShare> auto& s) {
+  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches);
+}
+
+namespace move {
+
+// The most pieces of one chunk, so that a request fits into a frame of the session.
+inline constexpr std::size_t kMostPieces = 1024;
+
+// Asks for the ring that the other end lends to the sender.
+struct RingRequest {};
+// Lends a ring: the sender's ring, or the reason why there is none.
+struct RingAnswer {
+  std::uint64_t address = 0, chunk_bytes = 0;
+  std::uint32_t chunks = 0, pin = 0;
+  std::optional<Error> error = {};
+};
+// A part of a storage pin, and its place in the chunk.
+struct StoragePiece {
+  std::uint32_t pin = 0;
+  std::uint32_t place = 0;  // offset in the chunk
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+};
+// Asks the other end to read its storage into a chunk of the lent ring, or to write a chunk to it.
+struct StorageRequest {
+  std::uint32_t chunk = 0;
+  bool store = false;
+  std::vector<StoragePiece> pieces = {};
+};
+// The end of the StorageRequest for this chunk.
+struct StorageAnswer {
+  std::uint32_t chunk = 0;
+  std::optional<Error> error = {};
+  std::vector<PathShare> shares = {};
+};
+// The StorageRequest for this chunk shall end soon. Its answer still comes.
+struct StorageCancel {
+  std::uint32_t chunk = 0;
+};
+
+auto fields(base::Is<RingAnswer> auto& m) {
+  return std::tie(m.address, m.chunk_bytes, m.chunks, m.pin, m.error);
+}
+auto fields(base::Is<StoragePiece> auto& m) { return std::tie(m.pin, m.place, m.address, m.bytes); }
+auto fields(base::Is<StorageRequest> auto& m) { return std::tie(m.chunk, m.store, m.pieces); }
+auto fields(base::Is<StorageAnswer> auto& m) { return std::tie(m.chunk, m.error, m.shares); }
+auto fields(base::Is<StorageCancel> auto& m) { return std::tie(m.chunk); }
+
+using StagingMessage =
+    std::variant<RingRequest, RingAnswer, StorageRequest, StorageAnswer, StorageCancel>;
+
+base::Bytes encode(const StagingMessage& message);
+// Refuses bytes that are truncated, too long, of another version or of another kind.
+Result<StagingMessage> decodeStaging(std::span<const std::byte> bytes);
+
+}  // namespace move
+}  // namespace viaduct
