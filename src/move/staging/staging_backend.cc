@@ -12,9 +12,16 @@ std::size_t StagingRail::post(const core::Work& work) {
   return work.ops.size();
 }
 
+void StagingRail::activate(StagingLink& link) {
+  if (std::find(active_.begin(), active_.end(), &link) == active_.end()) active_.push_back(&link);
+}
+
 void StagingRail::poll(core::Completions& out) {
-  for (StagingLink* const link : links_)
+  if (active_.empty()) return;
+  for (StagingLink* const link : std::exchange(active_, {})) {
     if (link->busy()) link->progress(out);
+    if (link->busy() || link->waits()) activate(*link);
+  }
 }
 
 void StagingRail::cancel(core::Tag tag) {
@@ -22,7 +29,7 @@ void StagingRail::cancel(core::Tag tag) {
 }
 
 bool StagingRail::busy() const {
-  return std::any_of(links_.begin(), links_.end(),
+  return std::any_of(active_.begin(), active_.end(),
                      [](const StagingLink* link) { return link->busy(); });
 }
 

@@ -24,10 +24,16 @@ class StagingRail final : public core::Rail {
   bool mayHaveEnded() const override { return false; }
 
   void add(StagingLink& link) { links_.push_back(&link); }
-  void remove(StagingLink& link) { std::erase(links_, &link); }
+  void remove(StagingLink& link) {
+    std::erase(links_, &link);
+    std::erase(active_, &link);
+  }
+  // The next poll() calls the link's progress().
+  void activate(StagingLink& link);
 
  private:
   std::vector<StagingLink*> links_;
+  std::vector<StagingLink*> active_;  // so that idle peers cost nothing
 };
 
 class StagingBackend final : public core::Backend {

@@ -47,6 +47,11 @@ StagingLink::StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost&
 
 StagingLink::~StagingLink() { rail_.remove(*this); }
 
+void StagingLink::wake() {
+  news_ = true;
+  rail_.activate(*this);
+}
+
 core::LinkState StagingLink::state() const {
   return {.phase = core::LinkState::Phase::kReady, .text = "storage, in stages"};
 }
@@ -74,7 +79,7 @@ void StagingLink::take(const core::Work& work) {
   job.from_storage = write ? job.local_storage : job.remote_storage;
   job.to_storage = write ? job.remote_storage : job.local_storage;
   jobs_.push_back(std::move(job));
-  news_ = true;
+  wake();
 }
 
 void StagingLink::cancel(core::Tag tag) {
@@ -94,14 +99,15 @@ void StagingLink::failJob(Job& job, Error why) {
     else if (chunk.step != Step::kFree)
       static_cast<void>(send(StorageCancel{i}));  // a session that cannot send ends, and the job
   }
-  news_ = true;
+  wake();
 }
 
-bool StagingLink::busy() const {
-  if (news_) return true;
-  if (waits_for_storage_ && host_->reachesStorage()) return true;
-  const auto waits = [](const Served& one) { return one.request && !one.hop && !one.ended; };
-  return std::any_of(served_.begin(), served_.end(), waits) && host_->reachesStorage();
+bool StagingLink::busy() const { return news_ || (waits() && host_->reachesStorage()); }
+
+bool StagingLink::waits() const {
+  return waits_for_storage_ || std::any_of(served_.begin(), served_.end(), [](const Served& one) {
+           return one.request && !one.hop && !one.ended;
+         });
 }
 
 void StagingLink::progress(core::Completions& out) {
@@ -266,7 +272,7 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   VIADUCT_TRY(chunk.hop, host_->start(StagingHost::To::kStorage, kind, listOf(std::move(ops)),
                                       [this, number](HopEnd end) {
                                         chunks_[number].ended = std::move(end);
-                                        news_ = true;
+                                        wake();
                                       }));
   return Ok{};
 }
@@ -299,7 +305,7 @@ Status StagingLink::startMove(std::uint32_t number) {
   VIADUCT_TRY(chunk.hop, host_->start(StagingHost::To::kPeer, job.kind, listOf(std::move(ops)),
                                       [this, number](HopEnd end) {
                                         chunks_[number].ended = std::move(end);
-                                        news_ = true;
+                                        wake();
                                       }));
   return Ok{};
 }
@@ -313,7 +319,7 @@ void StagingLink::close(core::Completions& out) {
                                   .ops = job.ops.size(),
                                   .why = {.code = Code::kPeerLost, .operation = "staging"}});
   jobs_.clear();
-  news_ = false;
+  news_ = waits_for_storage_ = false;
 }
 
 void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd> /*fds*/) {
@@ -326,7 +332,7 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
   }
   std::visit([this](auto&& one) { receive(std::forward<decltype(one)>(one)); },
              *std::move(message));
-  news_ = true;
+  wake();
 }
 
 void StagingLink::receive(const RingRequest&) {
@@ -426,7 +432,7 @@ void StagingLink::serve(std::uint32_t number) {
       host_->start(StagingHost::To::kStorage, one.request->store ? OpKind::kWrite : OpKind::kRead,
                    listOf(std::move(ops)), [this, number](HopEnd end) {
                      served_[number].ended = std::move(end);
-                     news_ = true;
+                     wake();
                    });
   if (hop)
     one.hop = *std::move(hop);

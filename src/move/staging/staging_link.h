@@ -45,7 +45,8 @@ class StagingLink final : public core::Link {
   // The rail calls the functions below.
   void take(const core::Work& work);
   void cancel(core::Tag tag);
-  bool busy() const;
+  bool busy() const;   // progress() has work
+  bool waits() const;  // it will have work as soon as this agent reaches its storage
   void progress(core::Completions& out);
 
  private:
@@ -77,6 +78,7 @@ class StagingLink final : public core::Link {
     std::optional<HopEnd> ended = {};
   };
 
+  void wake();
   bool isOver(const Job& job) const {
     return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
   }
