@@ -128,7 +128,7 @@ class Dialer::Impl {
   std::optional<Error> last_;
 };
 
-// The end of this target's equal part of the time left.
+// Returns the end of the first of `parts` equal parts of the time from now to `of`.
 Clock::time_point Dialer::Impl::share(std::size_t parts, Clock::time_point of) const {
   const auto now = poller_.now();
   return of <= now ? now : now + (of - now) / static_cast<Clock::rep>(parts);
