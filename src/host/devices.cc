@@ -68,8 +68,8 @@ Device interfaceFrom(const std::string& root, const std::string& name) {
   return out;
 }
 
-// A bond or a VLAN is as fast as its lower devices. The ports of a bridge are not its lower
-// devices.
+// A bond or a VLAN is as fast as its lower devices together. If only one of them is active at a
+// time, it is as fast as the fastest. The ports of a bridge do not count as lower devices.
 std::uint64_t rateOfParts(const std::string& root, const Device& whole,
                           const std::vector<Device>& all) {
   const std::string folder = root + "/sys/class/net/" + whole.name;
