@@ -135,7 +135,7 @@ struct Row {
   // Figures. A missing one was not measured.
   std::uint64_t iterations = 0;         // timed transfers of all initiators together
   double seconds = 0;                   // duration of the timed transfers
-  std::optional<double> gb_per_s = {};  // of all pairs together: the median of the parts
+  std::optional<double> gb_per_s = {};  // of all pairs together: the median of parts or repeats
   std::vector<double> gb_per_s_parts = {};
   std::optional<double> gb_per_s_spread = {};
   std::optional<Latency> latency_us = {};
