@@ -149,7 +149,7 @@ struct Row {
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
-  std::optional<Interrupted> interrupted = {};  // Ctrl-C ended the row before it was complete
+  std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
   std::uint64_t transfers = 0;  // transfers that the path counts: timed ones, and spot checks
   std::vector<ProvenShare> path = {};
