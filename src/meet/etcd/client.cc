@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
-// A try that ended without an answer sooner than this says nothing about the endpoint.
+// A try that timed out sooner than this says nothing about the endpoint.
 constexpr milliseconds kTellingTry{1000};
 // A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
 // this time.
