@@ -16,7 +16,7 @@ namespace viaduct::measure {
 
 enum class Verdict : std::uint8_t {
   kOk,
-  kInvalid,      // cannot be true: above its ceiling
+  kInvalid,      // cannot be true, such as a rate above its ceiling
   kFallback,     // another path than the backend's name says
   kSilentRail,   // a rail that should have carried a share carried nothing
   kNotRequired,  // the row did not take a required path
