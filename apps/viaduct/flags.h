@@ -15,7 +15,7 @@
 
 namespace viaduct::app {
 
-// One flag. The help, the documents, the recorded settings and the parser use this row.
+// One flag of a command. The parser, --help and the documents are made from this row.
 template <class Options>
 struct Flag {
   std::string_view name;      // with underscores

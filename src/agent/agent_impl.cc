@@ -481,7 +481,7 @@ void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   if (!kept) from.noteDropped();
 }
 
-// Pauses this sender, and all senders if all notes together exceed the limit.
+// Stops reading from this sender, and from all peers once all notes together reach the limit.
 void AgentImpl::holdUp(PeerImpl& from) {
   from.pauseReading(true);
   if (!notes_.full()) return;
