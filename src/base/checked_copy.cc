@@ -30,9 +30,8 @@ bool CheckedCopy::copy(std::span<const iovec> to, const std::byte* from) const {
 
 bool CheckedCopy::fetch(std::byte* to, std::span<const iovec> from) const {
   const std::size_t bytes = sizeOf(from);
-  if (bytes > bounce_.size() ||
-      ::pwritev(bounce_.fd(), from.data(), static_cast<int>(from.size()), 0) !=
-          static_cast<ssize_t>(bytes))
+  if (bytes > bounce_.size() || ::pwritev(bounce_.fd(), from.data(), static_cast<int>(from.size()),
+                                          0) != static_cast<ssize_t>(bytes))
     return false;
   std::memcpy(to, bounce_.data(), bytes);
   return true;

@@ -33,6 +33,8 @@ constexpr std::array kKnown{
               "check the key, or write the object first"},
     KnownCode{"NoSuchUpload", "another process aborted or completed the upload",
               "check whether the object is complete, else write it again"},
+    KnownCode{"PreconditionFailed", "the object was replaced after it was pinned",
+              "pin the object again"},
     KnownCode{"InvalidRange", "the object is shorter than the pinned size",
               "pin no more bytes than the object has"},
     KnownCode{"PermanentRedirect", "another region has the bucket",
@@ -71,6 +73,7 @@ std::string_view codeWithoutBody(long status) {
   if (status == 301) return "PermanentRedirect";
   if (status == 403) return "AccessDenied";
   if (status == 404) return "NoSuchKey";
+  if (status == 412) return "PreconditionFailed";
   if (status == 503) return "SlowDown";
   return {};
 }
@@ -192,8 +195,12 @@ std::string xmlText(std::string_view xml, std::string_view name) {
   if (end == std::string_view::npos) return {};
   std::string out(base::trimmed(xml.substr(begin, end - begin)));
   constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kEntities{{
-      {"&quot;", "\""}, {"&#34;", "\""}, {"&apos;", "'"},
-      {"&lt;", "<"},    {"&gt;", ">"},   {"&amp;", "&"},
+      {"&quot;", "\""},
+      {"&#34;", "\""},
+      {"&apos;", "'"},
+      {"&lt;", "<"},
+      {"&gt;", ">"},
+      {"&amp;", "&"},
   }};
   for (const auto& [entity, plain] : kEntities)
     for (auto at = out.find(entity); at != std::string::npos; at = out.find(entity, at + 1))

@@ -38,7 +38,8 @@ struct Answer {
   std::string fault_text = {};  // libcurl's and the system's
   long status = 0;              // 0: none came
   std::string body = {};        // not of a range
-  std::string etag = {}, content_range = {}, date = {}, region = {};  // headers
+  std::string etag = {}, content_length = {}, content_range = {}, date = {},
+              region = {};  // headers
 };
 
 // "bytes 0-9/100" to {0, 9}; `total`: 100, or nothing for "*".

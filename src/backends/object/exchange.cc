@@ -38,7 +38,8 @@ bool Exchange::prepare(HttpRequest request, MemoryStream* memory) {
   for (const std::string& line : request_.head)
     lines = curl_.curl_slist_append(lines, line.c_str());
   // libcurl's own lines that a store does not need: a wait for 100, and a type of forms.
-  for (const char* line : {"Expect:", "Content-Type:"}) lines = curl_.curl_slist_append(lines, line);
+  for (const char* line : {"Expect:", "Content-Type:"})
+    lines = curl_.curl_slist_append(lines, line);
   head_.reset(lines);
   configure();
   return lines != nullptr;
@@ -81,6 +82,8 @@ void Exchange::configure() {
     set(CURLOPT_SEEKFUNCTION, &Exchange::onSeek);
     set(CURLOPT_SEEKDATA, this);
     set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(memory_->size()));
+  } else if (request_.method == "HEAD") {
+    set(CURLOPT_NOBODY, 1L);
   } else if (request_.method != "GET") {
     set(CURLOPT_CUSTOMREQUEST, request_.method.data());
   }
@@ -97,12 +100,13 @@ void Exchange::keepHeader(std::string_view line) {
   const auto colon = line.find(':');
   if (colon == std::string_view::npos) return;
   const std::string_view name = line.substr(0, colon);
-  const std::array<std::pair<std::string_view, std::string*>, 4> kKept{
+  const std::array<std::pair<std::string_view, std::string*>, 5> kept{
       {{"etag", &answer_.etag},
+       {"content-length", &answer_.content_length},
        {"content-range", &answer_.content_range},
        {"date", &answer_.date},
        {"x-amz-bucket-region", &answer_.region}}};
-  for (const auto& [wanted, into] : kKept)
+  for (const auto& [wanted, into] : kept)
     if (base::sameWord(name, wanted)) *into = base::trimmed(line.substr(colon + 1));
 }
 
@@ -154,8 +158,8 @@ int Exchange::onSeek(void* self, curl_off_t offset, int origin) {
 
 Fault Exchange::faultOf(CURLcode code) const {
   constexpr std::array kConnection{
-      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT, CURLE_PARTIAL_FILE,
-      CURLE_OPERATION_TIMEDOUT,   CURLE_SEND_ERROR,      CURLE_RECV_ERROR,
+      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,  CURLE_PARTIAL_FILE,
+      CURLE_OPERATION_TIMEDOUT,   CURLE_SEND_ERROR,       CURLE_RECV_ERROR,
       CURLE_GOT_NOTHING,          CURLE_SEND_FAIL_REWIND, CURLE_SSL_CONNECT_ERROR,
   };
   constexpr std::array kCertificate{CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,

@@ -17,8 +17,8 @@ namespace viaduct::object {
 struct HttpRequest {
   std::string_view method = "GET";
   std::string url = {};
-  std::vector<std::string> head = {};  // lines without their ends
-  std::string body = {};               // of a POST
+  std::vector<std::string> head = {};   // lines without their ends
+  std::string body = {};                // of a POST
   std::optional<ByteRange> range = {};  // of a GET
 };
 

@@ -15,7 +15,7 @@ namespace viaduct::object {
 inline constexpr std::string_view kEndpoint = "VIADUCT_OBJECT_ENDPOINT";
 inline constexpr std::string_view kRegion = "VIADUCT_OBJECT_REGION";
 inline constexpr std::string_view kStyle = "VIADUCT_OBJECT_STYLE";
-inline constexpr std::string_view kPart = "VIADUCT_OBJECT_PART";
+inline constexpr std::string_view kPartSize = "VIADUCT_OBJECT_PART";
 inline constexpr std::string_view kConnections = "VIADUCT_OBJECT_CONNECTIONS";
 inline constexpr std::string_view kRetries = "VIADUCT_OBJECT_RETRIES";
 inline constexpr std::string_view kSignBodies = "VIADUCT_OBJECT_SIGN_BODIES";
@@ -59,7 +59,7 @@ inline Status parseStyle(std::string_view text, Settings& into) {
 inline Status parsePart(std::string_view text, Settings& into) {
   std::uint64_t bytes = 0;
   VIADUCT_CHECK(core::parseSize(text, 5 * base::kMiB, 64 * base::kMiB, bytes));
-  keep(into, kPart, base::formatSize(bytes), kDefaultPart);
+  keep(into, kPartSize, base::formatSize(bytes), kDefaultPart);
   return Ok{};
 }
 
@@ -114,12 +114,12 @@ inline constexpr std::array kSettings{
                        "key; virtual: in the host name; auto: path if an endpoint is set.",
                .parse = parseStyle,
                .show = showOther<kStyle, kAuto>},
-    SettingRow{.variable = kPart,
+    SettingRow{.variable = kPartSize,
                .fallback = kDefaultPart,
                .help = "For the backend object: largest range or part of one request, from 5MiB to "
                        "64MiB. Parts of an object above 10,000 parts are larger.",
                .parse = parsePart,
-               .show = showOther<kPart, kDefaultPart>},
+               .show = showOther<kPartSize, kDefaultPart>},
     SettingRow{.variable = kConnections,
                .fallback = kDefaultConnections,
                .help = "For the backend object: requests in flight at once, from 1 to 256.",
@@ -152,8 +152,7 @@ inline constexpr std::array kSettings{
     aliasRow<kCredentialsFile>("AWS_SHARED_CREDENTIALS_FILE",
                                "Alias of VIADUCT_OBJECT_CREDENTIALS, read if that is unset."),
     aliasRow<kProfile>("AWS_PROFILE", "Alias of VIADUCT_OBJECT_PROFILE, read if that is unset."),
-    textRow<kAccessKey>(
-        "For the backend object: access key; stronger than the credentials file."),
+    textRow<kAccessKey>("For the backend object: access key; stronger than the credentials file."),
     textRow<kSecretKey>("For the backend object: secret of AWS_ACCESS_KEY_ID."),
     textRow<kSessionToken>("For the backend object: token of a temporary AWS_ACCESS_KEY_ID."),
 };
@@ -161,6 +160,7 @@ inline constexpr std::array kSettings{
 inline constexpr BackendFacts kFacts{
     .name = "object",
     .realm = [](std::string_view) { return Realm::kSockets; },
+    .storage = true,
     .settings = kSettings,
 };
 

@@ -57,10 +57,9 @@ Result<Credentials> findCredentials(const Settings& settings) {
                   textOf(settings, kSessionToken)};
   if (out.access_key.empty() && out.secret_key.empty()) return fileCredentials(settings);
   if (out.access_key.empty() || out.secret_key.empty())
-    return noCredentials(Code::kInvalid,
-                         fmt::format("only {} is set",
-                                     out.access_key.empty() ? kSecretKey : kAccessKey),
-                         "");
+    return noCredentials(
+        Code::kInvalid,
+        fmt::format("only {} is set", out.access_key.empty() ? kSecretKey : kAccessKey), "");
   return out;
 }
 
@@ -83,8 +82,8 @@ Result<Credentials> credentialsIn(std::string_view text, std::string_view profil
     if (name == "aws_session_token") out.session_token = value;
   }
   if (out.access_key.empty() || out.secret_key.empty())
-    return noCredentials(
-        Code::kNotFound, fmt::format("the section [{}] has no pair of keys", profile), file);
+    return noCredentials(Code::kNotFound,
+                         fmt::format("the section [{}] has no pair of keys", profile), file);
   return out;
 }
 
@@ -97,11 +96,10 @@ Result<Options> resolveOptions(const Settings& settings) {
   }
   if (const std::string style = textOf(settings, kStyle); !style.empty())
     out.endpoint.style = style == "path" ? AddressStyle::kPath : AddressStyle::kVirtual;
-  VIADUCT_TRY(out.part, base::parseSize(textOf(settings, kPart, kDefaultPart)));
+  VIADUCT_TRY(out.part, base::parseSize(textOf(settings, kPartSize, kDefaultPart)));
   VIADUCT_CHECK(core::parseCount(textOf(settings, kConnections, kDefaultConnections), 1, 256,
                                  out.connections));
-  VIADUCT_CHECK(
-      core::parseCount(textOf(settings, kRetries, kDefaultRetries), 0, 100, out.retries));
+  VIADUCT_CHECK(core::parseCount(textOf(settings, kRetries, kDefaultRetries), 0, 100, out.retries));
   const std::string sign = textOf(settings, kSignBodies);
   out.sign_bodies = sign.empty() ? !out.endpoint.tls : sign == "on";
   out.ca_file = textOf(settings, kCa);

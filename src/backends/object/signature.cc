@@ -41,8 +41,8 @@ std::vector<std::string> signatureLines(const Signed& request, const Credentials
       fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hashOf(canonical));
 
   Digest key = Hmac(bytesOf("AWS4" + credentials.secret_key)).of({bytesOf(day)});
-  for (const std::string_view part : {request.region, std::string_view("s3"),
-                                      std::string_view("aws4_request")})
+  for (const std::string_view part :
+       {request.region, std::string_view("s3"), std::string_view("aws4_request")})
     key = signWith(key, part);
   const std::string signature = base::hexText(signWith(key, text));
 

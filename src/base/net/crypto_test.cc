@@ -30,8 +30,9 @@ TEST(Hmac, GivesThePublishedDigests) {
 // RFC 4231, test case 6: a key that is longer than a block.
 TEST(Hmac, HashesALongKey) {
   const std::string key(131, '\xaa');
-  EXPECT_EQ(hexText(Hmac(bytes(key)).of({bytes("Test Using Larger Than Block-Size Key - Hash Key "
-                                               "First")})),
+  EXPECT_EQ(hexText(Hmac(bytes(key))
+                        .of({bytes("Test Using Larger Than Block-Size Key - Hash Key "
+                                   "First")})),
             "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 

@@ -1,5 +1,5 @@
-// Loads libcurl at its first use, and never unloads it. A program that uses neither etcd nor objects
-// does not load the thirty libraries that libcurl needs. Threads: any.
+// Loads libcurl at its first use, and never unloads it. A program that uses neither etcd nor
+// objects does not load the thirty libraries that libcurl needs. Threads: any.
 #pragma once
 
 #include <curl/curl.h>
