@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Reads one object in ranges of 8 MiB, by turns with `curl --parallel`, from the tests' fake server on loopback.
-# Prints the median rates, their ratio, and CPU time of the readers and the server.
+# Reads one object in ranges of 8 MiB, by turns with `curl --parallel`, from the tests' fake server on loopback. curl
+# stores the bytes in memory files (/dev/shm), or drops them (/dev/null); Viaduct stores them in memory. Prints the
+# rates and CPU times of each round, and medians.
 #
 #     bench/objects.sh BUILD_FOLDER [MIB [ROUNDS]]
 set -euo pipefail
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-build=$1 mib=${2:-1024} rounds=${3:-5}
-folder=$(mktemp -d)
-trap 'exec 3>&-; rm -rf "$folder"' EXIT
+build=$1 mib=${2:-512} rounds=${3:-5}
+folder=$(mktemp -d) stored=$(mktemp -d /dev/shm/objects.XXXXXX)
+trap 'exec 3>&-; rm -rf "$folder" "$stored"' EXIT
 
 mkfifo "$folder/commands"
 python3 -B "$here/../tests/object/fake_s3.py" <"$folder/commands" >"$folder/answers" &
@@ -18,36 +19,50 @@ until [[ $(wc -l <"$folder/answers") -ge 2 ]]; do sleep 0.1; done
 url=http://127.0.0.1:$(head -n 1 "$folder/answers")
 export AWS_ENDPOINT_URL=$url AWS_ACCESS_KEY_ID=FAKEKEY AWS_SECRET_ACCESS_KEY=fakesecret
 
-{
+# ranges_into DROP: curl's options for all ranges.
+ranges_into() {
+  local i to=/dev/null
   printf 'parallel\nparallel-max = 16\n'
   for ((i = 0; i < mib / 8; i++)); do
     ((i == 0)) || echo next
-    printf 'url = "%s/kv/k"\nrange = "%d-%d"\noutput = "/dev/null"\nsilent\nfail\n' "$url" $((i << 23)) $((((i + 1) << 23) - 1))
+    [[ $1 == drop ]] || to=$stored/$i
+    printf 'url = "%s/kv/k"\nrange = "%d-%d"\noutput = "%s"\nsilent\nfail\n' \
+      "$url" $((i << 23)) $((((i + 1) << 23) - 1)) "$to"
     printf 'user = "FAKEKEY:fakesecret"\naws-sigv4 = "aws:amz:us-east-1:s3"\n'
     printf 'header = "x-amz-content-sha256: UNSIGNED-PAYLOAD"\n'
   done
-} >"$folder/ranges"
+}
+ranges_into drop >"$folder/drop"
+ranges_into store >"$folder/store"
 
-cpu_of() { awk '{print ($14 + $15) / 100}' "/proc/$1/stat"; }
+cpu_of_server() { awk '{ print ($14 + $15) / 100 }' "/proc/$server/stat"; }
+# run_curl KIND: "RATE CPU".
+run_curl() {
+  local TIMEFORMAT='%R %U %S'
+  { time curl -K "$folder/$1" 2>/dev/null; } 2>"$folder/time"
+  rm -f "$stored"/*
+  awk -v mib="$mib" '{ printf "%.3f %.2f\n", mib * 1.048576e-3 / $1, $2 + $3 }' "$folder/time"
+}
+run_viaduct() {
+  "$build/bench/object_bench" read s3://kv/k $((mib << 20)) 1 | awk '{ print $1, $3 }'
+}
 for ((round = 0; round < rounds; round++)); do
-  before=$(cpu_of $server)
-  "$build/bench/object_bench" read s3://kv/k $((mib << 20)) 1 >"$folder/ours"
-  between=$(cpu_of $server)
-  TIMEFORMAT='%R %U %S'
-  { time curl -K "$folder/ranges"; } 2>"$folder/curl"
-  after=$(cpu_of $server)
-  awk -v mib="$mib" -v round=$round -v s="$before $between $after" '
-    FNR == NR { ours = $1; cpu = $3; next }
-    { split(s, server); theirs = mib * 1048576 / $1 * 1e-9
-      printf "%d: viaduct %.3f GB/s, %.2f s CPU (server %.2f s); curl %.3f GB/s, %.2f s CPU (server %.2f s)\n",
-             round, ours, cpu, server[2] - server[1], theirs, $2 + $3, server[3] - server[2] }' \
-    "$folder/ours" "$folder/curl" | tee -a "$folder/rows"
-done
-awk '{ ours[NR] = $3; theirs[NR] = $11; ratio[NR] = $3 / $11 }
-  function median(list, n,   copy, i, j, t) {
-    for (i = 1; i <= n; i++) copy[i] = list[i]
-    for (i = 1; i < n; i++) for (j = i + 1; j <= n; j++) if (copy[j] < copy[i]) { t = copy[i]; copy[i] = copy[j]; copy[j] = t }
-    return n % 2 ? copy[(n + 1) / 2] : (copy[n / 2] + copy[n / 2 + 1]) / 2
-  }
-  END { printf "median: viaduct %.3f GB/s, curl %.3f GB/s, ratio %.2f\n", median(ours, NR), median(theirs, NR), median(ratio, NR) }' \
-  "$folder/rows"
+  for kind in viaduct store drop; do
+    before=$(cpu_of_server)
+    if [[ $kind == viaduct ]]; then row=$(run_viaduct); else row=$(run_curl $kind); fi
+    echo "$round $kind $row $(awk -v a="$before" -v b="$(cpu_of_server)" 'BEGIN { printf "%.2f", b - a }')"
+  done
+done | tee "$folder/rows"
+
+python3 -B - "$folder/rows" <<'PY'
+import statistics, sys
+rows = [line.split() for line in open(sys.argv[1])]
+def of(kind, column):
+    return [float(row[column]) for row in rows if row[1] == kind]
+for kind in ("viaduct", "store", "drop"):
+    print(f"{kind:8} {statistics.median(of(kind, 2)):.3f} GB/s, {statistics.median(of(kind, 3)):.2f} s CPU, "
+          f"server {statistics.median(of(kind, 4)):.2f} s CPU")
+for kind in ("store", "drop"):
+    ratios = [ours / theirs for ours, theirs in zip(of("viaduct", 2), of(kind, 2))]
+    print(f"viaduct / curl ({kind}): {statistics.median(ratios):.2f}, {min(ratios):.2f} to {max(ratios):.2f}")
+PY

@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto kFirstBackOff = std::chrono::milliseconds(50);
 constexpr auto kLongestBackOff = std::chrono::seconds(5);
+constexpr auto kBetweenWarnings = std::chrono::seconds(10);
 // An abort is repeated this often; its user waits for nothing.
 constexpr std::uint32_t kAbortRetries = 4;
 
@@ -215,9 +216,7 @@ void Requests::settle(Request request, const Answer& answer,
       request.orphan ? std::min(kAbortRetries, options_.retries) : options_.retries;
   if (failure && failure->again && request.attempt < retries) {
     const Duration wait = backOff(request.attempt++);
-    base::log(base::LogLevel::kInfo, "object: {}; attempt {} follows in {}", failure->error.text(),
-              request.attempt + 1,
-              base::formatDuration(std::chrono::duration_cast<std::chrono::milliseconds>(wait)));
+    sayRetry(failure->error, request.attempt, wait);
     request.when = Clock::now() + wait;
     later_.push_back(std::move(request));
     return;
@@ -266,6 +265,17 @@ void Requests::sayWhatIsLeft() const {
   for (const Request& request : ready_) say(request);
   for (const Request& request : later_) say(request);
   for (const auto& flight : flights_) say(flight->request);
+}
+
+// A deadline may end the transfer before its retries end, with no word of their reason. So trouble
+// that lasts is a warning, now and then.
+void Requests::sayRetry(const Error& why, std::uint32_t attempt, Duration wait) {
+  const auto now = Clock::now();
+  const bool warns = attempt > 1 && now >= warn_after_;
+  if (warns) warn_after_ = now + kBetweenWarnings;
+  base::log(warns ? base::LogLevel::kWarning : base::LogLevel::kInfo,
+            "object: {}; attempt {} follows in {}", why.text(), attempt + 1,
+            base::formatDuration(std::chrono::duration_cast<std::chrono::milliseconds>(wait)));
 }
 
 // Between half and all of a time that doubles, so that many clients do not come back at once.

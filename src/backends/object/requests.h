@@ -68,6 +68,7 @@ class Requests {
   void fail(const Request& request, Error why);
   void settleOrphan(const Request& request, const Answer& answer, bool failed, const Error* why);
   void abort(const Task& task);
+  void sayRetry(const Error& why, std::uint32_t attempt, Duration wait);
   Duration backOff(std::uint32_t attempt);
   void release(std::size_t flight);
 
@@ -82,6 +83,7 @@ class Requests {
   std::vector<std::unique_ptr<Exchange>> idle_;
   std::size_t tidying_ = 0;
   base::Random random_;
+  Clock::time_point warn_after_ = {};
 };
 
 }  // namespace viaduct::object
