@@ -239,7 +239,8 @@ bool Listener::Impl::acceptOne(const Door& door) {
 bool Listener::Impl::makePlace() {
   if (isDue(crowd_said_, poller_.now()))
     log(LogLevel::kWarning,
-        "{} connections are not authenticated yet, which is the limit: new ones replace the oldest",
+        "{} connections are not authenticated yet, which is the limit: old ones are closed for new "
+        "ones",
         unproven_.count());
   return dropOne();
 }
@@ -249,7 +250,7 @@ bool Listener::Impl::makeDescriptor(int why) {
   if (isDue(shortage_said_, *lacked_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
     error.cause = "this process has reached its limit of open files";
-    error.remedy = "raise the limit (ulimit -n); callers wait until there is room";
+    error.remedy = "raise the limit (ulimit -n); connecting peers wait until there is room";
     log(LogLevel::kError, "{}", error.text());
   }
   if (unproven_.count() > 0) return dropOne();
