@@ -252,7 +252,7 @@ TEST_F(StagingLinkTest, MovesBetweenStorageAndMemoryOfTwoAgents) {
                                  b_.memory.at(op.remote_pin, op.remote, op.bytes), op.bytes));
       EXPECT_EQ(stages_.shares.size(), route.stages);
       for (const PathShare& share : stages_.shares)
-        if (share.backend == "file") EXPECT_EQ(share.bytes, moved->bytes) << "each byte once";
+        EXPECT_TRUE(share.backend != "file" || share.bytes == moved->bytes) << "each byte once";
     }
 }
 
