@@ -48,9 +48,8 @@ Status Connection::start() {
 Result<base::Bytes> Connection::ourHello() {
   const Hello mine = config_.mine();
   last_epoch_ = mine.last_epoch;
-  base::Bytes hello;
-  mine.encode(hello);
-  if (hello.size() <= kMaxHelloPayload && Hello::decode(hello)) return hello;
+  base::Bytes hello = base::encode(mine);
+  if (hello.size() <= kMaxHelloPayload && base::decode<Hello>(hello)) return hello;
   return Error{.operation = "connection",
                .detail = "this agent's hello exceeds the protocol's limits",
                .remedy = "use a shorter agent name, or fewer addresses or backends"};

@@ -43,7 +43,7 @@ void Connection::useKeys() {
 bool Connection::meet(const Frame& frame) {
   if (frame.type == FrameType::kResume) return hearResume(frame);
   if (frame.type != FrameType::kHello) return fail(protocolError("a frame before the hello"));
-  auto hello = Hello::decode(frame.payload);
+  auto hello = base::decode<Hello>(frame.payload);
   if (!hello) return fail(hello.error());
   theirs_ = std::move(*hello);
   Result<Life> verdict = Life{};
@@ -53,32 +53,26 @@ bool Connection::meet(const Frame& frame) {
 
 bool Connection::introduce(const Result<Life>& verdict) {
   if (!verdict) return fail(verdict.error());
-  if (config_.resume) {
-    base::Bytes payload;
-    resumeOf(*config_.resume).encode(payload);
-    if (!say(FrameType::kResume, payload)) return false;
-  }
+  if (config_.resume &&
+      !say(FrameType::kResume, base::encode(resumeOf(*config_.resume))))
+    return false;
   phase_ = Phase::kAwaitingVerdict;
   return say(FrameType::kHello, std::exchange(hello_, {}));
 }
 
 bool Connection::answer(const Result<Life>& verdict) {
-  base::Bytes payload;
-  if (!verdict) {
-    RefuseMessage{verdict.error()}.encode(payload);
-    return say(FrameType::kRefuse, payload) && fail(verdict.error());
-  }
-  if (resume_)
-    resumeOf(*verdict).encode(payload);
-  else
-    payload = base::Writer().put(verdict->epoch).take();
-  return say(FrameType::kAccept, payload) && establish(verdict->epoch);
+  if (!verdict)
+    return say(FrameType::kRefuse, base::encode(RefuseMessage{verdict.error()})) &&
+           fail(verdict.error());
+  const auto life =
+      resume_ ? base::encode(resumeOf(*verdict)) : base::encode(verdict->epoch);
+  return say(FrameType::kAccept, life) && establish(verdict->epoch);
 }
 
 // At the listener: the dialer wants to resume a session.
 bool Connection::hearResume(const Frame& frame) {
   if (role_ == Role::kDialer || resume_) return fail(protocolError("an unexpected resume"));
-  auto message = ResumeMessage::decode(frame.payload);
+  auto message = base::decode<ResumeMessage>(frame.payload);
   if (!message) return fail(message.error());
   resume_ = *message;
   return true;
@@ -86,7 +80,7 @@ bool Connection::hearResume(const Frame& frame) {
 
 bool Connection::hearVerdict(const Frame& frame) {
   if (frame.type == FrameType::kRefuse) {
-    auto refusal = RefuseMessage::decode(frame.payload);
+    auto refusal = base::decode<RefuseMessage>(frame.payload);
     return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
   }
   std::uint64_t epoch = 0;
@@ -101,7 +95,7 @@ bool Connection::hearLife(const Frame& accept, std::uint64_t& epoch) {
     epoch = base::loadLittle<std::uint64_t>(accept.payload.data());
     return epoch > last_epoch_ && epoch <= kMaxEpoch;
   }
-  auto message = ResumeMessage::decode(accept.payload);
+  auto message = base::decode<ResumeMessage>(accept.payload);
   if (!message || message->epoch != config_.resume->epoch) return false;
   resume_ = *message;
   epoch = message->epoch;
