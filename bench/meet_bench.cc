@@ -17,8 +17,8 @@
 
 #include "base/net/address.h"
 #include "base/random.h"
+#include "meet/embedded/group_messages.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/messages.h"
 #include "meet/embedded/server.h"
 #include "meet/embedded/token_proof.h"
 #include "meet/place.h"
@@ -121,13 +121,13 @@ class Simulated {
     socket_ = std::make_unique<embedded::MessageSocket>(std::move(socket), embedded::kMaxUnproven);
     proof_.token = base::secretFromText("bench");
     static_cast<void>(base::fillSecret(proof_.member_nonce));
-    send(embedded::Type::kOpen, embedded::OpenMessage{.nonce = proof_.member_nonce}.encode());
+    send(embedded::Type::kOpen, embedded::OpenMessage{.nonce = proof_.member_nonce});
   }
   int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
   std::uint64_t rounds() const { return rounds_; }
-  void gather() { send(embedded::Type::kGather, embedded::GatherMessage{rounds_, ""}.encode()); }
-  void beat() { send(embedded::Type::kBeat, {}); }
+  void gather() { send(embedded::Type::kGather, embedded::GatherMessage{rounds_, ""}); }
+  void beat() { send(embedded::Type::kBeat, embedded::Bytes()); }
   void read(std::span<std::byte> scratch) {
     const auto got = socket_->read(scratch, [this](auto type, auto payload) -> Status {
       take(type, payload);
@@ -138,18 +138,18 @@ class Simulated {
   }
 
  private:
-  void send(embedded::Type type, embedded::Bytes payload) {
-    if (!socket_->send(embedded::makePacket(type, std::move(payload)))) die("send");
+  void send(embedded::Type type, const auto& message) {
+    if (!socket_->send(embedded::makePacket(type, message))) die("send");
   }
   void take(embedded::Type type, embedded::ByteSpan payload) {
     using embedded::Type;
     if (type == Type::kChallenge) {
-      proof_.server_nonce = embedded::ChallengeMessage::decode(payload)->nonce;
-      send(Type::kProof, embedded::ProofMessage{proof_.ofMember()}.encode());
+      proof_.server_nonce = base::decode<embedded::ChallengeMessage>(payload)->nonce;
+      send(Type::kProof, embedded::ProofMessage{proof_.ofMember()});
     } else if (type == Type::kWelcome) {
       socket_->useKeys(proof_.fromMember(), proof_.fromServer());
       socket_->setLimit(embedded::kMaxFromServer);
-      send(Type::kJoin, embedded::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}}.encode());
+      send(Type::kJoin, embedded::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}});
     } else if (type == Type::kPing) {
       send(Type::kPong, embedded::Bytes(payload.begin(), payload.end()));
     } else if (type == Type::kFormed) {
@@ -160,7 +160,7 @@ class Simulated {
     } else if (type == Type::kValues) {
       ++rounds_;
     } else if (type == Type::kTrouble) {
-      die(embedded::ErrorMessage::decode(payload)->error.text());
+      die(base::decode<embedded::ErrorMessage>(payload)->error.text());
     }
   }
 
@@ -206,7 +206,7 @@ class Crowd {
     std::array<double, 21> times;
     for (double& time : times) {
       const auto start = Clock::now();
-      if (!embedded::FormedMessage::decode(roster_)) die("a roster that cannot be read");
+      if (!base::decode<embedded::FormedMessage>(roster_)) die("a roster that cannot be read");
       time = since(start) * 1000;
     }
     std::sort(times.begin(), times.end());

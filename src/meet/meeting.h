@@ -21,7 +21,8 @@ using base::StopFlag;
 
 inline constexpr std::uint32_t kMaxMembers = 65'536;
 inline constexpr std::size_t kMaxNameBytes = 255;    // of groups, members, entries, namespaces
-inline constexpr std::size_t kMaxAboutBytes = 4096;  // texts of members, and reasons
+inline constexpr std::size_t kMaxAboutBytes = 4096;  // of a member's description
+inline constexpr std::size_t kMaxReasonBytes = 4096;
 inline constexpr std::size_t kMaxValueBytes = std::size_t{256} * 1024;  // gathered, published
 
 struct JoinRequest {

@@ -22,13 +22,12 @@ std::size_t eraseIf(Map& map, Which which) {
 }  // namespace
 
 void Directory::answer(NameRequest to, const std::string& value) {
-  connections_.send(to.guest,
-                    makePacket(Type::kAnswer, AnswerMessage{to.number, {}, value}.encode()));
+  connections_.send(to.guest, makePacket(Type::kAnswer, AnswerMessage{to.number, {}, value}));
 }
 
 void Directory::refuse(NameRequest to, Error why) {
-  connections_.send(
-      to.guest, makePacket(Type::kAnswer, AnswerMessage{to.number, std::move(why), {}}.encode()));
+  connections_.send(to.guest,
+                    makePacket(Type::kAnswer, AnswerMessage{to.number, std::move(why), {}}));
 }
 
 Directory::MemberUsage::MemberUsage(base::Budget& memory) : bytes(kMaxBytes, &memory) {}

@@ -19,12 +19,12 @@ DirectoryClient::~DirectoryClient() {
 
 void DirectoryClient::ready() {
   for (const auto& [number, request] : requests_)
-    connection_.send(makePacket(request.type, request.message.encode()));
+    connection_.send(makePacket(request.type, request.message));
 }
 
 Status DirectoryClient::message(Type type, ByteSpan payload) {
   if (type != Type::kAnswer) return Ok{};
-  VIADUCT_TRY(auto answer, AnswerMessage::decode(payload));
+  VIADUCT_TRY(auto answer, base::decode<AnswerMessage>(payload));
   const auto found = requests_.find(answer.request);
   if (found == requests_.end()) return Ok{};
   PendingRequest& request = found->second;
@@ -81,14 +81,14 @@ Result<DirectoryClient::Answered> DirectoryClient::ask(PendingRequest request, D
   if (!connection_.opened())
     connection_.open(Clock::time_point::max());
   else
-    connection_.send(makePacket(type, mine.message.encode()));
+    connection_.send(makePacket(type, mine.message));
   const Wait waited = await(held, mine, until, stop);
   if (mine.answer && *mine.answer) return Answered{number, **mine.answer};
   const Error why = mine.answer ? mine.answer->error() : unanswered(mine);
   const bool answered = mine.answer.has_value();
   requests_.erase(number);
   if (answered) return why;
-  connection_.send(makePacket(Type::kForget, NumberMessage{number}.encode()));
+  connection_.send(makePacket(Type::kForget, NumberMessage{number}));
   if (waited == Wait::kStopped)
     return Error{.code = Code::kCancelled, .detail = "stopped by the caller"};
   return why;
@@ -120,7 +120,7 @@ Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const st
 void DirectoryClient::withdraw(std::uint32_t request) {
   const auto held = site_->loop->hold();
   if (requests_.erase(request) > 0)
-    connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}.encode()));
+    connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}));
 }
 
 Result<std::string> DirectoryClient::find(const std::string& name, Deadline until,

@@ -11,7 +11,7 @@ namespace {
 
 struct Answers final : MemberConnections {
   void send(GuestId to, const PacketPtr& packet) override {
-    last[to] = *AnswerMessage::decode(packet->payload);
+    last[to] = *base::decode<AnswerMessage>(packet->payload);
   }
   std::uint64_t ping(GuestId) override { return ++pings; }
   void say(const std::string&) override {}

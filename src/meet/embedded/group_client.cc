@@ -99,7 +99,7 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
 }
 
 void GroupClient::ready() {
-  connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}.encode()));
+  connection_.send(makePacket(Type::kJoin, JoinMessage{site_->name_space, request_}));
 }
 
 // An empty text has no content, and is not encrypted.
@@ -126,14 +126,14 @@ bool GroupClient::finished() const {
 
 Status GroupClient::message(Type type, ByteSpan payload) {
   if (type == Type::kRefused) {
-    VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+    VIADUCT_TRY(auto why, base::decode<ErrorMessage>(payload));
     refused_ = std::move(why.error);
     displaced_ = site_->elected && refused_->code == Code::kPeerLost;
   } else if (type == Type::kRank) {
-    VIADUCT_TRY(const auto seat, NumberMessage::decode(payload));
+    VIADUCT_TRY(const auto seat, base::decode<NumberMessage>(payload));
     roster_.rank = static_cast<std::uint32_t>(seat.number);
   } else if (type == Type::kFormed) {
-    VIADUCT_TRY(auto formed, FormedMessage::decode(payload));
+    VIADUCT_TRY(auto formed, base::decode<FormedMessage>(payload));
     if (formed.members.size() <= roster_.rank)
       return Error{
           .code = Code::kProtocol, .operation = "join", .detail = "a roster without this member"};
@@ -143,22 +143,22 @@ Status GroupClient::message(Type type, ByteSpan payload) {
     roster_.members = std::move(formed.members);
     whole_ = true;
   } else if (type == Type::kValues) {
-    VIADUCT_TRY(auto all, ValuesMessage::decode(payload));
+    VIADUCT_TRY(auto all, base::decode<ValuesMessage>(payload));
     if (all.round != round_ || all.values.size() != roster_.members.size())
       return Error{
           .code = Code::kProtocol, .operation = "gather", .detail = "an answer to another round"};
     for (std::string& value : all.values) VIADUCT_CHECK(unseal(value));
     values_ = std::move(all.values);
   } else if (type == Type::kTrouble) {
-    VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+    VIADUCT_TRY(auto why, base::decode<ErrorMessage>(payload));
     if (!trouble_) trouble_ = std::move(why.error);
   } else if (type == Type::kStop) {
-    VIADUCT_TRY(const auto by, NumberMessage::decode(payload));
+    VIADUCT_TRY(const auto by, base::decode<NumberMessage>(payload));
     stop_requested_by_ = static_cast<std::uint32_t>(by.number);
   } else if (type == Type::kFinished) {
     finished_ = true;
   } else if (type == Type::kStatus) {
-    VIADUCT_TRY(auto status, TextMessage::decode(payload));
+    VIADUCT_TRY(auto status, base::decode<TextMessage>(payload));
     status_ = std::move(status.text);
   }
   changed_.notify_all();
@@ -217,7 +217,7 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
     }
     waiting_ = true;
     values_.reset();
-    connection_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}.encode()));
+    connection_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}));
   }
   const Wait waited = await(held, until, stop, operation, [&] { return values_ || trouble_; });
   if (values_) {
@@ -249,7 +249,7 @@ std::optional<std::uint32_t> GroupClient::stopRequestedBy() {
 void GroupClient::abandon(const std::string& reason) {
   const auto held = site_->loop->hold();
   if (trouble_ || finished_) return;
-  connection_.send(makePacket(Type::kAbandon, TextMessage{reason}.encode()));
+  connection_.send(makePacket(Type::kAbandon, TextMessage{reason}));
   // The server's message will come too. Until then, trouble() must not report a sound group.
   trouble_ = Error{.code = Code::kCancelled,
                    .operation = label(),

@@ -10,9 +10,7 @@ namespace {
 
 constexpr std::size_t kNamesInText = 8;
 
-PacketPtr refused(const Error& why) {
-  return makePacket(Type::kRefused, ErrorMessage{why}.encode());
-}
+PacketPtr refused(const Error& why) { return makePacket(Type::kRefused, ErrorMessage{why}); }
 
 }  // namespace
 
@@ -158,9 +156,9 @@ void GroupState::form() {
     member.rank = rank;
     formed.members.push_back({rank, member.request.name, member.request.about});
   }
-  const PacketPtr packet = makePacket(Type::kFormed, formed.encode());
+  const PacketPtr packet = makePacket(Type::kFormed, formed);
   for (std::uint32_t rank = 0; rank < size_; ++rank) {
-    connections_.send(ranks_[rank], makePacket(Type::kRank, NumberMessage{rank}.encode()));
+    connections_.send(ranks_[rank], makePacket(Type::kRank, NumberMessage{rank}));
     connections_.send(ranks_[rank], packet);
   }
   connections_.say(fmt::format("group {} formed: {} members, epoch {:x}, rank 0 is {}", group_,
@@ -224,14 +222,14 @@ void GroupState::finishRound() {
   given_ = 0;
   ++round_;
   values_.give(values_.used());
-  const PacketPtr packet = makePacket(Type::kValues, all.encode());
+  const PacketPtr packet = makePacket(Type::kValues, all);
   for (const GuestId guest : ranks_) connections_.send(guest, packet);
 }
 
 void GroupState::requestStop(GuestId guest) {
   const auto found = joined_.find(guest);
   if (found == joined_.end() || !live_) return;
-  const PacketPtr packet = makePacket(Type::kStop, NumberMessage{found->second.rank}.encode());
+  const PacketPtr packet = makePacket(Type::kStop, NumberMessage{found->second.rank});
   for (const auto& [other, member] : joined_)
     if (!member.finished) connections_.send(other, packet);
 }
@@ -291,7 +289,7 @@ void GroupState::gone(GuestId guest, const std::string& how) {
 
 void GroupState::end(Error why) {
   connections_.say(fmt::format("group {} ended: {}", group_, why.detail));
-  const PacketPtr packet = makePacket(Type::kTrouble, ErrorMessage{std::move(why)}.encode());
+  const PacketPtr packet = makePacket(Type::kTrouble, ErrorMessage{std::move(why)});
   for (const auto& [guest, member] : joined_)
     if (!member.finished) connections_.send(guest, packet);
   clear();
@@ -332,7 +330,7 @@ void GroupState::ask(GuestId guest) {
                        list([](const JoinedMember& s) { return !s.given && !s.finished; }));
   else
     text = missing();
-  connections_.send(guest, makePacket(Type::kStatus, TextMessage{text}.encode()));
+  connections_.send(guest, makePacket(Type::kStatus, TextMessage{text}));
 }
 
 std::string GroupState::missing() const {

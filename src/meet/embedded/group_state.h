@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "base/budget.h"
+#include "meet/embedded/group_messages.h"
 #include "meet/embedded/member_connections.h"
-#include "meet/embedded/messages.h"
 
 namespace viaduct::meet::embedded {
 

@@ -16,7 +16,7 @@ struct Desk final : MemberConnections {
 
   std::optional<Error> errorOf(GuestId guest, Type type) {
     for (const PacketPtr& packet : sent[guest])
-      if (packet->type == type) return ErrorMessage::decode(packet->payload)->error;
+      if (packet->type == type) return base::decode<ErrorMessage>(packet->payload)->error;
     return {};
   }
   bool got(GuestId guest, Type type) {
@@ -221,7 +221,7 @@ TEST_F(GroupStateTest, AGatherOfAnotherRoundOrTwiceInOneIsAnError) {
 TEST_F(GroupStateTest, AskNamesTheMissingMembers) {
   join(1, 4, 2);
   table_.ask(1);
-  const auto text = TextMessage::decode(desk_.sent[1].back()->payload)->text;
+  const auto text = base::decode<TextMessage>(desk_.sent[1].back()->payload)->text;
   EXPECT_EQ(text, "1 of 4 have joined: rank 2 (m1); no member requested rank 0, 1, 3");
 }
 

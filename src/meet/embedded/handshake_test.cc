@@ -8,8 +8,8 @@
 #include "base/net/address.h"
 #include "base/random.h"
 #include "meet/embedded/embedded.h"
+#include "meet/embedded/group_messages.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/messages.h"
 #include "meet/embedded/server.h"
 #include "meet/embedded/token_proof.h"
 
@@ -31,9 +31,7 @@ bool readable(int socket) {
 class Talker {
  public:
   explicit Talker(base::Fd socket) : socket_(std::move(socket), kMaxUnproven) {}
-  void say(Type type, Bytes payload) {
-    EXPECT_TRUE(socket_.send(makePacket(type, std::move(payload))));
-  }
+  void say(Type type, const auto& message) { EXPECT_TRUE(socket_.send(makePacket(type, message))); }
   // Returns the next message, or kBeat if the connection ends.
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
@@ -59,11 +57,11 @@ std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& to
   Talker caller(called(where));
   TokenProof proof{.token = base::secretFromText(token)};
   EXPECT_TRUE(base::fillSecret(proof.member_nonce));
-  caller.say(Type::kOpen, OpenMessage{.nonce = proof.member_nonce}.encode());
+  caller.say(Type::kOpen, OpenMessage{.nonce = proof.member_nonce});
   const auto [type, payload] = caller.hear();
   EXPECT_EQ(type, Type::kChallenge);
-  proof.server_nonce = ChallengeMessage::decode(payload)->nonce;
-  caller.say(Type::kProof, ProofMessage{proof.ofMember()}.encode());
+  proof.server_nonce = base::decode<ChallengeMessage>(payload)->nonce;
+  caller.say(Type::kProof, ProofMessage{proof.ofMember()});
   return caller.hear();
 }
 
@@ -77,7 +75,7 @@ TEST(EmbeddedServer, DeniesAWrongProofItself) {
   for (const char* token : {"guessed", ""}) {
     const auto [type, payload] = proveWith(where, token);
     ASSERT_EQ(type, Type::kDeny) << token;
-    EXPECT_EQ(ErrorMessage::decode(payload)->error.code, Code::kDenied);
+    EXPECT_EQ(base::decode<ErrorMessage>(payload)->error.code, Code::kDenied);
   }
 }
 
@@ -86,10 +84,10 @@ TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
   ASSERT_TRUE(server) << server.error().text();
   const std::string where = (*server)->addresses().front();
   Talker caller(called(where));
-  caller.say(Type::kJoin, JoinMessage{"/viaduct", {.group = "g", .size = 1, .name = "a"}}.encode());
+  caller.say(Type::kJoin, JoinMessage{"/viaduct", {.group = "g", .size = 1, .name = "a"}});
   EXPECT_EQ(caller.hear().first, Type::kBeat) << "hung up on";
   Talker hasty(called(where));
-  hasty.say(Type::kProof, ProofMessage{}.encode());
+  hasty.say(Type::kProof, ProofMessage{});
   EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
 }
 
@@ -101,9 +99,9 @@ TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
     ASSERT_TRUE(readable(listening->get())) << "nobody called";
     Talker server(base::Fd(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC)));
     EXPECT_EQ(server.hear().first, Type::kOpen);
-    server.say(Type::kChallenge, ChallengeMessage{}.encode());
+    server.say(Type::kChallenge, ChallengeMessage{});
     EXPECT_EQ(server.hear().first, Type::kProof);
-    server.say(Type::kWelcome, WelcomeMessage{.detect_ms = 1000}.encode());
+    server.say(Type::kWelcome, WelcomeMessage{.detect_ms = 1000});
     EXPECT_EQ(server.hear().first, Type::kBeat) << "hung up on";
   });
   const auto place =

@@ -1,12 +1,12 @@
-#include "meet/embedded/messages.h"
-
 #include <gtest/gtest.h>
+
+#include "meet/embedded/group_messages.h"
 
 namespace viaduct::meet::embedded {
 namespace {
 
 FormedMessage roundTrip(const FormedMessage& message) {
-  auto out = FormedMessage::decode(message.encode());
+  auto out = base::decode<FormedMessage>(base::encode(message));
   EXPECT_TRUE(out) << out.error().text();
   return out ? *std::move(out) : FormedMessage{};
 }
@@ -32,22 +32,22 @@ TEST(FormedMessage, CommonBeginningsOfTextsAreSentOnce) {
   FormedMessage message;
   for (std::uint32_t rank = 0; rank < 100; ++rank)
     message.members.push_back({rank, "a-long-name-of-a-host:" + std::to_string(rank), ""});
-  EXPECT_LT(message.encode().size(), 1000U);
+  EXPECT_LT(base::encode(message).size(), 1000U);
 }
 
 TEST(FormedMessage, TruncatedBytesAndTextsBeyondTheLimitsAreRefused) {
   const Bytes good =
-      FormedMessage{.epoch = 7, .members = {{0, "ab", "x"}, {1, "ac", "x"}}}.encode();
+      base::encode(FormedMessage{.epoch = 7, .members = {{0, "ab", "x"}, {1, "ac", "x"}}});
   for (std::size_t bytes = 0; bytes < good.size(); ++bytes)
-    EXPECT_FALSE(FormedMessage::decode(ByteSpan(good).first(bytes))) << bytes;
+    EXPECT_FALSE(base::decode<FormedMessage>(ByteSpan(good).first(bytes))) << bytes;
   const auto first = [](std::uint8_t common, std::uint16_t rest) {
     base::Writer out;
     out.put(std::uint64_t{7}).put(std::uint32_t{1}).put(common).put(rest);
     return out.raw(Bytes(rest)).put(std::uint8_t{0}).put(std::uint16_t{0}).take();
   };
-  EXPECT_TRUE(FormedMessage::decode(first(0, kMaxNameBytes)));
-  EXPECT_FALSE(FormedMessage::decode(first(0, kMaxNameBytes + 1)));
-  EXPECT_FALSE(FormedMessage::decode(first(1, 0))) << "in common with nobody";
+  EXPECT_TRUE(base::decode<FormedMessage>(first(0, kMaxNameBytes)));
+  EXPECT_FALSE(base::decode<FormedMessage>(first(0, kMaxNameBytes + 1)));
+  EXPECT_FALSE(base::decode<FormedMessage>(first(1, 0))) << "in common with nobody";
 }
 
 }  // namespace

@@ -183,7 +183,7 @@ Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, Type type, ByteSpan 
 }
 
 Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
-  VIADUCT_TRY(const auto open, wire::OpenMessage::decode(payload));
+  VIADUCT_TRY(const auto open, base::decode<wire::OpenMessage>(payload));
   if (open.major != wire::kMajor)
     return deny(guest,
                 {.code = Code::kUnsupported,
@@ -195,12 +195,12 @@ Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
   guest.proof.token = token_;
   guest.proof.member_nonce = open.nonce;
   VIADUCT_CHECK(base::fillSecret(guest.proof.server_nonce));
-  return guest.socket.send(wire::makePacket(
-      Type::kChallenge, wire::ChallengeMessage{guest.proof.server_nonce}.encode()));
+  return guest.socket.send(
+      wire::makePacket(Type::kChallenge, wire::ChallengeMessage{guest.proof.server_nonce}));
 }
 
 Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
-  VIADUCT_TRY(const auto theirs, wire::ProofMessage::decode(payload));
+  VIADUCT_TRY(const auto theirs, base::decode<wire::ProofMessage>(payload));
   const auto expected = guest.proof.ofMember();
   if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)), std::as_bytes(std::span(expected))))
     return deny(
@@ -214,7 +214,7 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
              "give all members and the meeting place the same secret (--secret, VIADUCT_SECRET)"});
   const wire::WelcomeMessage welcome{guest.proof.ofServer(),
                                      static_cast<std::uint32_t>(options_.detect.count())};
-  VIADUCT_CHECK(guest.socket.send(wire::makePacket(Type::kWelcome, welcome.encode())));
+  VIADUCT_CHECK(guest.socket.send(wire::makePacket(Type::kWelcome, welcome)));
   guest.socket.useKeys(guest.proof.fromServer(), guest.proof.fromMember());
   guest.socket.setLimit(wire::kMaxFromMember);
   guest.proven = true;
@@ -230,8 +230,7 @@ Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
     say(line);
   else
     base::log(base::LogLevel::kWarning, "meet: {}", line);
-  static_cast<void>(
-      guest.socket.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why}.encode())));
+  static_cast<void>(guest.socket.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why})));
   return why;
 }
 
@@ -256,7 +255,7 @@ void EmbeddedServer::Impl::watchWriting(GuestId id, Guest& guest) {
 }
 
 std::uint64_t EmbeddedServer::Impl::ping(GuestId to) {
-  send(to, wire::makePacket(Type::kPing, wire::NumberMessage{++last_ping_}.encode()));
+  send(to, wire::makePacket(Type::kPing, wire::NumberMessage{++last_ping_}));
   return last_ping_;
 }
 

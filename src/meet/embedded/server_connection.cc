@@ -82,7 +82,7 @@ void ServerConnection::connected(base::Fd socket) {
   watch_ = *watch;
   const auto hello = target_.once ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
-  write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}.encode()));
+  write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}));
 }
 
 void ServerConnection::helloTimedOut() {
@@ -143,14 +143,14 @@ Status ServerConnection::take(Type type, ByteSpan payload) {
 }
 
 Status ServerConnection::answer(ByteSpan challenge) {
-  VIADUCT_TRY(const auto theirs, ChallengeMessage::decode(challenge));
+  VIADUCT_TRY(const auto theirs, base::decode<ChallengeMessage>(challenge));
   proof_.server_nonce = theirs.nonce;
-  write(makePacket(Type::kProof, ProofMessage{proof_.ofMember()}.encode()));
+  write(makePacket(Type::kProof, ProofMessage{proof_.ofMember()}));
   return Ok{};
 }
 
 Status ServerConnection::welcome(ByteSpan payload) {
-  VIADUCT_TRY(const auto theirs, WelcomeMessage::decode(payload));
+  VIADUCT_TRY(const auto theirs, base::decode<WelcomeMessage>(payload));
   const auto expected = proof_.ofServer();
   if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)),
                        std::as_bytes(std::span(expected)))) {
@@ -172,7 +172,7 @@ Status ServerConnection::welcome(ByteSpan payload) {
 }
 
 Status ServerConnection::denied(ByteSpan payload) {
-  VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+  VIADUCT_TRY(auto why, base::decode<ErrorMessage>(payload));
   denied_ = true;
   return std::move(why.error);
 }

@@ -34,7 +34,7 @@ Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
     case Type::kForget:
       return takeName(guest, type, payload);
     case Type::kPong: {
-      VIADUCT_TRY(const auto pong, NumberMessage::decode(payload));
+      VIADUCT_TRY(const auto pong, base::decode<NumberMessage>(payload));
       names_.pong(guest, pong.number);
       break;
     }
@@ -51,11 +51,11 @@ Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
 }
 
 Status ServerState::join(GuestId guest, ByteSpan payload) {
-  VIADUCT_TRY(auto message, JoinMessage::decode(payload));
+  VIADUCT_TRY(auto message, base::decode<JoinMessage>(payload));
   if (guests_.contains(guest))
     return Error{.code = Code::kProtocol, .operation = "join", .detail = "joined twice"};
   if (const Status right = checkJoin(message.request, kMaxAboutBytes + base::kSealBytes); !right) {
-    connections_.send(guest, makePacket(Type::kRefused, ErrorMessage{right.error()}.encode()));
+    connections_.send(guest, makePacket(Type::kRefused, ErrorMessage{right.error()}));
     return Ok{};
   }
   const Name name{message.name_space, message.request.group};
@@ -70,12 +70,12 @@ Status ServerState::join(GuestId guest, ByteSpan payload) {
 
 Status ServerState::takeName(GuestId guest, Type type, ByteSpan payload) {
   if (type == Type::kWithdraw || type == Type::kForget) {
-    VIADUCT_TRY(const auto request, NumberMessage::decode(payload));
+    VIADUCT_TRY(const auto request, base::decode<NumberMessage>(payload));
     const auto number = static_cast<std::uint32_t>(request.number);
     type == Type::kWithdraw ? names_.withdraw(guest, number) : names_.forget(guest, number);
     return Ok{};
   }
-  VIADUCT_TRY(auto message, NameMessage::decode(payload));
+  VIADUCT_TRY(auto message, base::decode<NameMessage>(payload));
   type == Type::kPublish ? names_.publish(guest, std::move(message)) : names_.find(guest, message);
   return Ok{};
 }
@@ -86,10 +86,10 @@ Status ServerState::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
   const GuestGroup group = found->second;
   GroupState& group_state = *group.state;
   if (type == Type::kGather) {
-    VIADUCT_TRY(auto message, GatherMessage::decode(payload));
+    VIADUCT_TRY(auto message, base::decode<GatherMessage>(payload));
     VIADUCT_CHECK(group_state.gather(guest, std::move(message)));
   } else if (type == Type::kAbandon) {
-    VIADUCT_TRY(const auto message, TextMessage::decode(payload));
+    VIADUCT_TRY(const auto message, base::decode<TextMessage>(payload));
     group_state.abandon(guest, message.text);
   } else if (type == Type::kFinish) {
     group_state.finish(guest);
@@ -98,7 +98,7 @@ Status ServerState::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
   } else if (type == Type::kStop) {
     group_state.requestStop(guest);
   } else {
-    VIADUCT_TRY(const auto pong, NumberMessage::decode(payload));
+    VIADUCT_TRY(const auto pong, base::decode<NumberMessage>(payload));
     group_state.pong(guest, pong.number);
   }
   tidy(group.name);
