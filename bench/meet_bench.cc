@@ -17,11 +17,10 @@
 
 #include "base/net/address.h"
 #include "base/random.h"
-#include "meet/embedded/group_messages.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/server.h"
 #include "meet/embedded/token_proof.h"
-#include "meet/place.h"
+#include "meet/groups/group_messages.h"
+#include "meet/groups/server.h"
 
 namespace {
 
@@ -58,7 +57,7 @@ double cpuMicroseconds() {
 
 // One of the processes. Rank 0 prints the figures.
 void member(const std::string& where, std::uint32_t size, int rounds) {
-  auto place = openMeetingPlace({.where = where, .token = "bench"});
+  auto place = openGroupPlace({.where = where, .token = "bench"});
   if (!place) die(place.error().text());
   const auto came = Clock::now();
   auto group =
@@ -126,7 +125,7 @@ class Simulated {
   int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
   std::uint64_t rounds() const { return rounds_; }
-  void gather() { send(embedded::Type::kGather, embedded::GatherMessage{rounds_, ""}); }
+  void gather() { send(embedded::Type::kGather, groups::GatherMessage{rounds_, ""}); }
   void beat() { send(embedded::Type::kBeat, embedded::Bytes()); }
   void read(std::span<std::byte> scratch) {
     const auto got = socket_->read(scratch, [this](auto type, auto payload) -> Status {
@@ -149,7 +148,7 @@ class Simulated {
     } else if (type == Type::kWelcome) {
       socket_->useKeys(proof_.fromMember(), proof_.fromServer());
       socket_->setLimit(embedded::kMaxFromServer);
-      send(Type::kJoin, embedded::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}});
+      send(Type::kJoin, groups::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}});
     } else if (type == Type::kPing) {
       send(Type::kPong, embedded::Bytes(payload.begin(), payload.end()));
     } else if (type == Type::kFormed) {
@@ -206,7 +205,7 @@ class Crowd {
     std::array<double, 21> times;
     for (double& time : times) {
       const auto start = Clock::now();
-      if (!base::decode<embedded::FormedMessage>(roster_)) die("a roster that cannot be read");
+      if (!base::decode<groups::FormedMessage>(roster_)) die("a roster that cannot be read");
       time = since(start) * 1000;
     }
     std::sort(times.begin(), times.end());

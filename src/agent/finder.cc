@@ -30,9 +30,8 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   // Members of a group with a secret know it already, so it does not travel.
   if (finder->group_secret_) mine.secret = {};
   mine.pins.clear();  // the session announces the current pins
-  VIADUCT_TRY(
-      finder->entry_,
-      finder->place_->publish(mine.name, std::string(base::textOf(mine.encode())), until));
+  VIADUCT_TRY(finder->entry_,
+              finder->place_->publish(mine.name, std::string(base::textOf(mine.encode())), until));
   return finder;
 }
 

@@ -1,5 +1,5 @@
-// Reads and writes messages as lists of fields. The function `fields(value)` beside a type lists the
-// type's fields once, for both directions. Limits stand beside the fields:
+// Reads and writes messages as lists of fields. The function `fields(value)` beside a type lists
+// the type's fields once, for both directions. Limits stand beside the fields:
 //
 //   auto fields(base::Is<Point> auto& p) { return base::list(p.x, base::atMost(255, p.name)); }
 //

@@ -12,11 +12,12 @@
 #include "base/bytes.h"
 #include "fuzz/samples.h"
 #include "meet/embedded/frame.h"
-#include "meet/embedded/group_messages.h"
+#include "meet/groups/group_messages.h"
 
 namespace {
 
 using namespace viaduct::meet::embedded;
+using namespace viaduct::meet::groups;
 using viaduct::Ok;
 using viaduct::Status;
 using viaduct::base::Writer;

@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "fuzz/samples.h"
-#include "meet/embedded/server_state.h"
+#include "meet/groups/server_state.h"
 
 namespace {
 
-using namespace viaduct::meet::embedded;
+using namespace viaduct::meet::groups;
 using viaduct::base::decode, viaduct::base::encode;
 
 class Desk final : public MemberConnections {

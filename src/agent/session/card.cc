@@ -7,8 +7,8 @@ namespace viaduct {
 
 auto fields(base::Is<Card> auto& c) {
   return base::list(
-      base::atMost(agent::kMaxNameBytes, c.name), c.agent, base::atMost(agent::kMaxNameBytes, c.boot),
-      base::atMost(agent::kMaxNameBytes, c.unix_name),
+      base::atMost(agent::kMaxNameBytes, c.name), c.agent,
+      base::atMost(agent::kMaxNameBytes, c.boot), base::atMost(agent::kMaxNameBytes, c.unix_name),
       base::atMost(agent::kMaxAddresses, c.addresses, agent::kMaxNameBytes), c.secret, c.pins);
 }
 

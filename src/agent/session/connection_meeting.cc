@@ -53,8 +53,7 @@ bool Connection::meet(const Frame& frame) {
 
 bool Connection::introduce(const Result<Life>& verdict) {
   if (!verdict) return fail(verdict.error());
-  if (config_.resume &&
-      !say(FrameType::kResume, base::encode(resumeOf(*config_.resume))))
+  if (config_.resume && !say(FrameType::kResume, base::encode(resumeOf(*config_.resume))))
     return false;
   phase_ = Phase::kAwaitingVerdict;
   return say(FrameType::kHello, std::exchange(hello_, {}));
@@ -64,8 +63,7 @@ bool Connection::answer(const Result<Life>& verdict) {
   if (!verdict)
     return say(FrameType::kRefuse, base::encode(RefuseMessage{verdict.error()})) &&
            fail(verdict.error());
-  const auto life =
-      resume_ ? base::encode(resumeOf(*verdict)) : base::encode(verdict->epoch);
+  const auto life = resume_ ? base::encode(resumeOf(*verdict)) : base::encode(verdict->epoch);
   return say(FrameType::kAccept, life) && establish(verdict->epoch);
 }
 

@@ -115,7 +115,8 @@ TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   EXPECT_FALSE(base::decode<PinMessage>(kind));
   Hello epoch = fullHello();
   epoch.last_epoch = kMaxEpoch;
-  EXPECT_FALSE(base::decode<Hello>(base::encode(epoch))) << "the next one would begin at 0 some day";
+  EXPECT_FALSE(base::decode<Hello>(base::encode(epoch)))
+      << "the next one would begin at 0 some day";
   Bytes code = base::encode(RefuseMessage{});
   code[0] = std::byte{200};
   EXPECT_FALSE(base::decode<RefuseMessage>(code));

@@ -50,8 +50,8 @@ Result<std::span<const std::byte>> unwrapBlob(const BlobKind& kind,
   if (version != kind.version)
     return Error{.code = Code::kUnsupported,
                  .operation = std::string(kind.taker),
-                 .detail = fmt::format("the {} has version {}; this agent reads version {}", kind.name,
-                                       version, kind.version),
+                 .detail = fmt::format("the {} has version {}; this agent reads version {}",
+                                       kind.name, version, kind.version),
                  .cause = "the agent that made it runs another release of Viaduct",
                  .remedy = "install the same release at both ends"};
   const std::uint64_t whole = kBlobHeadBytes + length + kSumBytes;

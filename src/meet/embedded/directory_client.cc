@@ -1,3 +1,5 @@
+#include "meet/embedded/directory_client.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -5,12 +7,11 @@
 #include <utility>
 
 #include "base/log.h"
-#include "meet/embedded/client.h"
 
 namespace viaduct::meet::embedded {
 
 DirectoryClient::DirectoryClient(SitePtr site)
-    : site_(std::move(site)), connection_(*site_->loop, targetOf(*site_), *this) {}
+    : site_(std::move(site)), connection_(site_, *this) {}
 
 DirectoryClient::~DirectoryClient() {
   const auto held = site_->loop->hold();

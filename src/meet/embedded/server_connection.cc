@@ -24,8 +24,8 @@ constexpr std::size_t kScratch = std::size_t{64} << 10U;
 }  // namespace
 
 void ServerConnection::close() {
-  loop_.poller().forget(std::exchange(watch_, 0));
-  loop_.poller().forgetTimer(std::exchange(timer_, 0));
+  loop().poller().forget(std::exchange(watch_, 0));
+  loop().poller().forgetTimer(std::exchange(timer_, 0));
   dialer_.reset();
   socket_.reset();
   writes_ = false;
@@ -33,8 +33,8 @@ void ServerConnection::close() {
 }
 
 void ServerConnection::setTimer(Clock::time_point when, void (ServerConnection::*then)()) {
-  loop_.poller().forgetTimer(timer_);
-  timer_ = loop_.poller().at(when, [this, then] {
+  loop().poller().forgetTimer(timer_);
+  timer_ = loop().poller().at(when, [this, then] {
     timer_ = 0;
     (this->*then)();
   });
@@ -53,15 +53,15 @@ void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds f
     phase_ = Phase::kPausing;
     setTimer(Clock::now() + first_after, &ServerConnection::attempt);
   }
-  loop_.wake();
+  loop().wake();
 }
 
 void ServerConnection::attempt() {
-  if (untried_.empty()) untried_ = target_.addresses;
+  if (untried_.empty()) untried_ = site_->addresses;
   ++tries_;
   phase_ = Phase::kDialing;
   dialer_ = base::Dialer::start(
-      untried_, std::min(until_, Clock::now() + kDialTime), loop_.poller(),
+      untried_, std::min(until_, Clock::now() + kDialTime), loop().poller(),
       [this](Result<base::Fd> socket, const std::string& address) {
         dialer_.reset();
         const auto answered = std::find(untried_.begin(), untried_.end(), address);
@@ -74,13 +74,13 @@ void ServerConnection::connected(base::Fd socket) {
   socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
   scratch_.resize(kScratch);
   phase_ = Phase::kProving;
-  proof_ = TokenProof{.token = target_.token};
+  proof_ = TokenProof{.token = site_->token};
   const Status random = base::fillSecret(proof_.member_nonce);
-  auto watch = loop_.poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
-                                    [this](std::uint32_t events) { onEvents(events); });
+  auto watch = loop().poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
+                                     [this](std::uint32_t events) { onEvents(events); });
   if (!random || !watch) return failed(random ? watch.error() : random.error());
   watch_ = *watch;
-  const auto hello = target_.once ? kShortHelloTime : kHelloTime;
+  const auto hello = once_ ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
   write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}));
 }
@@ -108,7 +108,7 @@ void ServerConnection::watchWriting() {
   if (socket_->unsent() == writes_) return;
   writes_ = socket_->unsent();
   static_cast<void>(
-      loop_.poller().change(watch_, EPOLLIN | EPOLLRDHUP | (writes_ ? EPOLLOUT : 0U)));
+      loop().poller().change(watch_, EPOLLIN | EPOLLRDHUP | (writes_ ? EPOLLOUT : 0U)));
 }
 
 void ServerConnection::onEvents(std::uint32_t events) {
@@ -202,7 +202,7 @@ void ServerConnection::failed(Error why) {
   // One of the addresses may lead to another host, such as a bridge's, so the next address is
   // tried.
   const bool all_tried = untried_.empty();
-  if (was_ready || final || now >= until_ || (target_.once && all_tried))
+  if (was_ready || final || now >= until_ || (once_ && all_tried))
     return user_.lost(unreachable(), !final);
   phase_ = Phase::kPausing;
   setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
@@ -214,7 +214,7 @@ Error ServerConnection::unreachable() const {
                                    .operation = phase_ == Phase::kProving ? "hello" : "connect",
                                    .detail = "no answer yet"});
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
-  why.detail = fmt::format("meeting place {}: {}: {}", target_.where, why.operation, why.detail);
+  why.detail = fmt::format("meeting place {}: {}: {}", site_->where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);
   why.peer.clear();  // the text has it already
   return why;

@@ -12,15 +12,13 @@
 #include <string>
 #include <vector>
 
-#include "base/loop.h"
 #include "base/net/dialer.h"
 #include "meet/embedded/message_socket.h"
 #include "meet/embedded/messages.h"
+#include "meet/embedded/site.h"
 #include "meet/embedded/token_proof.h"
 
 namespace viaduct::meet::embedded {
-
-using base::Loop;
 
 class ServerConnectionUser {
  public:
@@ -34,14 +32,9 @@ class ServerConnectionUser {
 
 class ServerConnection {
  public:
-  struct Target {
-    std::string where = {};                   // for people
-    std::vector<std::string> addresses = {};  // the preferred one first
-    Key token = {};
-    bool once = false;  // gives up after one try of each address
-  };
-  ServerConnection(Loop& loop, Target target, ServerConnectionUser& user)
-      : loop_(loop), target_(std::move(target)), user_(user) {}
+  // `once`: gives up after one try of each address.
+  ServerConnection(SitePtr site, ServerConnectionUser& user, bool once = false)
+      : site_(std::move(site)), user_(user), once_(once) {}
   ~ServerConnection() = default;
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
@@ -72,9 +65,11 @@ class ServerConnection {
   void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
 
-  Loop& loop_;
-  const Target target_;
+  Loop& loop() const { return *site_->loop; }
+
+  const SitePtr site_;
   ServerConnectionUser& user_;
+  const bool once_;
 
   Phase phase_ = Phase::kClosed;
   Clock::time_point began_ = {}, until_ = {};

@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kAgain{1};
 
 Result<std::unique_ptr<HeldKey>> HeldKey::make(std::shared_ptr<Client> client, Options options,
                                                const Wait& wait) {
-  options.value = encode(Entry{ownIdentity(), std::move(options.value)});
+  options.value = encodeRecord(Entry{ownIdentity(), std::move(options.value)});
   std::unique_ptr<HeldKey> out(new HeldKey(std::move(client), std::move(options)));
   VIADUCT_TRY(const bool ours, out->make(wait));
   if (!ours) return std::unique_ptr<HeldKey>();
@@ -67,7 +67,7 @@ HeldKey::~HeldKey() {
 }
 
 bool OthersKeys::isDead(const KeyValue& kv) {
-  const auto entry = decodeEntry(kv.value);
+  const auto entry = decodeRecord<Entry>(kv.value);
   return entry && kv.lease != 0 && isProvablyDead(entry->identity);
 }
 

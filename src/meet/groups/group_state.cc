@@ -1,11 +1,11 @@
-#include "meet/embedded/group_state.h"
+#include "meet/groups/group_state.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 constexpr std::size_t kNamesInText = 8;
@@ -350,4 +350,4 @@ std::string GroupState::missing() const {
   return out;
 }
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -10,10 +10,9 @@
 #include <vector>
 
 #include "base/budget.h"
-#include "meet/embedded/member_connections.h"
-#include "meet/embedded/messages.h"
+#include "meet/groups/member_connections.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 
 class Directory {
  public:
@@ -69,4 +68,4 @@ class Directory {
   std::unordered_map<GuestId, MemberUsage> accounts_;  // by member
 };
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

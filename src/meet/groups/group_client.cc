@@ -1,12 +1,13 @@
+#include "meet/groups/group_client.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "meet/embedded/client.h"
-#include "meet/embedded/server_state.h"
+#include "meet/groups/server_state.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 using namespace std::chrono_literals;
@@ -23,8 +24,10 @@ Duration askBefore(Clock::time_point until) {
 
 }  // namespace
 
-GroupClient::GroupClient(SitePtr site)
-    : site_(std::move(site)), connection_(*site_->loop, targetOf(*site_), *this) {}
+GroupClient::GroupClient(SitePtr site, std::optional<Elected> elected)
+    : site_(std::move(site)),
+      elected_(std::move(elected)),
+      connection_(site_, *this, elected_.has_value()) {}
 
 GroupClient::~GroupClient() {
   // Takes the lock, because the loop's thread may be in a handler of this object.
@@ -83,9 +86,7 @@ Status GroupClient::join(const JoinRequest& request, Deadline until, const StopF
   VIADUCT_CHECK(checkJoin(request));
   auto held = site_->loop->hold();
   request_ = request;
-  if (site_->cipher && !request.about.empty()) {
-    VIADUCT_TRY(request_.about, site_->cipher->seal(request.about));
-  }
+  VIADUCT_CHECK(seal(request_.about));
   join_until_ = until.at();
   connection_.open(join_until_);
   const std::string operation = "join " + label();
@@ -103,9 +104,15 @@ void GroupClient::ready() {
 }
 
 // An empty text has no content, and is not encrypted.
+Status GroupClient::seal(std::string& text) const {
+  if (cipher() == nullptr || text.empty()) return Ok{};
+  VIADUCT_TRY(text, cipher()->seal(text));
+  return Ok{};
+}
+
 Status GroupClient::unseal(std::string& text) const {
-  if (!site_->cipher || text.empty()) return Ok{};
-  auto plain = site_->cipher->unseal(text);
+  if (cipher() == nullptr || text.empty()) return Ok{};
+  auto plain = cipher()->unseal(text);
   if (!plain)
     return Error{.code = Code::kProtocol,
                  .operation = label(),
@@ -128,7 +135,7 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   if (type == Type::kRefused) {
     VIADUCT_TRY(auto why, base::decode<ErrorMessage>(payload));
     refused_ = std::move(why.error);
-    displaced_ = site_->elected && refused_->code == Code::kPeerLost;
+    displaced_ = elected_ && refused_->code == Code::kPeerLost;
   } else if (type == Type::kRank) {
     VIADUCT_TRY(const auto seat, base::decode<NumberMessage>(payload));
     roster_.rank = static_cast<std::uint32_t>(seat.number);
@@ -167,11 +174,11 @@ Status GroupClient::message(Type type, ByteSpan payload) {
 
 // Until the group is complete, a lost meeting place may come back, and all members join again.
 void GroupClient::lost(const Error& why, bool again) {
-  if (!whole_ && again && !refused_ && Clock::now() < join_until_ && !site_->elected)
-    return connection_.open(join_until_, kReopenAfter);
+  if (!whole_ && again && !refused_ && Clock::now() < join_until_ && !elected_)
+    return connection_.open(join_until_, embedded::kReopenAfter);
   if (!whole_ && !refused_) {
     refused_ = why;
-    displaced_ = site_->elected && again;
+    displaced_ = elected_ && again;
   } else if (whole_ && !finished_ && !trouble_) {
     trouble_ = lostServer(why);
   }
@@ -182,12 +189,11 @@ void GroupClient::lost(const Error& why, bool again) {
 Error GroupClient::lostServer(const Error& why) const {
   Error out = why;
   out.operation = label();
-  const auto has_server = [this](const Member& member) {
-    return member.name == site_->server_name;
-  };
+  const std::string server = elected_ ? elected_->server_name : std::string();
+  const auto has_server = [&](const Member& member) { return member.name == server; };
   const auto& members = roster_.members;
   const auto member = std::find_if(members.begin(), members.end(), has_server);
-  if (site_->server_name.empty() || member == members.end()) {
+  if (server.empty() || member == members.end()) {
     out.cause += out.cause.empty() ? "" : "; ";
     out.cause +=
         fmt::format("the group has ended with its meeting place (in {} or in its own process)",
@@ -212,9 +218,7 @@ Result<std::vector<std::string>> GroupClient::gather(std::string value, Deadline
   if (finished_) return Error{.operation = operation, .detail = "after finish()"};
   if (trouble_) return *trouble_;
   if (!waiting_) {
-    if (site_->cipher && !value.empty()) {
-      VIADUCT_TRY(value, site_->cipher->seal(value));
-    }
+    VIADUCT_CHECK(seal(value));
     waiting_ = true;
     values_.reset();
     connection_.send(makePacket(Type::kGather, GatherMessage{round_, std::move(value)}));
@@ -272,4 +276,4 @@ Status GroupClient::finish(Deadline until) {
   return gaveUp(waited, "leave " + label());
 }
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

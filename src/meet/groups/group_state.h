@@ -18,10 +18,9 @@
 #include <vector>
 
 #include "base/budget.h"
-#include "meet/embedded/group_messages.h"
-#include "meet/embedded/member_connections.h"
+#include "meet/groups/member_connections.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 
 class GroupState {
  public:
@@ -116,4 +115,4 @@ class GroupState {
   std::size_t unanswered_ = 0;   // members that still owe an answer to the current roll call
 };
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -1,6 +1,4 @@
 // Tests members whose server runs in an elected member.
-#include "meet/embedded/client.h"
-
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -10,9 +8,10 @@
 
 #include "base/net/address.h"
 #include "base/net/listener.h"
-#include "meet/embedded/server.h"
+#include "meet/groups/group_client.h"
+#include "meet/groups/server.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 using namespace std::chrono_literals;
@@ -20,16 +19,15 @@ using namespace std::chrono_literals;
 const StopFlag kGoOn{false};
 constexpr auto kLong = 20s;
 
-std::shared_ptr<Site> siteOf(std::vector<std::string> addresses) {
-  auto site = std::make_shared<Site>();
-  site->where = "here";
-  site->name_space = "/viaduct";
-  site->addresses = std::move(addresses);
-  site->token = base::secretFromText("token");
-  site->elected = true;
-  site->loop = *Loop::start("test");
-  return site;
+SitePtr siteOf(std::vector<std::string> addresses, const std::string& token = "token") {
+  return *embedded::openSite({.where = "here",
+                              .name_space = "/viaduct",
+                              .addresses = std::move(addresses),
+                              .token = base::secretFromText(token)});
 }
+
+// A member whose texts are encrypted with the key.
+Elected sealing(const base::Key& key) { return {.cipher = std::make_unique<base::Cipher>(key)}; }
 
 JoinRequest request(std::uint32_t rank) {
   return {.group = "g", .size = 2, .rank = rank, .name = "m", .about = "a card"};
@@ -49,13 +47,11 @@ class ElectedServers : public ::testing::Test {
 };
 
 TEST_F(ElectedServers, TextsAndValuesOfMembersAreEncrypted) {
-  const base::Key key{7};
   std::vector<std::unique_ptr<GroupClient>> members;
   std::vector<std::future<Status>> joining;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
-    auto site = siteOf(server_->addresses());
-    site->cipher = std::make_unique<base::Cipher>(key);
-    members.push_back(std::make_unique<GroupClient>(site));
+    members.push_back(
+        std::make_unique<GroupClient>(siteOf(server_->addresses()), sealing(base::Key{7})));
     joining.push_back(std::async(std::launch::async, [member = members.back().get(), rank] {
       return member->join(request(rank), kLong, kGoOn);
     }));
@@ -70,9 +66,8 @@ TEST_F(ElectedServers, TextsAndValuesOfMembersAreEncrypted) {
 
 // The second member does not decrypt, so it sees the sent bytes.
 TEST_F(ElectedServers, AMemberWithoutTheKeyReadsOnlyCiphertext) {
-  auto site = siteOf(server_->addresses());
-  site->cipher = std::make_unique<base::Cipher>(base::Key{7});
-  GroupClient first(site), second(siteOf(server_->addresses()));
+  GroupClient first(siteOf(server_->addresses()), sealing(base::Key{7})),
+      second(siteOf(server_->addresses()), Elected{});
   JoinRequest plain = request(1);
   plain.about = "";
   auto joining = std::async(std::launch::async, [&] { return second.join(plain, kLong, kGoOn); });
@@ -99,7 +94,7 @@ TEST_F(ElectedServers, TheNextAddressIsTriedIfAnotherProgramClosesTheConnection)
   });
   std::vector<std::string> addresses{base::localAddress(listening.get())->text()};
   addresses.push_back(server_->addresses().front());
-  GroupClient member(siteOf(addresses));
+  GroupClient member(siteOf(addresses), Elected{});
   JoinRequest alone = request(0);
   alone.size = 1;
   const Status joined = member.join(alone, kLong, kGoOn);
@@ -111,15 +106,13 @@ TEST_F(ElectedServers, TheNextAddressIsTriedIfAnotherProgramClosesTheConnection)
 TEST_F(ElectedServers, AnUnreachableServerIsReportedToTheCaller) {
   const std::string gone = server_->addresses().front();
   server_.reset();
-  GroupClient member(siteOf({gone}));
+  GroupClient member(siteOf({gone}), Elected{});
   EXPECT_FALSE(member.join(request(0), kLong, kGoOn));
   EXPECT_TRUE(member.displaced());
 }
 
 TEST_F(ElectedServers, ARefusalIsNoReasonForAnElection) {
-  auto site = siteOf(server_->addresses());
-  site->token = base::secretFromText("another");
-  GroupClient stranger(site);
+  GroupClient stranger(siteOf(server_->addresses(), "another"), Elected{});
   EXPECT_FALSE(stranger.join(request(0), kLong, kGoOn));
   EXPECT_FALSE(stranger.displaced());
 }
@@ -127,7 +120,8 @@ TEST_F(ElectedServers, ARefusalIsNoReasonForAnElection) {
 TEST_F(ElectedServers, AServerRefusesMembersAfterItsGroupHasEnded) {
   std::promise<void> over;
   server_ = *EmbeddedServer::start({.token = "token", .over = [&] { over.set_value(); }});
-  GroupClient member(siteOf(server_->addresses())), late(siteOf(server_->addresses()));
+  GroupClient member(siteOf(server_->addresses()), Elected{}),
+      late(siteOf(server_->addresses()), Elected{});
   JoinRequest alone = request(0);
   alone.size = 1;
   ASSERT_TRUE(member.join(alone, kLong, kGoOn));
@@ -138,4 +132,4 @@ TEST_F(ElectedServers, AServerRefusesMembersAfterItsGroupHasEnded) {
 }
 
 }  // namespace
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -9,8 +9,13 @@
 
 #include "base/net/crypto.h"
 #include "meet/embedded/messages.h"
+#include "meet/groups/group.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
+
+using embedded::AnswerMessage, embedded::Bytes, embedded::ByteSpan, embedded::ErrorMessage,
+    embedded::makePacket, embedded::NameMessage, embedded::NumberMessage, embedded::PacketPtr,
+    embedded::Type;
 
 // The limits of texts and values that members have encrypted.
 inline constexpr std::size_t kMaxSealedAbout = kMaxAboutBytes + base::kSealBytes;
@@ -83,4 +88,4 @@ struct ValuesMessage {
   void decode(base::Reader& in);
 };
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <string>
 
-#include "meet/embedded/frame.h"
+#include "meet/groups/group_messages.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 
 using GuestId = std::uint64_t;  // a connection that has proved itself; never used twice
 
@@ -22,4 +22,4 @@ class MemberConnections {
   virtual void say(const std::string& line) = 0;
 };
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

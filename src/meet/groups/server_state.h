@@ -12,12 +12,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "meet/embedded/directory.h"
-#include "meet/embedded/group_state.h"
-#include "meet/embedded/member_connections.h"
-#include "meet/embedded/messages.h"
+#include "meet/groups/directory.h"
+#include "meet/groups/group_state.h"
+#include "meet/groups/member_connections.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 
 class ServerState {
  public:
@@ -67,4 +66,4 @@ class ServerState {
 // description, which may be encrypted at the server.
 Status checkJoin(const JoinRequest& request, std::size_t max_about = kMaxAboutBytes);
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

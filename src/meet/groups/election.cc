@@ -1,4 +1,4 @@
-#include "meet/etcd/election.h"
+#include "meet/groups/election.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,15 @@
 
 #include "base/loop.h"
 #include "base/random.h"
-#include "meet/embedded/client.h"
-#include "meet/embedded/embedded.h"
-#include "meet/embedded/server_state.h"
-#include "meet/etcd/records.h"
+#include "meet/groups/group_client.h"
+#include "meet/groups/serve.h"
+#include "meet/groups/server_record.h"
+#include "meet/groups/server_state.h"
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet::groups {
 namespace {
+
+using etcd::Bell, etcd::Client, etcd::HeldKey, etcd::KeyValue;
 
 using std::chrono::milliseconds;
 
@@ -32,8 +34,8 @@ std::string secretOf(const std::string& token, const base::Key& random) {
 
 class ElectedGroup final : public Group {
  public:
-  ElectedGroup(std::shared_ptr<Electorate> electorate,
-               std::unique_ptr<embedded::GroupClient> client, ElectedServer server)
+  ElectedGroup(std::shared_ptr<Electorate> electorate, std::unique_ptr<GroupClient> client,
+               ElectedServer server)
       : electorate_(std::move(electorate)),
         client_(std::move(client)),
         server_(std::move(server)) {}
@@ -63,7 +65,7 @@ class ElectedGroup final : public Group {
 
  private:
   std::shared_ptr<Electorate> electorate_;
-  std::unique_ptr<embedded::GroupClient> client_;
+  std::unique_ptr<GroupClient> client_;
   ElectedServer server_;
 };
 
@@ -73,12 +75,12 @@ class Joining {
   Joining(const std::shared_ptr<Electorate>& electorate, const JoinRequest& request,
           Clock::time_point until, const StopFlag& stop)
       : electorate_(electorate),
-        options_(electorate->options()),
+        site_(electorate->site()),
         request_(request),
         until_(until),
         stop_(stop),
-        key_(fmt::format("{}/group/{}/head", options_.root, escaped(request.group))),
-        aloud_(options_.waiting, until) {}
+        key_(fmt::format("{}/group/{}/head", site_.root, etcd::escaped(request.group))),
+        aloud_(site_.waiting, until) {}
 
   Result<std::unique_ptr<Group>> run();
 
@@ -86,27 +88,27 @@ class Joining {
   Status elect();
   Result<bool> serve();
   Result<ServerRecord> recordOf(const KeyValue& kv) const;
-  Result<std::unique_ptr<embedded::GroupClient>> dial() const;
-  Wait waiting(Clock::time_point until);
+  Result<std::unique_ptr<GroupClient>> dial() const;
+  etcd::Wait waiting(Clock::time_point until);
 
   const std::shared_ptr<Electorate>& electorate_;
-  const Electorate::Options& options_;
+  const etcd::EtcdSite& site_;
   const JoinRequest& request_;
   const Clock::time_point until_;
   const StopFlag& stop_;
   const std::string key_;
   base::Waiting aloud_;
-  OthersKeys others_;
-  ServerRecord record_;   // the elected server
-  Revision elected_ = 0;  // the revision that created its key; 0: this member runs the server
-  ElectedServer server_;  // if this member runs it
+  etcd::OthersKeys others_;
+  ServerRecord record_;         // the elected server
+  etcd::Revision elected_ = 0;  // the revision that created its key; 0: this member runs the server
+  ElectedServer server_;        // if this member runs it
 };
 
-Wait Joining::waiting(Clock::time_point until) {
+etcd::Wait Joining::waiting(Clock::time_point until) {
   return {.until = until,
           .stop = &stop_,
           .operation = fmt::format("join group {}", request_.group),
-          .missing = fmt::format("{} has not answered yet", options_.client->text()),
+          .missing = fmt::format("{} has not answered yet", site_.client->text()),
           .aloud = &aloud_};
 }
 
@@ -116,7 +118,7 @@ Result<std::unique_ptr<Group>> Joining::run() {
     VIADUCT_TRY(auto client, dial());
     const Status joined = client->join(request_, Deadline(until_), stop_);
     if (joined) {
-      options_.client->closeIdle();
+      site_.client->closeIdle();
       return std::unique_ptr<Group>(
           std::make_unique<ElectedGroup>(electorate_, std::move(client), std::move(server_)));
     }
@@ -124,9 +126,9 @@ Result<std::unique_ptr<Group>> Joining::run() {
     client.reset();
     server_ = {};
     // The server is gone or out of reach. The key shows when another server is elected.
-    Wait wait = waiting(std::min(until_, Clock::now() + pause));
+    etcd::Wait wait = waiting(std::min(until_, Clock::now() + pause));
     wait.missing = joined.error().detail;
-    const auto changed = options_.client->await(key_, wait, [this](const Client::Held& held) {
+    const auto changed = site_.client->await(key_, wait, [this](const Client::Held& held) {
       return (held ? held->created : 0) != elected_;
     });
     if (!changed && Clock::now() >= until_) return joined.error();
@@ -135,14 +137,13 @@ Result<std::unique_ptr<Group>> Joining::run() {
 
 // Finds the server of the group, or starts it in this process.
 Status Joining::elect() {
-  const Wait wait = waiting(until_);
+  const etcd::Wait wait = waiting(until_);
   for (;;) {
-    VIADUCT_TRY(const auto held,
-                options_.client->await(key_, wait, [](const auto&) { return true; }));
+    VIADUCT_TRY(const auto held, site_.client->await(key_, wait, [](const auto&) { return true; }));
     if (!held) {
       VIADUCT_TRY(const bool ours, serve());
       if (ours) return Ok{};
-    } else if (!others_.takeAway(*options_.client, *held, wait)) {
+    } else if (!others_.takeAway(*site_.client, *held, wait)) {
       VIADUCT_TRY(record_, recordOf(*held));
       elected_ = held->created;
       return Ok{};
@@ -151,8 +152,8 @@ Status Joining::elect() {
 }
 
 Result<ServerRecord> Joining::recordOf(const KeyValue& kv) const {
-  const auto entry = decodeEntry(kv.value);
-  auto record = entry ? decodeServer(entry->value) : std::nullopt;
+  const auto entry = etcd::decodeRecord<etcd::Entry>(kv.value);
+  auto record = entry ? etcd::decodeRecord<ServerRecord>(entry->value) : std::nullopt;
   if (record) return *std::move(record);
   return Error{.code = Code::kProtocol,
                .operation = fmt::format("join group {}", request_.group),
@@ -168,17 +169,17 @@ Result<bool> Joining::serve() {
   const auto bell = std::make_shared<Bell>();
   ElectedServer mine;
   VIADUCT_TRY(mine.server, EmbeddedServer::start({.listen = everyInterface(0),
-                                                  .token = secretOf(options_.token, record.secret),
-                                                  .detect = options_.detect,
+                                                  .token = secretOf(site_.token, record.secret),
+                                                  .detect = site_.detect,
                                                   .over = [bell] { bell->ring(); }}));
   record.addresses = mine.server->addresses();
   record.addresses.resize(std::min(record.addresses.size(), kMaxAddresses));
   VIADUCT_TRY(mine.key,
               HeldKey::make(
-                  options_.client,
+                  site_.client,
                   {.key = key_,
-                   .value = encode(record),
-                   .detect = options_.detect,
+                   .value = etcd::encodeRecord(record),
+                   .detect = site_.detect,
                    .bell = bell,
                    .lost = [server = mine.server.get()](const Error& why) { server->close(why); }},
                   waiting(until_)));
@@ -189,20 +190,20 @@ Result<bool> Joining::serve() {
   return true;
 }
 
-Result<std::unique_ptr<embedded::GroupClient>> Joining::dial() const {
-  auto site = std::make_shared<embedded::Site>();
-  site->where = fmt::format("{} (in {} at {})", options_.client->text(), record_.name,
-                            fmt::join(record_.addresses, ", "));
-  site->name_space = options_.root;
-  site->addresses = record_.addresses;
-  site->token = base::secretFromText(secretOf(options_.token, record_.secret));
-  site->cipher = std::make_unique<base::Cipher>(
-      base::deriveKey(site->token, "what members of a group tell each other"));
-  site->elected = true;
-  site->server_name = record_.name;
-  site->waiting = options_.waiting;
-  VIADUCT_TRY(site->loop, base::Loop::start("viaduct meeting"));
-  return std::make_unique<embedded::GroupClient>(std::move(site));
+Result<std::unique_ptr<GroupClient>> Joining::dial() const {
+  const base::Key token = base::secretFromText(secretOf(site_.token, record_.secret));
+  VIADUCT_TRY(
+      auto server,
+      embedded::openSite({.where = fmt::format("{} (in {} at {})", site_.client->text(),
+                                               record_.name, fmt::join(record_.addresses, ", ")),
+                          .name_space = site_.root,
+                          .addresses = record_.addresses,
+                          .token = token,
+                          .waiting = site_.waiting}));
+  return std::make_unique<GroupClient>(
+      std::move(server), Elected{.server_name = record_.name,
+                                 .cipher = std::make_unique<base::Cipher>(base::deriveKey(
+                                     token, "what members of a group tell each other"))});
 }
 
 }  // namespace
@@ -236,8 +237,8 @@ Electorate::~Electorate() {
 Result<std::unique_ptr<Group>> joinElected(const std::shared_ptr<Electorate>& electorate,
                                            const JoinRequest& request, Clock::time_point until,
                                            const StopFlag& stop) {
-  VIADUCT_CHECK(embedded::checkJoin(request));
+  VIADUCT_CHECK(checkJoin(request));
   return Joining(electorate, request, until, stop).run();
 }
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet::groups

@@ -1,4 +1,6 @@
 // Tests which process serves a meeting place when all members are given the same address.
+#include "meet/groups/serve.h"
+
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -7,7 +9,6 @@
 
 #include "base/net/address.h"
 #include "base/net/listener.h"
-#include "meet/embedded/embedded.h"
 #include "support/free_port.h"
 
 namespace viaduct::meet {

@@ -1,8 +1,8 @@
+#include "meet/groups/group_messages.h"
+
 #include <gtest/gtest.h>
 
-#include "meet/embedded/group_messages.h"
-
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 FormedMessage roundTrip(const FormedMessage& message) {
@@ -51,4 +51,4 @@ TEST(FormedMessage, TruncatedBytesAndTextsBeyondTheLimitsAreRefused) {
 }
 
 }  // namespace
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

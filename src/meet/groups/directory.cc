@@ -1,10 +1,10 @@
-#include "meet/embedded/directory.h"
+#include "meet/groups/directory.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 // Limits for one member's entries, claims and searches. They are ample, because an agent publishes
@@ -155,4 +155,4 @@ void Directory::gone(GuestId guest) {
   for (const Name& name : names) remove(name);
 }
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -1,8 +1,8 @@
-#include "meet/embedded/group_messages.h"
+#include "meet/groups/group_messages.h"
 
 #include <algorithm>
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 constexpr std::size_t kMostInCommon = 255;
@@ -70,4 +70,4 @@ void ValuesMessage::decode(base::Reader& in) {
     for (std::string& value : values) base::Fields::get(in, base::atMost(kMaxSealedValue, value));
 }
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -1,4 +1,4 @@
-#include "meet/embedded/server.h"
+#include "meet/groups/server.h"
 
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -18,13 +18,14 @@
 #include "base/net/listener.h"
 #include "base/random.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/server_state.h"
 #include "meet/embedded/token_proof.h"
+#include "meet/groups/server_state.h"
 
 namespace viaduct::meet {
 
 namespace wire = embedded;
-using wire::ByteSpan, wire::GuestId, wire::PacketPtr, wire::Type;
+using groups::GuestId;
+using wire::ByteSpan, wire::PacketPtr, wire::Type;
 
 namespace {
 
@@ -51,7 +52,7 @@ std::uint64_t firstEpoch() {
 
 }  // namespace
 
-class EmbeddedServer::Impl final : public wire::MemberConnections {
+class EmbeddedServer::Impl final : public groups::MemberConnections {
  public:
   explicit Impl(ServerOptions options)
       : options_(std::move(options)),
@@ -103,7 +104,7 @@ class EmbeddedServer::Impl final : public wire::MemberConnections {
   ServerOptions options_;
   base::Key token_;
   std::unique_ptr<base::Loop> loop_;
-  wire::ServerState state_;
+  groups::ServerState state_;
   // Declared before the guests, whose places refer to it.
   std::unique_ptr<base::Listener> listener_;
   std::unordered_map<GuestId, std::unique_ptr<Guest>> guests_;

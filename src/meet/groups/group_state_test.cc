@@ -1,12 +1,12 @@
 // The rules of a group, without sockets and clocks.
-#include "meet/embedded/group_state.h"
+#include "meet/groups/group_state.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <optional>
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 struct Desk final : MemberConnections {
@@ -248,4 +248,4 @@ TEST_F(GroupStateTest, ARoundThatIsOverMakesRoomForTheNext) {
 }
 
 }  // namespace
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

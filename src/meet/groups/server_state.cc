@@ -1,10 +1,10 @@
-#include "meet/embedded/server_state.h"
+#include "meet/groups/server_state.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 
 Status checkJoin(const JoinRequest& request, std::size_t max_about) {
   Error why{.code = Code::kInvalid, .operation = fmt::format("join group {}", request.group)};
@@ -136,4 +136,4 @@ std::size_t ServerState::liveGroups() const {
                     [](const auto& group_state) { return group_state.second->live(); }));
 }
 
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

@@ -10,16 +10,17 @@
 #include <vector>
 
 #include "base/guarded.h"
-#include "meet/embedded/server.h"
+#include "meet/etcd/etcd.h"
 #include "meet/etcd/held_key.h"
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
+#include "meet/groups/server.h"
 
-namespace viaduct::meet::etcd {
+namespace viaduct::meet::groups {
 
 // A server in this process, and the key by which other members find it.
 struct ElectedServer {
   std::unique_ptr<EmbeddedServer> server = {};
-  std::unique_ptr<HeldKey> key = {};  // destroyed before its server
+  std::unique_ptr<etcd::HeldKey> key = {};  // destroyed before its server
 
   ElectedServer() = default;
   ElectedServer(ElectedServer&&) = default;
@@ -36,26 +37,19 @@ struct ElectedServer {
 // The data that all groups of one meeting place share.
 class Electorate {
  public:
-  struct Options {
-    std::shared_ptr<Client> client = {};
-    std::string root = {};  // prefix of all keys
-    std::string token = {};
-    std::chrono::milliseconds detect = {};
-    base::SayWaiting waiting = {};
-  };
-  explicit Electorate(Options options) : options_(std::move(options)) {}
+  explicit Electorate(etcd::EtcdSite site) : site_(std::move(site)) {}
   // Members that have not said goodbye still need a server in this process. Waits for them, 5 s at
   // most.
   ~Electorate();
   Electorate(const Electorate&) = delete;
   Electorate& operator=(const Electorate&) = delete;
 
-  const Options& options() const { return options_; }
+  const etcd::EtcdSite& site() const { return site_; }
   // Keeps the server after its member has left the group, while other members need it.
   void outlive(ElectedServer server, std::string member);
 
  private:
-  const Options options_;
+  const etcd::EtcdSite site_;
   struct Leftover {
     std::string member = {};
     ElectedServer its = {};
@@ -67,4 +61,4 @@ Result<std::unique_ptr<Group>> joinElected(const std::shared_ptr<Electorate>& el
                                            const JoinRequest& request, Clock::time_point until,
                                            const StopFlag& stop);
 
-}  // namespace viaduct::meet::etcd
+}  // namespace viaduct::meet::groups

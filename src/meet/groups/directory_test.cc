@@ -1,12 +1,12 @@
 // Tests the limits of members' names and searches at the server.
-#include "meet/embedded/directory.h"
+#include "meet/groups/directory.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <optional>
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
 
 struct Answers final : MemberConnections {
@@ -86,4 +86,4 @@ TEST_F(DirectoryTest, SearchesAndClaimsCountUntilTheyAreOver) {
 }
 
 }  // namespace
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

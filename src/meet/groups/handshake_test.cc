@@ -7,14 +7,15 @@
 
 #include "base/net/address.h"
 #include "base/random.h"
-#include "meet/embedded/embedded.h"
-#include "meet/embedded/group_messages.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/server.h"
 #include "meet/embedded/token_proof.h"
+#include "meet/groups/group_messages.h"
+#include "meet/groups/server.h"
 
-namespace viaduct::meet::embedded {
+namespace viaduct::meet::groups {
 namespace {
+
+using namespace embedded;
 
 base::Fd called(const std::string& where) {
   const auto address = base::resolve(*base::parseHostPort(where))->front();
@@ -105,7 +106,7 @@ TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
     EXPECT_EQ(server.hear().first, Type::kBeat) << "hung up on";
   });
   const auto place =
-      openEmbedded({.where = base::localAddress(listening->get())->text(), .token = "secret"});
+      openGroupPlace({.where = base::localAddress(listening->get())->text(), .token = "secret"});
   ASSERT_TRUE(place) << place.error().text();
   const StopFlag go_on{false};
   const auto group = (*place)->join({.size = 1, .name = "m"}, std::chrono::seconds(20), go_on);
@@ -116,4 +117,4 @@ TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
 }
 
 }  // namespace
-}  // namespace viaduct::meet::embedded
+}  // namespace viaduct::meet::groups

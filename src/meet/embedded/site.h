@@ -1,0 +1,63 @@
+// An embedded server as its members see it, and their way to wait. Threads: Site as its lines say;
+// waitFor() any, with the loop's lock held.
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/result.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/loop.h"
+#include "base/net/crypto.h"
+#include "base/waiting.h"
+#include "meet/meeting.h"
+#include "meet/place_options.h"
+
+namespace viaduct::meet::embedded {
+
+using base::Loop;
+
+// The data that all clients of one server share: its addresses, and the thread of their
+// connections. Constant after it is made.
+struct Site {
+  std::string where = {};  // for people
+  std::string name_space = {};
+  std::vector<std::string> addresses = {};  // the preferred one first
+  base::Key token = {};
+  base::SayWaiting waiting = {};
+  std::unique_ptr<Loop> loop = {};
+};
+using SitePtr = std::shared_ptr<const Site>;
+
+// Starts the thread of a site. Connects to no server yet.
+Result<SitePtr> openSite(Site site);
+// The site that the options describe. Fails for an address that members cannot reach.
+Result<SitePtr> siteOf(const PlaceOptions& options);
+
+// The pause between the loss of a meeting place and the first try to reach it again.
+inline constexpr std::chrono::milliseconds kReopenAfter{20};
+
+// The outcome of a wait.
+enum class Wait : std::uint8_t { kDone, kTimeout, kStopped };
+
+// Checks `stop` in intervals, because a signal handler may set it.
+template <class Done>
+Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_point until,
+             const StopFlag& stop, Done done) {
+  constexpr std::chrono::milliseconds kLook{20};
+  while (!done()) {
+    const auto now = Clock::now();
+    if (stop.load(std::memory_order_relaxed)) return Wait::kStopped;
+    if (now >= until) return Wait::kTimeout;
+    changed.wait_until(held, std::min(until, now + kLook));
+  }
+  return Wait::kDone;
+}
+
+}  // namespace viaduct::meet::embedded
