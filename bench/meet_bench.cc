@@ -18,7 +18,6 @@
 #include "base/net/address.h"
 #include "base/random.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/token_proof.h"
 #include "meet/groups/group_messages.h"
 #include "meet/groups/server.h"
 
@@ -118,9 +117,8 @@ class Simulated {
     if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
     static_cast<void>(base::tuneSocket(socket.get()));
     socket_ = std::make_unique<embedded::MessageSocket>(std::move(socket), embedded::kMaxUnproven);
-    proof_.token = base::secretFromText("bench");
-    static_cast<void>(base::fillSecret(proof_.member_nonce));
-    send(embedded::Type::kOpen, embedded::OpenMessage{.nonce = proof_.member_nonce});
+    const auto open = handshake_.open();
+    send(embedded::Type::kOpen, embedded::OpenMessage{.handshake = open.payload});
   }
   int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
@@ -143,10 +141,12 @@ class Simulated {
   void take(embedded::Type type, embedded::ByteSpan payload) {
     using embedded::Type;
     if (type == Type::kChallenge) {
-      proof_.server_nonce = base::decode<embedded::ChallengeMessage>(payload)->nonce;
-      send(Type::kProof, embedded::ProofMessage{proof_.ofMember()});
+      const auto theirs = base::decode<embedded::ChallengeMessage>(payload);
+      auto step = handshake_.take(base::Handshake::Stage::kChallenge, theirs->handshake, 0);
+      if (!step) die(step.error().text());
+      send(Type::kProof, step->reply->payload);
+      socket_->useKeys(handshake_.sendingKey(), handshake_.receivingKey());
     } else if (type == Type::kWelcome) {
-      socket_->useKeys(proof_.fromMember(), proof_.fromServer());
       socket_->setLimit(embedded::kMaxFromServer);
       send(Type::kJoin, groups::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}});
     } else if (type == Type::kPing) {
@@ -171,7 +171,8 @@ class Simulated {
   std::uint32_t size_;
   embedded::Bytes& roster_;
   std::unique_ptr<embedded::MessageSocket> socket_;
-  embedded::TokenProof proof_;
+  base::Handshake handshake_ = *base::Handshake::begin(true, base::secretFromText("bench"),
+                                                       embedded::kVersion, embedded::kBinding);
   bool whole_ = false;
   std::uint64_t rounds_ = 0;
 };

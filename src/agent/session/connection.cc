@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/random.h"
-
 namespace viaduct::agent {
 namespace {
 
@@ -24,14 +22,10 @@ Status Connection::start() {
     VIADUCT_TRY(hello_, ourHello());
   }
   VIADUCT_TRY(socket_facts_, socketFactsOf(socket_.get(), role_ == Role::kDialer));
-  Key nonce;
-  VIADUCT_CHECK(base::fillSecret(nonce));
-  proof_ = std::make_unique<Handshake>(role_ == Role::kDialer, config_.secret, nonce,
-                                       socket_facts_.binding);
-  if (role_ == Role::kDialer) {
-    const Handshake::HandshakeMessage first = proof_->open();
-    VIADUCT_CHECK(write(first.type, first.payload(), {}, {}));
-  }
+  VIADUCT_TRY(proof_, base::Handshake::begin(role_ == Role::kDialer, config_.secret,
+                                             {kWireMajor, kWireMinor}, socket_facts_.binding));
+  if (role_ == Role::kDialer)
+    VIADUCT_CHECK(write(FrameType::kOpen, proof_->open().payload, {}, {}));
   watched_ = EPOLLIN | EPOLLRDHUP;
   VIADUCT_TRY(watch_, poller_.watch(socket_.get(), watched_,
                                     [this](std::uint32_t events) { onEvents(events); }));
@@ -119,9 +113,7 @@ bool Connection::deliver() {
         return true;
       case FrameDecoder::Next::kBroken:
         // Tells an end that can decode this frame that we closed, and our version.
-        if (phase_ == Phase::kProving && !send_error_)
-          static_cast<void>(
-              write(FrameType::kDeny, Handshake::deny(Code::kProtocol).payload(), {}, {}));
+        if (phase_ == Phase::kProving && !send_error_) deny(Code::kProtocol);
         return fail(inbox_.decoder().error());
       case FrameDecoder::Next::kFrame:
         if (!take(frame)) return false;

@@ -1,24 +1,63 @@
 // Connection: the handshake of its ends, from the proof to the verdict.
+#include <fmt/format.h>
+
 #include <span>
 #include <utility>
 
 #include "agent/session/connection.h"
+#include "core/setting_name.h"
 
 namespace viaduct::agent {
+namespace {
+
+constexpr auto kFirstStage = static_cast<std::uint8_t>(FrameType::kOpen);
+
+FrameType frameOf(base::Handshake::Stage stage) {
+  return static_cast<FrameType>(kFirstStage + static_cast<std::uint8_t>(stage));
+}
+
+Error wrongSecret() {
+  return {
+      .code = Code::kDenied,
+      .operation = "handshake",
+      .detail = "the secret does not match the other end's",
+      .cause =
+          "that agent restarted after it gave the Card, or the two have different group secrets",
+      .remedy = fmt::format("pass a new Card of that agent, or give both ends the same secret: {}",
+                            core::settingName("secret", "VIADUCT_SECRET"))};
+}
+
+}  // namespace
+
+// Refuses the other end before there are keys. The frame carries only a code.
+void Connection::deny(Code code) {
+  static_cast<void>(write(FrameType::kDeny, base::encode(code), {}, {}));
+}
+
+Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
+  using Stage = base::Handshake::Stage;
+  if (frame.fds == 0 && frame.type == FrameType::kDeny && frame.payload.size() == 1) {
+    if (frame.payload[0] == static_cast<std::byte>(Code::kDenied)) return wrongSecret();
+    return protocolError("the other end could not read a frame");
+  }
+  if (frame.fds != 0 || frame.type < FrameType::kOpen || frame.type > FrameType::kProof)
+    return protocolError("not a frame of the handshake");
+  const auto stage = static_cast<Stage>(static_cast<std::uint8_t>(frame.type) - kFirstStage);
+  auto taken = proof_->take(stage, frame.payload, frame.minor);
+  if (!taken && taken.error().code == Code::kDenied) return wrongSecret();
+  return taken;
+}
 
 bool Connection::prove(const Frame& frame) {
-  auto taken = frame.fds == 0 && !frame.skip
-                   ? proof_->take(frame)
-                   : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
+  auto taken = takeProof(frame);
   if (!taken) {
-    const auto deny = Handshake::deny(taken.error().code);
-    if (frame.type != FrameType::kDeny) static_cast<void>(write(deny.type, deny.payload(), {}, {}));
+    if (frame.type != FrameType::kDeny) deny(taken.error().code);
     return fail(std::move(taken).error());
   }
   their_minor_ = frame.minor;
-  const Handshake::Step& step = *taken;
-  if (step.sends && !say(step.send.type, step.send.payload())) return false;
-  if (!step.proven) return true;
+  const auto& reply = taken->reply;
+  if (reply && !say(frameOf(reply->stage), reply->payload)) return false;
+  if (!taken->proven) return true;
   useKeys();
   if (role_ == Role::kDialer) return true;
   const auto hello = ourHello();
@@ -26,18 +65,16 @@ bool Connection::prove(const Frame& frame) {
 }
 
 void Connection::useKeys() {
-  const SessionKeys keys = proof_->keys();
-  proof_.reset();
-  common_ = keys.common;
+  const base::Handshake proof = *std::exchange(proof_, std::nullopt);
+  common_ = proof.common();
   phase_ = Phase::kMeeting;
   inbox_.decoder().setLimit(kMaxHelloPayload);
   if (socket_facts_.is_unix) {
     inbox_.acceptFds();
     return;
   }
-  const bool dialer = role_ == Role::kDialer;
-  sealer_.useKey(dialer ? keys.to_listener : keys.to_dialer);
-  inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
+  sealer_.useKey(proof.sendingKey());
+  inbox_.decoder().useKey(proof.receivingKey());
 }
 
 bool Connection::meet(const Frame& frame) {

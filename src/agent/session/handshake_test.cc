@@ -1,6 +1,4 @@
 // Tests the handshake of two ends with a relay between them that changes bytes.
-#include "agent/session/handshake.h"
-
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <poll.h>

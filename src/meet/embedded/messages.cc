@@ -1,26 +1,14 @@
 #include "meet/embedded/messages.h"
 
 namespace viaduct::meet::embedded {
-namespace {
 
-constexpr std::string_view kMagic = "VDCTMEET";
-
-}  // namespace
-
-void OpenMessage::encode(base::Writer& out) const {
-  out.raw(base::bytesOf(kMagic));
-  base::Fields::put(out, major, minor, nonce);
-}
-
-void OpenMessage::decode(base::Reader& in) {
-  if (base::textOf(in.raw(kMagic.size())) != kMagic) in.refuse();
-  base::Fields::get(in, major, minor);
-  // The message of another version may be longer or shorter, so the caller checks the version
-  // first.
-  if (major == kMajor)
-    base::Fields::get(in, nonce);
-  else
-    in.raw(in.left());
+Error wrongToken() {
+  return {.code = Code::kDenied,
+          .operation = "hello",
+          .detail = "the token is not the meeting place's",
+          .cause = "a wrong or missing token, or another program answers at that address",
+          .remedy =
+              "give all members and the meeting place the same secret (--secret, VIADUCT_SECRET)"};
 }
 
 void AnswerMessage::encode(base::Writer& out) const {

@@ -4,45 +4,54 @@
 #include <viaduct/result.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/fields.h"
+#include "base/net/handshake.h"
 #include "meet/embedded/frame.h"
 #include "meet/meeting.h"
 
 namespace viaduct::meet::embedded {
 
-inline constexpr std::uint16_t kMajor = 1, kMinor = 0;
+// The handshake is base::Handshake. A member of another major version is denied.
+inline constexpr base::Handshake::Version kVersion{.major = 2, .minor = 0};
+inline constexpr const char* kBinding = "meeting place";
 
+// From the member. A view: copies nothing.
 struct OpenMessage {
   static constexpr std::string_view kName = "opening";
-  std::uint16_t major = kMajor, minor = kMinor;
-  Key nonce = {};
-  void encode(base::Writer& out) const;
-  void decode(base::Reader& in);
+  static constexpr std::array<std::uint8_t, 8> kMagic{'V', 'D', 'C', 'T', 'M', 'E', 'E', 'T'};
+  std::array<std::uint8_t, 8> magic = kMagic;
+  std::uint16_t major = kVersion.major, minor = kVersion.minor;
+  ByteSpan handshake = {};
 };
+auto fields(base::Is<OpenMessage> auto& m) {
+  return base::list(m.magic, base::must([&m] { return m.magic == OpenMessage::kMagic; }), m.major,
+                    m.minor, base::rest(m.handshake));
+}
 
+// From the server. A view: copies nothing.
 struct ChallengeMessage {
   static constexpr std::string_view kName = "challenge";
-  Key nonce = {};
+  std::uint16_t minor = kVersion.minor;
+  ByteSpan handshake = {};
 };
-auto fields(base::Is<ChallengeMessage> auto& m) { return std::tie(m.nonce); }
+auto fields(base::Is<ChallengeMessage> auto& m) {
+  return base::list(m.minor, base::rest(m.handshake));
+}
 
-struct ProofMessage {
-  static constexpr std::string_view kName = "proof";
-  base::Digest proof = {};
-};
-auto fields(base::Is<ProofMessage> auto& m) { return std::tie(m.proof); }
+// The error of an end that detects a wrong proof.
+Error wrongToken();
 
 struct WelcomeMessage {
   static constexpr std::string_view kName = "welcome";
-  base::Digest proof = {};
   std::uint32_t detect_ms = 0;
 };
-auto fields(base::Is<WelcomeMessage> auto& m) { return std::tie(m.proof, m.detect_ms); }
+auto fields(base::Is<WelcomeMessage> auto& m) { return std::tie(m.detect_ms); }
 
 // A code that only a newer server knows is read as kProtocol.
 template <class T>
@@ -59,7 +68,7 @@ KnownCode<T> knownCode(T& code) {
   return {code};
 }
 
-// The payload of kDeny, kRefused and kTrouble.
+// The payload of kDeny from the server, of kRefused and kTrouble.
 struct ErrorMessage {
   static constexpr std::string_view kName = "error";
   Error error = {};

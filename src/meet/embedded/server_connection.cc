@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/random.h"
-
 namespace viaduct::meet::embedded {
 namespace {
 
@@ -74,15 +72,16 @@ void ServerConnection::connected(base::Fd socket) {
   socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
   scratch_.resize(kScratch);
   phase_ = Phase::kProving;
-  proof_ = TokenProof{.token = site_->token};
-  const Status random = base::fillSecret(proof_.member_nonce);
+  auto handshake = base::Handshake::begin(true, site_->token, kVersion, kBinding);
   auto watch = loop().poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
                                      [this](std::uint32_t events) { onEvents(events); });
-  if (!random || !watch) return failed(random ? watch.error() : random.error());
+  if (!handshake || !watch) return failed(handshake ? watch.error() : handshake.error());
+  handshake_ = std::move(*handshake);
   watch_ = *watch;
   const auto hello = once_ ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
-  write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}));
+  const auto open = handshake_->open();
+  write(makePacket(Type::kOpen, OpenMessage{.handshake = open.payload}));
 }
 
 void ServerConnection::helloTimedOut() {
@@ -136,32 +135,31 @@ Status ServerConnection::take(Type type, ByteSpan payload) {
     write(makePacket(Type::kPong, Bytes(payload.begin(), payload.end())));
     return Ok{};
   }
-  if (type == Type::kChallenge) return answer(payload);
-  if (type == Type::kWelcome) return welcome(payload);
+  if (type == Type::kChallenge && handshake_) return answer(payload);
+  // Without the server's proof, a welcome is not authenticated.
+  if (type == Type::kWelcome && !handshake_) return welcome(payload);
   if (type == Type::kDeny) return denied(payload);
   return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
 }
 
 Status ServerConnection::answer(ByteSpan challenge) {
   VIADUCT_TRY(const auto theirs, base::decode<ChallengeMessage>(challenge));
-  proof_.server_nonce = theirs.nonce;
-  write(makePacket(Type::kProof, ProofMessage{proof_.ofMember()}));
+  auto step = handshake_->take(base::Handshake::Stage::kChallenge, theirs.handshake,
+                               static_cast<std::uint8_t>(theirs.minor));
+  if (!step && step.error().code == Code::kDenied) {
+    denied_ = true;
+    write(makePacket(Type::kDeny));  // the server reports it
+    return wrongToken();
+  }
+  if (!step) return std::move(step).error();
+  write(makePacket(Type::kProof, std::move(step->reply->payload)));
+  socket_->useKeys(handshake_->sendingKey(), handshake_->receivingKey());
+  handshake_.reset();
   return Ok{};
 }
 
 Status ServerConnection::welcome(ByteSpan payload) {
   VIADUCT_TRY(const auto theirs, base::decode<WelcomeMessage>(payload));
-  const auto expected = proof_.ofServer();
-  if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)),
-                       std::as_bytes(std::span(expected)))) {
-    denied_ = true;
-    return Error{.code = Code::kDenied,
-                 .operation = "hello",
-                 .detail = "the meeting place does not know the token",
-                 .cause = "another program answers at that address",
-                 .remedy = "check the address"};
-  }
-  socket_->useKeys(proof_.fromMember(), proof_.fromServer());
   socket_->setLimit(kMaxFromServer);
   detect_ = std::max(10ms, std::chrono::milliseconds(theirs.detect_ms));
   heard_ = ticked_ = Clock::now();

@@ -16,7 +16,6 @@
 #include "meet/embedded/message_socket.h"
 #include "meet/embedded/messages.h"
 #include "meet/embedded/site.h"
-#include "meet/embedded/token_proof.h"
 
 namespace viaduct::meet::embedded {
 
@@ -81,7 +80,7 @@ class ServerConnection {
   std::unique_ptr<MessageSocket> socket_;
   base::Poller::Id watch_ = 0, timer_ = 0;
   bool writes_ = false, denied_ = false;
-  TokenProof proof_;
+  std::optional<base::Handshake> handshake_;  // until both ends have proved themselves
   std::chrono::milliseconds detect_ = {};
   Clock::time_point heard_ = {}, ticked_ = {};
   std::vector<std::byte> scratch_;

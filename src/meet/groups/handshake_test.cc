@@ -6,9 +6,7 @@
 #include <thread>
 
 #include "base/net/address.h"
-#include "base/random.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/token_proof.h"
 #include "meet/groups/group_messages.h"
 #include "meet/groups/server.h"
 
@@ -33,6 +31,9 @@ class Talker {
  public:
   explicit Talker(base::Fd socket) : socket_(std::move(socket), kMaxUnproven) {}
   void say(Type type, const auto& message) { EXPECT_TRUE(socket_.send(makePacket(type, message))); }
+  void useKeys(const base::Handshake& proven) {
+    socket_.useKeys(proven.sendingKey(), proven.receivingKey());
+  }
   // Returns the next message, or kBeat if the connection ends.
   std::pair<Type, Bytes> hear() {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
@@ -56,18 +57,19 @@ class Talker {
 // Returns the server's answer to a proof with this token.
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
   Talker caller(called(where));
-  TokenProof proof{.token = base::secretFromText(token)};
-  EXPECT_TRUE(base::fillSecret(proof.member_nonce));
-  caller.say(Type::kOpen, OpenMessage{.nonce = proof.member_nonce});
+  auto secret = *base::Handshake::begin(true, base::secretFromText(token), kVersion, kBinding);
+  const auto open = secret.open();
+  caller.say(Type::kOpen, OpenMessage{.handshake = open.payload});
   const auto [type, payload] = caller.hear();
   EXPECT_EQ(type, Type::kChallenge);
-  proof.server_nonce = base::decode<ChallengeMessage>(payload)->nonce;
-  caller.say(Type::kProof, ProofMessage{proof.ofMember()});
+  const auto step = secret.take(base::Handshake::Stage::kChallenge,
+                                base::decode<ChallengeMessage>(payload)->handshake, kVersion.minor);
+  caller.say(Type::kProof, step ? step->reply->payload : Bytes(sizeof(base::Digest)));
+  if (step) caller.useKeys(secret);
   return caller.hear();
 }
 
-// A correct member would detect the wrong token by the server's proof. The server does not rely on
-// that.
+// A correct member detects the wrong token by the server's proof. The server does not rely on that.
 TEST(EmbeddedServer, DeniesAWrongProofItself) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();
@@ -88,32 +90,41 @@ TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
   caller.say(Type::kJoin, JoinMessage{"/viaduct", {.group = "g", .size = 1, .name = "a"}});
   EXPECT_EQ(caller.hear().first, Type::kBeat) << "hung up on";
   Talker hasty(called(where));
-  hasty.say(Type::kProof, ProofMessage{});
+  hasty.say(Type::kProof, Bytes(sizeof(base::Digest)));
   EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
 }
 
-// Another program may answer at the address and accept every member.
-TEST(EmbeddedMember, RefusesAServerThatDoesNotKnowTheToken) {
+// Answers a member's opening with this message, and returns the error of the member's join.
+Error joinAt(Type type, const Bytes& answer) {
   const auto listening = EmbeddedServer::listen("127.0.0.1:0");
-  ASSERT_TRUE(listening) << listening.error().text();
+  if (!listening) return listening.error();
   const std::jthread impostor([&] {
     ASSERT_TRUE(readable(listening->get())) << "nobody called";
     Talker server(base::Fd(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC)));
     EXPECT_EQ(server.hear().first, Type::kOpen);
-    server.say(Type::kChallenge, ChallengeMessage{});
-    EXPECT_EQ(server.hear().first, Type::kProof);
-    server.say(Type::kWelcome, WelcomeMessage{.detect_ms = 1000});
-    EXPECT_EQ(server.hear().first, Type::kBeat) << "hung up on";
+    server.say(type, answer);
+    const Type last = server.hear().first;
+    EXPECT_TRUE(last == Type::kDeny || last == Type::kBeat) << "no proof";
   });
   const auto place =
       openGroupPlace({.where = base::localAddress(listening->get())->text(), .token = "secret"});
-  ASSERT_TRUE(place) << place.error().text();
+  if (!place) return place.error();
   const StopFlag go_on{false};
   const auto group = (*place)->join({.size = 1, .name = "m"}, std::chrono::seconds(20), go_on);
-  ASSERT_FALSE(group);
-  EXPECT_EQ(group.error().code, Code::kDenied);
-  EXPECT_NE(group.error().text().find("does not know the token"), std::string::npos)
-      << group.error().text();
+  return group ? Error{.detail = "it worked"} : group.error();
+}
+
+// Another program may answer at the address and accept every member.
+TEST(EmbeddedMember, ShowsNoProofToAServerThatDoesNotKnowTheToken) {
+  const Bytes guess(sizeof(Key) + sizeof(base::Digest));
+  const Error why = joinAt(Type::kChallenge, base::encode(ChallengeMessage{.handshake = guess}));
+  EXPECT_EQ(why.code, Code::kDenied) << why.text();
+  EXPECT_NE(why.text().find("the token is not the meeting place's"), std::string::npos);
+}
+
+TEST(EmbeddedMember, RefusesAWelcomeWithoutTheServersProof) {
+  const Error why = joinAt(Type::kWelcome, base::encode(WelcomeMessage{.detect_ms = 1000}));
+  EXPECT_EQ(why.code, Code::kProtocol) << why.text();
 }
 
 }  // namespace

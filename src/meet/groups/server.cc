@@ -16,15 +16,14 @@
 #include "base/loop.h"
 #include "base/net/address.h"
 #include "base/net/listener.h"
-#include "base/random.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/token_proof.h"
 #include "meet/groups/server_state.h"
 
 namespace viaduct::meet {
 
 namespace wire = embedded;
 using groups::GuestId;
+using Stage = base::Handshake::Stage;
 using wire::ByteSpan, wire::PacketPtr, wire::Type;
 
 namespace {
@@ -82,9 +81,9 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
     std::string remote;
     base::Poller::Id watch = 0;
     bool writes = false;  // the poller watches for room in the socket
-    bool challenged = false, proven = false, doomed = false;
-    base::Unproven::Place place = {};  // until it is proven
-    wire::TokenProof proof = {};
+    bool proven = false, doomed = false;
+    base::Unproven::Place place = {};               // until it is proven
+    std::optional<base::Handshake> handshake = {};  // from the challenge on
     Clock::time_point came = Clock::now(), heard = came;
   };
 
@@ -93,6 +92,7 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
   Status take(GuestId id, Guest& guest, Type type, ByteSpan payload);
   Status challenge(Guest& guest, ByteSpan payload);
   Status prove(Guest& guest, ByteSpan payload);
+  Status turnAway(const Guest& guest, Error why);
   Status deny(Guest& guest, Error why);
   void write(GuestId id, Guest& guest, const PacketPtr& packet);
   void watchWriting(GuestId id, Guest& guest);
@@ -150,7 +150,7 @@ void EmbeddedServer::Impl::accept(base::Fd socket, base::Unproven::Place place) 
   if (!watch) return base::log(base::LogLevel::kError, "meet: {}", watch.error().text());
   guest->watch = *watch;
   guest->place = std::move(place);
-  guest->place.watch([one = guest.get()] { return one->challenged; },
+  guest->place.watch([one = guest.get()] { return one->handshake.has_value(); },
                      [this, id] { dropUnproven(id); });
   guests_.emplace(id, std::move(guest));
 }
@@ -178,61 +178,56 @@ void EmbeddedServer::Impl::onEvents(GuestId id, std::uint32_t events) {
 Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, Type type, ByteSpan payload) {
   ++received_;
   if (guest.proven) return state_.take(id, type, payload);
-  if (type == Type::kOpen && !guest.challenged) return challenge(guest, payload);
-  if (type == Type::kProof && guest.challenged) return prove(guest, payload);
+  if (type == Type::kOpen && !guest.handshake) return challenge(guest, payload);
+  if (type == Type::kProof && guest.handshake) return prove(guest, payload);
+  if (type == Type::kDeny) return turnAway(guest, wire::wrongToken());
   return outOfTurn();
 }
 
 Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
   VIADUCT_TRY(const auto open, base::decode<wire::OpenMessage>(payload));
-  if (open.major != wire::kMajor)
-    return deny(guest,
-                {.code = Code::kUnsupported,
-                 .operation = "hello",
-                 .detail = fmt::format("the meeting place speaks version {}.{}, this member {}.{}",
-                                       wire::kMajor, wire::kMinor, open.major, open.minor),
-                 .remedy = "install the same release for all members"});
-  guest.challenged = true;
-  guest.proof.token = token_;
-  guest.proof.member_nonce = open.nonce;
-  VIADUCT_CHECK(base::fillSecret(guest.proof.server_nonce));
+  if (open.major != wire::kVersion.major)
+    return deny(guest, {.code = Code::kUnsupported,
+                        .operation = "hello",
+                        .detail = fmt::format(
+                            "the meeting place speaks version {}.{}, this member {}.{}",
+                            wire::kVersion.major, wire::kVersion.minor, open.major, open.minor),
+                        .remedy = "install the same release for all members"});
+  VIADUCT_TRY(guest.handshake,
+              base::Handshake::begin(false, token_, wire::kVersion, wire::kBinding));
+  VIADUCT_TRY(const auto step, guest.handshake->take(Stage::kOpen, open.handshake,
+                                                     static_cast<std::uint8_t>(open.minor)));
   return guest.socket.send(
-      wire::makePacket(Type::kChallenge, wire::ChallengeMessage{guest.proof.server_nonce}));
+      wire::makePacket(Type::kChallenge, wire::ChallengeMessage{.handshake = step.reply->payload}));
 }
 
 Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
-  VIADUCT_TRY(const auto theirs, base::decode<wire::ProofMessage>(payload));
-  const auto expected = guest.proof.ofMember();
-  if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)), std::as_bytes(std::span(expected))))
-    return deny(
-        guest,
-        {.code = Code::kDenied,
-         .operation = "hello",
-         .detail = "the token is not the meeting place's",
-         .cause =
-             options_.token.empty() ? "the meeting place has no token" : "a wrong or missing token",
-         .remedy =
-             "give all members and the meeting place the same secret (--secret, VIADUCT_SECRET)"});
-  const wire::WelcomeMessage welcome{guest.proof.ofServer(),
-                                     static_cast<std::uint32_t>(options_.detect.count())};
-  VIADUCT_CHECK(guest.socket.send(wire::makePacket(Type::kWelcome, welcome)));
-  guest.socket.useKeys(guest.proof.fromServer(), guest.proof.fromMember());
+  const auto step = guest.handshake->take(Stage::kProof, payload, 0);
+  if (!step)
+    return step.error().code == Code::kDenied ? deny(guest, wire::wrongToken()) : step.error();
+  guest.socket.useKeys(guest.handshake->sendingKey(), guest.handshake->receivingKey());
   guest.socket.setLimit(wire::kMaxFromMember);
+  guest.handshake.reset();
   guest.proven = true;
   guest.place.leave();
-  return Ok{};
+  return guest.socket.send(wire::makePacket(
+      Type::kWelcome, wire::WelcomeMessage{static_cast<std::uint32_t>(options_.detect.count())}));
 }
 
-// Sends the reason to the other end, and returns it as the error that closes the connection.
-Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
+Status EmbeddedServer::Impl::turnAway(const Guest& guest, Error why) {
   const std::string line = fmt::format("turned {} away: {}", guest.remote, why.detail);
   // If a member runs the server, there is no say(), and its user learns the reason from the log.
   if (options_.say)
     say(line);
   else
     base::log(base::LogLevel::kWarning, "meet: {}", line);
-  static_cast<void>(guest.socket.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why})));
   return why;
+}
+
+// Sends the reason to the other end, and returns it as the error that closes the connection.
+Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
+  static_cast<void>(guest.socket.send(wire::makePacket(Type::kDeny, wire::ErrorMessage{why})));
+  return turnAway(guest, std::move(why));
 }
 
 void EmbeddedServer::Impl::send(GuestId to, const PacketPtr& packet) {
