@@ -20,6 +20,10 @@ inline constexpr std::size_t kMaxNameBytes = 255;     // of entries, groups, mem
 inline constexpr std::size_t kMaxReasonBytes = 4096;  // of each text of an error
 inline constexpr std::size_t kMaxValueBytes = std::size_t{256} * 1024;  // published, gathered
 
+// Refuses an entry of the directory beyond the limits.
+Status checkEntry(const std::string& operation, const std::string& name,
+                  const std::string& value = {});
+
 // A name in the directory. The destructor removes it, and so does the end of this process.
 class PublishedName {
  public:

@@ -450,6 +450,20 @@ TEST_P(MeetingContract, ANameIsFoundOnceItIsPublishedAndVanishesWithItsEntry) {
   EXPECT_TRUE(mentions(gone.error(), "decode-0")) << gone.error().text();
 }
 
+// The server would close the connection for such a name, and the client would retry to its
+// deadline.
+TEST_P(MeetingContract, AnEntryBeyondTheLimitsIsRefusedAtOnce) {
+  auto place = openMeetingPlace(options());
+  ASSERT_TRUE(place);
+  for (const std::string& name : {std::string(), std::string(kMaxNameBytes + 1, 'n')}) {
+    EXPECT_EQ((*place)->find(name, kLong, kGoOn).error().code, Code::kInvalid);
+    EXPECT_EQ((*place)->publish(name, "x", kLong).error().code, Code::kInvalid);
+  }
+  const auto much = (*place)->publish("n", std::string(kMaxValueBytes + 1, 'v'), kLong);
+  ASSERT_FALSE(much);
+  EXPECT_EQ(much.error().code, Code::kInvalid) << much.error().text();
+}
+
 TEST_P(MeetingContract, AClosedPlaceTakesItsEntriesAway) {
   auto seeker = openMeetingPlace(options());
   ASSERT_TRUE(seeker);

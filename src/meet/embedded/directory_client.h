@@ -42,7 +42,6 @@ class DirectoryClient final : private ServerConnectionUser {
   };
   // An answered request stays in requests_ until it is withdrawn.
   Result<Answered> ask(PendingRequest request, Deadline until, const StopFlag& stop);
-  Wait await(Loop::Held& held, const PendingRequest& request, Deadline until, const StopFlag& stop);
   Error unanswered(const PendingRequest& request) const;
 
   const SitePtr site_;

@@ -22,11 +22,9 @@ constexpr std::size_t kScratch = std::size_t{64} << 10U;
 }  // namespace
 
 void ServerConnection::close() {
-  loop().poller().forget(std::exchange(watch_, 0));
   loop().poller().forgetTimer(std::exchange(timer_, 0));
   dialer_.reset();
   socket_.reset();
-  writes_ = false;
   phase_ = Phase::kClosed;
 }
 
@@ -73,11 +71,9 @@ void ServerConnection::connected(base::Fd socket) {
   scratch_.resize(kScratch);
   phase_ = Phase::kProving;
   auto handshake = base::Handshake::begin(true, site_->token, kVersion, kBinding);
-  auto watch = loop().poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
-                                     [this](std::uint32_t events) { onEvents(events); });
-  if (!handshake || !watch) return failed(handshake ? watch.error() : handshake.error());
+  const Status watched = socket_->watch(loop().poller(), [this] { onReadable(); });
+  if (!handshake || !watched) return failed(handshake ? watched.error() : handshake.error());
   handshake_ = std::move(*handshake);
-  watch_ = *watch;
   const auto hello = once_ ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
   const auto open = handshake_->open();
@@ -98,24 +94,9 @@ void ServerConnection::send(const PacketPtr& packet) {
 }
 
 // A failed socket is detected when it is read, so that earlier messages are delivered first.
-void ServerConnection::write(const PacketPtr& packet) {
-  static_cast<void>(socket_->send(packet));
-  watchWriting();
-}
+void ServerConnection::write(const PacketPtr& packet) { static_cast<void>(socket_->send(packet)); }
 
-void ServerConnection::watchWriting() {
-  if (socket_->unsent() == writes_) return;
-  writes_ = socket_->unsent();
-  static_cast<void>(
-      loop().poller().change(watch_, EPOLLIN | EPOLLRDHUP | (writes_ ? EPOLLOUT : 0U)));
-}
-
-void ServerConnection::onEvents(std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0) {
-    static_cast<void>(socket_->flush());
-    watchWriting();
-  }
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
+void ServerConnection::onReadable() {
   const auto read =
       socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
   // A killed process leaves an end of stream or a reset, depending on its unread bytes.

@@ -52,14 +52,13 @@ class ServerConnection {
 
   void attempt();
   void connected(base::Fd socket);
-  void onEvents(std::uint32_t events);
+  void onReadable();
   Status take(Type type, ByteSpan payload);
   Status answer(ByteSpan challenge);
   Status welcome(ByteSpan payload);
   Status denied(ByteSpan payload);
   void write(const PacketPtr& packet);
   void failed(Error why);
-  void watchWriting();
   void tick();
   void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
@@ -78,8 +77,8 @@ class ServerConnection {
   std::vector<std::string> untried_;  // addresses that this attempt has still to try
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
-  base::Poller::Id watch_ = 0, timer_ = 0;
-  bool writes_ = false, denied_ = false;
+  base::Poller::Id timer_ = 0;
+  bool denied_ = false;
   std::optional<base::Handshake> handshake_;  // until both ends have proved themselves
   std::chrono::milliseconds detect_ = {};
   Clock::time_point heard_ = {}, ticked_ = {};

@@ -60,4 +60,21 @@ Wait waitFor(std::condition_variable& changed, Loop::Held& held, Clock::time_poi
   return Wait::kDone;
 }
 
+// Like waitFor(), and tells the user about a long wait. `so_far` makes the error with which the
+// wait would end now. It may release the lock.
+template <class Done, class SoFar>
+Wait waitAloud(std::condition_variable& changed, Loop::Held& held, Clock::time_point until,
+               const StopFlag& stop, base::Waiting& waiting, Done done, SoFar so_far) {
+  while (waiting.due() < until) {
+    const Wait quiet = waitFor(changed, held, waiting.due(), stop, done);
+    if (quiet != Wait::kTimeout) return quiet;
+    const Error why = so_far();
+    if (done()) return Wait::kDone;
+    held.unlock();
+    waiting.tell(why);
+    held.lock();
+  }
+  return waitFor(changed, held, until, stop, done);
+}
+
 }  // namespace viaduct::meet::embedded

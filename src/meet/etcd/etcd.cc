@@ -47,20 +47,6 @@ Status check(const PlaceOptions& options, const std::vector<EtcdEndpoint>& endpo
   return Ok{};
 }
 
-Status checkName(const std::string& operation, const std::string& name) {
-  if (!name.empty() && name.size() <= kMaxNameBytes) return Ok{};
-  return Error{.operation = operation,
-               .detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes)};
-}
-
-class EtcdName final : public PublishedName {
- public:
-  explicit EtcdName(std::unique_ptr<HeldKey> key) : key_(std::move(key)) {}
-
- private:
-  std::unique_ptr<HeldKey> key_;
-};
-
 class EtcdPlace final : public MeetingPlace {
  public:
   explicit EtcdPlace(EtcdSite site) : site_(std::move(site)) {}
@@ -79,11 +65,7 @@ Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& nam
                                                           const std::string& value,
                                                           Deadline until) {
   const std::string operation = fmt::format("publish \"{}\"", name);
-  VIADUCT_CHECK(checkName("publish", name));
-  if (value.size() > kMaxValueBytes)
-    return Error{
-        .operation = operation,
-        .detail = fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size())};
+  VIADUCT_CHECK(checkEntry(operation, name, value));
   const auto end = clamped(until);
   base::Waiting aloud(site_.waiting, end);
   Wait wait{.until = end,
@@ -99,7 +81,7 @@ Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& nam
     VIADUCT_CHECK(waitUntilFree(wanted.key, wait));
     VIADUCT_TRY(key, HeldKey::make(site_.client, wanted, wait));
   }
-  return std::unique_ptr<PublishedName>(std::make_unique<EtcdName>(std::move(key)));
+  return std::unique_ptr<PublishedName>(std::move(key));
 }
 
 Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const {
@@ -122,12 +104,13 @@ Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const 
 }
 
 Result<std::string> EtcdPlace::find(const std::string& name, Deadline until, const StopFlag& stop) {
-  VIADUCT_CHECK(checkName("find", name));
+  const std::string operation = fmt::format("find \"{}\"", name);
+  VIADUCT_CHECK(checkEntry(operation, name));
   const auto end = clamped(until);
   base::Waiting aloud(site_.waiting, end);
   const Wait wait{.until = end,
                   .stop = &stop,
-                  .operation = fmt::format("find \"{}\"", name),
+                  .operation = operation,
                   .missing = "no agent has published that name at " + site_.client->text(),
                   .aloud = &aloud};
   VIADUCT_TRY(const auto held,

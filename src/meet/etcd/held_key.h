@@ -9,10 +9,11 @@
 #include <thread>
 
 #include "meet/etcd/lease.h"
+#include "meet/meeting.h"
 
 namespace viaduct::meet::etcd {
 
-class HeldKey {
+class HeldKey final : public PublishedName {
  public:
   struct Options {
     std::string key = {}, value = {};
@@ -26,7 +27,7 @@ class HeldKey {
   // Creates the key, with this process's identity. Null: the key exists already.
   static Result<std::unique_ptr<HeldKey>> make(std::shared_ptr<Client> client, Options options,
                                                const Wait& wait);
-  ~HeldKey();  // removes the key, and waits for etcd a second at most
+  ~HeldKey() override;  // removes the key, and waits for etcd a second at most
   HeldKey(const HeldKey&) = delete;
   HeldKey& operator=(const HeldKey&) = delete;
 

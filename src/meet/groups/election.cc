@@ -32,40 +32,29 @@ std::string secretOf(const std::string& token, const base::Key& random) {
   return out;
 }
 
-class ElectedGroup final : public Group {
+class ElectedGroup final : public GroupClient {
  public:
-  ElectedGroup(std::shared_ptr<Electorate> electorate, std::unique_ptr<GroupClient> client,
-               ElectedServer server)
-      : electorate_(std::move(electorate)),
-        client_(std::move(client)),
-        server_(std::move(server)) {}
+  using GroupClient::GroupClient;
   ~ElectedGroup() override {
-    const bool finished = client_->finished();
-    const Roster& all = client_->roster();
-    const std::string who = fmt::format("rank {} ({})", all.rank, all.members[all.rank].name);
-    client_.reset();
+    leave();
     if (!server_.server) return;
     // If this member leaves without a goodbye, the server tells the others before it ends.
-    if (!finished) server_.server->drained(kFarewell);
-    electorate_->outlive(std::move(server_), who);
+    if (!finished()) server_.server->drained(kFarewell);
+    const Roster& all = roster();
+    electorate_->outlive(std::move(server_),
+                         fmt::format("rank {} ({})", all.rank, all.members[all.rank].name));
   }
   ElectedGroup(const ElectedGroup&) = delete;
   ElectedGroup& operator=(const ElectedGroup&) = delete;
 
-  const Roster& roster() const override { return client_->roster(); }
-  Result<std::vector<std::string>> gather(std::string value, Deadline until,
-                                          const StopFlag& stop) override {
-    return client_->gather(std::move(value), until, stop);
+  // Once the group is complete: `server` is this member's, if it runs one.
+  void keep(std::shared_ptr<Electorate> electorate, ElectedServer server) {
+    electorate_ = std::move(electorate);
+    server_ = std::move(server);
   }
-  std::optional<Error> trouble() const override { return client_->trouble(); }
-  void requestStop() override { client_->requestStop(); }
-  std::optional<std::uint32_t> stopRequestedBy() override { return client_->stopRequestedBy(); }
-  void abandon(const std::string& reason) override { client_->abandon(reason); }
-  Status finish(Deadline until) override { return client_->finish(until); }
 
  private:
   std::shared_ptr<Electorate> electorate_;
-  std::unique_ptr<GroupClient> client_;
   ElectedServer server_;
 };
 
@@ -88,7 +77,7 @@ class Joining {
   Status elect();
   Result<bool> serve();
   Result<ServerRecord> recordOf(const KeyValue& kv) const;
-  Result<std::unique_ptr<GroupClient>> dial() const;
+  Result<std::unique_ptr<ElectedGroup>> dial() const;
   etcd::Wait waiting(Clock::time_point until);
 
   const std::shared_ptr<Electorate>& electorate_;
@@ -115,15 +104,15 @@ etcd::Wait Joining::waiting(Clock::time_point until) {
 Result<std::unique_ptr<Group>> Joining::run() {
   for (auto pause = kFirstRetry;; pause = std::min(pause * 2, kLongestRetry)) {
     VIADUCT_CHECK(elect());
-    VIADUCT_TRY(auto client, dial());
-    const Status joined = client->join(request_, Deadline(until_), stop_);
+    VIADUCT_TRY(auto group, dial());
+    const Status joined = group->join(request_, Deadline(until_), stop_);
     if (joined) {
       site_.client->closeIdle();
-      return std::unique_ptr<Group>(
-          std::make_unique<ElectedGroup>(electorate_, std::move(client), std::move(server_)));
+      group->keep(electorate_, std::move(server_));
+      return std::unique_ptr<Group>(std::move(group));
     }
-    if (!client->displaced() || stop_.load() || Clock::now() >= until_) return joined.error();
-    client.reset();
+    if (!group->displaced() || stop_.load() || Clock::now() >= until_) return joined.error();
+    group.reset();
     server_ = {};
     // The server is gone or out of reach. The key shows when another server is elected.
     etcd::Wait wait = waiting(std::min(until_, Clock::now() + pause));
@@ -190,7 +179,7 @@ Result<bool> Joining::serve() {
   return true;
 }
 
-Result<std::unique_ptr<GroupClient>> Joining::dial() const {
+Result<std::unique_ptr<ElectedGroup>> Joining::dial() const {
   const base::Key token = base::secretFromText(secretOf(site_.token, record_.secret));
   VIADUCT_TRY(
       auto server,
@@ -200,7 +189,7 @@ Result<std::unique_ptr<GroupClient>> Joining::dial() const {
                           .addresses = record_.addresses,
                           .token = token,
                           .waiting = site_.waiting}));
-  return std::make_unique<GroupClient>(
+  return std::make_unique<ElectedGroup>(
       std::move(server), Elected{.server_name = record_.name,
                                  .cipher = std::make_unique<base::Cipher>(base::deriveKey(
                                      token, "what members of a group tell each other"))});

@@ -29,7 +29,9 @@ GroupClient::GroupClient(SitePtr site, std::optional<Elected> elected)
       elected_(std::move(elected)),
       connection_(site_, *this, elected_.has_value()) {}
 
-GroupClient::~GroupClient() {
+GroupClient::~GroupClient() { leave(); }
+
+void GroupClient::leave() {
   // Takes the lock, because the loop's thread may be in a handler of this object.
   const auto held = site_->loop->hold();
   connection_.close();
@@ -47,19 +49,12 @@ Wait GroupClient::await(Loop::Held& held, Deadline until, const StopFlag& stop,
   const Duration before = askBefore(until.at());
   const auto ask_at = until.at() - before;
   base::Waiting waiting(site_->waiting, until.at());
-  while (waiting.due() < ask_at) {
-    const Wait quiet = waitFor(changed_, held, waiting.due(), stop, done);
-    if (quiet != Wait::kTimeout) return quiet;
+  const Wait first = waitAloud(changed_, held, ask_at, stop, waiting, done, [&] {
     askWhom();
     waitFor(changed_, held, std::min(ask_at, Clock::now() + kAskBefore), stop,
             [&] { return done() || !status_.empty() || !connection_.ready(); });
-    if (done()) return Wait::kDone;
-    const Error so_far = gaveUp(Wait::kTimeout, operation);
-    held.unlock();
-    waiting.tell(so_far);
-    held.lock();
-  }
-  const Wait first = waitFor(changed_, held, ask_at, stop, done);
+    return gaveUp(Wait::kTimeout, operation);
+  });
   if (first != Wait::kTimeout) return first;
   askWhom();
   const Wait second = waitFor(changed_, held, until.at(), stop, done);

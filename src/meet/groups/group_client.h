@@ -20,7 +20,7 @@
 
 namespace viaduct::meet::groups {
 
-using embedded::Loop, embedded::SitePtr, embedded::Wait, embedded::waitFor;
+using embedded::Loop, embedded::SitePtr, embedded::Wait, embedded::waitAloud, embedded::waitFor;
 
 // The election that has made the server. Another server may be elected later, so a member that
 // loses this one before the group is complete has to look for the other.
@@ -29,7 +29,7 @@ struct Elected {
   std::unique_ptr<base::Cipher> cipher = {};  // encrypts the texts and values of members
 };
 
-class GroupClient final : public Group, private embedded::ServerConnectionUser {
+class GroupClient : public Group, private embedded::ServerConnectionUser {
  public:
   explicit GroupClient(SitePtr site, std::optional<Elected> elected = {});
   ~GroupClient() override;
@@ -41,6 +41,7 @@ class GroupClient final : public Group, private embedded::ServerConnectionUser {
   // one.
   bool displaced() const;
   bool finished() const;  // finish() has succeeded
+  void leave();           // closes the connection, as the destructor does
 
   const Roster& roster() const override { return roster_; }
   Result<std::vector<std::string>> gather(std::string value, Deadline until,

@@ -79,8 +79,6 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
         : socket(std::move(fd), wire::kMaxUnproven), remote(std::move(where)) {}
     wire::MessageSocket socket;
     std::string remote;
-    base::Poller::Id watch = 0;
-    bool writes = false;  // the poller watches for room in the socket
     bool proven = false, doomed = false;
     base::Unproven::Place place = {};               // until it is proven
     std::optional<base::Handshake> handshake = {};  // from the challenge on
@@ -88,14 +86,13 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
   };
 
   void accept(base::Fd socket, base::Unproven::Place place);
-  void onEvents(GuestId id, std::uint32_t events);
+  void onReadable(GuestId id);
   Status take(GuestId id, Guest& guest, Type type, ByteSpan payload);
   Status challenge(Guest& guest, ByteSpan payload);
   Status prove(Guest& guest, ByteSpan payload);
   Status turnAway(const Guest& guest, Error why);
   Status deny(Guest& guest, Error why);
   void write(GuestId id, Guest& guest, const PacketPtr& packet);
-  void watchWriting(GuestId id, Guest& guest);
   void doom(GuestId id, std::string how);
   void reap();
   void dropUnproven(GuestId id);
@@ -145,26 +142,18 @@ void EmbeddedServer::Impl::accept(base::Fd socket, base::Unproven::Place place) 
   const auto remote = base::remoteAddress(socket.get());
   const GuestId id = ++last_guest_;
   auto guest = std::make_unique<Guest>(std::move(socket), remote ? remote->text() : "?");
-  auto watch = loop_->poller().watch(guest->socket.fd(), EPOLLIN | EPOLLRDHUP,
-                                     [this, id](std::uint32_t events) { onEvents(id, events); });
-  if (!watch) return base::log(base::LogLevel::kError, "meet: {}", watch.error().text());
-  guest->watch = *watch;
+  if (const Status watched = guest->socket.watch(loop_->poller(), [this, id] { onReadable(id); });
+      !watched)
+    return base::log(base::LogLevel::kError, "meet: {}", watched.error().text());
   guest->place = std::move(place);
   guest->place.watch([one = guest.get()] { return one->handshake.has_value(); },
                      [this, id] { dropUnproven(id); });
   guests_.emplace(id, std::move(guest));
 }
 
-void EmbeddedServer::Impl::onEvents(GuestId id, std::uint32_t events) {
-  const auto found = guests_.find(id);
-  if (found == guests_.end() || found->second->doomed) return;
-  Guest& guest = *found->second;
-  if ((events & EPOLLOUT) != 0) {
-    if (const Status flushed = guest.socket.flush(); !flushed)
-      return doom(id, flushed.error().detail);
-    watchWriting(id, guest);
-  }
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
+void EmbeddedServer::Impl::onReadable(GuestId id) {
+  Guest& guest = *guests_.at(id);
+  if (guest.doomed) return;
   const auto read = guest.socket.read(
       scratch_, [&](Type type, ByteSpan payload) { return take(id, guest, type, payload); });
   if (!read)
@@ -238,16 +227,7 @@ void EmbeddedServer::Impl::send(GuestId to, const PacketPtr& packet) {
 void EmbeddedServer::Impl::write(GuestId id, Guest& guest, const PacketPtr& packet) {
   if (guest.doomed) return;
   ++sent_;
-  if (const Status sent = guest.socket.send(packet); !sent) return doom(id, sent.error().detail);
-  watchWriting(id, guest);
-}
-
-void EmbeddedServer::Impl::watchWriting(GuestId id, Guest& guest) {
-  if (guest.socket.unsent() == guest.writes) return;
-  guest.writes = guest.socket.unsent();
-  const std::uint32_t events = EPOLLIN | EPOLLRDHUP | (guest.writes ? EPOLLOUT : 0U);
-  if (const Status changed = loop_->poller().change(guest.watch, events); !changed)
-    doom(id, changed.error().detail);
+  if (const Status sent = guest.socket.send(packet); !sent) doom(id, sent.error().detail);
 }
 
 std::uint64_t EmbeddedServer::Impl::ping(GuestId to) {
@@ -273,7 +253,6 @@ void EmbeddedServer::Impl::reap() {
     doomed_.pop_back();
     const auto found = guests_.find(id);
     if (found == guests_.end()) continue;  // dropped meanwhile
-    loop_->poller().forget(found->second->watch);
     const bool proven = found->second->proven;
     guests_.erase(found);
     if (proven) state_.gone(id, how);
@@ -293,7 +272,6 @@ void EmbeddedServer::Impl::dropUnproven(GuestId id) {
   const auto found = guests_.find(id);
   base::log(base::LogLevel::kInfo, "meet: {} was dropped for a newer connection",
             found->second->remote);
-  loop_->poller().forget(found->second->watch);
   guests_.erase(found);
 }
 

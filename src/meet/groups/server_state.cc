@@ -25,29 +25,47 @@ Status checkJoin(const JoinRequest& request, std::size_t max_about) {
 }
 
 Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
-  switch (type) {
-    case Type::kJoin:
-      return join(guest, payload);
-    case Type::kPublish:
-    case Type::kFind:
-    case Type::kWithdraw:
-    case Type::kForget:
-      return takeName(guest, type, payload);
-    case Type::kPong: {
-      VIADUCT_TRY(const auto pong, base::decode<NumberMessage>(payload));
-      names_.pong(guest, pong.number);
-      break;
-    }
-    case Type::kGather:
-    case Type::kAbandon:
-    case Type::kFinish:
-    case Type::kAsk:
-    case Type::kStop:
-      break;
-    default:  // ignored: an unknown type of a newer minor version
-      return Ok{};
+  if (type == Type::kJoin) return join(guest, payload);
+  if (type == Type::kPublish || type == Type::kFind) {
+    VIADUCT_TRY(auto message, base::decode<NameMessage>(payload));
+    type == Type::kPublish ? names_.publish(guest, std::move(message))
+                           : names_.find(guest, message);
+  } else if (type == Type::kWithdraw || type == Type::kForget) {
+    VIADUCT_TRY(const auto request, base::decode<NumberMessage>(payload));
+    const auto number = static_cast<std::uint32_t>(request.number);
+    type == Type::kWithdraw ? names_.withdraw(guest, number) : names_.forget(guest, number);
+  } else if (type == Type::kPong) {
+    VIADUCT_TRY(const auto pong, base::decode<NumberMessage>(payload));
+    names_.pong(guest, pong.number);
   }
-  return takeOfMember(guest, type, payload);
+  const auto found = guests_.find(guest);
+  if (found == guests_.end()) return Ok{};
+  const GuestGroup group = found->second;
+  VIADUCT_CHECK(takeOfMember(guest, *group.state, type, payload));
+  tidy(group.name);
+  return Ok{};
+}
+
+// Ignores types that are not for groups, or that only a newer minor version knows.
+Status ServerState::takeOfMember(GuestId guest, GroupState& group, Type type, ByteSpan payload) {
+  if (type == Type::kGather) {
+    VIADUCT_TRY(auto message, base::decode<GatherMessage>(payload));
+    return group.gather(guest, std::move(message));
+  }
+  if (type == Type::kAbandon) {
+    VIADUCT_TRY(const auto message, base::decode<TextMessage>(payload));
+    group.abandon(guest, message.text);
+  } else if (type == Type::kFinish) {
+    group.finish(guest);
+  } else if (type == Type::kAsk) {
+    group.ask(guest);
+  } else if (type == Type::kStop) {
+    group.requestStop(guest);
+  } else if (type == Type::kPong) {
+    VIADUCT_TRY(const auto pong, base::decode<NumberMessage>(payload));
+    group.pong(guest, pong.number);
+  }
+  return Ok{};
 }
 
 Status ServerState::join(GuestId guest, ByteSpan payload) {
@@ -65,43 +83,6 @@ Status ServerState::join(GuestId guest, ByteSpan payload) {
         std::make_shared<GroupState>(message.request.group, connections_, epochs_, memory_, once_);
   guests_.emplace(guest, GuestGroup{name, group_state});
   group_state->join(guest, message.request);
-  return Ok{};
-}
-
-Status ServerState::takeName(GuestId guest, Type type, ByteSpan payload) {
-  if (type == Type::kWithdraw || type == Type::kForget) {
-    VIADUCT_TRY(const auto request, base::decode<NumberMessage>(payload));
-    const auto number = static_cast<std::uint32_t>(request.number);
-    type == Type::kWithdraw ? names_.withdraw(guest, number) : names_.forget(guest, number);
-    return Ok{};
-  }
-  VIADUCT_TRY(auto message, base::decode<NameMessage>(payload));
-  type == Type::kPublish ? names_.publish(guest, std::move(message)) : names_.find(guest, message);
-  return Ok{};
-}
-
-Status ServerState::takeOfMember(GuestId guest, Type type, ByteSpan payload) {
-  const auto found = guests_.find(guest);
-  if (found == guests_.end()) return Ok{};
-  const GuestGroup group = found->second;
-  GroupState& group_state = *group.state;
-  if (type == Type::kGather) {
-    VIADUCT_TRY(auto message, base::decode<GatherMessage>(payload));
-    VIADUCT_CHECK(group_state.gather(guest, std::move(message)));
-  } else if (type == Type::kAbandon) {
-    VIADUCT_TRY(const auto message, base::decode<TextMessage>(payload));
-    group_state.abandon(guest, message.text);
-  } else if (type == Type::kFinish) {
-    group_state.finish(guest);
-  } else if (type == Type::kAsk) {
-    group_state.ask(guest);
-  } else if (type == Type::kStop) {
-    group_state.requestStop(guest);
-  } else {
-    VIADUCT_TRY(const auto pong, base::decode<NumberMessage>(payload));
-    group_state.pong(guest, pong.number);
-  }
-  tidy(group.name);
   return Ok{};
 }
 

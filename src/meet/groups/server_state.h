@@ -46,8 +46,7 @@ class ServerState {
   };
 
   Status join(GuestId guest, ByteSpan payload);
-  Status takeName(GuestId guest, Type type, ByteSpan payload);
-  Status takeOfMember(GuestId guest, Type type, ByteSpan payload);
+  Status takeOfMember(GuestId guest, GroupState& group, Type type, ByteSpan payload);
   void tidy(const Name& name);
 
   // The budget for all that the server keeps for members: names, searches, gathered values.
