@@ -10,9 +10,9 @@
 namespace viaduct::agent {
 namespace {
 
-// The most reads in one turn, so that one busy peer does not delay the others.
+// Limits the reads of one turn, so that one busy peer does not delay the others.
 constexpr int kReadsPerTurn = 8;
-// The most reads of frames that a peer sent before its connection ended.
+// Limits the reads of frames that a peer sent before its connection ended.
 constexpr int kLastReads = 256;
 
 }  // namespace
@@ -112,7 +112,7 @@ bool Connection::deliver() {
       case FrameDecoder::Next::kMore:
         return true;
       case FrameDecoder::Next::kBroken:
-        // Tells an end that can decode this frame that we closed, and our version.
+        // An end that can decode a deny frame learns this end's version, and that it has closed.
         if (phase_ == Phase::kProving && !send_error_) deny(Code::kProtocol);
         return fail(inbox_.decoder().error());
       case FrameDecoder::Next::kFrame:

@@ -29,7 +29,7 @@ Error wrongSecret() {
 
 }  // namespace
 
-// Refuses the other end before there are keys. The frame carries only a code.
+// Refuses the other end. Before there are keys, a refusal carries only a code.
 void Connection::deny(Code code) {
   static_cast<void>(write(FrameType::kDeny, base::encode(code), {}, {}));
 }
@@ -137,8 +137,8 @@ bool Connection::hearLife(const Frame& accept, std::uint64_t& epoch) {
   return proves(config_.resume->key);
 }
 
-// The proof covers the life's key and this connection's. An eavesdropper cannot compute it, and
-// neither can another agent that knows the secret.
+// The proof covers the life's key and this connection's key. Neither an eavesdropper nor another
+// agent with the secret can compute such a proof.
 Key Connection::resumeProof(const Key& life, bool of_dialer) const {
   return base::deriveKey(life, of_dialer ? "resume of the dialer" : "resume of the listener",
                          std::as_bytes(std::span(common_)));

@@ -70,8 +70,9 @@ struct UnpinMessage {
 };
 auto fields(base::Is<UnpinMessage> auto& m) { return std::tie(m.slot); }
 
-// From a backend's link to the link of the same backend at the other end. A view: copies nothing.
-// Without `bytes`, it is the first part of a payload for Connection::sendParts().
+// A message of a backend's link to the same backend's link at the other end. A view: copies
+// nothing. Connection::sendParts() takes the encoding without `bytes` as the first part of a
+// payload.
 struct BackendMessage {
   static constexpr std::string_view kName = "backend message";
   std::string_view backend = {};
@@ -88,9 +89,8 @@ struct ByeMessage {
 };
 auto fields(base::Is<ByeMessage> auto& m) { return base::list(base::cutTo(kMaxByeBytes, m.why)); }
 
-// Both ends send it when a session moves to the connection that carries this message. It has the
-// session's life and the number of received frames, and proves that the sender is an end of that
-// session.
+// Moves a session to the connection that carries this message. Each end sends one: the session's
+// life, the number of frames that it has received, and the proof that it is an end of that session.
 struct ResumeMessage {
   static constexpr std::string_view kName = "resume";
   std::uint64_t epoch = 0, heard = 0;

@@ -43,7 +43,7 @@ Reason reasonOf(int why) {
               "check the address, and ip route get ADDRESS"};
     case EADDRNOTAVAIL:
     case EINVAL:
-      return {Code::kInvalid, "this is the address is not reachable from here",
+      return {Code::kInvalid, "the address cannot be reached from here",
               "check the address; a link-local one needs %INTERFACE"};
     case EACCES:
     case EPERM:

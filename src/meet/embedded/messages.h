@@ -17,7 +17,8 @@
 
 namespace viaduct::meet::embedded {
 
-// The handshake is base::Handshake. A member of another major version is denied.
+// Both ends prove the token by base::Handshake. The server denies a member of another major
+// version.
 inline constexpr base::Handshake::Version kVersion{.major = 2, .minor = 0};
 inline constexpr const char* kBinding = "meeting place";
 
@@ -44,7 +45,7 @@ auto fields(base::Is<ChallengeMessage> auto& m) {
   return base::list(m.minor, base::rest(m.handshake));
 }
 
-// The error of an end that detects a wrong proof.
+// The error that an end reports when the other end's proof is wrong.
 Error wrongToken();
 
 struct WelcomeMessage {

@@ -195,7 +195,7 @@ Error ServerConnection::unreachable() const {
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
   why.detail = fmt::format("meeting place {}: {}: {}", site_->where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);
-  why.peer.clear();  // the text has it already
+  why.peer.clear();  // the detail names the server already
   return why;
 }
 

@@ -24,7 +24,7 @@ class ServerConnectionUser {
   virtual ~ServerConnectionUser() = default;
   virtual void ready() = 0;
   virtual Status message(Type type, ByteSpan payload) = 0;  // an error closes the connection
-  // No further calls follow until open(), which may be called inside. `again`: another try may
+  // No callback follows until open(), which lost() itself may call. `again`: another try may
   // succeed.
   virtual void lost(const Error& why, bool again) = 0;
 };
@@ -44,7 +44,7 @@ class ServerConnection {
   void send(const PacketPtr& packet);
   bool ready() const { return phase_ == Phase::kReady; }
   bool opened() const { return phase_ != Phase::kClosed; }
-  // For a caller that gives up waiting for ready(): an error with the tries and their outcome.
+  // Returns the number of tries and their outcome, for a caller that gives up waiting for ready().
   Error unreachable() const;
 
  private:

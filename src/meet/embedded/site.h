@@ -1,5 +1,5 @@
-// An embedded server as its members see it, and their way to wait. Threads: Site as its lines say;
-// waitFor() any, with the loop's lock held.
+// The facts that a member knows about an embedded server, and the functions with which its threads
+// wait for that server. Threads: any. The wait functions need the loop's lock held.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -23,8 +23,8 @@ namespace viaduct::meet::embedded {
 
 using base::Loop;
 
-// The data that all clients of one server share: its addresses, and the thread of their
-// connections. Constant after it is made.
+// All clients of one server share a Site, which does not change: the server's addresses, and the
+// thread of their connections.
 struct Site {
   std::string where = {};  // for people
   std::string name_space = {};
@@ -37,7 +37,7 @@ using SitePtr = std::shared_ptr<const Site>;
 
 // Starts the thread of a site. Connects to no server yet.
 Result<SitePtr> openSite(Site site);
-// The site that the options describe. Fails for an address that members cannot reach.
+// Opens the site that the options describe. Fails for an address that members cannot reach.
 Result<SitePtr> siteOf(const PlaceOptions& options);
 
 // The pause between the loss of a meeting place and the first try to reach it again.

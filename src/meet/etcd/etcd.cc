@@ -17,7 +17,7 @@ namespace viaduct::meet {
 namespace etcd {
 namespace {
 
-// The time that etcd takes after a lease's end to notice it.
+// etcd removes the keys of a lease up to this long after the lease has expired.
 constexpr std::chrono::seconds kExpiry{1};
 
 Status readable(const std::string& file, const char* what) {

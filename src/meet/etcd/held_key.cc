@@ -36,7 +36,7 @@ Result<bool> HeldKey::make(const Wait& wait) {
       const std::string body,
       client_->call(kTxnPath, createJson(options_.key, options_.value, lease_->id()), wait));
   VIADUCT_TRY(const CreateReply reply, parseCreate(body));
-  // The second case: the answer to an earlier try was lost, and that try has created the key.
+  // An earlier try, whose answer was lost, may have created the key under this lease.
   return reply.created || (reply.found && reply.found->lease == lease_->id());
 }
 
@@ -58,8 +58,7 @@ bool HeldKey::makeAgain() {
   return made && *made;
 }
 
-// Without a thread the key was never created. Then the bell stays silent, because the next attempt
-// may use it.
+// Without a thread the key was never created, and the next attempt may use the same bell.
 HeldKey::~HeldKey() {
   if (!thread_.joinable()) return;
   options_.bell->ring();

@@ -18,7 +18,7 @@ class HeldKey final : public PublishedName {
   struct Options {
     std::string key = {}, value = {};
     std::chrono::milliseconds detect = {};
-    // When it rings, the thread removes the key.
+    // The bell ends the thread, which then removes the key.
     std::shared_ptr<Bell> bell = std::make_shared<Bell>();
     // Called by the key's thread when the lease is lost. If empty, the thread creates the key
     // again.

@@ -33,7 +33,7 @@ class Directory {
   struct NameRequest {
     GuestId guest;
     std::uint32_t number;
-    std::size_t bytes = 0;  // its share of the budgets
+    std::size_t bytes = 0;  // that the request takes from the budgets
     bool is(GuestId whose, std::uint32_t which) const { return guest == whose && number == which; }
   };
   // The usage of one member: entries, claims and searches.

@@ -21,7 +21,7 @@ using etcd::Bell, etcd::Client, etcd::HeldKey, etcd::KeyValue;
 using std::chrono::milliseconds;
 
 constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
-// The pause between tries of a server that is out of reach. A new election ends the pause.
+// The pause before a member tries again to reach a server. A new election ends the pause.
 constexpr milliseconds kFirstRetry{50}, kLongestRetry{1000};
 
 // The secret that two processes share if they have read the same record and were given the same

@@ -1,5 +1,5 @@
 // Groups at an etcd. The members elect one member, whose process runs an embedded server, and meet
-// there. Threads: see meet/meeting.h.
+// there. Threads: see meet/groups/group.h.
 #pragma once
 
 #include <viaduct/result.h>

@@ -37,7 +37,7 @@ void GroupClient::leave() {
   connection_.close();
 }
 
-// The answer will be in status_.
+// The server's answer goes to status_.
 void GroupClient::askWhom() {
   status_.clear();
   connection_.send(makePacket(Type::kAsk));
@@ -249,7 +249,7 @@ void GroupClient::abandon(const std::string& reason) {
   const auto held = site_->loop->hold();
   if (trouble_ || finished_) return;
   connection_.send(makePacket(Type::kAbandon, TextMessage{reason}));
-  // The server's message will come too. Until then, trouble() must not report a sound group.
+  // The server sends a message later. trouble() must report the end before that message arrives.
   trouble_ = Error{.code = Code::kCancelled,
                    .operation = label(),
                    .detail = fmt::format("rank {} ({}) ended it: {}", roster_.rank,

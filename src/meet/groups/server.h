@@ -1,5 +1,5 @@
-// The small server at which members meet. It runs inside a member or alone. It has one thread,
-// which sleeps without events, and none per member. Threads: call from any; not across fork().
+// The small server at which members meet. It runs inside a member or alone. One thread serves all
+// members, and sleeps while nothing happens. Threads: call from any; not across fork().
 #pragma once
 
 #include <viaduct/deadline.h>
