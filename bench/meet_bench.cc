@@ -117,8 +117,8 @@ class Simulated {
     if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
     static_cast<void>(base::tuneSocket(socket.get()));
     socket_ = std::make_unique<embedded::MessageSocket>(std::move(socket), embedded::kMaxUnproven);
-    const auto open = handshake_.open();
-    send(embedded::Type::kOpen, embedded::OpenMessage{.handshake = open.payload});
+    const embedded::Bytes open = handshake_.open();
+    send(embedded::Type::kOpen, embedded::OpenMessage{.handshake = open});
   }
   int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
@@ -144,7 +144,7 @@ class Simulated {
       const auto theirs = base::decode<embedded::ChallengeMessage>(payload);
       auto step = handshake_.take(base::Handshake::Stage::kChallenge, theirs->handshake, 0);
       if (!step) die(step.error().text());
-      send(Type::kProof, step->reply->payload);
+      send(Type::kProof, step->reply);
       socket_->useKeys(handshake_.sendingKey(), handshake_.receivingKey());
     } else if (type == Type::kWelcome) {
       socket_->setLimit(embedded::kMaxFromServer);

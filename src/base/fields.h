@@ -283,7 +283,7 @@ Result<T> decode(std::span<const std::byte> bytes, std::string_view name = T::kN
 // Returns the fields as bytes in a string.
 template <class... T>
 std::string packed(const T&... values) {
-  return std::string(textOf(encode(values...)));
+  return std::string(textOf(base::encode(values...)));
 }
 // Returns true if the text consists of exactly these fields.
 template <class... T>

@@ -24,8 +24,7 @@ Status Connection::start() {
   VIADUCT_TRY(socket_facts_, socketFactsOf(socket_.get(), role_ == Role::kDialer));
   VIADUCT_TRY(proof_, base::Handshake::begin(role_ == Role::kDialer, config_.secret,
                                              {kWireMajor, kWireMinor}, socket_facts_.binding));
-  if (role_ == Role::kDialer)
-    VIADUCT_CHECK(write(FrameType::kOpen, proof_->open().payload, {}, {}));
+  if (role_ == Role::kDialer) VIADUCT_CHECK(write(FrameType::kOpen, proof_->open(), {}, {}));
   watched_ = EPOLLIN | EPOLLRDHUP;
   VIADUCT_TRY(watch_, poller_.watch(socket_.get(), watched_,
                                     [this](std::uint32_t events) { onEvents(events); }));

@@ -10,11 +10,7 @@
 namespace viaduct::agent {
 namespace {
 
-constexpr auto kFirstStage = static_cast<std::uint8_t>(FrameType::kOpen);
-
-FrameType frameOf(base::Handshake::Stage stage) {
-  return static_cast<FrameType>(kFirstStage + static_cast<std::uint8_t>(stage));
-}
+std::uint8_t numberOf(FrameType type) { return static_cast<std::uint8_t>(type); }
 
 Error wrongSecret() {
   return {
@@ -35,14 +31,14 @@ void Connection::deny(Code code) {
 }
 
 Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
-  using Stage = base::Handshake::Stage;
   if (frame.fds == 0 && frame.type == FrameType::kDeny && frame.payload.size() == 1) {
     if (frame.payload[0] == static_cast<std::byte>(Code::kDenied)) return wrongSecret();
     return protocolError("the other end could not read a frame");
   }
   if (frame.fds != 0 || frame.type < FrameType::kOpen || frame.type > FrameType::kProof)
     return protocolError("not a frame of the handshake");
-  const auto stage = static_cast<Stage>(static_cast<std::uint8_t>(frame.type) - kFirstStage);
+  const auto stage =
+      static_cast<base::Handshake::Stage>(numberOf(frame.type) - numberOf(FrameType::kOpen));
   auto taken = proof_->take(stage, frame.payload, frame.minor);
   if (!taken && taken.error().code == Code::kDenied) return wrongSecret();
   return taken;
@@ -55,8 +51,8 @@ bool Connection::prove(const Frame& frame) {
     return fail(std::move(taken).error());
   }
   their_minor_ = frame.minor;
-  const auto& reply = taken->reply;
-  if (reply && !say(frameOf(reply->stage), reply->payload)) return false;
+  const auto next = static_cast<FrameType>(numberOf(frame.type) + 1);
+  if (!taken->reply.empty() && !say(next, taken->reply)) return false;
   if (!taken->proven) return true;
   useKeys();
   if (role_ == Role::kDialer) return true;

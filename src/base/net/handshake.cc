@@ -41,26 +41,26 @@ Key Handshake::directionKey(bool to_listener) const {
   return deriveKey(common_, to_listener ? "frames to the listener" : "frames to the dialer");
 }
 
-Handshake::Message Handshake::open() const { return {Stage::kOpen, encode(mine_)}; }
+Bytes Handshake::open() const { return encode(mine_); }
 
 // The dialer is the first end that can see that the secrets differ. It does not show its own proof
 // to a listener that has none.
 Result<Handshake::Step> Handshake::take(Stage stage, ByteSpan payload, std::uint8_t their_minor) {
   Reader in(payload);
+  Key nonce = theirs_;
   Digest claimed = {};
-  if (stage != Stage::kProof) {
-    Fields::get(in, theirs_);
-    their_minor_ = their_minor;
-  }
+  if (stage != Stage::kProof) Fields::get(in, nonce);
   if (stage != Stage::kOpen) Fields::get(in, claimed);
   if (stage != due_ || !in.finished())
     return Error{.code = Code::kProtocol,
                  .operation = "handshake",
                  .detail = "a message of the handshake is malformed, or out of turn"};
   due_.reset();
+  theirs_ = nonce;
+  if (stage != Stage::kProof) their_minor_ = their_minor;
   if (stage == Stage::kOpen) {
     due_ = Stage::kProof;
-    return Step{.reply = Message{Stage::kChallenge, encode(mine_, proof(kOfListener))}};
+    return Step{.reply = encode(mine_, proof(kOfListener))};
   }
   const Digest expected = proof(dialer_ ? kOfListener : kOfDialer);
   if (!sameBytes(view(claimed), view(expected)))
@@ -69,7 +69,7 @@ Result<Handshake::Step> Handshake::take(Stage stage, ByteSpan payload, std::uint
                  .detail = "the secret does not match the other end's"};
   common_ = proof(kOfSession);
   Step step{.proven = true};
-  if (dialer_) step.reply = Message{Stage::kProof, encode(proof(kOfDialer))};
+  if (dialer_) step.reply = encode(proof(kOfDialer));
   return step;
 }
 

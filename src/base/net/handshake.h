@@ -23,12 +23,8 @@ class Handshake {
   struct Version {
     std::uint8_t major, minor;
   };
-  struct Message {
-    Stage stage = Stage::kOpen;
-    Bytes payload = {};
-  };
   struct Step {
-    std::optional<Message> reply = {};
+    Bytes reply = {};  // the payload of the next stage; empty: none
     // The other end knows the secret, and the keys are valid. They seal the frames after `reply`,
     // and after the message just taken.
     bool proven = false;
@@ -40,7 +36,7 @@ class Handshake {
   static Result<Handshake> begin(bool dialer, const Key& secret, Version version,
                                  std::string binding);
 
-  Message open() const;  // the dialer's first message
+  Bytes open() const;  // the dialer's first message
   // `their_minor` travels beside the message. kDenied: the other end has another secret. kProtocol:
   // the message is malformed, or out of turn.
   Result<Step> take(Stage stage, ByteSpan payload, std::uint8_t their_minor);

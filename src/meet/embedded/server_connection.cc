@@ -76,8 +76,8 @@ void ServerConnection::connected(base::Fd socket) {
   handshake_ = std::move(*handshake);
   const auto hello = once_ ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
-  const auto open = handshake_->open();
-  write(makePacket(Type::kOpen, OpenMessage{.handshake = open.payload}));
+  const Bytes open = handshake_->open();
+  write(makePacket(Type::kOpen, OpenMessage{.handshake = open}));
 }
 
 void ServerConnection::helloTimedOut() {
@@ -133,7 +133,7 @@ Status ServerConnection::answer(ByteSpan challenge) {
     return wrongToken();
   }
   if (!step) return std::move(step).error();
-  write(makePacket(Type::kProof, std::move(step->reply->payload)));
+  write(makePacket(Type::kProof, std::move(step->reply)));
   socket_->useKeys(handshake_->sendingKey(), handshake_->receivingKey());
   handshake_.reset();
   return Ok{};

@@ -58,13 +58,13 @@ class Talker {
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
   Talker caller(called(where));
   auto secret = *base::Handshake::begin(true, base::secretFromText(token), kVersion, kBinding);
-  const auto open = secret.open();
-  caller.say(Type::kOpen, OpenMessage{.handshake = open.payload});
+  const Bytes open = secret.open();
+  caller.say(Type::kOpen, OpenMessage{.handshake = open});
   const auto [type, payload] = caller.hear();
   EXPECT_EQ(type, Type::kChallenge);
   const auto step = secret.take(base::Handshake::Stage::kChallenge,
                                 base::decode<ChallengeMessage>(payload)->handshake, kVersion.minor);
-  caller.say(Type::kProof, step ? step->reply->payload : Bytes(sizeof(base::Digest)));
+  caller.say(Type::kProof, step ? step->reply : Bytes(sizeof(base::Digest)));
   if (step) caller.useKeys(secret);
   return caller.hear();
 }

@@ -187,7 +187,7 @@ Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
   VIADUCT_TRY(const auto step, guest.handshake->take(Stage::kOpen, open.handshake,
                                                      static_cast<std::uint8_t>(open.minor)));
   return guest.socket.send(
-      wire::makePacket(Type::kChallenge, wire::ChallengeMessage{.handshake = step.reply->payload}));
+      wire::makePacket(Type::kChallenge, wire::ChallengeMessage{.handshake = step.reply}));
 }
 
 Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
