@@ -40,7 +40,7 @@ struct Hello {
   std::vector<std::string> addresses = {};
   // The epoch of the last session with this peer.
   std::uint64_t last_epoch = 0;
-  std::uint32_t detect_ms = 0;  // this agent takes a peer for lost after so long a silence
+  std::uint32_t detect_ms = 0;  // the sender's Settings::detect; beyond it a peer is lost
   std::vector<BackendBlob> backends = {};  // with Backend::address()
   friend bool operator==(const Hello&, const Hello&) = default;
 };
