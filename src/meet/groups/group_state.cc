@@ -24,7 +24,7 @@ std::string GroupState::nameOf(const JoinedMember& member) const {
 std::string GroupState::list(const std::function<bool(const JoinedMember&)>& which) const {
   std::vector<const JoinedMember*> those;
   for (const auto& [guest, member] : joined_)
-    if (which(member)) those.push_back(&member);
+    if (!which || which(member)) those.push_back(&member);
   std::sort(those.begin(), those.end(), [](const JoinedMember* a, const JoinedMember* b) {
     return std::pair(a->rank, a->order) < std::pair(b->rank, b->order);
   });
@@ -82,9 +82,9 @@ GroupState::Admission GroupState::judge(const WaitingMember& waiting) const {
 Error GroupState::refusal(const WaitingMember& waiting) const {
   Error why{.code = Code::kBusy, .operation = fmt::format("join group {}", group_)};
   if (live_) {
-    why.detail = fmt::format("the group is complete and running: {} members, for {:.1f} s, {}",
-                             size_, std::chrono::duration<double>(Clock::now() - formed_).count(),
-                             list([](const JoinedMember&) { return true; }));
+    why.detail =
+        fmt::format("the group is complete and running: {} members, for {:.1f} s, {}", size_,
+                    std::chrono::duration<double>(Clock::now() - formed_).count(), list());
     why.cause = "a second run has the same name, or an extra, late or restarted member joins";
     why.remedy = "wait for the end of that run, or use another group name";
   } else if (waiting.request.size != size_) {
@@ -203,9 +203,8 @@ Status GroupState::gather(GuestId guest, GatherMessage message) {
   if (finished_ > 0)
     end({.code = Code::kPeerLost,
          .operation = fmt::format("group {}", group_),
-         .detail =
-             fmt::format("{} left while {} waits for all",
-                         list([](const JoinedMember& s) { return s.finished; }), nameOf(member))});
+         .detail = fmt::format("{} left while {} waits for all", list(&JoinedMember::finished),
+                               nameOf(member))});
   else if (given_ == size_)
     finishRound();
   return Ok{};
@@ -253,7 +252,7 @@ void GroupState::finish(GuestId guest) {
     end({.code = Code::kPeerLost,
          .operation = fmt::format("group {}", group_),
          .detail = fmt::format("{} left while {} waits for all", nameOf(found->second),
-                               list([](const JoinedMember& s) { return s.given; }))});
+                               list(&JoinedMember::given))});
   } else if (finished_ == size_) {
     connections_.say(fmt::format("group {} ended: all {} members left", group_, size_));
     clear();
@@ -324,7 +323,7 @@ void GroupState::ask(GuestId guest) {
     text = live_ ? fmt::format("a group of that name is still running: {}",
                                list([](const JoinedMember& s) { return !s.finished; }))
                  : fmt::format("{} holds the place and has not shown that it is alive",
-                               list([](const JoinedMember& s) { return s.expects_pong != 0; }));
+                               list(&JoinedMember::expects_pong));
   else if (live_)
     text = fmt::format("waiting for {}",
                        list([](const JoinedMember& s) { return !s.given && !s.finished; }));
@@ -336,9 +335,8 @@ void GroupState::ask(GuestId guest) {
 std::string GroupState::missing() const {
   if (full())
     return fmt::format("all {} have joined, but {} has not shown that it is alive", size_,
-                       list([](const JoinedMember& s) { return s.expects_pong != 0; }));
-  std::string out = fmt::format("{} of {} have joined: {}", joined_.size(), size_,
-                                list([](const JoinedMember&) { return true; }));
+                       list(&JoinedMember::expects_pong));
+  std::string out = fmt::format("{} of {} have joined: {}", joined_.size(), size_, list());
   std::string ranks;
   std::size_t named = 0;
   for (std::uint32_t rank = 0; rank < size_ && !asked_.empty(); ++rank) {

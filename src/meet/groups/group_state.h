@@ -88,7 +88,8 @@ class GroupState {
   void clear();
   void sendAway(GuestId guest);
   std::string nameOf(const JoinedMember& member) const;
-  std::string list(const std::function<bool(const JoinedMember&)>& which) const;
+  // Without `which`: all members.
+  std::string list(const std::function<bool(const JoinedMember&)>& which = {}) const;
   std::string missing() const;
 
   std::string group_;
