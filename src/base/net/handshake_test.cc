@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace viaduct::base {
 namespace {
@@ -54,6 +56,21 @@ TEST(Handshake, GivesBothEndsTheSameKeys) {
   EXPECT_EQ(ends.dialer_.receivingKey(), ends.listener_.sendingKey());
   EXPECT_NE(ends.dialer_.sendingKey(), ends.dialer_.receivingKey());
   EXPECT_NE(Ends({}, {}).dialer_.common(), Ends({}, {}).dialer_.common()) << "fresh nonces";
+}
+
+// The formula of docs/wire.md, byte for byte: another implementation relies on it.
+TEST(Handshake, HasTheBytesOfTheProtocol) {
+  const Key secret{7};
+  const std::string nonce_d(32, 'd');
+  auto listener = *Handshake::begin(false, secret, {1, 3}, "tcp");
+  const auto step = listener.take(Stage::kOpen, bytesOf(nonce_d), 5);
+  ASSERT_TRUE(step);
+  const std::string_view challenge = textOf(step->reply), nonce_l = challenge.substr(0, 32);
+  const std::string said = std::string("viaduct listener ") + '\x01' + '\x05' + '\x03' + nonce_d +
+                           std::string(nonce_l) + "tcp";
+  const Digest proof = Hmac(secret).of({bytesOf(said)});
+  EXPECT_EQ(challenge.substr(32), textOf(std::as_bytes(std::span(proof))));
+  EXPECT_EQ(secretFromText("x"), Hmac(Key{}).of({bytesOf("viaduct secretx")}));
 }
 
 TEST(Handshake, AnotherSecretOrBindingEndsItAtTheDialer) {
