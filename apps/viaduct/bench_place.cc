@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "measure/load/machine.h"
+#include "meet/groups/group.h"
 #include "meet/place.h"
 #include "viaduct/bench_values.h"
 
@@ -77,7 +78,7 @@ Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Setting
                  "give --meet or --etcd_endpoints to meet workers of other machines");
   if (!place) return place;
   // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
-  VIADUCT_CHECK(meet::openMeetingPlace(*place));
+  VIADUCT_CHECK(meet::openGroupPlace(*place));
   return place;
 }
 

@@ -12,7 +12,7 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "measure/load/machine.h"
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 #include "viaduct/bench_place.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"

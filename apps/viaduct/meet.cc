@@ -8,7 +8,7 @@
 #include <ctime>
 
 #include "measure/result/text.h"
-#include "meet/embedded/server.h"
+#include "meet/groups/server.h"
 #include "viaduct/commands.h"
 
 namespace viaduct::app {

@@ -118,9 +118,8 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
 
 // Peers would refuse a bad hello at each dial, so it is checked here once.
 Status AgentImpl::checkHello() const {
-  base::Bytes bytes;
-  hello(0).encode(bytes);
-  if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
+  const base::Bytes bytes = base::encode(hello(0));
+  if (bytes.size() <= kMaxHelloPayload && base::decode<Hello>(bytes)) return Ok{};
   return Error{.code = Code::kInvalid,
                .operation = "settings: listen",
                .detail = fmt::format(
@@ -472,7 +471,7 @@ Hello AgentImpl::hello(std::uint64_t last_epoch) const {
               .last_epoch = last_epoch,
               .detect_ms = static_cast<std::uint32_t>(settings_.detect.count())};
   for (const auto& backend : backends_)
-    hello.backends.emplace_back(backend->can().name, backend->address());
+    hello.backends.push_back({std::string(backend->can().name), backend->address()});
   return hello;
 }
 
