@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cstdlib>
 #include <span>
 #include <utility>
 
 #include "agent/session/limits.h"
 #include "base/bytes.h"
+#include "base/lists.h"
 #include "base/net/checksum.h"
 
 namespace viaduct::python::nixl {
@@ -115,19 +117,12 @@ AgentId agentOf(const PinInfo& pin) {
 }
 
 Memory memoryOf(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::kHost:
-      return Memory::kDram;
-    case MemoryKind::kDevice:
-      return Memory::kVram;
-    case MemoryKind::kFile:
-      return Memory::kFile;
-    case MemoryKind::kBlock:
-      return Memory::kBlock;
-    case MemoryKind::kObject:
-      return Memory::kObject;
-  }
-  return Memory::kDram;
+  using Kinds = std::pair<MemoryKind, Memory>;
+  constexpr std::array kAll{
+      Kinds{MemoryKind::kHost, Memory::kDram}, Kinds{MemoryKind::kDevice, Memory::kVram},
+      Kinds{MemoryKind::kFile, Memory::kFile}, Kinds{MemoryKind::kBlock, Memory::kBlock},
+      Kinds{MemoryKind::kObject, Memory::kObject}};
+  return base::firstWith(kAll, &Kinds::first, kind)->second;
 }
 
 std::optional<Region> regionOf(const PinInfo& pin) {
