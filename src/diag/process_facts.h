@@ -18,7 +18,7 @@ struct ProcessFacts {
   std::optional<std::uint32_t> uid = {};                       // the effective user id
   std::optional<std::uint64_t> effective = {}, bounding = {};  // capability sets
   bool seccomp = false;
-  bool user_namespace = false;  // its root is not the node's root
+  bool user_namespace = false;  // the process's root user is not the node's
   bool has(Capability capability) const;
   bool mayGet(Capability capability) const;  // whether a container's manifest may have granted it
 };
@@ -32,7 +32,7 @@ bool onOpenShift(const Node& node);
 using VersionNumbers = std::vector<unsigned>;
 VersionNumbers versionNumbers(std::string_view text);
 
-// The kernel's version: 6.8. Empty: unknown.
+// The kernel's version, such as 6.8.
 std::optional<VersionNumbers> kernelVersion(const Node& node);
 
 }  // namespace viaduct::diag

@@ -1,6 +1,7 @@
-// Accepts the connections of peers. Unauthenticated connections cannot keep peers out: when they
-// fill their room, or descriptors run out, each new one replaces the oldest. Threads: under the
-// owner's lock; `accepted` runs from the Poller's handlers.
+// Accepts peers' connections. Limits unauthenticated ones, so that they cannot keep peers out. At
+// the limit, or without descriptors, drops the oldest connection of the source that has the most,
+// after a minimum time. Until then, new connections wait in the backlog. Threads: under the owner's
+// lock; `accepted` runs from the Poller's handlers.
 #pragma once
 
 #include <viaduct/result.h>
@@ -21,7 +22,7 @@
 namespace viaduct::base {
 
 // Opens a listening socket, closed on exec. `shared`: other processes of this user may listen at
-// the same address, and each caller reaches one of them.
+// the same address, and each connecting peer reaches one of them.
 Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
 
 class Listener {
@@ -48,7 +49,8 @@ class Listener {
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& unixName() const { return unix_name_; }
   const Unproven& unproven() const { return unproven_; }
-  // Whether callers have had to wait since `then` because this process was out of descriptors.
+  // Whether connecting peers have had to wait since `then`, or another connection was dropped for
+  // them, because this process was out of descriptors.
   bool lackedSince(Clock::time_point then) const { return lacked_ && *lacked_ >= then; }
 
  private:
