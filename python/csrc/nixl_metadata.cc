@@ -122,7 +122,8 @@ Memory memoryOf(MemoryKind kind) {
       Kinds{MemoryKind::kHost, Memory::kDram}, Kinds{MemoryKind::kDevice, Memory::kVram},
       Kinds{MemoryKind::kFile, Memory::kFile}, Kinds{MemoryKind::kBlock, Memory::kBlock},
       Kinds{MemoryKind::kObject, Memory::kObject}};
-  return base::firstWith(kAll, &Kinds::first, kind)->second;
+  const Kinds* const known = base::firstWith(kAll, &Kinds::first, kind);
+  return known == nullptr ? Memory::kDram : known->second;
 }
 
 std::optional<Region> regionOf(const PinInfo& pin) {
