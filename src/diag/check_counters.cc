@@ -245,9 +245,8 @@ void checkLosses(const Node& node, const OwnDevices& own, Findings& findings) {
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPortState& port : device.ports) {
       const std::string path = port.folder + "/counters/link_downed";
-      if (const auto count = node.tree.number(path); count.value_or(0) >= kManyLosses)
-        lossy.add(fmt::format("{} ({} times)", device.name, *count),
-                  {path, std::to_string(*count)});
+      if (const auto count = node.tree.number(path).value_or(0); count >= kManyLosses)
+        lossy.add(fmt::format("{} ({} times)", device.name, count), {path, std::to_string(count)});
     }
   if (lossy.empty()) return;
   findings.add({.severity = Severity::kInfo,
