@@ -33,15 +33,11 @@ std::shared_ptr<PinState> allocate(AgentState& state, const py::object& bytes,
   return state.addPin(valueOf(std::move(pin)), py::object());
 }
 
-bool isAddressAndBytes(const py::object& memory) {
-  return PyTuple_Check(memory.ptr()) != 0 && PyTuple_GET_SIZE(memory.ptr()) == 2;
-}
-
 std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const std::string& label,
                               bool read_only) {
   state.need("pin");
   ObjectMemory memory;
-  if (isAddressAndBytes(object)) {
+  if (isPair(object)) {
     const py::tuple pair = object;
     memory = {.address = parseUnsigned(pair[0], "address"),
               .shape = {static_cast<std::int64_t>(parseUnsigned(pair[1], "bytes"))},

@@ -222,15 +222,11 @@ py::class_<L> bindList(py::module_& module, const char* name) {
              return py::isinstance<L>(other) && equal(self, other.cast<L&>());
            })
       .def("__getitem__", [](L& self, py::ssize_t i) { return get(self, checkedPlace(self, i)); })
-      .def("__setitem__", [](L& self, py::ssize_t i, const py::object& row) { set(self, i, row); })
-      .def(
-          "addDesc", [](L& self, const py::object& row) { append(self, row); }, "desc"_a)
-      .def(
-          "append", [](L& self, const py::object& row) { append(self, row); }, "desc"_a)
-      .def(
-          "index", [](L& self, const py::object& row) { return find(self, row); }, "desc"_a)
-      .def(
-          "remDesc", [](L& self, py::ssize_t i) { remove(self, i); }, "index"_a)
+      .def("__setitem__", set<L>)
+      .def("addDesc", append<L>, "desc"_a)
+      .def("append", append<L>, "desc"_a)
+      .def("index", find<L>, "desc"_a)
+      .def("remDesc", remove<L>, "index"_a)
       .def("clear",
            [](L& self) {
              self.rows = std::make_shared<Rows>();
