@@ -34,18 +34,12 @@ struct PathFault {
   Severity severity = Severity::kInfo;
 };
 
-std::string linkPath(const PciFunction& function, const char* file) {
-  return fmt::format("/sys/bus/pci/devices/{}/{}", function.address, file);
-}
-
 void addLinkEvidence(PathFault& fault, const PciFunction& function) {
   fault.evidence.push_back(
-      {linkPath(function, "{current,max}_link_{speed,width}"),
+      {"/sys/bus/pci/devices/" + function.address + "/{current,max}_link_{speed,width}",
        fmt::format("{}, at most {}", textOf(function.link.gigatransfers, function.link.width),
                    textOf(function.link.most_gigatransfers, function.link.most_width))});
 }
-
-double neededBy(const RdmaNic& nic) { return nic.gigabits() * 1e9 / 8; }
 
 std::vector<NicPath> nicPaths(const Node& node) {
   std::map<std::string, NicPath> paths;
@@ -55,7 +49,8 @@ std::vector<NicPath> nicPaths(const Node& node) {
     if (!function) continue;  // a guest sees only virtual functions
     NicPath& path = paths[function->address];
     path.names.push_back(nic.device.name);
-    path.needed = std::max(path.needed, neededBy(nic));  // the function's devices share the port
+    // The function's devices share the port.
+    path.needed = std::max(path.needed, nic.gigabits() * 1e9 / 8);
     path.function = *std::move(function);
   }
   std::vector<NicPath> out;
