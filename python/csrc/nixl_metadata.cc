@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cstdlib>
 #include <span>
 #include <utility>
 
 #include "agent/session/hello.h"
 #include "base/fields.h"
+#include "base/lists.h"
 #include "base/net/checked_blob.h"
 
 namespace viaduct::python::nixl {
@@ -66,19 +68,13 @@ AgentId agentOf(const PinInfo& pin) {
 }
 
 Memory memoryOf(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::kHost:
-      return Memory::kDram;
-    case MemoryKind::kDevice:
-      return Memory::kVram;
-    case MemoryKind::kFile:
-      return Memory::kFile;
-    case MemoryKind::kBlock:
-      return Memory::kBlock;
-    case MemoryKind::kObject:
-      return Memory::kObject;
-  }
-  return Memory::kDram;
+  using Kinds = std::pair<MemoryKind, Memory>;
+  constexpr std::array kAll{
+      Kinds{MemoryKind::kHost, Memory::kDram}, Kinds{MemoryKind::kDevice, Memory::kVram},
+      Kinds{MemoryKind::kFile, Memory::kFile}, Kinds{MemoryKind::kBlock, Memory::kBlock},
+      Kinds{MemoryKind::kObject, Memory::kObject}};
+  const Kinds* const known = base::firstWith(kAll, &Kinds::first, kind);
+  return known == nullptr ? Memory::kDram : known->second;
 }
 
 std::optional<Region> regionOf(const PinInfo& pin) {
