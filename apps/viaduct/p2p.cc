@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/sizes.h"
-#include "measure/p2p/cuda.h"
+#include "measure/load/machine.h"
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
@@ -83,7 +83,7 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   say(guarded(settings));
   say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
                   options.port));
-  p2p::P2pTarget(*agent, settings.rails, say).serve(stop);
+  p2p::serveP2p(*agent, settings.rails, say, stop);
   return kExitOk;
 }
 
@@ -253,8 +253,10 @@ int runP2p(const P2pOptions& given) {
                      {"16MB", 16'000'000},
                      {"64MB", 64'000'000}};
   if (options.cuda)
-    if (const auto usable = p2p::checkCuda(options.gpu_id); !usable)
-      return fail(usable.error().text(), kExitFailed);
+    return fail(measure::noDeviceMemory("--cuda", options.gpu_id,
+                                        "measure between host buffers, without --cuda")
+                    .text(),
+                kExitFailed);
   const auto environment = measuringSettings();
   if (!environment) return fail(environment.error().text(), kExitUsage);
   const Settings settings = settingsFor(options, *environment);
