@@ -24,7 +24,7 @@ enum Exit : int {
 // defaults.
 int runBench(const std::vector<std::string>& words, bool as_nixlbench);
 
-// Returns the exit code of a comparison. Prints the reason to stderr if the code is not 0.
+// Returns the exit code of a comparison. Says on stderr if the runs allow no answer.
 int endOf(const measure::Comparison& found, const measure::CompareOptions& options);
 
 // `words` follow the subcommand.

@@ -85,7 +85,7 @@ bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one
   return one.port->roce() && !interface.empty() && isInterfaceDown(node.tree, interface);
 }
 
-// True if all ports that are down are second ports: cards often have no cable there.
+// True if exactly the cards' first ports are active: second ports often have no cable.
 bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
   const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
   return std::all_of(down.begin(), down.end(),

@@ -74,7 +74,8 @@ class CopyPool {
   std::uint64_t used_ = 0;          // jobs in flight
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already
   std::unique_ptr<std::array<Job, kJobs>> jobs_;
-  // Jobs with untaken chunks. A job's bit is cleared only by a thread that has entered the job.
+  // Jobs that may have untaken chunks. Only a thread inside the job clears its bit, or finish()
+  // once no thread can enter. So no late thread clears the bit of the next job in the same place.
   alignas(64) std::atomic<std::uint64_t> ready_{0};
   alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look for work
   std::atomic<bool> over_{false};

@@ -41,7 +41,7 @@ Result<std::string> P2pInitiator::ask(P2pRequest request, Deadline until) {
       if (answer.number == last_) return std::move(answer.value);
       continue;  // the answer to an abandoned request
     }
-    // A peer that has reconnected no longer knows the request.
+    // A changed epoch means that the session has ended meanwhile, perhaps with the request.
     if (target_.state() != PeerState::kReady || target_.epoch() != life)
       return Error{.code = Code::kPeerLost,
                    .operation = "p2p",
@@ -111,7 +111,8 @@ Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) 
   worker.know(1, target_);
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());
-  // A target that was interrupted leaves as soon as it has composed the row.
+  // An interrupted target leaves once it has sent its part of the row. A whole row counts although
+  // the target is gone.
   const bool whole = measured && (measured->stop_by || measured->row.verdict != Verdict::kFailed);
   if (auto lost = group.trouble(); lost && !whole) return *std::move(lost);
   return measured;

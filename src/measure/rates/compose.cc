@@ -68,7 +68,8 @@ class Composer {
  private:
   using Repeat = std::vector<std::vector<Placed>>;  // by round
 
-  // Returns the first failure that is a cause, and not a consequence of another member's failure.
+  // Returns the first failure. Prefers a cause: a cancelled member follows another member's
+  // failure.
   Failure failure() const {
     Failure found;
     for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
