@@ -261,7 +261,7 @@ void TransferImpl::failed(core::Failed failed) {
 
 // Warns once. Further failures of the same rail are logged as information.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,

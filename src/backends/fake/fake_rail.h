@@ -12,6 +12,7 @@
 
 #include "backends/fake/weather.h"
 #include "base/guarded.h"
+#include "base/poller.h"
 #include "base/random.h"
 #include "core/backend.h"
 
@@ -28,10 +29,12 @@ class FakeRail final : public core::Rail {
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
   using Kill = std::function<void(core::Link& link)>;
 
-  FakeRail(std::uint32_t index, const Weather& weather, Carry carry, Kill kill)
+  FakeRail(std::uint32_t index, const Weather& weather, const base::Poller& clock, Carry carry,
+           Kill kill)
       : name_("fake" + std::to_string(index)),
         index_(index),
         weather_(weather),
+        clock_(clock),
         carry_(std::move(carry)),
         kill_(std::move(kill)),
         dice_(weather.seed + index) {}
@@ -44,7 +47,7 @@ class FakeRail final : public core::Rail {
   bool mayHaveEnded() const override { return true; }
 
   // True while the rail is broken, by an injected fault or by rails_cut.
-  bool out() const { return (rails_cut >> index_ & 1U) != 0 || Clock::now() < out_until_; }
+  bool out() const { return (rails_cut >> index_ & 1U) != 0 || clock_.now() < out_until_; }
   // Fails all ops of this link now.
   void drop(const core::Link& link, core::Completions& out);
 
@@ -70,6 +73,7 @@ class FakeRail final : public core::Rail {
   const std::string name_;
   const std::uint32_t index_;
   const Weather weather_;
+  const base::Poller& clock_;
   const Carry carry_;
   const Kill kill_;
   base::Random dice_;
