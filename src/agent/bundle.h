@@ -5,6 +5,7 @@
 
 #include <viaduct/path.h>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -94,9 +95,10 @@ class alignas(64) Bundle {
   // Ops remain, and no rail is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
-  // Only if isDirect(). The calling thread does a whole post by itself if it is small enough. Then
-  // the post is done, and counted in `counts`. False: nothing has changed.
-  bool moveNow(OpKind kind, CellCounts& counts);
+  // Only if isDirect(). The calling thread does a whole post by itself. kMoved: the post is done,
+  // and counted in `counts`. Otherwise the bundle has not changed.
+  core::DirectMover::Outcome moveNow(OpKind kind, core::DirectMover::Progress& so_far,
+                                     const std::atomic<bool>& pause, CellCounts& counts);
   bool isDirect() const { return direct_ != nullptr; }
 
   // The caller asks the bundles in ascending order of their slice numbers.

@@ -216,6 +216,38 @@ TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
     }
 }
 
+// Another thread posts meanwhile, and may be inside a copy.
+TEST_P(BackendContract, ReleasingAPinDuringTheCopyOfAnotherThreadLeavesItsMemoryAlone) {
+  for (const std::uint64_t bytes : {4 << 20, 64 << 20})
+    for (const bool at_target : {true, false}) {
+      const std::string label = std::to_string(bytes) + (at_target ? "w" : "r");
+      auto mine = a_->allocate(bytes);
+      auto theirs = b_->allocate(bytes, {.label = label});
+      ASSERT_TRUE(mine && theirs);
+      waitForPin(*b_at_a_, label);
+      auto transfer = a_->plan(at_target ? OpKind::kWrite : OpKind::kRead, *b_at_a_, whole(*mine),
+                               whole(*theirs));
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      std::atomic<int> posts{0};
+      std::jthread poster([&] {
+        do {
+          ++posts;
+          posts.notify_all();
+        } while (transfer->post() && transfer->wait(20s));
+        ++posts;  // so that the other thread does not wait for ever if the first post fails
+        posts.notify_all();
+      });
+      for (int seen = 0; seen < 2; seen = posts) posts.wait(seen);
+      Pin& pin = at_target ? *theirs : *mine;
+      const auto released = pin.release();
+      EXPECT_TRUE(released) << released.error().text();
+      fill(pin.bytes(), 77);
+      poster.join();
+      EXPECT_NE(transfer->end().state, TransferState::kRunning);
+      EXPECT_TRUE(holds(pin.bytes(), 77)) << label;
+    }
+}
+
 TEST_P(BackendContract, TheEventFdTellsOfNotesAndEnds) {
   const auto fd = b_->eventFd();
   ASSERT_TRUE(fd) << fd.error().text();

@@ -28,6 +28,9 @@ std::size_t FakeRail::post(const core::Work& work) {
 
 void FakeRail::poll(core::Completions& out) {
   if (busy()) pollers.with([](auto& threads) { threads.insert(std::this_thread::get_id()); });
+  if (const Interruption interrupt = interruption.with([](auto& one) { return one; });
+      interrupt && !interrupt())
+    return;
   const auto now = clock_.now();
   std::uint64_t carried = 0;
   for (std::size_t rides = queue_.size(); rides > 0 && carried < 4 * kStep; --rides) {
@@ -63,6 +66,11 @@ Error FakeRail::failure(const Ride& ride, Code code, std::string detail) const {
 bool FakeRail::breaks(Ride& ride) {
   if (out()) return true;
   return !ride.cancelled && !ride.begun && dice_.chance(weather_.lose_rail);
+}
+
+core::DirectMover::Outcome FakeRail::moveNow(const core::Work&, Progress& so_far,
+                                             const std::atomic<bool>& pause) {
+  return direct_move.with([](auto& move) { return move; })(so_far, pause);
 }
 
 // Breaks the rail for kRepair. All its ops fail, and half-copied ops stay half-copied.

@@ -39,11 +39,12 @@ class LocalRail final : public core::Rail, public core::DirectMover {
   bool busy() const override { return backend_.copyPool().busy(); }
   bool mayHaveEnded() const override { return true; }
   core::DirectMover* direct() override { return this; }
-  bool fits(std::span<const core::Op> ops) const override { return CopyPool::fitsChunk(ops); }
-  std::optional<std::uint64_t> moveNow(const core::Work& work) override {
+  bool fits(std::span<const core::Op> ops) const override { return CopyPool::fits(ops); }
+  Outcome moveNow(const core::Work& work, Progress& so_far,
+                  const std::atomic<bool>& pause) override {
     PeerMemory* peer = static_cast<LocalLink*>(work.link)->peer();
-    if (peer == nullptr) return std::nullopt;
-    return backend_.copyPool().copyNow(work, *peer, backend_.now());
+    if (peer == nullptr) return Outcome::kFailed;
+    return backend_.copyPool().copyNow(work, *peer, backend_.now(), so_far, pause);
   }
 
  private:
@@ -196,8 +197,8 @@ Status LocalBackend::look(Withdrawal& withdrawal) const {
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   VIADUCT_TRY(LiveTable live, LiveTable::make());
-  return std::unique_ptr<core::Backend>(std::make_unique<LocalBackend>(
-      context, std::make_shared<LiveTable>(std::move(live))));
+  return std::unique_ptr<core::Backend>(
+      std::make_unique<LocalBackend>(context, std::make_shared<LiveTable>(std::move(live))));
 }
 
 }  // namespace viaduct::local
