@@ -279,7 +279,8 @@ void AgentImpl::letGo() {
   waitUntilSettled(held);
 }
 
-// A peer that copies from or to memory here stops after the current chunk.
+// A peer that copies from or to memory here stops after the current chunk, unless its process is
+// stopped.
 void AgentImpl::waitUntilSettled(Held& held) {
   const auto until = now() + settings_.grace;
   while (!leftByPeers() && now() < until) {
@@ -429,7 +430,7 @@ Status AgentImpl::removePin(std::uint32_t slot) {
   return *std::move(outcome);
 }
 
-// For a closed agent, which no peer can enter any more.
+// For a closed agent: no peer begins another copy from or to its memory.
 Status AgentImpl::leftByPeers() {
   std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
   if (unsettled_.empty()) return Ok{};
@@ -513,7 +514,8 @@ Result<int> AgentImpl::eventFd() {
   return bell_poller_.get();
 }
 
-// A user of eventFd() polls when it is readable, and only an armed ring makes it readable.
+// A user of eventFd() polls when that descriptor is readable, and a note in a disarmed ring does
+// not make it readable.
 void AgentImpl::suppressWakeups() {
   if (!bell_) rings_.suppressWakeups();
 }

@@ -1,6 +1,7 @@
 // A transfer's ops for one link, and the rails that carry them. A slice gets its rail only when the
-// rail has room. Other rails repeat the slices of a rail that fails. Threads: under the agent's
-// lock.
+// rail has room. Other rails repeat the slices of a rail that fails. Threads: with the agent's lock
+// held exclusively, except moveNow(), stillServed() and addTo(). A thread in a shared section of
+// that lock calls these if it has set the transfer's state to kRunning.
 #pragma once
 
 #include <viaduct/path.h>
@@ -72,7 +73,8 @@ class alignas(64) Bundle {
     std::string way = {};  // a copy, because the link may be destroyed before this
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
-  // link, or else all rails that serve it.
+  // link, or else all rails that serve it. Rails that were set aside count only if there are no
+  // others.
   static std::uint64_t serving(const core::Link& link, std::span<const RailUse> rails);
   // `first_tag` is the number of its first slice, counted over all bundles of the transfer.
   Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag);
@@ -96,7 +98,8 @@ class alignas(64) Bundle {
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
   // Only if isDirect(). The calling thread does a whole post by itself. kMoved: the post is done,
-  // and counted in `counts`. Otherwise the bundle has not changed.
+  // and counted in `counts`. Otherwise the bundle is unchanged: call it again, or let offer() post
+  // all of it.
   core::DirectMover::Outcome moveNow(OpKind kind, core::DirectMover::Progress& so_far,
                                      const std::atomic<bool>& pause, CellCounts& counts);
   bool isDirect() const { return direct_ != nullptr; }

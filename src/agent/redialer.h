@@ -28,7 +28,7 @@ class Redialer {
   Redialer(AgentImpl& agent, PeerImpl& peer);
   ~Redialer();
 
-  // Sets the addresses to dial, which hold until forget().
+  // Sets the addresses to dial, which hold until forget() or the next aim().
   void aim(const Card& card);
   void forget();
 

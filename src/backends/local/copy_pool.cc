@@ -24,11 +24,12 @@ using core::Op;
 namespace {
 
 // One entry of the gate: some tens of microseconds of copying. A thread thus leaves quickly, and
-// cutting costs little in comparison.
+// cutting costs little in comparison. Works of up to one chunk are copied inside post(), because
+// handing them over costs more.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
-// Works of up to one chunk are copied inside post(), because handing them over costs more. Works of
-// up to this many chunks are copied inside moveNow(), in about the time that one poll() may take.
+// Works of up to this many chunks are copied inside moveNow(), in about the time that one poll()
+// may take.
 constexpr std::uint64_t kMostChunksNow = 16;
 constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, wake-ups do not pay
 constexpr auto kPollTime = std::chrono::microseconds(1000);
@@ -195,7 +196,8 @@ bool CopyPool::fits(std::span<const Op> ops) {
   return ops.size() <= kMostChunksNow * kChunkOps && atLeast(ops, kMostBytes) <= kMostBytes;
 }
 
-// The copier is on the stack. Most of it is room for CMA that stays untouched.
+// The copier is on the stack. Most of its size are the lists for CMA, whose unused entries cost
+// nothing.
 DirectMover::Outcome CopyPool::copyNow(const core::Work& work, PeerMemory& peer, std::uint64_t now,
                                        DirectMover::Progress& so_far,
                                        const std::atomic<bool>& pause) {
@@ -302,7 +304,7 @@ void CopyPool::collect(Completions& out) {
     finish(static_cast<unsigned>(std::countr_zero(left)), out);
 }
 
-// Returns the job's ops if it has ended: no chunk is left, and no thread is inside.
+// Reports the job's ops to `out` if the job has ended: no chunk is left, and no thread is inside.
 bool CopyPool::finish(unsigned index, Completions& out) {
   Job& job = (*jobs_)[index];
   const std::uint64_t bit = bitOf(index);
@@ -364,7 +366,7 @@ void CopyPool::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
   job.moved_bytes.fetch_add(chunk.bytes, std::memory_order_relaxed);
 }
 
-// Copies one chunk of the next job in turn. False: there is no chunk.
+// Copies one chunk of the next job in turn, if other threads left one. False: no job has chunks.
 bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
   const std::uint64_t ready = ready_.load(std::memory_order_acquire);
   if (ready == 0) return false;

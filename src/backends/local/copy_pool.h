@@ -87,7 +87,9 @@ class CopyPool {
   std::unique_ptr<std::array<Job, kJobs>> jobs_;
   // The jobs in `used_`, and those of threads inside copyNow().
   alignas(64) std::atomic<std::uint64_t> claimed_{0};
-  // Jobs with untaken chunks. A job's bit is cleared only by a thread that has entered the job.
+  // Jobs that may have untaken chunks. Only a thread inside the job clears its bit, or the job's
+  // owner before it gives the place to another job. So no late thread clears the bit of the next
+  // job in the same place.
   alignas(64) std::atomic<std::uint64_t> ready_{0};
   alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look for work
   std::atomic<bool> over_{false};

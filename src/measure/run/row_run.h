@@ -76,14 +76,15 @@ class RowRun {
   Schedule schedule_;
   std::vector<Own> own_;
   Orders orders_{Order::kGoOn};
-  bool asked_to_stop_ = false;            // this member has asked to stop, and the others know it
+  bool asked_to_stop_ = false;            // has called requestStop(); the others learn it later
   std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, as all members know it
   Meter meter_;
   std::vector<RateInterval> intervals_;
   std::uint64_t left_ns_ = 0;         // when this member left the last barrier
   std::vector<std::uint64_t> begun_;  // transfers of each stream so far
-  std::uint64_t last_epoch_;          // the highest epoch used by a filling or a spot check
-  Rounds rounds_;                     // timed rounds; only rank 0 keeps them
+  // The highest content epoch that a fill or a spot check has used; the next takes a higher one.
+  std::uint64_t last_epoch_;
+  Rounds rounds_;  // timed rounds; only rank 0 keeps them
   CpuUse cpu_;
   proof::ClockWatch clock_;
   std::uint64_t checks_ = 0, missed_ = 0;
