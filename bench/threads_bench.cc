@@ -25,7 +25,7 @@ using namespace viaduct;
 using namespace std::chrono_literals;
 
 constexpr auto kTurn = 40ms;
-constexpr std::uint64_t kMost = 256 << 10;
+constexpr std::uint64_t kMost = 1 << 20;
 
 Agent open(const char* name, const std::string& backend) {
   Settings settings;
@@ -76,8 +76,9 @@ class Stage {
 
 using Step = std::function<void()>;
 
-// Steps a second by all threads together. By the clock, and by the time that each had a processor:
-// the latter is the same on a busy machine, but does not see a thread that waits for a lock.
+// Steps a second by all threads together: the sum of the threads' rates, each over that thread's
+// own turn. By the clock, and by the time that each had a processor: the latter is the same on a
+// busy machine, but does not see a thread that waits for a lock.
 struct Rate {
   double by_clock = 0, by_processor = 0;
 };
@@ -91,30 +92,30 @@ double processorSeconds() {
 Rate rate(const std::vector<Step>& steps) {
   std::atomic<std::size_t> ready{0};
   std::atomic<bool> over{false};
-  std::vector<std::pair<double, double>> done(steps.size());  // steps, and processor time
+  std::vector<Rate> done(steps.size());
   std::vector<std::jthread> threads;
   for (std::size_t i = 0; i < steps.size(); ++i)
     threads.emplace_back([&, i] {
       ++ready;
       while (ready < steps.size()) std::this_thread::yield();
-      const double begun = processorSeconds();
-      std::uint64_t count = 0;
+      const auto begun = Clock::now();
+      const double processor_begun = processorSeconds();
+      double count = 0;
       for (; !over; count += 16)
         for (int k = 0; k < 16; ++k) steps[i]();
-      done[i] = {static_cast<double>(count), processorSeconds() - begun};
+      done[i] = {.by_clock = count / std::chrono::duration<double>(Clock::now() - begun).count(),
+                 .by_processor = count / (processorSeconds() - processor_begun)};
     });
   while (ready < steps.size()) std::this_thread::yield();
-  const auto begun = Clock::now();
   std::this_thread::sleep_for(kTurn);
   over = true;
   threads.clear();
-  const double took = std::chrono::duration<double>(Clock::now() - begun).count();
-  Rate rate;
-  for (const auto& [count, seconds] : done) {
-    rate.by_clock += count / took;
-    rate.by_processor += count / seconds;
+  Rate sum;
+  for (const Rate& one : done) {
+    sum.by_clock += one.by_clock;
+    sum.by_processor += one.by_processor;
   }
-  return rate;
+  return sum;
 }
 
 Step mover(Stage& stage, std::size_t thread, std::size_t peer, std::uint64_t bytes) {
@@ -185,7 +186,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   Stage stage(backend);
-  for (const std::uint64_t bytes : {std::uint64_t{4096}, kMost})
+  for (const std::uint64_t bytes : {std::uint64_t{4} << 10, std::uint64_t{256} << 10, kMost})
     measure(stage, backend, bytes, rounds);
   return 0;
 }

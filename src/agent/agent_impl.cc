@@ -281,8 +281,8 @@ void AgentImpl::letGo() {
 // A peer that copies from or to memory here stops after the current chunk, unless its process is
 // stopped.
 void AgentImpl::waitUntilSettled(Held& held) {
-  const Deadline until = settings_.grace;
-  while (!leftByPeers() && !until.passed()) {
+  const auto until = now() + settings_.grace;
+  while (!leftByPeers() && now() < until) {
     held.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     held.lock();

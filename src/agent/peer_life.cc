@@ -111,8 +111,8 @@ void PeerImpl::openLinks(Session& session) {
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.backend == name; });
     if (common == theirs.backends.end()) continue;
-    auto& slot =
-        links_.emplace_back(std::make_unique<LinkSlot>(*this, i, agent_.backend(i).rails().size()));
+    auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(
+        *this, i, agent_.backend(i).rails().size(), agent_.engine().poller()));
     slot->link = agent_.backend(i).link({.peer = name_,
                                          .epoch = epoch_,
                                          .dialer = session.dialed(),

@@ -12,6 +12,7 @@
 #include <viaduct/settings.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,13 +51,24 @@ struct Capabilities {
 // An optional skill of a rail: the posting thread moves small work by itself.
 class DirectMover {
  public:
+  // The part of a work that is done. A later call continues there.
+  struct Progress {
+    std::uint64_t next = 0;   // the place of the next piece, in the mover's own terms
+    std::uint64_t bytes = 0;  // moved so far
+  };
+  enum class Outcome : std::uint8_t {
+    kMoved,   // all ops are moved
+    kPaused,  // the caller has to leave its shared section, and may then continue
+    kFailed,  // Rail::post() has to repeat the whole work, and then reports why it fails
+  };
   virtual ~DirectMover() = default;
   // Whether ops are few and small enough for moveNow().
   virtual bool fits(std::span<const Op> ops) const = 0;
-  // Moves all ops within the call and returns their bytes; poll() reports nothing of them. Empty:
-  // the work has failed, and post() has to do all of it. Threads:
-  // several at once, also of one link, and during Rail::poll(); none while links or pins change.
-  virtual std::optional<std::uint64_t> moveNow(const Work& work) = 0;
+  // Moves the ops within the call; poll() reports nothing of them. Pauses within some tens of
+  // microseconds after `pause` becomes true. On return nobody touches the memory for this work.
+  // Threads: several at once, also of one link, and during Rail::poll(); none while links or pins
+  // change.
+  virtual Outcome moveNow(const Work& work, Progress& so_far, const std::atomic<bool>& pause) = 0;
 };
 
 // One NIC, queue or socket group.

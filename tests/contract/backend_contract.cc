@@ -1,13 +1,14 @@
 #include "contract/backend_contract.h"
 
 #include "core/backend.h"
+#include "support/agent_of_a_clock.h"
 #include "support/bytes.h"
 
 namespace viaduct::testing {
 
 void BackendContract::open() {
   for (auto* agent : {&a_, &b_}) {
-    auto opened = Agent::open(settings(agent == &a_ ? "a" : "b"));
+    auto opened = agent::AgentOfAClock::open(settings(agent == &a_ ? "a" : "b"), clock_);
     ASSERT_TRUE(opened) << opened.error().text();
     agent->emplace(*std::move(opened));
   }

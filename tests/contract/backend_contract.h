@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/movable_clock.h"
 #include "support/ofi.h"
 #include "support/ucx.h"
 
@@ -57,6 +58,7 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
   // Used by the next open().
   std::string weather_;
   Settings base_;
+  base::MovableClock clock_;  // of both agents; a test moves it instead of waiting
   std::optional<Agent> a_, b_;
   std::optional<Peer> b_at_a_, a_at_b_;
 };
