@@ -321,8 +321,12 @@ bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
   for (PolledRail& polled : rails_) {
-    if (polled.isShared()) continue;  // polled by pollSharedRails()
-    polled.rail().poll(completions_);
+    if (polled.isShared()) {  // polled by pollSharedRails()
+      if (!polled.handleEvents(completions_)) continue;
+      moved = true;
+    } else {
+      core::pollExclusively(polled.rail(), completions_);
+    }
     moved = moved || !completions_.empty();
     apply(completions_);
   }

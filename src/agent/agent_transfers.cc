@@ -63,7 +63,7 @@ void AgentImpl::tellOverdue() {
 void AgentImpl::pollRail(Held& held, std::size_t number) {
   PolledRail& polled = rails_[number];
   if (!polled.isShared()) {
-    polled.rail().poll(completions_);
+    core::pollExclusively(polled.rail(), completions_);
     return apply(completions_);
   }
   held.unlock();

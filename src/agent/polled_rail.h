@@ -1,5 +1,6 @@
 // A rail and its poller. A shared rail is polled in shared sections of the agent's lock, by one
-// thread at a time. Its completions wait here for a thread that holds the lock exclusively.
+// thread at a time. Its completions and events wait here for a thread that holds the lock
+// exclusively.
 // Threads: pollShared() in a shared section, all else with the lock held exclusively.
 #pragma once
 
@@ -35,12 +36,19 @@ class PolledRail {
                std::make_move_iterator(ended_.end()));
     ended_.clear();
   }
+  // Handles the events that polls have found. False: there were none.
+  bool handleEvents(core::Completions& out) {
+    if (!rail_.hasEvents()) return false;
+    takeEnded(out);
+    rail_.handleEvents(out);
+    return true;
+  }
 
  private:
   RailPass pollOnce() VIADUCT_REQUIRES(polling_) {
     const bool was_busy = rail_.busy();
     if (was_busy) rail_.poll(ended_);
-    return {.was_busy = was_busy, .has_ended = !ended_.empty()};
+    return {.was_busy = was_busy, .has_ended = !ended_.empty() || rail_.hasEvents()};
   }
 
   core::Rail& rail_;

@@ -26,7 +26,7 @@ namespace viaduct::agent {
 // The result of a poll of shared rails.
 struct RailPass {
   bool was_busy = false;
-  bool has_ended = false;  // there are completions, which progress() applies
+  bool has_ended = false;  // there are completions or events, which progress() applies
 };
 
 // The engine calls it. It holds the agent's lock exclusively, except in runCallbacks() and

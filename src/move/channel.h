@@ -20,7 +20,7 @@ class Channel;
 // The link of a channel, as the channel sees it.
 class ChannelHost {
  public:
-  virtual void opened(Channel& channel) = 0;      // the channel is up; may be called within poll()
+  virtual void opened(Channel& channel) = 0;      // the channel is up
   virtual void broke(Channel& channel) = 0;       // called by the rail for a channel in kBroken
   virtual void activate(Channel& channel) = 0;    // the channel needs progress()
   virtual void deactivate(Channel& channel) = 0;  // the channel needs no progress() now
@@ -52,8 +52,9 @@ class Channel {
   const Error& why() const { return why_; }
   void setWhy(Error why) { why_ = std::move(why); }
 
-  // Adds a job, and posts as much of it as fits now.
-  virtual void add(Job& job) = 0;
+  // Adds a job, and posts as much of it as fits now. True: the rail's next poll() has to send a
+  // large part of it, and should come soon.
+  virtual bool add(Job& job) = 0;
   // Posts no more of the job. The job fails with `why` once its posted ops have ended.
   virtual void stop(Job& job, Error why) = 0;
 
@@ -80,7 +81,8 @@ class Channel {
   bool is_news = false;        // the link still has to log the channel's failure
 
  protected:
-  // Marks the channel as broken. The rail's next poll, or the current one, reports it to the link.
+  // Marks the channel as broken. The rail tells the link with the lock held exclusively, after its
+  // next poll or the current one.
   void breakWith(Error why) {
     if (!life_.on(ChannelEvent::kBreak)) return;
     why_ = std::move(why);

@@ -52,7 +52,7 @@ Status FabricBackend::openRails() {
         fabric_.domains[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
                                  .bytes = sizeof(ProbeWord::Words)}));
     words_.push_back(std::move(word));
-    auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, &poller_);
+    auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, poller_);
     channel_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }

@@ -136,10 +136,11 @@ void FabricChannel::push() {
   host().activate(*this);
 }
 
-void FabricChannel::add(Job& job) {
+bool FabricChannel::add(Job& job) {
   poster_.add(job);
   push();
   if (up()) host().activate(*this);
+  return false;
 }
 
 void FabricChannel::keysHaveCome() {

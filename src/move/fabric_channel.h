@@ -58,7 +58,7 @@ class FabricChannel final : public Channel {
   void answered();
   void peerPolling(bool awake);
 
-  void add(Job& job) override;
+  bool add(Job& job) override;
   void stop(Job& job, Error why) override { poster_.stop(job, std::move(why)); }
   // The jobs with posted parts stay unsettled until settle().
   void close() override;

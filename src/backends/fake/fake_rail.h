@@ -41,7 +41,7 @@ class FakeRail final : public core::Rail {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override { return !queue_.empty(); }
-  bool mayHaveEnded() const override { return true; }
+  bool wantsPoll() const override { return true; }
 
   // True while the rail is broken, by an injected fault or by rails_cut.
   bool out() const { return (rails_cut >> index_ & 1U) != 0 || Clock::now() < out_until_; }
