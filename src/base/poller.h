@@ -1,5 +1,6 @@
-// Waits for file descriptors and timers. Threads: under the owner's lock. Any number of threads call
-// now() and block() without it, and change() for different descriptors while nobody holds the lock.
+// Waits for file descriptors and timers. Threads: under the owner's lock. Any number of threads
+// call now() and block() without it, and change() for different descriptors while nobody holds the
+// lock.
 #pragma once
 
 #include <sys/epoll.h>

@@ -89,8 +89,8 @@ class Rail {
   // or timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Whether poll() is worth its price right after post(): post() may have finished work, or has left
-  // bytes for poll().
+  // Whether poll() is worth its price right after post(): post() may have finished work, or has
+  // left bytes for poll().
   virtual bool wantsPoll() const = 0;
 
   // Null: the rail is no DirectMover.

@@ -1,5 +1,5 @@
-// The large buffers of a rail's sockets. A socket borrows them only while a frame is in progress, so
-// an idle link costs little memory. Threads: those of the rail; no two rails share buffers.
+// The large buffers of a rail's sockets. A socket borrows them only while a frame is in progress,
+// so an idle link costs little memory. Threads: those of the rail; no two rails share buffers.
 #pragma once
 
 #include <sys/uio.h>

@@ -169,9 +169,7 @@ bool DataSocket::receive() {
   return !dry_;
 }
 
-bool DataSocket::send() {
-  return !full_ && send(outbound_.gather());
-}
+bool DataSocket::send() { return !full_ && send(outbound_.gather()); }
 
 bool DataSocket::send(std::span<const iovec> from) {
   if (from.empty()) return false;
