@@ -1,5 +1,6 @@
 // A channel: one rail's connection to one session of a peer, through all of its lives. Over tcp it
-// is a socket, over a fabric library an endpoint. Threads: under the agent's lock.
+// is a socket, over a fabric library an endpoint. Threads: progress(), sleep() and hasEvents() also
+// beside those of other rails' channels; all else with the agent's lock held exclusively.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -75,6 +76,10 @@ class Channel {
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
   bool dozes() const { return dozes_; }
+  // True: progress() or sleep() has left work that needs the agent's lock held exclusively, such as
+  // a message to the peer or a timer. handleEvents() does that work.
+  virtual bool hasEvents() const { return false; }
+  virtual void handleEvents() {}
   bool active = false;  // the channel is in its rail's list of channels that need progress()
 
   base::Poller::Id retry = 0;  // the link's timer for the next life

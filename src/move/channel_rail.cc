@@ -34,7 +34,8 @@ void ChannelRail::poll(core::Completions& out) {
 }
 
 void ChannelRail::handleEvents(core::Completions& out) {
-  while (Channel* const broken = firstBroken()) broken->host().broke(*broken);
+  while (Channel* const one = firstWithEvents())
+    one->life().broken() ? one->host().broke(*one) : one->handleEvents();
   jobs_.takeReports(out);
 }
 
@@ -54,9 +55,9 @@ void ChannelRail::turnAll() {
   std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
 }
 
-Channel* ChannelRail::firstBroken() const {
+Channel* ChannelRail::firstWithEvents() const {
   for (Channel* one : active_)
-    if (one->life().broken()) return one;
+    if (one->life().broken() || one->hasEvents()) return one;
   return nullptr;
 }
 

@@ -20,7 +20,7 @@ class ChannelRail final : public core::Rail {
   std::size_t index() const { return index_; }
   std::size_t post(const core::Work& work) override;
   void poll(core::Completions& out) override;
-  bool hasEvents() const override { return firstBroken() != nullptr; }
+  bool hasEvents() const override { return firstWithEvents() != nullptr; }
   void handleEvents(core::Completions& out) override;
   void cancel(core::Tag tag) override { jobs_.cancel(tag); }
   bool busy() const override {
@@ -37,7 +37,7 @@ class ChannelRail final : public core::Rail {
 
  private:
   void turnAll();
-  Channel* firstBroken() const;
+  Channel* firstWithEvents() const;
 
   const std::string name_;
   const std::size_t index_;

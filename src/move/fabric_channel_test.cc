@@ -73,7 +73,7 @@ class StubbornGround final : public Domain {
 
 constexpr Duration kSpin = std::chrono::milliseconds(20);
 
-class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost {
+class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMessages {
  protected:
   void SetUp() override {
     auto opened = base::Poller::open();
@@ -91,15 +91,17 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
                     .state = PeerPin::KeyState::kHere,
                     .keys = {Bytes()}});
     op_ = {.local = address, .remote = address, .bytes = 8};
-    channel_.emplace(
-        FabricChannelSeed{
-            .domain = domain_,
-            .poller = *poller_,
-            .word = word_,
-            .opening = std::chrono::seconds(20),
-            .spin = kSpin,
-            .poster = {.device = "stub", .own = own_, .remote = remote_, .scratch = scratch_}},
-        *this, *this, ChannelLife(1, {}));
+    channel_.emplace(FabricChannelSeed{.domain = domain_,
+                                       .poller = *poller_,
+                                       .word = word_,
+                                       .opening = std::chrono::seconds(20),
+                                       .spin = kSpin,
+                                       .poster = {.device = "stub",
+                                                  .poller = *poller_,
+                                                  .own = own_,
+                                                  .remote = remote_,
+                                                  .scratch = scratch_}},
+                     *this, *this, ChannelLife(1, {}));
     live();
   }
   void live() {
@@ -131,6 +133,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     const auto now = Clock::now();
     channel_->progress(now, now);
     channel_->active = !channel_->sleep(now);
+    if (channel_->hasEvents()) channel_->handleEvents();
   }
   bool turnsUntil(const std::function<bool()>& done) {
     const auto until = Clock::now() + std::chrono::seconds(5);
