@@ -101,7 +101,7 @@ TEST_F(TcpMoves, APostLeavesALargeFrameForPoll) {
     return bytes;
   };
   std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 64 << 10}};
-  post(0, OpKind::kWrite, 5, ops);
+  postAlone(0, OpKind::kWrite, 5, ops);
   EXPECT_EQ(arrived(), 0);
   EXPECT_TRUE(rail(0).wantsPoll());
   turnRails(0, 1);
@@ -109,7 +109,7 @@ TEST_F(TcpMoves, APostLeavesALargeFrameForPoll) {
   EXPECT_FALSE(rail(0).wantsPoll());
   ASSERT_TRUE(finish(0, 5, 1));
   ops.front().bytes = 4096;
-  post(0, OpKind::kWrite, 6, ops);
+  postAlone(0, OpKind::kWrite, 6, ops);
   EXPECT_GT(arrived(), 0) << "a small frame is sent at once";
   EXPECT_FALSE(rail(0).wantsPoll());
   ASSERT_TRUE(finish(0, 6, 1));
