@@ -157,11 +157,17 @@ bool ProgressEngine::progressOnce(Clock::time_point now) {
   return moved;
 }
 
-// Polls the shared rails first, without the lock. If another thread polls one of them, that thread
-// applies its completions.
+// Polls the shared rails first, side by side with other threads. If another thread polls one of
+// them, that thread applies its completions. A single busy rail is work for one thread, so a thread
+// that wants the lock exclusively waits for the rail in any case.
 bool ProgressEngine::makeProgress() {
-  if (const unsigned busy = target_.busySharedRails(); busy != 0) {
-    if (busy > 1) callHelpers();
+  const unsigned busy = target_.busySharedRails();
+  if (busy == 1) {
+    lock_.lower();
+    target_.pollLowered();
+    lock_.raise();
+  } else if (busy > 1) {
+    callHelpers();
     lock_.unlock();
     target_.pollSharedRails();
     lock_.lock();

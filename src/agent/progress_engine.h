@@ -29,8 +29,8 @@ struct RailPass {
   bool has_ended = false;  // there are completions or events, which progress() applies
 };
 
-// The engine calls it. It holds the agent's lock exclusively, except in runCallbacks() and
-// pollSharedRails().
+// The engine calls it. It holds the agent's lock exclusively, except in runCallbacks(),
+// pollSharedRails() and pollLowered().
 class Progressable {
  public:
   virtual ~Progressable() = default;
@@ -40,6 +40,8 @@ class Progressable {
   // The number of busy rails that several threads may poll at once, in shared sections.
   virtual unsigned busySharedRails() = 0;
   virtual RailPass pollSharedRails() = 0;  // polls them, without the lock
+  // Polls the busy rail if busySharedRails() has found one only, with the lock lowered.
+  virtual void pollLowered() = 0;
   // progress() also reads memory that other processes write. After allowWakeups(), such a write
   // wakes the poller. False: a write came before, so call progress() again. After
   // suppressWakeups(), a thread calls progress() all the time, so a writer need not wake the
