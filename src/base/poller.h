@@ -1,6 +1,6 @@
 // Waits for file descriptors and timers. Threads: under the owner's lock. Any number of threads
-// call now() and block() without it, and change() for different descriptors while nobody holds the
-// lock.
+// call block(), now(), fromSteady() and toSteady() without it. While nobody holds the lock, several
+// threads may call change() for different descriptors.
 #pragma once
 
 #include <sys/epoll.h>

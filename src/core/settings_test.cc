@@ -117,7 +117,6 @@ TEST_F(SettingsTest, SuggestsTheSettingForAMistypedVariable) {
   EXPECT_EQ(nearestSetting("VIADUCT_COPYTHREADS"), "VIADUCT_COPY_THREADS");
   // Not settings: these belong to the build, to tests, and to pods beside services called viaduct
   // and viaduct-meet.
-  // viaduct-meet.
   for (const char* other :
        {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_LAST", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED",
         "VIADUCT_TEST", "VIADUCT_TESTS", "VIADUCT_BENCH", "VIADUCT_KILL_ROUNDS",

@@ -1,6 +1,7 @@
-// A channel: one rail's connection to one session of a peer, through all of its lives. Over tcp it
-// is a socket, over a fabric library an endpoint. Threads: progress(), sleep() and hasEvents() also
-// beside those of other rails' channels; all else with the agent's lock held exclusively.
+// A channel: one rail's connection to one session of a peer. It may close at both ends and open
+// again; each such time is a life. Over tcp it is a socket, over a fabric library an endpoint.
+// Threads: progress(), sleep() and hasEvents() also beside those of other rails' channels; all else
+// with the agent's lock held exclusively.
 #pragma once
 
 #include <viaduct/deadline.h>

@@ -67,7 +67,8 @@ class ChannelLink : public core::Link, public ChannelHost {
   std::size_t countUp() const;
 
   void openNext(Channel& channel);  // only at the dialer
-  // At that time the link becomes ready without the channels that are not open yet.
+  // At the time `then` the link stops waiting for channels. It becomes ready with those that are
+  // up, or fails if none is up.
   void readyBy(Clock::time_point then);
   void strike(Channel& channel, Error why);  // closes this end of a broken channel
   void fence(Channel& channel);

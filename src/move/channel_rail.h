@@ -31,7 +31,8 @@ class ChannelRail final : public core::Rail {
   bool wantsPoll() const override { return has_unsent_ || jobs_.hasReports(); }
 
   JobTable& jobs() { return jobs_; }
-  // Each poll() calls the channel's progress(), until its sleep() returns true.
+  // Has poll() call the channel's progress(), until its sleep() returns true or deactivate() is
+  // called.
   void activate(Channel& channel);
   void deactivate(Channel& channel);
 

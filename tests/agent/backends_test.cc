@@ -48,8 +48,7 @@ TEST(Backends, ThatAreNotOpenSayWhy) {
   for (const BackendInfo& one : usual) EXPECT_EQ(one.open, !one.rails.empty()) << one.name;
 }
 
-// The list includes the backends that this build left out, for which no machine has a reason of its
-// own.
+// The list includes the backends that this build left out. Their only reason is "not built in".
 TEST(Backends, AreAllBuiltIn) {
   const auto all = backendsOf({});
   std::set<std::string> names;
@@ -62,8 +61,8 @@ TEST(Backends, AreAllBuiltIn) {
   }
 }
 
-// libfabric with RDMA is opened unasked. Without RDMA it is not, and the report has the logged
-// reason.
+// If no backend is named, an agent opens libfabric only where it has RDMA. Elsewhere the report has
+// the reason.
 TEST(Backends, ThatNeedRdmaHardwareSayThatItIsMissing) {
   const auto ofi = named(backendsOf({}), "ofi");
   if (ofi.open || ofi.text.starts_with("not built in")) GTEST_SKIP() << "skipped: " << ofi.text;

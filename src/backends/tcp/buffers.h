@@ -1,5 +1,5 @@
-// The large buffers of a rail's sockets. A socket borrows them only while a frame is in progress,
-// so an idle link costs little memory. Threads: those of the rail; no two rails share buffers.
+// The large buffers of a rail's sockets, from a pool. A socket that sleeps between frames holds
+// none, so idle links cost little memory. Threads: those of the rail; no two rails share buffers.
 #pragma once
 
 #include <sys/uio.h>
@@ -69,7 +69,7 @@ struct Buffers {
   Pool<RequestBuffer> requests;
   // Copies from staging to pinned memory, which may have been unmapped.
   base::CheckedCopy copy;
-  // The target of the payload of refused frames.
+  // The target of payload that is dropped, such as that of refused frames.
   std::unique_ptr<std::array<std::byte, kScrapBytes>> scrap =
       std::make_unique<std::array<std::byte, kScrapBytes>>();
 };

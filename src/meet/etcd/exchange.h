@@ -46,7 +46,7 @@ struct CurlRequest {
   Clock::time_point until = {};  // the deadline of the answer; of a stream: of its first line
   // If set, the answer is a stream. Gets each line of JSON, and returns whether it wants more.
   std::function<bool(std::string_view)> line = {};
-  // Called every 50 ms. False: stop waiting.
+  // Called at least every 50 ms during the request. False: stop waiting.
   std::function<bool()> goes_on = {};
 };
 
