@@ -1,5 +1,6 @@
 // The socket of a channel in one of its lives. Moves bytes between the kernel and the two halves of
-// the protocol, Outbound and Inbound. Threads: under the agent's lock.
+// the protocol, Outbound and Inbound. Threads: progress(), sleep() and tired() are those of the
+// channel's rail; all else under the agent's lock.
 #pragma once
 
 #include <chrono>

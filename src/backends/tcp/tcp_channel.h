@@ -1,5 +1,5 @@
 // A channel over tcp. Each life has a socket, which the dialer connects and the other end accepts.
-// Threads: under the agent's lock.
+// Threads: as move::Channel.
 #pragma once
 
 #include <memory>
