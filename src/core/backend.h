@@ -41,7 +41,8 @@ struct Capabilities {
   bool rdma = false;
   bool tcp = false;
   // Several threads may poll its rails at once, one thread for each rail, while no link and no pin
-  // changes. poll() then calls nobody, not even LinkHost::changed().
+  // changes. poll() then calls nobody, not even LinkHost::changed(): it leaves that to
+  // handleEvents().
   bool side_by_side = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
@@ -86,6 +87,12 @@ class Rail {
   // Makes progress for a bounded time (about a millisecond), and appends what ended. Never blocks.
   virtual void poll(Completions& out) = 0;
 
+  // True: poll() has found events that concern more than this rail, such as a broken connection.
+  // Threads: as poll().
+  virtual bool hasEvents() const { return false; }
+  // Handles these events, and appends what ended. Threads: with the lock held exclusively.
+  virtual void handleEvents(Completions& /*out*/) {}
+
   // Stops working on `tag`. Every taken op still comes back soon, but only when nobody touches its
   // memory any more, here and at the peer.
   virtual void cancel(Tag tag) = 0;
@@ -94,12 +101,19 @@ class Rail {
   // or timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Whether poll() is worth its price right after post(), because post() may have finished work.
-  virtual bool mayHaveEnded() const = 0;
+  // Whether poll() is worth its price right after post(): post() may have finished work, or has
+  // left bytes for poll().
+  virtual bool wantsPoll() const = 0;
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
 };
+
+// Polls a rail and handles its events, with the lock held exclusively.
+inline void pollExclusively(Rail& rail, Completions& out) {
+  rail.poll(out);
+  if (rail.hasEvents()) rail.handleEvents(out);
+}
 
 // The services that the agent gives one link.
 class LinkHost {
