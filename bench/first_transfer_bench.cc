@@ -32,7 +32,7 @@ constexpr std::array kSteps{"open the agent",       "allocate 4 KiB", "importCar
                             "all, without the fork"};
 using Times = std::array<double, kSteps.size()>;
 
-// The times between calls of done(), in order.
+// The time of each step that done() ends, and in the last place the time of all steps so far.
 class Steps {
  public:
   void done() {
@@ -57,7 +57,7 @@ Settings with(const std::string& backend) {
   return settings;
 }
 
-// An agent with memory "inbox" that lives until its stdin ends.
+// An agent with memory "inbox" that lives until the parent writes to `in` or closes it.
 Status serve(const std::string& backend, int in, int out) {
   VIADUCT_TRY(auto agent, Agent::open(with(backend)));
   VIADUCT_TRY(auto inbox, agent.allocate(kBytes, {.label = "inbox"}));

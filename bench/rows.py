@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """When the lines of a bench come: rows.py RUNS COMMAND...
 
-Runs the command so often and prints, as median (least to most), when its first row was there, how
+Runs the command RUNS times and prints, as median (least to most), when its first row was there, how
 long all of it took, and what lies between two rows."""
 import statistics
 import subprocess

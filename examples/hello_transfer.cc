@@ -15,7 +15,7 @@ viaduct::Result<std::string> copyThere() {
   VIADUCT_TRY(auto alice, viaduct::Agent::open({.name = "alice"}));
   VIADUCT_TRY(auto bob, viaduct::Agent::open({.name = "bob"}));
 
-  // Memory that peers reach while its Pin exists.
+  // Memory that peers can reach until its Pin is released; the destructor releases it as well.
   VIADUCT_TRY(auto from, alice.allocate(kBlock * kBlocks));
   VIADUCT_TRY(auto into, bob.allocate(kBlock * kBlocks, {.label = "inbox"}));
   std::memset(from.data(), 'v', from.size());

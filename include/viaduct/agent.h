@@ -1,6 +1,6 @@
 // The handle of one agent: this process's end of its sessions. Threads: call from any; callbacks
-// run on the agent's progress thread, or on a thread that polls or waits. After fork(), a child's
-// calls are refused.
+// run on the agent's progress thread, or on a thread that polls, waits or closes the agent. After
+// fork(), a child's calls are refused.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -26,7 +26,7 @@ namespace viaduct {
 
 namespace agent {
 class AgentImpl;
-struct AgentOfAClock;  // of tests
+struct AgentOfAClock;  // for tests: opens an agent on a clock that the test moves
 }  // namespace agent
 
 struct AllocateOptions {
@@ -57,9 +57,10 @@ class Agent {
 
   // Memory that peers on this host can map, registered at once and freed with its Pin. It lies in a
   // file of its own: a peer may keep that file, but nothing of ours is written there later. Fails
-  // with kExhausted, and names the room, if the host, the cgroup or a process limit has too little.
+  // with kExhausted if the host, the cgroup or a process limit has too little memory.
   Result<Pin> allocate(std::uint64_t bytes, const AllocateOptions& options = {});
-  // Registers memory of the caller, who keeps it alive at least as long as the Pin.
+  // Registers the caller's memory. The caller keeps it until Pin::release() says that it may be
+  // freed.
   Result<Pin> pin(const Segment& memory, std::string label = {});
 
   Card card() const;
@@ -69,8 +70,8 @@ class Agent {
   Result<Peer> connect(const Card& card);
   // Connects by address, with the group's secret from Settings.
   Result<Peer> connect(std::string_view host_port);
-  // Finds a peer by name at the meeting place of Settings::meet, which lists every agent from
-  // open() to its end. Waits for the name up to `until`; the peer may still be connecting then.
+  // Finds a peer by name at the meeting place of Settings::meet, where each agent publishes its
+  // name in open(). Waits for the name up to `until`. On return the peer may still be connecting.
   Result<Peer> find(std::string_view name, Deadline until);
   // This agent as a peer of itself.
   Result<Peer> self();
@@ -88,12 +89,11 @@ class Agent {
   // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
   // gets its notes from the progress thread. poll() and waitNote() fetch notes on the caller's
   // thread.
-  // its notes from the progress thread; poll() or waitNote() fetch them on the caller's thread.
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);
 
-  // Counts since open(), and the present state. Takes the lock for some microseconds, and for
-  // 10,000 peers for less than a millisecond (docs/measured/metrics.md).
+  // Counts since open(), and the present state. Delays the agent's other calls by some
+  // microseconds, and with 10,000 peers by less than a millisecond (docs/measured/metrics.md).
   Statistics statistics() const;
 
   // Makes progress on everything once, without blocking. Returns true if something happened.

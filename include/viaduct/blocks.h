@@ -54,7 +54,7 @@ class Blocks {
     if (table_->addresses.empty()) return table_->runs[number];
     return {table_->addresses[number], block_bytes_, block_bytes_, 1};
   }
-  // The blocks' addresses if this is a list of blocks of one size; else empty.
+  // The blocks' addresses if list() made this from extents of one size; else empty.
   std::span<const std::uint64_t> addresses() const {
     return table_ == nullptr ? std::span<const std::uint64_t>{} : table_->addresses;
   }

@@ -8,7 +8,8 @@
    viaduct_abi_version() is the same. Functions, constants and fields are added, and none changes.
 
    Results. A call returns VIADUCT_OK or another viaduct_code. A call that fails leaves its outputs
-   as they were, unless its comment says otherwise. No call throws, sets errno or ends the process.
+   as they were, unless its comment says otherwise. No call throws or ends the process. A call may
+   change errno, whose value then means nothing.
 
    Errors. A call describes its failure in its last argument, which may be NULL. The caller owns the
    viaduct_error, so it may move between threads, as goroutines and tasks do.

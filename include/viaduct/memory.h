@@ -19,10 +19,10 @@ constexpr bool isStorage(MemoryKind kind) { return kind >= MemoryKind::kFile; }
 // The access that transfers have to the memory.
 enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly };
 
-// The part of a file that Segment::file() describes.
+// The part of a file or object that Segment::file() and object() describe.
 struct FileOptions {
   std::uint64_t offset = 0;  // of the first byte
-  std::uint64_t bytes = 0;   // 0: all bytes to the end of the file
+  std::uint64_t bytes = 0;   // 0: all bytes to the end
   // Makes the file if it is absent, and extends a shorter file to `offset` + `bytes`.
   bool create = false;
   bool read_only = false;
@@ -62,6 +62,13 @@ struct Segment {
             .fd_offset = options.offset,
             .access = options.read_only ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite,
             .create = options.create};
+  }
+  // An object of an S3 store: "s3://bucket/key". `create`: a new object of `bytes` bytes, which one
+  // transfer writes as a whole; else an existing one, to be read. docs/objects.md
+  static Segment object(std::string url, const FileOptions& options = {}) {
+    Segment out = file(std::move(url), options);
+    out.kind = MemoryKind::kObject;
+    return out;
   }
   static Segment host(const void* start, std::uint64_t bytes) {
     return {.address = reinterpret_cast<std::uintptr_t>(start), .bytes = bytes};

@@ -41,7 +41,8 @@ class Peer {
   std::uint64_t epoch() const;  // numbers the sessions with this peer, from 1
   // Waits until the peer is ready; the error says why it is not.
   Status ready(Deadline until) const;
-  // Waits until the session of `epoch` is over: the peer was lost, or has a newer session.
+  // Waits until the session of `epoch` is over: the peer was lost, has left, or has a newer
+  // session.
   Status over(std::uint64_t epoch, Deadline until) const;
   // False while a one-sided copy by the peer may still change memory here without a right to: a
   // released Pin, or any Pin after the session. True once the peer has left that copy, or its

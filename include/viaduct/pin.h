@@ -1,4 +1,5 @@
-// A registered segment, which peers reach until its Pin is gone. Threads: one at a time per Pin.
+// Registers a segment, so that peers can read and write it until release(). The destructor calls
+// release(). release() says when the memory may be freed. Threads: one at a time per Pin.
 #pragma once
 
 #include <viaduct/memory.h>

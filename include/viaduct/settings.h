@@ -39,7 +39,7 @@ struct Settings {
   Toggle inject = Toggle::kAuto;        // ofi: small writes inline in their requests
   Toggle doorbell = Toggle::kAuto;      // ofi: one doorbell for many requests
   std::uint32_t copy_threads = 0;       // for copies on this host; 0: by cores
-  Toggle wide_copies = Toggle::kAuto;   // copies past the cache; auto: as measured
+  Toggle wide_copies = Toggle::kAuto;   // writes past the cache; auto: if its data misses
   std::uint64_t populate = std::uint64_t{4} << 30U;            // most bytes populated ahead of use
   std::chrono::milliseconds detect = std::chrono::seconds(2);  // silence after which a peer is lost
   std::chrono::milliseconds deadline = std::chrono::seconds(30);     // of a post without its own

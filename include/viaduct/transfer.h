@@ -68,8 +68,8 @@ class Transfer {
   // Blocks until the post ends, and returns its error if it failed. Returns kTimeout at `until`;
   // then the transfer goes on.
   Status wait(Deadline until = Deadline::never());
-  // Asks the post to end. It ends, as kCancelled (or kDone, if that came first), once nobody
-  // touches the memory any more: within Settings::grace, even if the peer is frozen.
+  // Asks the post to end. It ends as kCancelled (or as kDone or kFailed, if that came first) once
+  // nobody touches the memory any more: within Settings::grace, even if the peer is frozen.
   void cancel();
 
   TransferEnd end() const;      // of the last post

@@ -16,7 +16,7 @@ namespace {
 
 // The kernel lets a file grow beyond the memory, and kills a process that touches the excess. Below
 // 1 MiB the check is not worth reading the files that it needs. Huge pages are reserved at
-// allocation, so that fails by itself.
+// allocation, which fails by itself if they are missing.
 Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
   if (bytes < (1U << 20U) || options.huge_pages) return Ok{};
   const std::uint64_t memory = host::availableMemory();
@@ -75,7 +75,7 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
   VIADUCT_CHECK(checkRoom(bytes, options));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
   const auto held = impl_->hold();
-  VIADUCT_CHECK(impl_->usable("allocate"));  // another thread may have closed it meanwhile
+  VIADUCT_CHECK(impl_->usable("allocate"));  // another thread may have closed the agent
   VIADUCT_TRY(auto info, impl_->pin(memory.segment(), options.label));
   return Pin(std::make_unique<PinImpl>(impl_, std::move(info), std::move(memory)));
 }

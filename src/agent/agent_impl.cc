@@ -279,7 +279,8 @@ void AgentImpl::letGo() {
   waitUntilSettled(held);
 }
 
-// A peer that copies from or to memory here stops after the current chunk.
+// A peer that copies from or to memory here stops after the current chunk, unless its process is
+// stopped.
 void AgentImpl::waitUntilSettled(Held& held) {
   const Deadline until = settings_.grace;
   while (!leftByPeers() && !until.passed()) {
@@ -448,7 +449,7 @@ Status AgentImpl::removePin(std::uint32_t slot) {
   return *std::move(outcome);
 }
 
-// For a closed agent, which no peer can enter any more.
+// For a closed agent: no peer begins another copy from or to its memory.
 Status AgentImpl::leftByPeers() {
   std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
   if (unsettled_.empty()) return Ok{};
@@ -499,7 +500,7 @@ void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   if (!kept) from.noteDropped();
 }
 
-// Pauses this sender, and all senders if all notes together exceed the limit.
+// Stops reading from this sender, and from all peers once all notes together reach the limit.
 void AgentImpl::holdUp(PeerImpl& from) {
   from.pauseReading(true);
   if (!notes_.full()) return;
@@ -532,7 +533,8 @@ Result<int> AgentImpl::eventFd() {
   return bell_poller_.get();
 }
 
-// A user of eventFd() polls when it is readable, and only an armed ring makes it readable.
+// A user of eventFd() polls when that descriptor is readable, and a note in a disarmed ring does
+// not make it readable.
 void AgentImpl::suppressWakeups() {
   if (!bell_) rings_.suppressWakeups();
 }

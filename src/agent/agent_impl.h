@@ -47,7 +47,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   ~AgentImpl() override;
   AgentImpl(const AgentImpl&) = delete;
   AgentImpl& operator=(const AgentImpl&) = delete;
-  void shutdown();  // takes the lock itself; not from a callback
+  void shutdown();  // takes the lock exclusively; not from a callback
 
   // Returns an error after shutdown() and in a fork()ed child. Needs no lock.
   Status usable(const char* operation) const;
@@ -79,14 +79,14 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // lock. Other memory: the segment itself.
   Result<Segment> opened(const Segment& memory) const;
   Result<PinInfo> pin(const Segment& memory, std::string label);
-  Status unpin(std::uint32_t slot);  // the lock is free while it waits
+  Status unpin(std::uint32_t slot);  // releases the lock while it waits
 
   // Peers
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
   std::shared_ptr<PeerImpl> findPeer(std::string_view name) const;
   // Asks the meeting place for the Card under that name. Blocks, so the caller must not hold the
-  // lock.
+  // agent's lock.
   Result<Card> find(const std::string& name, Deadline until) const;
   const std::vector<std::shared_ptr<PeerImpl>>& peers() const { return peers_; }
   Card card() const;
@@ -139,7 +139,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Statistics statistics() const;
   Result<int> eventFd();
   void ringBell();  // also in a shared section
-  bool poll();      // takes the lock itself
+  bool poll();      // takes the lock exclusively
 
  private:
   explicit AgentImpl(Settings settings);
@@ -196,9 +196,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
   NoteBacklog notes_;
-  // The running transfers, by the tag's place bits. The Transfer handles own them. A handle waits
-  // for the transfer's end, and for the lock, before it releases it. Shared pointers here would
-  // cost four atomic operations a post.
+  // The running transfers, by the tag's place bits. The Transfer handles own them. A handle's
+  // destructor waits for the transfer's end, and takes the lock exclusively once, before it frees
+  // the transfer. Shared pointers here would cost four atomic operations a post.
   std::vector<TransferImpl*> flights_;
   std::vector<std::uint32_t> free_flights_;
   std::uint64_t last_flight_ = 0;

@@ -1,7 +1,7 @@
 // The agent's lock. Changes of membership (sessions, links, pins, plans) hold it exclusively. Posts
-// of small copies and polls of rails hold it shared, for a bounded time. Each thread in a shared
-// section has a cell of its own, so that threads share no cache line. Threads: any.
-// docs/design/0021-data-path-beside-membership.md
+// of small copies hold it shared, for a bounded time, and so do polls of rails that are
+// side_by_side. Each thread in a shared section has a cell of its own, so that threads share no
+// cache line. Threads: any. docs/design/0021-data-path-beside-membership.md
 #pragma once
 
 #include <array>
@@ -23,7 +23,8 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
     exclusive_.lock();
     shut();
   }
-  // Waits for shared sections as well. False: another thread has the lock exclusively.
+  // Waits for shared sections as well. False: another thread has the lock exclusively, or waits for
+  // a cell.
   bool try_lock() VIADUCT_TRY_ACQUIRE(true) {
     if (!exclusive_.try_lock()) return false;
     shut();
@@ -56,7 +57,7 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   }
   void waitForCells(unsigned used);
 
-  std::mutex exclusive_;  // held by the exclusive owner; other threads wait here for it
+  std::mutex exclusive_;  // held by the exclusive owner, or by a thread that waits for a cell
   alignas(64) std::atomic<bool> exclusive_wanted_{false};
   std::atomic<unsigned> used_{0};  // no thread has ever taken a cell from this index on
   std::array<Cell, kCells> cells_;

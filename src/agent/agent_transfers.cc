@@ -11,7 +11,7 @@ namespace viaduct::agent {
 namespace {
 
 // A tag has, from its low bits: the slice's number, the place in flights_, and a count. The count
-// tells late completions of an earlier transfer in that place from those of the current one.
+// gives each post another tag, although transfers use the same places one after the other.
 constexpr unsigned kSliceBits = 16, kFlightBits = 24;
 constexpr core::Tag kFlightMask = (core::Tag{1} << kFlightBits) - 1;
 
@@ -79,7 +79,7 @@ void AgentImpl::pollRail(Held& held, std::size_t number) {
 void AgentImpl::apply(core::Completions& completions) {
   if (has_ended_.exchange(false))
     for (PolledRail* const polled : shared_rails_) polled->takeEnded(completions);
-  // By index, because an ending transfer may close links, whose ops are added to the list.
+  // By index, so that the loop stays right if a call in it adds completions to the list.
   for (std::size_t i = 0; i < completions.size(); ++i) {
     const std::size_t place = flightOf(tagOf(completions[i]));
     if (place >= flights_.size() || flights_[place] == nullptr) continue;

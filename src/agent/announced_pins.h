@@ -1,4 +1,4 @@
-// The pins that a peer has announced in this life of its session. Threads: under the agent's lock.
+// The pins that a peer has announced in its current session. Threads: under the agent's lock.
 #pragma once
 
 #include <cstddef>

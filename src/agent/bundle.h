@@ -1,6 +1,7 @@
 // A transfer's ops for one link, and the rails that carry them. A slice gets its rail only when the
-// rail has room. Other rails repeat the slices of a rail that fails. Threads: under the agent's
-// lock.
+// rail has room. Other rails repeat the slices of a rail that fails. Threads: with the agent's lock
+// held exclusively, except moveNow(), stillServed() and addTo(). A thread in a shared section of
+// that lock calls these if it has set the transfer's state to kRunning.
 #pragma once
 
 #include <viaduct/path.h>
@@ -71,7 +72,8 @@ class alignas(64) Bundle {
     std::string way = {};  // a copy, because the link may be destroyed before this
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
-  // link, or else all rails that serve it.
+  // link, or else all rails that serve it. Rails that were set aside count only if there are no
+  // others.
   static std::uint64_t serving(const core::Link& link, std::span<const RailUse> rails);
   // `first_tag` is the number of its first slice, counted over all bundles of the transfer.
   Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag);
@@ -95,7 +97,8 @@ class alignas(64) Bundle {
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
   // Only if isDirect(). The calling thread does a whole post by itself if it is small enough. Then
-  // the post is done, and counted in `counts`. False: nothing has changed.
+  // the post is done, and counted in `counts`. False: the bundle is unchanged, and offer() has to
+  // post all of it.
   bool moveNow(OpKind kind, CellCounts& counts);
   bool isDirect() const { return direct_ != nullptr; }
 
@@ -121,7 +124,7 @@ class alignas(64) Bundle {
     count(rails_[slices_[number - first_tag_].use].counts->errors, code);
   }
   void cancel(core::Tag base) const;
-  // The post has ended: adds its work to the counts of the rails.
+  // Ends the post: adds its completed ops and bytes to the counts of its rails.
   void stop() {
     if (several_) return stopSeveral();
     rails_.front().carry(slices_.front().moved);

@@ -1,5 +1,6 @@
 // The counters behind Agent::statistics(). Plain numbers, updated when a transfer ends. Threads:
-// under the agent's lock.
+// with the agent's lock held exclusively; CellCounts also in a shared section of that lock, by the
+// thread that has the cell.
 #pragma once
 
 #include <viaduct/statistics.h>

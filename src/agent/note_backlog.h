@@ -68,7 +68,8 @@ class NoteBacklog {
   };
   // Beside a note's bytes: its element in the queue, and the allocator's overhead.
   static constexpr std::uint64_t kOverhead = sizeof(Waiting) + 32;
-  // A ring, a socket's buffer and a frame may still be full of notes when the sender is paused.
+  // The notes that one session may still deliver: a ring, a socket's buffer and a frame may be full
+  // of them when the sender is paused.
   static constexpr std::uint64_t kOfOneLife = std::uint64_t{4} << 20U;
   static std::uint64_t costOf(const base::Bytes& bytes) { return bytes.size() + kOverhead; }
   std::uint64_t shareOfOne() const { return limit_ - limit_ / 2; }

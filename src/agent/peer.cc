@@ -62,8 +62,8 @@ Status Peer::ready(Deadline until) const {
     VIADUCT_CHECK(impl_->agent().usable("ready"));
     const auto held = impl_->agent().hold();
     if (real(impl_).state() == PeerState::kReady) return Ok{};
-    // The peer was ready, and that life has ended since. Wait for the next one, with the same
-    // deadline.
+    // The peer was ready, and that session has ended since. Waits for the next session, with the
+    // same deadline.
     if (!in_time || real(impl_).hopeless()) return real(impl_).notReady("ready");
   }
 }

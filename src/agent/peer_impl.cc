@@ -130,8 +130,9 @@ Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> mes
   scratch_.clear();
   BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
   auto sent = send(FrameType::kBackend, scratch_, message, fds);
-  // The link assumes that the peer has the message, so the session breaks. If only descriptors are
-  // short, nothing was sent, and the link handles the error.
+  // A link does not repeat a message, so a message that cannot be sent ends the session. kExhausted
+  // is different: no descriptor could be duplicated, and nothing was sent. The link gets that
+  // error.
   if (!sent && sent.error().code != Code::kExhausted) notSent(sent.error());
   return sent;
 }

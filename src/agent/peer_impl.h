@@ -1,5 +1,5 @@
-// One peer: the lives of its session, its links, and the pins that it has announced. Threads: under
-// the agent's lock.
+// One peer: its session, its links, and the pins that it has announced. A life of the session has
+// one epoch, and ends when the peer is lost. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/card.h>
@@ -118,7 +118,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
   Status note(std::span<const std::byte> bytes);
-  // These use the ring of notes from this peer. Only NoteRings calls them, for listed rings.
+  // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
+  // handler of the ring's eventfd calls takeNotes().
   bool takeNotes();  // true: there was one
   RingReceiver::Next armNoteRing();
   void disarmNoteRing();

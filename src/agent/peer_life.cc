@@ -182,8 +182,8 @@ void PeerImpl::closed(Session& session, const Error& why) {
   ending_.step(Ending::kClose);
 }
 
-// The attempt to replace a connection has failed, but the old one may still work. If it does not,
-// the next heartbeat tries again.
+// If the failed attempt was to replace a session's connection, the old connection may still work,
+// and the next heartbeat tries again. If the old connection has closed, the session ends.
 void PeerImpl::unreached(const Error& why) {
   if (ending_.is(Ending::kCut)) return lose(Error(ending_why_));
   if (session_) return;

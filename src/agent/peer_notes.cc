@@ -40,8 +40,8 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
   return why;
 }
 
-// If the ring cannot be made (descriptors are short), notes are sent over the session, as between
-// hosts.
+// Makes the ring for notes from the peer. If that fails (descriptors are short), the peer sends its
+// notes over the session, as between hosts.
 void PeerImpl::openRing() {
   const auto opened = [this]() -> Status {
     VIADUCT_TRY(auto ring, RingReceiver::make());
@@ -119,8 +119,8 @@ bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
 }
 
 RingReceiver::Next PeerImpl::armNoteRing() {
-  // A paused ring is not read. The thread that makes room looks again, and arms the ring before it
-  // sleeps.
+  // A paused ring is not read. Once there is room, a thread that makes progress reads the ring
+  // again, and arms it before it sleeps.
   if (!ring_in_ || paused_) return RingReceiver::Next::kLater;
   if (!ring_in_->armed()) ring_in_->arm();
   return ring_in_->look(session_->connection().framesHeard());

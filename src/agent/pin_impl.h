@@ -17,7 +17,8 @@ class PinImpl {
 
   const PinInfo& info() const { return info_; }
   const base::SharedMemory& memory() const { return memory_; }
-  // Unpins at the first call. Later calls return the same outcome.
+  // Unpins at the first call. Later calls return the same outcome. A callback's call during the
+  // first gets kBusy.
   Status release();
   bool released() const { return outcome_.has_value(); }
 

@@ -20,8 +20,8 @@ class PolledRail {
   core::Rail& rail() const { return rail_; }
   bool isShared() const { return is_shared_; }
 
-  // Does nothing while another thread polls the rail. The argument proves that the caller is in a
-  // shared section.
+  // Does nothing while another thread polls the rail. `Shared` proves that the caller holds the
+  // agent's lock shared.
   RailPass pollShared(const Shared&) {
     if (!polling_.try_lock()) return {.was_busy = true};
     const RailPass pass = pollOnce();

@@ -77,8 +77,8 @@ bool ProgressEngine::step(ProgressThread::Event event) {
   return false;
 }
 
-// Sets whether the next event of the poller wakes the progress thread. It wakes it once, then the
-// poller is disarmed until it is armed again.
+// Sets whether the next event of the poller wakes the progress thread. One event wakes that thread,
+// and disarms the poller.
 void ProgressEngine::arm(bool on) {
   epoll_event inside{.events = on ? EPOLLIN | EPOLLONESHOT : 0U, .data = {.fd = poller_->fd()}};
   // Cannot fail, because both descriptors belong to the engine and are open.
@@ -157,8 +157,9 @@ bool ProgressEngine::progressOnce(Clock::time_point now) {
   return moved;
 }
 
-// Polls the shared rails first, without the lock. If another thread polls one of them, that thread
-// applies its completions.
+// Polls the shared rails first. The exclusive lock is released for that, because pollSharedRails()
+// takes the lock shared. If another thread polls one of these rails, that thread applies its
+// completions.
 bool ProgressEngine::makeProgress() {
   if (const unsigned busy = target_.busySharedRails(); busy != 0) {
     if (busy > 1) callHelpers();
@@ -292,9 +293,9 @@ void ProgressEngine::stopDriving(bool again) {
   takeOverSoon(now);
 }
 
-// Takes the lock for the progress thread, once no user thread has polled or waited for a while. A
-// thread that posts and waits in a loop frees the lock only for moments. Blocking on the lock would
-// cost that thread two system calls each time, and would rarely succeed.
+// Takes the lock exclusively for the progress thread, once no user thread has polled or waited for
+// a while. A thread that posts and waits in a loop frees the lock only for moments. Blocking on the
+// lock would cost that thread two system calls each time, and would rarely succeed.
 void ProgressEngine::takeLock() {
   for (int i = 0; i < kLockTries; ++i) {
     while (userExpected(poller_->now())) {
@@ -364,16 +365,14 @@ void ProgressEngine::runProgressThread() {
     if (userExpected(poller_->now())) {
       lock_.unlock();
       takeLock();
-    } else if (driven_) {  // the driving thread arms the poller when it stops
+    } else if (driven_) {  // when it stops, the driving thread arms the poller or calls this one
       sleepOutside();
     } else {
       progressOnce(poller_->now());
       callBack();
       if (stopping_ || driven_ || userExpected(poller_->now())) continue;
-      if (target_.busy() ||
-          // Gives the lock to a waiting thread.
-          !target_.allowWakeups()) {
-        lock_.unlock();
+      if (target_.busy() || !target_.allowWakeups()) {
+        lock_.unlock();  // for a waiting thread
         std::this_thread::yield();
         takeLock();
       } else {

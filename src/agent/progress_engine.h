@@ -29,8 +29,8 @@ struct RailPass {
   bool has_ended = false;  // there are completions, which progress() applies
 };
 
-// The engine calls it. It holds the agent's lock exclusively, except in runCallbacks() and
-// pollSharedRails().
+// The engine calls these functions with the agent's lock held exclusively, except runCallbacks()
+// and pollSharedRails().
 class Progressable {
  public:
   virtual ~Progressable() = default;
@@ -39,7 +39,8 @@ class Progressable {
   virtual bool busy() const = 0;
   // The number of busy rails that several threads may poll at once, in shared sections.
   virtual unsigned busySharedRails() = 0;
-  virtual RailPass pollSharedRails() = 0;  // polls them, without the lock
+  // Polls the busy shared rails. Call it without the exclusive lock: it takes the lock shared.
+  virtual RailPass pollSharedRails() = 0;
   // progress() also reads memory that other processes write. After allowWakeups(), such a write
   // wakes the poller. False: a write came before, so call progress() again. After
   // suppressWakeups(), a thread calls progress() all the time, so a writer need not wake the
@@ -48,7 +49,7 @@ class Progressable {
   virtual void suppressWakeups() = 0;
   virtual bool wakeupsSuppressed() const = 0;
   virtual bool owesCallbacks() const = 0;
-  virtual void runCallbacks() = 0;  // runs the owed callbacks, without the lock
+  virtual void runCallbacks() = 0;  // runs the owed callbacks; call it without the lock
 };
 
 class ProgressEngine {
@@ -70,11 +71,11 @@ class ProgressEngine {
   // One round of progress, without blocking. True: something moved.
   bool poll();
   // Makes progress until `done` returns true or `until` has passed, and returns the last answer of
-  // `done`. Calls `done` with the lock held, any number of times. `until` is a time of the steady
-  // clock.
+  // `done`. Calls `done` with the lock held exclusively, any number of times. `until` is a time of
+  // the steady clock.
   bool wait(const std::function<bool()>& done, Clock::time_point until);
-  // The same with the lock already held. The lock is free while the thread blocks or runs
-  // callbacks.
+  // The same with the lock already held exclusively. The thread releases it while it blocks, polls
+  // shared rails or runs callbacks.
   bool waitHeld(const std::function<bool()>& done, Clock::time_point until) VIADUCT_REQUIRES(lock_);
   // Call it at the start of a post. It makes progress once in kPostsPerProgress calls. Otherwise a
   // thread that posts small copies without a pause would hardly leave the lock to the progress
@@ -82,7 +83,8 @@ class ProgressEngine {
   void progressNowAndThen() VIADUCT_REQUIRES(lock_) {
     if (++posts_since_progress_ >= kPostsPerProgress) progressNow();
   }
-  // Work was started, or callbacks are owed, and the calling thread may not come back.
+  // Have the progress thread take over: work was started, or callbacks are owed, and the calling
+  // thread may not come back.
   void takeOverSoon(Clock::time_point now) VIADUCT_REQUIRES(lock_);
   void takeOverNow() VIADUCT_REQUIRES(lock_);
   // Wakes waiting threads that do not drive, because their condition may have changed.
@@ -137,7 +139,7 @@ class ProgressEngine {
   // posts that the posting thread copies itself.
   static constexpr unsigned kPostsPerProgress = 256;
   // Asking the poller is a system call of about a microsecond. So it is asked no more often than
-  // this, while notes are read from memory and while rails are busy.
+  // this: the first while notes are read from memory, the second while rails are busy.
   static constexpr Duration kAskWhileSuppressed = std::chrono::microseconds(1);
   static constexpr Duration kAskBusy = std::chrono::microseconds(10);
 

@@ -111,8 +111,9 @@ std::unique_ptr<Session> Redialer::take(const Session& session) {
   return std::move(attempt_);
 }
 
-// The peer denied the secret. A card that never led to the peer stays wrong. If it once did,
-// another program has taken the address: it may leave, and the peer may dial by itself.
+// kDenied means that the secret is wrong. Then a card that never led to the peer stays wrong. If it
+// once did, another program has taken the address. That program may leave, and the peer may dial by
+// itself.
 void Redialer::closed(const Session& session, const Error& why) {
   if (&session != attempt_.get()) return;
   if (why.code == Code::kDenied && !peer_.inSession()) {

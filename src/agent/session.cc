@@ -40,7 +40,7 @@ void Session::frame(FrameType type, std::span<const std::byte> payload, std::vec
 }
 
 // Takes the place that the listener has given this connection. The listener calls `drop` if it
-// needs the descriptor.
+// needs the place or the descriptor for a newer connection.
 void Session::unproven(base::Unproven::Place place) {
   place_ = std::move(place);
   const auto drop = [this] {

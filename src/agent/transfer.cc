@@ -42,7 +42,8 @@ TransferState Transfer::state() const { return impl_->state(); }
 Status Transfer::wait(Deadline until) {
   const auto over = [this] { return !impl_->running(); };
   if (impl_->running()) {
-    // A closing agent ends the transfer. Until then its memory is in use, so this waits also then.
+    // A closing agent ends the transfer. Until that end the memory is in use, so wait() waits also
+    // while the agent closes.
     VIADUCT_CHECK(impl_->agent().ofThisProcess("wait"));
     if (!impl_->agent().engine().wait(over, until.at()))
       return Error{.code = Code::kTimeout,

@@ -99,7 +99,7 @@ bool TransferImpl::stillPlanned() {
 
 Status TransferImpl::post(const PostOptions& options) {
   if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
-  // The lock is free while rails are polled. A callback may then drop the last handle.
+  // The lock is released while shared rails are polled. A callback may then drop the last handle.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
   return postExclusively(held, options);
@@ -170,7 +170,7 @@ void TransferImpl::start(const PostOptions& options) {
   for (Bundle& bundle : bundles_) bundle.start();
   out_ = 0;
   stopping_ = forced_ = false;
-  due_ = Clock::time_point::max();  // that of the post before may be over
+  due_ = Clock::time_point::max();  // the deadline of the previous post may have passed
   error_.reset();
   rail_error_.reset();
   has_note_ = options.with_note || !options.note.empty();
@@ -216,7 +216,7 @@ bool TransferImpl::offerAgain() {
 }
 
 // Collects at once the work that a rail did inside post(), so a small copy on this host ends here.
-// The lock may be free meanwhile. Another thread may then post this transfer again once it has
+// May release the lock meanwhile. Another thread may then post this transfer again once it has
 // ended.
 void TransferImpl::pollOwnRails(AgentLock::Held& held) {
   if (!running()) return;
@@ -225,7 +225,7 @@ void TransferImpl::pollOwnRails(AgentLock::Held& held) {
     for (const Bundle::RailUse& use : bundle.rails()) {
       if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
       agent_->pollRail(held, use.counts->number);
-      if (!running() || tag_ != tag) return;  // `bundles_` may be others
+      if (!running() || tag_ != tag) return;  // it may have been planned again, with other bundles
     }
 }
 
@@ -259,7 +259,8 @@ void TransferImpl::failed(core::Failed failed) {
   endIfOver();
 }
 
-// Warns once. Further failures of the same rail are logged as information.
+// Warns when a rail is set aside for the first time. Further times in a row are logged as
+// information.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
   const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
   if (use == nullptr) return;
@@ -306,7 +307,8 @@ void TransferImpl::overdue() {
          .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
 }
 
-// The peer does not confirm the end of the ops. Its session ends, and with it all access.
+// The peer does not confirm the end of the ops, so its session ends, which closes the links and
+// ends the ops.
 void TransferImpl::resetLinks() {
   peer_->lose({.code = Code::kPeerLost,
                .operation = "transfer",

@@ -1,6 +1,6 @@
 // One transfer: its plan, and the current post. Threads: with the agent's lock held exclusively,
-// unless a comment says otherwise. In a shared section, the thread that has set the state to
-// kRunning owns the transfer.
+// unless a comment says otherwise. In a shared section of that lock, the thread that has set the
+// state to kRunning owns the transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -43,7 +43,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   // Releases the lock while it computes, so that a plan of millions of blocks blocks no other
   // thread.
   Status plan(AgentLock::Held& held);
-  Status post(const PostOptions& options);  // takes the lock itself
+  Status post(const PostOptions& options);  // takes the lock, shared or exclusively
   void cancel();                            // called by the user
   bool running() const { return state() == TransferState::kRunning; }
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // needs no lock

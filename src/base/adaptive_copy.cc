@@ -23,7 +23,7 @@ constexpr std::uint64_t kBetweenProbes = std::uint64_t{4} << 20U;
 #if defined(__x86_64__)
 std::uint64_t ticksNow() { return __rdtsc(); }
 #else
-std::uint64_t ticksNow() { return 0; }  // only for wide copies, which this processor lacks
+std::uint64_t ticksNow() { return 0; }  // probes then choose memcpy, this processor's only copy
 #endif
 
 // The least ticks per byte of non-temporal stores here, with source and target in the cache.

@@ -8,7 +8,8 @@
 namespace viaduct::base {
 
 // Like systemError(), with the code that `os_errno` means for a file: kNotFound, kDenied, kInvalid
-// if the name is a folder's, kExhausted if a disk or a table is full.
+// for a folder or an unusable name, kExhausted if a disk, a table or the memory is full. Otherwise
+// kDevice.
 Error fileError(std::string operation, int os_errno, std::string file);
 
 }  // namespace viaduct::base

@@ -38,7 +38,7 @@ concept NamedText = requires(T t) {
 // Figures that are no finite numbers are left out, and with them the object that needs them.
 class JsonWriter {
  public:
-  // The same fields as JsonReader's.
+  // JsonReader describes need(), keep(), may() and word().
   template <class T>
   void need(const char* key, const T& value) {
     if (!set(key, value)) whole_ = false;
@@ -117,8 +117,8 @@ class JsonWriter {
   bool whole_ = true;  // nothing that is needed is missing
 };
 
-// Reads strictly: each error has the path of the field. The first error counts; after it values are
-// what they were.
+// Reads strictly: each error has the path of the field. After the first error no further field is
+// read.
 class JsonReader {
  public:
   explicit JsonReader(const Json& root) : json_(root) {}

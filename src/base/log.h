@@ -11,7 +11,8 @@ namespace viaduct::base {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 
-// VIADUCT_LOG (debug, info, warning, error, off) sets it at first use; unset means warning.
+// VIADUCT_LOG (debug, info, warning, error, off) sets the level at first use. Unset, or any other
+// text, means warning.
 LogLevel logLevel();
 void setLogLevel(LogLevel level);
 void logLine(LogLevel level, std::string_view text);  // one write(2) to stderr

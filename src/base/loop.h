@@ -1,5 +1,5 @@
-// A thread that sleeps in a poller. Threads: any. Users of the poller call hold() first, and its
-// handlers run with it held.
+// A thread that sleeps in a poller. Threads: any. A user of poller() calls hold() first. The loop's
+// thread holds the same lock while handlers run.
 #pragma once
 
 #include <viaduct/result.h>

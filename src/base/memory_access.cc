@@ -61,7 +61,7 @@ class Range {
 
 Fd openList() { return Fd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
 
-// Nothing: this kernel does not have the query.
+// Nothing: the kernel does not answer the query, as before Linux 6.11.
 std::optional<Result<MemoryAccess>> query(const Fd& list, Range range) {
   for (bool more = true; more;) {
     MappingQuery one;

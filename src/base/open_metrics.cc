@@ -131,7 +131,7 @@ class Families {
  private:
   struct Family {
     std::string name, head, samples;
-    bool described = false;  // by the first text that has it
+    bool described = false;  // earlier lines have given its head
   };
 
   // Returns the family to which the lines after this one belong.

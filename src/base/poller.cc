@@ -110,7 +110,7 @@ bool Poller::handle(const Events& events, int count, Clock::time_point now) {
     // Copied, because the kernel's struct is packed and a reference into it would be misaligned.
     const Id id = events[static_cast<std::size_t>(i)].data.u64;
     const auto found = state_->watches.find(id);
-    if (found == state_->watches.end()) continue;  // an earlier handler has forgotten it
+    if (found == state_->watches.end()) continue;  // forgotten since the event came
     const auto handler = found->second.handler;
     (*handler)(events[static_cast<std::size_t>(i)].events);
     ran = true;

@@ -1,5 +1,5 @@
-// Waits for file descriptors and timers. Threads: under the owner's lock, except block(), which any
-// number of threads call without it.
+// Waits for file descriptors and timers. Threads: under the owner's lock, except block(), now(),
+// fromSteady() and toSteady(), which any number of threads call without it.
 #pragma once
 
 #include <sys/epoll.h>

@@ -7,8 +7,8 @@
 
 namespace viaduct::base {
 
-// Appends what there is up to the end, but no more than `most` bytes and one, which shows that
-// there are more. 0, or an errno.
+// Appends until the end, or until `into` has `most` + 1 bytes, which shows that there are more.
+// Returns 0, or an errno.
 int readAll(int fd, std::string& into, std::size_t most);
 // 0, or an errno.
 int writeAll(int fd, std::string_view bytes);

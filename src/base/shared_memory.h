@@ -18,10 +18,10 @@ namespace viaduct::base {
 class SharedMemory {
  public:
   struct Options {
-    bool huge_pages = false;  // 2 MiB pages, all present on return
+    bool huge_pages = false;  // 2 MiB pages, all present on return (since Linux 5.14)
     bool sealed_now = true;   // false: seal() is called later, with more seals
   };
-  // Allocates zeroed memory. kExhausted says how much is missing, in bytes or in huge pages.
+  // Allocates zeroed memory. kExhausted says how much was needed, in bytes or in huge pages.
   static Result<SharedMemory> allocate(std::uint64_t bytes, const Options& options);
   static Result<SharedMemory> allocate(std::uint64_t bytes) { return allocate(bytes, {}); }
 
@@ -38,15 +38,13 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
 
-  // Adds F_SEAL_* to the present seals, and F_SEAL_SHRINK
-  // F_SEAL_GROW
-  // F_SEAL_SEAL with them.
+  // Adds the seals `more_seals` (F_SEAL_*), and F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL.
   Status seal(int more_seals);
 
   std::byte* data() const { return start_; }
   std::uint64_t size() const { return bytes_; }  // the size that the caller asked for
   std::span<std::byte> bytes() const { return {start_, bytes_}; }
-  int fd() const { return file_.get(); }  // -1: it was mapped from a file that is not kept
+  int fd() const { return file_.get(); }  // -1: after map() or closeFile()
   void closeFile() { file_.reset(); }     // once every process that will map it has it
   explicit operator bool() const { return start_ != nullptr; }
   Segment segment() const;

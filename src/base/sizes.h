@@ -21,7 +21,8 @@ std::string showSize(std::uint64_t bytes);
 
 // "2s", "500ms", "20us", "1.5s", "3m"; "0" needs no unit.
 Result<std::chrono::nanoseconds> parseDuration(std::string_view text);
-// Exact, in the largest unit that divides it: "500ms", "20us". parseDuration reads it.
+// Exact, in the largest unit up to seconds that divides it: "500ms", "180s". parseDuration reads
+// it.
 std::string formatDuration(std::chrono::nanoseconds time);
 
 // A whole number without a unit.

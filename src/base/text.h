@@ -28,7 +28,8 @@ std::vector<std::string> partsOf(std::string_view text, char between = ',');
 // are indented like the text.
 std::string paragraph(std::string_view lead, std::string_view text);
 
-// The number that the whole text is; nothing for infinite ones. `form`: as std::from_chars has it.
+// Reads the whole text as a number. Nothing for other texts, and for infinite numbers. `form`: as
+// std::from_chars has it.
 template <class Number, class... Form>
 std::optional<Number> numberIn(std::string_view text, Form... form) {
   Number out{};

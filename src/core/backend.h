@@ -1,8 +1,8 @@
 // The interface of a backend: a few calls and a table of facts. A new backend is a new folder under
 // backends/. Threads: the agent's lock is held exclusively in every call on a Backend, Link or
-// Rail, so one thread at a time calls. Two calls are made in shared sections of the lock:
-// Rail::poll() of a backend that is side_by_side, and DirectMover::moveNow(). A backend may have
-// threads of its own, which never call the agent.
+// Rail, so one thread at a time calls. Three calls are made in shared sections of the lock:
+// Rail::busy() and Rail::poll() of a backend that is side_by_side, and DirectMover::moveNow(). A
+// backend may have threads of its own, which never call the agent.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -147,9 +147,9 @@ class Link {
   // Ends everything at once. On return nobody here touches memory for this link, and all of its ops
   // are in `out`. The peer may still touch memory until settled().
   virtual void close(Completions& out) = 0;
-  // Returns a function: can the peer, stopped in a one-sided copy, no longer change memory here
-  // that was unpinned, or, after close(), any memory here? The function outlives the link and its
-  // backend. An empty function means that the peer never can.
+  // Returns a function that is true once a peer that was stopped inside a one-sided copy can no
+  // longer change memory here: unpinned memory, or after close() any memory. The function outlives
+  // the link and its backend. An empty function means that no peer can.
   virtual std::function<bool()> settling() const { return {}; }
   bool settled() const {
     const auto ask = settling();

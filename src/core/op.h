@@ -23,8 +23,9 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
-// The agent's number for one slice of one post. It is used again only for the same slice, on
-// another rail, after all of its ops have come back.
+// The agent's number for one slice of one post. Ops that a rail refused at first keep the tag of
+// their slice. A lost slice keeps its tag too, when it is posted again after all of its ops have
+// come back.
 using Tag = std::uint64_t;
 
 // A transfer's ops for one rail and one peer. The ops stay in place until every taken one has come

@@ -1,4 +1,5 @@
-// Tests of small topics: CPU, clock, names, Kubernetes.
+// Tests of small topics (CPU, clock, names, Kubernetes), of rules for several topics, and of the
+// facts about this process.
 #include <gtest/gtest.h>
 
 #include <algorithm>

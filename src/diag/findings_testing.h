@@ -13,7 +13,7 @@
 
 namespace viaduct::diag::testing {
 
-// The codes above info of all topics.
+// The codes of all findings above info, of all topics.
 inline std::vector<std::string> codesAboveInfo(const NodeFolder& folder) {
   std::vector<std::string> out;
   const Findings findings = diagnose(folder.node());

@@ -12,7 +12,7 @@
 namespace viaduct::diag {
 namespace {
 
-// The file is empty, so the version can only come from its name.
+// The file contains no version, so the version can only come from its name.
 TEST(Libraries, TheFileOfNcclIsNamedByItsRelease) {
   const viaduct::testing::TemporaryFolder folder;
   const std::string file = folder.path() + "/libnccl.so.2.19.3";

@@ -68,8 +68,8 @@ Device interfaceFrom(const std::string& root, const std::string& name) {
   return out;
 }
 
-// A bond or a VLAN is as fast as its lower devices. The ports of a bridge are not its lower
-// devices.
+// A bond or a VLAN is as fast as its lower devices together. If only one of them is active at a
+// time, it is as fast as the fastest. The ports of a bridge do not count as lower devices.
 std::uint64_t rateOfParts(const std::string& root, const Device& whole,
                           const std::vector<Device>& all) {
   const std::string folder = root + "/sys/class/net/" + whole.name;
@@ -192,11 +192,15 @@ InterfaceState stateOf(const std::string& name) {
 }  // namespace
 
 std::string notReady(const std::string& name_or_address, const std::string& root) {
+  // A name without a port means port 1, whose RdmaPort has no number in its name.
+  const std::string_view wanted = name_or_address;
+  const std::string_view rdma =
+      wanted.ends_with(":1") ? wanted.substr(0, wanted.size() - 2) : wanted;
   for (const RdmaPort& port : rdmaPorts(root)) {
-    if (port.device != name_or_address.substr(0, name_or_address.find(':'))) continue;
+    if (port.name != rdma) continue;
     const std::string state = firstLine(port.folder + "/state");  // "4: ACTIVE"
     const bool active = state.empty() || state.find("ACTIVE") != std::string::npos;
-    return active ? "" : fmt::format("the port of {} is in state {}", port.device, state);
+    return active ? "" : fmt::format("the port of {} is in state {}", port.name, state);
   }
   const auto cxi = cxiNics(root);
   if (std::find(cxi.begin(), cxi.end(), name_or_address) != cxi.end()) return {};

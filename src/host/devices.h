@@ -17,7 +17,7 @@ struct Device {
   std::string name = {};  // "eth0", "mlx5_0"; a second port of an RDMA device is "mlx5_1:2"
   DeviceKind kind = DeviceKind::kVirtual;
   std::vector<std::string> addresses = {};
-  std::uint64_t link_bytes_per_s = 0;  // of hardware alone: virtual devices report made-up rates
+  std::uint64_t link_bytes_per_s = 0;  // 0 for virtual devices, except above hardware: bond, VLAN
   std::uint64_t pcie_bytes_per_s = 0;  // of its slot, after line coding
   std::string pcie = {};               // "16.0 GT/s x8"
   int numa = -1;

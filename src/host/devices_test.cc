@@ -156,6 +156,13 @@ TEST_F(Tree, AnRdmaPortIsReadyOnceItIsActive) {
   EXPECT_EQ(notReady("mlx5_0", root_.path()), "");
 }
 
+TEST_F(Tree, EachRdmaPortHasItsOwnState) {
+  put("sys/class/infiniband/mlx5_1/ports/1/state", "4: ACTIVE");
+  put("sys/class/infiniband/mlx5_1/ports/2/state", "1: DOWN");
+  EXPECT_EQ(notReady("mlx5_1:1", root_.path()), "");
+  EXPECT_EQ(notReady("mlx5_1:2", root_.path()), "the port of mlx5_1:2 is in state 1: DOWN");
+}
+
 TEST(Delta, TellsWrapsResetsAndStopsApart) {
   constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;
   EXPECT_EQ(deltaOf(100, 350, 4)->bytes, 1000U);

@@ -33,8 +33,8 @@ std::string bootId(const std::string& root = "/");
 
 std::string hostName();
 
-// Files are read below `root`, which a test replaces by a folder. Cores, interfaces, host name and
-// kernel come from system calls.
+// Files are read below `root`, which a test replaces by a folder. Cores, interfaces (not their
+// rates), host name and kernel come from system calls.
 Facts facts(const std::string& root = "/");
 
 }  // namespace viaduct::host

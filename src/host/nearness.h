@@ -10,7 +10,7 @@
 
 namespace viaduct::host {
 
-// All functions read files below `root`, which a test replaces by a folder.
+// Functions with a parameter `root` read files below it. A test replaces it by a folder.
 
 // The place of a device or a piece of memory.
 struct Place {
@@ -39,8 +39,8 @@ struct Nodes {
 Nodes numaNodes(const std::string& root = "/");
 // The nodes that have CPUs on which this process may run.
 std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root = "/");
-// The node that holds three quarters of these pages. -1: the kernel does not say, the pages are
-// untouched, or they are spread over several nodes.
+// The node that holds three quarters of the memory's pages, of which at most 64 are looked at. -1:
+// the kernel does not say, the pages are untouched, or they are spread over several nodes.
 int nodeOfMemory(const void* start, std::uint64_t bytes);
 int nodeOfPages(std::span<const int> nodes);  // one node per page; negative: unknown
 
@@ -50,7 +50,7 @@ struct Distance {
   friend auto operator<=>(const Distance&, const Distance&) = default;  // less is nearer
 };
 Distance distance(const Place& one, const Place& other, const Nodes& nodes);
-std::string textOf(const Distance& distance);  // "one PCIe switch", "node distance 21"
+std::string textOf(const Distance& distance);  // "same PCIe bridge", "another node, distance 21"
 
 struct Nic {
   std::string name = {};

@@ -35,7 +35,7 @@ class Machine : public ::testing::Test {
     node(1, "32-63,96-127", "21 10");
     put("sys/devices/system/node/online", "0-1");
   }
-  // `path` is relative to /sys/devices; the function returns the path of the link to it.
+  // Makes the link `from`, which leads to `path` below /sys/devices.
   void link(const std::string& from, const std::string& path) {
     const std::filesystem::path at(root());
     std::filesystem::create_directories((at / from).parent_path());

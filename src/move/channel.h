@@ -1,5 +1,6 @@
-// A channel: one rail's connection to one session of a peer, through all of its lives. Over tcp it
-// is a socket, over a fabric library an endpoint. Threads: under the agent's lock.
+// A channel: one rail's connection to one session of a peer. It may close at both ends and open
+// again; each such time is a life. Over tcp it is a socket, over a fabric library an endpoint.
+// Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/deadline.h>

@@ -72,7 +72,7 @@ struct ChannelSteps {
 using ChannelState = ChannelSteps::State;
 using ChannelEvent = ChannelSteps::Event;
 
-// The pause before a channel's next life. Each further break in a row doubles it.
+// The pause before a channel's next life. Each further break in a row doubles it, up to `last`.
 struct RetryRule {
   Duration first = {}, last = {};
   Duration worked = {};  // a channel that was up for this long starts a new count of breaks
@@ -84,7 +84,8 @@ class ChannelLife {
       : rule_(rule), first_(first), number_(first) {}
 
   ChannelState state() const { return state_; }
-  // The number of the current life. It grows by one when both ends of the life are closed.
+  // The number of the current life. It grows by one when a life has ended at both ends, or could
+  // not open at the dialer.
   std::uint32_t number() const { return number_; }
   bool isFirst() const { return number_ == first_; }
   void skipTo(std::uint32_t number) { number_ = number; }  // the peer has begun that life

@@ -84,7 +84,7 @@ void ChannelLink::opened(Channel& channel) {
     log(LogLevel::kInfo, "peer {}: {} rail {} is {}", seed_.peer, context_.backend,
         railName(channel), life.isFirst() ? "there" : "back");
   decide();
-  // While no channel was up, jobs waited for their own. Now another rail can carry them.
+  // While no channel was up, jobs waited for their own channel. Now another rail can carry them.
   for (const auto& other : channels_)
     if (other->life().atRest() && !other->life().fenced()) other->giveBack(whyDown(*other));
 }

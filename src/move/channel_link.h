@@ -21,7 +21,7 @@ struct LinkContext {
   RetryRule retry;
   int most_breaks = 0;  // a channel with more breaks in a row ends the link if no other is up
   bool ends_with_last = false;  // the link ends when its last channel breaks
-  bool lends = false;           // a rail that never had a channel uses channels of other rails
+  bool lends = false;           // a rail without channels of its own uses those of others
 };
 
 class ChannelLink : public core::Link, public ChannelHost {
@@ -68,7 +68,8 @@ class ChannelLink : public core::Link, public ChannelHost {
   std::size_t countUp() const;
 
   void openNext(Channel& channel);  // only at the dialer
-  // At that time the link becomes ready without the channels that are not open yet.
+  // At the time `then` the link stops waiting for channels. It becomes ready with those that are
+  // up, or fails if none is up.
   void readyBy(Clock::time_point then);
   void strike(Channel& channel, Error why);  // closes this end of a broken channel
   void fence(Channel& channel);

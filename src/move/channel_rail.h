@@ -30,7 +30,8 @@ class ChannelRail final : public core::Rail {
   bool mayHaveEnded() const override { return jobs_.hasReports(); }
 
   JobTable& jobs() { return jobs_; }
-  // Each poll() calls the channel's progress(), until its sleep() returns true.
+  // Has poll() call the channel's progress(), until its sleep() returns true or deactivate() is
+  // called.
   void activate(Channel& channel);
   void deactivate(Channel& channel);
 

@@ -20,7 +20,8 @@ namespace viaduct::move {
 
 using base::Bytes;
 
-// A registration of memory with one Domain. Peers can reach the memory until it is destroyed.
+// A registration of memory with one Domain. Its destructor unregisters the memory, but a peer with
+// an open Endpoint may still reach the memory for a while.
 class Registration {
  public:
   explicit Registration(Bytes key) : key_(std::move(key)) {}

@@ -31,7 +31,8 @@ class JobTable {
   void cancel(core::Tag tag);
   // Stops the jobs that use this local pin. Returns the channels with posted ops of such jobs.
   std::vector<Channel*> dropSlot(std::uint32_t slot);
-  // The channel is closed at both ends: its jobs can be posted again, on another rail.
+  // Call it when the channel is closed at both ends. Fails the channel's jobs with rail_lost, so
+  // that the agent posts them on another rail. A stopped job keeps its own reason.
   void giveBack(const Channel& channel, const Error& why);
   // End the jobs of a link that is over: release() reports them at the next poll(), take() in
   // `out`.

@@ -125,7 +125,7 @@ class Rig {
     }
     if (bundle_->refused()) offer();
   }
-  // False: the bundle is stranded, or nothing moves any more.
+  // False: the bundle is stranded, or not done after 100,000 turns.
   bool run() {
     offer();
     for (int turns = 0; turns < 100'000 && !bundle_->done(); ++turns) {
@@ -339,7 +339,7 @@ TEST(Bundle, ARailThatClaimsToServeAndFailsIsGivenUp) {
   EXPECT_TRUE(rig.bundle().stranded());
 }
 
-// Makes the bundle set a rail aside by failures over some time.
+// Sets a rail aside: reports failures to its health, over some time.
 void setAside(Rig& rig, std::size_t rail) {
   const auto now = Clock::now();
   for (int failures = RailHealth::kFailures; failures > 0; --failures)
@@ -428,7 +428,8 @@ TEST(Bundle, OpsOfALostOnlyRailAreNotRepeated) {
   EXPECT_FALSE(rig.bundle().failed(0, 1, true));
 }
 
-// If the peer has more rails, only one of several connections was lost.
+// This end has one rail, but the peer may have several. Then one connection of the rail is lost,
+// and another one still serves the link.
 TEST(Bundle, AnOnlyRailThatStillServesTheLinkIsTriedAgain) {
   Rig rig(1, 64 * kMiB);
   rig.offer();
@@ -470,7 +471,8 @@ TEST(Bundle, EachRailsLoadReturnsToZero) {
   EXPECT_EQ(rig.load(0), 0U);
 }
 
-// Runs until the bundle is done or stranded. Returns whether a rail broke meanwhile.
+// Breaks and repairs rails at random until the bundle (one transfer's slices) is done, or no rail
+// is left for it. Returns whether a rail broke.
 bool runInBadWeather(Rig& rig, std::size_t rails, base::Random& random) {
   bool broken = false;
   rig.offer();

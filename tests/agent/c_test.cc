@@ -266,7 +266,6 @@ TEST_F(CInterface, RefusesSettingsByName) {
   ok(viaduct_agent_close(agent, &error_));
 }
 
-// Wrong handles first, then missing outputs and inputs of each function.
 TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
   viaduct_agent closed = open("closed");
   ok(viaduct_agent_close(closed, &error_));

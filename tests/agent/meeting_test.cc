@@ -177,7 +177,7 @@ TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
   EXPECT_TRUE(ready) << ready.error().text();
 }
 
-// Copies that end inside post() leave the agent's loop only the time that post() gives it.
+// A thread that posts small copies without a pause has to leave time for heartbeats.
 TEST(Meeting, APeerThatPostsWithoutAPauseIsNotLost) {
   Settings settings;
   settings.detect = 1500ms;

@@ -30,7 +30,7 @@ class NearMemory : public ::testing::Test {
     auto self = agent_->importCard(agent_->exportCard());
     ASSERT_TRUE(self && self->ready(5s));
     self_ = std::make_unique<Peer>(*self);
-    // Slots 0, 1 and 2, on three nodes if the machine has as many.
+    // Slots 0, 1 and 2: on three nodes if `weather` pretends as many.
     for (const char* label : {"here0", "here1", "there"}) {
       auto pin = agent_->allocate(kBytes, {.label = label});
       ASSERT_TRUE(pin);

@@ -126,7 +126,7 @@ TEST(Notes, AReceiverThatTakesNoneBlocksTheSenderAndLosesNone) {
   EXPECT_EQ(b.waitNote(10s)->text(), "more");
 }
 
-// Frames between the two agents themselves have room of their own.
+// Heartbeats and pins have room of their own, so full buffers for notes do not stop them.
 TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
   Settings settings{.name = "a", .listen = {}, .detect = 1s, .note_backlog = 10000};
   auto a = Agent::open(settings);
@@ -145,7 +145,7 @@ TEST(Notes, AReceiverThatTakesNoneStaysConnected) {
   EXPECT_EQ(to_b.epoch(), 1U);
 }
 
-// Each note costs the receiver a place, even if it is empty.
+// Each note counts against the receiver's backlog, even if it is empty.
 TEST(Notes, EmptyNotesUseUpTheBacklogToo) {
   constexpr int kFarTooMany = 5'000'000;
   Agent a = openWithoutHeartbeat("a"), b = openWithoutHeartbeat("b", 1U << 20U);
@@ -270,8 +270,8 @@ TEST_P(NotesAreHeard, ByEveryWayToReceive) {
   std::thread sender([&] {
     std::mt19937_64 random(GetParam());
     for (int i = 0; i < kNotes; ++i) {
-      // Half of the notes wait until the receiver has taken all others, and so find it asleep or on
-      // its way to sleep.
+      // Half of the notes wait until the receiver has taken all earlier ones. So many of them find
+      // a receiver that sleeps, or is about to sleep.
       if (random() % 2 == 0)
         for (int seen = taken; seen < i; seen = taken) taken.wait(seen);
       for (auto spins = random() % 4000; spins > 0; --spins)

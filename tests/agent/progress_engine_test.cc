@@ -56,10 +56,10 @@ class Bells final : public Progressable {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(bell.get(), &one, sizeof one), 8);
   }
-  // Waits for event number `number`, which another thread sends while this thread sleeps.
+  // Waits for event number `number`, which another thread sends during this wait.
   bool waitForRing(int number) {
-    // `done` runs with the lock held. From then on the lock is free only while the waiting thread
-    // sleeps, so the event comes during that sleep.
+    // wait() calls `done` first with the lock held, and only then the event is sent. So the waiting
+    // thread should handle it, not the progress thread.
     std::atomic<bool> asked{false};
     std::jthread ringer([&] {
       asked.wait(false);
@@ -110,8 +110,8 @@ TEST(ProgressEngine, AWaitingThreadRunsTheLoopItself) {
   bells.engine->stop();
 }
 
-// An example is a note that arrives right behind the message that makes its sender ready. The
-// receiver may want to answer at once.
+// For example, a note arrives right behind the message that makes its sender ready. The receiver of
+// the note may want to answer at once.
 TEST(ProgressEngine, AWaitEndsAfterTheWorkThatItsEventHasLeft) {
   Bells bells;
   bells.open(0us);
@@ -160,8 +160,8 @@ TEST(ProgressEngine, ManyWaitingThreadsAllSeeTheirEvent) {
   bells.engine->stop();
 }
 
-// How often the thread of that name has slept or waited for the lock. -1: no thread has the name
-// yet.
+// The number of times that the thread of that name has slept, or waited for the lock. -1: no thread
+// has the name yet.
 long sleepsOf(const std::string& name) {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     std::string line, found;

@@ -58,7 +58,8 @@ TEST(Ready, ConnectingTwiceGivesOnePeer) {
   EXPECT_EQ(a->peers().size(), 1U);
 }
 
-// Until the second address has answered, only its connection refers to that peer.
+// The handle of the second connect() is dropped at once. Until the address has answered, only the
+// connection attempt refers to its peer.
 TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
   const auto opened = [](const char* name) {
     return Agent::open(

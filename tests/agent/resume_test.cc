@@ -115,7 +115,7 @@ TEST_F(Resume, ContinuesAfterTheLastReceivedFrame) {
   EXPECT_EQ(agent_->peer("b")->epoch(), life_.epoch);
 }
 
-// Counts go on even if the second connection is replaced as well.
+// Frame numbers go on even if the second connection is replaced as well.
 TEST_F(Resume, FrameNumbersContinueOverAllConnections) {
   Line lines[3];
   for (std::uint64_t i = 0; i < 3; ++i) {
@@ -149,8 +149,8 @@ TEST_F(Resume, IsRefusedIfTheFramesAreNoLongerKept) {
   isRefused(life_);
 }
 
-// The peer dialed before it accepted our connection, and the agent reads its early message only
-// now.
+// The peer had dialed before it accepted the agent's connection. The agent reads that early hello
+// only now.
 TEST_F(Resume, AHelloFromBeforeTheSessionDoesNotEndIt) {
   dial(second_);
   ASSERT_TRUE(manual_.run([&] { return second_.closed(); }));

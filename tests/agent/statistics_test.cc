@@ -97,7 +97,7 @@ TEST_P(OfEachBackend, StatisticsCountTheBytesOfItsRails) {
   EXPECT_EQ(all.pins, 1U);
   EXPECT_EQ(all.pinned_bytes, kMovedBytes);
   EXPECT_EQ(all.peers[static_cast<std::size_t>(PeerState::kReady)], 1U);
-  // The agent that copies counts a transfer, not its peer.
+  // Only the agent that posts a transfer counts it.
   EXPECT_EQ(pair.b->statistics().started, 0U);
 }
 

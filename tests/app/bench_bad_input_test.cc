@@ -107,7 +107,7 @@ TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
   EXPECT_FALSE(has(run.err(), "--filepath")) << run.err();
 }
 
-// NIXL's own tests use these flags, except for the backend and the place.
+// NIXL's own tests use these flags, except for the backend and the meeting place.
 TEST(BenchInput, FlagsOfOtherBackendsAreIgnoredWithOneNote) {
   Program run({"--local_workers=2",
                "--filepath",

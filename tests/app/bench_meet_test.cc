@@ -38,7 +38,7 @@ class BenchMeeting : public ::testing::Test {
   std::string where_ = "127.0.0.1:" + std::to_string(port_);
 };
 
-// Uses this host's addresses on interfaces other than loopback.
+// Rank 0 listens on all of this host's addresses, not only on loopback.
 class BenchMeetingBeyondLoopback : public BenchMeeting {
  protected:
   BenchMeetingBeyondLoopback() { where_ = "0.0.0.0:" + std::to_string(port_); }

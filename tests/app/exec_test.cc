@@ -20,7 +20,7 @@ namespace {
 
 class ExecCommand : public ::testing::Test {
  protected:
-  // The environment, with a separate folder for the file of later shells.
+  // The environment, with a separate folder for the file that later shells read.
   std::vector<std::string> environment(std::vector<std::string> more = {}) const {
     more.push_back("XDG_RUNTIME_DIR=" + folder.path());
     return more;

@@ -80,7 +80,7 @@ TEST_F(P2pCommand, NobodyListening) {
   EXPECT_TRUE(has(err_, "127.0.0.1:" + port_)) << err_;
 }
 
-// Accepts the connection and waits for a request that it knows, as a web server does.
+// A listener that never sends a byte, as a web server that waits for a request.
 TEST_F(P2pCommand, SomethingElseListening) {
   const base::Fd listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in at{};

@@ -160,7 +160,7 @@ TEST_F(SuiteCommand, ANamedTestHasToBeMeasurable) {
   EXPECT_TRUE(has(run.out(), "\nsingle: ")) << "what is added is measured: " << run.out();
 }
 
-// The backend's only rail counts as one, although the user has not named it.
+// The system chooses the only rail, as no --rails names it. Tests that need one rail are measured.
 TEST_F(SuiteCommand, MeasuresTheBackendOverItsOnlyRail) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), "ofi") == built.end())

@@ -96,7 +96,8 @@ TEST_F(BenchProof, AnImpossibleRequiredPathIsReported) {
   EXPECT_TRUE(hasWords(text_, "REQUIREMENT NOT MET: no path but TCP here")) << text_;
 }
 
-// The target's own transfers have a rail for which the initiator opened no socket.
+// Target B lists four rails, but initiator A dials only three. So no socket uses rail3, and the
+// report has to name it.
 TEST_F(BenchProof, OneOfFourRailsThatIsSilentIsNamed) {
   makeRails(4);
   rails_a_ = "10.77.0.1,10.77.1.1,10.77.2.1";

@@ -186,7 +186,7 @@ class CutLinks : public Hosts {
  protected:
   // One of four links fails in this way in the middle of a transfer, and comes back.
   void failAndHeal(bool (Desk::*fault)(std::size_t, std::size_t) const) {
-    startTwo(4, 300);  // the session does not notice a failure
+    startTwo(4, 300);  // with kSlow, so that the session outlives the link's failure
     const auto whole = post(1, 3, 0, [] {});
     const auto with = post(2, 3, kLong / 16, [&] { EXPECT_TRUE(((*desk_).*fault)(1, 3)); });
     std::printf("%lld ms with all links, %lld ms with one that fails: %s\n",
@@ -249,7 +249,8 @@ TEST_P(CutLinks, AreNotSeenWhereThePeerIsStopped) {
 // `side`: the end whose link fails; end 0 dialed.
 class CutSessions : public CutLinks {
  protected:
-  // A cut is noticed after a quarter to a half of it. A busy machine may stand still for that long.
+  // A cut is noticed after a quarter to a half of kDetect. A busy machine may stand still for that
+  // long.
   static constexpr int kDetect = 4000;
 
   // The dialed end becomes ready a little later.
@@ -326,8 +327,8 @@ TEST_P(CutSessions, KeepTheirNotes) {
   expectNothingMore();
 }
 
-// The abandoned connection still delivers notes until the new one takes over. The new one's peer
-// does not know of these notes.
+// Host 0 still receives notes over the old connection until the new one takes over. Its answers are
+// lost, so host 1 does not know which notes arrived.
 TEST_P(CutSessions, KeepTheirNotesIfOnlyOneDirectionIsCut) {
   if (!make(2, 2)) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
   connect();

@@ -21,7 +21,7 @@ Host::Host(const std::string& name)
 bool Host::run(const std::string& command) const {
   const std::string there =
       "nsenter --net=/proc/" + std::to_string(pid()) + "/ns/net sh -c '" + command + "'";
-  return std::system(there.c_str()) == 0;  // the test's own words
+  return std::system(there.c_str()) == 0;  // the command is part of a test, no outside text
 }
 
 std::uint64_t Host::count(const std::string& interface, std::size_t column) const {

@@ -48,7 +48,7 @@ class UcxCluster : public ::testing::Test {
     path_ = client_->must("wait t 20000");
     EXPECT_EQ(server_->number("differ data " + std::to_string(byte)), 0);
   }
-  // Whether both rails carry data again within `limit`.
+  // Whether a transfer uses the second rail again within `limit`.
   bool worksOverBoth(Duration limit) {
     for (const auto end = Clock::now() + limit; Clock::now() < end;) {
       client_->ask("post t");

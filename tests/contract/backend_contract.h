@@ -37,8 +37,8 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
   void open();
   void connect();
 
-  // Orders this thread after the agents' threads, which may have used the memory that comes next.
-  // Sockets give this order, but TSan does not see it.
+  // Call it before this thread uses memory that the agents' threads have used. Sockets order these
+  // accesses, but TSan sees only the order of the agents' locks, which poll() takes.
   void comeBehindTheAgents() {
     a_->poll();
     b_->poll();

@@ -21,7 +21,7 @@ TEST_P(BackendContract, ANoteComesAfterTheDataItAnnounces) {
     fill(here->bytes(), salt);
     const auto text = std::to_string(salt);
     ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span(text))}));
-    // The initiator makes no progress until the note has arrived.
+    // The test makes no call on the initiator until the note has arrived.
     const auto note = b_->waitNote(10s);
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(note->text(), text);
@@ -64,7 +64,7 @@ TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
     posting = true;
     ASSERT_TRUE(transfer->post());
     posting = false;
-    // No thread polls, so the agent's own thread has to make the callback.
+    // The test does not poll, so the agent's progress thread has to make the callback.
     const auto until = Clock::now() + 5s;
     while (ends < i && Clock::now() < until) std::this_thread::yield();
     ASSERT_EQ(ends, i);
@@ -92,7 +92,7 @@ TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
       comeBehindTheAgents();
       fill(here->bytes(), 100);
       fill(there->bytes(), 200);
-      // A round trip and some progress, during which late bytes would arrive.
+      // Waits for a later note, so that late bytes have had time to arrive.
       ASSERT_TRUE(b_at_a_->note("ping"));
       ASSERT_TRUE(b_->waitNote(5s));
       ASSERT_TRUE(holds(here->bytes(), 100)) << opKindName(kind) << round;
@@ -147,8 +147,8 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
   EXPECT_EQ(transfers[0].end().state, TransferState::kRunning);
 }
 
-// Only the fake backend's ops hang. With other backends the ops fail, and the transfer ends in time
-// as well.
+// Some ops fail because their pin is withdrawn, while others hang until the deadline. Only the fake
+// backend lets ops hang.
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
   weather_ = "rails=1,hang=0.5,delay_us=200000";

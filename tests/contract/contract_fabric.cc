@@ -24,7 +24,7 @@ using Phase = core::LinkState::Phase;
 class FabricContract : public ::testing::TestWithParam<std::string> {
  protected:
   static constexpr std::uint64_t kBytes = 16 << 20;
-  // Many windows, but no more than a software device moves in seconds.
+  // Far more than are in flight at once, but no more than a software device moves in seconds.
   static constexpr std::size_t kMostOps = 16384;
 
   void SetUp() override {
@@ -182,7 +182,8 @@ TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgai
 TEST_P(FabricContract, AFenceThatTheLibraryTellsOfFirstIsNoBreak) {
   for (int i = 0; i < 6; ++i) {
     link(1).fence(channel(1));
-    // The peer's message is on the way. It comes first if the library itself reports nothing.
+    // Polls only the rail, so that a report of the library comes before the peer's message about
+    // the fence. Some libraries report nothing.
     const auto until = Clock::now() + std::chrono::seconds(1);
     while (up(0) && Clock::now() < until) rail(0).poll(pair_->done[0]);
     ASSERT_TRUE(pair_->run([&] { return !pair_->ready() || (up(0) && up(1)); }));
@@ -245,7 +246,7 @@ TEST_P(FabricContract, IdleRailsAreNotBusy) {
   ASSERT_EQ(post(1, ops), ops.size());
   ASSERT_TRUE(runToEnd(1, ops.size()));
   EXPECT_TRUE(pair_->run([&] { return !rail(0).busy() && !rail(1).busy(); }));
-  // The waiting end wakes all the same.
+  // Ends that are not busy still notice new ops.
   ASSERT_EQ(post(2, ops.first(1)), 1U);
   EXPECT_TRUE(runToEnd(2, 1));
 }

@@ -76,7 +76,7 @@ TEST_P(BackendContract, OtherRailsCarryTheSlicesOfABrokenRail) {
       EXPECT_EQ(total(write->path()), kBytes) << write->path().text();
     }
   }
-  // A transfer ends only if all four rails fail at once.
+  // A transfer fails only if all four rails are broken at once.
   EXPECT_GE(done, ended * 9 / 10);
 }
 

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 using namespace meet;
 
 const StopFlag kGoOn{false};
-// The most time that a place needs for a certain answer.
+// The limit of a wait for an answer that has to come, on any machine.
 constexpr auto kLong = 20s;
 // The most time that a member needs to join, or to get the list of missing members, on a slow
 // machine.
@@ -67,7 +67,8 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
     return std::async(std::launch::async,
                       [at = options(), request, time] { return sit(at, request, time); });
   }
-  // For a test whose other member may leave again after a short time: tries until it is admitted.
+  // For a test whose other member may leave again after a short time: tries until it is admitted,
+  // at most for kLong.
   std::future<JoinedMember> insist(const JoinRequest& request) {
     return std::async(std::launch::async, [at = options(), request] {
       JoinedMember joined;
@@ -77,8 +78,8 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
       return joined;
     });
   }
-  // For the second of two members: tries again until the answer is more than a timeout, as for the
-  // first. Each attempt lasts longer, in case the place is too slow to list the members.
+  // For a member that has to be refused because of the first one, which may not have joined yet:
+  // tries again after a timeout. An attempt lasts longer if the place was too slow to list members.
   JoinedMember sitUntilAnswered(const JoinRequest& request) const {
     JoinedMember joined;
     Duration time = 200ms;

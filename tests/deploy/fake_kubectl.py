@@ -139,7 +139,7 @@ class Fake:
         return int(read(path)) if os.path.exists(path) else 0
 
     def pods(self):
-        """Each question for their states is a step of their lives."""
+        """Each query of the pods' states advances them by one step."""
         steps, at = self.cluster["pods"], self.polls()
         job = self.path("Job", "viaduct-bench")
         if os.path.exists(job) and json.loads(read(job)).get("spec", {}).get("suspend"):

@@ -1,7 +1,7 @@
 """names.py ADDRESS ZONE: the name server of a cluster. ZONE has lines `name address`.
 
-Each name is late: its first queries are answered with "no such name", as for a pod that has no address yet. A line
-of ZONE.late says so.
+Each name is late: its first queries are answered with "no such name", as for a pod that has no address yet. The
+server writes the names that it has answered so to ZONE.late.
 """
 
 import socket

@@ -120,7 +120,7 @@ def group(objects, make, _):
 
 
 def metrics(objects, make, made):
-    """What Prometheus does from outside of the pods, while a member waits for the other."""
+    """Scrapes as Prometheus does, from outside of the pods, while a member waits for the other."""
     prefill = make(job(objects, "viaduct-prefill"))
     notes = job(objects, "viaduct-prefill")["spec"]["template"]["metadata"]["annotations"]
     [address] = {where for name, where in made.names.items() if name.startswith("viaduct-prefill-0.")}

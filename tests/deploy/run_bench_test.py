@@ -45,7 +45,7 @@ def free_port():
 
 
 def make_logs():
-    """What two pods print: the suite really runs here, with a raw tool's output that no reader knows behind it."""
+    """Makes the output of two pods. The suite really runs here; a raw tool's output that no reader knows follows."""
     os.makedirs(LOGS, exist_ok=True)
     programs = os.path.join(WORK, "run-bench-bin")
     os.makedirs(programs, exist_ok=True)

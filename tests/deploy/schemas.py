@@ -80,7 +80,7 @@ class Schemas:
         return version[0].upper() + version[1:] + one["kind"]
 
     def check(self, one):
-        """What is wrong with an object, a line each."""
+        """Returns the faults of an object, each as a line."""
         return list(self.value(one, self.class_of(one), one["kind"] + " " + one["metadata"]["name"]))
 
     def value(self, value, kind, where):

@@ -46,14 +46,14 @@ class EtcdDeaths : public ::testing::Test {
       EXPECT_EQ(line.substr(head.size()), agreed) << "the same epoch and roster for all";
     }
   }
-  // A line of a member that is not about its waiting.
+  // The member's next line that does not tell of its waiting.
   static std::string said(Process& member) {
     for (;;) {
       const std::string line = member.answer().value_or("nothing");
       if (!line.starts_with("waiting ")) return line;
     }
   }
-  // Until a member that waits names that one as joined.
+  // Waits until the waiting member lists `name` among the members that have joined.
   static void waitUntilSeated(Process& waiting, const std::string& name) {
     for (;;) {
       const std::string line = waiting.answer().value_or("nothing");
@@ -61,7 +61,7 @@ class EtcdDeaths : public ::testing::Test {
       if (line.find(" have joined: ") != line.npos && line.find(name) != line.npos) return;
     }
   }
-  // Until a first member is there, whom the others will meet at.
+  // Waits until the group has its first member, to whose server the others will connect.
   void waitUntilElected() {
     const auto end = Clock::now() + 20s;
     while (Clock::now() < end)
@@ -158,7 +158,7 @@ TEST_F(EtcdDeaths, ANewRunOverAKilledOneFormsAtOnceWhereItsDeathIsProven) {
     expectWhole(members);
     for (Process* member : members) member->kill();
   }
-  // All members of this group die before it was complete.
+  // The only member of this group dies before the group is complete.
   Process& lonely = start(3, "0", "m0", {}, kLongLease);
   waitUntilElected();
   lonely.kill();

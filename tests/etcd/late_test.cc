@@ -76,7 +76,7 @@ TEST_P(EtcdLate, AGroupFoundedAfterItsFoundersDeadlineIsRemoved) {
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
-// In a process that lives on.
+// The member's process lives on, so the end of a lease cannot free the rank.
 TEST(EtcdSeats, ASeatIsFreeAfterItsMembersTimeWasUp) {
   VIADUCT_NEEDS_ETCD();
   EtcdServer etcd;

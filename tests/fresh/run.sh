@@ -71,7 +71,7 @@ mount_system() {
   chmod 1777 "$1/dev/shm"
 }
 
-# typed ROOT COMMAND: runs it as that user, in a new login.
+# typed ROOT COMMAND: runs COMMAND as the user "somebody", in a new login.
 typed() {
   env -i TERM=dumb PATH="$PATH" chroot "$1" su - somebody -c "ulimit -n 1024 && cd viaduct && $2" </dev/null
 }

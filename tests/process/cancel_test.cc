@@ -105,7 +105,7 @@ TEST_P(TakenBack, MemoryIsWithdrawnInTheMiddleOfAPeersStorm) {
   victim_->must("storm t");
   const Status released = data.pin->release();
   EXPECT_TRUE(released) << released.error().text();
-  // Only our own memory can still be read here.
+  // Memory of Agent::allocate is gone with its pin. Only private memory can be checked.
   fillWith(data.own, std::byte{0x21});
   const std::string failure = victim_->must("calm t 10000");
   EXPECT_NE(failure.find(codeName(Code::kDenied)), std::string::npos) << failure;

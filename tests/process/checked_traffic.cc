@@ -299,7 +299,7 @@ void CheckedTraffic::releaseUntilStopped() {
   }
 }
 
-// Waits for that long because the test stops the peer only for a part of the storm.
+// Waits long for a peer that was stopped in a copy: it leaves the copy once the test continues it.
 void CheckedTraffic::becomesOurs(Memory& memory) {
   ++releases_;
   const Status released = memory.pin->release();

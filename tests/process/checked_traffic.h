@@ -27,7 +27,7 @@ namespace viaduct::testing {
 // The grace of all agents in a storm.
 inline constexpr auto kStormGrace = std::chrono::milliseconds(100);
 
-// It checks that
+// Checks that
 //  - a buffer is this end's own once its transfer has ended, however it ended;
 //  - released memory is this end's own once release() or settled() has said so;
 //  - reads return what was written, and so does memory when the note behind the write arrives;

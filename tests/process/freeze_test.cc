@@ -140,7 +140,7 @@ TEST_P(PeerFreezes, AndWithdrawingMuchMemoryLosesNoOtherPeer) {
   const auto epoch = survivor_.peer("third").epoch();
   auto data = survivor_.memory(Survivor::kData, "target");
   std::vector<Survivor::Memory> more;
-  // One after the other, these releases would take twice the time.
+  // If each release waited for the whole grace, all would take twice the allowed time.
   for (int i = 0; i < 42; ++i) more.push_back(survivor_.memory(4096, ""));
   victim_->must("plan t write survivor data target 65536");
   victim_->must("storm t");

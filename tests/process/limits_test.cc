@@ -1,4 +1,5 @@
-// Refusals by the system, and calls that a process may not make, are errors and not crashes.
+// Refusals by the system, and calls that a process may not make, are errors and not crashes. Two
+// agents with one name are told apart or refused.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -184,8 +185,8 @@ TEST_P(Shortage, BackendsAreTriedAgain) {
 INSTANTIATE_TEST_SUITE_P(Every, Shortage, ::testing::ValuesIn(kDataPaths),
                          [](const auto& path) { return std::string(path.param.name); });
 
-// The shortages begin and end at any step. They exclude libfabric and UCX, which promise nothing
-// about them.
+// The shortages begin and end at any step. Runs without libfabric and UCX, which promise nothing
+// about such shortages.
 using ShortMoments = Shortage;
 TEST_P(ShortMoments, LeaveNoPeerWithoutABackend) {
   for (int round = 0; round < 40; ++round) {

@@ -111,9 +111,8 @@ class MeetingCrowds : public MeetingProcesses {
   MeetingCrowds() : MeetingProcesses(30s) {}
 };
 
-// Each round leaves members of a group that was never complete, a complete group in a barrier, and
-// an idle complete group. All are killed at random moments, some while the next round's members
-// already join.
+// Each round first starts the members of an old group. Its members are killed after a random time:
+// while they join, in a barrier, or in an idle group. Then the new group forms at the same name.
 TEST_P(MeetingCrowds, ManyAtTheSameInstantOverTheLeftoversOfKilledRuns) {
   const std::uint64_t seed = fromEnvironment("VIADUCT_SEED", 1);
   const std::uint64_t rounds = fromEnvironment("VIADUCT_MEET_ROUNDS", 4);
@@ -127,7 +126,6 @@ TEST_P(MeetingCrowds, ManyAtTheSameInstantOverTheLeftoversOfKilledRuns) {
     sendAll(left, join(size));
     std::this_thread::sleep_for(std::chrono::microseconds(random.below(30'000)));
     if (size == left.size() && random.chance(0.5)) left[0]->send(std::string("gather - ") + kLong);
-    // The others are killed before the next members start, and this one meanwhile.
     for (std::size_t i = 1; i < left.size(); ++i) left[i]->kill();
     left[0]->kill();
 

@@ -23,7 +23,8 @@ PeerProcess besieged(const std::string& backends, int files = 1024) {
                      {"bash", "-c", "ulimit -S -n " + std::to_string(files) + "; exec \"$0\""});
 }
 
-// Silent connections to one address, until the test ends.
+// Holds `count` silent connections to one address until its destructor. In a flood, a closed one
+// connects again.
 class Crowd {
  public:
   Crowd(const std::string& where, const std::string& count, const std::string& how)
@@ -80,8 +81,7 @@ TEST(Strangers, ThatReconnectWithoutEndKeepNoPeerOut) {
   for (const char* backend : {"local", "tcp"}) expectOpen(backend, "500", "flood", 6);
 }
 
-// All peers dial at once, which is more than the limit of unproven connections. In the end all are
-// connected.
+// More peers dial at once than the limit of unproven connections. In the end all are connected.
 TEST(Strangers, AreLimitedAndProvenPeersAreNot) {
   constexpr int kPeers = 70, kFiles = 512;  // strangers may use 64 of these files
   PeerProcess victim = besieged("local", kFiles);

@@ -1,5 +1,5 @@
 // A real etcd-server on loopback for tests, on free ports and with its own data folder. The test
-// stops, continues, kills and restarts it; it ends with the test. Threads: one at a time.
+// stops, continues, kills and restarts it; the destructor kills it. Threads: one at a time.
 #pragma once
 
 #include <sys/types.h>

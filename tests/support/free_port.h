@@ -18,8 +18,8 @@
 
 namespace viaduct::testing {
 
-// False if another running test has reserved the port. A lock outside the port marks it for as long
-// as this process lives, because the port itself has to stay free.
+// False if another running test has reserved the port. An abstract Unix socket marks the port for
+// as long as this process lives, because the port itself has to stay free.
 inline bool reservePort(std::uint16_t port) {
   static std::mutex lock;
   static std::vector<base::Fd> reserved;

@@ -11,7 +11,7 @@
 
 namespace viaduct::testing {
 
-// Over all but our own rank.
+// Covers all of the roster but our own rank.
 inline std::size_t hashOf(const meet::Roster& roster) {
   std::string all = fmt::format("{} {}", roster.group, roster.epoch);
   for (const meet::Member& member : roster.members)

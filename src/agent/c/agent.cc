@@ -36,7 +36,7 @@ std::string textOf(const char* text) { return text == nullptr ? "" : text; }
 
 }  // namespace
 
-// Returns the oldest note that did not fit into a caller's buffer.
+// Returns a note that did not fit into the buffer of an earlier call.
 std::optional<Note> AgentObject::takeKept() {
   return kept.with([](std::deque<Note>& notes) -> std::optional<Note> {
     if (notes.empty()) return std::nullopt;

@@ -59,7 +59,7 @@ class ConnectionUser {
 
 struct ConnectionConfig {
   Key secret = {};
-  std::function<Hello()> mine = {};  // called once, after the other end has proved itself
+  std::function<Hello()> mine = {};  // called once; at the listener after the dialer's proof
   std::optional<Life> resume = {};   // dialer: the life to resume
   Clock::time_point handshake_until = {};
   std::size_t max_unsent = std::size_t{4} << 20U;
@@ -182,7 +182,7 @@ class Connection {
   ConnectionUser& user_;
 
   Phase phase_ = Phase::kProving;
-  std::unique_ptr<Handshake> proof_;  // until both ends have proved themselves
+  std::unique_ptr<Handshake> proof_;  // until this end has the session's keys
   Key common_ = {};                   // the base of deriveKey()
   base::Bytes hello_;                 // dialer: its own encoded hello
   std::uint64_t last_epoch_ = 0;      // the last epoch that our hello named
@@ -199,14 +199,14 @@ class Connection {
   SocketFacts socket_facts_;
 
   bool paused_ = false;
-  // The other end has closed. Its last frames are read even if paused.
+  // The other end has closed, or a send has failed. The last frames are read even if paused.
   bool ended_ = false;
   bool* gone_ = nullptr;  // set while a callback runs
   base::Poller::Id watch_ = 0, handshake_timer_ = 0, soon_timer_ = 0;
   std::uint32_t watched_ = 0;
 };
 
-// Calls the user. Returns false if the call closed the connection.
+// Calls the user. Returns false if the call closed or destroyed the connection.
 template <class Call>
 bool Connection::tell(Call call) {
   bool gone = false;

@@ -39,7 +39,7 @@ enum class FrameType : std::uint8_t {
   kBye,
   kNoteRing,  // from minor version 1 on
   kReadOnly,  // sent before its pin; from minor version 3 on
-  // Frames of the handshake, in the order of sending.
+  // Frames of the handshake. docs/wire.md has their order.
   kOpen = 0x40,
   kChallenge,
   kProof,
@@ -51,8 +51,8 @@ enum class FrameType : std::uint8_t {
 };
 bool isKnown(FrameType type);
 bool isHandshake(FrameType type);
-// True if the frame counts in its session's life. An end reports this count, so that the other end
-// knows which frames have arrived.
+// True if the frame counts in its session, over all connections. An end reports this count, so that
+// the other end knows which frames have arrived.
 inline bool isNumbered(FrameType type) {
   return !isHandshake(type) && type != FrameType::kHeartbeat;
 }
@@ -81,7 +81,8 @@ class FrameSealer {
   std::uint64_t sequence_ = 0;
 };
 
-// Cuts the bytes of one direction into frames. Never holds more than one header and the limit.
+// Cuts the bytes of one direction into frames. Its buffer has at most 64 KiB, or the size of the
+// largest frame within the limit if that is more.
 class FrameDecoder {
  public:
   enum class Next : std::uint8_t { kFrame, kMore, kBroken };

@@ -32,7 +32,7 @@ struct Hello {
   std::vector<std::string> addresses = {};
   // The epoch of the last session with this peer.
   std::uint64_t last_epoch = 0;
-  std::uint32_t detect_ms = 0;  // it takes us for lost after a silence of this length
+  std::uint32_t detect_ms = 0;  // the sender's Settings::detect; beyond it a peer is lost
   std::vector<std::pair<std::string, base::Bytes>> backends = {};  // name, Backend::address()
 
   // Appends the encoding to `out`.

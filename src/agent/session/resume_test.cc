@@ -1,4 +1,4 @@
-// Tests a connection that resumes the life of another connection.
+// Tests a connection that resumes the session of an earlier connection.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 

@@ -22,7 +22,7 @@ namespace {
 using core::Bytes;
 
 // The pins of all fake backends of this process, by backend and slot. A copy holds the lock, so
-// unpin() returns only when nobody copies the memory.
+// unpin() returns only when no thread of this process copies the memory.
 using Board = std::map<std::uint64_t, std::map<std::uint32_t, Segment>>;
 base::Guarded<Board>& board() {
   static base::Guarded<Board> the_board;
@@ -168,12 +168,13 @@ class FakeBackend final : public core::Backend {
 
  private:
   const Weather weather_;
-  const core::Capabilities can_{.name = "fake",
-                                .memory = {MemoryKind::kHost},
-                                .same_host = true,
-                                .rdma = weather_.pose,
-                                .side_by_side = weather_.kill_peer == 0,  // die() calls hosts
-                                .preference = 90};
+  const core::Capabilities can_{
+      .name = "fake",
+      .memory = {MemoryKind::kHost},
+      .same_host = true,
+      .rdma = weather_.pose,
+      .side_by_side = weather_.kill_peer == 0,  // die() calls its LinkHost
+      .preference = 90};
   std::uint64_t id_ = 0;
   std::uint32_t links_ = 0;  // number of links opened so far
   Rails rails_;

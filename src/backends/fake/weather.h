@@ -17,7 +17,7 @@ struct Weather {
   double lose_rail = 0;                // chance, per op, that the rail breaks for some ms
   double kill_peer = 0;                // chance, per op, that the link to the peer fails
   std::uint32_t exhaust = 0;           // number of first links that fail for lack of descriptors
-  double hang = 0;  // chance, per op, that it stays in flight until its link ends
+  double hang = 0;  // chance, per op, that it stays in flight until its rail breaks or link ends
   // Chances, per op, of wrong copies that are reported as moved, for tests that have to detect
   // them.
   double corrupt = 0;  // some bytes in the middle are wrong

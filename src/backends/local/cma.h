@@ -37,8 +37,8 @@ class CmaBatch {
 
   bool full() const { return count_ == kMost; }
   void add(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes);
-  // Makes the collected copies, and empties the batch. Repeats the call after partial progress; the
-  // call's own error stops it.
+  // Makes the collected copies, and empties the batch. Repeats the system call after partial
+  // progress or EINTR; any other error ends it.
   Fault flush(const CmaTarget& target, OpKind kind) {
     return count_ == 0 ? Fault{} : call(target, kind);
   }
@@ -50,7 +50,7 @@ class CmaBatch {
   std::array<iovec, kMost> local_;
   std::array<iovec, kMost> remote_;
   std::size_t count_ = 0;
-  int seen_pid_ = 0;  // this process was alive at that tick
+  int seen_pid_ = 0;  // the process that was last seen alive, at the tick seen_at_
   std::int64_t seen_at_ = 0;
 };
 

@@ -23,10 +23,10 @@ using core::Op;
 namespace {
 
 // One entry of the gate: some tens of microseconds of copying. A thread thus leaves quickly, and
-// cutting costs little in comparison.
+// cutting costs little in comparison. Works of up to one chunk are copied inside post(), because
+// handing them over costs more.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
-// Works of up to one chunk are copied inside post(), because handing them over costs more.
 constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, wake-ups do not pay
 constexpr auto kPollTime = std::chrono::microseconds(1000);
 constexpr unsigned kMostThreads = 8;  // more threads only wait for memory
@@ -155,8 +155,8 @@ bool CopyPool::fitsChunk(std::span<const Op> ops) {
   return ops.size() <= kChunkOps && atLeast(ops, kChunkBytes) <= kChunkBytes;
 }
 
-// Copies one chunk with a copier on the stack. Most of the copier is room for CMA that stays
-// untouched.
+// Copies one chunk with a copier on the stack. Most of its size are the lists for CMA, whose unused
+// entries cost nothing.
 std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
                                                std::uint64_t now) const {
   const std::uint64_t bytes = atLeast(work.ops, kChunkBytes);
@@ -231,7 +231,7 @@ void CopyPool::collect(Completions& out) {
     finish(static_cast<unsigned>(std::countr_zero(left)), out);
 }
 
-// Returns the job's ops if it has ended: no chunk is left, and no thread is inside.
+// Reports the job's ops to `out` if the job has ended: no chunk is left, and no thread is inside.
 bool CopyPool::finish(unsigned index, Completions& out) {
   Job& job = (*jobs_)[index];
   const std::uint64_t bit = std::uint64_t{1} << index;
@@ -292,7 +292,7 @@ void CopyPool::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
   job.moved_bytes.fetch_add(chunk.bytes, std::memory_order_relaxed);
 }
 
-// Copies one chunk of the next job in turn. False: there is no chunk.
+// Copies one chunk of the next job in turn, if other threads left one. False: no job has chunks.
 bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
   const std::uint64_t ready = ready_.load(std::memory_order_acquire);
   if (ready == 0) return false;

@@ -69,12 +69,14 @@ class CopyPool {
   const LiveTable& here_;
   const base::AdaptiveCopy::Strategy strategy_;  // for works larger than one chunk
   std::uint64_t posts_ = 0;
-  ChunkCopier copier_;              // the driving thread's copier
-  unsigned last_ = 0;               // the job that it served last; the next in turn comes first
+  ChunkCopier copier_;  // the driving thread's copier
+  unsigned last_ =
+      0;  // index of the job that the driving thread served last; the next job comes first
   std::uint64_t used_ = 0;          // jobs in flight
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already
   std::unique_ptr<std::array<Job, kJobs>> jobs_;
-  // Jobs with untaken chunks. A job's bit is cleared only by a thread that has entered the job.
+  // Jobs that may have untaken chunks. Only a thread inside the job clears its bit, or finish()
+  // once no thread can enter. So no late thread clears the bit of the next job in the same place.
   alignas(64) std::atomic<std::uint64_t> ready_{0};
   alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look for work
   std::atomic<bool> over_{false};

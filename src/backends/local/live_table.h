@@ -15,7 +15,7 @@ namespace viaduct::local {
 // A quarter of a million slots. Unused pages of the table cost nothing.
 inline constexpr std::uint32_t kSlots = 1U << 18U;
 
-// More than any address space: a pin that claims more is not reachable this way.
+// More than any address space: this backend ignores a pin that claims more.
 inline constexpr std::uint64_t kMostPinBytes = std::uint64_t{1} << 50U;
 
 class LiveTable {

@@ -17,8 +17,8 @@ using core::Bytes;
 
 namespace {
 
-// The time that a withdrawal waits for peers for which an earlier one waited in vain. A peer that
-// was just continued leaves within it.
+// The time that a withdrawal waits for peers for which an earlier one waited in vain. It suffices
+// for a stopped peer that has just been continued.
 constexpr std::chrono::milliseconds kStuckPatience{10};
 // A limit in multiples of this host's memory, because several peers may pin the same memory.
 constexpr std::uint64_t kMostMappedOfAll = 8;
@@ -105,9 +105,9 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                     .offset = record.in_file ? memory.fd_offset : 0});
 }
 
-// Whether peers may map this memory. Its owner shares the file, which is a memfd that cannot
-// shrink; and peers may write it, because a holder of the file can. All links get such a file once,
-// before the key that names it.
+// True if peers may map this memory: its owner shares the file, which is a memfd that cannot
+// shrink, and peers may write the memory, because a holder of the file can. Every link to another
+// process sends such a file once, before the key that names it.
 bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
   struct stat facts{};
   if (!memory.share_file || memory.fd < 0 || memory.access == MemoryAccess::kReadOnly ||
@@ -172,7 +172,8 @@ LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
   return withdrawal;
 }
 
-// Ok once every chunk has ended that a peer began before the withdrawal.
+// Ok once each peer has ended the chunks that it began before the withdrawal, or is dead. Before
+// that kBusy, and kPeerLost after the time to wait.
 Status LocalBackend::look(Withdrawal& withdrawal) const {
   auto& inside = withdrawal.inside;
   std::erase_if(inside, [](const auto& one) { return one.gate->left(one.ticket); });

@@ -51,7 +51,8 @@ class LocalBackend final : public core::Backend {
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
-  // A memfd that contains registrations. Every link gets it; it is kept until its last pin is gone.
+  // A memfd that contains registrations. Every link to another process offers it to the peer. It is
+  // kept until its last pin is gone.
   struct File {
     base::Fd fd;
     std::uint64_t device = 0, inode = 0, bytes = 0;
@@ -60,7 +61,7 @@ class LocalBackend final : public core::Backend {
   const std::unordered_map<std::uint32_t, File>& files() const { return files_; }
 
  private:
-  // Peers that were inside their gates when a pin was withdrawn, and may be copying it.
+  // The gates of peers that may still be copying a withdrawn pin.
   struct Withdrawal {
     struct Inside {
       std::shared_ptr<OwnGate> gate;
@@ -99,7 +100,7 @@ class LocalBackend final : public core::Backend {
       gates_;  // gates of all links, and of closed links until they are settled
 };
 
-// The memory of this host, which limits the memory of one peer.
+// The bytes of this host's memory: no more of one peer's memory is mapped.
 std::uint64_t hostMemory();
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context);

@@ -213,7 +213,7 @@ TEST_F(LocalAlone, CancelReturnsTheOpsThatNobodyHasStarted) {
   ASSERT_TRUE(finish(ops.size()));
   ASSERT_NE(failure(), nullptr);
   EXPECT_EQ(failure()->why.code, Code::kCancelled);
-  // The work is over, so bytes that change there now stay changed.
+  // The work is over: nothing of it is written over these new bytes.
   testing::fillWith(there_, std::byte{0xee});
   for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_TRUE(testing::allAre(there_, std::byte{0xee}));
@@ -440,7 +440,7 @@ TEST_F(OwnGateTest, AWithdrawalEndsThoughThePeerNeverPauses) {
   }
 }
 
-TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilAChunkEnds) {
+TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilEarlierChunksEnd) {
   const auto frozen = gate_.enter();
   const auto ticket = own_->withdraw();
   EXPECT_FALSE(own_->stuck());

@@ -138,8 +138,8 @@ std::string LocalLink::tryCma(const LocalHello& hello) {
   if (seed_.pid == 0) return "the peer's process is not visible here (another PID namespace)";
   if (own_->process() < 0) return "no pidfd of the peer's process could be opened";
   const CmaTarget target{.pid = seed_.pid, .pidfd = own_->process()};
-  // The gate protects the probe: if we are stopped before it writes, and the peer meanwhile ends
-  // the session, the gate is fenced.
+  // The probe writes into the peer's memory. While we are inside its gate, the peer knows that we
+  // may still write, even if we are stopped here and it ends the session.
   const Gate::Pass pass = peer_.gate().enter();
   if (!pass) return "the peer has ended this session";
   const Status tried = probe(target, hello.probe_address, hello.scratch_address, hello.probe);
@@ -157,7 +157,7 @@ Status LocalLink::heard(const FileOffer& offer, Fds fds) {
   if (files_.size() >= kMostFiles) return protocol("too many files");
   auto mapped = mapFile(fds[0], offer.bytes);
   if (!mapped && mapped.error().code == Code::kProtocol) return std::move(mapped).error();
-  if (!mapped) {  // our shortage, not the peer's fault: CMA reaches the memory
+  if (!mapped) {  // our shortage, not the peer's fault: CMA may still reach the memory
     base::log(base::LogLevel::kWarning, "local: memory of {} was not mapped: {}", seed_.peer,
               mapped.error().text());
     return Ok{};
@@ -197,7 +197,7 @@ Status LocalLink::heard(const FileGone& gone, const Fds& fds) {
 void LocalLink::addPin(const core::RemotePin& pin) {
   if (closed_ || pin.info.kind != MemoryKind::kHost || pin.info.slot >= kSlots) return;
   const auto key = decodeKey(pin.key);
-  if (!key || pin.info.bytes > kMostPinBytes) return;  // not reachable this way
+  if (!key || pin.info.bytes > kMostPinBytes) return;  // for another backend
   const KnownPin known{pin.info, *key, backend_.tick()};
   pins_.insert_or_assign(pin.info.slot, known);
   if (peer_.attached()) show(pin.info.slot, known);
@@ -208,7 +208,7 @@ void LocalLink::dropPin(std::uint32_t slot) {
   retire(peer_.drop(slot));
 }
 
-// Makes a registration reachable in the best way that is possible now.
+// Makes a registration reachable in the best way that is possible now, if there is one.
 void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
   RemoteView view{.address = pin.info.address,
                   .bytes = pin.info.bytes,
@@ -229,7 +229,7 @@ void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
   retire(peer_.put(slot, std::move(view)));
 }
 
-// Waits, because helpers in the middle of a chunk may still use it.
+// Waits until no helper is in the middle of a chunk, where it may still use the replaced objects.
 void LocalLink::retire(PeerMemory::Old old) {
   if (old) backend_.copyPool().drain();
 }

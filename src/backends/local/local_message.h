@@ -26,7 +26,7 @@ struct LocalHello {
 };
 // A memfd that contains registrations; the message carries its fd.
 struct FileOffer {
-  std::uint32_t file = 0;  // its number within this link's session
+  std::uint32_t file = 0;  // the sender's number for it; pin keys name it
   std::uint64_t bytes = 0;
   friend bool operator==(const FileOffer&, const FileOffer&) = default;
 };

@@ -1,4 +1,5 @@
-// A peer's messages are outside bytes: whatever they contain, a link answers with a reason.
+// A peer's messages are untrusted bytes. Tests that wrong ones make the link unusable, with a
+// reason.
 #include "backends/local/local_message.h"
 
 #include <fcntl.h>
@@ -66,7 +67,7 @@ class BogusPeer : public ::testing::Test {
     core::Completions out;
     if (link_) link_->close(out);
     link_.reset();
-    host_.sent.clear();  // a hello has three descriptors
+    host_.sent.clear();  // closes the three descriptors of a hello
   }
   void fresh() {
     close();

@@ -35,7 +35,7 @@ class OwnGate {
   Gate& gate() const { return *gate_; }
   // The peer writes here, inside the gate, to test whether it can write.
   Token& scratch() { return scratch_; }
-  int fd() const { return page_.fd(); }  // valid until the peer has it
+  int fd() const { return page_.fd(); }  // valid until wasSent()
   void wasSent() { page_.closeFile(); }
   const std::string& peer() const { return peer_; }
   std::uint64_t epoch() const { return epoch_; }
@@ -55,7 +55,8 @@ class OwnGate {
   // True if no chunk can change withdrawn memory or, after fence(), any memory.
   bool settled();
 
-  // Records that a wait for the peer was in vain. The peer is stuck until one of its chunks ends.
+  // Records that a withdrawal timed out. The peer then counts as stuck until all chunks that
+  // entered before the current turn have left. Withdrawals wait only a short time for stuck peers.
   void giveUp() { given_up_ = over_; }
   bool stuck() const { return given_up_ == over_; }
 
@@ -77,8 +78,8 @@ class OwnGate {
   std::optional<std::uint64_t> given_up_;            // value of `over_` at giveUp()
 };
 
-// Keeps a gate until the peer cannot write to its scratch any more, or the process ends. A peer
-// that was stopped inside may write there once it continues.
+// Keeps a gate alive while the peer may still write to its scratch: a peer that was stopped inside
+// does so once it continues. Later calls free the gates that have settled.
 void keepUntilSettled(std::shared_ptr<OwnGate> gate);  // callable from any thread
 
 // Gives a peer in the same process the objects that a LocalHello's token names, because no fd has

@@ -32,15 +32,16 @@ class Populator {
   using Ticket = std::uint64_t;  // 0: no memory was queued
   using FreeMemory = std::function<std::uint64_t()>;
 
-  // Populates at most `most` bytes of each kind, and of both together at most a quarter of
-  // `free_memory` at that time.
+  // Populates at most `most` bytes of each kind. Stops when both kinds together would exceed a
+  // quarter of what `free_memory` returns then.
   explicit Populator(std::uint64_t most);
   Populator(std::uint64_t most, FreeMemory free_memory);
   ~Populator();
   Populator(const Populator&) = delete;
   Populator& operator=(const Populator&) = delete;
 
-  // Queues a mapping of a memfd, which has to stay until remove(). Its contents do not change.
+  // Queues a mapping of a memfd, which has to stay until remove(). Populating leaves the contents
+  // as they are.
   Ticket add(std::span<std::byte> memory, Pages pages);
   // On return the populating thread leaves the memory alone. Waits for at most one step, about half
   // a millisecond.

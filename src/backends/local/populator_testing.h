@@ -84,7 +84,7 @@ inline bool kernelPopulates() {
          mappedIn(memory->bytes()) == pageBytes();
 }
 
-// The result of `until`, at the latest after a time that even a busy machine does not need.
+// Waits until `until()` is true, at most 30 seconds. Returns its last result.
 template <class F>
 bool comesTrue(F until) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);

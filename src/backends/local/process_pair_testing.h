@@ -27,7 +27,8 @@
 
 namespace viaduct::local::testing {
 
-// One end. `pid`: the other process, or 0. Raw: it has no link, and keeps the messages for it.
+// One end of the pair. `pid`: the other process; 0 as if it were in another PID namespace. `raw`:
+// makes no link, and keeps the received messages in `letters`.
 class Station final : public core::LinkHost {
  public:
   Station(int socket, int pid, Settings settings, bool raw = false)

@@ -94,7 +94,8 @@ bool CompletionQueue::watchAll() {
   if (listDescriptors() != 0) return false;
   std::span<pollfd> all(list_);
   // libfabric signals changes of the list through the first descriptor, which may stay readable.
-  // Only this thread changes the list, so a readable first descriptor can be left out.
+  // The list changes only under the agent's lock, which this thread holds. So a readable first
+  // descriptor can be left out.
   if (!all.empty() && ::poll(all.data(), 1, 0) != 0) all = all.subspan(1);
   for (const pollfd& one : all) {
     if (one.fd < 0) continue;

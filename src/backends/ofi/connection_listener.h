@@ -1,9 +1,9 @@
-// Listens for the connection request of one peer. The peer has got this end's token over the
-// session; requests without the token are rejected. Threads: under the agent's lock.
+// Listens for the connection request of one peer. The peer gets this end's token over the session;
+// requests without the token are rejected. Threads: under the agent's lock.
 //
 // The listener has its own fabric and event queue. A connection that libfabric has accepted, but
-// whose request is unread, points to the listener. It must not be read after the listener is gone
-// (docs/gotchas/libfabric.md).
+// whose request is unread, points to the listener. That request must not be read after the listener
+// is gone (docs/gotchas/libfabric.md).
 #pragma once
 
 #include <rdma/fi_cm.h>

@@ -20,7 +20,8 @@ constexpr std::uint32_t kAddressMark = 0x31614f56;  // "VOa1"
 constexpr std::size_t kEntries = 64;
 // An endpoint that was connected, and accepts no request for this long, counts as disconnected.
 constexpr Duration kDeaf = std::chrono::milliseconds(500);
-// Connection events are read in every 32nd idle progress(), because that needs a system call.
+// Once the endpoint accepts requests, connection events are read only in every 32nd idle
+// progress(), because that needs a system call.
 constexpr int kLookEvery = 32;
 
 }  // namespace

@@ -44,7 +44,8 @@ class WorkRequests {
     Slot* slot = nullptr;
     std::uint32_t covers = 0;
   };
-  // The repetition of the front of the last request, with a doorbell and a completion.
+  // A request that settle() still has to post after a refused one: the first bytes of the last
+  // accepted piece, again, with a doorbell and a completion.
   struct Owed {
     bool yes = false;
     OpKind kind = OpKind::kWrite;

@@ -26,7 +26,7 @@ class Acceptor {
   using OnHello =
       std::function<HelloVerdict(const SocketHello& hello, const HelloBytes& bytes, base::Fd& fd)>;
 
-  // A connection without a complete hello after `patience` is dropped.
+  // A connection that no link has taken after `patience` is dropped.
   Acceptor(base::Poller& poller, std::chrono::milliseconds patience, OnHello offer)
       : poller_(poller), offer_(std::move(offer)), patience_(patience) {}
   ~Acceptor();

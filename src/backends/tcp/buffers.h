@@ -1,5 +1,5 @@
-// The large buffers of a socket. A socket borrows them only while a frame is in progress, so an
-// idle link costs little memory. Threads: under the agent's lock.
+// The large buffers of a socket, from a pool. A socket that sleeps between frames holds none, so
+// idle links cost little memory. Threads: under the agent's lock.
 #pragma once
 
 #include <sys/uio.h>
@@ -69,7 +69,7 @@ struct Buffers {
   Pool<RequestBuffer> requests;
   // Copies from staging to pinned memory, which may have been unmapped.
   base::CheckedCopy copy;
-  // The target of the payload of refused frames.
+  // The target of payload that is dropped, such as that of refused frames.
   std::unique_ptr<std::array<std::byte, kScrapBytes>> scrap =
       std::make_unique<std::array<std::byte, kScrapBytes>>();
 };

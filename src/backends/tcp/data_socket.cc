@@ -47,7 +47,7 @@ Status DataSocket::open() {
   return Ok{};
 }
 
-// If the kernel refuses, every packet wakes the channel.
+// If the kernel refuses SO_RCVLOWAT, every packet wakes the channel.
 void DataSocket::await(std::size_t bytes) {
   if (bytes != awaited_ && wakeFor(fd_.get(), bytes)) awaited_ = bytes;
 }

@@ -41,7 +41,7 @@ class DataSocket {
   // Receives and sends until nothing moves, or until the time `until`.
   void progress(Clock::time_point now, Clock::time_point until);
   // tired() is true when nothing has moved for Settings::spin. sleep() then has the poller watch
-  // the socket, and returns the buffers. awake() restarts the time.
+  // the socket, and returns buffers that no frame uses. awake() restarts the time.
   void awake() { moved_ = shared_.poller.now(); }
   bool tired(Clock::time_point now) const { return now - moved_ > shared_.spin; }
   void sleep();

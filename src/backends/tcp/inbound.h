@@ -26,7 +26,7 @@ class Inbound {
   // Call it after EFAULT: pinned memory was unmapped or protected. The rest of the frame goes to
   // the scrap buffer. False: no pinned memory was to be written, so the cause is another.
   bool faulted();
-  // Returns the buffer to the pool between two frames.
+  // Returns the buffer to the pool, unless a frame is in progress.
   void rest();
   // The number of received bytes that should wake the channel. During a long payload it is more
   // than one packet.

@@ -25,8 +25,9 @@ bool sameNet(const base::SocketAddress& a, const LocalInterface& on) {
   return true;
 }
 
-// The distance of an address; smaller is nearer. A peer's loopback address comes last unless the
-// peer is known to be on this host. The peer may be here all the same, and its hello shows it.
+// The distance of an address; smaller is nearer, and 4 is not tried. A peer's loopback address
+// comes last unless the peer is known to be on this host. The peer may be here all the same, and
+// its welcome proves it.
 int distance(const base::SocketAddress& to, const RailSource& from,
              std::span<const LocalInterface> here, bool same_host) {
   if (from.address && from.address->family() != to.family()) return 4;

@@ -35,7 +35,8 @@ class TcpLink final : public move::ChannelLink {
   void broke(move::Channel& channel) override;
   // Fails the channel's jobs at all rails, because a rail without channels uses those of others.
   void giveBack(const move::Channel& channel, const Error& why);
-  // Checks the sockets for silence at intervals, until none has unacknowledged data.
+  // If the link has several sockets: checks them for silence at intervals, while one is active or
+  // has unacknowledged data.
   void watch();
   void dropSlot(std::uint32_t slot);
   // The peer's addresses of all open sockets.

@@ -45,8 +45,8 @@ std::string libraryVersion();
 // The error of a UCX call that returned this status, with the log lines that a LogCapture has kept.
 Error ucxError(Code code, std::string operation, ucs_status_t status);
 
-// While it exists, UCX's log lines of this thread are kept for ucxError(), and not printed, because
-// standard output belongs to the program.
+// While it exists, UCX's log lines of this thread are kept for ucxError() and not printed, because
+// standard output belongs to the program. UCX still prints fatal ones.
 class LogCapture {
  public:
   LogCapture();

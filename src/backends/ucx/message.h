@@ -30,7 +30,7 @@ struct Message {
   static constexpr std::size_t kLongestHead = kShortestHead + kMostExtents * kHeadPerExtent;
 
   Kind kind = Kind::kFlush;
-  bool flush = false;        // requests the answer to a flush; in an answer, it is this answer
+  bool flush = false;        // asks for an answer to a flush; in an answer, it is that answer
   std::uint64_t token = 0;   // the receiver's secret from the session; without it nothing is read
   std::uint64_t number = 0;  // counts the sender's messages, so that a gap shows
   std::uint64_t key = 0;     // for kWrite and kRead: key of the memory with the extents

@@ -75,8 +75,9 @@ MessageEndpoint::~MessageEndpoint() {
   closeWorker();
 }
 
-// Waits until the peer has connected, which its first message shows. Closing while the peer
-// connects may end the peer's process (docs/gotchas/ucx.md).
+// Waits for the peer's first message, which shows that the peer has connected, but no longer than
+// kConnecting after join(). Closing while the peer connects may end the peer's process
+// (docs/gotchas/ucx.md).
 void MessageEndpoint::waitForTheFirst() {
   if (ep_ == nullptr || broken_) return;
   const auto until = joined_at_ + kConnecting;

@@ -30,9 +30,9 @@ RmaEndpoint::~RmaEndpoint() {
   closeWorker();
 }
 
-// Makes progress until the endpoint's first message has been sent. Over RDMA, UCX 1.13 ends the
-// process if an endpoint is closed before that. The message needs the peer's answer over ud:
-// docs/gotchas/ucx.md.
+// Makes progress until the endpoint's first message has been sent, or until kAnswer after join().
+// Over RDMA, UCX 1.13 ends the process if an endpoint is closed before that. The message needs the
+// peer's answer over ud: docs/gotchas/ucx.md.
 void RmaEndpoint::letFirstMessageLeave() {
   if (ep_ == nullptr || reached_ || broken_ || !context_.rdmaOnly()) return;
   Flush answer = flush();

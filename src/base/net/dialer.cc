@@ -43,7 +43,7 @@ Reason reasonOf(int why) {
               "check the address, and ip route get ADDRESS"};
     case EADDRNOTAVAIL:
     case EINVAL:
-      return {Code::kInvalid, "this is the address is not reachable from here",
+      return {Code::kInvalid, "the address is not reachable from here",
               "check the address; a link-local one needs %INTERFACE"};
     case EACCES:
     case EPERM:
@@ -128,7 +128,7 @@ class Dialer::Impl {
   std::optional<Error> last_;
 };
 
-// The end of this target's equal part of the time left.
+// Returns the end of the first of `parts` equal parts of the time from now to `of`.
 Clock::time_point Dialer::Impl::share(std::size_t parts, Clock::time_point of) const {
   const auto now = poller_.now();
   return of <= now ? now : now + (of - now) / static_cast<Clock::rep>(parts);

@@ -62,7 +62,7 @@ void HttpServer::accept(Fd socket) {
   auto connection = std::make_unique<Connection>();
   auto watch =
       poller_.watch(socket.get(), EPOLLIN, [this, id](std::uint32_t what) { events(id, what); });
-  if (!watch) return;  // the caller sees a closed connection
+  if (!watch) return;  // the client sees a closed connection
   connection->socket = std::move(socket);
   connection->watch = *watch;
   connection->timer = poller_.at(poller_.now() + limits_.time, [this, id] { close(id); });
@@ -80,7 +80,7 @@ void HttpServer::events(Id id, std::uint32_t events) {
   Connection& connection = *connections_.at(id);
   using Stage = Connection::Stage;
   if (connection.stage == Stage::kWriting && (events & EPOLLOUT) != 0) return write(id, connection);
-  // A caller that hangs up while the server makes its reply gets no reply.
+  // A client that hangs up while the server makes the reply gets no reply.
   if ((events & EPOLLIN) == 0 || connection.stage == Stage::kAsking) return close(id);
   if (connection.stage == Stage::kReading) return read(id, connection);
   std::array<char, 4096> rest;

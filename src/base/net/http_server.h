@@ -42,7 +42,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   void accept(Fd socket);                     // does not block
-  void reply(Id id, const HttpReply& reply);  // does nothing if the caller has gone
+  void reply(Id id, const HttpReply& reply);  // does nothing if the client has gone
   std::size_t connections() const { return connections_.size(); }
 
  private:

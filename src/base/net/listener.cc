@@ -22,16 +22,16 @@
 namespace viaduct::base {
 namespace {
 
-// More than any kernel queues (net.core.somaxconn). A caller that finds the backlog full tries
-// again only after a second.
+// More than any kernel queues (net.core.somaxconn). A connecting peer that finds the backlog full
+// tries again only after a second.
 constexpr int kBacklog = 65'536;
 constexpr int kAcceptsPerTurn = 64;
-// The pause of a listener that is out of file descriptors and has no connection to drop. Callers
-// wait in its backlog meanwhile.
+// The pause of a listener that is out of file descriptors and has no connection to drop. Connecting
+// peers wait in its backlog meanwhile.
 constexpr std::chrono::milliseconds kPauseWithoutFds{100};
 constexpr std::chrono::seconds kSayEvery{10};
 
-// Whether a caller waits. Without one, no connection has to be dropped.
+// Whether a connecting peer waits in the backlog. Without one, no connection has to be dropped.
 bool isCalled(const Fd& listening) {
   pollfd calls{.fd = listening.get(), .events = POLLIN, .revents = 0};
   return ::poll(&calls, 1, 0) != 0;
@@ -218,7 +218,7 @@ bool Listener::Impl::acceptOne(const Door& door) {
   Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
     auto place = unproven_.admit(socket.get(), poller_.now());
-    // Reading from the socket shows later whether its caller has gone already.
+    // Reading from the socket shows later whether the connecting peer has gone already.
     if (tuneSocket(socket.get())) accepted_(std::move(socket), std::move(place));
     return true;
   }
@@ -226,20 +226,21 @@ bool Listener::Impl::acceptOne(const Door& door) {
   switch (why) {
     case EAGAIN:
       return false;
-    case EMFILE:  // the call fails so even if no caller waits
+    case EMFILE:  // accept4() reports these even if no connection is pending
     case ENFILE:
     case ENOBUFS:
     case ENOMEM:
       return isCalled(door.fd) && makeDescriptor(why);
     default:
-      return true;  // this caller's failure: ECONNABORTED, or a pending network error
+      return true;  // the failure of one connection: ECONNABORTED, or a pending network error
   }
 }
 
 bool Listener::Impl::makePlace() {
   if (isDue(crowd_said_, poller_.now()))
     log(LogLevel::kWarning,
-        "{} connections are not authenticated yet, which is the limit: new ones replace the oldest",
+        "{} connections are not authenticated yet, which is the limit: old ones are closed for new "
+        "ones",
         unproven_.count());
   return dropOne();
 }
@@ -249,7 +250,7 @@ bool Listener::Impl::makeDescriptor(int why) {
   if (isDue(shortage_said_, *lacked_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
     error.cause = "this process has reached its limit of open files";
-    error.remedy = "raise the limit (ulimit -n); callers wait until there is room";
+    error.remedy = "raise the limit (ulimit -n); connecting peers wait until there is room";
     log(LogLevel::kError, "{}", error.text());
   }
   if (unproven_.count() > 0) return dropOne();
@@ -257,7 +258,7 @@ bool Listener::Impl::makeDescriptor(int why) {
   return false;
 }
 
-// False: no connection may be dropped yet. Callers wait in the backlog meanwhile.
+// False: no connection may be dropped yet. Connecting peers wait in the backlog meanwhile.
 bool Listener::Impl::dropOne() {
   const auto now = poller_.now();
   const auto when = unproven_.dropOne(now);
@@ -265,7 +266,7 @@ bool Listener::Impl::dropOne() {
   return when <= now;
 }
 
-// Pauses accepting. The caller stays in the backlog, so without a pause the poller would report the
+// Pauses accepting. Connections stay in the backlog, so without a pause the poller would report the
 // socket without end.
 void Listener::Impl::closeUntil(Clock::time_point when) {
   watchAll(0);

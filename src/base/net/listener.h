@@ -1,6 +1,7 @@
-// Accepts the connections of peers. Unauthenticated connections cannot keep peers out: when they
-// fill their room, or descriptors run out, each new one replaces the oldest. Threads: under the
-// owner's lock; `accepted` runs from the Poller's handlers.
+// Accepts peers' connections. Limits unauthenticated ones, so that they cannot keep peers out. At
+// the limit, or without descriptors, drops the oldest connection of the source that has the most,
+// after a minimum time. Until then, new connections wait in the backlog. Threads: under the owner's
+// lock; `accepted` runs from the Poller's handlers.
 #pragma once
 
 #include <viaduct/result.h>
@@ -18,7 +19,7 @@
 namespace viaduct::base {
 
 // Opens a listening socket, closed on exec. `shared`: other processes of this user may listen at
-// the same address, and each caller reaches one of them.
+// the same address, and each connecting peer reaches one of them.
 Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
 
 class Listener {
@@ -45,7 +46,8 @@ class Listener {
   std::vector<std::string> addresses() const;
   const std::string& unixName() const;
   const Unproven& unproven() const;
-  // Whether callers have had to wait since `then` because this process was out of descriptors.
+  // Whether connecting peers have had to wait since `then`, or another connection was dropped for
+  // them, because this process was out of descriptors.
   bool lackedSince(Clock::time_point then) const;
 
   class Impl;

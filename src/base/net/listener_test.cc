@@ -52,7 +52,7 @@ class ListenerTest : public ::testing::Test {
 
   ManualPoller manual_;
   std::deque<Fd> accepted_;
-  bool keeps_places_ = false;  // as unauthenticated connections do
+  bool keeps_places_ = false;  // true: no connection is ever authenticated
   std::list<Unproven::Place> places_;
 };
 
@@ -135,7 +135,7 @@ TEST_F(ListenerTest, ANameInUseAndAnAddressOfAnotherHostAreRefused) {
   EXPECT_FALSE(open({"127.0.0.1"}));
 }
 
-// Thousands of peers may connect at the same instant. A caller that finds the backlog full tries
+// Thousands of peers may connect at the same instant. A peer that finds the backlog full tries
 // again only after a second.
 TEST_F(ListenerTest, TheBacklogIsAsLongAsTheKernelAllows) {
   const auto fd = listenAt(resolve({.host = "127.0.0.1"})->front());
@@ -148,8 +148,8 @@ TEST_F(ListenerTest, TheBacklogIsAsLongAsTheKernelAllows) {
   EXPECT_EQ(info.tcpi_sacked, most) << "of a listening socket, how many may wait";
 }
 
-// Without free file descriptors, callers wait in the backlog. The listener neither spins nor dies,
-// and accepts the callers when there is room.
+// Without free file descriptors, connecting peers wait in the backlog. The listener neither spins
+// nor dies, and accepts the connections once descriptors are free.
 TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   auto listener = open({"127.0.0.1:0"});
   ASSERT_TRUE(listener);
@@ -169,8 +169,9 @@ TEST_F(ListenerTest, SurvivesTheLimitOfOpenFiles) {
   EXPECT_TRUE(manual_.run([&] { return accepted_.size() == 3; }));
 }
 
-// When the room for unproven connections is full, the listener drops the oldest for each new
-// caller. It logs this once.
+// At the limit of unauthenticated connections, the listener drops one and accepts a waiting one. It
+// drops the oldest of the source with the most, once its time is up. Here all have one source. The
+// listener logs this once.
 TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
   keeps_places_ = true;
   rlimit before{};
@@ -197,8 +198,8 @@ TEST_F(ListenerTest, DropsTheOldestStrangerForTheNextCaller) {
   places_.clear();
 }
 
-// Without free file descriptors, the oldest unauthenticated connection is closed for the next
-// caller.
+// Without free file descriptors, the oldest unauthenticated connection is closed once its time is
+// up, and the waiting one is accepted.
 TEST_F(ListenerTest, WithoutDescriptorsDropsAStrangerForTheNextCaller) {
   keeps_places_ = true;
   auto listener = open({"127.0.0.1:0"});

@@ -64,7 +64,7 @@ Result<std::vector<SocketAddress>> resolve(const HostPort& where, Clock::time_po
   while (true) {
     const int ready = ::poll(&wait, 1, Poller::milliseconds(until - Clock::now()));
     if (auto answer = lookup->answer()) return *std::move(answer);
-    if (ready != 0) continue;  // a signal interrupted it
+    if (ready != 0) continue;  // a signal interrupted poll()
     Error why = lookupTimeout();
     why.detail = hostPortText(where.host, where.port) + ": " + why.detail;
     return why;

@@ -1,5 +1,5 @@
-// Connections that a listener has accepted and that have not yet proved to know the secret. They
-// share a limited room, so that descriptors remain for peers. Threads: one at a time.
+// Connections that a listener has accepted and that have not yet proved to know the secret. Their
+// number is limited, so that descriptors remain for peers. Threads: one at a time.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -25,8 +25,8 @@ class Unproven {
   using Sources = std::map<std::string, std::list<Connection>>;
 
  public:
-  // One connection's place in the room. The owner destroys it once the connection is proven or
-  // closed, and before the Unproven.
+  // The place of one connection under that limit. The owner destroys it once the connection is
+  // proven or closed, and before the Unproven.
   class Place {
    public:
     Place() = default;

@@ -76,7 +76,7 @@ TEST_F(UnprovenTest, EachHasItsTimeToProveItself) {
   EXPECT_EQ(dropped_.size(), 1U);
 }
 
-// The bytes count unread in the socket, or read by the connection's owner.
+// Bytes count, whether they are unread in the socket or read by the connection's owner.
 TEST_F(UnprovenTest, AConnectionThatHasSentBytesHasMoreTime) {
   come("unread", "127.0.0.1", 0ms, true);
   come("heard", "127.0.0.1", 1ms);

@@ -88,7 +88,7 @@ Result<Pipe> makePipe() {
   return Pipe{base::Fd(ends[0]), base::Fd(ends[1])};
 }
 
-// Runs in the other process: sends its card, and waits until this process closes `stay`.
+// Runs in the other process: sends its card, and waits until the explaining process closes `stay`.
 Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay) {
   Settings settings = request.settings;
   if (settings.listen == Settings{}.listen) settings.listen = listenHere(settings.rails);
@@ -98,7 +98,7 @@ Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay)
               Buffer::make(*ends.agent, bytesOf(request.memory), request.memory, kLabel));
   const std::vector<std::byte> own = ends.agent->exportCard();
   if (base::writeAll(card.get(), {reinterpret_cast<const char*>(own.data()), own.size()}) != 0)
-    return Ok{};  // this process has gone
+    return Ok{};  // the explaining process has gone
   card = base::Fd();
   readToEnd(stay.get());
   return Ok{};
@@ -117,7 +117,7 @@ class OtherEnd {
       if (::getppid() != parent) ::_exit(1);
       card.out = base::Fd();
       stay.in = base::Fd();
-      // This process prints the same messages about backends.
+      // The explaining process prints the same messages about backends.
       if (const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC); nowhere >= 0)
         ::dup2(nowhere, STDERR_FILENO);
       ::_exit(serve(request, std::move(card.in), stay.out) ? 0 : 1);
@@ -138,7 +138,7 @@ class OtherEnd {
   OtherEnd(const OtherEnd&) = delete;
   OtherEnd& operator=(const OtherEnd&) = delete;
 
-  // Empty if the other process could not open an agent, as this process could not.
+  // Waits for the other process's card. Empty: that process could not open an agent, or has ended.
   std::string card() const { return readToEnd(card_.get()); }
 
  private:

@@ -61,7 +61,7 @@ class P2p : public ::testing::Test {
   StopFlag stop_target_{false};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::string> told_;  // read only after the target has ended
+  std::vector<std::string> told_;  // guarded by the mutex until the target has ended
   std::optional<Agent> target_ = open("target");
   std::thread serving_{[this] {
     P2pTarget(*target_, {}, [this](const std::string& line) { tell(line); }).serve(stop_target_);

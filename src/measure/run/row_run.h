@@ -47,7 +47,8 @@ class RowRun {
   bool watch();  // returns true if the row is over
   void lookForStop();
   bool isHurried();  // true if the run is being stopped, and the time for checks is over
-  // As Worker's. A stop request does not end these at once, so that the row can still be composed.
+  // Like gather() and allWell() of the worker, but a stop request does not end them at once. So the
+  // row can still be composed.
   Result<std::vector<std::string>> gather(std::string value, bool ends_round = false);
   Result<bool> allWell(const Failure& mine);
   std::uint64_t bytesMoved() const;  // bytes moved by this process's streams
@@ -76,14 +77,15 @@ class RowRun {
   Schedule schedule_;
   std::vector<Own> own_;
   Orders orders_{Order::kGoOn};
-  bool asked_to_stop_ = false;            // this member has asked to stop, and the others know it
-  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, as all members know it
+  bool asked_to_stop_ = false;            // has called requestStop(); the others learn it later
+  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, by a round's reports
   Meter meter_;
   std::vector<RateInterval> intervals_;
   std::uint64_t left_ns_ = 0;         // when this member left the last barrier
   std::vector<std::uint64_t> begun_;  // transfers of each stream so far
-  std::uint64_t last_epoch_;          // the highest epoch used by a filling or a spot check
-  Rounds rounds_;                     // timed rounds; only rank 0 keeps them
+  // The highest content epoch that a fill or a spot check has used; the next takes a higher one.
+  std::uint64_t last_epoch_;
+  Rounds rounds_;  // timed rounds; only rank 0 keeps them
   CpuUse cpu_;
   proof::ClockWatch clock_;
   std::uint64_t checks_ = 0, missed_ = 0;

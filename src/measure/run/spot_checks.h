@@ -19,8 +19,8 @@ namespace viaduct::measure {
 // 0.9^66 is less than 0.001. A few more are a margin.
 constexpr std::uint64_t kSpotChecks = 72;
 
-// One process's part of the checks between two rounds of a row. Both ends check its streams in the
-// same order, so that they check the same stream at a time.
+// One process's share of the spot checks between two rounds of a row. All processes take the row's
+// streams in the same order, so that both ends of a stream check it at the same time.
 class SpotChecks {
  public:
   // `ended` returns true to stop waiting for the other end. While `hurried` returns true, each
@@ -39,7 +39,7 @@ class SpotChecks {
   // Checks a stream at its initiating end. Check i has the epoch `first_epoch` + i.
   Status lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
               std::uint64_t first_epoch);
-  // Answers the checks of a stream at its other end, until lead() has ended there.
+  // Answers the checks of a stream at its other end, until lead() there says that it is over.
   Status follow(const StreamEnd& own);
 
   std::uint64_t led() const { return led_; }  // checks of streams that this end initiates

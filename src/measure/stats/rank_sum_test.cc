@@ -43,8 +43,8 @@ TEST(RankSum, EqualSamplesShowNoDifference) {
   EXPECT_GT(found->interval->high, 1);
 }
 
-// From tables of the test: U < 3 has less than 2.5 % for 5 and 5 figures, and U < 1 for 4 and 4.
-// For 3 and 3 no U has less.
+// From tables of the Mann-Whitney test: for 5 and 5 figures, U < 3 has a probability below 2.5 %,
+// and for 4 and 4 figures U < 1 has. For 3 and 3 figures no U has one.
 TEST(RankSum, TheFewestFiguresForAnInterval) {
   const std::vector<double> one{1, 2, 4, 8, 16};
   const auto ofSizes = [&](std::size_t n, std::size_t m) {
