@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""Compares the backend file with fio in turns: random reads and writes with O_DIRECT.
+
+Both use io_uring, registered files and buffers, ordinary pages, and one submitting thread that
+sleeps while it waits. fio reports the processor time of that thread. Ours is that of the whole
+process: the mover's thread, and the thread that posts and waits.
+
+usage: file_floor.py FILE_BENCH FILE [--rounds N] [--seconds S] [--bytes 1G]
+"""
+import argparse
+import json
+import statistics
+import subprocess
+
+CASES = [  # name, kind, block, depth, blocks of a transfer, transfers
+    ("1 MiB read, depth 32", "read", 1 << 20, 32, 64, 2),
+    ("1 MiB write, depth 32", "write", 1 << 20, 32, 64, 2),
+    ("4 KiB read, depth 128", "read", 4096, 128, 1024, 2),
+    ("4 KiB write, depth 128", "write", 4096, 128, 1024, 2),
+]
+
+
+def fio(file, kind, block, depth, seconds):
+    words = ["fio", "--name=floor", f"--filename={file}", "--ioengine=io_uring", "--direct=1",
+             f"--rw=rand{kind}", f"--bs={block}", f"--iodepth={depth}", "--numjobs=1", "--thread",
+             "--registerfiles", "--fixedbufs", "--norandommap", "--time_based", "--ramp_time=0.5",
+             f"--runtime={seconds}", "--output-format=json"]
+    job = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    job = job["jobs"][0]
+    row = job[kind]
+    busy = (job["usr_cpu"] + job["sys_cpu"]) / 100
+    return row["iops"], busy / row["iops"] * 1e6
+
+
+def ours(bench, file, kind, block, blocks, transfers, seconds):
+    words = [bench, file, kind, str(block), str(blocks), str(transfers), str(seconds)]
+    row = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+    return row["iops"], row["cpu_us_per_io"], row["way"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bench")
+    parser.add_argument("file")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--bytes", default="1G")
+    options = parser.parse_args()
+    subprocess.run(["fio", "--name=fill", f"--filename={options.file}", f"--size={options.bytes}",
+                    "--rw=write", "--bs=1M", "--direct=1", "--ioengine=psync"],
+                   check=True, capture_output=True)
+    print("| case | fio IOPS | ours | ratio (spread) | fio CPU us/IO | ours | ratio | way |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, kind, block, depth, blocks, transfers in CASES:
+        rows = []
+        for turn in range(options.rounds):
+            both = [
+                lambda: fio(options.file, kind, block, depth, options.seconds),
+                lambda: ours(options.bench, options.file, kind, block, blocks, transfers,
+                             options.seconds),
+            ]
+            order = (0, 1) if turn % 2 == 0 else (1, 0)
+            done = {i: both[i]() for i in order}
+            rows.append((done[0], done[1]))
+        middle = lambda values: statistics.median(list(values))
+        ratios = [o[0] / f[0] for f, o in rows]
+        print(f"| {name} | {middle(f[0] for f, _ in rows):.0f} | {middle(o[0] for _, o in rows):.0f} "
+              f"| {middle(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) "
+              f"| {middle(f[1] for f, _ in rows):.2f} | {middle(o[1] for _, o in rows):.2f} "
+              f"| {middle(o[1] / f[1] for f, o in rows):.2f} | {rows[0][1][2]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+#include "backends/file/file_backend.h"
+
+#include <sys/epoll.h>
+
+#include <utility>
+
+#include "backends/file/facts.h"
+#include "backends/file/opened_file.h"
+
+namespace viaduct::file {
+namespace {
+
+class FileStorage final : public core::Storage {
+ public:
+  FileStorage(std::shared_ptr<Mover> mover, Toggle direct)
+      : mover_(std::move(mover)), direct_(direct) {}
+  // Starts the mover's thread here, because an agent without files needs none.
+  Result<Segment> open(Segment segment) override {
+    VIADUCT_TRY(Segment opened, openFile(std::move(segment), direct_));
+    VIADUCT_CHECK(mover_->start());
+    return opened;
+  }
+
+ private:
+  const std::shared_ptr<Mover> mover_;
+  const Toggle direct_;
+};
+
+// The only rail: all files share one queue.
+class FileRail final : public core::Rail {
+ public:
+  explicit FileRail(Mover& mover) : mover_(mover) {}
+  std::string_view name() const override { return "files"; }
+  std::size_t post(const core::Work& work) override { return mover_.post(work); }
+  void poll(core::Completions& out) override { mover_.poll(out); }
+  void cancel(core::Tag tag) override { mover_.cancel(tag); }
+  bool busy() const override { return mover_.hasEnded(); }
+  bool wantsPoll() const override { return mover_.hasEnded(); }
+
+ private:
+  Mover& mover_;
+};
+
+// The link of an agent to itself.
+class FileLink final : public core::Link {
+ public:
+  FileLink(std::shared_ptr<Mover> mover, const core::LinkSeed& seed) : mover_(std::move(mover)) {
+    if (!seed.self)
+      state_ = {core::LinkState::Phase::kUnusable, "files are reached by their own agent only"};
+  }
+  core::LinkState state() const override { return state_; }
+  void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
+  // The pins of the peer are those of this agent, which the mover has already.
+  void addPin(const core::RemotePin&) override {}
+  void dropPin(std::uint32_t) override {}
+  std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
+                                          std::uint32_t remote_pin) const override {
+    const Target* const local = mover_->find(local_pin);
+    const Target* const remote = mover_->find(remote_pin);
+    if (local == nullptr || remote == nullptr ||
+        (local->file == nullptr) == (remote->file == nullptr))
+      return std::nullopt;
+    const Target& into = kind == OpKind::kWrite ? *remote : *local;
+    if (!into.writable) return std::nullopt;
+    const bool direct = (local->file ? local : remote)->file->alignment.direct;
+    if (mover_->usesUring()) return direct ? "uring" : "uring buffered";
+    return direct ? "threads" : "threads buffered";
+  }
+  bool servedBy(const core::Rail&) const override {
+    return state_.phase == core::LinkState::Phase::kReady;
+  }
+  void close(core::Completions& out) override {
+    mover_->close(*this, out);
+    state_ = {core::LinkState::Phase::kUnusable, "closed"};
+  }
+  std::function<bool()> settling() const override { return mover_->settling(); }
+
+ private:
+  const std::shared_ptr<Mover> mover_;
+  core::LinkState state_{core::LinkState::Phase::kReady, "files"};
+};
+
+}  // namespace
+
+FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<Mover> mover)
+    : poller_(context.poller),
+      mover_(std::move(mover)),
+      storage_(std::make_shared<FileStorage>(mover_, directOf(context.settings))) {
+  rails_.push_back(std::make_unique<FileRail>(*mover_));
+}
+
+// Watches the mover's bell, which exists once it has started.
+Status FileBackend::listen() {
+  if (watch_ != 0) return Ok{};
+  VIADUCT_TRY(watch_, poller_.watch(mover_->bell(), EPOLLIN,
+                                    [this](std::uint32_t) { mover_->clearBell(); }));
+  return Ok{};
+}
+
+FileBackend::~FileBackend() {
+  if (watch_ != 0) poller_.forget(watch_);
+  mover_->stop();
+}
+
+const core::Capabilities& FileBackend::can() const {
+  static const core::Capabilities facts{
+      .name = "file",
+      .memory = {MemoryKind::kHost, MemoryKind::kFile, MemoryKind::kBlock},
+      .same_host = true,
+      .preference = 60};
+  return facts;
+}
+
+std::unique_ptr<core::Link> FileBackend::link(core::LinkSeed seed, core::LinkHost&) {
+  return std::make_unique<FileLink>(mover_, seed);
+}
+
+Result<core::Bytes> FileBackend::pin(std::uint32_t slot, const Segment& memory) {
+  Target target{.address = memory.address,
+                .bytes = memory.bytes,
+                .first = memory.fd_offset,
+                .writable = memory.access == MemoryAccess::kReadWrite};
+  if (isStorage(memory.kind)) {
+    if (!memory.opened)
+      return Error{.code = Code::kInvalid,
+                   .operation = "pin",
+                   .detail = "the file was not opened by Storage::open()",
+                   .device = "file"};
+    VIADUCT_CHECK(listen());
+    target.file = std::static_pointer_cast<const OpenedFile>(memory.opened);
+  }
+  mover_->pin(slot, std::move(target));
+  return core::Bytes{};
+}
+
+Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
+  return std::unique_ptr<core::Backend>(
+      std::make_unique<FileBackend>(context, std::make_shared<Mover>(context.settings)));
+}
+
+}  // namespace viaduct::file

@@ -1,0 +1,43 @@
+// The open descriptors of pinned files, the least recently used of which is closed first. Threads:
+// one at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "backends/file/engine.h"
+#include "backends/file/opened_file.h"
+
+namespace viaduct::file {
+
+class FileCache {
+ public:
+  struct Entry {
+    FileId id;
+    base::Fd fd;
+    bool fixed = false;         // registered with the engine
+    std::uint32_t users = 0;    // pieces in flight
+    std::uint64_t used_at = 0;  // the count of uses, at the last one
+  };
+  FileCache(std::uint32_t most, Engine& engine) : engine_(engine), entries_(most) {}
+
+  // Opens the file if it is not open, and counts a user. kBusy: all descriptors are in use.
+  // `hint` is the place that the file had the last time.
+  Result<std::uint32_t> use(const OpenedFile& file, std::uint32_t hint);
+  void release(std::uint32_t place) { --entries_[place].users; }
+  const Entry& operator[](std::uint32_t place) const { return entries_[place]; }
+  // Closes the file, once nothing uses it. Called after the last pin of the file is gone.
+  void forget(const FileId& id);
+
+ private:
+  std::uint32_t leastUsed() const;
+  void close(std::uint32_t place);
+
+  Engine& engine_;
+  std::vector<Entry> entries_;
+  std::map<FileId, std::uint32_t> places_;
+  std::uint64_t uses_ = 0;
+};
+
+}  // namespace viaduct::file

@@ -1,0 +1,317 @@
+#include "backends/file/opened_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "base/file_error.h"
+#include "base/sizes.h"
+
+namespace viaduct::file {
+namespace {
+
+constexpr std::uint32_t kUsualBlock = 4096;
+
+// The kernel's struct statx. glibc 2.36 lacks the fields of STATX_DIOALIGN.
+struct Statx {
+  std::uint32_t mask, block_size;
+  std::uint64_t attributes;
+  std::array<std::uint32_t, 4> counts;
+  std::array<std::uint64_t, 4> sizes;
+  std::array<std::uint64_t, 8> times;
+  std::array<std::uint32_t, 4> devices;
+  std::uint64_t mount;
+  std::uint32_t direct_memory, direct_offset;
+  std::array<std::uint64_t, 12> spare;
+};
+static_assert(sizeof(Statx) == 256);
+constexpr unsigned kAskDirect = 0x2000U;  // STATX_DIOALIGN
+
+// A file in memory has no device that O_DIRECT could reach, although it may accept the flag.
+bool isInMemory(int fd) {
+  struct statfs facts{};
+  return ::fstatfs(fd, &facts) == 0 && (facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC);
+}
+
+// Reads the first block, for kernels that do not tell the alignment.
+bool readsDirectly(int fd, std::uint32_t block) {
+  void* const memory =
+      ::mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return false;
+  const bool read = ::pread(fd, memory, block, 0) >= 0;
+  ::munmap(memory, kMostBytes);
+  return read;
+}
+
+// The rules of an open descriptor with O_DIRECT. No O_DIRECT: Alignment::direct is false.
+Alignment alignmentOf(int fd, bool is_device) {
+  if (isInMemory(fd)) return {};
+  Statx facts{};
+  const long asked = ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kAskDirect, &facts);
+  if (asked == 0 && (facts.mask & kAskDirect) != 0) {
+    if (facts.direct_offset == 0 || facts.direct_offset > kMostBytes / 4) return {};
+    return {
+        .direct = true, .offset = facts.direct_offset, .memory = std::max(facts.direct_memory, 1U)};
+  }
+  std::uint32_t block = kUsualBlock;
+  int sector = 0;
+  if (is_device && ::ioctl(fd, BLKSSZGET, &sector) == 0 && sector > 0)
+    block = static_cast<std::uint32_t>(sector);
+  if (!readsDirectly(fd, block)) return {};
+  return {.direct = true, .offset = block, .memory = block};
+}
+
+Error named(const OpenedFile& file, Code code, std::string detail, std::string remedy) {
+  return {.code = code,
+          .operation = "pin",
+          .detail = std::move(detail),
+          .device = "file",
+          .file = file.path,
+          .remedy = std::move(remedy)};
+}
+
+std::string nameOf(const Segment& segment) {
+  if (segment.fd < 0) return segment.path;
+  std::array<char, 4096> name{};
+  const auto link = fmt::format("/proc/self/fd/{}", segment.fd);
+  const auto length = ::readlink(link.c_str(), name.data(), name.size() - 1);
+  return length > 0 ? std::string(name.data(), static_cast<std::size_t>(length)) : link;
+}
+
+// A name under which open() finds the file.
+std::string openableName(const OpenedFile& file) {
+  return file.own ? fmt::format("/proc/self/fd/{}", file.own.get()) : file.path;
+}
+
+base::Fd openWith(const OpenedFile& file, int flags) {
+  return base::Fd(::open(openableName(file).c_str(), flags | O_CLOEXEC, 0666));
+}
+
+Status checkType(const OpenedFile& file, const struct stat& facts) {
+  if (S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode)) return Ok{};
+  return named(file, Code::kInvalid,
+               S_ISDIR(facts.st_mode) ? "it is a folder" : "it is no regular file or block device",
+               "name a regular file or a block device");
+}
+
+// Opens without O_DIRECT. Chooses reading only if the file cannot be written.
+Result<base::Fd> openPlain(OpenedFile& file, Segment& segment) {
+  struct stat facts{};
+  const bool there = ::stat(openableName(file).c_str(), &facts) == 0;
+  if (!there && !(segment.create && errno == ENOENT))
+    return base::fileError("pin", errno, file.path);
+  if (there) {
+    VIADUCT_CHECK(checkType(file, facts));
+  }
+  const int create = segment.create ? O_CREAT : 0;
+  if (segment.access == MemoryAccess::kReadWrite) {
+    base::Fd fd = openWith(file, O_RDWR | create);
+    if (fd) return fd;
+    const bool forbidden = errno == EACCES || errno == EROFS || errno == EPERM;
+    if (!forbidden || segment.create) return base::fileError("pin", errno, file.path);
+    segment.access = MemoryAccess::kReadOnly;
+  }
+  base::Fd fd = openWith(file, O_RDONLY);
+  if (fd) return fd;
+  return base::fileError("pin", errno, file.path);
+}
+
+Result<std::uint64_t> sizeOf(const OpenedFile& file, int fd) {
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  if (end < 0) return base::fileError("lseek", errno, file.path);
+  return static_cast<std::uint64_t>(end);
+}
+
+// The kernel ends a process with a signal that extends a file beyond its limit.
+Status checkLimit(const OpenedFile& file, std::uint64_t end) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || end <= limit.rlim_cur) return Ok{};
+  return named(file, Code::kExhausted,
+               fmt::format("{} bytes exceed this process's limit of {} for files", end,
+                           static_cast<std::uint64_t>(limit.rlim_cur)),
+               "raise the limit (ulimit -f)");
+}
+
+// Reserves the room now, so that a full disk is found before the first write.
+Status extend(const OpenedFile& file, int fd, std::uint64_t size, std::uint64_t end) {
+  VIADUCT_CHECK(checkLimit(file, end));
+  const auto from = static_cast<off_t>(size);
+  const auto bytes = static_cast<off_t>(end - size);
+  if (::fallocate(fd, 0, from, bytes) == 0) return Ok{};
+  const int error = errno;
+  if (error == EOPNOTSUPP && ::ftruncate(fd, static_cast<off_t>(end)) == 0) return Ok{};
+  ::ftruncate(fd, from) == 0 ? void() : void();  // fallocate may have extended it by a part
+  Error why = base::fileError("fallocate", error == EOPNOTSUPP ? errno : error, file.path);
+  why.detail = fmt::format("extending the file from {} to {} bytes: {}", size, end, why.detail);
+  why.remedy = "free room on the file system, or pin fewer bytes";
+  return why;
+}
+
+// Fills in the bytes of the segment, and extends the file if it is asked to.
+Status fitBytes(const OpenedFile& file, int fd, Segment& segment) {
+  VIADUCT_TRY(std::uint64_t size, sizeOf(file, fd));
+  std::uint64_t end = 0;
+  if (__builtin_add_overflow(segment.fd_offset, segment.bytes, &end) || end >> 63U != 0)
+    return named(file, Code::kInvalid, "the part ends beyond 2^63", "check offset and bytes");
+  if (segment.bytes == 0) end = size;
+  if (end > size && segment.create && !file.is_device) {
+    VIADUCT_CHECK(extend(file, fd, size, end));
+    size = end;
+  }
+  if (end > size || segment.fd_offset >= end)
+    return named(file, Code::kInvalid,
+                 fmt::format("the file has {} bytes, and the part begins at {} and has {}", size,
+                             segment.fd_offset, segment.bytes),
+                 "name bytes that the file has, or set FileOptions::create and bytes to extend it");
+  segment.bytes = end - segment.fd_offset;
+  return Ok{};
+}
+
+Status chooseAlignment(OpenedFile& file, const Segment& segment, Toggle direct) {
+  if (direct == Toggle::kOff) return Ok{};
+  const int mode = segment.access == MemoryAccess::kReadOnly ? O_RDONLY : O_RDWR;
+  if (const base::Fd fd = openWith(file, mode | O_DIRECT); fd)
+    file.alignment = alignmentOf(fd.get(), file.is_device);
+  if (file.alignment.direct || direct == Toggle::kAuto) return Ok{};
+  return named(file, Code::kUnsupported, "its file system has no O_DIRECT",
+               "set VIADUCT_FILE_DIRECT to auto, or use a file on a disk");
+}
+
+Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment, Toggle direct) {
+  VIADUCT_TRY(const base::Fd fd, openPlain(*file, segment));
+  struct stat facts{};
+  if (::fstat(fd.get(), &facts) != 0) return base::fileError("fstat", errno, file->path);
+  VIADUCT_CHECK(checkType(*file, facts));
+  file->is_device = S_ISBLK(facts.st_mode);
+  file->id = {.device = facts.st_dev,
+              .inode = facts.st_ino,
+              .writable = segment.access == MemoryAccess::kReadWrite};
+  VIADUCT_CHECK(fitBytes(*file, fd.get(), segment));
+  VIADUCT_CHECK(chooseAlignment(*file, segment, direct));
+  segment.kind = file->is_device ? MemoryKind::kBlock : MemoryKind::kFile;
+  segment.opened = file;
+  return segment;
+}
+
+}  // namespace
+
+Result<Segment> openFile(Segment segment, Toggle direct) {
+  auto file = std::make_shared<OpenedFile>();
+  file->path = nameOf(segment);
+  if (segment.fd >= 0) {
+    file->own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
+    if (!file->own) return base::fileError("pin", errno, file->path);
+    if ((::fcntl(segment.fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
+      segment.access = MemoryAccess::kReadOnly;
+  } else if (file->path.empty()) {
+    return Error{.code = Code::kInvalid,
+                 .operation = "pin",
+                 .detail = "the segment names no file",
+                 .device = "file",
+                 .remedy = "use Segment::file() with a path or a descriptor"};
+  }
+  struct stat before{};
+  const bool made = segment.create && segment.fd < 0 && ::stat(file->path.c_str(), &before) != 0;
+  auto opened = examine(file, std::move(segment), direct);
+  if (!opened && made) ::unlink(file->path.c_str());
+  return opened;
+}
+
+Result<base::Fd> OpenedFile::reopen() const {
+  const int flags = (id.writable ? O_RDWR : O_RDONLY) | (alignment.direct ? O_DIRECT : 0);
+  base::Fd fd = openWith(*this, flags);
+  if (!fd) return base::fileError("open", errno, path);
+  struct stat facts{};
+  if (::fstat(fd.get(), &facts) != 0) return base::fileError("fstat", errno, path);
+  if (facts.st_dev == id.device && facts.st_ino == id.inode) return fd;
+  return Error{.code = Code::kNotFound,
+               .operation = "open",
+               .detail = "it is another file than the one that was pinned",
+               .device = "file",
+               .file = path,
+               .cause = "the file was replaced, for example by a rename",
+               .remedy = "pin the new file"};
+}
+
+Status checkFile(const OpenedFile& file, int fd, std::uint64_t end) {
+  struct stat facts{};
+  if (::fstat(fd, &facts) != 0) return base::fileError("fstat", errno, file.path);
+  if (file.is_device) return Ok{};
+  if (const auto size = static_cast<std::uint64_t>(facts.st_size); size < end)
+    return shrunkError(file, size, size);
+  if (facts.st_nlink != 0 || file.own) return Ok{};
+  return Error{.code = Code::kNotFound,
+               .operation = "fstat",
+               .detail = "the file was removed or replaced after it was pinned",
+               .device = "file",
+               .file = file.path,
+               .cause = "a rename over it, or an unlink",
+               .remedy = "pin the new file"};
+}
+
+Error shrunkError(const OpenedFile& file, std::uint64_t offset, std::uint64_t size) {
+  return {.code = Code::kDevice,
+          .operation = "read",
+          .detail = fmt::format("the file ends at offset {}, inside its pin (it has {} bytes)",
+                                offset, size),
+          .device = "file",
+          .file = file.path,
+          .cause = "the file was truncated after it was pinned",
+          .remedy = "write the file again, and pin it again"};
+}
+
+Error ioError(const OpenedFile& file, bool write, std::uint64_t offset, std::uint64_t bytes,
+              int os_errno) {
+  const char* const call = write ? "write" : "read";
+  Error why = base::fileError(call, os_errno, file.path);
+  why.detail = fmt::format("{} bytes at offset {}: {}", bytes, offset, why.detail);
+  why.device = "file";
+  switch (os_errno) {
+    case ENOSPC:
+    case EDQUOT:
+      why.cause = "the file system or the quota is full";
+      why.remedy = "free room, or reserve it with FileOptions::create";
+      break;
+    case EIO:
+      why.cause = "the device failed";
+      why.remedy = "see the kernel log (dmesg)";
+      break;
+    case EFAULT:
+      why.code = Code::kDenied;
+      why.cause = "pinned host memory was unmapped or protected";
+      why.remedy = "keep the memory until its Pin is released";
+      break;
+    case EINVAL:
+      why.code = Code::kDevice;
+      why.cause = "the file system refuses this alignment for O_DIRECT";
+      why.remedy = "set VIADUCT_FILE_DIRECT to off";
+      break;
+    case EFBIG:
+      why.code = Code::kExhausted;
+      why.cause = "the process's limit for files (ulimit -f)";
+      break;
+    case ECANCELED:
+    case EINTR:
+      why.code = Code::kCancelled;
+      break;
+    default:
+      break;
+  }
+  return why;
+}
+
+}  // namespace viaduct::file

@@ -1,0 +1,325 @@
+#include "backends/file/pieces.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "base/log.h"
+
+namespace viaduct::file {
+namespace {
+
+std::byte* pointer(std::uint64_t address) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): only here a registered address becomes a pointer
+  return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
+}
+
+Error cancelledError(bool released) {
+  if (!released) return {.code = Code::kCancelled, .operation = "transfer", .device = "file"};
+  return {.code = Code::kDenied,
+          .operation = "transfer",
+          .detail = "the memory or file was released during the transfer",
+          .device = "file"};
+}
+
+}  // namespace
+
+Pieces::Pieces(std::unique_ptr<Engine> engine, const Limits& limits)
+    : engine_(std::move(engine)),
+      limits_(limits),
+      cache_(limits.open_files, *engine_),
+      flights_(limits.depth) {
+  for (std::uint32_t i = limits.depth; i > 0; --i) free_.push_back(i - 1);
+  waiting_.reserve(limits.depth);
+  news_.reserve(limits.depth);
+  finished_.reserve(limits.depth);
+}
+
+void Pieces::add(const Piece& piece) {
+  const std::uint32_t token = free_.back();
+  free_.pop_back();
+  Flight& flight = flights_[token];
+  flight = {.piece = piece, .step = Step::kWaits};
+  const Alignment& rules = piece.file->file->alignment;
+  flight.low = rules.down(piece.offset);
+  flight.high = rules.up(piece.offset + piece.bytes);
+  if (!begin(token)) waiting_.push_back(token);
+}
+
+// False: the flight waits for another one to finish.
+bool Pieces::begin(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  if (conflicts(flight)) return false;
+  if (const Status entered = enter(flight); !entered) {
+    if (entered.error().code == Code::kBusy) return false;
+    finish(token, std::make_unique<Error>(entered.error()));
+    return true;
+  }
+  if (flight.patches()) ++patches_;
+  flight.step = Step::kMove;  // begun: it has taken all that leave() gives back
+  firstStep(token);
+  return true;
+}
+
+// A flight that patches a block must not run beside another write to the block, which it would
+// undo.
+bool Pieces::conflicts(const Flight& flight) const {
+  if (!flight.piece.write || (patches_ == 0 && !flight.patches())) return false;
+  const FileId& id = flight.piece.file->file->id;
+  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& other) {
+    return other.begun() && other.piece.write && (other.patches() || flight.patches()) &&
+           other.low < flight.high && flight.low < other.high && other.piece.file->file->id == id;
+  });
+}
+
+// Takes an open descriptor and, if it bounces, a buffer. kBusy: there is none now.
+Status Pieces::enter(Flight& flight) {
+  const Piece& piece = flight.piece;
+  if (piece.bounces) {
+    VIADUCT_CHECK(bounce_.open());
+    if (bounce_buffer_ < 0) bounce_buffer_ = engine_->registerBuffer(bounce_.memory());
+    if (bounce_.empty()) return Error{.code = Code::kBusy};
+  }
+  Target& target = *piece.file;
+  VIADUCT_TRY(flight.place, cache_.use(*target.file, target.hint));
+  target.hint = flight.place;
+  if (target.checked_by < piece.serial) {
+    const auto fit =
+        checkFile(*target.file, cache_[flight.place].fd.get(), target.first + target.bytes);
+    if (!fit) {
+      cache_.release(flight.place);
+      return fit;
+    }
+    target.checked_by = piece.serial;
+  }
+  if (piece.bounces) flight.buffer = bounce_.take();
+  return Ok{};
+}
+
+void Pieces::firstStep(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  const Piece& piece = flight.piece;
+  if (!piece.bounces)
+    return submit(token, Step::kMove, piece.write, pointer(piece.address), piece.offset,
+                  piece.bytes, piece.bytes);
+  if (!piece.write)
+    return submit(token, Step::kRead, false, bounce_.at(flight.buffer), flight.low,
+                  flight.high - flight.low, piece.offset + piece.bytes - flight.low);
+  if (!flight.patches()) return patchedBlocksRead(token);
+  // The first block is read even if only the last one is patched and both are the same.
+  const std::uint64_t block = rules(flight).offset;
+  if (piece.offset != flight.low || flight.high - flight.low == block)
+    return readBlock(token, Step::kReadHead, flight.low,
+                     std::min(piece.offset + piece.bytes, flight.low + block) - flight.low);
+  readBlock(token, Step::kReadTail, flight.high - block,
+            piece.offset + piece.bytes - (flight.high - block));
+}
+
+void Pieces::readBlock(std::uint32_t token, Step step, std::uint64_t at, std::uint64_t needed) {
+  const Flight& flight = flights_[token];
+  std::byte* const memory = bounce_.at(flight.buffer) + (at - flight.low);
+  std::memset(memory, 0, rules(flight).offset);  // a file may end inside its last block
+  submit(token, step, false, memory, at, rules(flight).offset, needed);
+}
+
+void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memory,
+                    std::uint64_t offset, std::uint64_t asked, std::uint64_t needed) {
+  Flight& flight = flights_[token];
+  const FileCache::Entry& entry = cache_[flight.place];
+  flight.step = step;
+  flight.asked = asked;
+  flight.needed = needed;
+  flight.moved = 0;
+  flight.retries = 0;
+  flight.io = {.write = write,
+               .fd = entry.fd.get(),
+               .fixed_file = entry.fixed ? static_cast<std::int32_t>(flight.place) : -1,
+               .memory = memory,
+               .offset = offset,
+               .bytes = static_cast<std::uint32_t>(asked)};
+  flight.io.fixed_buffer = step == Step::kMove ? registeredBuffer(flight.piece) : bounce_buffer_;
+  start(token);
+}
+
+void Pieces::start(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  if (flight.cancelled) return failed(token, cancelledError(flight.released));
+  engine_->start(token, flight.io);
+}
+
+// The registered buffer that contains the piece's memory, or -1.
+std::int32_t Pieces::registeredBuffer(const Piece& piece) {
+  Target& host = *piece.host;
+  const std::uint64_t at = piece.address - host.address;
+  const std::uint64_t number = at / kPartBytes;
+  if (limits_.registered == 0 || (at + piece.bytes - 1) / kPartBytes != number) return -1;
+  if (host.parts.empty()) host.parts.resize((host.bytes + kPartBytes - 1) / kPartBytes);
+  Target::Part& part = host.parts[number];
+  if (part.uses > kUsesBefore) return part.buffer;
+  if (++part.uses <= kUsesBefore) return -1;
+  const std::uint64_t begin = number * kPartBytes;
+  const std::uint64_t bytes = std::min(kPartBytes, host.bytes - begin);
+  if (registered_ + bytes > limits_.registered) return -1;
+  part.buffer = engine_->registerBuffer({pointer(host.address + begin), bytes});
+  if (part.buffer >= 0) registered_ += bytes;
+  return part.buffer;
+}
+
+void Pieces::wait(bool block, std::vector<Finished>& out) {
+  engine_->wait(block && finished_.empty(), news_);
+  for (const Engine::Ended& end : news_) ended(end);
+  const bool any = !news_.empty();
+  news_.clear();
+  if (any && !waiting_.empty()) {
+    const auto waited = std::exchange(waiting_, {});
+    for (const std::uint32_t token : waited)
+      if (!begin(token)) waiting_.push_back(token);
+  }
+  std::move(finished_.begin(), finished_.end(), std::back_inserter(out));
+  finished_.clear();
+}
+
+void Pieces::ended(const Engine::Ended& end) {
+  Flight& flight = flights_[end.token];
+  // After a cancel, memory is not touched even if the kernel has finished.
+  if (flight.cancelled) return failed(end.token, cancelledError(flight.released));
+  if (end.result < 0) {
+    if ((end.result == -EINTR || end.result == -EAGAIN) && ++flight.retries < kMostRetries)
+      return engine_->start(end.token, flight.io);
+    return failed(end.token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
+                                     flight.io.bytes, -end.result));
+  }
+  flight.moved += static_cast<std::uint64_t>(end.result);
+  if (flight.moved >= flight.needed) return stepEnded(end.token);
+  const std::uint64_t at = flight.io.offset + static_cast<std::uint64_t>(end.result);
+  // A read that ends inside a block has met the end of the file.
+  const bool end_of_file =
+      !flight.io.write &&
+      (end.result == 0 || (rules(flight).direct && rules(flight).down(at) != at));
+  if (end_of_file) return failed(end.token, shrunkError(*flight.piece.file->file, at, at));
+  if (end.result == 0 && ++flight.retries >= kMostRetries)
+    return failed(end.token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
+                                     flight.io.bytes, EIO));
+  resubmit(end.token);
+}
+
+// Asks for the rest of a short read or write, from the last block boundary.
+void Pieces::resubmit(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  const std::uint64_t begun = flight.io.offset + flight.io.bytes - flight.asked;
+  const std::uint64_t at = rules(flight).down(begun + flight.moved);
+  if (at > flight.io.offset)
+    flight.retries = 0;
+  else if (++flight.retries >= kMostRetries)
+    return failed(token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
+                                 flight.io.bytes, EIO));
+  flight.moved = at - begun;
+  flight.io.memory += at - flight.io.offset;
+  flight.io.bytes -= static_cast<std::uint32_t>(at - flight.io.offset);
+  flight.io.offset = at;
+  start(token);
+}
+
+void Pieces::stepEnded(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  const Piece& piece = flight.piece;
+  const std::uint64_t block = rules(flight).offset;
+  switch (flight.step) {
+    case Step::kRead:
+      if (!bounce_.copyOut(flight.buffer, piece.offset - flight.low, pointer(piece.address),
+                           piece.bytes))
+        return failed(token, ioError(*piece.file->file, false, piece.offset, piece.bytes, EFAULT));
+      return finish(token, nullptr);
+    case Step::kReadHead:
+      if (flight.moved < block) flight.size = flight.low + flight.moved;
+      if (flight.high - flight.low > block && piece.offset + piece.bytes != flight.high)
+        return readBlock(token, Step::kReadTail, flight.high - block,
+                         piece.offset + piece.bytes - (flight.high - block));
+      return patchedBlocksRead(token);
+    case Step::kReadTail:
+      if (flight.moved < block) flight.size = flight.high - block + flight.moved;
+      return patchedBlocksRead(token);
+    default:
+      return finish(token, nullptr);
+  }
+}
+
+// The buffer has the present bytes around the piece. Adds the piece, and writes the blocks.
+void Pieces::patchedBlocksRead(std::uint32_t token) {
+  const Flight& flight = flights_[token];
+  const Piece& piece = flight.piece;
+  if (!bounce_.copyIn(flight.buffer, piece.offset - flight.low, pointer(piece.address),
+                      piece.bytes))
+    return failed(token, ioError(*piece.file->file, true, piece.offset, piece.bytes, EFAULT));
+  const std::uint64_t bytes = flight.high - flight.low;
+  submit(token, Step::kWrite, true, bounce_.at(flight.buffer), flight.low, bytes, bytes);
+}
+
+void Pieces::failed(std::uint32_t token, Error why) {
+  finish(token, std::make_unique<Error>(std::move(why)));
+}
+
+// A write of the whole last block has extended a file that ends inside it.
+void Pieces::restoreSize(const Flight& flight) const {
+  const int fd = cache_[flight.place].fd.get();
+  struct stat facts{};
+  if (::fstat(fd, &facts) != 0) return;
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  if (size <= flight.size || size > flight.high) return;
+  if (::ftruncate(fd, static_cast<off_t>(flight.size)) != 0)
+    base::log(base::LogLevel::kError, "{}: cannot restore its size of {} bytes: {}",
+              flight.piece.file->file->path, flight.size, std::strerror(errno));
+}
+
+void Pieces::finish(std::uint32_t token, std::unique_ptr<Error> why) {
+  Flight& flight = flights_[token];
+  if (flight.begun()) leave(flight);
+  flight.step = Step::kFree;
+  finished_.push_back({flight.piece, std::move(why)});
+  free_.push_back(token);
+}
+
+void Pieces::leave(Flight& flight) {
+  if (flight.step == Step::kWrite && flight.size != 0) restoreSize(flight);
+  if (flight.patches()) --patches_;
+  if (flight.piece.bounces) bounce_.give(flight.buffer);
+  cache_.release(flight.place);
+}
+
+void Pieces::cancel(std::uint32_t token, bool released) {
+  Flight& flight = flights_[token];
+  if (flight.step == Step::kFree || std::exchange(flight.cancelled, true)) return;
+  flight.released = released;
+  if (flight.begun()) return engine_->cancel(token);
+  std::erase(waiting_, token);
+  failed(token, cancelledError(flight.released));
+}
+
+void Pieces::cancelJob(std::uint32_t job) {
+  for (std::uint32_t token = 0; token < flights_.size(); ++token)
+    if (flights_[token].piece.job == job) cancel(token, false);
+}
+
+void Pieces::cancelTarget(const Target& target) {
+  for (std::uint32_t token = 0; token < flights_.size(); ++token)
+    if (flights_[token].piece.file == &target || flights_[token].piece.host == &target)
+      cancel(token, true);
+}
+
+void Pieces::forget(Target& target) {
+  for (std::size_t i = 0; i < target.parts.size(); ++i) {
+    const Target::Part& part = target.parts[i];
+    if (part.buffer < 0) continue;
+    engine_->unregisterBuffer(part.buffer);
+    registered_ -= std::min(kPartBytes, target.bytes - i * kPartBytes);
+  }
+  if (target.file) cache_.forget(target.file->id);
+}
+
+}  // namespace viaduct::file

@@ -1,0 +1,115 @@
+// The pieces in flight: each is one read or write of a file, or several through an aligned buffer.
+// Threads: only the mover's.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backends/file/bounce.h"
+#include "backends/file/engine.h"
+#include "backends/file/file_cache.h"
+#include "backends/file/target.h"
+
+namespace viaduct::file {
+
+// A part of an op, between host memory and one file.
+struct Piece {
+  std::uint32_t job = 0;     // the mover's number
+  std::uint64_t serial = 0;  // the job's number among all jobs
+  bool write = false, bounces = false;
+  Target* host = nullptr;
+  Target* file = nullptr;
+  std::uint64_t address = 0, offset = 0;
+  std::uint32_t bytes = 0;
+};
+
+class Pieces {
+ public:
+  struct Limits {
+    std::uint32_t depth = 0, open_files = 0;
+    std::uint64_t registered = 0;
+  };
+  struct Finished {
+    Piece piece = {};
+    std::unique_ptr<Error> why = {};  // null: all of its bytes have moved
+  };
+
+  Pieces(std::unique_ptr<Engine> engine, const Limits& limits);
+  Engine& engine() { return *engine_; }
+  std::uint32_t room() const { return static_cast<std::uint32_t>(free_.size()); }
+  bool empty() const { return free_.size() == flights_.size(); }
+
+  void add(const Piece& piece);  // only if there is room
+  // Asks the kernel to end these pieces early. They finish all the same.
+  void cancelJob(std::uint32_t job);
+  void cancelTarget(const Target& target);
+  // Submits, waits for news if `block` and nothing has finished, and appends the finished pieces.
+  void wait(bool block, std::vector<Finished>& out);
+  // The target has no pieces any more.
+  void forget(Target& target);
+
+ private:
+  static constexpr std::uint32_t kBounces = 16;
+  // Host memory is registered in parts of this size, once a part has been used a few times.
+  static constexpr std::uint64_t kPartBytes = std::uint64_t{64} << 20U;
+  static constexpr std::uint32_t kUsesBefore = 16;
+  static constexpr std::uint32_t kMostRetries = 100;  // without progress
+
+  enum class Step : std::uint8_t { kFree, kWaits, kMove, kReadHead, kReadTail, kRead, kWrite };
+  struct Flight {
+    Piece piece = {};
+    Step step = Step::kFree;
+    bool cancelled = false;
+    bool released = false;  // cancelled because its memory or file was
+    std::uint64_t low = 0, high = 0;  // the blocks of the file that contain the piece
+    std::uint32_t place = 0;          // in the FileCache
+    std::uint32_t buffer = 0;         // if it bounces
+    std::uint64_t size = 0;           // of a file that ends in its last block; else 0
+    // The current I/O: it is done when `needed` of the `asked` bytes have moved.
+    Io io = {};
+    std::uint64_t asked = 0, needed = 0, moved = 0;
+    std::uint32_t retries = 0;
+
+    bool begun() const { return step != Step::kFree && step != Step::kWaits; }
+    // It changes only a part of a block, so it reads the block first.
+    bool patches() const {
+      return piece.write && piece.bounces &&
+             (piece.offset != low || piece.offset + piece.bytes != high);
+    }
+  };
+
+  bool begin(std::uint32_t token);
+  bool conflicts(const Flight& flight) const;
+  Status enter(Flight& flight);
+  void firstStep(std::uint32_t token);
+  void readBlock(std::uint32_t token, Step step, std::uint64_t at, std::uint64_t needed);
+  void submit(std::uint32_t token, Step step, bool write, std::byte* memory, std::uint64_t offset,
+              std::uint64_t asked, std::uint64_t needed);
+  void start(std::uint32_t token);
+  std::int32_t registeredBuffer(const Piece& piece);
+  void ended(const Engine::Ended& end);
+  void resubmit(std::uint32_t token);
+  void stepEnded(std::uint32_t token);
+  void patchedBlocksRead(std::uint32_t token);
+  void restoreSize(const Flight& flight) const;
+  void failed(std::uint32_t token, Error why);
+  void finish(std::uint32_t token, std::unique_ptr<Error> why);
+  void leave(Flight& flight);
+  void cancel(std::uint32_t token, bool released);
+  const Alignment& rules(const Flight& flight) const { return flight.piece.file->file->alignment; }
+
+  const std::unique_ptr<Engine> engine_;
+  const Limits limits_;
+  FileCache cache_;
+  Bounce bounce_{kBounces};
+  std::int32_t bounce_buffer_ = -1;
+  std::vector<Flight> flights_;
+  std::vector<std::uint32_t> free_, waiting_;
+  std::uint32_t patches_ = 0;  // begun flights that patch
+  std::uint64_t registered_ = 0;
+  std::vector<Engine::Ended> news_;
+  std::vector<Finished> finished_;
+};
+
+}  // namespace viaduct::file
