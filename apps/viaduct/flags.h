@@ -16,8 +16,8 @@
 
 namespace viaduct::app {
 
-// One flag, or an argument without a flag. The help, the documents, the recorded settings and the
-// parser use this row.
+// One flag of a command, or an argument without a flag. The parser, --help and the documents are
+// made from this row.
 template <class Options>
 struct Flag {
   std::string_view name;  // with underscores; an argument has a name in capitals

@@ -247,7 +247,8 @@ bool isUnnamed(const RdmaPortState& port) {
          port.gigabits <= 2.5 * port.lanes;
 }
 
-// True for an InfiniBand port with one lane. An Ethernet port of 25 Gb/s always has one.
+// True for an InfiniBand port that runs with one lane at a known speed. An Ethernet port of 25 Gb/s
+// always has one.
 bool isNarrow(const RdmaPortState& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }

@@ -18,7 +18,7 @@ constexpr std::uint64_t kLatencyBound = 4096;
 // A quantile of latencies is off by up to this part (histogram.h), so closer values count as equal.
 constexpr double kLatencyResolution = 0.004;
 
-// Returns the rows of one test and size, by round.
+// Returns the rows of one test and size, in the order of their rounds.
 Sample rowsOf(const Suite& suite, std::size_t test, std::uint64_t size) {
   Sample out;
   for (const SuiteRun& run : suite.runs) {
