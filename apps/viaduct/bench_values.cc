@@ -147,7 +147,7 @@ Status intoTime(std::string_view text, std::chrono::nanoseconds& into) {
 
 Status intoSomeTime(std::string_view text, std::chrono::nanoseconds& into) {
   VIADUCT_CHECK(intoTime(text, into));
-  if (into.count() == 0) return wrongValue("the time is 0", "use 1ms or more");
+  if (into.count() == 0) return wrongValue("the duration is 0", "use 1ms or more");
   return Ok{};
 }
 

@@ -65,6 +65,7 @@ auto& memberAt(auto& object) {
     return memberAt<Rest...>(object.*First);
 }
 
+// Only declared: its result has the type of the value that `parse` sets.
 template <class T>
 T valueOf(Status (*parse)(std::string_view, T&));
 

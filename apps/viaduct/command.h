@@ -34,7 +34,7 @@ struct CommandTable {
   std::vector<Command> nested = {};
 };
 
-// What readCommand() knows of a command.
+// The facts about a command that readCommand() needs.
 struct CommandFacts {
   CommandPage page = {};
   std::vector<FlagName> flags = {};

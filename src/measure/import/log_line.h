@@ -116,7 +116,7 @@ class TableReader {
     run.rows.push_back(std::move(row));
     ++rows_;
   }
-  // Ends the table of a run. The next one has no rows yet.
+  // Makes the report of a run's table. The run's next table has no rows yet.
   void finish(Run& run) {
     if (run.rows.empty()) return;
     Report report = reportOf(run);
