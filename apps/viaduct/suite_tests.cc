@@ -91,7 +91,8 @@ std::vector<std::string_view> backendsWith(std::string_view variable) {
   });
   std::vector<std::string_view> out;
   for (const BackendFacts& backend : all)
-    if (own ? isSettingOf(backend, variable) : backend.realm("") != Realm::kMemory)
+    if (!backend.storage &&
+        (own ? isSettingOf(backend, variable) : backend.realm("") != Realm::kMemory))
       out.push_back(backend.name);
   return out;
 }

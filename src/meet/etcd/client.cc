@@ -269,7 +269,7 @@ Client::Client(Config config) : config_(std::move(config)), text_("etcd") {
 }
 
 Result<std::shared_ptr<Client>> Client::open(Config config) {
-  VIADUCT_CHECK(library());
+  VIADUCT_CHECK(base::curlLibrary());
   return std::shared_ptr<Client>(new Client(std::move(config)));
 }
 
