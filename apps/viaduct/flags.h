@@ -16,8 +16,8 @@
 
 namespace viaduct::app {
 
-// One flag of a command, or an argument without a flag. The parser, --help and the documents are made
-// from this row.
+// One flag of a command, or an argument without a flag. The parser, --help and the documents are
+// made from this row.
 template <class Options>
 struct Flag {
   std::string_view name;  // with underscores; an argument has a name in capitals
@@ -35,7 +35,7 @@ inline bool isArgument(std::string_view name) { return name[0] >= 'A' && name[0]
 
 // Returns "--op-type" for "op_type" if `between_words` is a dash. The name of an argument stays.
 std::string spelled(std::string_view flag, char between_words);
-// Returns the spelling behind the short one, if there is one: "-o" and "--output".
+// Returns the spellings of a flag, the short one first if there is one: "-o" and "--output".
 std::vector<std::string> spellings(std::string_view flag, char between_words);
 
 // Makes the entry for help and manuals. `fallback` is the default as text.

@@ -37,8 +37,8 @@ class MessageSocket {
   void setLimit(std::size_t limit) { decoder_.setLimit(limit); }
 
   // Writes as much as the socket accepts, and queues the rest. An error is the socket's, or kBusy
-  // if too much is queued, because the other end does not read. After an error the socket sends
-  // nothing more. A failed socket is also found by read(), after the other end's last messages.
+  // if too much is queued, because the other end does not read. A packet refused with kBusy is not
+  // sent later. A failed socket is also found by read(), after the other end's last messages.
   Status send(const PacketPtr& packet);
 
   // Reads once, into `scratch`, and passes complete messages to `take`.
