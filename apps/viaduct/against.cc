@@ -71,7 +71,7 @@ std::string sideOf(const std::string& name, const std::vector<Report>& side) {
 measure::CompareOptions howToCompare(const BenchOptions& options) {
   return {.across_machines = true,
           .across_settings = true,
-          .across_time = true,  // these runs do take turns
+          .across_time = true,  // this command has made its runs in turns
           .by_place = true,
           .slower = options.slower,
           .least_effect = options.least_effect};

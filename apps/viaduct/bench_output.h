@@ -28,8 +28,8 @@ class BenchOutput {
   measure::TextTable table_;
 };
 
-// Tells the user on which terminal the results appear, if members run on several. `first` is the
-// name of rank 0.
+// Tells the user on which terminal the results appear, for members that run on several. `first` is
+// the name of rank 0.
 void sayWhereResultsAppear(std::uint32_t rank, std::size_t members, const std::string& first);
 
 // Makes the report of one run for its file. The conclusion says what limits the fastest row of each

@@ -42,11 +42,24 @@ Error notBuiltIn(const std::string& name, bool asked) {
           .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
 }
 
-// Returns the backends of --backend, else of the variable. nixlbench has a default of its own.
+Error storageOnly(const std::string& name) {
+  return {.code = Code::kUnsupported,
+          .operation = "--backend",
+          .detail = fmt::format("{} reaches files or objects, not another member's memory", name),
+          .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
+}
+
+// Returns the backends of --backend, else those of the variable that have no storage. nixlbench has
+// a default of its own.
 std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& settings) {
   if (o.has("backend")) return o.backends;
   if (o.as_nixlbench) return {"UCX"};
-  if (!settings.backends.empty()) return settings.backends;
+  std::vector<std::string> listed = settings.backends;
+  std::erase_if(listed, [](const std::string& name) {
+    const BackendFacts* const facts = backendFacts(name);
+    return facts != nullptr && facts->storage;
+  });
+  if (!listed.empty()) return listed;
   std::vector<std::string> usual;
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual) usual.emplace_back(backend.name);
@@ -67,6 +80,7 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Setting
       if (!o.has("backend") && !o.as_nixlbench) error.operation = "VIADUCT_BACKENDS";
       return error;
     }
+    if (backendFacts(*at)->storage) return storageOnly(name);
     out.emplace_back(*at);
   }
   return out;

@@ -31,7 +31,10 @@ std::string backendNamed(const std::string& name) {
 
 std::vector<std::string_view> offeredBackends() {
   std::vector<std::string_view> names = builtInBackends();
-  std::erase_if(names, [](std::string_view name) { return backendFacts(name)->for_tests; });
+  std::erase_if(names, [](std::string_view name) {
+    const BackendFacts& facts = *backendFacts(name);
+    return facts.for_tests || facts.storage;
+  });
   return names;
 }
 

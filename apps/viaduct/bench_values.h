@@ -38,7 +38,7 @@ Status intoWords(std::string_view text, std::vector<std::string>& into);
 // unknown backends are errors.
 Status intoRequire(std::string_view text, std::string& into);
 
-// Returns the built-in backends, without those for tests.
+// Returns the built-in backends between members: without those for tests and those of storage.
 std::vector<std::string_view> offeredBackends();
 // Returns a backend's name for an alias that another tool uses, such as "LIBFABRIC".
 std::string backendNamed(const std::string& name);

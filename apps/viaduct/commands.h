@@ -36,7 +36,7 @@ struct CompareCommand {
 };
 void declareCompare(CLI::App& app, CompareCommand& command);
 int runCompare(const CompareCommand& command);
-// Returns the exit code of a comparison. Prints the reason to stderr if the code is not 0.
+// Returns the exit code of a comparison. Says on stderr if the runs allow no answer.
 int endOf(const measure::Comparison& found, const measure::CompareOptions& options);
 
 struct ReportCommand {

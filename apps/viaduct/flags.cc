@@ -15,8 +15,8 @@
 namespace viaduct::app {
 namespace {
 
-// gflags reads more flags from files and variables that these name. Here the command line shows all
-// of its flags.
+// With gflags, these flags name files and variables that hold more flags. They are refused here, so
+// that a command line shows all of its flags.
 constexpr std::array<std::string_view, 3> kElsewhere{"flagfile", "fromenv", "tryfromenv"};
 
 const FlagName* find(std::string_view name, std::span<const FlagName> known) {

@@ -15,7 +15,7 @@
 
 namespace viaduct::app {
 
-// One flag. The help, the documents, the recorded settings and the parser use this row.
+// One flag of a command. The parser, --help and the documents are made from this row.
 template <class Options>
 struct Flag {
   std::string_view name;      // with underscores
@@ -77,7 +77,7 @@ Error badFlag(std::string_view flag, std::string detail, std::string remedy = {}
 
 // Accepts 1, true, yes, y, t, on and their opposites, in either case.
 Result<bool> parseYesNo(std::string_view text);
-// Returns "did you mean --x or --y?", or an empty text if no flag is similar.
+// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar.
 std::string nearestFlags(std::string_view name, std::span<const FlagName> known);
 
 }  // namespace viaduct::app

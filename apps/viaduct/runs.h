@@ -33,7 +33,8 @@ class Runs {
   // not.
   void keepRank(std::uint32_t rank) { rank_ = rank; }
   std::optional<std::uint32_t> rank() const { return rank_; }
-  // True if every row of every turn has a good verdict. All ranks know it.
+  // True if every row of every complete turn has a good verdict. Rank 0 tells the other ranks at
+  // the end of each complete turn.
   bool believed() const { return believed_; }
 
  private:

@@ -129,7 +129,7 @@ class Planner {
     return Ok{};
   }
 
-  // Returns the memory of each process for the baseline's rows, which have every size.
+  // Returns the largest memory of a process for the baseline's rows, which have every size.
   static Result<std::uint64_t> memoryOf(const measure::Spec& spec) {
     VIADUCT_TRY(const measure::DeviceBytes bytes, deviceBytes(spec));
     std::uint64_t most = 0;

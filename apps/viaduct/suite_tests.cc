@@ -27,8 +27,8 @@ using measure::SuiteTest;
 using base::kKiB;
 using base::kMiB;
 
-// One optimisation: the setting that turns it on and off, the sizes at which an effect is expected,
-// and the backends that know it.
+// One optimisation: the setting that turns it on and off, and the sizes at which an effect is
+// expected.
 struct Optimisation {
   std::string_view name, about;
   std::string_view variable, on, off;
@@ -91,7 +91,8 @@ std::vector<std::string_view> backendsWith(std::string_view variable) {
   });
   std::vector<std::string_view> out;
   for (const BackendFacts& backend : all)
-    if (own ? isSettingOf(backend, variable) : backend.realm("") != Realm::kMemory)
+    if (!backend.storage &&
+        (own ? isSettingOf(backend, variable) : backend.realm("") != Realm::kMemory))
       out.push_back(backend.name);
   return out;
 }
@@ -104,7 +105,7 @@ std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
     return fmt::format("not built into the backend {}: {} {} it", options.backend,
                        fmt::join(backends, ", "), backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);
-  // Without --rails, the backend uses one rail.
+  // Without --rails, only one rail is certain.
   if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
     return fmt::format("the test needs {} rails or more, and --rails names {}", one.rails,
                        options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
@@ -196,7 +197,8 @@ class Builder {
     tests_.push_back(std::move(test));
   }
 
-  // Gives the baseline, the combined test and added tests the sizes of all tests.
+  // Gives the baseline, the combined test and added tests the sizes of all tests. With --sizes,
+  // every test gets those sizes instead.
   void giveSizes() {
     std::set<std::uint64_t> every(options_.sizes.begin(), options_.sizes.end());
     for (const SuiteTest& test : tests_)

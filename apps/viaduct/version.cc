@@ -1,11 +1,10 @@
 #include "viaduct/version.h"
 
 #include <fmt/format.h>
+#include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
 #include <utility>
-
-#include "viaduct/bench_values.h"
 
 namespace viaduct::app {
 
@@ -14,7 +13,8 @@ std::string versionText() {
   if (!gitCommit().empty()) out += fmt::format(" (git {})", gitCommit());
   out += "\nbackends: ";
   std::string_view comma;
-  for (const std::string_view name : offeredBackends()) {
+  for (const std::string_view name : builtInBackends()) {
+    if (backendFacts(name)->for_tests) continue;
     const std::string library = backendLibrary(name);
     out += fmt::format("{}{}", std::exchange(comma, ", "), name);
     if (!library.empty()) out += fmt::format(" ({})", library);

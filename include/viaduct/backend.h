@@ -38,6 +38,8 @@ struct BackendFacts {
   Realm (*realm)(std::string_view way) = nullptr;
   bool usual = false;      // `viaduct bench` measures it if no backend is named
   bool for_tests = false;  // opened only if it is named; never suggested
+  // It reaches files or objects, not peers' memory, so `viaduct bench` has no second member for it.
+  bool storage = false;
   std::span<const SettingRow> settings = {};
 };
 // The facts of all backends, also of those that this build leaves out.

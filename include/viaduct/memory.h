@@ -5,31 +5,71 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace viaduct {
 
 enum class MemoryKind : std::uint8_t { kHost, kDevice, kFile, kBlock, kObject };
 const char* memoryKindName(MemoryKind kind);
+// Files, block devices and objects. No pointer reaches their bytes.
+constexpr bool isStorage(MemoryKind kind) { return kind >= MemoryKind::kFile; }
 
 // The access that transfers have to the memory.
 enum class MemoryAccess : std::uint8_t { kReadWrite, kReadOnly };
 
+// The part of a file or object that Segment::file() and object() describe.
+struct FileOptions {
+  std::uint64_t offset = 0;  // of the first byte
+  std::uint64_t bytes = 0;   // 0: all bytes to the end
+  // Makes the file if it is absent, and extends a shorter file to `offset` + `bytes`.
+  bool create = false;
+  bool read_only = false;
+};
+
 // Describes a piece of memory; it does not own it.
 struct Segment {
   MemoryKind kind = MemoryKind::kHost;
-  std::uint32_t device = 0;   // which GPU, for kDevice
-  std::uint64_t address = 0;  // an address, or the offset in `fd` for kFile and kBlock
+  std::uint32_t device = 0;  // which GPU, for kDevice
+  // Storage has no address of its own. Agent::pin gives it one that is no pointer: Pin::info().
+  std::uint64_t address = 0;
   std::uint64_t bytes = 0;
   int fd = -1;                  // the file; for kHost the memfd behind the memory, if it has one
-  std::uint64_t fd_offset = 0;  // for kHost with fd: offset of `address` in the memfd
+  std::uint64_t fd_offset = 0;  // the offset of `address` in the file or object
   // For kHost with fd: lets peers on this host map the memfd. They can write to all of it, and keep
   // it after the Pin is gone. Set it only if the file holds nothing else.
   bool share_file = false;
   // kReadOnly: no transfer writes here. Agent::pin chooses it itself for host memory that this
   // process may not write.
   MemoryAccess access = MemoryAccess::kReadWrite;
+  std::string path = {};  // storage: the file's path, if there is no fd; the object's URL
+  bool create = false;    // as FileOptions::create
+  // Set by Agent::pin: the knowledge of the backend that has opened the storage.
+  std::shared_ptr<const void> opened = {};
 
+  // A regular file or a block device. docs/files.md
+  static Segment file(std::string path, const FileOptions& options = {}) {
+    Segment out = file(-1, options);
+    out.path = std::move(path);
+    return out;
+  }
+  // An open file. The Pin keeps a duplicate of the descriptor.
+  static Segment file(int fd, const FileOptions& options = {}) {
+    return {.kind = MemoryKind::kFile,
+            .bytes = options.bytes,
+            .fd = fd,
+            .fd_offset = options.offset,
+            .access = options.read_only ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite,
+            .create = options.create};
+  }
+  // An object of an S3 store: "s3://bucket/key". `create`: a new object of `bytes` bytes, which one
+  // transfer writes as a whole; else an existing one, to be read. docs/objects.md
+  static Segment object(std::string url, const FileOptions& options = {}) {
+    Segment out = file(std::move(url), options);
+    out.kind = MemoryKind::kObject;
+    return out;
+  }
   static Segment host(const void* start, std::uint64_t bytes) {
     return {.address = reinterpret_cast<std::uintptr_t>(start), .bytes = bytes};
   }

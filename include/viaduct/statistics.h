@@ -57,7 +57,7 @@ struct Statistics {
   std::string agent = {};     // name of the agent
   std::string endpoint = {};  // "host:port" of its metrics; empty: it has none
   std::uint64_t started = 0, done = 0, failed = 0, cancelled = 0;  // posts of transfers
-  Latencies latencies = {};                                        // of the posts in `done`
+  Latencies latencies = {};  // times of posts in `done`: a sample
   std::vector<RailStatistics> rails = {};
   // Transfers that failed before any rail got a slice of them, by their Code.
   std::array<std::uint64_t, kCodes> errors_without_rail = {};

@@ -30,7 +30,7 @@ class FencedTransfer : public Transfer {
     }
     if (state() != TransferState::kRunning) return;
     cancel();
-    static_cast<void>(wait());  // ignores the error: it says only "cancelled"
+    static_cast<void>(wait());  // ignores the result: the owner gives the transfer up
   }
 
  private:

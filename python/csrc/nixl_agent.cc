@@ -74,7 +74,7 @@ void NixlAgent::close() {
 }
 
 void closeAgents() {
-  // Closing gives the GIL away, so that other threads may drop agents meanwhile.
+  // close() releases the GIL, so another thread may drop agents during the loop.
   while (!openAgents().empty()) {
     const auto held = (*openAgents().begin())->weak_from_this().lock();
     openAgents().erase(openAgents().begin());

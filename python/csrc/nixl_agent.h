@@ -170,14 +170,14 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::optional<Agent> agent_;
   AgentId id_{};
   std::map<Key, Registration> registrations_;
-  std::mutex registering_;         // locked without the GIL, so that peers hear of serials in order
+  std::mutex registering_;         // so that peers hear of serials in order; locked without the GIL
   std::uint32_t last_serial_ = 0;  // guarded by registering_
   std::shared_ptr<const core::PinMap> own_memory_;  // a cache; null after registrations changed
   std::shared_ptr<const std::string> metadata_;     // a cache; null after registrations changed
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
   Clock::time_point asked_for_notes_{};
-  std::vector<Peer> removed_;  // removed peers keep their sessions while the other end uses them
+  std::vector<Peer> removed_;  // removed peers until their sessions are lost
   std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;
 };

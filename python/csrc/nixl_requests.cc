@@ -152,8 +152,8 @@ void NixlAgent::lookAtPins(Remote& remote) {
   remote.looked_at_pins = true;
 }
 
-// Waits until the session has announced the registrations that the metadata lists. Without the
-// wait, an ended registration of the same address would be taken for the new registration.
+// Waits until the session has announced the registrations in which the selected blocks lie. Without
+// the wait, an ended registration of the same address would be taken for the new registration.
 void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
   lookAtPins(remote);
   const bool younger = remote.peer->epoch() != remote.loaded_epoch;

@@ -81,7 +81,8 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
 }
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
-  VIADUCT_TRY(const Segment checked, agent::checkedSegment(memory));
+  VIADUCT_TRY(const Segment found, impl_->opened(memory));
+  VIADUCT_TRY(const Segment checked, agent::checkedSegment(found));
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("pin"));
   VIADUCT_TRY(auto info, impl_->pin(checked, std::move(label)));

@@ -391,6 +391,25 @@ void AgentImpl::owe(std::function<void()> callback) {
   engine_->takeOverNow();
 }
 
+Result<Segment> AgentImpl::opened(const Segment& memory) const {
+  if (!isStorage(memory.kind)) return memory;
+  std::shared_ptr<core::Storage> storage;
+  {
+    const auto held = hold();
+    VIADUCT_CHECK(usable("pin"));
+    for (const auto& backend : backends_) {
+      const auto& kinds = backend->can().memory;
+      if (!storage && std::find(kinds.begin(), kinds.end(), memory.kind) != kinds.end())
+        storage = backend->storage();
+    }
+  }
+  if (storage) return storage->open(memory);
+  return Error{.code = Code::kUnsupported,
+               .operation = "pin",
+               .detail = fmt::format("no open backend has {} storage", memoryKindName(memory.kind)),
+               .remedy = "see Agent::backends()"};
+}
+
 Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
   VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
   const PinEntry& entry = (*pins_)[slot];
@@ -481,7 +500,7 @@ void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   if (!kept) from.noteDropped();
 }
 
-// Pauses this sender, and all senders if all notes together exceed the limit.
+// Stops reading from this sender, and from all peers once all notes together reach the limit.
 void AgentImpl::holdUp(PeerImpl& from) {
   from.pauseReading(true);
   if (!notes_.full()) return;

@@ -75,6 +75,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   PinTable& pins() { return *pins_; }
   // The budget for the pins that all peers together have announced.
   base::Budget& peersPinsBytes() { return peers_pins_bytes_; }
+  // Storage: the segment as its backend has opened it. Blocks, so the caller must not hold the
+  // lock. Other memory: the segment itself.
+  Result<Segment> opened(const Segment& memory) const;
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
 

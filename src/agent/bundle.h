@@ -126,7 +126,7 @@ class alignas(64) Bundle {
     count(rails_[slices_[number - first_tag_].use].counts->errors, code);
   }
   void cancel(core::Tag base) const;
-  // The post has ended: adds its work to the counts of the rails.
+  // Ends the post: adds its completed ops and bytes to the counts of its rails.
   void stop() {
     if (several_) return stopSeveral();
     rails_.front().carry(slices_.front().moved);

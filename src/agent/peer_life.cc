@@ -106,6 +106,7 @@ void PeerImpl::openLinks(Session& session) {
   const Hello& theirs = connection.theirs();
   const bool same_process = agent_.isThisProcess(theirs);
   for (std::size_t i = 0; i < agent_.backendCount(); ++i) {
+    if (agent_.backend(i).storage() && !agent_.isSelf(theirs)) continue;
     const auto name = agent_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.first == name; });
@@ -116,6 +117,7 @@ void PeerImpl::openLinks(Session& session) {
                                          .epoch = epoch_,
                                          .dialer = session.dialed(),
                                          .same_process = same_process,
+                                         .self = agent_.isSelf(theirs),
                                          .same_host = same_process || connection.isUnix(),
                                          .unix_socket = connection.isUnix(),
                                          .pid = connection.peerPid(),

@@ -12,8 +12,9 @@
 namespace viaduct::agent {
 namespace {
 
+constexpr std::uint64_t kLimit = std::uint64_t{1} << 63U;  // no segment ends beyond it
+
 Status checkSegment(const Segment& memory) {
-  constexpr std::uint64_t kLimit = std::uint64_t{1} << 63U;
   const auto bad = [](std::string detail, std::string remedy) {
     return Error{.code = Code::kInvalid,
                  .operation = "pin",
@@ -52,7 +53,34 @@ Result<Segment> checkedSegment(Segment memory) {
   return memory;
 }
 
-Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
+// Returns the next unused range for storage: like the offsets in a file, up to a multiple of the
+// page size. At the end of the range it begins again, and skips the ranges of live pins.
+std::optional<std::uint64_t> PinTable::addressFor(const Segment& storage) {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t into_page = storage.fd_offset % kPage;
+  const auto after = [](std::uint64_t end) { return (end + kPage - 1) / kPage * kPage; };
+  const std::uint64_t bytes = into_page + storage.bytes;
+  if (storage.bytes > kLimit - kFirstStorageAddress - kPage) return std::nullopt;
+  if (bytes > kLimit - next_storage_) {
+    next_storage_ = kFirstStorageAddress;
+    wrapped_ = true;
+  }
+  if (wrapped_) {
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+    for (const PinEntry& entry : slots_)
+      if (isStorage(entry.info.kind))
+        taken.emplace_back(entry.info.address, entry.info.address + entry.info.bytes);
+    std::sort(taken.begin(), taken.end());
+    for (const auto& [low, high] : taken)
+      if (low < next_storage_ + bytes && high > next_storage_) next_storage_ = after(high);
+    if (bytes > kLimit - next_storage_) return std::nullopt;
+  }
+  const std::uint64_t address = next_storage_ + into_page;
+  next_storage_ = after(next_storage_ + bytes);
+  return address;
+}
+
+Result<std::uint32_t> PinTable::add(Segment memory, std::string label) {
   if (label.size() > kMaxLabelBytes)
     return Error{
         .code = Code::kInvalid,
@@ -65,6 +93,15 @@ Result<std::uint32_t> PinTable::add(const Segment& memory, std::string label) {
         .operation = "pin",
         .detail = fmt::format("{} segments are pinned, the most that peers accept", kMaxPins),
         .remedy = "release some, or pin neighbours in one piece"};
+  if (isStorage(memory.kind)) {
+    const auto address = addressFor(memory);
+    if (!address)
+      return Error{.code = Code::kExhausted,
+                   .operation = "pin",
+                   .detail = fmt::format("no range of {} addresses is free", memory.bytes),
+                   .remedy = "release pins of files and objects, or pin smaller parts"};
+    memory.address = *address;
+  }
   std::erase_if(withdrawing_, [this](std::uint32_t old) { return !isBusy(remove(old)); });
   const auto slot = free_.empty() ? static_cast<std::uint32_t>(slots_.size()) : free_.back();
   std::vector<std::optional<base::Bytes>> keys;

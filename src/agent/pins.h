@@ -36,6 +36,9 @@ struct PinEntry {
 // Needs no lock.
 Result<Segment> checkedSegment(Segment memory);
 
+// The first address that a table gives to storage. Programs have no memory there.
+inline constexpr std::uint64_t kFirstStorageAddress = std::uint64_t{1} << 62U;
+
 class PinTable {
  public:
   explicit PinTable(std::span<const std::unique_ptr<core::Backend>> backends)
@@ -45,7 +48,7 @@ class PinTable {
 
   // Pins at every backend. If none accepts the memory, the error has the reason of each. Call
   // checkedSegment() before.
-  Result<std::uint32_t> add(const Segment& memory, std::string label);
+  Result<std::uint32_t> add(Segment memory, std::string label);
   // New plans and new posts no longer find the pin. The slot stays taken until remove().
   void retire(std::uint32_t slot) {
     PinEntry& entry = slots_[slot];
@@ -72,6 +75,8 @@ class PinTable {
   std::uint64_t version() const { return version_; }  // changes whenever the table does
 
  private:
+  std::optional<std::uint64_t> addressFor(const Segment& storage);
+
   std::span<const std::unique_ptr<core::Backend>> backends_;
   base::Budget announced_;
   std::vector<PinEntry> slots_;
@@ -81,6 +86,8 @@ class PinTable {
   std::uint64_t live_ = 0, live_bytes_ = 0;
   std::uint64_t last_generation_ = 0, version_ = 1, mapped_version_ = 0;
   core::PinMap map_;
+  std::uint64_t next_storage_ = kFirstStorageAddress;
+  bool wrapped_ = false;  // next_storage_ has reached the end of the range once
 };
 
 }  // namespace viaduct::agent

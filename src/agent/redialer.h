@@ -39,7 +39,7 @@ class Redialer {
 
   // Ends the attempt and the back-off.
   void stop();
-  // Without a session: dials the peer after the back-off, if it is aimed.
+  // Dials the peer after the back-off, if it has an address and neither a session nor an attempt.
   void dialLater();
   void resetBackoff() { backoff_ = {}; }
   // Dials `targets` to move the running session to another connection.

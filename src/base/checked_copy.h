@@ -1,4 +1,5 @@
-// Writes to memory of this process that may be unmapped: the kernel copies, and reports an error.
+// Copies to and from memory of this process that may be unmapped: the kernel copies, and reports an
+// error.
 // Threads: one at a time per object.
 #pragma once
 
@@ -12,7 +13,7 @@
 
 namespace viaduct::base {
 
-// A memcpy to memory that is not mapped or not writable would end the process. This copy costs a
+// A memcpy to or from memory that is not mapped would end the process. This copy costs a
 // system call instead (docs/measured/memory.md).
 class CheckedCopy {
  public:
@@ -24,11 +25,14 @@ class CheckedCopy {
   // Fills `to`, at most IOV_MAX pieces, from as many bytes at `from`, at most kMostBytes. False: a
   // part of `to` is not writable. Then any of the other bytes may have been written.
   [[nodiscard]] bool copy(std::span<const iovec> to, const std::byte* from) const;
+  // Fills `to` from pieces of as many bytes, at most kMostBytes. False: a part of them is not
+  // readable.
+  [[nodiscard]] bool fetch(std::byte* to, std::span<const iovec> from) const;
 
  private:
   explicit CheckedCopy(SharedMemory bounce) : bounce_(std::move(bounce)) {}
 
-  SharedMemory bounce_;  // the kernel copies out of its file
+  SharedMemory bounce_;  // the kernel copies out of its file, and into it
 };
 
 }  // namespace viaduct::base

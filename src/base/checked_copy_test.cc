@@ -22,6 +22,24 @@ TEST(CheckedCopy, FillsPiecesInOrder) {
   EXPECT_TRUE(std::equal(to.begin(), to.begin() + 1000, from.end() - 1000));
 }
 
+TEST(CheckedCopy, FetchesPiecesThatAreReadable) {
+  const auto copy = CheckedCopy::open();
+  ASSERT_TRUE(copy) << copy.error().text();
+  constexpr std::size_t kPage = 4096;
+  auto* const pages = static_cast<std::byte*>(
+      ::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  pages[1] = std::byte{1};
+  pages[kPage - 1] = std::byte{2};
+  std::array<std::byte, 2> to{};
+  const std::array<iovec, 2> pieces{{{pages + kPage - 1, 1}, {pages + 1, 1}}};
+  ASSERT_TRUE(copy->fetch(to.data(), pieces));
+  EXPECT_EQ(to, (std::array{std::byte{2}, std::byte{1}}));
+  ASSERT_EQ(::mprotect(pages + kPage, kPage, PROT_NONE), 0);
+  const iovec both{pages + kPage - 1, 2};
+  EXPECT_FALSE(copy->fetch(to.data(), std::span(&both, 1)));
+  ::munmap(pages, 2 * kPage);
+}
+
 TEST(CheckedCopy, FailsForMemoryThatIsNotWritable) {
   const auto copy = CheckedCopy::open();
   ASSERT_TRUE(copy) << copy.error().text();

@@ -118,6 +118,7 @@ struct LinkSeed {
   std::uint64_t epoch = 0;                // number of the session; the same at both ends
   bool dialer = false;                    // this end opened the session
   bool same_process = false;              // both agents live in this process
+  bool self = false;                      // the peer is this agent
   bool same_host = false;                 // proven, by a Unix socket or by one process
   bool unix_socket = false;               // fds can be sent
   int pid = 0;                            // the peer's, in this PID namespace; 0: not visible
@@ -173,10 +174,23 @@ class Link {
 using RailMask = std::uint64_t;
 inline constexpr RailMask kAllRails = ~RailMask{0};
 
+// An optional skill of a backend, whose BackendFacts::storage is true: its segments are files or
+// objects. Threads: several at once, without the agent's lock, also after the backend's end.
+class Storage {
+ public:
+  virtual ~Storage() = default;
+  // Finds or makes what `segment` names. Returns the segment with its kind, size and access, and
+  // with the backend's knowledge in Segment::opened. May block. pin() gets the result.
+  virtual Result<Segment> open(Segment segment) = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const Capabilities& can() const = 0;
+  // Null: the backend has no storage. A backend with storage gets links only to its own agent
+  // (LinkSeed::self).
+  virtual std::shared_ptr<Storage> storage() { return nullptr; }
   virtual std::span<const std::unique_ptr<Rail>> rails() = 0;
   // The library and device in use: "UCX 1.13.1 over tcp/eth0". Empty: there is no choice to report.
   virtual std::string_view description() const { return {}; }

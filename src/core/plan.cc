@@ -158,7 +158,8 @@ class PinCursor {
   std::uint32_t slot_ = 0;
 };
 
-// Extends the last op while pieces touch on both sides and lie in its two pins.
+// Builds a list of ops. A piece is merged into the last op if it continues that op on both sides
+// and lies in the op's two pins.
 class OpListBuilder {
  public:
   // Reserved memory that is never touched costs nothing. Beyond 128 MiB, growing costs little

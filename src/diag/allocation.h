@@ -54,7 +54,7 @@ bool hasActivePort(const RdmaDevice& device);
 
 // The reason why a virtual function has no active port. The topic `sriov` reports all but kNo.
 enum class FunctionFault : std::uint8_t {
-  kNo,      // it has one, or its physical function has none either, or it is unknown
+  kNo,      // it has an active port, or its physical function has none either, or it is unknown
   kNoGuid,  // the subnet manager gives it no GUID
   kLink,    // only its physical function has an active port
 };

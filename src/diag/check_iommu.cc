@@ -204,8 +204,8 @@ std::vector<Evidence> translationEvidence(const Node& node, const IommuHints& hi
   return out;
 }
 
-// With translation, a virtual function beside GPUs fails. Other devices work, but pay for each
-// registration.
+// With translation, a virtual function beside GPUs fails, and so does a device of a blocked group.
+// Other devices work, but pay for each registration.
 Severity translationSeverity(const std::vector<DmaDevice>& devices,
                              const std::vector<DmaDevice>& translated) {
   const bool gpus =

@@ -81,8 +81,8 @@ std::string memlockFix(const Node& node, const ProcessLimit& limit) {
          "Docker: docker run --ulimit memlock=-1";
 }
 
-// Whether the pod's manifest added IPC_LOCK, which puts it into the bounding set. Outside a pod the
-// bounding set is always full, so it says nothing there.
+// Whether the pod's manifest added IPC_LOCK, which puts it into the bounding set. Outside a pod, a
+// full bounding set says nothing, because most processes have one.
 bool wasGivenIpcLock(const Node& node, const ProcessFacts& process) {
   return process.mayGet(Capability::kIpcLock) &&
          (inPod(node.tree, node.variables) || !process.mayGet(Capability::kSysAdmin));

@@ -26,7 +26,7 @@ std::string netFile(const std::string& interface, const char* name) {
   return fmt::format("/sys/class/net/{}/{}", interface, name);
 }
 
-// The network devices of RDMA devices in this network namespace, without IPoIB.
+// The network devices of active RoCE ports, in this network namespace.
 RailNames railsOf(const Node& node) {
   RailNames out;
   for (const RdmaDevice& device : ownDevices(node).devices)
@@ -229,7 +229,8 @@ void checkSubnets(const Node& node, const RailNames& rails, Findings& findings) 
 
 // ---- Links that come and go, and MTU.
 
-// A restarting switch changes the carrier twice. These limits far exceed the other rails' count.
+// A restarting switch changes the carrier twice. From kManyChanges on, a rail is reported if it far
+// exceeds the other rails' median. From kManyChangesAlone on, a rail is always reported.
 constexpr std::uint64_t kManyChanges = 20, kManyChangesAlone = 100;
 
 using CarrierChanges = std::map<std::string, std::uint64_t>;

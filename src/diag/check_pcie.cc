@@ -92,7 +92,8 @@ void note(PathFault& fault, const NicPath& path) {
   fault.severity = Severity::kWarning;
 }
 
-// The bridges further up that are slower than the NIC's own link.
+// The bridges that are too slow for the NIC's ports: slower than the NIC's own link, or than the
+// bridge itself can be.
 std::vector<const PciFunction*> slowBridges(const NicPath& path) {
   std::vector<const PciFunction*> out;
   const double own = bytesNow(path.function.link);

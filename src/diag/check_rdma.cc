@@ -85,7 +85,7 @@ bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one
   return one.port->roce() && !interface.empty() && isInterfaceDown(node.tree, interface);
 }
 
-// True if all ports that are down are second ports: cards often have no cable there.
+// True if exactly the cards' first ports are active: second ports often have no cable.
 bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
   const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
   return std::all_of(down.begin(), down.end(),
@@ -247,7 +247,8 @@ bool isUnnamed(const RdmaPortState& port) {
          port.gigabits <= 2.5 * port.lanes;
 }
 
-// True for an InfiniBand port with one lane. An Ethernet port of 25 Gb/s always has one.
+// True for an InfiniBand port that runs with one lane at a known speed. An Ethernet port of 25 Gb/s
+// always has one.
 bool isNarrow(const RdmaPortState& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }

@@ -28,7 +28,7 @@ bool knowsGroups(const Tree& tree);
 std::optional<GroupLimit> groupLimit(const Tree& tree, const std::string& controller,
                                      const std::string& name, const std::string& old_name);
 
-// The first of those files that exists and has neither a number nor "max"; empty: none.
+// The first file that groupLimit() would read and that has neither a number nor "max"; empty: none.
 std::string damagedGroupFile(const Tree& tree, const std::string& controller,
                              const std::string& name, const std::string& old_name);
 

@@ -1,4 +1,5 @@
-// A process's environment as values. Threads: pure functions, while none changes our environment.
+// A process's environment as values. Threads: pure functions, while no thread changes our
+// environment.
 #pragma once
 
 #include <string_view>

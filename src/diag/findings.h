@@ -37,7 +37,7 @@ struct Finding {
   std::string what = {};
   std::vector<Evidence> evidence = {};
   std::string cause = {}, fix = {}, gain = {};
-  std::string topic = {};  // set by Report::add
+  std::string topic = {};  // set by Findings::add()
 };
 
 // A fact that one topic checked and found in order.

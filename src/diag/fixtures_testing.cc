@@ -570,7 +570,7 @@ struct RoceParts {
   bool virtual_function = false;
 };
 
-// Without an address it is a function in the namespace of another pod or the host.
+// Without an interface, the function is in the network namespace of another pod or the host.
 void addRoce(NodeFolder& folder, const RoceParts& parts) {
   auto gids = roceGids(parts.interface, parts.address);
   if (parts.interface.empty()) gids.resize(2);

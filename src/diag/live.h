@@ -17,7 +17,8 @@ struct LiveOptions {
   // Names to resolve, besides those in the environment.
   std::vector<std::string> names = {};
 };
-// Tests the running machine. Takes `counting`, and up to 3 s more if names do not resolve.
+// Tests the running machine. Takes about `counting`, and up to 3 s more for each name that does not
+// resolve.
 Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions& options);
 
 base::Json asJson(const Live& live);

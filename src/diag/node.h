@@ -23,8 +23,8 @@ struct Tried {
 struct Live {
   std::string hostname = {}, kernel = {}, machine = {};  // from uname: "6.1.0-13", "x86_64"
   std::optional<std::uint32_t> uid = {};
-  std::optional<Tried> copy = {};                              // process_vm_readv from a child
-  std::optional<Tried> io_uring = {};                          // the result of io_uring_setup
+  std::optional<Tried> copy = {};      // process_vm_readv between two children
+  std::optional<Tried> io_uring = {};  // the result of io_uring_setup
   std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
   std::optional<Tried> clock = {};  // ok: the kernel considers it synchronized
   // An address in this network namespace: "10.0.106.7" with 24 bits of prefix.

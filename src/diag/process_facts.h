@@ -21,7 +21,7 @@ struct ProcessFacts {
   std::optional<std::uint32_t> uid = {};                       // the effective user id
   std::optional<std::uint64_t> effective = {}, bounding = {};  // capability sets
   bool seccomp = false;
-  bool user_namespace = false;  // its root is not the node's root
+  bool user_namespace = false;  // the process's root user is not the node's
   bool has(Capability capability) const;
   bool mayGet(Capability capability) const;  // whether a container's manifest may have granted it
 };
@@ -30,7 +30,7 @@ ProcessFacts processFacts(const Node& node);
 // Whether the pod or the node belongs to OpenShift.
 bool onOpenShift(const Node& node);
 
-// The kernel's version: 6.8. Empty: unknown.
+// The kernel's version, such as 6.8.
 struct KernelVersion {
   unsigned major = 0, minor = 0;
   auto operator<=>(const KernelVersion&) const = default;

@@ -29,7 +29,7 @@ struct JoinRequest {
   std::uint32_t size = 0;  // the number of members of the complete group
   // The wanted rank. None: the lowest that is free at the end.
   std::optional<std::uint32_t> rank = {};
-  std::string name = {};   // for people: "host:pid"; named in every error
+  std::string name = {};   // for people, in errors too: "host:pid"
   std::string about = {};  // a text for the other members, up to 4 KiB
 };
 

@@ -171,7 +171,7 @@ void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
     if (!moved) continue;
     last_busy_ = now;
     awake();
-    told = reaped && poster_.idle();  // all ops have ended: report them before further progress
+    told = reaped && poster_.idle();  // nothing is in flight: report before more progress
   } while (moved && !told && (now = Clock::now()) < until);
 }
 

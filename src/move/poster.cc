@@ -119,7 +119,8 @@ void Poster::push(Endpoint& endpoint) {
   if (open_.entries > 0) seal(endpoint);
 }
 
-// Posts up to one batch of the job, and then queues the job behind the others. False: the endpoint
+// Posts up to one batch of the job. If ops remain, the job waits behind the others, or for its key.
+// False: the endpoint
 // accepts no more now.
 bool Poster::pushOne(Endpoint& endpoint, Job& job) {
   const PostedPart entry = post(endpoint, job);

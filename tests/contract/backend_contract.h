@@ -1,4 +1,4 @@
-// The contract of every backend, tested with two agents that have no other backend.
+// The contract of every backend between agents, tested with two agents that have no other backend.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The contract: peers die and come back.
+// The contract: peers connect, die and come back.
 #include "contract/backend_contract.h"
 
 namespace viaduct::testing {

@@ -110,7 +110,7 @@ size_of_slim() {
 }
 
 backends_of_slim() {
-  in_slim viaduct --version | grep 'local, ofi .*, tcp, ucx'
+  in_slim viaduct --version | grep 'local, .*ofi .*, tcp, ucx'
   in_slim sh -c 'ldd /usr/local/bin/viaduct | grep "not found"' && return 1
   in_slim viaduct bench --explain --backend local,tcp,ofi,ucx | tee "$work/explain"
   ! grep -E '^ +- +(local|tcp|ofi|ucx) ' "$work/explain"

@@ -199,7 +199,7 @@ class Connection {
   SocketFacts socket_facts_;
 
   bool paused_ = false;
-  // The other end has closed. Its last frames are read even if paused.
+  // The other end has closed, or a send has failed. The last frames are read even if paused.
   bool ended_ = false;
   bool* gone_ = nullptr;  // set while a callback runs
   base::Poller::Id watch_ = 0, handshake_timer_ = 0, soon_timer_ = 0;

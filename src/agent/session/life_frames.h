@@ -45,7 +45,8 @@ class SentFrames {
 // Received frames. The other end repeats a frame if it does not know that the frame has arrived.
 class HeardFrames {
  public:
-  // Takes frame `count` of this connection. False: the frame came before, over another connection.
+  // Records that frame `count` of this connection has arrived. False: it is a duplicate, which an
+  // earlier connection brought already.
   bool take(std::uint64_t count);
   // The number of frames of the life, of which `count` came over this connection.
   std::uint64_t total(std::uint64_t count) const;

@@ -81,7 +81,7 @@ class CopyPool {
   const base::AdaptiveCopy::Strategy strategy_;  // for works larger than one chunk
   std::atomic<std::uint64_t> posts_{0};
   ChunkCopier copier_;              // the driving thread's copier
-  unsigned last_ = 0;               // the job that it served last; the next in turn comes first
+  unsigned last_ = 0;               // index of the job that the driving thread served last
   std::uint64_t used_ = 0;          // jobs that post() has begun, and poll() has not yet returned
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already
   std::unique_ptr<std::array<Job, kJobs>> jobs_;

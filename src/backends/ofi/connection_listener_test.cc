@@ -29,7 +29,8 @@ class ConnectionListenerTest : public OfiEndpointTest {
     const auto from = whole.begin() + static_cast<std::ptrdiff_t>(tokenAt(side));
     return {from, from + 16};
   }
-  // The side's address with another token. It is the largest, so the end that joins it connects.
+  // The side's address with another token. That token is the largest, so the end that joins this
+  // address connects.
   static Bytes forged(const Side& side) {
     Bytes out = side.endpoint->address();
     std::fill_n(out.begin() + static_cast<std::ptrdiff_t>(tokenAt(side)), 16, std::byte{0xff});
@@ -41,7 +42,7 @@ class ConnectionListenerTest : public OfiEndpointTest {
     std::memcpy(&where, side.endpoint->address().data() + tokenAt(side) + 16, sizeof where);
     return where;
   }
-  // A stranger's connection to the listener, which sends nothing.
+  // A stranger's connection to the listener. The stranger sends nothing.
   static base::Fd caller(const Side& side) {
     const sockaddr_in where = listenerOf(side);
     base::Fd out(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

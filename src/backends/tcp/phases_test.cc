@@ -124,8 +124,8 @@ TEST_P(TcpPhases, APinWithdrawnAtTheInitiatorIsNotTouched) {
   EXPECT_TRUE(whole() || job_->why->code == Code::kDenied);
 }
 
-// The pin is not withdrawn, but its memory is protected. The transfer fails at both ends, and the
-// socket stays open.
+// The pin is not withdrawn, but its memory is protected. The target refuses the transfer, and later
+// transfers still work.
 TEST_P(TcpPhases, MemoryProtectedAtTheTargetRefusesTheTransferOnly) {
   for (const bool all : {false, true}) {
     all ? there_.forbid() : there_.forbidWrites();

@@ -258,7 +258,7 @@ TEST_F(UcxEndpoints, ByMessagesOnlyRegisteredMemoryIsReached) {
   }
 }
 
-// Sets an environment variable until it is destroyed.
+// Sets an environment variable as long as the object lives.
 class Set {
  public:
   Set(const char* variable, const char* value) : variable_(variable) {
@@ -427,7 +427,7 @@ TEST_F(UcxEndpoints, ByMessagesAStrangersMessagesAreIgnored) {
       EXPECT_TRUE(turnUntil([&] { return b_.endpoint->broken().has_value(); }));
       EXPECT_EQ(b_.endpoint->broken()->code, Code::kProtocol);
     } else {
-      // These writes arrive after the stranger's message.
+      // These writes give the stranger's message time to arrive.
       for (int i = 0; i < 50; ++i) ASSERT_TRUE(moved(OpKind::kWrite, one)) << i;
       EXPECT_FALSE(b_.endpoint->broken()) << b_.endpoint->broken()->text();
     }

@@ -3,7 +3,10 @@
 #define OPENSSL_SUPPRESS_DEPRECATED  // NOLINT(readability-identifier-naming)
 #include "base/net/crypto.h"
 
+#include <fmt/format.h>
 #include <openssl/crypto.h>
+
+#include <cstring>
 
 #include "base/random.h"
 
@@ -12,13 +15,19 @@ namespace {
 
 constexpr std::size_t kBlock = 64;
 
-SHA256_CTX keyedState(const Key& key, std::uint8_t pad) {
+Sha256 keyedState(ByteSpan key, std::uint8_t pad) {
   std::array<std::uint8_t, kBlock> block{};
-  block.fill(pad);
-  for (std::size_t i = 0; i < key.size(); ++i) block[i] ^= key[i];
-  SHA256_CTX state;
-  SHA256_Init(&state);
-  SHA256_Update(&state, block.data(), block.size());
+  if (key.size() > kBlock) {
+    Sha256 hash;
+    hash.add(key);
+    const Digest digest = hash.digest();
+    std::memcpy(block.data(), digest.data(), digest.size());
+  } else if (!key.empty()) {
+    std::memcpy(block.data(), key.data(), key.size());
+  }
+  for (std::uint8_t& byte : block) byte ^= pad;
+  Sha256 state;
+  state.add(std::as_bytes(std::span(block)));
   return state;
 }
 
@@ -34,17 +43,30 @@ const unsigned char* bytesAt(std::string_view text) {
 
 }  // namespace
 
-Hmac::Hmac(const Key& key) : inner_(keyedState(key, 0x36)), outer_(keyedState(key, 0x5c)) {}
+Sha256::Sha256() { SHA256_Init(&state_); }
+void Sha256::add(ByteSpan part) { SHA256_Update(&state_, part.data(), part.size()); }
+Digest Sha256::digest() const {
+  Digest digest;
+  SHA256_CTX last = state_;
+  SHA256_Final(digest.data(), &last);
+  return digest;
+}
+
+Hmac::Hmac(ByteSpan key) : inner_(keyedState(key, 0x36)), outer_(keyedState(key, 0x5c)) {}
 
 Digest Hmac::of(std::initializer_list<ByteSpan> parts) const {
-  Digest digest;
-  SHA256_CTX state = inner_;
-  for (const ByteSpan part : parts) SHA256_Update(&state, part.data(), part.size());
-  SHA256_Final(digest.data(), &state);
+  Sha256 state = inner_;
+  for (const ByteSpan part : parts) state.add(part);
+  const Digest inside = state.digest();
   state = outer_;
-  SHA256_Update(&state, digest.data(), digest.size());
-  SHA256_Final(digest.data(), &state);
-  return digest;
+  state.add(std::as_bytes(std::span(inside)));
+  return state.digest();
+}
+
+std::string hexText(const Digest& digest) {
+  std::string out;
+  for (const std::uint8_t byte : digest) out += fmt::format("{:02x}", byte);
+  return out;
 }
 
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context) {

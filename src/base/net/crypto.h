@@ -21,16 +21,30 @@ using Key = std::array<std::uint8_t, 32>;
 using Digest = std::array<std::uint8_t, 32>;
 using ByteSpan = std::span<const std::byte>;
 
+// SHA-256 of bytes that come in parts. Allocates nothing.
+class Sha256 {
+ public:
+  Sha256();
+  void add(ByteSpan part);
+  Digest digest() const;  // of the parts so far
+
+ private:
+  SHA256_CTX state_;
+};
+
 // HMAC-SHA-256. The constructor does the work that depends only on the key. Allocates nothing.
 class Hmac {
  public:
-  explicit Hmac(const Key& key);
+  explicit Hmac(const Key& key) : Hmac(std::as_bytes(std::span(key))) {}
+  explicit Hmac(ByteSpan key);  // of any length
   // The digest of all parts, joined in order.
   Digest of(std::initializer_list<ByteSpan> parts) const;
 
  private:
-  SHA256_CTX inner_, outer_;
+  Sha256 inner_, outer_;
 };
+
+std::string hexText(const Digest& digest);  // in lower case
 
 // Derives the key for one purpose. It reveals nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});

@@ -1,6 +1,5 @@
 #include "base/net/crypto.h"
 
-#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -12,12 +11,6 @@ namespace {
 
 ByteSpan bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::string hex(const Digest& digest) {
-  std::string out;
-  for (const auto byte : digest) out += fmt::format("{:02x}", byte);
-  return out;
-}
-
 Key keyOf(std::string_view text) {
   Key key{};
   for (std::size_t i = 0; i < text.size(); ++i) key[i] = static_cast<std::uint8_t>(text[i]);
@@ -28,10 +21,32 @@ Key keyOf(std::string_view text) {
 TEST(Hmac, GivesThePublishedDigests) {
   Key eleven{};
   for (std::size_t i = 0; i < 20; ++i) eleven[i] = 0x0b;
-  EXPECT_EQ(hex(Hmac(eleven).of({bytes("Hi There")})),
+  EXPECT_EQ(hexText(Hmac(eleven).of({bytes("Hi There")})),
             "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7");
-  EXPECT_EQ(hex(Hmac(keyOf("Jefe")).of({bytes("what do ya want "), {}, bytes("for nothing?")})),
+  EXPECT_EQ(hexText(Hmac(keyOf("Jefe")).of({bytes("what do ya want "), {}, bytes("for nothing?")})),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+// RFC 4231, test case 6: a key that is longer than a block.
+TEST(Hmac, HashesALongKey) {
+  const std::string key(131, '\xaa');
+  EXPECT_EQ(hexText(Hmac(bytes(key))
+                        .of({bytes("Test Using Larger Than Block-Size Key - Hash Key "
+                                   "First")})),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
+}
+
+// FIPS 180-2, examples 1 and 2.
+TEST(Sha256, GivesThePublishedDigests) {
+  Sha256 hash;
+  hash.add(bytes("a"));
+  hash.add(bytes("bc"));
+  EXPECT_EQ(hexText(hash.digest()),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  hash = {};
+  hash.add(bytes("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq"));
+  EXPECT_EQ(hexText(hash.digest()),
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1");
 }
 
 TEST(Hmac, CanBeUsedAgain) {

@@ -10,7 +10,7 @@ namespace viaduct::diag {
 class EscapeFilter {
  public:
   // Returns `bytes` without escape sequences, even if one began in an earlier call. The result is
-  // valid until the next call, and as long as `bytes`.
+  // valid until the next call, and only while `bytes` is valid.
   std::string_view plain(std::string_view bytes);
 
  private:

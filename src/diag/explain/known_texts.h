@@ -1,6 +1,5 @@
 // The texts in logs that `viaduct doctor --explain` knows, with meaning, possible causes and fixes.
 // A new text is one entry in a texts_*.cc, and one line in samples_testing.h. Threads: constants.
-// Threads: constants.
 #pragma once
 
 #include <cstdint>

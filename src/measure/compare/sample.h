@@ -45,7 +45,8 @@ class Sample {
   std::optional<RatioEstimate> ratioTo(const Sample& other, Figure figure) const {
     return ratioOf(each(figure), other.each(figure));
   }
-  // Returns "`whose` is INVALID: ..." for the first invalid row, or an empty text.
+  // Returns "`whose` is invalid: ..." with the verdict of the first row that cannot be used, or an
+  // empty text.
   std::string complaint(const std::string& whose) const;
 
  private:

@@ -53,7 +53,7 @@ std::string withoutTimes(std::string_view text) {
   return out;
 }
 
-// Returns the groups in brackets, and times, at the front of the line.
+// Returns the groups in brackets at the front of the line.
 std::string_view bracketed(std::string_view line) {
   std::size_t end = 0;
   for (;;) {

@@ -91,7 +91,7 @@ class Lane::Drive {
     return Ok{};
   }
 
-  // Waits for the oldest transfer, or until the next one is due.
+  // Waits for the oldest transfer, until the next one is due or kLaneSlice has passed.
   Status land() {
     const bool more = open() && posted_ - ended_ < depth_ && !enough();
     const auto until = std::min(now_ + kLaneSlice, more ? next_ : Clock::time_point::max());

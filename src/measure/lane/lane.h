@@ -56,7 +56,7 @@ struct LaneTimes {
   std::uint64_t iterations = 0;
 };
 
-// The end of a run: a lane ends once it has reached both.
+// The goal of a run: without another order, a lane ends once it has reached both.
 struct Goal {
   std::uint64_t iterations = 0;
   Duration time{0};

@@ -28,7 +28,7 @@ Result<Note> Lane::waitNote(const Orders& orders) {
   }
 }
 
-// The answer shows that the transfer has ended, so no further wait is needed.
+// Makes one write with a note, and waits until the write has ended at this end.
 Status Lane::bounce(std::uint64_t number, const Orders& orders) {
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
   for (;;) {

@@ -49,7 +49,8 @@ class Contents {
   std::uint64_t fewestSets() const;
   void touch(const StreamEnd& end) const;  // writes to each page of all sets
   void fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
-  // Returns a description of the first wrong block in these sets, or nothing.
+  // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull. Returns a
+  // description of the first wrong block, or nothing.
   std::optional<std::string> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
 
   // Write the check's words: of its own epoch, of `epoch`, or zeros, which belong to no epoch.

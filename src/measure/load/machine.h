@@ -13,8 +13,8 @@
 
 namespace viaduct::measure {
 
-// Checks that memory for all members (`local`), or for one of them, is available. The run calls it
-// before any allocation. The error says how much fits.
+// Checks that this host has memory for all members (`local`), or for the largest one. The error
+// says how much fits.
 Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/");
 // Checks the names of interfaces, their addresses, and RDMA devices ("mlx5_0", "mlx5_0:1").
 Status devicesExist(const std::vector<std::string>& names, const std::string& root = "/");

@@ -17,7 +17,7 @@ namespace viaduct::measure {
 struct Spec {
   Layout layout = {};
   std::vector<Workload> rows = {};
-  std::uint32_t threads = 1, depth = 1;  // for each pair
+  std::uint32_t threads = 1, depth = 1;  // threads of a pair; transfers in flight of a thread
   bool bidirectional = false;
   bool ping_pong = false;
   bool recreate = false, reregister = false;  // before every transfer
@@ -25,7 +25,7 @@ struct Spec {
   MemoryChoice memory = MemoryChoice::kAllocate;
   bool huge_pages = false;
   std::uint64_t buffer_bytes = 0;  // of each process; 0: as much as the rows need
-  std::uint64_t working_set = 0;   // bytes that each stream cycles through; 0: one transfer
+  std::uint64_t working_set = 0;   // bytes that each stream cycles through; 0: `depth` transfers
 
   std::chrono::nanoseconds warmup = std::chrono::milliseconds(50);
   std::chrono::nanoseconds duration = std::chrono::milliseconds(400);

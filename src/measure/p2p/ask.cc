@@ -23,7 +23,7 @@ Result<std::string> Asker::ask(P2pRequest request, Deadline until) {
       if (answer.number == last_) return std::move(answer.value);
       continue;  // the answer to an abandoned request
     }
-    // A peer that has reconnected no longer knows the request.
+    // A changed epoch means that the session has ended meanwhile, perhaps with the request.
     if (peer_.state() != PeerState::kReady || peer_.epoch() != life)
       return Error{.code = Code::kPeerLost,
                    .operation = "p2p",

@@ -5,8 +5,8 @@
 
 namespace viaduct::measure::p2p {
 
-// Fails if buffers cannot lie in that GPU's memory: no driver, an error of the driver, or no
-// backend that moves GPU memory.
+// Always fails, because no backend of this version moves GPU memory. The error says whether the GPU
+// could be used.
 Status checkCuda(int gpu_id);
 
 }  // namespace viaduct::measure::p2p

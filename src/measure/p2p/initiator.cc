@@ -83,7 +83,8 @@ Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) 
   worker.know(1, asker_.peer());
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());
-  // A target that was interrupted leaves as soon as it has composed the row.
+  // An interrupted target leaves once it has sent its part of the row. A whole row counts although
+  // the target is gone.
   const bool whole = measured && (measured->stop_by || measured->row.verdict != Verdict::kFailed);
   if (auto lost = group.trouble(); lost && !whole) return *std::move(lost);
   return measured;

@@ -26,7 +26,8 @@ PairGroup::PairGroup(std::uint32_t rank, Peer other, const NoteSource& notes,
 }
 
 std::optional<Error> PairGroup::trouble() const {
-  // A peer that has reconnected no longer knows the measurement.
+  // A changed epoch means that the session has ended meanwhile, perhaps with notes of the
+  // measurement.
   if (!has_left_() && other_.state() == PeerState::kReady && other_.epoch() == life_)
     return std::nullopt;
   return Error{.code = Code::kPeerLost,

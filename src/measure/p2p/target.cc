@@ -16,7 +16,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLookAround = 50ms;  // how often the target checks `stop` and the guest
-// A guest without a secret may take only this part of the host's memory.
+// A guest may take at most 1 / kPartOfMemory of the host's memory. Without a secret, any process
+// can be a guest.
 constexpr std::uint64_t kPartOfMemory = 4;
 
 }  // namespace

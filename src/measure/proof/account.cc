@@ -90,7 +90,7 @@ Account::Account(std::span<const Observation> seen) : seen_(seen) {
 }
 
 void Account::addDomains() {
-  std::vector<const Observation*> widest;  // by domain: the one with the longest row
+  std::vector<const Observation*> widest;  // for each domain, the one over the longest time
   for (const Observation& one : seen_) {
     const auto known = std::find_if(widest.begin(), widest.end(), [&](const Observation* other) {
       return sameCounters(one.place, other->place);

@@ -49,7 +49,7 @@ struct CounterDomain {
   bool isPart(const DeviceTraffic& line) const;
 };
 
-// One entry of a row's path: all bytes with the same rail name.
+// One entry of a row's path: all bytes with one backend, way and rail name.
 struct Share {
   PathShare told = {};
   Realm realm = Realm::kUnknown;

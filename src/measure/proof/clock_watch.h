@@ -9,7 +9,7 @@ namespace viaduct::measure::proof {
 struct ClockDrift {
   double seconds = 0;  // compared duration, by the second clock
   double ahead = 0;    // seconds that the first clock gained; negative: lost
-  double largest = 0;  // the part of it from the largest single step
+  double largest = 0;  // the part of `ahead` from the largest single step
   bool jumped() const;
   // True if the clocks differ more than two clocks of one machine can.
   bool isImpossible() const;

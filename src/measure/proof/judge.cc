@@ -48,7 +48,7 @@ bool meets(const Share& share, std::string_view word) {
   return share.told.backend == word;
 }
 
-// True if the counters contradict that claim.
+// True if the counters show a detour that breaks the requirement.
 bool belies(Detour detour, std::string_view word) {
   const bool tcp = detour == Detour::kTcp || detour == Detour::kLoopback;
   return (word == "rdma" && (tcp || detour == Detour::kMemory)) || (word == "not-tcp" && tcp);
@@ -187,7 +187,8 @@ std::string crowd(const RowFacts& facts) {
       facts.cores_others, facts.cores);
 }
 
-// A larger part of the requested rate counts as reached: Poisson arrivals of a short row vary.
+// From this part of the requested rate on, the rate counts as kept: Poisson arrivals of a short row
+// vary.
 constexpr double kRateKept = 0.9;
 
 std::string lookAt(const Case& c) {

@@ -52,7 +52,7 @@ double coresBusy(double cpu, double row, double counted);
 struct Judgement {
   std::vector<ProvenShare> path = {};
   std::string proof = {};
-  std::optional<Ceiling> ceiling = {};  // none if the row was faster than the measured memory rate
+  std::optional<Ceiling> ceiling = {};  // none: unknown, or the row outran the memory rate
   Verdict verdict = Verdict::kUnproven;
   std::string why = {};         // the reason, unless the verdict is ok
   std::string remark = {};      // other facts that explain the figures

@@ -71,7 +71,7 @@ void Observer::after(std::vector<Claim> claims) {
   }
 }
 
-// True if all devices together carried, in each direction, the bytes that the claims sent that way.
+// True if all devices together sent, or received, at least the bytes of all claims.
 bool Observer::carriedWhatIsClaimed() const {
   std::uint64_t said = 0, sent = 0, received = 0;
   for (const Claim& claim : seen_.claims)

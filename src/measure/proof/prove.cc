@@ -352,9 +352,9 @@ class Prover {
     return out;
   }
 
-  // Finds the rails of a member that carried nothing although the payload was worth all of them.
-  // Uses the path's own count if the path names its rails, because a device counts others' traffic
-  // too. Otherwise uses the device's count.
+  // Finds the rails of a member that carried nothing although the payload was worth all of them. If
+  // the path names its rails, its own count decides as well as the device's, because a device
+  // counts others' traffic too.
   void findSilentOf(std::uint32_t rank, Direction way) {
     const double bytes = ownPayload(rank, way);
     const std::vector<const DeviceTraffic*> asked = askedOf(rank);

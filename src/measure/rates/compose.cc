@@ -67,7 +67,8 @@ class Composer {
     row_.heat = spec_.working_set == 0 ? "hot" : "cold";
   }
 
-  // Returns the first failure that is a cause, and not a consequence of another member's failure.
+  // Returns the first failure. Prefers a cause: a cancelled member follows another member's
+  // failure.
   Failure failure() const {
     Failure found;
     for (std::size_t rank = 0; rank < shares_.size(); ++rank) {

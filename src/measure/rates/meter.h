@@ -11,7 +11,7 @@
 
 namespace viaduct::measure {
 
-// Its time is the time of the timed rounds, without the pauses between them.
+// A meter's time is the time of the timed rounds, without the pauses between them.
 class Meter {
  public:
   // An `interval` of 0 means no intervals.

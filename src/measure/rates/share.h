@@ -68,8 +68,8 @@ struct CpuUse {
 struct RowShare {
   Failure failure = {};
   std::vector<StreamShare> streams = {};
-  Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of all its streams
-  std::uint64_t transfers = 0;  // transfers that its claims count, timed or not
+  Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of the member's streams
+  std::uint64_t transfers = 0;  // transfers that the member's claims count, timed or not
   CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};                 // empty: no wrong bytes
@@ -91,9 +91,10 @@ Result<RowShare> decodeShare(std::string_view text);
 struct Composed {
   Row row = {};
   std::string conclusion = {};
-  // The rank that asked to end the run with this row. All members know it.
+  // The rank that asked to end the run with this row. It comes from the reports of a round, so it
+  // is the same at all members.
   std::optional<std::uint32_t> stop_by = {};
-  // True if rank 0 has a row. False if the run ended before the first timed transfer.
+  // For rank 0: false if the run ended before the row's first timed transfer.
   bool measured() const { return !stop_by || row.iterations != 0; }
 };
 Result<Composed> compose(const Spec& spec, const Workload& workload,

@@ -122,7 +122,8 @@ class Drawing {
   }
 
  private:
-  // Space beside the axis title. A letter is about this wide in the fonts of pages.
+  // Returns the left margin that a label needs beside the axis title. kLetter is about a letter's
+  // width in the fonts of pages.
   double leftFor(const std::string& label) const {
     constexpr double kTitle = 23, kLetter = 0.67;
     return kTitle + kLetter * layout_.font * static_cast<double>(label.size());

@@ -41,8 +41,8 @@ struct Chart {
   std::vector<Level> levels = {};
 };
 
-// A chart draws at most so many lines; the tables have the others. More than kLinesOfDrawing lines
-// need several drawings.
+// A chart draws at most kMostLines lines; the tables have the others. More than kLinesOfDrawing
+// lines need several drawings.
 inline constexpr std::size_t kMostLines = 24;
 
 bool isEmpty(const Chart& chart);

@@ -10,7 +10,7 @@
 
 namespace viaduct::measure {
 
-// A chart and its table. It has nothing for figures that no row has.
+// A chart and its table. The chart is empty if no row has its figures.
 struct Figure {
   Chart chart = {};
   HtmlTable table = {};

@@ -44,11 +44,11 @@ struct Tick {
   std::string label = {};
 };
 
-// Widens the range to ticks at 1, 2 and 5 times powers of ten, and returns them. Uses powers of ten
-// alone if there would be more than `most` ticks.
+// Widens the range to ticks at 1, 2 and 5 times powers of ten, and returns them. Over many decades,
+// uses powers of ten alone, about `most` of them.
 std::vector<Tick> decadeTicks(AxisRange& range, std::size_t most);
-// Returns at most `most` powers of two in the range, with units of bytes ("64 KiB"). Widens a range
-// of one value.
+// Returns at most `most` powers of two in the range, or its two ends if it has none. Labels have
+// units of bytes ("64 KiB"). Widens a range of one value.
 std::vector<Tick> sizeTicks(AxisRange& range, std::size_t most);
 // Returns powers of two as plain numbers.
 std::vector<Tick> countTicks(AxisRange& range, std::size_t most);

@@ -16,7 +16,7 @@ namespace viaduct::measure {
 
 enum class Verdict : std::uint8_t {
   kOk,
-  kInvalid,      // cannot be true: above its ceiling
+  kInvalid,      // cannot be true, such as a rate above its ceiling
   kFallback,     // another path than the backend's name says
   kSilentRail,   // a rail that should have carried a share carried nothing
   kNotRequired,  // the row did not take a required path
@@ -135,7 +135,7 @@ struct Row {
   // Figures. A missing one was not measured.
   std::uint64_t iterations = 0;         // timed transfers of all initiators together
   double seconds = 0;                   // duration of the timed transfers
-  std::optional<double> gb_per_s = {};  // of all pairs together: the median of the parts
+  std::optional<double> gb_per_s = {};  // of all pairs together: the median of parts or repeats
   std::vector<double> gb_per_s_parts = {};
   std::optional<double> gb_per_s_spread = {};
   std::optional<Latency> latency_us = {};
@@ -149,7 +149,7 @@ struct Row {
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
-  std::optional<Interrupted> interrupted = {};  // Ctrl-C ended the row before it was complete
+  std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
   std::uint64_t transfers = 0;  // transfers that the path counts: timed ones, and spot checks
   std::vector<ProvenShare> path = {};

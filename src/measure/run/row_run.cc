@@ -299,7 +299,7 @@ bool RowRun::isHurried() {
 Result<std::vector<std::string>> RowRun::gather(std::string value, bool ends_round) {
   auto all = worker_.gather(value);
   if (all || !worker_.stop.load()) return all;
-  // Streams of other members may still run.
+  // Streams of other members may still run, so ask all members to stop.
   if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
   const StopFlag never{false};
   return worker_.group.gather(std::move(value), worker_.stopSeen() + kLastWords, never);

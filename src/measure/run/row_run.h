@@ -47,7 +47,8 @@ class RowRun {
   bool watch();  // returns true if the row is over
   void lookForStop();
   bool isHurried();  // true if the run is being stopped, and the time for checks is over
-  // As Worker's. A stop request does not end these at once, so that the row can still be composed.
+  // Like gather() and allWell() of the worker, but a stop request does not end them at once. So the
+  // row can still be composed.
   Result<std::vector<std::string>> gather(std::string value, bool ends_round = false);
   Result<bool> allWell(const Failure& mine);
   std::uint64_t bytesMoved() const;  // bytes moved by this process's streams
@@ -77,7 +78,7 @@ class RowRun {
   std::vector<Own> own_;
   Orders orders_{Order::kGoOn};
   bool asked_to_stop_ = false;            // has called requestStop(); the others learn it later
-  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, as all members know it
+  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, by a round's reports
   Meter meter_;
   std::vector<RateInterval> intervals_;
   std::uint64_t left_ns_ = 0;         // when this member left the last barrier

@@ -105,7 +105,8 @@ class MemberRun {
     if (progress_.finished) progress_.finished(out_.rows.back());
   }
 
-  // Every member knows about the stop, so each leaves without a message.
+  // `by` comes from the reports of a round. So every member ends its run after this row, and needs
+  // no message.
   Status interrupted(std::uint32_t by) {
     out_.end = RunEnd::kInterrupted;
     out_.problem = by == out_.rank ? "interrupted" : interruptedAt(by);
@@ -152,7 +153,8 @@ class MemberRun {
   // The reason that ended the group is better than this member's error.
   Status explained(Error error) {
     if (stop_.load()) {
-      // The others get both messages in this order, so that they report a stop and no failure.
+      // Sends the stop first, so that a member that gets both messages reports a stop and no
+      // failure.
       group_->requestStop();
       group_->abandon(interruptedAt(out_.rank));
       return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
@@ -206,7 +208,7 @@ Result<Agent> openAgent(const Settings& settings, const std::string& require) {
 
 Status run(const RunRequest& request, const Progress& progress, const StopFlag& stop,
            RunOutcome& out) {
-  std::string why_not;  // this member takes no part until the user is told why
+  std::string why_not;  // why this member takes no part; empty once the user was told
   Progress aloud = progress;
   if (progress.waiting)
     aloud.waiting = [&](const std::string& line) {

@@ -58,7 +58,7 @@ struct RunOutcome {
   std::string problem = {};  // unless complete: the event and the member
   std::uint32_t rank = 0;    // this member's rank
   std::vector<RunMember> members = {};
-  bool believed = true;  // every row is valid, as rank 0 judged; known at all ranks
+  bool believed = true;  // if complete: every row is valid, as rank 0 told all ranks
   // Only at rank 0.
   std::vector<Row> rows = {};
   std::vector<std::string> conclusions = {};  // of each row: the limit of its rate

@@ -8,7 +8,7 @@
 
 namespace viaduct::measure {
 
-// A smaller effect is never reported, however certain it is: 0.01 is 1 %.
+// By default a smaller effect is not reported, however certain it is: 0.01 is 1 %.
 inline constexpr double kLeastEffect = 0.01;
 
 struct Interval {

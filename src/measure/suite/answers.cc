@@ -15,10 +15,10 @@ namespace {
 // Up to this size, the time of a transfer on present networks does not depend on the size.
 constexpr std::uint64_t kLatencyBound = 4096;
 
-// Latencies are counted in buckets of this width, so closer values are equal.
+// A quantile of latencies is off by up to this part (histogram.h), so closer values count as equal.
 constexpr double kLatencyResolution = 0.004;
 
-// Returns the rows of one test and size, by round.
+// Returns the rows of one test and size, in the order of their rounds.
 Sample rowsOf(const Suite& suite, std::size_t test, std::uint64_t size) {
   Sample out;
   for (const SuiteRun& run : suite.runs) {

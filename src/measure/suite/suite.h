@@ -21,8 +21,8 @@ struct SuiteTest {
   std::vector<std::uint64_t> sizes = {};  // of transfers, in bytes
   std::string expected = {};  // the effect that people expect; it does not influence the answer
   std::string absent = {};    // why this machine cannot measure it; empty: it is measured
-  // The property of a row's path that shows an effect of the test: "rails" (other rails than the
-  // baseline's). Empty: no property.
+  // The property of a row's path that shows an effect of the test: "rails" (another number of rails
+  // than the baseline's). Empty: no property.
   std::string shows = {};
   friend bool operator==(const SuiteTest&, const SuiteTest&) = default;
 };

@@ -136,7 +136,8 @@ class DirectoryClient final : private ServerConnectionUser {
     std::uint32_t request;
     std::string value;
   };
-  // An answered request stays in requests_ until it is withdrawn.
+  // A request that was answered with a value stays in requests_, until find() or withdraw() removes
+  // it.
   Result<Answered> ask(PendingRequest request, Deadline until, const StopFlag& stop);
   Wait await(Loop::Held& held, const PendingRequest& request, Deadline until, const StopFlag& stop);
   Error unanswered(const PendingRequest& request) const;

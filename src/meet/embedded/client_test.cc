@@ -37,7 +37,7 @@ JoinRequest request(std::uint32_t rank) {
 
 class ElectedServers : public ::testing::Test {
  protected:
-  // Returns both members' values of one round. Rank 0 has the first site.
+  // Returns the values that each of the two members got in one round.
   using Values = Result<std::vector<std::string>>;
   static std::pair<Values, Values> gather(GroupClient& first, GroupClient& second) {
     auto other = std::async(std::launch::async, [&] { return second.gather("two", kLong, kGoOn); });

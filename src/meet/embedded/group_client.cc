@@ -165,7 +165,7 @@ Status GroupClient::message(Type type, ByteSpan payload) {
   return Ok{};
 }
 
-// Until the group is complete, a lost meeting place may come back, and all members join again.
+// Until the group is complete, a lost meeting place may come back, and this member joins again.
 void GroupClient::lost(const Error& why, bool again) {
   if (!whole_ && again && !refused_ && Clock::now() < join_until_ && !site_->elected)
     return connection_.open(join_until_, kReopenAfter);

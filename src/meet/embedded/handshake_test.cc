@@ -67,8 +67,7 @@ std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& to
   return caller.hear();
 }
 
-// A correct member would detect the wrong token by the server's proof. The server does not rely on
-// that.
+// The member proves first, so only the server's check keeps a wrong token out.
 TEST(EmbeddedServer, DeniesAWrongProofItself) {
   const auto server = EmbeddedServer::start({.token = "secret"});
   ASSERT_TRUE(server) << server.error().text();

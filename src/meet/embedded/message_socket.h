@@ -27,8 +27,8 @@ class MessageSocket {
   void setLimit(std::size_t limit) { decoder_.setLimit(limit); }
 
   // Writes as much as the socket accepts and keeps the rest for flush(). An error is the socket's,
-  // or kBusy if too much is queued, because the other end does not read. After an error the socket
-  // sends nothing more.
+  // or kBusy if too much is queued, because the other end does not read. A packet refused with
+  // kBusy is not sent later.
   Status send(const PacketPtr& packet);
   Status flush();
   bool unsent() const { return !queue_.empty(); }

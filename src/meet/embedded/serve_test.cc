@@ -44,7 +44,8 @@ TEST(ServeIfHere, AServerThatCannotStartIsAnError) {
   EXPECT_NE(open.error().text().find("--secret"), std::string::npos) << open.error().text();
 }
 
-// Other hosts resolve the name to another address than this host, which on Debian is 127.0.1.1.
+// Other hosts may resolve the name to another address than this host: Debian maps it to 127.0.1.1
+// here.
 TEST(ServeIfHere, ByTheHostsOwnNameOnAllInterfaces) {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);

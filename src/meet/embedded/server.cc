@@ -225,7 +225,8 @@ Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {
 // Sends the reason to the other end, and returns it as the error that closes the connection.
 Status EmbeddedServer::Impl::deny(Guest& guest, Error why) {
   const std::string line = fmt::format("turned {} away: {}", guest.remote, why.detail);
-  // If a member runs the server, there is no say(), and its user learns the reason from the log.
+  // If a member runs the server, nobody has set options_.say, and the user learns the reason from
+  // the log.
   if (options_.say)
     say(line);
   else
@@ -293,7 +294,7 @@ void EmbeddedServer::Impl::close(const Error& why) {
   loop_->wake();
 }
 
-// The listener calls it if it needs the descriptor for a newer connection.
+// The listener calls it to make room for a newer connection.
 void EmbeddedServer::Impl::dropUnproven(GuestId id) {
   const auto found = guests_.find(id);
   base::log(base::LogLevel::kInfo, "meet: {} was dropped for a newer connection",

@@ -21,7 +21,7 @@ namespace viaduct::meet::embedded {
 
 class ServerState {
  public:
-  // `first_epoch`: no other start of a server has used this epoch or a greater one. `once`: every
+  // `first_epoch`: no earlier start of a server has used this epoch or a greater one. `once`: every
   // group name forms one group here, see GroupState.
   ServerState(MemberConnections& connections, std::uint64_t first_epoch, bool once = false)
       : connections_(connections),

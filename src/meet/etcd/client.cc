@@ -13,7 +13,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kShortestTry{50};
 constexpr milliseconds kFirstPause{20}, kLongestPause{500};
-// A try that ended without an answer sooner than this says nothing about the endpoint.
+// A try that timed out sooner than this says nothing about the endpoint.
 constexpr milliseconds kTellingTry{1000};
 // A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
 // this time.
@@ -145,7 +145,7 @@ class Client::Call {
   const std::string& body_;
   const Wait& wait_;
   const Duration longest_try_;
-  std::size_t for_good_ = 0;  // failures of this round over all endpoints
+  std::size_t for_good_ = 0;  // permanent failures in this round over all endpoints
   int logins_ = 0;
   Clock::time_point begun_ = {};                      // the start of the current try
   std::vector<std::optional<CurlFailure>> failures_;  // the last telling failure of each endpoint
@@ -245,7 +245,7 @@ bool Client::Call::pause(Clock::time_point until) const {
   return false;
 }
 
-// The error advises about the last endpoint that has failed.
+// The error lists all failed endpoints, and advises about the last one in the list.
 Error Client::Call::failure() const {
   Error out{.code = for_good_ == endpoints().size() ? Code::kDevice : Code::kTimeout,
             .operation = wait_.operation.empty() ? "etcd" : wait_.operation + ": etcd"};
@@ -269,7 +269,7 @@ Client::Client(Config config) : config_(std::move(config)), text_("etcd") {
 }
 
 Result<std::shared_ptr<Client>> Client::open(Config config) {
-  VIADUCT_CHECK(library());
+  VIADUCT_CHECK(base::curlLibrary());
   return std::shared_ptr<Client>(new Client(std::move(config)));
 }
 

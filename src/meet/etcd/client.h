@@ -45,8 +45,8 @@ class Client {
   // Loads libcurl.
   static Result<std::shared_ptr<Client>> open(Config config);
 
-  // No endpoint keeps a call longer, even with a far deadline. An etcd that works answers within
-  // the time of its own election (1 to 2 s).
+  // If there are several endpoints, none keeps a call longer, even with a far deadline. An etcd
+  // that works answers within the time of its own election (1 to 2 s).
   static constexpr std::chrono::milliseconds kLongestTry{3000};
 
   // Ends soon after `wait.until` at the latest. Errors name each endpoint, the step that failed and
@@ -79,7 +79,7 @@ class Client {
   const Config config_;
   std::string text_;
   mutable std::mutex mutex_;
-  std::size_t current_ = 0;  // the endpoint that answered last
+  std::size_t current_ = 0;  // the endpoint that the next call tries first
   std::string token_;
   bool login_off_ = false;  // the cluster has authentication switched off
   std::vector<std::unique_ptr<Channel>> idle_;

@@ -56,7 +56,7 @@ class QuietCall {
 // Cannot be moved, because the curl handle has pointers to it.
 class Exchange {
  public:
-  Exchange(const CurlLibrary& curl, const CurlRequest& request, const Tls& tls);
+  Exchange(const base::CurlLibrary& curl, const CurlRequest& request, const Tls& tls);
   Exchange(const Exchange&) = delete;
   Exchange& operator=(const Exchange&) = delete;
   ~Exchange() = default;
@@ -76,10 +76,10 @@ class Exchange {
   CurlFailure failureOf(CURLcode code) const;
   ConnectStep stepReached() const;
 
-  const CurlLibrary& curl_;
+  const base::CurlLibrary& curl_;
   const CurlRequest& request_;
-  std::unique_ptr<CURL, decltype(CurlLibrary::curl_easy_cleanup)> easy_;
-  std::unique_ptr<curl_slist, decltype(CurlLibrary::curl_slist_free_all)> headers_;
+  std::unique_ptr<CURL, decltype(base::CurlLibrary::curl_easy_cleanup)> easy_;
+  std::unique_ptr<curl_slist, decltype(base::CurlLibrary::curl_slist_free_all)> headers_;
   char error_[CURL_ERROR_SIZE] = {};
   std::string received_;      // of a stream: the incomplete last line
   std::vector<int> sockets_;  // opened for this exchange
@@ -87,7 +87,7 @@ class Exchange {
   bool fed_ = false, too_long_ = false;
 };
 
-Exchange::Exchange(const CurlLibrary& curl, const CurlRequest& request, const Tls& tls)
+Exchange::Exchange(const base::CurlLibrary& curl, const CurlRequest& request, const Tls& tls)
     : curl_(curl),
       request_(request),
       easy_(curl.curl_easy_init(), curl.curl_easy_cleanup),
@@ -249,11 +249,11 @@ const char* stepName(ConnectStep step) {
   return "?";
 }
 
-Channel::Channel(const CurlLibrary& curl)
+Channel::Channel(const base::CurlLibrary& curl)
     : curl_(curl), multi_(curl.curl_multi_init(), curl.curl_multi_cleanup) {}
 
 Result<std::unique_ptr<Channel>> Channel::open() {
-  VIADUCT_TRY(const CurlLibrary* curl, library());
+  VIADUCT_TRY(const base::CurlLibrary* curl, base::curlLibrary());
   std::unique_ptr<Channel> channel(new Channel(*curl));
   if (!channel->multi_)
     return Error{.code = Code::kExhausted, .operation = "curl_multi_init", .detail = "no memory"};

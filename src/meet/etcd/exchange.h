@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "meet/etcd/library.h"
+#include "base/net/curl_library.h"
 
 namespace viaduct::meet::etcd {
 
@@ -46,7 +46,7 @@ struct CurlRequest {
   Clock::time_point until = {};  // the deadline of the answer; of a stream: of its first line
   // If set, the answer is a stream. Gets each line of JSON, and returns whether it wants more.
   std::function<bool(std::string_view)> line = {};
-  // Called every 50 ms. False: stop waiting.
+  // Called at least every 50 ms during the request. False: stop waiting.
   std::function<bool()> goes_on = {};
 };
 
@@ -60,12 +60,12 @@ class Channel {
   CurlAnswer run(const CurlRequest& request, const Tls& tls);
 
  private:
-  explicit Channel(const CurlLibrary& curl);
+  explicit Channel(const base::CurlLibrary& curl);
   void perform();
   std::optional<CURLcode> ended();
 
-  const CurlLibrary& curl_;
-  std::unique_ptr<CURLM, decltype(CurlLibrary::curl_multi_cleanup)> multi_;
+  const base::CurlLibrary& curl_;
+  std::unique_ptr<CURLM, decltype(base::CurlLibrary::curl_multi_cleanup)> multi_;
 };
 
 }  // namespace viaduct::meet::etcd

@@ -51,7 +51,8 @@ void HeldKey::keep() {
   lease_.reset();
 }
 
-// etcd was out of reach for longer than the lease, but may work again.
+// The lease was lost while etcd was out of reach or this process was stopped. etcd may answer
+// again.
 bool HeldKey::makeAgain() {
   const auto made = make({.until = Clock::now() + Lease::timeOf(options_.detect) + Lease::kPatience,
                           .stop = &options_.bell->rung()});

@@ -1,4 +1,4 @@
-#include "meet/etcd/library.h"
+#include "base/net/curl_library.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/shared_library.h"
 
-namespace viaduct::meet::etcd {
+namespace viaduct::base {
 namespace {
 
 // Version 7.80 has the newest option that is required, CURLOPT_PREREQFUNCTION.
@@ -17,14 +17,13 @@ Error cannotLoad(std::string detail) {
   return {.code = Code::kUnsupported,
           .operation = "load libcurl.so.4",
           .detail = std::move(detail),
-          .cause = "Viaduct reaches etcd through libcurl, which is not installed or is too old",
-          .remedy =
-              "install libcurl 7.80 or newer (Debian and Ubuntu: libcurl4), or meet at a "
-              "`viaduct meet` instead of an etcd"};
+          .cause =
+              "Viaduct reaches etcd and objects through libcurl, which is not installed or too old",
+          .remedy = "install libcurl 7.80 or newer (Debian and Ubuntu: libcurl4)"};
 }
 
 Result<CurlLibrary> load() {
-  const auto file = base::SharedLibrary::open("libcurl.so.4");
+  const auto file = SharedLibrary::open("libcurl.so.4");
   if (!file) return cannotLoad(file.error().detail);
   CurlLibrary out;
 #define VIADUCT_CURL_BIND(name) \
@@ -38,15 +37,21 @@ Result<CurlLibrary> load() {
     return Error{.code = Code::kDevice,
                  .operation = "curl_global_init",
                  .detail = out.curl_easy_strerror(code)};
+  out.version = there->version;
   return out;
 }
 
 }  // namespace
 
-Result<const CurlLibrary*> library() {
+Result<const CurlLibrary*> curlLibrary() {
   static const Result<CurlLibrary> the_library = load();
   if (!the_library) return the_library.error();
   return &*the_library;
 }
 
-}  // namespace viaduct::meet::etcd
+std::string curlVersion() {
+  const auto curl = curlLibrary();
+  return "libcurl" + (curl ? " " + (*curl)->version : ": " + curl.error().detail);
+}
+
+}  // namespace viaduct::base

@@ -1,0 +1,68 @@
+// The answers of an object store: headers, XML, and the errors that they mean. Threads: pure
+// functions.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "backends/object/signature.h"
+
+namespace viaduct::object {
+
+// The first and the last byte, both included.
+struct ByteRange {
+  std::uint64_t first = 0, last = 0;
+  std::uint64_t bytes() const { return last - first + 1; }
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+// The reason why there is no usable answer.
+enum class Fault : std::uint8_t {
+  kNone,
+  kConnection,  // no whole answer came: refused, reset, cut off, silent
+  kCertificate,
+  kNotARange,  // 200 to a request for a range
+  kWrongRange,
+  kWrongLength,
+  kMemory,  // the user's memory is gone or protected
+  kOther,   // libcurl's, such as a malformed head
+};
+
+struct Answer {
+  Fault fault = Fault::kNone;
+  std::string fault_text = {};  // libcurl's and the system's
+  long status = 0;              // 0: none came
+  std::string body = {};        // not of a range
+  std::string etag = {}, content_length = {}, content_range = {}, date = {},
+              region = {};  // headers
+};
+
+// "bytes 0-9/100" to {0, 9}; `total`: 100, or nothing for "*".
+std::optional<ByteRange> parseContentRange(std::string_view text,
+                                           std::optional<std::uint64_t>& total);
+// The unescaped text of the first element of that name; empty: there is none.
+std::string xmlText(std::string_view xml, std::string_view name);
+std::string escapeXml(std::string_view text);
+// "Wed, 25 Nov 2026 22:20:18 GMT" or "2026-11-25T22:20:18Z".
+std::optional<std::chrono::system_clock::time_point> parseTime(const std::string& text);
+
+// The request that an answer belongs to, for texts.
+struct Asked {
+  std::string operation;  // "GET s3://bucket/key bytes 0-9"
+  const Place& place;     // where it was sent
+  const Credentials& credentials;
+  std::chrono::system_clock::time_point time;
+};
+struct Failure {
+  Error error;
+  bool again = false;  // another try may succeed
+};
+// Nothing: the answer is a success. An answer of 200 may contain an error.
+std::optional<Failure> failureOf(const Answer& answer, const Asked& asked);
+
+}  // namespace viaduct::object

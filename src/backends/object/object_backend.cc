@@ -1,0 +1,151 @@
+// Objects of an S3 store as segments: one rail, and a link to the own agent. The mover's thread
+// does the work.
+#include <sys/epoll.h>
+
+#include <set>
+#include <utility>
+
+#include "backends/object/object_storage.h"
+
+namespace viaduct::object {
+namespace {
+
+constexpr std::string_view kWay = "s3";
+
+// The parts of one backend share it.
+struct Shared {
+  Mover* mover = nullptr;                           // null before the first object
+  std::set<std::uint32_t> objects = {}, host = {};  // slots of pins
+};
+
+class ObjectRail final : public core::Rail {
+ public:
+  explicit ObjectRail(const Shared& shared) : shared_(shared) {}
+  std::string_view name() const override { return "object0"; }
+  std::size_t post(const core::Work& work) override {
+    return shared_.mover->post(work) ? work.ops.size() : 0;
+  }
+  void poll(core::Completions& out) override {
+    if (shared_.mover != nullptr) shared_.mover->poll(out);
+  }
+  void cancel(core::Tag tag) override { shared_.mover->cancel(tag); }
+  bool busy() const override { return false; }  // the mover's descriptor calls
+  bool mayHaveEnded() const override { return false; }
+
+ private:
+  const Shared& shared_;
+};
+
+class ObjectLink final : public core::Link {
+ public:
+  ObjectLink(const Shared& shared, bool self) : shared_(shared), self_(self) {}
+  core::LinkState state() const override {
+    using Phase = core::LinkState::Phase;
+    if (self_) return {Phase::kReady, std::string(kWay)};
+    return {Phase::kUnusable, "objects are reached only through the own agent"};
+  }
+  // The link has one end, so there are no messages, and the backend knows all pins.
+  void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
+  void addPin(const core::RemotePin&) override {}
+  void dropPin(std::uint32_t) override {}
+  std::optional<std::string_view> reaches(OpKind, std::uint32_t local_pin,
+                                          std::uint32_t remote_pin) const override {
+    const auto joins = [&](std::uint32_t object, std::uint32_t host) {
+      return shared_.objects.contains(object) && shared_.host.contains(host);
+    };
+    if (joins(remote_pin, local_pin) || joins(local_pin, remote_pin)) return kWay;
+    return std::nullopt;
+  }
+  bool servedBy(const core::Rail&) const override { return self_; }
+  void close(core::Completions& out) override {
+    if (shared_.mover != nullptr) shared_.mover->close(this, out);
+  }
+
+ private:
+  const Shared& shared_;
+  const bool self_;
+};
+
+class ObjectBackend final : public core::Backend {
+ public:
+  explicit ObjectBackend(const core::BackendContext& context)
+      : poller_(context.poller), storage_(std::make_shared<ObjectStorage>(context.settings)) {
+    rails_.push_back(std::make_unique<ObjectRail>(shared_));
+  }
+  ~ObjectBackend() override {
+    if (watched_ != 0) poller_.forget(watched_);
+  }
+  ObjectBackend(const ObjectBackend&) = delete;
+  ObjectBackend& operator=(const ObjectBackend&) = delete;
+
+  const core::Capabilities& can() const override { return can_; }
+  std::shared_ptr<core::Storage> storage() override { return storage_; }
+  std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
+  core::Bytes address() const override { return {}; }
+  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost&) override {
+    return std::make_unique<ObjectLink>(shared_, seed.self);
+  }
+  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Status unpin(std::uint32_t slot) override;
+
+ private:
+  Status begin();
+
+  base::Poller& poller_;
+  const core::Capabilities can_{.name = "object",
+                                .memory = {MemoryKind::kHost, MemoryKind::kObject},
+                                .tcp = true,
+                                .preference = 50};
+  const std::shared_ptr<ObjectStorage> storage_;
+  Shared shared_;
+  std::vector<std::unique_ptr<core::Rail>> rails_;
+  base::Poller::Id watched_ = 0;
+};
+
+// The first object: its storage has started the mover.
+Status ObjectBackend::begin() {
+  if (shared_.mover != nullptr) return Ok{};
+  Mover* const mover = storage_->mover();
+  VIADUCT_TRY(watched_, poller_.watch(mover->eventFd(), EPOLLIN,
+                                      [mover](std::uint32_t) { mover->drainEvent(); }));
+  shared_.mover = mover;
+  return Ok{};
+}
+
+Result<core::Bytes> ObjectBackend::pin(std::uint32_t slot, const Segment& memory) {
+  if (memory.kind == MemoryKind::kHost) {
+    shared_.host.insert(slot);
+    return core::Bytes{};
+  }
+  if (memory.kind != MemoryKind::kObject)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "pin",
+                 .detail = "host memory and objects only",
+                 .device = "object"};
+  VIADUCT_CHECK(begin());
+  shared_.mover->addPin(slot, {.facts = std::static_pointer_cast<const ObjectFacts>(memory.opened),
+                               .address = memory.address,
+                               .bytes = memory.bytes,
+                               .offset = memory.fd_offset});
+  shared_.objects.insert(slot);
+  return core::Bytes{};
+}
+
+Status ObjectBackend::unpin(std::uint32_t slot) {
+  if (shared_.mover != nullptr && !shared_.mover->cancelPin(slot))
+    return Error{.code = Code::kBusy, .operation = "unpin", .device = "object"};
+  if (shared_.objects.erase(slot) != 0) shared_.mover->dropPin(slot);
+  shared_.host.erase(slot);
+  return Ok{};
+}
+
+}  // namespace
+
+// Opens no connection and loads no library: the first object does.
+Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
+  return std::unique_ptr<core::Backend>(std::make_unique<ObjectBackend>(context));
+}
+
+std::string libraryVersion() { return base::curlVersion(); }
+
+}  // namespace viaduct::object

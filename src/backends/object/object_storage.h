@@ -1,0 +1,30 @@
+// Opens objects, and starts the mover with the first one. Threads: any.
+#pragma once
+
+#include <viaduct/settings.h>
+
+#include <memory>
+#include <mutex>
+
+#include "backends/object/mover.h"
+#include "core/backend.h"
+
+namespace viaduct::object {
+
+class ObjectStorage final : public core::Storage {
+ public:
+  explicit ObjectStorage(const Settings& settings) : settings_(settings) {}
+  Result<Segment> open(Segment segment) override;
+  // Null before the first object. It lives as long as this.
+  Mover* mover();
+
+ private:
+  Result<Mover*> start();
+  Result<Segment> existing(Mover& mover, const ObjectName& name, Segment segment) const;
+
+  const Settings settings_;
+  std::mutex mutex_;  // of the mover's pointer
+  std::unique_ptr<Mover> mover_;
+};
+
+}  // namespace viaduct::object

@@ -1,0 +1,89 @@
+// The requests in flight, waiting and to be repeated, over libcurl's multi interface. Threads: the
+// mover's; only wake() may be called from any.
+#pragma once
+
+#include <viaduct/deadline.h>
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backends/object/options.h"
+#include "backends/object/task.h"
+#include "base/random.h"
+
+namespace viaduct::object {
+
+class Requests {
+ public:
+  // Gets each task that has ended: its error, or nothing.
+  using Ended = std::function<void(const std::shared_ptr<Task>& task, std::optional<Error> why)>;
+
+  static Result<std::unique_ptr<Requests>> open(const Options& options, Ended ended);
+  ~Requests();
+  Requests(const Requests&) = delete;
+  Requests& operator=(const Requests&) = delete;
+
+  // `stop`: set once nobody waits for the task any more. A request of it begins no more then.
+  void add(const std::shared_ptr<Task>& task, const std::atomic<bool>* stop);
+  // Ends the task's requests. On return none touches memory. An upload that has begun is aborted in
+  // the background.
+  void drop(const std::shared_ptr<Task>& task);
+  // Makes progress, and sleeps until there is more to do, at most until `until`.
+  void turn(Clock::time_point until);
+  void wake();
+  // Uploads that drop() has left behind and that are not aborted yet.
+  bool tidying() const { return tidying_ != 0; }
+  // Logs each of them.
+  void sayWhatIsLeft() const;
+
+ private:
+  struct Request {
+    std::shared_ptr<Task> task;
+    Ask ask = {};
+    const std::atomic<bool>* stop = nullptr;
+    std::uint32_t attempt = 0;
+    Clock::time_point when = {};  // not before
+    bool orphan = false;          // the task was dropped; only its upload id counts
+  };
+  struct Flight {
+    Request request;
+    std::chrono::system_clock::time_point signed_at = {};
+    std::optional<MemoryStream> memory = {};
+    std::unique_ptr<Exchange> exchange = {};
+  };
+
+  Requests(const base::CurlLibrary& curl, const Options& options, Ended ended,
+           base::CheckedCopy copy);
+  void startReady();
+  bool start(Request request);
+  std::optional<std::string> hashOf(Flight& flight) const;
+  HttpRequest signedRequest(Flight& flight, std::string_view hash) const;
+  void collect();
+  void settle(Request request, const Answer& answer,
+              std::chrono::system_clock::time_point signed_at);
+  void fail(const Request& request, Error why);
+  void settleOrphan(const Request& request, const Answer& answer, bool failed, const Error* why);
+  void abort(const Task& task);
+  void sayRetry(const Error& why, std::uint32_t attempt, Duration wait);
+  Duration backOff(std::uint32_t attempt);
+  void release(std::size_t flight);
+
+  const base::CurlLibrary& curl_;
+  const Options options_;
+  const Ended ended_;
+  const base::CheckedCopy copy_;
+  std::unique_ptr<CURLM, decltype(base::CurlLibrary::curl_multi_cleanup)> multi_;
+  std::deque<Request> ready_;
+  std::vector<Request> later_;
+  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<std::unique_ptr<Exchange>> idle_;
+  std::size_t tidying_ = 0;
+  base::Random random_;
+  Clock::time_point warn_after_ = {};
+};
+
+}  // namespace viaduct::object

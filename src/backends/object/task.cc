@@ -1,0 +1,248 @@
+#include "backends/object/task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sizes.h"
+#include "base/text.h"
+
+namespace viaduct::object {
+namespace {
+
+constexpr std::uint64_t kMostParts = 10'000;  // the limit of S3
+
+// The size of an upload's parts: larger than usual if there would be too many.
+std::uint64_t partOf(std::uint64_t bytes, std::uint64_t usual) {
+  const std::uint64_t least = (bytes + kMostParts - 1) / kMostParts;
+  return std::max(usual, (least + base::kMiB - 1) / base::kMiB * base::kMiB);
+}
+
+void sort(std::vector<Piece>& pieces) {
+  std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.offset; });
+}
+
+bool covers(const std::vector<Piece>& pieces, std::uint64_t bytes) {
+  std::uint64_t end = 0;
+  for (const Piece& piece : pieces) {
+    if (piece.offset != end) return false;
+    end += piece.bytes;
+  }
+  return end == bytes;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Task>> Task::read(const ObjectPin& pin, std::vector<Piece> pieces,
+                                         std::uint64_t most_part) {
+  std::shared_ptr<Task> out(new Task(pin.facts->name));
+  out->pieces_ = std::move(pieces);
+  out->etag_ = pin.facts->etag;
+  sort(out->pieces_);
+  out->cut(most_part);
+  for (std::uint32_t i = 0; i < out->parts_.size(); ++i) out->first_.push_back({Step::kGet, i});
+  return out;
+}
+
+Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piece> pieces,
+                                          std::uint64_t most_part) {
+  std::shared_ptr<Task> out(new Task(pin.facts->name));
+  out->pieces_ = std::move(pieces);
+  sort(out->pieces_);
+  const std::uint64_t bytes = pin.facts->bytes;
+  if (pin.offset != 0 || !covers(out->pieces_, bytes))
+    return Error{.code = Code::kUnsupported,
+                 .operation = "PUT " + pin.facts->name.text(),
+                 .detail = fmt::format("the transfer writes a part of the {} bytes", bytes),
+                 .device = "object",
+                 .cause = "S3 has no call that changes a part of an object",
+                 .remedy = "write all bytes of the pin in one transfer"};
+  out->cut(partOf(bytes, most_part));
+  out->first_.push_back({out->parts_.size() == 1 ? Step::kPut : Step::kCreate});
+  out->etags_.resize(out->parts_.size());
+  return out;
+}
+
+std::shared_ptr<Task> Task::single(ObjectName name, Step step) {
+  std::shared_ptr<Task> out(new Task(std::move(name)));
+  out->first_.push_back({step});
+  return out;
+}
+
+std::shared_ptr<Task> Task::head(ObjectName name) { return single(std::move(name), Step::kHead); }
+std::shared_ptr<Task> Task::probe(ObjectName name) { return single(std::move(name), Step::kProbe); }
+
+std::shared_ptr<Task> Task::abort(ObjectName name, std::string upload) {
+  auto out = single(std::move(name), Step::kAbort);
+  out->upload_ = std::move(upload);
+  return out;
+}
+
+// Cuts the pieces into parts of contiguous bytes of the object.
+void Task::cut(std::uint64_t most_part) {
+  for (std::size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    for (std::uint64_t skip = 0; skip != piece.bytes;) {
+      const std::uint64_t offset = piece.offset + skip;
+      const bool goes_on = !parts_.empty() && parts_.back().range.last + 1 == offset &&
+                           parts_.back().range.bytes() < most_part;
+      if (!goes_on) parts_.push_back({{offset, offset - 1}, i, skip});
+      ByteRange& range = parts_.back().range;
+      const std::uint64_t step = std::min(piece.bytes - skip, most_part - range.bytes());
+      range.last += step;
+      skip += step;
+    }
+  }
+  open_ = parts_.size();
+}
+
+std::vector<Ask> Task::begin() const { return first_; }
+
+Query Task::query(Ask ask) const {
+  switch (ask.step) {
+    case Step::kCreate:
+      return {{"uploads", ""}};
+    case Step::kPart:
+      return {{"partNumber", std::to_string(ask.part + 1)}, {"uploadId", upload_}};
+    case Step::kComplete:
+    case Step::kAbort:
+      return {{"uploadId", upload_}};
+    default:
+      return {};
+  }
+}
+
+HttpRequest Task::request(Ask ask) const {
+  switch (ask.step) {
+    case Step::kGet: {
+      const ByteRange range = parts_[ask.part].range;
+      HttpRequest out{.head = {fmt::format("Range: bytes={}-{}", range.first, range.last)},
+                      .range = range};
+      if (!etag_.empty()) out.head.push_back("If-Match: " + etag_);
+      return out;
+    }
+    case Step::kPut:
+    case Step::kPart:
+      return {.method = "PUT"};
+    case Step::kCreate:
+      return {.method = "POST"};
+    case Step::kComplete:
+      return {.method = "POST", .body = completion()};
+    case Step::kAbort:
+      return {.method = "DELETE"};
+    case Step::kProbe:
+      return {.head = {"Range: bytes=0-0"}};
+    case Step::kHead:
+      break;
+  }
+  return {.method = "HEAD"};
+}
+
+void Task::describe(Ask ask, MemoryStream& memory) const {
+  if (ask.step != Step::kGet && ask.step != Step::kPut && ask.step != Step::kPart) return;
+  const Part& part = parts_[ask.part];
+  std::uint64_t left = part.range.bytes(), skip = part.skip;
+  for (std::size_t i = part.piece; left != 0; ++i, skip = 0) {
+    const std::uint64_t step = std::min(left, pieces_[i].bytes - skip);
+    memory.append(pieces_[i].memory + skip, step);
+    left -= step;
+  }
+}
+
+std::string Task::operation(Ask ask) const {
+  const std::string name = name_.text();
+  const std::string upload = upload_.empty() ? "" : fmt::format(" of upload {}", upload_);
+  switch (ask.step) {
+    case Step::kGet:
+      return fmt::format("GET {} bytes {}-{}", name, parts_[ask.part].range.first,
+                         parts_[ask.part].range.last);
+    case Step::kPut:
+      return "PUT " + name;
+    case Step::kCreate:
+      return "begin an upload of " + name;
+    case Step::kPart:
+      return fmt::format("PUT {} part {}{}", name, ask.part + 1, upload);
+    case Step::kComplete:
+      return fmt::format("complete {}{}", name, upload);
+    case Step::kAbort:
+      return fmt::format("abort {}{}", name, upload);
+    case Step::kProbe:
+      return fmt::format("GET {} bytes 0-0", name);
+    case Step::kHead:
+      break;
+  }
+  return "HEAD " + name;
+}
+
+std::string Task::completion() const {
+  std::string out = "<CompleteMultipartUpload>";
+  for (std::size_t i = 0; i < etags_.size(); ++i)
+    out += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1,
+                       escapeXml(etags_[i]));
+  return out + "</CompleteMultipartUpload>";
+}
+
+Error Task::wrong(Ask ask, std::string detail, std::string cause) const {
+  return {.code = Code::kProtocol,
+          .operation = operation(ask),
+          .detail = std::move(detail),
+          .device = "object",
+          .cause = std::move(cause),
+          .remedy = "check the server"};
+}
+
+Result<std::vector<Ask>> Task::answered(Ask ask, const Answer& answer) {
+  switch (ask.step) {
+    case Step::kGet:
+      return tookRange(ask, answer);
+    case Step::kHead:
+    case Step::kProbe:
+      VIADUCT_CHECK(tookFacts(ask, answer));
+      break;
+    case Step::kAbort:
+    case Step::kComplete:
+      upload_.clear();
+      break;
+    case Step::kPut:
+      break;
+    default:
+      return tookUpload(ask, answer);
+  }
+  done_ = true;
+  return std::vector<Ask>{};
+}
+
+Status Task::tookFacts(Ask ask, const Answer& answer) {
+  auto bytes = base::numberIn<std::uint64_t>(answer.content_length);
+  if (ask.step == Step::kProbe) parseContentRange(answer.content_range, bytes);
+  if (!bytes) return wrong(ask, "the answer does not tell the size", "the server is faulty");
+  found_ = {name_, *bytes, answer.etag};
+  return Ok{};
+}
+
+// All ranges have to be of one version. The first one says which, unless the pin does.
+Result<std::vector<Ask>> Task::tookRange(Ask ask, const Answer& answer) {
+  if (etag_.empty()) etag_ = answer.etag;
+  if (etag_ != answer.etag)
+    return wrong(ask, fmt::format("the ETag changed from {} to {}", etag_, answer.etag),
+                 "the object was replaced while it was read");
+  done_ = --open_ == 0;
+  return std::vector<Ask>{};
+}
+
+Result<std::vector<Ask>> Task::tookUpload(Ask ask, const Answer& answer) {
+  std::vector<Ask> next;
+  if (ask.step == Step::kCreate) {
+    upload_ = xmlText(answer.body, "UploadId");
+    if (upload_.empty()) return wrong(ask, "the answer has no UploadId", "the server is faulty");
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({Step::kPart, i});
+    return next;
+  }
+  if (answer.etag.empty()) return wrong(ask, "the answer has no ETag", "the server is faulty");
+  etags_[ask.part] = answer.etag;
+  if (--open_ == 0) next.push_back({Step::kComplete});
+  return next;
+}
+
+}  // namespace viaduct::object

@@ -1,0 +1,101 @@
+// The requests that move bytes from or to one object, in their order; no I/O. A read is a list of
+// ranges. A write is one PUT, or an upload in parts. Threads: the mover's.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backends/object/answer.h"
+#include "backends/object/exchange.h"
+#include "backends/object/object_name.h"
+
+namespace viaduct::object {
+
+// The knowledge about an object that the backend keeps in Segment::opened.
+struct ObjectFacts {
+  ObjectName name = {};
+  std::uint64_t bytes = 0;
+  std::string etag = {};  // of the version that reads have to see; empty: any, or not yet written
+};
+
+// A pinned object, or a part of one.
+struct ObjectPin {
+  std::shared_ptr<const ObjectFacts> facts = {};
+  std::uint64_t address = 0, bytes = 0;  // of the pin
+  std::uint64_t offset = 0;              // in the object, of its first byte
+};
+
+// Bytes of the object, and their place in this process.
+struct Piece {
+  std::uint64_t offset = 0, memory = 0, bytes = 0;
+};
+
+enum class Step : std::uint8_t { kGet, kPut, kCreate, kPart, kComplete, kAbort, kHead, kProbe };
+
+// One request of a task.
+struct Ask {
+  Step step = Step::kGet;
+  std::uint32_t part = 0;  // its index, for kGet and kPart
+};
+
+class Task {
+ public:
+  // `pieces` may be in any order. kUnsupported: a write does not cover the whole object.
+  static Result<std::shared_ptr<Task>> read(const ObjectPin& pin, std::vector<Piece> pieces,
+                                            std::uint64_t most_part);
+  static Result<std::shared_ptr<Task>> write(const ObjectPin& pin, std::vector<Piece> pieces,
+                                             std::uint64_t most_part);
+  static std::shared_ptr<Task> head(ObjectName name);
+  // The same by a GET of one byte, whose error has a body with S3's code.
+  static std::shared_ptr<Task> probe(ObjectName name);
+  static std::shared_ptr<Task> abort(ObjectName name, std::string upload);
+
+  std::vector<Ask> begin() const;
+  // The request, without its signature; its query is unencoded.
+  HttpRequest request(Ask ask) const;
+  Query query(Ask ask) const;
+  // Appends the memory of a request to a stream.
+  void describe(Ask ask, MemoryStream& memory) const;
+  // Takes a successful answer, and returns the next requests.
+  Result<std::vector<Ask>> answered(Ask ask, const Answer& answer);
+  bool done() const { return done_; }
+
+  const ObjectName& name() const { return name_; }
+  const ObjectFacts& found() const { return found_; }  // of head() and probe()
+  // The unfinished upload that S3 keeps, and stores, until it is completed or aborted.
+  const std::string& upload() const { return upload_; }
+  std::string operation(Ask ask) const;  // for texts
+
+ private:
+  struct Part {
+    ByteRange range;
+    std::size_t piece = 0;   // the first of its pieces
+    std::uint64_t skip = 0;  // bytes of this piece that belong to parts before
+  };
+  explicit Task(ObjectName name) : name_(std::move(name)) {}
+  static std::shared_ptr<Task> single(ObjectName name, Step step);
+  void cut(std::uint64_t most_part);
+  Status tookFacts(Ask ask, const Answer& answer);
+  Result<std::vector<Ask>> tookRange(Ask ask, const Answer& answer);
+  Result<std::vector<Ask>> tookUpload(Ask ask, const Answer& answer);
+  Error wrong(Ask ask, std::string detail, std::string cause) const;
+  std::string completion() const;
+
+  ObjectName name_;
+  std::vector<Ask> first_;
+  std::vector<Piece> pieces_;  // by offset
+  std::vector<Part> parts_;
+  std::vector<std::string> etags_;  // of an upload's parts
+  std::string etag_;                // of the version that is read
+  std::string upload_;
+  ObjectFacts found_;
+  std::size_t open_ = 0;  // parts without an answer
+  bool done_ = false;
+};
+
+}  // namespace viaduct::object
