@@ -15,7 +15,7 @@
 #include <thread>
 #include <vector>
 
-#include "meet/etcd/etcd.h"
+#include "meet/groups/group.h"
 
 namespace {
 
@@ -94,7 +94,7 @@ class Run {
     const bool first = number == 0;
     if (first) mark();
     step_.arrive_and_wait();
-    auto place = openEtcd({.where = where_, .detect = 30s});
+    auto place = openGroupPlace({.where = where_, .detect = 30s});
     auto group = (*place)->join(
         {.group = "crowd", .size = members_, .name = fmt::format("m{}", number)}, 120s, kGoOn);
     if (!group) fail(group.error());

@@ -18,10 +18,8 @@
 #include "base/net/address.h"
 #include "base/random.h"
 #include "meet/embedded/message_socket.h"
-#include "meet/embedded/messages.h"
-#include "meet/embedded/server.h"
-#include "meet/embedded/token_proof.h"
-#include "meet/place.h"
+#include "meet/groups/group_messages.h"
+#include "meet/groups/server.h"
 
 namespace {
 
@@ -58,7 +56,7 @@ double cpuMicroseconds() {
 
 // One of the processes. Rank 0 prints the figures.
 void member(const std::string& where, std::uint32_t size, int rounds) {
-  auto place = openMeetingPlace({.where = where, .token = "bench"});
+  auto place = openGroupPlace({.where = where, .token = "bench"});
   if (!place) die(place.error().text());
   const auto came = Clock::now();
   auto group =
@@ -119,15 +117,14 @@ class Simulated {
     if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
     static_cast<void>(base::tuneSocket(socket.get()));
     socket_ = std::make_unique<embedded::MessageSocket>(std::move(socket), embedded::kMaxUnproven);
-    proof_.token = base::secretFromText("bench");
-    static_cast<void>(base::fillSecret(proof_.member_nonce));
-    send(embedded::Type::kOpen, embedded::OpenMessage{.nonce = proof_.member_nonce}.encode());
+    const embedded::Bytes open = handshake_.open();
+    send(embedded::Type::kOpen, embedded::OpenMessage{.handshake = open});
   }
   int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
   std::uint64_t rounds() const { return rounds_; }
-  void gather() { send(embedded::Type::kGather, embedded::GatherMessage{rounds_, ""}.encode()); }
-  void beat() { send(embedded::Type::kBeat, {}); }
+  void gather() { send(embedded::Type::kGather, groups::GatherMessage{rounds_, ""}); }
+  void beat() { send(embedded::Type::kBeat, embedded::Bytes()); }
   void read(std::span<std::byte> scratch) {
     const auto got = socket_->read(scratch, [this](auto type, auto payload) -> Status {
       take(type, payload);
@@ -138,18 +135,20 @@ class Simulated {
   }
 
  private:
-  void send(embedded::Type type, embedded::Bytes payload) {
-    if (!socket_->send(embedded::makePacket(type, std::move(payload)))) die("send");
+  void send(embedded::Type type, const auto& message) {
+    if (!socket_->send(embedded::makePacket(type, message))) die("send");
   }
   void take(embedded::Type type, embedded::ByteSpan payload) {
     using embedded::Type;
     if (type == Type::kChallenge) {
-      proof_.server_nonce = embedded::ChallengeMessage::decode(payload)->nonce;
-      send(Type::kProof, embedded::ProofMessage{proof_.ofMember()}.encode());
+      const auto theirs = base::decode<embedded::ChallengeMessage>(payload);
+      auto step = handshake_.take(base::Handshake::Stage::kChallenge, theirs->handshake, 0);
+      if (!step) die(step.error().text());
+      send(Type::kProof, step->reply);
+      socket_->useKeys(handshake_.sendingKey(), handshake_.receivingKey());
     } else if (type == Type::kWelcome) {
-      socket_->useKeys(proof_.fromMember(), proof_.fromServer());
       socket_->setLimit(embedded::kMaxFromServer);
-      send(Type::kJoin, embedded::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}}.encode());
+      send(Type::kJoin, groups::JoinMessage{"/viaduct", {"sim", size_, {}, name(), ""}});
     } else if (type == Type::kPing) {
       send(Type::kPong, embedded::Bytes(payload.begin(), payload.end()));
     } else if (type == Type::kFormed) {
@@ -160,7 +159,7 @@ class Simulated {
     } else if (type == Type::kValues) {
       ++rounds_;
     } else if (type == Type::kTrouble) {
-      die(embedded::ErrorMessage::decode(payload)->error.text());
+      die(base::decode<embedded::ErrorMessage>(payload)->error.text());
     }
   }
 
@@ -172,7 +171,8 @@ class Simulated {
   std::uint32_t size_;
   embedded::Bytes& roster_;
   std::unique_ptr<embedded::MessageSocket> socket_;
-  embedded::TokenProof proof_;
+  base::Handshake handshake_ = *base::Handshake::begin(true, base::secretFromText("bench"),
+                                                       embedded::kVersion, embedded::kBinding);
   bool whole_ = false;
   std::uint64_t rounds_ = 0;
 };
@@ -206,7 +206,7 @@ class Crowd {
     std::array<double, 21> times;
     for (double& time : times) {
       const auto start = Clock::now();
-      if (!embedded::FormedMessage::decode(roster_)) die("a roster that cannot be read");
+      if (!base::decode<groups::FormedMessage>(roster_)) die("a roster that cannot be read");
       time = since(start) * 1000;
     }
     std::sort(times.begin(), times.end());

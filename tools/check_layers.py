@@ -23,7 +23,8 @@ MAY_USE = {
     # meet/place.cc chooses between the two, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
     "meet/embedded": NET | {"meet"},
-    "meet/etcd": NET | {"meet", "meet/embedded"},
+    "meet/etcd": NET | {"meet"},
+    "meet/groups": NET | {"meet", "meet/embedded", "meet/etcd"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
     "agent": NET | {"host", "core", "move/staging", "meet", "agent/session", "agent/metrics"},
@@ -36,7 +37,7 @@ MAY_USE = {
     "measure/rates": {
         "base", "measure/lane", "measure/load", "measure/proof", "measure/result", "measure/stats"},
     "measure/run": NET
-    | {"host", "meet", "meet/embedded", "measure/lane", "measure/load", "measure/proof",
+    | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof",
        "measure/rates", "measure/result"},
     "measure/explain": {"base", "host", "measure/load"},
     "measure/import": {"base", "measure/result"},
@@ -47,11 +48,11 @@ MAY_USE = {
         "measure/turns"},
     "measure/report": {"base", "measure/result", "measure/stats", "measure/suite"},
     "measure/p2p": NET
-    | {"host", "meet", "measure/lane", "measure/load", "measure/proof", "measure/rates",
+    | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "diag/explain"},
-    "apps": NET | {"meet", "meet/embedded", "measure/*", "diag", "diag/explain"},
+    "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},
     "python": NET | {"core", "agent/session"},
     "examples": set(),
 }

@@ -35,9 +35,7 @@ int verdictOf(const RunOutcome& outcome) {
       outcome.believed);
 }
 
-int runPlan(const BenchPlan& plan, const BenchOptions& options) {
-  auto results = ResultsFile::open(plan.json);
-  if (!results) return fail(results.error().text(), kExitUsage);
+int runPlan(const BenchPlan& plan, const BenchOptions& options, ResultsFile& results) {
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
   BenchOutput output(plan, options);
   Runs runs(plan.run.spec.rows.size(), plan.output == OutputForm::kJson, stopOnSignals());
@@ -59,14 +57,13 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options) {
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);
-  auto written = results->write(report);
+  auto written = results.write(report);
   const int code = verdictOf(outcome);
   if (!written) {
     Error error = std::move(written).error();
     error.remedy = "the rows above are complete; --output json prints the file's content";
     return fail(error.text(), kExitFailed);
   }
-  if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
   return code;
 }
 
@@ -95,22 +92,18 @@ int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
 
 // Explains the choice among the backends that agents open by default, or among those of the command
 // line.
-int explainPlan(const BenchPlan& plan, const BenchOptions& options, const Settings& environment) {
-  auto file = ResultsFile::open(plan.json);
-  if (!file) return fail(file.error().text(), kExitUsage);
+Result<int> explainPlan(const BenchPlan& plan, const BenchOptions& options,
+                        const Settings& environment, ResultsFile& file) {
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
                                   .require = measure::requireOfTransfer(plan.run.spec.require)};
   const bool named = options.has("backend") || options.as_nixlbench;
   if (!named) request.settings.backends = environment.backends;
-  const auto found = measure::explainChoice(request);
-  if (!found) return fail(found.error().text(), kExitFailed);
-  const std::string json = measure::explanationJson(*found);
-  fmt::print("{}", plan.output == OutputForm::kJson ? json : measure::explanationText(*found));
+  VIADUCT_TRY(const auto found, measure::explainChoice(request));
+  const std::string json = measure::explanationJson(found);
+  fmt::print("{}", plan.output == OutputForm::kJson ? json : measure::explanationText(found));
   std::fflush(stdout);
-  if (const auto written = file->write(json); !written)
-    return fail(written.error().text(), kExitFailed);
-  if (std::ferror(stdout) != 0) return fail("standard output could not be written", kExitFailed);
+  VIADUCT_CHECK(file.write(json));
   return kExitOk;
 }
 
@@ -140,10 +133,12 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   if (!problems.empty()) return failAll(problems);
   sayWhatIsIgnored(options);
   for (const std::string& line : said) remark(line);
-  if (options.explain) return explainPlan(planned.plan, options, *settings);
-  sayThatAllRunHere(planned.plan, options, *settings);
-  return options.has("against") ? planAndCompare(planned.plan, words, options, *settings)
-                                : runPlan(planned.plan, options);
+  if (!options.explain) sayThatAllRunHere(planned.plan, options, *settings);
+  if (options.has("against")) return planAndCompare(planned.plan, words, options, *settings);
+  auto file = ResultsFile::open(planned.plan.json);
+  if (!file) return fail(file.error().text(), kExitUsage);
+  if (!options.explain) return runPlan(planned.plan, options, *file);
+  return orFail(explainPlan(planned.plan, options, *settings, *file), kExitFailed);
 }
 
 }  // namespace viaduct::app

@@ -56,13 +56,6 @@ constexpr std::array kRivals{
     Rivals{"latency", "recreate_xfer", kAlone},
 };
 
-Error contradiction(std::string one, std::string why, std::string remedy = {}) {
-  return {.code = Code::kInvalid,
-          .operation = std::move(one),
-          .detail = std::move(why),
-          .remedy = std::move(remedy)};
-}
-
 // True if the flag has an effect: it was given, and a yes-or-no flag says yes.
 bool meant(const BenchOptions& options, std::string_view flag) {
   const auto at = options.given.find(flag);
@@ -75,20 +68,17 @@ bool meant(const BenchOptions& options, std::string_view flag) {
 
 void addRanges(const BenchOptions& o, std::vector<Error>& found) {
   if (o.start_block_size > o.max_block_size)
-    found.push_back(
-        contradiction("--start_block_size and --max_block_size",
-                      fmt::format("{} is above {}", o.start_block_size, o.max_block_size)));
+    found.push_back(badFlag("--start_block_size and --max_block_size",
+                            fmt::format("{} is above {}", o.start_block_size, o.max_block_size)));
   if (o.start_batch_size > o.max_batch_size)
-    found.push_back(
-        contradiction("--start_batch_size and --max_batch_size",
-                      fmt::format("{} is above {}", o.start_batch_size, o.max_batch_size)));
+    found.push_back(badFlag("--start_batch_size and --max_batch_size",
+                            fmt::format("{} is above {}", o.start_batch_size, o.max_batch_size)));
   if (o.check_consistency && o.has("verify") && o.verify != measure::Verified::kFull)
-    found.push_back(
-        contradiction("--check_consistency and --verify", "they ask for different checks"));
+    found.push_back(badFlag("--check_consistency and --verify", "they ask for different checks"));
   if (o.has("etcd_endpoints") && base::sameWord(o.runtime_type, "ASIO"))
-    found.push_back(contradiction("--etcd_endpoints and --runtime_type ASIO", kBothMeet));
+    found.push_back(badFlag("--etcd_endpoints and --runtime_type ASIO", kBothMeet));
   if (o.has("arrivals") && o.spec.rate == 0)
-    found.push_back(contradiction("--arrivals", "the flag needs --rate"));
+    found.push_back(badFlag("--arrivals", "the flag needs --rate"));
 }
 
 // True if each device is in one pair only, and each process has one device.
@@ -101,32 +91,32 @@ bool manyAtOnce(const BenchOptions& o) { return o.spec.threads > 1 || o.spec.dep
 
 void addPingPong(const BenchOptions& o, std::vector<Error>& found) {
   if (manyAtOnce(o))
-    found.push_back(contradiction("--latency and --num_threads or --pipeline_depth", kAlone));
+    found.push_back(badFlag("--latency and --num_threads or --pipeline_depth", kAlone));
   if (o.op == OpKind::kRead)
-    found.push_back(contradiction("--latency and --op read", "a ping-pong consists of writes"));
+    found.push_back(badFlag("--latency and --op read", "a ping-pong consists of writes"));
   if (!ownPairs(o))
-    found.push_back(contradiction("--latency",
-                                  "a ping-pong needs separate pairs: --scheme pairwise, --mode SG "
-                                  "and as many initiators as targets"));
+    found.push_back(badFlag("--latency",
+                            "a ping-pong needs separate pairs: --scheme pairwise, --mode SG "
+                            "and as many initiators as targets"));
 }
 
 void addReregistering(const BenchOptions& o, std::vector<Error>& found) {
   if (manyAtOnce(o) || o.spec.bidirectional || !ownPairs(o))
-    found.push_back(contradiction("--reregister_mem",
-                                  "memory can be registered again only if one transfer uses it: "
-                                  "one thread, depth 1, one direction and separate pairs"));
+    found.push_back(badFlag("--reregister_mem",
+                            "memory can be registered again only if one transfer uses it: "
+                            "one thread, depth 1, one direction and separate pairs"));
   if (o.has("memory") && o.spec.memory == measure::MemoryChoice::kAllocate)
-    found.push_back(contradiction("--reregister_mem and --memory allocate",
-                                  "memory from the agent stays registered while it exists"));
+    found.push_back(badFlag("--reregister_mem and --memory allocate",
+                            "memory from the agent stays registered while it exists"));
 }
 
 void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
   for (const char* flag : {"rounds", "fail_if_slower", "least_effect"})
     if (o.has(flag) && !o.has("against"))
-      found.push_back(contradiction(fmt::format("--{}", flag), "the flag needs --against"));
+      found.push_back(badFlag(fmt::format("--{}", flag), "the flag needs --against"));
   if (o.has("against") && (o.output == OutputForm::kCsv || o.output == OutputForm::kNixlbench))
-    found.push_back(contradiction("--against and --output",
-                                  "a comparison has no such form: use table or json"));
+    found.push_back(
+        badFlag("--against and --output", "a comparison has no such form: use table or json"));
 }
 
 }  // namespace
@@ -135,8 +125,8 @@ std::vector<Error> contradictions(const BenchOptions& options) {
   std::vector<Error> found;
   for (const Rivals& rivals : kRivals)
     if (meant(options, rivals.one) && meant(options, rivals.other))
-      found.push_back(contradiction(fmt::format("--{} and --{}", rivals.one, rivals.other),
-                                    std::string(rivals.why), std::string(rivals.remedy)));
+      found.push_back(badFlag(fmt::format("--{} and --{}", rivals.one, rivals.other),
+                              std::string(rivals.why), std::string(rivals.remedy)));
   addRanges(options, found);
   addAgainst(options, found);
   if (options.spec.ping_pong) addPingPong(options, found);

@@ -1,6 +1,7 @@
 #include "viaduct/bench_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "measure/result/text.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/env.h"
 #include "viaduct/help_text.h"
@@ -123,12 +125,7 @@ constexpr auto kMore =
 
 // Escapes bars, which end a table cell even inside of `code`.
 std::string forTable(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
+  return measure::replaceAll(std::string(text), "|", "\\|");
 }
 
 // Quotes a text for a shell if needed.
@@ -151,9 +148,9 @@ std::string commandText(std::string program, const GivenFlags& given) {
 std::vector<FlagName> benchFlagNames() {
   std::vector<FlagName> names;
   for (const FlagGroup& group : benchFlags())
-    for (const BenchFlag& flag : group.flags) names.push_back({flag.name, flag.form.empty()});
+    for (const BenchFlag& flag : group.flags) names.push_back(nameOf(flag));
   for (const auto flags : {absentFlags(), flagsOfOtherBackends()})
-    for (const BenchFlag& flag : flags) names.push_back({flag.name, flag.form.empty(), false});
+    for (const BenchFlag& flag : flags) names.push_back(nameOf(flag));
   return names;
 }
 
@@ -204,7 +201,7 @@ std::string benchFlagsPage() {
     out += fmt::format("\n## {}\n\n| flag | default | meaning |\n|---|---|---|\n", group.title);
     for (const BenchFlag& flag : group.flags) {
       out +=
-          fmt::format("| `{}{}{}` | {} | {} |\n", spelled(flag.name, '-'),
+          fmt::format("| `{}{}{}` | {} | {} |\n", fmt::join(spellings(flag.name, '-'), ", "),
                       flag.form.empty() ? "" : " ", forTable(flag.form), flag.fallback, flag.help);
     }
   }

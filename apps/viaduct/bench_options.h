@@ -69,7 +69,7 @@ struct BenchOptions {
   std::string etcd_ca = {}, etcd_cert = {}, etcd_key = {};  // files
   std::string runtime_type = "ETCD";
   std::string asio_address = "127.0.0.1";
-  std::uint32_t asio_port = 12345;
+  std::uint16_t asio_port = 12345;
   std::string benchmark_group = "default";
   std::optional<std::uint32_t> rank = {};
   std::uint32_t local_workers = 0;

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "measure/load/machine.h"
+#include "meet/groups/group.h"
 #include "meet/place.h"
 #include "viaduct/bench_values.h"
 
@@ -58,26 +59,20 @@ std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settin
   return place;
 }
 
-Error needs(std::string_view flag, std::string what, std::string remedy) {
-  return {.code = Code::kInvalid,
-          .operation = fmt::format("--{}", flag),
-          .detail = std::move(what),
-          .remedy = std::move(remedy)};
-}
-
 }  // namespace
 
 Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings) {
   const std::optional<PlaceOptions> place = chosen(o, settings);
   for (const std::string_view flag : kOfEtcd)
     if (o.has(flag) && !(place && meet::isEtcd(*place)))
-      return needs(flag, "the workers do not meet at an etcd", "give --etcd_endpoints, too");
+      return badFlag(spelled(flag, '_'), "the workers do not meet at an etcd",
+                     "give --etcd_endpoints, too");
   if (!place && o.rank)
-    return needs("rank", "all workers run here and get their ranks automatically",
-                 "give --meet or --etcd_endpoints to meet workers of other machines");
+    return badFlag("--rank", "all workers run here and get their ranks automatically",
+                   "give --meet or --etcd_endpoints to meet workers of other machines");
   if (!place) return place;
   // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
-  VIADUCT_CHECK(meet::openMeetingPlace(*place));
+  VIADUCT_CHECK(meet::openGroupPlace(*place));
   return place;
 }
 

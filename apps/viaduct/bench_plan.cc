@@ -12,7 +12,7 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "measure/load/machine.h"
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 #include "viaduct/bench_place.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
@@ -187,7 +187,7 @@ bool namesDevices(const BenchOptions& o) {
 // because a pod may get them a little later.
 void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problems) {
   if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
-    problems.push_back(measure::noDeviceMemory());
+    problems.push_back(measure::noDeviceMemory("VRAM", 0, "use DRAM"));
   if (!alone || !namesDevices(o)) return;
   if (auto there = measure::devicesExist(o.device_list); !there)
     problems.push_back(std::move(there).error());

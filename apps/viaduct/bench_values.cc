@@ -6,10 +6,7 @@
 #include <viaduct/transfer.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
-#include <cmath>
-#include <limits>
 
 #include "base/sizes.h"
 #include "base/text.h"
@@ -17,6 +14,8 @@
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
+
+using namespace std::chrono_literals;
 
 Error wrongValue(std::string detail, std::string remedy) {
   return {.code = Code::kInvalid, .detail = std::move(detail), .remedy = std::move(remedy)};
@@ -40,6 +39,11 @@ std::vector<std::string_view> offeredBackends() {
 
 Status intoText(std::string_view text, std::string& into) {
   into = text;
+  return Ok{};
+}
+
+Status intoOneText(std::string_view text, std::vector<std::string>& into) {
+  into.emplace_back(text);
   return Ok{};
 }
 
@@ -84,7 +88,6 @@ Result<std::string> requirementOf(const std::string& word) {
 Status intoRequire(std::string_view text, std::string& into) {
   if (auto can = checkRequire(measure::requireOfTransfer(text)); !can)
     return wrongValue(can.error().detail, can.error().remedy);
-  into.clear();
   if (base::trimmed(text).empty()) return Ok{};
   std::vector<std::string> words;
   VIADUCT_CHECK(intoWords(text, words));
@@ -96,7 +99,6 @@ Status intoRequire(std::string_view text, std::string& into) {
 }
 
 Status intoWords(std::string_view text, std::vector<std::string>& into) {
-  into.clear();
   for (bool more = true; more;) {
     const auto comma = text.find(',');
     const auto word = base::trimmed(text.substr(0, comma));
@@ -111,36 +113,28 @@ Status intoWords(std::string_view text, std::vector<std::string>& into) {
   return Ok{};
 }
 
-Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into) {
+Status intoLinkRates(std::string_view text, std::vector<measure::LinkRate>& into) {
   std::vector<std::string> words;
   VIADUCT_CHECK(intoWords(text, words));
-  into.clear();
   for (const std::string& word : words) {
-    std::uint64_t size = 0;
-    VIADUCT_CHECK(intoSize(word, size));
-    into.push_back(size);
+    VIADUCT_TRY(measure::LinkRate rate, measure::parseLinkRate(word));
+    into.push_back(std::move(rate));
   }
   return Ok{};
 }
 
-Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into) {
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;
-  const auto count = base::parseCount(text);
-  if (!count || *count < least || *count > kMost)
-    return wrongValue(fmt::format("\"{}\" is not a whole number from {} to {}", text, least, kMost),
-                      {});
-  into = *count;
+Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into) {
+  std::vector<std::string> words;
+  VIADUCT_CHECK(intoWords(text, words));
+  for (const std::string& word : words) VIADUCT_CHECK(intoSize(word, into.emplace_back()));
   return Ok{};
 }
 
-Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+Result<std::uint64_t> countIn(std::string_view text, std::uint64_t least, std::uint64_t most) {
   const auto count = base::parseCount(text);
-  if (!count || *count < least || *count > kMost)
-    return wrongValue(fmt::format("\"{}\" is not a whole number from {} to {}", text, least, kMost),
-                      {});
-  into = static_cast<std::uint32_t>(*count);
-  return Ok{};
+  if (count && *count >= least && *count <= most) return *count;
+  return wrongValue(fmt::format("\"{}\" is not a whole number from {} to {}", text, least, most),
+                    {});
 }
 
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into) {
@@ -151,14 +145,21 @@ Status intoTime(std::string_view text, std::chrono::nanoseconds& into) {
   return Ok{};
 }
 
-Status intoInterval(std::string_view text, std::chrono::nanoseconds& into) {
-  using namespace std::chrono_literals;
-  std::chrono::nanoseconds time{0};
-  if (!intoTime(text, time) || time < 10ms || time > 24h)
-    return wrongValue(fmt::format("\"{}\" is no interval", text),
-                      "seconds from 0.01 to 86400, such as 1 or 0.5");
-  into = time;
+Status intoSomeTime(std::string_view text, std::chrono::nanoseconds& into) {
+  VIADUCT_CHECK(intoTime(text, into));
+  if (into.count() == 0) return wrongValue("the duration is 0", "use 1ms or more");
   return Ok{};
+}
+
+Status intoPause(std::string_view text, std::chrono::nanoseconds& into) {
+  if (intoTime(text, into) && into >= 10ms && into <= 1h) return Ok{};
+  return wrongValue(fmt::format("\"{}\" is not a duration from 10ms to 1h", text), {});
+}
+
+Status intoInterval(std::string_view text, std::chrono::nanoseconds& into) {
+  if (intoTime(text, into) && into >= 10ms && into <= 24h) return Ok{};
+  return wrongValue(fmt::format("\"{}\" is no interval", text),
+                    "seconds from 0.01 to 86400, such as 1 or 0.5");
 }
 
 Status intoRate(std::string_view text, double& into) {

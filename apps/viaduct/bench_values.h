@@ -5,14 +5,18 @@
 #include <fmt/format.h>
 #include <viaduct/result.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/text.h"
 #include "base/words.h"
+#include "measure/load/link_rate.h"
 
 namespace viaduct::app {
 
@@ -21,19 +25,23 @@ Error wrongValue(std::string detail, std::string remedy);
 
 Status intoText(std::string_view text, std::string& into);
 Status intoFile(std::string_view text, std::string& into);  // a file name, not empty
+// Reads the whole text as a list of one element.
+Status intoOneText(std::string_view text, std::vector<std::string>& into);
 Status intoYesNo(std::string_view text, bool& into);
 Status intoSize(std::string_view text, std::uint64_t& into);  // 1 byte or more
 Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into);
-Status intoCount(std::string_view text, std::uint64_t least, std::uint64_t& into);
-Status intoCount(std::string_view text, std::uint32_t least, std::uint32_t& into);
 // Reads a number without a unit as seconds.
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
+Status intoSomeTime(std::string_view text, std::chrono::nanoseconds& into);  // above 0
+// Reads a time from 10 ms to an hour.
+Status intoPause(std::string_view text, std::chrono::nanoseconds& into);
 // Reads seconds, with or without a unit, from 10 ms to a day.
 Status intoInterval(std::string_view text, std::chrono::nanoseconds& into);
 Status intoRate(std::string_view text, double& into);
 // Reads "5%" as 0.05.
 Status intoPercent(std::string_view text, double& into);
 Status intoWords(std::string_view text, std::vector<std::string>& into);
+Status intoLinkRates(std::string_view text, std::vector<measure::LinkRate>& into);
 // Reads a requirement such as "rdma,backend:ofi". Aliases of backends become their names, and
 // unknown backends are errors.
 Status intoRequire(std::string_view text, std::string& into);
@@ -43,11 +51,61 @@ std::vector<std::string_view> offeredBackends();
 // Returns a backend's name for an alias that another tool uses, such as "LIBFABRIC".
 std::string backendNamed(const std::string& name);
 
-template <class T, std::size_t N>
-Status intoOneOf(std::string_view text, const base::Words<T, N>& words, T& into) {
-  const auto value = base::valueOf(words, text);
-  if (!value) return wrongValue(fmt::format("\"{}\" is none of {}", text, base::listOf(words)), {});
-  into = *value;
+Result<std::uint64_t> countIn(std::string_view text, std::uint64_t least, std::uint64_t most);
+
+// The templates below parse a flag's value into a member of `options`. The flag's row names it by a
+// path of members: `set<intoSize, &BenchOptions::spec, &Spec::buffer_bytes>`. After an error the
+// member has its old value.
+
+template <auto First, auto... Rest>
+auto& memberAt(auto& object) {
+  if constexpr (sizeof...(Rest) == 0)
+    return object.*First;
+  else
+    return memberAt<Rest...>(object.*First);
+}
+
+// Only declared: its result has the type of the value that `parse` sets.
+template <class T>
+T valueOf(Status (*parse)(std::string_view, T&));
+
+template <auto Parse, auto... Path>
+Status set(std::string_view text, auto& options) {
+  decltype(valueOf(Parse)) value{};
+  VIADUCT_CHECK(Parse(text, value));
+  memberAt<Path...>(options) = std::move(value);
+  return Ok{};
+}
+
+// Adds the parsed list to the values of the same flag further left.
+template <auto Parse, auto... Path>
+Status add(std::string_view text, auto& options) {
+  decltype(valueOf(Parse)) more{};
+  VIADUCT_CHECK(Parse(text, more));
+  auto& all = memberAt<Path...>(options);
+  all.insert(all.end(), more.begin(), more.end());
+  return Ok{};
+}
+
+// Parses a whole number from `Least` up to the highest of the member's type, or 2^48.
+template <std::uint64_t Least, auto... Path>
+Status count(std::string_view text, auto& options) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 48U;
+  auto member = std::optional(memberAt<Path...>(options));
+  using Number = typename decltype(member)::value_type;
+  VIADUCT_TRY(
+      const std::uint64_t value,
+      countIn(text, Least, std::min<std::uint64_t>(std::numeric_limits<Number>::max(), kMost)));
+  memberAt<Path...>(options) = static_cast<Number>(value);
+  return Ok{};
+}
+
+// Parses a word of a base::Words.
+template <const auto& Words, auto... Path>
+Status oneOf(std::string_view text, auto& options) {
+  const auto value = base::valueOf(Words, text);
+  if (!value) return wrongValue(fmt::format("\"{}\" is none of {}", text, base::listOf(Words)), {});
+  memberAt<Path...>(options) = *value;
   return Ok{};
 }
 

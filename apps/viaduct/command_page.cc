@@ -3,19 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/text.h"
 #include "viaduct/help_text.h"
 
 namespace viaduct::app {
 
 std::vector<std::string> valuesOf(std::string_view form) {
-  std::vector<std::string> values;
-  if (form.find('|') == std::string_view::npos) return values;
-  for (;;) {
-    const auto bar = form.find('|');
-    values.emplace_back(form.substr(0, bar));
-    if (bar == std::string_view::npos) return values;
-    form.remove_prefix(bar + 1);
-  }
+  if (form.find('|') == std::string_view::npos) return {};
+  return base::partsOf(form, '|');
 }
 
 std::string pageHelp(const CommandPage& page) {
@@ -23,10 +18,14 @@ std::string pageHelp(const CommandPage& page) {
   for (const PageSection& section : page.sections) {
     out += fmt::format("\n{}:\n", section.title);
     for (const PageEntry& entry : section.entries)
-      out += helpEntry(fmt::format("{}{}{}", fmt::join(entry.names, ","),
-                                   entry.form.empty() ? "" : " ", entry.form),
+      out += helpEntry(entry.names[0].starts_with('-') && !entry.form.empty()
+                           ? fmt::format("{} {}", fmt::join(entry.names, ","), entry.form)
+                           : fmt::format("{}", fmt::join(entry.names, ",")),
                        entry.about);
   }
+  if (!page.commands.empty()) out += "\nSubcommands:\n";
+  for (const CommandPage& command : page.commands)
+    out += helpEntry(command.name.substr(page.name.size() + 1), command.summary);
   return fmt::format("{}\n{}", out, wrapText(page.more));
 }
 

@@ -8,10 +8,6 @@
 
 #include "measure/compare/compare.h"
 
-namespace CLI {
-class App;
-}
-
 namespace viaduct::app {
 
 // The exit codes of most subcommands; docs/bench.md lists them.
@@ -28,29 +24,12 @@ enum Exit : int {
 // defaults.
 int runBench(const std::vector<std::string>& words, bool as_nixlbench);
 
-struct CompareCommand {
-  std::vector<std::string> files = {};               // A and B
-  std::vector<std::string> before = {}, after = {};  // several files for each side
-  measure::CompareOptions options = {};
-  bool json = false;
-};
-void declareCompare(CLI::App& app, CompareCommand& command);
-int runCompare(const CompareCommand& command);
 // Returns the exit code of a comparison. Says on stderr if the runs allow no answer.
 int endOf(const measure::Comparison& found, const measure::CompareOptions& options);
-
-struct ReportCommand {
-  std::vector<std::string> files = {};
-  std::string out = {};
-  std::string title = {};
-};
-void declareReport(CLI::App& app, ReportCommand& command);
-int runReport(const ReportCommand& command);
 
 // `words` follow the subcommand.
 int runSuite(const std::vector<std::string>& words);
 
-int runSettings(bool markdown);
 // Returns the agents' settings from the environment, for a command that measures. Populating memory
 // during a row would slow it, so it is off unless VIADUCT_POPULATE is set.
 Result<Settings> measuringSettings();

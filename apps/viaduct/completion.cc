@@ -6,11 +6,13 @@
 #include <array>
 #include <string>
 
+#include "measure/result/text.h"
 #include "viaduct/command_page.h"
 
 namespace viaduct::app {
 namespace {
 
+using measure::replaceAll;
 using Pages = std::vector<const CommandPage*>;
 
 void collect(const CommandPage& page, Pages& into) {
@@ -51,19 +53,13 @@ void eachArgument(const CommandPage& page, F&& use) {
 
 bool takesFile(std::string_view form) {
   constexpr std::array<std::string_view, 4> kFiles{"FILE", "FILES", "PATH", "DIR"};
-  return std::find(kFiles.begin(), kFiles.end(), form) != kFiles.end();
+  return std::find(kFiles.begin(), kFiles.end(), form.substr(0, form.find(' '))) != kFiles.end();
 }
 
 // Returns the completion of a flag's value: its words, `files`, or nothing.
 std::string offered(const PageEntry& entry, std::string_view files) {
   return takesFile(entry.form) ? std::string(files)
                                : fmt::format("{}", fmt::join(valuesOf(entry.form), " "));
-}
-
-std::string replaceAll(std::string text, std::string_view from, std::string_view to) {
-  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-    text.replace(at, from.size(), to);
-  return text;
 }
 
 // Escapes a text for single quotes in a shell.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -18,6 +19,8 @@
 #include "diag/node_card.h"
 #include "diag/snapshot.h"
 #include "diag/topics.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/help_text.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
@@ -25,11 +28,6 @@
 
 namespace viaduct::app {
 namespace {
-
-int failDoctor(const std::string& why) {
-  remark(why);
-  return kExitNoDiagnosis;
-}
 
 // A folder with an unpacked snapshot. The destructor removes the folder.
 class UnpackedSnapshot {
@@ -90,12 +88,10 @@ int listTopics() {
   return kExitFine;
 }
 
-int writeOwnSnapshot(const DoctorCommand& command) {
-  const auto node = ownNode(command.names);
-  if (!node) return failDoctor(node.error().text());
-  const auto entries = diag::snapshotOf(*node);
-  if (const auto written = writeSnapshot(command.snapshot_to, entries); !written)
-    return failDoctor(written.error().text());
+Result<int> writeOwnSnapshot(const DoctorCommand& command) {
+  VIADUCT_TRY(const diag::Node node, ownNode(command.names));
+  const auto entries = diag::snapshotOf(node);
+  VIADUCT_CHECK(writeSnapshot(command.snapshot_to, entries));
   std::error_code ignored;
   fmt::print(
       "{}: {} files, folders and links in {}\n"
@@ -131,15 +127,14 @@ Result<Examined> examineSnapshot(const DoctorCommand& command) {
   return out;
 }
 
-int diagnoseNode(const DoctorCommand& command) {
-  const auto examined =
-      isFile(command.root) ? examineSnapshot(command) : examine(command, command.root);
-  if (!examined) return failDoctor(examined.error().text());
+Result<int> diagnoseNode(const DoctorCommand& command) {
+  VIADUCT_TRY(const Examined examined,
+              isFile(command.root) ? examineSnapshot(command) : examine(command, command.root));
   if (command.card) {
-    fmt::print("{}", examined->card);
+    fmt::print("{}", examined.card);
     return kExitFine;
   }
-  const diag::Diagnosis& own = examined->diagnosis;
+  const diag::Diagnosis& own = examined.diagnosis;
   if (!command.explain.empty()) return runDoctorExplain(command, own);
   if (!command.json)
     fmt::print("{}", doctorText(own, command.verbose));
@@ -150,14 +145,97 @@ int diagnoseNode(const DoctorCommand& command) {
   return doctorExit(own.findings);
 }
 
+int runDoctor(const DoctorCommand& command) {
+  if (command.list) return listTopics();
+  if (const auto wrong = unknownTopic(command.only)) return fail(*wrong, kExitNoDiagnosis);
+  // A path can only be measured on a running machine, and by one doctor.
+  if ((command.root != "/") + !command.listen.empty() + !command.peer.empty() > 1)
+    return fail("each of --root, --listen and --peer excludes the others; what to do: drop one",
+                kExitNoDiagnosis);
+  return orFail(diagnoseNode(command), kExitNoDiagnosis);
+}
+
+int runSnapshot(const DoctorCommand& command) {
+  return orFail(writeOwnSnapshot(command), kExitNoDiagnosis);
+}
+
+using DoctorFlag = Flag<DoctorCommand>;
+constexpr std::array kDoctorFlags{
+    DoctorFlag{"root", "PATH", "/", "diagnose the node in this folder or snapshot",
+               set<intoText, &DoctorCommand::root>},
+    DoctorFlag{"only", "TOPIC,... ...", "", "look at these topics only; --list names them",
+               add<intoWords, &DoctorCommand::only>},
+    DoctorFlag{"node", "", "",
+               "diagnose the node for all its pods: leave out the limits, variables, libraries and "
+               "device files of this container",
+               set<intoYesNo, &DoctorCommand::node>},
+    DoctorFlag{"list", "", "", "list the topics", set<intoYesNo, &DoctorCommand::list>},
+    DoctorFlag{"json", "", "", "print JSON", set<intoYesNo, &DoctorCommand::json>},
+    DoctorFlag{"verbose", "", "", "also print each fact that is in order",
+               set<intoYesNo, &DoctorCommand::verbose>},
+    DoctorFlag{"card", "", "", "print the facts of this node as a Markdown table",
+               set<intoYesNo, &DoctorCommand::card>},
+    DoctorFlag{"resolve", "HOST,... ...", "",
+               "also look up these host names, besides those of the meeting place",
+               add<intoWords, &DoctorCommand::names>},
+    DoctorFlag{"explain", "FILE", "",
+               "explain the known error texts in this log; - reads standard input",
+               set<intoText, &DoctorCommand::explain>},
+    DoctorFlag{"listen", "IP[:PORT]", "port 5555",
+               "then wait here for the doctor of another host, at this address of this host",
+               set<intoText, &DoctorCommand::listen>},
+    DoctorFlag{"peer", "IP[:PORT]", "",
+               "also read the diagnosis of the doctor that listens there, and measure the path",
+               set<intoText, &DoctorCommand::peer>},
+    DoctorFlag{"secret", "WORD", "", "secret that --listen and --peer share",
+               set<intoText, &DoctorCommand::secret>},
+};
+constexpr std::array kSnapshotFlags{
+    DoctorFlag{"output", "FILE", "required", "the file to write",
+               set<intoText, &DoctorCommand::snapshot_to>},
+    DoctorFlag{"resolve", "HOST,... ...", "",
+               "also look up these host names, besides those of the meeting place",
+               add<intoWords, &DoctorCommand::names>},
+};
+constexpr auto kDoctorAbout =
+    "Find out what keeps this node from fast transfers.\n\n"
+    "The doctor looks at RDMA devices, PCIe, IOMMU, GPUs, limits, networks, libraries and "
+    "variables. Each finding has its evidence, its cause and the exact fix. The doctor changes "
+    "nothing.\n\n"
+    "It needs no privileges. As root it sees more: the kernel log and PCI access control.";
+constexpr auto kDoctorMore =
+    "Exit codes: 0 if nothing is wrong; 1 if there are warnings, or facts that could not be looked "
+    "at; 2 if something will not work; 3 if the command line is wrong or the doctor failed.\n\n"
+    "Examples:\n"
+    "  viaduct doctor\n"
+    "  viaduct doctor --only rdma,iommu --json\n"
+    "  kubectl logs prefill-0 | viaduct doctor --explain -\n"
+    "  viaduct doctor --listen 192.168.1.100     # on one host\n"
+    "  viaduct doctor --peer 192.168.1.100       # on the other\n"
+    "  viaduct doctor snapshot -o node.tar.gz\n"
+    "  viaduct doctor --root node.tar.gz";
+constexpr auto kSnapshotAbout =
+    "Copy what the doctor looks at into one file.\n\nThe file holds small files of the kernel "
+    "and the variables about transfers, without passwords and tokens. `viaduct doctor --root "
+    "FILE` diagnoses it on another machine; `tar tzf FILE` lists it.";
+
 }  // namespace
 
-int runDoctor(const DoctorCommand& command) {
-  calledAs("viaduct doctor");
-  if (command.list) return listTopics();
-  if (const auto wrong = unknownTopic(command.only)) return failDoctor(*wrong);
-  if (command.snapshot) return writeOwnSnapshot(command);
-  return diagnoseNode(command);
+Command doctorCommand() {
+  const Command snapshot =
+      commandOf<DoctorCommand>({.name = "viaduct doctor snapshot",
+                                .about = kSnapshotAbout,
+                                .more = "Example:\n  viaduct doctor snapshot -o node.tar.gz",
+                                .flags = kSnapshotFlags,
+                                .run = runSnapshot,
+                                .wrong = kExitNoDiagnosis});
+  return commandOf<DoctorCommand>({.name = "viaduct doctor",
+                                   .about = kDoctorAbout,
+                                   .more = kDoctorMore,
+                                   .flags = kDoctorFlags,
+                                   .run = runDoctor,
+                                   .wrong = kExitNoDiagnosis,
+                                   .nested = {snapshot}});
 }
 
 }  // namespace viaduct::app

@@ -7,10 +7,6 @@
 #include "diag/diagnosis.h"
 #include "viaduct/commands.h"
 
-namespace CLI {
-class App;
-}
-
 namespace viaduct::app {
 
 // The doctor's own exit codes: 2 means that the node will not work, and not a wrong command line.
@@ -27,21 +23,18 @@ struct DoctorCommand {
   std::vector<std::string> names = {};
   bool node = false;  // examine the node for all pods, not for this pod
   bool list = false, json = false, verbose = false, card = false;
-  std::string explain = {};  // a log file; "-": standard input
-  std::string peer = {};     // the address where another doctor listens
-  std::string listen = {};   // the address where this doctor listens
-  std::string secret = {};   // the secret that both doctors share
-  bool snapshot = false;     // the subcommand `snapshot` was given
-  std::string snapshot_to = {};
+  std::string explain = {};      // a log file; "-": standard input
+  std::string peer = {};         // the address where another doctor listens
+  std::string listen = {};       // the address where this doctor listens
+  std::string secret = {};       // the secret that both doctors share
+  std::string snapshot_to = {};  // the file of the subcommand `snapshot`
 };
-void declareDoctor(CLI::App& app, DoctorCommand& command);
-int runDoctor(const DoctorCommand& command);
 // Explains the known error texts of a log with the findings of this node.
-int runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node);
+Result<int> runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node);
 // The two ends of `--peer`. The listening end shows its diagnosis and serves measurements until it
 // is interrupted. The other end reads that diagnosis and measures the path.
-int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own);
-int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own);
+Result<int> runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own);
+Result<int> runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own);
 
 // Return the diagnosis as text of 80 columns, and as JSON with one field a line.
 std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose);

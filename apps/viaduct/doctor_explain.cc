@@ -16,7 +16,6 @@
 #include "diag/explain/log_reader.h"
 #include "diag/topics.h"
 #include "viaduct/doctor.h"
-#include "viaduct/remarks.h"
 
 namespace viaduct::app {
 namespace {
@@ -45,23 +44,19 @@ void showProgress(std::uint64_t bytes) { fmt::print(stderr, "\r{} read", base::s
 
 }  // namespace
 
-int runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node) {
+Result<int> runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis& node) {
   const bool from_stdin = command.explain == "-";
   const base::Fd file(from_stdin ? ::dup(STDIN_FILENO)
                                  : ::open(command.explain.c_str(), O_RDONLY | O_CLOEXEC));
   const std::string name = from_stdin ? "standard input" : command.explain;
-  if (!file) {
-    remark(base::fileError("read the log", errno, name).text());
-    return kExitNoDiagnosis;
-  }
+  if (!file) return base::fileError("read the log", errno, name);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   auto summary = diag::readLog(file.get(), terminal ? showProgress : nullptr);
   if (terminal) fmt::print(stderr, "\r{:40}\r", "");
   if (!summary) {
     Error error = summary.error();
     error.detail = fmt::format("{}: {}", name, error.detail);
-    remark(error.text());
-    return kExitNoDiagnosis;
+    return error;
   }
   const diag::NodeRelation relation = [&](std::string_view code) {
     return relationOf(node.findings, code);

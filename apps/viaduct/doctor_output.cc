@@ -25,16 +25,10 @@ std::string labelled(std::string_view label, const std::string& text, bool comma
   if (text.empty()) return {};
   constexpr std::size_t kColumn = 10;
   const std::string start = fmt::format("  {:<{}}", fmt::format("{}:", label), kColumn - 2);
-  std::string body;
-  if (commands) {
-    for (std::size_t from = 0; from <= text.size();) {
-      const std::size_t to = std::min(text.find('\n', from), text.size());
-      body += std::string(kColumn, ' ') + text.substr(from, to - from) + "\n";
-      from = to + 1;
-    }
-  } else {
-    body = measure::wrapped(text, kColumn);
-  }
+  std::string body = commands ? "" : measure::wrapped(text, kColumn);
+  if (commands)
+    for (const std::string_view line : measure::linesOf(text))
+      body += fmt::format("{:{}}{}\n", "", kColumn, line);
   return start + body.substr(kColumn);
 }
 
@@ -71,16 +65,9 @@ std::string verdict(const diag::Findings& findings) {
 }  // namespace
 
 int doctorExit(const diag::Findings& findings) {
-  switch (findings.worst()) {
-    case Severity::kFailure:
-      return kExitWillNotWork;
-    case Severity::kWarning:
-    case Severity::kUnknown:
-      return kExitWarnings;
-    case Severity::kInfo:
-      break;
-  }
-  return kExitFine;
+  const Severity worst = findings.worst();
+  if (worst == Severity::kFailure) return kExitWillNotWork;
+  return worst == Severity::kInfo ? kExitFine : kExitWarnings;
 }
 
 std::string doctorText(const diag::Diagnosis& diagnosis, bool verbose) {

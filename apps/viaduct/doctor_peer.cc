@@ -100,49 +100,41 @@ base::Json resultsIn(const std::string& file) {
   return json ? *std::move(json) : base::Json(nullptr);
 }
 
-int failed(const Error& error) {
-  remark(error.text());
-  return kExitNoDiagnosis;
-}
-
 }  // namespace
 
-int runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own) {
-  auto options = optionsFor(command.listen, command);
-  if (!options) return failed(options.error());
-  options->target = true;
-  options->diagnosis = doctorJson(own);
+Result<int> runDoctorListen(const DoctorCommand& command, const diag::Diagnosis& own) {
+  VIADUCT_TRY(P2pOptions options, optionsFor(command.listen, command));
+  options.target = true;
+  options.diagnosis = doctorJson(own);
   std::fflush(stdout);
-  return runP2p(*options) == kExitOk ? doctorExit(own.findings) : kExitNoDiagnosis;
+  return runP2p(options) == kExitOk ? doctorExit(own.findings) : kExitNoDiagnosis;
 }
 
-int runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
-  auto options = optionsFor(command.peer, command);
-  if (!options) return failed(options.error());
-  options->sizes = {{"4KB", 4'000}, {"16MB", 16'000'000}};
-  const auto environment = measuringSettings();
-  if (!environment) return failed(environment.error());
-  const auto theirs = readDiagnosis(*options, settingsFor(*options, *environment));
-  if (!theirs) return failed(theirs.error());
+Result<int> runDoctorPeer(const DoctorCommand& command, const diag::Diagnosis& own) {
+  VIADUCT_TRY(P2pOptions options, optionsFor(command.peer, command));
+  options.sizes = {{"4KB", 4'000}, {"16MB", 16'000'000}};
+  VIADUCT_TRY(const Settings environment, measuringSettings());
+  VIADUCT_TRY(const diag::Diagnosis theirs,
+              readDiagnosis(options, settingsFor(options, environment)));
   const base::Fd results(::memfd_create("viaduct-doctor", MFD_CLOEXEC));
   if (!command.json) {
-    fmt::print("\n{}\n", doctorText(*theirs, command.verbose));
+    fmt::print("\n{}\n", doctorText(theirs, command.verbose));
     std::fflush(stdout);
   } else {
-    options->json = fmt::format("/proc/self/fd/{}", results.get());
+    options.json = fmt::format("/proc/self/fd/{}", results.get());
   }
   const int measured = [&] {
     const OutputAside aside(command.json);
-    return runP2p(*options);
+    return runP2p(options);
   }();
-  const int worst = std::max(doctorExit(own.findings), doctorExit(theirs->findings));
+  const int worst = std::max(doctorExit(own.findings), doctorExit(theirs.findings));
   const int code = measured == kExitOk ? worst : std::max<int>(worst, kExitWarnings);
   if (command.json)
     fmt::print("{}\n", base::dumpJson({{"format", "viaduct-doctor-pair/1"},
                                        {"exit_code", code},
                                        {"own", diag::asJson(own)},
-                                       {"peer", diag::asJson(*theirs)},
-                                       {"path", resultsIn(options->json)}},
+                                       {"peer", diag::asJson(theirs)},
+                                       {"path", resultsIn(options.json)}},
                                       2));
   return code;
 }

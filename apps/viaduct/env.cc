@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdio>
 #include <utility>
@@ -13,7 +14,9 @@
 #include "diag/libraries.h"
 #include "diag/snapshot.h"
 #include "diag/variable_checks.h"
-#include "viaduct/commands.h"
+#include "measure/result/text.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -144,9 +147,7 @@ std::vector<EnvVariable> environmentFor(const diag::Advice& advice, const diag::
 }
 
 std::string singleQuoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
+  return fmt::format("'{}'", measure::replaceAll(std::string(text), "'", "'\\''"));
 }
 
 std::string shellText(const diag::Advice& advice, const std::vector<EnvVariable>& variables) {
@@ -159,26 +160,80 @@ std::string shellText(const diag::Advice& advice, const std::vector<EnvVariable>
   return out + leftUnset(advice);
 }
 
+namespace {
+
+enum class EnvFormat : std::uint8_t { kSh, kJson, kK8s };
+constexpr base::Words<EnvFormat, 3> kFormats{
+    {{"sh", EnvFormat::kSh}, {"json", EnvFormat::kJson}, {"k8s", EnvFormat::kK8s}}};
+
+struct EnvOptions {
+  EnvFormat format = EnvFormat::kSh;
+  std::optional<std::uint32_t> from = {};  // a process ID
+  std::string root = "/";
+};
+
+Status intoProcess(std::string_view text, std::uint32_t& into) {
+  constexpr std::uint64_t kMost = std::uint64_t{1} << 22U;  // the kernel's highest process ID
+  const auto process = countIn(text, 1, kMost);
+  if (!process) return wrongValue(fmt::format("\"{}\" is not a process ID", text), {});
+  into = static_cast<std::uint32_t>(*process);
+  return Ok{};
+}
+
 int runEnv(const EnvOptions& options) {
-  calledAs("viaduct env");
   const auto node = nodeAt(options.root, options.from);
   if (!node) return fail(node.error().text(), kExitFailed);
   const diag::Advice advice = diag::adviceFor(*node);
   // This process's own variables already apply. The variables of another process are printed too.
   const auto variables =
       environmentFor(advice, options.from ? node->variables : diag::Variables{}, false);
-  switch (options.format) {
-    case EnvFormat::kSh:
-      fmt::print("{}", shellText(advice, variables));
-      break;
-    case EnvFormat::kJson:
-      fmt::print("{}\n", base::dumpJson(jsonOf(advice, variables), 2));
-      break;
-    case EnvFormat::kK8s:
-      fmt::print("{}", manifest(advice, variables));
-      break;
-  }
+  const bool shell = options.format == EnvFormat::kSh, json = options.format == EnvFormat::kJson;
+  fmt::print("{}", shell  ? shellText(advice, variables)
+                   : json ? base::dumpJson(jsonOf(advice, variables), 2) + "\n"
+                          : manifest(advice, variables));
   return kExitOk;
+}
+
+using EnvFlag = Flag<EnvOptions>;
+constexpr std::array kEnvFlags{
+    EnvFlag{"format", "sh|json|k8s", "sh",
+            "shell commands, JSON, or the env of a container in YAML",
+            oneOf<kFormats, &EnvOptions::format>},
+    EnvFlag{"from", "PID", "this one", "process whose variables count",
+            set<intoProcess, &EnvOptions::from>},
+    EnvFlag{"root", "DIR", "/", "folder with the node's /sys and /proc",
+            set<intoText, &EnvOptions::root>},
+};
+constexpr auto kEnvAbout =
+    "Print the variables that make NCCL, UCX and libfabric use this pod's RDMA devices.\n\n"
+    "The devices are those that the SR-IOV device plugin names in PCIDEVICE_*. Without these "
+    "variables, they are the devices in /dev/infiniband, or all with an active port. Each "
+    "variable has its reason as a comment. Variables that a library chooses better itself stay "
+    "unset.";
+constexpr auto kEnvMore =
+    "--from PID also prints the variables of NCCL, UCX, libfabric and NIXL that the process has. "
+    "Its values win over the advice. A shell of `kubectl exec` lacks variables that a wrapper set "
+    "in process 1.\n\n"
+    "Exit codes: 0 if the variables were printed; 1 if --from or --root cannot be read; 2 if the "
+    "command line is wrong.\n\n"
+    "Examples:\n"
+    "  Show the variables and their reasons:\n"
+    "    viaduct env\n"
+    "  Set them in this shell:\n"
+    "    eval \"$(viaduct env)\"\n"
+    "  Set what the container's program has:\n"
+    "    eval \"$(viaduct env --from 1)\"\n"
+    "  Print the part of a manifest:\n"
+    "    viaduct env --format k8s";
+
+}  // namespace
+
+Command envCommand() {
+  return commandOf<EnvOptions>({.name = "viaduct env",
+                                .about = kEnvAbout,
+                                .more = kEnvMore,
+                                .flags = kEnvFlags,
+                                .run = runEnv});
 }
 
 }  // namespace viaduct::app

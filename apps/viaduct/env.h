@@ -1,4 +1,4 @@
-// `viaduct env` and the functions that `viaduct exec` shares with it. Threads: the main one.
+// The functions that `viaduct env` and `viaduct exec` share. Threads: the main one.
 #pragma once
 
 #include <viaduct/result.h>
@@ -12,21 +12,7 @@
 #include "diag/advice.h"
 #include "diag/node.h"
 
-namespace CLI {
-class App;
-}
-
 namespace viaduct::app {
-
-enum class EnvFormat : std::uint8_t { kSh, kJson, kK8s };
-
-struct EnvOptions {
-  EnvFormat format = EnvFormat::kSh;
-  std::optional<std::uint32_t> from = {};  // a process ID
-  std::string root = "/";
-};
-void declareEnv(CLI::App& app, EnvOptions& options);
-int runEnv(const EnvOptions& options);
 
 // Returns the node whose files lie below `root`, with the variables of process `from`, or of this
 // process.

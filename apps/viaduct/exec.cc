@@ -1,5 +1,3 @@
-#include "viaduct/exec.h"
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -16,11 +15,13 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
+#include "base/read_fd.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/topics.h"
-#include "viaduct/commands.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/env.h"
 #include "viaduct/remarks.h"
 
@@ -29,6 +30,11 @@ namespace {
 
 // The exit codes that shells use.
 constexpr int kCannotRun = 126, kNotFound = 127;
+
+struct ExecOptions {
+  bool force = false, dry_run = false;
+  std::vector<std::string> command = {};
+};
 
 void sayDevices(const diag::Advice& advice) {
   const diag::PodView& pod = advice.pod;
@@ -105,13 +111,11 @@ Status writeWhole(const std::string& folder, const std::string& text) {
   std::string temporary = file + ".XXXXXX";
   const base::Fd out(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!out) return base::fileError("create the file", errno, file);
-  const ssize_t written = ::write(out.get(), text.data(), text.size());
-  const bool whole = written == static_cast<ssize_t>(text.size());
-  const int why = written < 0 ? errno : ENOSPC;
-  if (whole && ::rename(temporary.c_str(), file.c_str()) == 0) return Ok{};
-  const int renamed = errno;
+  int why = base::writeAll(out.get(), text);
+  if (why == 0 && ::rename(temporary.c_str(), file.c_str()) == 0) return Ok{};
+  if (why == 0) why = errno;
   ::unlink(temporary.c_str());
-  return base::fileError("write the file", whole ? renamed : why, file);
+  return base::fileError("write the file", why, file);
 }
 
 void writeForLaterShells(const std::string& text) {
@@ -152,10 +156,8 @@ int becomeCommand(const std::vector<std::string>& command) {
   return missing ? kNotFound : kCannotRun;
 }
 
-}  // namespace
-
+// Returns only if the command cannot be started.
 int runExec(const ExecOptions& options) {
-  calledAs("viaduct exec");
   if (options.command.empty() || options.command[0].empty())
     return fail("no command; what to do: name it behind --, as in `viaduct exec -- COMMAND`",
                 kExitUsage);
@@ -177,6 +179,42 @@ int runExec(const ExecOptions& options) {
   writeForLaterShells(text);
   for (const EnvVariable& one : variables) ::setenv(one.name.c_str(), one.value.c_str(), 1);
   return becomeCommand(options.command);
+}
+
+using ExecFlag = Flag<ExecOptions>;
+constexpr std::array kExecFlags{
+    ExecFlag{"COMMAND", "-- COMMAND [ARGUMENTS...]", "", "the program and its arguments",
+             add<intoOneText, &ExecOptions::command>},
+    ExecFlag{"force", "", "", "replace variables that are set already",
+             set<intoYesNo, &ExecOptions::force>},
+    ExecFlag{"dry_run", "", "", "print the variables and the command, and start nothing",
+             set<intoYesNo, &ExecOptions::dry_run>},
+};
+constexpr auto kExecAbout =
+    "Start a program with the variables of `viaduct env`.\n\n"
+    "The program takes the place of this process, so signals and exit codes pass. Limits for "
+    "locked memory and open files are raised as far as permitted. A variable that is set already "
+    "stays. The variables are also written to $XDG_RUNTIME_DIR/viaduct/env, or without that folder "
+    "to /run/viaduct/env, so that later shells of the container can source them.";
+constexpr auto kExecMore =
+    "Exit codes: the program's own; 126 if it cannot be run; 127 if there is no such program; 2 if "
+    "the command line is wrong.\n\n"
+    "Examples:\n"
+    "  Start a server on the devices of this pod:\n"
+    "    viaduct exec -- vllm serve MODEL\n"
+    "  See what would be done:\n"
+    "    viaduct exec --dry-run -- vllm serve MODEL\n"
+    "  Get the same variables in a shell of `kubectl exec`:\n"
+    "    . /run/viaduct/env";
+
+}  // namespace
+
+Command execCommand() {
+  return commandOf<ExecOptions>({.name = "viaduct exec",
+                                 .about = kExecAbout,
+                                 .more = kExecMore,
+                                 .flags = kExecFlags,
+                                 .run = runExec});
 }
 
 }  // namespace viaduct::app

@@ -19,6 +19,9 @@ namespace {
 // that a command line shows all of its flags.
 constexpr std::array<std::string_view, 3> kElsewhere{"flagfile", "fromenv", "tryfromenv"};
 
+constexpr std::array<std::pair<std::string_view, std::string_view>, 5> kShort{
+    {{"h", "help"}, {"i", "interval"}, {"o", "output"}, {"v", "verbose"}, {"V", "version"}}};
+
 const FlagName* find(std::string_view name, std::span<const FlagName> known) {
   const auto at =
       std::find_if(known.begin(), known.end(), [&](const FlagName& f) { return f.name == name; });
@@ -37,8 +40,8 @@ DashWord splitWord(std::string_view word) {
   const auto equals = word.find('=');
   DashWord out{std::string(word.substr(0, equals)), {}};
   std::replace(out.name.begin(), out.name.end(), '-', '_');
-  if (out.name == "h") out.name = "help";      // as in most programs
-  if (out.name == "i") out.name = "interval";  // as in iperf3
+  for (const auto& [letter, name] : kShort)
+    if (out.name == letter) out.name = name;
   if (equals != std::string_view::npos) out.value = word.substr(equals + 1);
   return out;
 }
@@ -46,7 +49,11 @@ DashWord splitWord(std::string_view word) {
 class Reader {
  public:
   Reader(std::span<const std::string> words, std::span<const FlagName> known)
-      : words_(words), known_(known) {}
+      : words_(words), known_(known) {
+    const auto argument = std::find_if(known.begin(), known.end(),
+                                       [](const FlagName& f) { return isArgument(f.name); });
+    if (argument != known.end()) argument_ = &*argument;
+  }
 
   FlagsRead read() {
     for (; at_ < words_.size(); ++at_)
@@ -56,9 +63,7 @@ class Reader {
 
  private:
   Status take(const std::string& word) {
-    if (word.size() < 2 || word[0] != '-' || word == "--")
-      return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
-                     "write every option as --name value");
+    if (word.size() < 2 || word[0] != '-' || word == "--") return takeArgument(word);
     DashWord flag = splitWord(word);
     if (std::find(kElsewhere.begin(), kElsewhere.end(), flag.name) != kElsewhere.end()) {
       if (!flag.value) skipValue();
@@ -69,13 +74,25 @@ class Reader {
     if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
       if (named->yes_or_no)
-        flag.value = hasNext() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
+        flag.value =
+            hasNext() && argument_ == nullptr && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
       else if (!hasNext())
         return badFlag("--" + flag.name, "a value is missing");
       else
         flag.value = words_[++at_];
     }
     add(*named, *std::move(flag.value));
+    while (named->many && hasNext() && !words_[at_ + 1].starts_with('-'))
+      add(*named, words_[++at_]);
+    return Ok{};
+  }
+
+  Status takeArgument(const std::string& word) {
+    if (argument_ == nullptr || argument_->behind != (word == "--"))
+      return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
+                     "write every option as --name value");
+    if (!argument_->behind) add(*argument_, word);
+    while (argument_->behind && hasNext()) add(*argument_, words_[++at_]);
     return Ok{};
   }
 
@@ -99,12 +116,12 @@ class Reader {
 
   bool hasNext() const { return at_ + 1 < words_.size(); }
   void add(const FlagName& named, std::string value) {
-    out_.given.push_back(
-        {std::string(named.name), std::move(value), fmt::format("--{}", named.name)});
+    out_.given.push_back({std::string(named.name), std::move(value), spelled(named.name, '_')});
   }
 
   std::span<const std::string> words_;
   std::span<const FlagName> known_;
+  const FlagName* argument_ = nullptr;  // the argument that takes words without a flag
   std::size_t at_ = 0;
   FlagsRead out_;
 };
@@ -113,8 +130,17 @@ class Reader {
 
 std::string spelled(std::string_view flag, char between_words) {
   std::string name(flag);
+  if (isArgument(name)) return name;
   std::replace(name.begin(), name.end(), '_', between_words);
   return "--" + name;
+}
+
+std::vector<std::string> spellings(std::string_view flag, char between_words) {
+  std::vector<std::string> out;
+  for (const auto& [letter, name] : kShort)
+    if (name == flag) out.push_back(fmt::format("-{}", letter));
+  out.push_back(spelled(flag, between_words));
+  return out;
 }
 
 Error badFlag(std::string_view flag, std::string detail, std::string remedy) {

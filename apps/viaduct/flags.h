@@ -1,5 +1,6 @@
 // Parses command lines as gflags does: --flag=v, --flag v, -flag v, dashes or underscores, --flag
-// and --noflag for yes and no. Threads: pure functions and plain values.
+// and --noflag for yes and no. Some flags have a short name: -o for --output. Threads: pure
+// functions and plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -15,24 +16,32 @@
 
 namespace viaduct::app {
 
-// One flag of a command. The parser, --help and the documents are made from this row.
+// One flag of a command, or an argument without a flag. The parser, --help and the documents are
+// made from this row.
 template <class Options>
 struct Flag {
-  std::string_view name;      // with underscores
-  std::string_view form;      // the form of its value: "SIZE", "a|b"; empty: yes or no
-  std::string_view fallback;  // its default, as text
+  std::string_view name;  // with underscores; an argument has a name in capitals
+  // The form of its value: "SIZE", "a|b"; empty: yes or no. "FILE ...": the flag takes all words up
+  // to the next flag. "-- COMMAND": the argument is all words behind "--".
+  std::string_view form;
+  std::string_view fallback;  // its default, as text; "required": the flag must be given
   std::string_view help;
   // Parses the value. Null: the flag has no effect here, and `help` says what it is for.
   Status (*apply)(std::string_view text, Options& into);
 };
 
-// Returns "--op-type" for "op_type" if `between_words` is a dash.
+// True for the name of an argument.
+inline bool isArgument(std::string_view name) { return name[0] >= 'A' && name[0] <= 'Z'; }
+
+// Returns "--op-type" for "op_type" if `between_words` is a dash. The name of an argument stays.
 std::string spelled(std::string_view flag, char between_words);
+// Returns the spellings of a flag, the short one first if there is one: "-o" and "--output".
+std::vector<std::string> spellings(std::string_view flag, char between_words);
 
 // Makes the entry for help and manuals. `fallback` is the default as text.
 template <class Options>
 PageEntry entryOf(const Flag<Options>& flag, char between_words, std::string_view fallback) {
-  return {.names = {spelled(flag.name, between_words)},
+  return {.names = spellings(flag.name, between_words),
           .form = std::string(flag.form),
           .about = withDefault(flag.help, flag.form.empty() ? "" : fallback)};
 }
@@ -59,8 +68,20 @@ Status applyFlag(const Flag<Options>& flag, const Given& given, Options& into) {
 struct FlagName {
   std::string_view name;
   bool yes_or_no = false;
-  bool works = true;  // false: error messages never suggest it
+  bool works = true;    // false: error messages never suggest it
+  bool many = false;    // takes all words up to the next flag
+  bool behind = false;  // an argument that takes the words behind "--"
+  bool required = false;
 };
+template <class Options>
+FlagName nameOf(const Flag<Options>& flag) {
+  return {.name = flag.name,
+          .yes_or_no = flag.form.empty(),
+          .works = flag.apply != nullptr,
+          .many = flag.form.ends_with(" ..."),
+          .behind = flag.form.starts_with("--"),
+          .required = flag.fallback == "required"};
+}
 
 // The parsed flags in order, and one problem for each word that is no flag. A problem names the
 // word and the most similar flags.

@@ -7,7 +7,8 @@
 #include <fstream>
 
 #include "viaduct/bench_options.h"
-#include "viaduct/commands.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -37,16 +38,33 @@ bool writeManual(const std::filesystem::path& folder, const CommandPage& page) {
   return written;
 }
 
-}  // namespace
+struct CompletionOptions {
+  std::string shell = {};
+};
+constexpr std::array kCompletionFlags{
+    Flag<CompletionOptions>{"SHELL", "bash|zsh|fish", "required", "bash, zsh or fish",
+                            set<intoText, &CompletionOptions::shell>}};
 
-int printCompletion(const CommandPage& root, const std::string& shell) {
+int printCompletion(const CompletionOptions& options) {
   for (const Shell& one : kShells)
-    if (one.name == shell) {
-      fmt::print("{}", one.completion(root, otherPages()));
+    if (one.name == options.shell) {
+      fmt::print("{}", one.completion(viaductCommand().page, otherPages()));
       return kExitOk;
     }
-  return fail(fmt::format("there is no completion for \"{}\"; name bash, zsh or fish", shell),
-              kExitUsage);
+  return fail(
+      fmt::format("there is no completion for \"{}\"; name bash, zsh or fish", options.shell),
+      kExitUsage);
+}
+
+}  // namespace
+
+Command completionCommand() {
+  return commandOf<CompletionOptions>(
+      {.name = "viaduct completion",
+       .about = "Print the completion of a shell.\n\nInstalled packages have it already. "
+                "Otherwise, in bash:\n\n  source <(viaduct completion bash)",
+       .flags = kCompletionFlags,
+       .run = printCompletion});
 }
 
 int writePages(const CommandPage& root, const std::string& folder) {

@@ -7,11 +7,8 @@
 
 namespace viaduct::app {
 
-// `root` is the page of `viaduct`.
-int printCompletion(const CommandPage& root, const std::string& shell);
-
-// Runs `viaduct help --pages FOLDER`, which the build calls. Writes man1/viaduct.1 and the other
-// manual pages, viaduct.bash, viaduct.zsh and viaduct.fish.
+// Runs `viaduct help --pages FOLDER`, which the build calls. `root` is the page of `viaduct`.
+// Writes man1/viaduct.1 and the other manual pages, viaduct.bash, viaduct.zsh and viaduct.fish.
 int writePages(const CommandPage& root, const std::string& folder);
 
 }  // namespace viaduct::app

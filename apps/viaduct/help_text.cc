@@ -8,11 +8,9 @@ namespace viaduct::app {
 
 std::string wrapText(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const std::string_view line = text.substr(0, text.find('\n'));
+  for (const std::string_view line : measure::linesOf(text)) {
     const std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
     out += line.empty() ? "\n" : measure::wrapped(std::string(line.substr(indent)), indent);
-    text.remove_prefix(std::min(line.size() + 1, text.size()));
   }
   return out;
 }

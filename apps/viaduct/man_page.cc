@@ -5,6 +5,7 @@
 #include <cctype>
 
 #include "base/text.h"
+#include "measure/result/text.h"
 #include "viaduct/command_page.h"
 
 namespace viaduct::app {
@@ -13,15 +14,8 @@ namespace {
 // Escapes backslashes and hyphens. Protects a point or an apostrophe at the start of a line, which
 // would begin a request of troff.
 std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '\\')
-      out += "\\e";
-    else if (c == '-')
-      out += "\\-";
-    else
-      out += c;
-  }
+  using measure::replaceAll;
+  std::string out = replaceAll(replaceAll(std::string(text), "\\", "\\e"), "-", "\\-");
   if (!out.empty() && (out[0] == '.' || out[0] == '\'')) out.insert(0, "\\&");
   return out;
 }
@@ -33,11 +27,7 @@ bool isHeading(std::string_view line) { return line == "Exit codes:" || line == 
 class Text {
  public:
   std::string of(std::string_view text) {
-    while (!text.empty()) {
-      const std::string_view line = text.substr(0, text.find('\n'));
-      add(line);
-      text.remove_prefix(std::min(line.size() + 1, text.size()));
-    }
+    for (const std::string_view line : measure::linesOf(text)) add(line);
     keepAsIs(false);
     return std::move(out_);
   }

@@ -5,6 +5,7 @@
 #include <viaduct/agent.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -12,7 +13,7 @@
 #include <vector>
 
 #include "base/sizes.h"
-#include "measure/p2p/cuda.h"
+#include "measure/load/machine.h"
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
@@ -20,7 +21,8 @@
 #include "measure/result/text.h"
 #include "measure/run/wait_ready.h"
 #include "viaduct/bench_progress.h"
-#include "viaduct/commands.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
@@ -83,7 +85,7 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   say(guarded(settings));
   say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
                   options.port));
-  p2p::P2pTarget(*agent, settings.rails, say).serve(stop);
+  p2p::serveP2p(*agent, settings.rails, say, stop);
   return kExitOk;
 }
 
@@ -244,7 +246,6 @@ Settings settingsFor(const P2pOptions& options, Settings settings) {
 }
 
 int runP2p(const P2pOptions& given) {
-  calledAs("viaduct p2p");
   P2pOptions options = given;
   if (options.sizes.empty())
     options.sizes = {{"4KB", 4'000},
@@ -253,14 +254,118 @@ int runP2p(const P2pOptions& given) {
                      {"16MB", 16'000'000},
                      {"64MB", 64'000'000}};
   if (options.cuda)
-    if (const auto usable = p2p::checkCuda(options.gpu_id); !usable)
-      return fail(usable.error().text(), kExitFailed);
+    return fail(measure::noDeviceMemory("--cuda", options.gpu_id,
+                                        "measure between host buffers, without --cuda")
+                    .text(),
+                kExitFailed);
   const auto environment = measuringSettings();
   if (!environment) return fail(environment.error().text(), kExitUsage);
   const Settings settings = settingsFor(options, *environment);
   const base::StopFlag& stop = stopOnSignals();
   return options.target ? runTarget(options, settings, stop)
                         : runInitiator(options, settings, stop);
+}
+
+namespace {
+
+constexpr base::Words<bool, 2> kP2pModes{{{"target", true}, {"initiator", false}}};
+constexpr base::Words<OpKind, 2> kP2pOps{{{"write", OpKind::kWrite}, {"read", OpKind::kRead}}};
+
+Status intoNamedSizes(std::string_view text, std::vector<NamedSize>& into) {
+  std::vector<std::string> words;
+  VIADUCT_CHECK(intoWords(text, words));
+  for (const std::string& word : words) {
+    NamedSize& size = into.emplace_back(NamedSize{.text = word});
+    VIADUCT_CHECK(intoSize(word, size.bytes));
+  }
+  return Ok{};
+}
+
+Status intoBackend(std::string_view name, std::string& into) {
+  constexpr std::string_view kBackend = "backend:";
+  VIADUCT_CHECK(intoRequire(fmt::format("{}{}", kBackend, name), into));
+  into.erase(0, kBackend.size());
+  return Ok{};
+}
+
+using P2pFlag = Flag<P2pOptions>;
+constexpr std::array kP2pFlags{
+    P2pFlag{"mode", "target|initiator", "required",
+            "target: listens and offers its memory; initiator: connects and measures",
+            oneOf<kP2pModes, &P2pOptions::target>},
+    P2pFlag{"ip", "ADDRESS", "required", "address of the target, the same at both ends",
+            set<intoText, &P2pOptions::ip>},
+    P2pFlag{"port", "N", "5555", "port of the target, the same at both ends",
+            count<1, &P2pOptions::port>},
+    P2pFlag{"secret", "WORD", "VIADUCT_SECRET", "shared secret of both ends",
+            set<intoText, &P2pOptions::secret>},
+    P2pFlag{"buffer_sizes", "SIZE ...", "4KB to 64MB",
+            "transfer sizes joined by commas, such as 4KB,1MB,1GiB",
+            add<intoNamedSizes, &P2pOptions::sizes>},
+    P2pFlag{"iterations", "N", "100", "timed transfers per size",
+            count<1, &P2pOptions::iterations>},
+    P2pFlag{"duration", "TIME", "", "measured time per size, instead of --iterations",
+            set<intoSomeTime, &P2pOptions::duration>},
+    P2pFlag{"backend", "NAME", "the first that reaches the target",
+            "backend to use: local, tcp, ofi or ucx", set<intoBackend, &P2pOptions::backend>},
+    P2pFlag{"op", "write|read", "write", "operation of the initiator",
+            oneOf<kP2pOps, &P2pOptions::op>},
+    P2pFlag{"bidirectional", "", "", "move as much data in the other direction at the same time",
+            set<intoYesNo, &P2pOptions::bidirectional>},
+    P2pFlag{"warmup", "N", "10", "warm-up transfers per size", count<0, &P2pOptions::warmup>},
+    P2pFlag{"cuda", "", "", "use a GPU buffer", set<intoYesNo, &P2pOptions::cuda>},
+    P2pFlag{"gpu_id", "N", "0", "index of the GPU", count<0, &P2pOptions::gpu_id>},
+    P2pFlag{"require", "PATH", "",
+            "required path, joined by commas: rdma, same-host, not-tcp, backend:NAME, proven",
+            set<intoRequire, &P2pOptions::require>},
+    P2pFlag{
+        "link_rate", "DEV=RATE ...", "",
+        "line rate of a device, if the system reports none or a wrong one: eth0=500Mbit, joined "
+        "by commas",
+        add<intoLinkRates, &P2pOptions::link_rates>},
+    P2pFlag{"timeout", "TIME", "10s", "time limit for the initiator to reach the target",
+            set<intoSomeTime, &P2pOptions::timeout>},
+    P2pFlag{"interval", "SECONDS", "",
+            "print the rate of each interval of a size as it is measured",
+            set<intoInterval, &P2pOptions::interval>},
+    P2pFlag{"csv", "", "", "print rows as CSV", set<intoYesNo, &P2pOptions::csv>},
+    P2pFlag{"json", "FILE", "", "also write all results to this file",
+            set<intoFile, &P2pOptions::json>},
+};
+constexpr auto kP2pAbout =
+    "Measure between two hosts.\n\n"
+    "  On the first host:  viaduct p2p --mode target    --ip 192.168.1.100\n"
+    "  On the second one:  viaduct p2p --mode initiator --ip 192.168.1.100\n\n"
+    "Both commands name the target's address. The initiator prints the bandwidth and latency of "
+    "each size, the path of the bytes and the proof of that path. The target serves one initiator "
+    "after the other until Ctrl-C.";
+constexpr auto kP2pMore =
+    "Without a secret the target accepts every initiator that reaches its port. It exposes only "
+    "the buffers of this measurement. To close the port, give both ends the same --secret or "
+    "VIADUCT_SECRET. See docs/p2p.md.\n\n"
+    "Exit codes:\n"
+    "  0    every row was measured and is valid\n"
+    "  1    a row failed or is not valid, or the target is unreachable\n"
+    "  2    the command line is wrong\n"
+    "  130  interrupted\n\n"
+    "Examples for the initiator:\n"
+    "  Choose sizes and count:\n"
+    "    viaduct p2p --mode initiator --ip 192.168.1.100 \\\n"
+    "        --buffer_sizes 1MB,16MB,64MB --iterations 100 --warmup 10\n"
+    "  Fail unless the bytes provably go over RDMA:\n"
+    "    viaduct p2p --mode initiator --ip 192.168.1.100 --require rdma,proven\n"
+    "  Measure both directions at once for 10 seconds per size:\n"
+    "    viaduct p2p --mode initiator --ip 192.168.1.100 --bidirectional \\\n"
+    "        --duration 10s";
+
+}  // namespace
+
+Command p2pCommand() {
+  return commandOf<P2pOptions>({.name = "viaduct p2p",
+                                .about = kP2pAbout,
+                                .more = kP2pMore,
+                                .flags = kP2pFlags,
+                                .run = runP2p});
 }
 
 }  // namespace viaduct::app

@@ -11,10 +11,6 @@
 
 #include "measure/load/link_rate.h"
 
-namespace CLI {
-class App;
-}
-
 namespace viaduct::app {
 
 struct NamedSize {
@@ -35,7 +31,7 @@ struct P2pOptions {
   OpKind op = OpKind::kWrite;
   bool bidirectional = false;
   bool cuda = false;
-  int gpu_id = 0;
+  std::uint16_t gpu_id = 0;
   std::string secret = {};
   std::string require = {};
   std::chrono::nanoseconds timeout = std::chrono::seconds(10);
@@ -47,8 +43,6 @@ struct P2pOptions {
 // The label of the memory that holds the diagnosis.
 inline constexpr auto kDiagnosisLabel = "viaduct-doctor";
 
-// Declares `p2p` and its options. Parsing the command line fills `options`.
-void declareP2p(CLI::App& app, P2pOptions& options);
 int runP2p(const P2pOptions& options);
 // Returns the settings of the agent of either end. Without a secret the agent accepts every peer,
 // so that two commands work as typed.

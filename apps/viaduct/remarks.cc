@@ -3,21 +3,26 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <utility>
 
 namespace viaduct::app {
 namespace {
 
-std::string_view called = "viaduct";
+std::string called = "viaduct";
 
 }  // namespace
 
-void calledAs(std::string_view name) { called = name; }
+void calledAs(std::string name) { called = std::move(name); }
 
 void remark(const std::string& text) { fmt::print(stderr, "{}: {}\n", called, text); }
 
-int fail(const std::string& text, Exit code) {
+int fail(const std::string& text, int code) {
   remark(text);
   return code;
+}
+
+int orFail(const Result<int>& code, int failure) {
+  return code ? *code : fail(code.error().text(), failure);
 }
 
 int failAll(const std::vector<Error>& problems) {

@@ -11,13 +11,14 @@
 
 namespace viaduct::app {
 
-// Sets the name at the start of every message, such as "viaduct bench". Keeps the view, so pass a
-// literal.
-void calledAs(std::string_view name);
+// Sets the name at the start of every message, such as "viaduct bench".
+void calledAs(std::string name);
 
 void remark(const std::string& text);
 // Prints why the command ends, and returns the exit code.
-int fail(const std::string& text, Exit code);
+int fail(const std::string& text, int code);
+// Returns the exit code, or prints the error and returns `failure`.
+int orFail(const Result<int>& code, int failure);
 // Prints all problems of the command line, one a line.
 int failAll(const std::vector<Error>& problems);
 

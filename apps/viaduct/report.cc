@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <utility>
@@ -7,6 +8,8 @@
 #include "base/file_error.h"
 #include "measure/import/files.h"
 #include "measure/report/page.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -49,10 +52,13 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
   return out;
 }
 
-}  // namespace
+struct ReportCommand {
+  std::vector<std::string> files = {};
+  std::string out = {};
+  std::string title = {};
+};
 
 int runReport(const ReportCommand& command) {
-  calledAs("viaduct report");
   const auto files = readAll(command.files);
   if (!files) return fail(files.error().text(), kExitUsage);
   const auto written =
@@ -60,6 +66,39 @@ int runReport(const ReportCommand& command) {
                 command.out);
   if (!written) return fail(written.error().text(), kExitFailed);
   return kExitOk;
+}
+
+using ReportFlag = Flag<ReportCommand>;
+constexpr std::array kReportFlags{
+    ReportFlag{"FILES", "FILES", "required", "result files; - reads standard input",
+               add<intoOneText, &ReportCommand::files>},
+    ReportFlag{"output", "FILE", "required", "file for the page; - writes to standard output",
+               set<intoText, &ReportCommand::out>},
+    ReportFlag{"title", "TEXT", "backends and hosts", "heading of the page",
+               set<intoText, &ReportCommand::title>},
+};
+constexpr auto kReportAbout =
+    "Make one HTML page of result files.\n\n"
+    "The page has charts of bandwidth, latency, CPU cost and scaling, each above a table of its "
+    "rows. Each row has its path and verdict. Tables list the machines and settings. The page "
+    "needs no network and no script.\n\n"
+    "Inputs are files of `viaduct bench --json` or `viaduct suite --json`, and nixlbench's output, "
+    "also within pod logs.";
+constexpr auto kReportMore =
+    "Exit codes: 0 if the page was written; 1 if it cannot be written; 2 if the command line is "
+    "wrong or a file cannot be read.\n\n"
+    "Examples:\n"
+    "  viaduct report tcp.json local.json -o report.html\n"
+    "  kubectl logs bench-0 | viaduct report ours.json - -o - > report.html";
+
+}  // namespace
+
+Command reportCommand() {
+  return commandOf<ReportCommand>({.name = "viaduct report",
+                                   .about = kReportAbout,
+                                   .more = kReportMore,
+                                   .flags = kReportFlags,
+                                   .run = runReport});
 }
 
 }  // namespace viaduct::app

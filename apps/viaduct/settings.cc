@@ -1,9 +1,12 @@
 #include <fmt/format.h>
 #include <viaduct/settings.h>
 
+#include <array>
+
 #include "base/environment.h"
 #include "measure/result/text.h"
-#include "viaduct/commands.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 
 namespace viaduct::app {
 namespace {
@@ -43,11 +46,26 @@ void printPlain() {
   row("VIADUCT_LOG", "warning", kLogHelp);
 }
 
+struct SettingsOptions {
+  bool markdown = false;
+};
+constexpr std::array kSettingsFlags{
+    Flag<SettingsOptions>{"markdown", "", "", "print the page docs/settings.md",
+                          set<intoYesNo, &SettingsOptions::markdown>}};
+
+int runSettings(const SettingsOptions& options) {
+  options.markdown ? printMarkdown() : printPlain();
+  return kExitOk;
+}
+
 }  // namespace
 
-int runSettings(bool markdown) {
-  markdown ? printMarkdown() : printPlain();
-  return kExitOk;
+Command settingsCommand() {
+  return commandOf<SettingsOptions>(
+      {.name = "viaduct settings",
+       .about = "Print the VIADUCT_* variables with their defaults and meaning.",
+       .flags = kSettingsFlags,
+       .run = runSettings});
 }
 
 Result<Settings> measuringSettings() {

@@ -2,20 +2,16 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/openat2.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <memory>
-
-#include "base/fd.h"
+#include <set>
+#include <utility>
 
 namespace viaduct::app {
 namespace {
@@ -51,108 +47,45 @@ bool writeEntry(archive* to, const SnapshotEntry& from, std::time_t now) {
   ::archive_entry_set_pathname(entry.get(), (std::string(kTop) + from.path).c_str());
   ::archive_entry_set_mtime(entry.get(), now, 0);
   ::archive_entry_set_perm(entry.get(), from.kind == Kind::kFolder ? 0755 : 0644);
-  switch (from.kind) {
-    case Kind::kFile:
-      ::archive_entry_set_filetype(entry.get(), AE_IFREG);
-      ::archive_entry_set_size(entry.get(), static_cast<la_int64_t>(from.text.size()));
-      break;
-    case Kind::kFolder:
-      ::archive_entry_set_filetype(entry.get(), AE_IFDIR);
-      break;
-    case Kind::kLink:
-      ::archive_entry_set_filetype(entry.get(), AE_IFLNK);
-      ::archive_entry_set_symlink(entry.get(), from.target.c_str());
-      break;
-  }
+  ::archive_entry_set_filetype(entry.get(), from.kind == Kind::kFile     ? AE_IFREG
+                                            : from.kind == Kind::kFolder ? AE_IFDIR
+                                                                         : AE_IFLNK);
+  if (from.kind == Kind::kFile)
+    ::archive_entry_set_size(entry.get(), static_cast<la_int64_t>(from.text.size()));
+  if (from.kind == Kind::kLink) ::archive_entry_set_symlink(entry.get(), from.target.c_str());
   return ::archive_write_header(to, entry.get()) == ARCHIVE_OK &&
          (from.text.empty() || ::archive_write_data(to, from.text.data(), from.text.size()) ==
                                    static_cast<la_ssize_t>(from.text.size()));
 }
 
-// Creates and opens folders below an open folder, and never follows a link.
+// Unpacks entries below a folder. libarchive refuses "..", and files behind a link.
 class Unpacker {
  public:
-  explicit Unpacker(const std::string& folder)
-      : top_(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+  explicit Unpacker(std::string folder) : folder_(std::move(folder)) {
+    ::archive_write_disk_set_options(disk_.get(), ARCHIVE_EXTRACT_SECURE_SYMLINKS |
+                                                      ARCHIVE_EXTRACT_SECURE_NODOTDOT |
+                                                      ARCHIVE_EXTRACT_NO_OVERWRITE);
+  }
 
   // Returns an empty text, or the reason of a failure.
-  std::string unpack(archive* from, archive_entry* entry) {
-    const char* const name = ::archive_entry_pathname(entry);
-    const std::string path = name == nullptr ? "" : name;
+  std::string unpack(archive* from, archive_entry* entry, const std::string& path) {
+    const auto type = ::archive_entry_filetype(entry);
     if (path != kTop && !path.starts_with(std::string(kTop) + "/")) return "is no part of a node";
     if (::archive_entry_hardlink(entry) != nullptr) return "is a hard link";
-    if (path == kTop) return {};
-    const auto slash = path.rfind('/');
-    const base::Fd folder = makeFolders(path.substr(0, slash));
-    if (!folder) return whyNoFolder();
-    const std::string last = path.substr(slash + 1);
-    if (last.empty() || last == "." || last == "..") return last.empty() ? "" : "leads upwards";
-    switch (::archive_entry_filetype(entry)) {
-      case AE_IFDIR:
-        return makeFolder(folder.get(), last) ? "" : ::strerror(errno);
-      case AE_IFLNK:
-        return ::symlinkat(::archive_entry_symlink(entry), folder.get(), last.c_str()) == 0
-                   ? ""
-                   : ::strerror(errno);
-      case AE_IFREG:
-        return writeFile(from, folder.get(), last);
-      default:
-        return "is neither a file nor a folder nor a link";
-    }
+    if (type != AE_IFDIR && type != AE_IFLNK && type != AE_IFREG)
+      return "is neither a file nor a folder nor a link";
+    if (type != AE_IFDIR && !names_.insert(path).second) return "is there twice";
+    bytes_ += static_cast<std::uint64_t>(::archive_entry_size(entry));
+    if (bytes_ > kMostUnpacked) return "makes the snapshot larger than 256 MiB";
+    ::archive_entry_set_pathname(entry, (folder_ + "/" + path).c_str());
+    ::archive_entry_set_perm(entry, type == AE_IFDIR ? 0755 : 0644);
+    return ::archive_read_extract2(from, entry, disk_.get()) == ARCHIVE_OK ? "" : whyOf(from);
   }
-  bool open() const { return top_.operator bool(); }
 
  private:
-  static std::string whyNoFolder() {
-    if (errno == ELOOP || errno == EXDEV || errno == EINVAL)
-      return "would lie outside of the folder, or below a link";
-    const char* const hint = errno == ENOSYS || errno == EPERM
-                                 ? "; unpacking needs openat2 (Linux 5.6), which a container's "
-                                   "seccomp profile may deny: unpack the file by tar"
-                                 : "";
-    return fmt::format("has a folder that cannot be opened: {}{}", ::strerror(errno), hint);
-  }
-  static bool makeFolder(int folder, const std::string& name) {
-    return ::mkdirat(folder, name.c_str(), 0755) == 0 || errno == EEXIST;
-  }
-  base::Fd openFolder(const std::string& path) const {
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-    return base::Fd(
-        static_cast<int>(::syscall(SYS_openat2, top_.get(), path.c_str(), &how, sizeof how)));
-  }
-  base::Fd makeFolders(const std::string& path) const {
-    if (base::Fd there = openFolder(path)) return there;
-    const auto slash = path.rfind('/');
-    if (slash == std::string::npos)
-      return makeFolder(top_.get(), path) ? openFolder(path) : base::Fd();
-    const base::Fd above = makeFolders(path.substr(0, slash));
-    const std::string last = path.substr(slash + 1);
-    if (!above) return {};
-    if (last == "." || last == "..") {
-      errno = EINVAL;
-      return {};
-    }
-    return makeFolder(above.get(), last) ? openFolder(path) : base::Fd();
-  }
-  std::string writeFile(archive* from, int folder, const std::string& name) {
-    const base::Fd out(
-        ::openat(folder, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (!out) return ::strerror(errno);
-    std::array<char, 65536> part;
-    for (;;) {
-      const la_ssize_t got = ::archive_read_data(from, part.data(), part.size());
-      if (got == 0) return {};
-      if (got < 0) return whyOf(from);
-      bytes_ += static_cast<std::uint64_t>(got);
-      if (bytes_ > kMostUnpacked) return "the snapshot has more than 256 MiB";
-      if (::write(out.get(), part.data(), static_cast<std::size_t>(got)) != got)
-        return ::strerror(errno);
-    }
-  }
-
-  base::Fd top_;
+  const std::string folder_;
+  const Archive disk_{::archive_write_disk_new()};
+  std::set<std::string> names_;
   std::uint64_t bytes_ = 0;
 };
 
@@ -185,18 +118,19 @@ Status unpackSnapshot(const std::string& file, const std::string& folder) {
   ::archive_read_support_format_tar(from.get());
   if (::archive_read_open_filename(from.get(), file.c_str(), 65536) != ARCHIVE_OK)
     return wrong(whyOf(from.get()));
-  Unpacker unpacker(folder);
-  if (!unpacker.open()) return failed("read snapshot", folder, ::strerror(errno));
+  std::error_code none;
+  Unpacker unpacker(std::filesystem::canonical(folder, none).string());
+  if (none) return failed("read snapshot", folder, none.message());
   for (std::size_t count = 0;; ++count) {
     archive_entry* entry = nullptr;
     const int code = ::archive_read_next_header(from.get(), &entry);
     if (code == ARCHIVE_EOF) return count > 0 ? Status(Ok{}) : Status(wrong("it holds nothing"));
     if (code != ARCHIVE_OK) return wrong(whyOf(from.get()));
     if (count == kMostEntries) return wrong("it has more than a million entries");
-    if (const std::string why = unpacker.unpack(from.get(), entry); !why.empty()) {
-      const char* const name = ::archive_entry_pathname(entry);
-      return wrong(fmt::format("{} {}", name == nullptr ? "an entry" : name, why));
-    }
+    const char* const name = ::archive_entry_pathname(entry);
+    const std::string path = name == nullptr ? "an entry" : name;
+    if (const std::string why = unpacker.unpack(from.get(), entry, path); !why.empty())
+      return wrong(fmt::format("{} {}", path, why));
   }
 }
 

@@ -60,35 +60,30 @@ constexpr std::array kOwn{
               }},
     SuiteFlag{"rails", "NAME,...", "chosen by the system",
               "interfaces or source addresses to use; the coalescing test needs two",
-              [](V t, S& o) { return intoWords(t, o.rails); }},
-    SuiteFlag{"device_list", "NAME,...", "", "alias of rails",
-              [](V t, S& o) { return intoWords(t, o.rails); }},
+              set<intoWords, &S::rails>},
+    SuiteFlag{"device_list", "NAME,...", "", "alias of rails", set<intoWords, &S::rails>},
     SuiteFlag{"tests", "NAME,...", "all",
               "tests to run; the baseline and every --also test always run",
-              [](V t, S& o) { return intoWords(t, o.tests); }},
+              set<intoWords, &S::tests>},
     SuiteFlag{"also", "'NAME: SETTINGS'", "",
               "add a test with VIADUCT_* assignments on top of the baseline; repeatable", intoAlso},
     SuiteFlag{"sizes", "SIZE,...", "each test's own",
-              "transfer sizes of all tests: 64K, 65536, 1MiB",
-              [](V t, S& o) { return intoSizes(t, o.sizes); }},
+              "transfer sizes of all tests: 64K, 65536, 1MiB", set<intoSizes, &S::sizes>},
     SuiteFlag{"block", "SIZE", "the whole transfer",
-              "divide larger transfers into blocks of this size",
-              [](V t, S& o) { return intoSize(t, o.block); }},
+              "divide larger transfers into blocks of this size", set<intoSize, &S::block>},
     SuiteFlag{"rounds", "N", "5", "runs of each test, at least 4",
-              [](V t, S& o) { return intoCount(t, measure::kFewestRounds, o.rounds); }},
+              count<measure::kFewestRounds, &S::rounds>},
     SuiteFlag{"duration", "TIME", "200ms", "time of each row in each round",
-              [](V t, S& o) { return intoTime(t, o.duration); }},
+              set<intoTime, &S::duration>},
     SuiteFlag{"least_effect", "N%", "1%", "smallest effect to report as helps or hurts",
-              [](V t, S& o) { return intoPercent(t, o.least_effect); }},
+              set<intoPercent, &S::least_effect>},
     SuiteFlag{"json", "FILE", "",
               "save each round in this file; the same command continues from it",
-              [](V t, S& o) { return intoFile(t, o.json); }},
+              set<intoFile, &S::json>},
     SuiteFlag{"fresh", "", "false", "ignore the rounds in the file and start again",
-              [](V t, S& o) { return intoYesNo(t, o.fresh); }},
-    SuiteFlag{"output", "table|json", "table", "output format",
-              [](V t, S& o) { return intoOneOf(t, kSuiteOutputs, o.as_json); }},
-    SuiteFlag{"help", "", "false", "print this help",
-              [](V t, S& o) { return intoYesNo(t, o.help); }},
+              set<intoYesNo, &S::fresh>},
+    SuiteFlag{"output", "table|json", "table", "output format", oneOf<kSuiteOutputs, &S::as_json>},
+    SuiteFlag{"help", "", "false", "print this help", set<intoYesNo, &S::help>},
 };
 
 // The flags of `viaduct bench` that have the same meaning here.
@@ -133,7 +128,7 @@ bool isHandedOn(V name) {
 std::vector<FlagName> names() {
   std::vector<FlagName> out;
   out.reserve(kOwn.size() + kHandedOn.size());
-  for (const SuiteFlag& flag : kOwn) out.push_back({flag.name, flag.form.empty()});
+  for (const SuiteFlag& flag : kOwn) out.push_back(nameOf(flag));
   for (const FlagName& flag : benchFlagNames())
     if (isHandedOn(flag.name)) out.push_back(flag);
   return out;

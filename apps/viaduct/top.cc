@@ -1,19 +1,20 @@
-#include "viaduct/top.h"
-
 #include <fmt/format.h>
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
 #include <viaduct/deadline.h>
 
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <string_view>
 #include <utility>
 
 #include "base/net/survey.h"
 #include "base/open_metrics.h"
-#include "viaduct/commands.h"
+#include "viaduct/bench_values.h"
+#include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
 #include "viaduct/top_rows.h"
 
@@ -55,6 +56,12 @@ class Ending {
   sigset_t signals_ = {};
 };
 
+struct TopOptions {
+  std::chrono::nanoseconds interval = std::chrono::seconds(1);
+  bool once = false;
+  bool json = false;
+};
+
 void print(const Moment& before, const Moment& now, const TopOptions& options) {
   const std::chrono::duration<double> between = now.at - before.at;
   const auto rows = topRows(before.agents, now.agents, between);
@@ -69,10 +76,7 @@ void print(const Moment& before, const Moment& now, const TopOptions& options) {
   std::fflush(stdout);
 }
 
-}  // namespace
-
 int runTop(const TopOptions& options) {
-  calledAs("viaduct top");
   const Ending ending;
   Moment before = lookAtAgents();
   if (before.agents.empty()) return fail(std::string(kNobody), kExitFailed);
@@ -84,6 +88,39 @@ int runTop(const TopOptions& options) {
     before = std::move(now);
   }
   return kExitOk;
+}
+
+using TopFlag = Flag<TopOptions>;
+constexpr std::array kTopFlags{
+    TopFlag{"once", "", "", "print one table, of one interval, and end",
+            set<intoYesNo, &TopOptions::once>},
+    TopFlag{"json", "", "", "print a JSON object for each interval, a line each",
+            set<intoYesNo, &TopOptions::json>},
+    TopFlag{"interval", "TIME", "1s", "time between two tables",
+            set<intoPause, &TopOptions::interval>},
+};
+constexpr auto kTopAbout =
+    "Show what this host's agents are doing, refreshed every second.\n\n"
+    "It shows the agents of processes with VIADUCT_METRICS, in this network namespace: those of "
+    "this user, and as root those of all users. Rates and latencies are of the last interval.";
+constexpr auto kTopMore =
+    "A transfer counts when it ends. ERRORS counts from the agent's start; docs/metrics.md lists "
+    "the causes. On a terminal the table is redrawn, elsewhere each table follows the last.\n\n"
+    "Exit codes: 0 after Ctrl-C or --once; 1 if no agent exports statistics; 2 if the command "
+    "line is wrong.\n\n"
+    "Examples:\n"
+    "  VIADUCT_METRICS=27180 python3 engine.py &\n"
+    "  viaduct top\n"
+    "  viaduct top --once --json";
+
+}  // namespace
+
+Command topCommand() {
+  return commandOf<TopOptions>({.name = "viaduct top",
+                                .about = kTopAbout,
+                                .more = kTopMore,
+                                .flags = kTopFlags,
+                                .run = runTop});
 }
 
 }  // namespace viaduct::app

@@ -32,7 +32,7 @@ RUN curl -fsSL https://github.com/ofiwg/libfabric/releases/download/v${LIBFABRIC
 
 FROM ${BASE} AS program
 RUN apt-get update \
- && apt-get install -y --no-install-recommends binutils cmake g++ libarchive-dev libcli11-dev libcurl4-openssl-dev \
+ && apt-get install -y --no-install-recommends binutils cmake g++ libarchive-dev libcurl4-openssl-dev \
       libfmt-dev libssl-dev ninja-build nlohmann-json3-dev python3 \
  && rm -rf /var/lib/apt/lists/*
 COPY --from=fabrics /opt /opt

@@ -4,7 +4,7 @@ ARG BASE=debian:12-slim
 
 FROM ${BASE} AS program
 RUN apt-get update \
- && apt-get install -y --no-install-recommends binutils cmake g++ libarchive-dev libcli11-dev libcurl4-openssl-dev \
+ && apt-get install -y --no-install-recommends binutils cmake g++ libarchive-dev libcurl4-openssl-dev \
       libfabric-dev libfmt-dev libssl-dev libucx-dev ninja-build nlohmann-json3-dev python3 \
  && rm -rf /var/lib/apt/lists/*
 COPY . /source

@@ -33,15 +33,11 @@ std::shared_ptr<PinState> allocate(AgentState& state, const py::object& bytes,
   return state.addPin(valueOf(std::move(pin)), py::object());
 }
 
-bool isAddressAndBytes(const py::object& memory) {
-  return PyTuple_Check(memory.ptr()) != 0 && PyTuple_GET_SIZE(memory.ptr()) == 2;
-}
-
 std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const std::string& label,
                               bool read_only) {
   state.need("pin");
   ObjectMemory memory;
-  if (isAddressAndBytes(object)) {
+  if (isPair(object)) {
     const py::tuple pair = object;
     memory = {.address = parseUnsigned(pair[0], "address"),
               .shape = {static_cast<std::int64_t>(parseUnsigned(pair[1], "bytes"))},
@@ -118,8 +114,7 @@ std::unique_ptr<PlannedTransfer> move(AgentState& state, const KnownPeer& peer,
 }
 
 std::optional<Note> takeNote(AgentState& state) {
-  state.need("take_note");
-  return unlocked([&] { return state.agent.takeNote(); });
+  return ask(state, "take_note", &Agent::takeNote);
 }
 
 Note waitNote(AgentState& state, const py::object& timeout) {
@@ -129,16 +124,14 @@ Note waitNote(AgentState& state, const py::object& timeout) {
 }
 
 bool poll(AgentState& state) {
-  state.need("poll");
-  const bool moved = unlocked([&] { return state.agent.poll(); });
+  const bool moved = ask(state, "poll", &Agent::poll);
   // This poll() has consumed the event that asyncio loops wait for, so wake() notifies the loops.
   if (!state.readers.is_none()) py::module_::import("viaduct._asyncio").attr("wake")(state.readers);
   return moved;
 }
 
 py::dict statistics(AgentState& state) {
-  state.need("statistics");
-  const Statistics now = unlocked([&] { return state.agent.statistics(); });
+  const Statistics now = ask(state, "statistics", &Agent::statistics);
   using py::operator""_a;
   py::list rails;
   for (const RailStatistics& rail : now.rails)
@@ -152,17 +145,15 @@ py::dict statistics(AgentState& state) {
 }
 
 py::list peers(AgentState& state) {
-  state.need("peers");
   py::list list;
-  for (Peer& peer : unlocked([&] { return state.agent.peers(); }))
+  for (Peer& peer : ask(state, "peers", &Agent::peers))
     list.append(KnownPeer{.agent = state.shared_from_this(), .peer = std::move(peer)});
   return list;
 }
 
 py::dict backends(AgentState& state) {
-  state.need("backends");
   py::dict all;
-  for (const BackendInfo& backend : unlocked([&] { return state.agent.backends(); }))
+  for (const BackendInfo& backend : ask(state, "backends", &Agent::backends))
     all[py::str(backend.name)] = py::make_tuple(backend.open, backend.text);
   return all;
 }
@@ -265,32 +256,23 @@ void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def_property_readonly(
           "card",
           [](AgentState& state) {
-            state.need("card");
-            const auto card = unlocked([&] { return state.agent.exportCard(); });
+            const auto card = ask(state, "card", &Agent::exportCard);
             return py::bytes(reinterpret_cast<const char*>(card.data()), card.size());
           },
           "The bytes with which another agent can connect. Treat the card like a password.")
       .def_property_readonly(
           "addresses",
-          [](AgentState& state) {
-            state.need("addresses");
-            return unlocked([&] { return state.agent.card(); }).addresses;
-          },
+          [](AgentState& state) { return ask(state, "addresses", &Agent::card).addresses; },
           "The addresses on which the agent listens, such as [\"127.0.0.1:40123\"].")
       .def("connect", connect, py::arg("card_or_address"), kConnect)
       .def("find", find, py::arg("name"), py::arg("timeout") = py::none(), kFind)
       .def(
-          "self",
-          [](AgentState& state) {
-            state.need("self");
-            return known(state, unlocked([&] { return state.agent.self(); }));
-          },
+          "self", [](AgentState& state) { return known(state, ask(state, "self", &Agent::self)); },
           "self($self, /)\n--\n\nReturns this agent as a Peer, for copies within the process.")
       .def(
           "peer",
           [](AgentState& state, const std::string& name) {
-            state.need("peer");
-            return known(state, unlocked([&] { return state.agent.peer(name); }));
+            return known(state, ask(state, "peer", &Agent::peer, name));
           },
           py::arg("name"),
           "peer($self, /, name)\n--\n\nReturns a Peer that the agent knows already, such as the "
@@ -337,10 +319,7 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
            "blocking. Returns True if\nanything advanced.")
       .def(
           "fileno",
-          [](AgentState& state) {
-            state.need("fileno");
-            return valueOf(unlocked([&] { return state.agent.eventFd(); }));
-          },
+          [](AgentState& state) { return valueOf(ask(state, "fileno", &Agent::eventFd)); },
           "fileno($self, /)\n--\n\nReturns a file descriptor for select() and selectors. The "
           "descriptor is readable\nwhile poll() has work to do. Watch the descriptor, but do not "
           "read or close it.")

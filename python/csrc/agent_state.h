@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "gil.h"
 
 namespace viaduct::python {
 
@@ -64,6 +67,13 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   std::uint64_t pins_version_ = 0;
   std::vector<std::pair<Peer, py::object>> unsettled_;
 };
+
+// Calls a member function of the agent without the GIL.
+template <class Member, class... Arguments>
+auto ask(AgentState& state, const char* operation, Member member, const Arguments&... arguments) {
+  state.need(operation);
+  return unlocked([&] { return std::invoke(member, state.agent, arguments...); });
+}
 
 // The state behind the Python class Pin. Exported buffer views keep the memory of the pin valid.
 class PinState : public std::enable_shared_from_this<PinState> {

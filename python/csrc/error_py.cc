@@ -11,10 +11,7 @@ py::object exceptionOf(const Error& error) {
   // GIL blocks the thread here first.
   if (Exit::hasBegun()) unlocked([] {});
   const py::object classes = py::module_::import("viaduct._errors").attr("BY_CODE");
-  const auto text = [](const std::string& bytes) {  // the system's texts may not be UTF-8
-    return py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
-        bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "backslashreplace"));
-  };
+  const auto text = [](const std::string& bytes) { return decoded(bytes, "backslashreplace"); };
   using py::operator""_a;
   return classes[codeName(error.code)](
       text(error.text()), "operation"_a = error.operation, "detail"_a = text(error.detail),
@@ -37,7 +34,12 @@ void raiseMisuse(const char* operation, std::string detail, std::string remedy) 
 
 void raiseWrongType(const char* operation, py::handle argument, std::string_view remedy) {
   throw py::type_error(fmt::format("{}: an argument of the type {}; what to do: {}", operation,
-                                   Py_TYPE(argument.ptr())->tp_name, remedy));
+                                   typeName(argument), remedy));
+}
+
+py::object decoded(std::string_view text, const char* errors) {
+  return py::reinterpret_steal<py::object>(
+      PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), errors));
 }
 
 }  // namespace viaduct::python

@@ -21,6 +21,12 @@ py::object exceptionOf(const Error& error);
 [[noreturn]] void raiseWrongType(const char* operation, py::handle argument,
                                  std::string_view remedy);
 
+// The name of an object's type, for an error.
+inline const char* typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
+// Decodes UTF-8. Texts of the system and of other processes may contain other bytes; `errors` is
+// Python's name of the way to handle these.
+py::object decoded(std::string_view text, const char* errors);
+
 template <class T>
 T valueOf(Result<T> result) {
   if (!result) raise(result.error());

@@ -30,8 +30,6 @@ struct DlTensor {
   std::uint64_t byte_offset;
 };
 
-std::string typeName(py::handle object) { return Py_TYPE(object.ptr())->tp_name; }
-
 [[noreturn]] void refuseDevice(const char* operation, const std::string& what) {
   raise({.code = Code::kUnsupported,
          .operation = operation,

@@ -6,7 +6,9 @@
 #include <string>
 #include <utility>
 
+#include "base/lists.h"
 #include "bindings.h"
+#include "errors.h"
 #include "memory_of.h"
 #include "nixl_agent.h"
 #include "nixl_status.h"
@@ -24,13 +26,22 @@ std::string bytesOf(const py::object& value, const char* what) {
     if (!copy) throw py::error_already_set();
     return copy.cast<std::string>();
   }
-  throw py::type_error(
-      fmt::format("{} is {}; use str or bytes", what, Py_TYPE(value.ptr())->tp_name));
+  throw py::type_error(fmt::format("{} is {}; use str or bytes", what, typeName(value)));
 }
 std::string nameOf(const py::object& value) { return bytesOf(value, "the agent's name"); }
 std::string noteOf(const py::object& value) { return bytesOf(value, "the message"); }
 
 py::object stateObject(bool done) { return done ? successObject() : inProgressObject(); }
+
+// A function for Python that calls a member function and returns NIXL_SUCCESS. It ignores the
+// arguments `Ignored`, with which programs for NIXL choose backends.
+template <class... Ignored, class... Arguments>
+auto succeeding(void (NixlAgent::*member)(Arguments...)) {
+  return [member](NixlAgent& self, Arguments... arguments, const Ignored&...) {
+    (self.*member)(arguments...);
+    return successObject();
+  };
+}
 
 py::bytes pyBytes(const std::string& text) { return {text.data(), text.size()}; }
 
@@ -79,20 +90,10 @@ using AgentClass = py::class_<NixlAgent, std::shared_ptr<NixlAgent>>;
 
 void bindMetadata(AgentClass& agent) {
   agent
-      .def(
-          "registerMem",
-          [](NixlAgent& self, const RegistrationList& descs, const py::object&) {
-            self.registerMemory(descs);
-            return successObject();
-          },
-          "descs"_a, "backends"_a = py::tuple())
-      .def(
-          "deregisterMem",
-          [](NixlAgent& self, const RegistrationList& descs, const py::object&) {
-            self.deregisterMemory(descs);
-            return successObject();
-          },
-          "descs"_a, "backends"_a = py::tuple())
+      .def("registerMem", succeeding<py::object>(&NixlAgent::registerMemory), "descs"_a,
+           "backends"_a = py::tuple())
+      .def("deregisterMem", succeeding<py::object>(&NixlAgent::deregisterMemory), "descs"_a,
+           "backends"_a = py::tuple())
       .def("getLocalMD", [](NixlAgent& self) { return pyBytes(*self.metadata()); })
       .def(
           "getLocalPartialMD",
@@ -142,13 +143,7 @@ void bindTransfers(AgentClass& agent) {
           [](NixlAgent& self, const py::object& name, const TransferList& descs,
              const py::object&) { return self.prepare(nameOf(name), descs); },
           "agent_name"_a, "descs"_a, "backend"_a = py::tuple())
-      .def(
-          "releasedDlistH",
-          [](NixlAgent& self, std::uint64_t handle) {
-            self.releasePrepared(handle);
-            return successObject();
-          },
-          "handle"_a)
+      .def("releasedDlistH", succeeding(&NixlAgent::releasePrepared), "handle"_a)
       .def(
           "makeXferReq",
           [](NixlAgent& self, Direction operation, std::uint64_t local, const py::object& here,
@@ -183,13 +178,7 @@ void bindTransfers(AgentClass& agent) {
       .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
       .def("requireXferReq", &NixlAgent::requireRequest, "reqh"_a,
            "Raises nixlNotFoundError if the agent has no transfer with this handle.")
-      .def(
-          "releaseXferReq",
-          [](NixlAgent& self, std::uint64_t handle) {
-            self.releaseRequest(handle);
-            return successObject();
-          },
-          "reqh"_a);
+      .def("releaseXferReq", succeeding(&NixlAgent::releaseRequest), "reqh"_a);
 }
 
 void bindNotes(AgentClass& agent) {
@@ -220,11 +209,7 @@ void bindAgent(py::module_& module) {
       .def_property_readonly("name", &NixlAgent::name)
       .def(
           "memoryTypes",
-          [](const NixlAgent& self) {
-            std::vector<std::string> names;
-            for (const Memory memory : self.memories()) names.emplace_back(memoryName(memory));
-            return names;
-          },
+          [](const NixlAgent& self) { return base::mapped(self.memories(), memoryName); },
           "The kinds of memory that the agent can transfer.");
   bindMetadata(agent);
   bindTransfers(agent);

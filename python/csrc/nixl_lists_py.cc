@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "errors.h"
 #include "nixl_lists.h"
 #include "nixl_status.h"
 
@@ -27,8 +28,7 @@ constexpr bool kHasTails = !std::is_same_v<L, TransferList>;
 
 std::string textOf(py::handle value, const char* what) {
   if (PyUnicode_Check(value.ptr()) == 0 && PyBytes_Check(value.ptr()) == 0)
-    throw py::type_error(
-        fmt::format("{} is {}; use str or bytes", what, Py_TYPE(value.ptr())->tp_name));
+    throw py::type_error(fmt::format("{} is {}; use str or bytes", what, typeName(value)));
   return value.cast<std::string>();
 }
 
@@ -222,15 +222,11 @@ py::class_<L> bindList(py::module_& module, const char* name) {
              return py::isinstance<L>(other) && equal(self, other.cast<L&>());
            })
       .def("__getitem__", [](L& self, py::ssize_t i) { return get(self, checkedPlace(self, i)); })
-      .def("__setitem__", [](L& self, py::ssize_t i, const py::object& row) { set(self, i, row); })
-      .def(
-          "addDesc", [](L& self, const py::object& row) { append(self, row); }, "desc"_a)
-      .def(
-          "append", [](L& self, const py::object& row) { append(self, row); }, "desc"_a)
-      .def(
-          "index", [](L& self, const py::object& row) { return find(self, row); }, "desc"_a)
-      .def(
-          "remDesc", [](L& self, py::ssize_t i) { remove(self, i); }, "index"_a)
+      .def("__setitem__", set<L>)
+      .def("addDesc", append<L>, "desc"_a)
+      .def("append", append<L>, "desc"_a)
+      .def("index", find<L>, "desc"_a)
+      .def("remDesc", remove<L>, "index"_a)
       .def("clear",
            [](L& self) {
              self.rows = std::make_shared<Rows>();
@@ -254,10 +250,7 @@ void requireHost(Memory memory, const char* operation) {
                    operation, memoryName(memory)));
 }
 
-py::object nameObject(std::string_view name) {
-  return py::reinterpret_steal<py::object>(
-      PyUnicode_DecodeUTF8(name.data(), static_cast<py::ssize_t>(name.size()), "surrogateescape"));
-}
+py::object nameObject(std::string_view name) { return decoded(name, "surrogateescape"); }
 
 void bindLists(py::module_& module) {
   py::enum_<Memory> memories(module, "nixl_mem_t", "A kind of memory.");
@@ -277,9 +270,8 @@ void bindLists(py::module_& module) {
         if (py::isinstance<RegistrationList>(list))
           return encodeList(list.cast<const RegistrationList&>());
         if (py::isinstance<RemoteList>(list)) return encodeList(list.cast<const RemoteList&>());
-        throw py::type_error(
-            fmt::format("got {}; use a nixlXferDList, nixlRegDList or nixlRemoteDList",
-                        Py_TYPE(list.ptr())->tp_name));
+        throw py::type_error(fmt::format(
+            "got {}; use a nixlXferDList, nixlRegDList or nixlRemoteDList", typeName(list)));
       },
       "Encodes a descriptor list as bytes for deserialize().");
   module.def(

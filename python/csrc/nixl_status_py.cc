@@ -2,7 +2,10 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
+#include "base/lists.h"
+#include "errors.h"
 #include "nixl_status.h"
 
 namespace viaduct::python::nixl {
@@ -42,29 +45,14 @@ std::size_t rowOf(Outcome outcome) {
   return row;
 }
 
-Outcome outcomeOf(Code code) {
-  switch (code) {
-    case Code::kInvalid:
-      return Outcome::kInvalid;
-    case Code::kNotFound:
-      return Outcome::kNotFound;
-    case Code::kUnsupported:
-      return Outcome::kNotSupported;
-    case Code::kDenied:
-      return Outcome::kNotAllowed;
-    case Code::kCancelled:
-      return Outcome::kCancelled;
-    case Code::kPeerLost:
-      return Outcome::kRemoteDisconnect;
-    case Code::kBusy:
-    case Code::kTimeout:
-    case Code::kDevice:
-    case Code::kExhausted:
-    case Code::kProtocol:
-      return Outcome::kBackend;
-  }
-  return Outcome::kUnknown;
-}
+// Other codes are kBackend.
+using CodeOutcome = std::pair<Code, Outcome>;
+constexpr std::array kOutcomes{CodeOutcome{Code::kInvalid, Outcome::kInvalid},
+                               CodeOutcome{Code::kNotFound, Outcome::kNotFound},
+                               CodeOutcome{Code::kUnsupported, Outcome::kNotSupported},
+                               CodeOutcome{Code::kDenied, Outcome::kNotAllowed},
+                               CodeOutcome{Code::kCancelled, Outcome::kCancelled},
+                               CodeOutcome{Code::kPeerLost, Outcome::kRemoteDisconnect}};
 
 }  // namespace
 
@@ -72,13 +60,14 @@ void fail(Outcome outcome, const std::string& text) {
   const std::size_t row = rowOf(outcome);
   const std::string whole = fmt::format("{}: {}", kRows[row].name, text);
   // Texts of the system and names of peers may not be UTF-8.
-  const auto message = py::reinterpret_steal<py::object>(PyUnicode_DecodeUTF8(
-      whole.data(), static_cast<py::ssize_t>(whole.size()), "backslashreplace"));
-  PyErr_SetObject(exceptions[row], message.ptr());
+  PyErr_SetObject(exceptions[row], decoded(whole, "backslashreplace").ptr());
   throw py::error_already_set();
 }
 
-void fail(const Error& error) { fail(outcomeOf(error.code), error.text()); }
+void fail(const Error& error) {
+  const auto* const known = base::firstWith(kOutcomes, &CodeOutcome::first, error.code);
+  fail(known == nullptr ? Outcome::kBackend : known->second, error.text());
+}
 
 py::object successObject() { return py::reinterpret_borrow<py::object>(success); }
 py::object inProgressObject() { return py::reinterpret_borrow<py::object>(in_progress); }

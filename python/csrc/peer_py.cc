@@ -37,6 +37,12 @@ auto ask(KnownPeer& known, const char* operation, const Member& member) {
   return unlocked([&] { return std::invoke(member, peer); });
 }
 
+// A function for Python that asks a peer.
+template <auto member>
+auto asking(const char* operation) {
+  return [operation](KnownPeer& known) { return ask(known, operation, member); };
+}
+
 void waitReady(KnownPeer& known, const py::object& timeout) {
   Peer& peer = live(known, "ready");
   check(waitUnlocked(deadlineOf("ready", timeout),
@@ -76,16 +82,15 @@ std::string describe(const KnownPeer& known) {
 void bindPeer(py::module_& module) {
   py::class_<KnownPeer>(module, "Peer", kPeer)
       .def_property_readonly(
-          "name", [](KnownPeer& known) { return ask(known, "name", &Peer::name); },
+          "name", asking<&Peer::name>("name"),
           "The peer's name. Empty for a peer that was connected by address and has not answered "
           "yet.")
       .def_property_readonly(
           "state",
           [](KnownPeer& known) { return peerStateName(ask(known, "state", &Peer::state)); },
           "The state of the peer: \"connecting\", \"ready\", \"lost\" or \"gone\".")
-      .def_property_readonly(
-          "epoch", [](KnownPeer& known) { return ask(known, "epoch", &Peer::epoch); },
-          "The number of the present session with the peer, counted from 1.")
+      .def_property_readonly("epoch", asking<&Peer::epoch>("epoch"),
+                             "The number of the present session with the peer, counted from 1.")
       .def_property_readonly(
           "settled",
           [](const KnownPeer& known) { return unlocked([&] { return known.peer.settled(); }); },
@@ -93,9 +98,8 @@ void bindPeer(py::module_& module) {
       .def_property_readonly(
           "agent", [](const KnownPeer& known) { return known.agent; },
           "The local agent of this Peer.")
-      .def_property_readonly(
-          "pins", [](KnownPeer& known) { return ask(known, "pins", &Peer::pins); },
-          "The memory that the peer has pinned now, as a list of RemotePin.")
+      .def_property_readonly("pins", asking<&Peer::pins>("pins"),
+                             "The memory that the peer has pinned now, as a list of RemotePin.")
       .def_property_readonly(
           "ways",
           [](KnownPeer& known) {
@@ -127,9 +131,8 @@ Returns the memory that the peer has pinned under that label. Waits until the pe
 
 Sends a note of bytes, text or a buffer, at most 1 MiB. Each note arrives once and in the order
 sent, unless the peer is lost. BusyError: the peer does not read its notes.)")
-      .def(
-          "forget", [](KnownPeer& known) { ask(known, "forget", &Peer::forget); },
-          R"(forget($self, /)
+      .def("forget", asking<&Peer::forget>("forget"),
+           R"(forget($self, /)
 --
 
 Ends the session, and stops trying to reach the peer.)")

@@ -28,6 +28,12 @@ int viewPin(PyObject* self, Py_buffer* view, int flags) {
 
 void dropView(PyObject* self, Py_buffer*) { py::handle(self).cast<PinState&>().dropView(); }
 
+// A function for Python that returns a member of the pin's info.
+template <auto member>
+auto infoOf(const PinState& pin) {
+  return pin.info().*member;
+}
+
 std::string describe(const PinState& pin) {
   return fmt::format("<viaduct.Pin {}{} bytes at {:#x}{}{}>",
                      pin.info().label.empty() ? "" : fmt::format("{:?} ", pin.info().label),
@@ -56,22 +62,17 @@ void bindPin(py::module_& module) {
                                                     type->as_buffer.bf_getbuffer = viewPin;
                                                     type->as_buffer.bf_releasebuffer = dropView;
                                                   }))
-      .def_property_readonly(
-          "address", [](const PinState& pin) { return pin.info().address; },
-          "The address at which the memory begins.")
-      .def_property_readonly(
-          "bytes", [](const PinState& pin) { return pin.info().bytes; },
-          "The size of the pinned memory in bytes.")
-      .def("__len__", [](const PinState& pin) { return pin.info().bytes; })
-      .def_property_readonly(
-          "label", [](const PinState& pin) { return pin.info().label; },
-          "The name under which peers find the memory with Peer.pin().")
+      .def_property_readonly("address", infoOf<&PinInfo::address>,
+                             "The address at which the memory begins.")
+      .def_property_readonly("bytes", infoOf<&PinInfo::bytes>,
+                             "The size of the pinned memory in bytes.")
+      .def("__len__", infoOf<&PinInfo::bytes>)
+      .def_property_readonly("label", infoOf<&PinInfo::label>,
+                             "The name under which peers find the memory with Peer.pin().")
       .def_property_readonly("read_only", &PinState::isReadOnly,
                              "Whether transfers may only read the memory.")
       .def_property_readonly("released", &PinState::isReleased, "Whether release() was called.")
-      .def_property_readonly(
-          "agent", [](const PinState& pin) { return pin.agent(); },
-          "The agent that pinned the memory.")
+      .def_property_readonly("agent", &PinState::agent, "The agent that pinned the memory.")
       .def(
           "blocks",
           [](const py::object& self, std::uint64_t bytes, std::uint64_t stride,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
+#include "errors.h"
 #include "gil.h"
 
 namespace viaduct::python {
@@ -152,8 +153,6 @@ Rows rowsOfArray(py::handle source, Pairs pairs) {
       array, [&]<class T>(T) { readUnlocked(array.extent(0), [&] { readRows<T>(array, rows); }); });
   return rows;
 }
-
-std::string typeName(py::handle value) { return Py_TYPE(value.ptr())->tp_name; }
 
 py::object fastSequence(py::handle source, const char* wanted) {
   PyObject* items = PyUnicode_Check(source.ptr()) || PyBytes_Check(source.ptr()) ||

@@ -17,10 +17,6 @@ std::shared_ptr<const BlockList> oneBlock(std::uint64_t address, std::uint64_t b
       valueOf(Blocks::strided({.base = address, .bytes = bytes, .count = 1})), std::move(keeper));
 }
 
-bool isPair(py::handle given) {
-  return PyTuple_Check(given.ptr()) != 0 && PyTuple_GET_SIZE(given.ptr()) == 2;
-}
-
 Side ofPair(py::handle given) {
   const py::handle first = PyTuple_GET_ITEM(given.ptr(), 0);
   const py::handle second = PyTuple_GET_ITEM(given.ptr(), 1);
@@ -39,6 +35,10 @@ Side ofMemory(py::handle given) {
 }
 
 }  // namespace
+
+bool isPair(py::handle given) {
+  return PyTuple_Check(given.ptr()) != 0 && PyTuple_GET_SIZE(given.ptr()) == 2;
+}
 
 Indices indicesOf(py::handle given) {
   Indices indices(parseIndices(given));

@@ -44,6 +44,8 @@ struct SelectedBlocks {
   Indices indices;
 };
 
+// Whether the object is a tuple of two items, such as (address, bytes).
+bool isPair(py::handle given);
 // Parses block numbers. Raises InvalidError if the caller passes none.
 Indices indicesOf(py::handle given);
 

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -94,6 +95,12 @@ py::object stateText(TransferState state) {
       *new std::array<py::object, 5>{py::str("idle"), py::str("running"), py::str("done"),
                                      py::str("failed"), py::str("cancelled")};
   return kTexts[static_cast<std::size_t>(state)];
+}
+
+// A function for Python that calls a member function of Transfer without the GIL.
+template <auto member>
+auto ofTransfer(const PlannedTransfer& transfer) {
+  return unlocked([&] { return std::invoke(member, transfer.transfer()); });
 }
 
 bool poll(PlannedTransfer& transfer) {
@@ -190,32 +197,20 @@ void bindTransfer(py::module_& module) {
       .def_property_readonly(
           "error",
           [](const PlannedTransfer& transfer) -> py::object {
-            const TransferEnd end = unlocked([&] { return transfer.transfer().end(); });
-            if (!end.error) return py::none();
-            return exceptionOf(*end.error);
+            const TransferEnd end = ofTransfer<&Transfer::end>(transfer);
+            return end.error ? exceptionOf(*end.error) : py::none();
           },
           "The exception of the last post if the post failed, or None.")
       .def_property_readonly(
-          "path",
-          [](const PlannedTransfer& transfer) {
-            return unlocked([&] { return transfer.transfer().path(); });
-          },
+          "path", ofTransfer<&Transfer::path>,
           "The Path of the last post: the backends and rails that moved its bytes.")
+      .def_property_readonly("bytes", ofTransfer<&Transfer::bytes>,
+                             "The number of bytes that one post copies.")
       .def_property_readonly(
-          "bytes",
-          [](const PlannedTransfer& transfer) {
-            return unlocked([&] { return transfer.transfer().bytes(); });
-          },
-          "The number of bytes that one post copies.")
-      .def_property_readonly(
-          "ops",
-          [](const PlannedTransfer& transfer) {
-            return unlocked([&] { return transfer.transfer().ops(); });
-          },
+          "ops", ofTransfer<&Transfer::ops>,
           "The number of contiguous copies in one post. Adjacent blocks count as one copy.")
-      .def_property_readonly(
-          "agent", [](const PlannedTransfer& transfer) { return transfer.agent(); },
-          "The agent that planned the transfer.")
+      .def_property_readonly("agent", &PlannedTransfer::agent,
+                             "The agent that planned the transfer.")
       .def("__enter__", [](py::object self) { return self; })
       .def("__exit__", [](PlannedTransfer& transfer, const py::args&) { transfer.close(); })
       .def(

@@ -33,6 +33,8 @@ namespace {
 // The interval at which release() checks whether a peer still copies from or to the memory.
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
+bool isBusy(const PolledRail* polled) { return polled->rail().busy(); }
+
 std::string freshName() {
   std::array<std::uint8_t, 3> salt{};
   static_cast<void>(base::fillSecret(salt));  // it only distinguishes agents of one process
@@ -119,9 +121,8 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
 
 // Peers would refuse a bad hello at each dial, so it is checked here once.
 Status AgentImpl::checkHello() const {
-  base::Bytes bytes;
-  hello(0).encode(bytes);
-  if (bytes.size() <= kMaxHelloPayload && Hello::decode(bytes)) return Ok{};
+  const base::Bytes bytes = base::encode(hello(0));
+  if (bytes.size() <= kMaxHelloPayload && base::decode<Hello>(bytes)) return Ok{};
   return Error{.code = Code::kInvalid,
                .operation = "settings: listen",
                .detail = fmt::format(
@@ -204,7 +205,7 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
 void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
   for (const auto& rail : backend->rails()) {
     PolledRail& polled = rails_.emplace_back(*rail, backend->can().side_by_side);
-    if (polled.isShared()) shared_rails_.push_back(&polled);
+    (polled.isShared() ? shared_rails_ : exclusive_rails_).push_back(&polled);
     rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(std::move(backend));
@@ -289,6 +290,7 @@ void AgentImpl::letGo() {
   waiting_.clear();
   listener_.reset();
   shared_rails_.clear();
+  exclusive_rails_.clear();
   rails_.clear();
   backends_.clear();
   stages_.reset();
@@ -299,8 +301,8 @@ void AgentImpl::letGo() {
 // A peer that copies from or to memory here stops after the current chunk, unless its process is
 // stopped.
 void AgentImpl::waitUntilSettled(Held& held) {
-  const Deadline until = settings_.grace;
-  while (!leftByPeers() && !until.passed()) {
+  const auto until = now() + settings_.grace;
+  while (!leftByPeers() && now() < until) {
     held.unlock();
     std::this_thread::sleep_for(std::chrono::microseconds(100));
     held.lock();
@@ -338,12 +340,10 @@ Status AgentImpl::ofThisProcess(const char* operation) const {
 bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
-  for (PolledRail& polled : rails_) {
-    if (polled.isShared()) continue;  // polled by pollSharedRails()
-    polled.rail().poll(completions_);
-    moved = moved || !completions_.empty();
-    apply(completions_);
-  }
+  for (PolledRail* const polled : exclusive_rails_)
+    core::pollExclusively(polled->rail(), completions_);
+  if (has_ended_)  // the shared rails are polled before
+    for (PolledRail* const polled : shared_rails_) polled->handleEvents(completions_);
   moved = applyEnded() || moved;
   if (!waiting_.empty()) offerWaiting();
   if (std::exchange(recheck_, false)) {
@@ -357,14 +357,22 @@ bool AgentImpl::progress() {
 
 bool AgentImpl::busy() const {
   return recheck_ || notes_.madeRoom() || has_ended_ ||
-         std::any_of(rails_.begin(), rails_.end(),
-                     [](const PolledRail& polled) { return polled.rail().busy(); });
+         std::ranges::any_of(shared_rails_, isBusy) ||
+         std::ranges::any_of(exclusive_rails_, isBusy);
 }
 
 unsigned AgentImpl::busySharedRails() {
-  return static_cast<unsigned>(
-      std::count_if(shared_rails_.begin(), shared_rails_.end(),
-                    [](const PolledRail* polled) { return polled->rail().busy(); }));
+  unsigned busy = 0;
+  for (PolledRail* const polled : shared_rails_) {
+    if (!isBusy(polled)) continue;
+    busy_rail_ = polled;
+    ++busy;
+  }
+  return busy;
+}
+
+void AgentImpl::pollLowered() {
+  if (busy_rail_->pollLowered(completions_)) has_ended_ = true;
 }
 
 // Takes one shared section for each rail, so that an exclusive owner waits for one poll at most.
@@ -389,7 +397,7 @@ RailPass AgentImpl::pollShared(const Shared& shared, PolledRail& rail) {
 }
 
 bool AgentImpl::applyEnded() {
-  if (!has_ended_) return false;
+  if (!has_ended_ && completions_.empty()) return false;
   apply(completions_);
   return true;
 }
@@ -489,7 +497,7 @@ Hello AgentImpl::hello(std::uint64_t last_epoch) const {
               .last_epoch = last_epoch,
               .detect_ms = static_cast<std::uint32_t>(settings_.detect.count())};
   for (const auto& backend : backends_)
-    hello.backends.emplace_back(backend->can().name, backend->address());
+    hello.backends.push_back({std::string(backend->can().name), backend->address()});
   return hello;
 }
 

@@ -1,5 +1,5 @@
 // The agent's lock. Changes of membership (sessions, links, pins, plans) hold it exclusively. Posts
-// of small copies hold it shared, for a bounded time, and so do polls of rails that are
+// of copies on this host hold it shared, for a bounded time, and so do polls of rails that are
 // side_by_side. Each thread in a shared section has a cell of its own, so that threads share no
 // cache line. Threads: any. docs/design/0021-data-path-beside-membership.md
 #pragma once
@@ -31,15 +31,23 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
     return true;
   }
   void unlock() VIADUCT_RELEASE() {
-    exclusive_wanted_.store(false, std::memory_order_release);
+    lower();
     exclusive_.unlock();
   }
+  // For the exclusive owner. From lower() to raise() it is in a shared section: others may run
+  // beside it, but no other thread can take the lock exclusively. This costs less than unlock(),
+  // a shared section and lock().
+  void lower() { exclusive_wanted_.store(false, std::memory_order_release); }
+  void raise() { shut(); }
 
   // Shared. Returns the cell, which no other thread has until leave().
   unsigned enter() VIADUCT_ACQUIRE_SHARED();
   void leave(unsigned cell) VIADUCT_RELEASE_SHARED() {
     cells_[cell].taken.store(false, std::memory_order_release);
   }
+  // True while a thread waits for the lock exclusively, or has it. A long shared section leaves
+  // soon after that.
+  const std::atomic<bool>& exclusiveWanted() const { return exclusive_wanted_; }
 
  private:
   struct alignas(64) Cell {
@@ -84,10 +92,16 @@ class VIADUCT_SCOPED_CAPABILITY Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
   unsigned cell() const { return cell_; }
+  // Ends the section and begins another, after the threads that wait for the lock exclusively.
+  // Links, pins and plans may have changed meanwhile.
+  void giveWay() VIADUCT_UNCHECKED {
+    lock_.leave(cell_);
+    cell_ = lock_.enter();
+  }
 
  private:
   AgentLock& lock_;
-  const unsigned cell_;
+  unsigned cell_;
 };
 
 }  // namespace viaduct::agent

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 
-#include "agent/session/limits.h"
 #include "agent/session/messages.h"
 #include "base/budget.h"
 #include "core/plan.h"

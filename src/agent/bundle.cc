@@ -139,20 +139,22 @@ std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
   return taken;
 }
 
-bool Bundle::moveNow(OpKind kind, CellCounts& counts) {
-  const auto bytes = direct_->moveNow({.kind = kind, .link = route_.link, .ops = ops_});
-  if (!bytes) return false;
+core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progress& so_far,
+                                           const std::atomic<bool>& pause, CellCounts& counts) {
+  const core::Work work{.kind = kind, .link = route_.link, .ops = ops_};
+  const auto outcome = direct_->moveNow(work, so_far, pause);
+  if (outcome != core::DirectMover::Outcome::kMoved) return outcome;
   SliceState& state = slices_.front();
   state.begin(0);
   state.taken = state.back = state.slice.ops;
-  state.moved = {.ops = ops_.size(), .bytes = *bytes};
+  state.moved = {.ops = ops_.size(), .bytes = so_far.bytes};
   left_ = 0;
   RailUse& use = rails_.front();
   use.carried.add(state.moved);
   CellCounts::Carried& carried = counts.rails[use.counts->number];
-  carried.bytes += *bytes;
+  carried.bytes += so_far.bytes;
   carried.ops += ops_.size();
-  return true;
+  return outcome;
 }
 
 // Does not ask servedBy(): a rail that does not serve the link fails the ops with a reason.

@@ -6,6 +6,7 @@
 
 #include <viaduct/path.h>
 
+#include <atomic>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -97,10 +98,11 @@ class alignas(64) Bundle {
   // Ops remain, and no rail is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
-  // Only if isDirect(). The calling thread does a whole post by itself if it is small enough. Then
-  // the post is done, and counted in `counts`. False: the bundle is unchanged, and offer() has to
-  // post all of it.
-  bool moveNow(OpKind kind, CellCounts& counts);
+  // Only if isDirect(). The calling thread does a whole post by itself. kMoved: the post is done,
+  // and counted in `counts`. Otherwise the bundle is unchanged: call it again, or let offer() post
+  // all of it.
+  core::DirectMover::Outcome moveNow(OpKind kind, core::DirectMover::Progress& so_far,
+                                     const std::atomic<bool>& pause, CellCounts& counts);
   bool isDirect() const { return direct_ != nullptr; }
 
   // The caller asks the bundles in ascending order of their slice numbers.

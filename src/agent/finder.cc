@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/bytes.h"
 #include "base/log.h"
 #include "meet/place.h"
 
@@ -29,11 +30,8 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   // Members of a group with a secret know it already, so it does not travel.
   if (finder->group_secret_) mine.secret = {};
   mine.pins.clear();  // the session announces the current pins
-  const auto blob = mine.encode();
-  VIADUCT_TRY(
-      finder->entry_,
-      finder->place_->publish(
-          mine.name, std::string(reinterpret_cast<const char*>(blob.data()), blob.size()), until));
+  VIADUCT_TRY(finder->entry_,
+              finder->place_->publish(mine.name, std::string(base::textOf(mine.encode())), until));
   return finder;
 }
 
@@ -49,7 +47,7 @@ void Finder::abandon() {
 
 Result<Card> Finder::find(const std::string& name, Deadline until) const {
   VIADUCT_TRY(const std::string blob, place_->find(name, until, stop_));
-  VIADUCT_TRY(Card card, Card::decode(std::as_bytes(std::span(blob))));
+  VIADUCT_TRY(Card card, Card::decode(base::bytesOf(blob)));
   if (group_secret_) card.secret = mine_.secret;
   return card;
 }

@@ -86,20 +86,14 @@ std::vector<PeerWay> PeerImpl::ways() const {
 void PeerImpl::announce(const PinEntry& pin) {
   if (!session_) return;
   if (pin.info.access == MemoryAccess::kReadOnly) {
-    scratch_.clear();
-    ReadOnlyMessage{pin.info.slot}.encode(scratch_);
-    sendOrLose(FrameType::kReadOnly, scratch_);
+    sendOrLose(FrameType::kReadOnly, base::encode(ReadOnlyMessage{pin.info.slot}));
   }
-  scratch_.clear();
-  agent_.pins().message(pin).encode(scratch_);
-  sendOrLose(FrameType::kPin, scratch_);
+  sendOrLose(FrameType::kPin, base::encode(agent_.pins().message(pin)));
 }
 
 void PeerImpl::withdraw(std::uint32_t slot) {
   if (!session_) return;
-  scratch_.clear();
-  UnpinMessage{slot}.encode(scratch_);
-  sendOrLose(FrameType::kUnpin, scratch_);
+  sendOrLose(FrameType::kUnpin, base::encode(UnpinMessage{slot}));
 }
 
 // While the connection is cut and another is tried, frames are kept and not sent.
@@ -128,7 +122,7 @@ Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> mes
                              std::span<const int> fds) {
   if (!session_) return notReady("send");
   scratch_.clear();
-  BackendMessage::encodeHead(agent_.backend(backend).can().name, scratch_);
+  base::append(scratch_, BackendMessage{.backend = agent_.backend(backend).can().name});
   auto sent = send(FrameType::kBackend, scratch_, message, fds);
   // A link does not repeat a message, so a message that cannot be sent ends the session. kExhausted
   // is different: no descriptor could be duplicated, and nothing was sent. The link gets that
@@ -172,13 +166,13 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
 }
 
 void PeerImpl::heardReadOnly(std::span<const std::byte> payload) {
-  const auto message = ReadOnlyMessage::decode(payload);
+  const auto message = base::decode<ReadOnlyMessage>(payload);
   if (!message) return breakOff(message.error());
   pins_.nextIsReadOnly(message->slot);
 }
 
 void PeerImpl::addPin(std::span<const std::byte> payload) {
-  auto message = PinMessage::decode(payload);
+  auto message = base::decode<PinMessage>(payload);
   if (!message) return breakOff(std::move(message).error());
   if (auto added = pins_.add(*message); !added) return breakOff(std::move(added).error());
   for (const auto& link : links_) {
@@ -190,7 +184,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
 }
 
 void PeerImpl::dropPin(std::span<const std::byte> payload) {
-  const auto message = UnpinMessage::decode(payload);
+  const auto message = base::decode<UnpinMessage>(payload);
   if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
@@ -198,7 +192,7 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
 }
 
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
-  const auto message = BackendMessage::decode(payload);
+  const auto message = base::decode<BackendMessage>(payload);
   if (!message) return breakOff(message.error());
   for (const auto& link : links_)
     if (agent_.backend(link->backend()).can().name == message->backend)

@@ -69,8 +69,8 @@ class Session final : public ConnectionUser {
 // The link of one backend to a peer, in the current life.
 class LinkSlot final : public core::LinkHost {
  public:
-  LinkSlot(PeerImpl& peer, std::size_t backend, std::size_t rails)
-      : health(rails), peer_(peer), backend_(backend) {}
+  LinkSlot(PeerImpl& peer, std::size_t backend, std::size_t rails, const base::Poller& clock)
+      : health(rails, RailHealth(clock)), peer_(peer), backend_(backend) {}
   Status send(std::span<const std::byte> message, std::span<const int> fds) override;
   void changed() override;
 

@@ -109,10 +109,10 @@ void PeerImpl::openLinks(Session& session) {
     if (agent_.backend(i).storage() && !agent_.isSelf(theirs)) continue;
     const auto name = agent_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
-                                     [&](const auto& backend) { return backend.first == name; });
+                                     [&](const auto& backend) { return backend.backend == name; });
     if (common == theirs.backends.end()) continue;
-    auto& slot =
-        links_.emplace_back(std::make_unique<LinkSlot>(*this, i, agent_.backend(i).rails().size()));
+    auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(
+        *this, i, agent_.backend(i).rails().size(), agent_.engine().poller()));
     slot->link = agent_.backend(i).link({.peer = name_,
                                          .epoch = epoch_,
                                          .dialer = session.dialed(),
@@ -121,8 +121,8 @@ void PeerImpl::openLinks(Session& session) {
                                          .same_host = same_process || connection.isUnix(),
                                          .unix_socket = connection.isUnix(),
                                          .pid = connection.peerPid(),
-                                         .address = common->second,
-                                         .key = connection.deriveKey("link:" + common->first)},
+                                         .address = common->bytes,
+                                         .key = connection.deriveKey("link:" + common->backend)},
                                         *slot);
   }
 }
@@ -194,10 +194,8 @@ void PeerImpl::unreached(const Error& why) {
 void PeerImpl::forget() {
   redialer_.forget();
   if (session_) {
-    scratch_.clear();
-    ByeMessage{"forgotten"}.encode(scratch_);
     // A peer that takes no more bytes learns it from the closing of the socket.
-    static_cast<void>(send(FrameType::kBye, scratch_));
+    static_cast<void>(send(FrameType::kBye, base::encode(ByeMessage{"forgotten"})));
     ending_.step(Ending::kBye);
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }

@@ -45,9 +45,8 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
 void PeerImpl::openRing() {
   const auto opened = [this]() -> Status {
     VIADUCT_TRY(auto ring, RingReceiver::make());
-    scratch_ = base::Writer().put(kRingLayout).take();
-    VIADUCT_CHECK(
-        session_->connection().send(FrameType::kNoteRing, scratch_, std::array(ring.fds())));
+    VIADUCT_CHECK(session_->connection().send(FrameType::kNoteRing, base::encode(kRingLayout),
+                                              std::array(ring.fds())));
     ring.wasSent();
     VIADUCT_TRY(ring_bell_, agent_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
                                                            [this](std::uint32_t) {

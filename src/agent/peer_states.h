@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "base/transitions.h"
 
@@ -15,6 +16,7 @@ using base::anyOf, base::Transition;
 
 // The peer and its session.
 struct PeerPhase {
+  static constexpr std::string_view kName = "the phase of a peer";
   enum State : std::uint8_t {
     kUnmet,       // no session yet
     kAdmitted,    // a connection from the peer is accepted; the peer has to be told
@@ -48,6 +50,7 @@ struct PeerPhase {
 
 // The reason why a running session will end.
 struct Ending {
+  static constexpr std::string_view kName = "the end of a session";
   enum State : std::uint8_t {
     kNone,     // no end is in sight
     kGoodbye,  // a goodbye was sent or received; the connection closes next
@@ -71,6 +74,7 @@ struct Ending {
 
 // The trust in the address that a card or the user gave.
 struct Target {
+  static constexpr std::string_view kName = "the address of a peer";
   enum State : std::uint8_t {
     kNone,     // no address to dial
     kUntried,  // no session has begun since the address was given
@@ -96,6 +100,7 @@ struct Target {
 
 // The attempt to reach the peer, for a new session or to move a session to another connection.
 struct Reach {
+  static constexpr std::string_view kName = "the attempt to reach a peer";
   enum State : std::uint8_t { kIdle, kDialing, kHandshake, kBackOff };
   enum Event : std::uint8_t { kDial, kConnected, kStop, kWait };
 

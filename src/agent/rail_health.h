@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/poller.h"
+
 namespace viaduct::agent {
 
 class RailHealth {
@@ -18,9 +20,12 @@ class RailHealth {
   // failures within this time count as one.
   static constexpr Duration kSameFailure = std::chrono::seconds(1);
 
+  // `clock` has the time of the agent. It outlives the object.
+  explicit RailHealth(const base::Poller& clock) : clock_(&clock) {}
+
   // Called in each post over several rails, so it reads the clock only for a rail that was set
   // aside.
-  bool isSetAside() const { return was_set_aside_ && isSetAside(Clock::now()); }
+  bool isSetAside() const { return was_set_aside_ && isSetAside(clock_->now()); }
   bool isSetAside(Clock::time_point now) const { return now < until_; }
   // The length of the last time that it was set aside. Grows while the rail goes on failing.
   Duration time() const { return time_; }
@@ -29,7 +34,7 @@ class RailHealth {
   bool failed(Clock::time_point now) {
     if (was_set_aside_ || failures_ > 0) {
       if (now - last_ < kSameFailure || isSetAside(now)) return false;
-      if (now - std::max(last_, until_) > kCalm) *this = {};
+      if (now - std::max(last_, until_) > kCalm) *this = RailHealth(*clock_);
     }
     last_ = now;
     if (++failures_ < kFailures && !was_set_aside_) return false;
@@ -40,6 +45,7 @@ class RailHealth {
   }
 
  private:
+  const base::Poller* clock_;
   int failures_ = 0;
   bool was_set_aside_ = false;
   Clock::time_point last_ = Clock::time_point::min(), until_ = Clock::time_point::min();

@@ -32,6 +32,23 @@ bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F
                      [&](const auto& pin) { return generation(pin.first) == pin.second; });
 }
 
+// Claims a transfer for one thread, for a scope.
+class Claim {
+ public:
+  explicit Claim(std::atomic<bool>& claimed)
+      : claimed_(claimed), got_(!claimed.exchange(true, std::memory_order_acquire)) {}
+  ~Claim() {
+    if (got_) claimed_.store(false, std::memory_order_release);
+  }
+  Claim(const Claim&) = delete;
+  Claim& operator=(const Claim&) = delete;
+  bool got() const { return got_; }
+
+ private:
+  std::atomic<bool>& claimed_;
+  const bool got_;
+};
+
 Error stillRunning() {
   return {.code = Code::kInvalid,
           .operation = "post",
@@ -58,8 +75,8 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     const std::vector<core::PinSpan> spans = list->spans;
     const std::uint64_t bytes = list->bytes;
     VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(list), required));
-    // If it runs, another thread has planned and posted it meanwhile.
-    if (!running()) remember(std::move(bundles), spans, bytes);
+    // If it is taken, another thread has planned and posted it meanwhile.
+    if (!isTaken()) remember(std::move(bundles), spans, bytes);
     return Ok{};
   }
 }
@@ -105,28 +122,35 @@ Status TransferImpl::post(const PostOptions& options) {
   return postExclusively(held, options);
 }
 
-// Posts a small copy in a shared section, so that several threads copy at once. False: the post had
-// no effect, and needs the exclusive lock.
+// Copies in shared sections, so that several threads copy at once. The state stays that of the post
+// before until all is copied: to other threads, the post happens at that moment. False: the post
+// needs the exclusive lock, and has no effect but bytes that the next attempt copies again.
 bool TransferImpl::postAtOnce() {
-  const Shared shared(agent_->engine().lock());
-  TransferState before = state_.load(std::memory_order_relaxed);
-  if (before == TransferState::kRunning ||
-      !state_.compare_exchange_strong(before, TransferState::kRunning, std::memory_order_acquire))
-    return false;
-  const bool moved = moveAtOnce(agent_->cellCounts(shared.cell()));
-  // A waiting thread holds the lock exclusively while it reads the state, so it cannot miss this
-  // change and needs no notification.
-  state_.store(moved ? TransferState::kDone : before, std::memory_order_release);
-  if (moved) agent_->ringBell();
-  return moved;
+  Shared shared(agent_->engine().lock());
+  const Claim claim(claimed_);  // ends before the section does
+  if (!claim.got() || running() || !moveAtOnce(shared)) return false;
+  state_.store(TransferState::kDone, std::memory_order_release);
+  agent_->ringBell();
+  return true;
 }
 
-bool TransferImpl::moveAtOnce(CellCounts& counts) {
-  if (!direct_ || peer_->state() != PeerState::kReady || !stillPlanned()) return false;
+bool TransferImpl::moveAtOnce(Shared& shared) {
+  using Outcome = core::DirectMover::Outcome;
+  if (!mayMoveAtOnce()) return false;
   Timing::Timed timed;
-  if (counts.timing.isDue()) [[unlikely]]
-    timed = counts.timing.begin(Clock::now());
-  if (!bundles_.front().moveNow(kind_, counts)) return false;
+  if (Timing& timing = agent_->cellCounts(shared.cell()).timing; timing.isDue()) [[unlikely]]
+    timed = timing.begin(Clock::now());
+  core::DirectMover::Progress so_far;
+  const std::atomic<bool>& pause = agent_->engine().lock().exclusiveWanted();
+  while (true) {
+    CellCounts& counts = agent_->cellCounts(shared.cell());
+    const Outcome outcome = bundles_.front().moveNow(kind_, so_far, pause, counts);
+    if (outcome == Outcome::kMoved) break;
+    if (outcome == Outcome::kFailed) return false;
+    shared.giveWay();
+    if (!mayMoveAtOnce()) return false;
+  }
+  CellCounts& counts = agent_->cellCounts(shared.cell());
   if (timed.times != 0) [[unlikely]]
     counts.timing.end(timed, Clock::now());
   ++counts.done;
@@ -135,8 +159,12 @@ bool TransferImpl::moveAtOnce(CellCounts& counts) {
   return true;
 }
 
+bool TransferImpl::mayMoveAtOnce() {
+  return direct_ && peer_->state() == PeerState::kReady && stillPlanned();
+}
+
 Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
-  if (running()) return stillRunning();
+  if (isTaken()) return stillRunning();
   if (options.note.size() > kMaxNoteBytes)
     return Error{.code = Code::kInvalid,
                  .operation = "post",
@@ -147,7 +175,7 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
   }
-  if (running()) return stillRunning();
+  if (isTaken()) return stillRunning();
   start(options);
   const core::Tag tag = tag_;
   offer();
@@ -237,7 +265,7 @@ void TransferImpl::pollOwnRails(AgentLock::Held& held) {
   const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
     for (const Bundle::RailUse& use : bundle.rails()) {
-      if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
+      if (use.busy == 0 || !use.rail->wantsPoll()) continue;
       agent_->pollRail(held, use.counts->number);
       if (!running() || tag_ != tag) return;  // it may have been planned again, with other bundles
     }
@@ -287,7 +315,7 @@ void TransferImpl::failed(core::Failed failed) {
 // Warns when a rail is set aside for the first time. Further times in a row are logged as
 // information.
 void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, Clock::now());
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,

@@ -1,6 +1,6 @@
 // One transfer: its plan, and the current post. Threads: with the agent's lock held exclusively,
-// unless a comment says otherwise. In a shared section of that lock, the thread that has set the
-// state to kRunning owns the transfer.
+// unless a comment says otherwise. In a shared section of that lock, the thread that has set
+// `claimed_` owns the transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -79,7 +79,10 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
     return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty();
   }
   bool postAtOnce();
-  bool moveAtOnce(CellCounts& counts);
+  bool moveAtOnce(Shared& shared);
+  bool mayMoveAtOnce();
+  // No other thread may change the plan, or post.
+  bool isTaken() const { return running() || claimed_.load(std::memory_order_acquire); }
   Status postExclusively(AgentLock::Held& held, const PostOptions& options);
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
@@ -126,6 +129,9 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;
 
   // The current post.
+  // A thread copies the whole post by itself. Between its shared sections, other threads may hold
+  // the lock exclusively.
+  std::atomic<bool> claimed_{false};
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;
   Timing::Timed timed_;

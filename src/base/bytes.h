@@ -19,6 +19,9 @@ using Bytes = std::vector<std::byte>;
 inline std::span<const std::byte> bytesOf(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
+inline std::string_view textOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
 
 template <class T>
 void storeLittle(std::byte* to, T value) {
@@ -65,7 +68,8 @@ class Writer {
   Bytes out_;
 };
 
-// Reads until a field does not fit. From then on every value is zero or empty, and ok() is false.
+// Reads until a field is incomplete or refused. From then on every value is zero or empty, and ok()
+// is false.
 class Reader {
  public:
   explicit Reader(std::span<const std::byte> in) : in_(in) {}
@@ -83,10 +87,7 @@ class Reader {
     return part;
   }
   std::span<const std::byte> sized() { return raw(get<std::uint32_t>()); }
-  std::string text() {
-    const auto part = sized();
-    return {reinterpret_cast<const char*>(part.data()), part.size()};
-  }
+  std::string text() { return std::string(textOf(sized())); }
   template <std::size_t N>
   std::array<std::uint8_t, N> array() {
     std::array<std::uint8_t, N> out{};
@@ -95,14 +96,24 @@ class Reader {
     return out;
   }
 
+  // The caller does not allow the value that it has read.
+  void refuse() {
+    refused_ = true;
+    ok_ = false;
+  }
   bool ok() const { return ok_; }
   std::size_t left() const { return in_.size(); }
-  // True if every field was there, and no bytes are left.
+  // True if every field was complete and allowed, and no bytes are left.
   bool finished() const { return ok_ && in_.empty(); }
+  // The reason why finished() is false, for an error.
+  std::string_view fault() const {
+    if (refused_) return "beyond what is allowed";
+    return ok_ ? "bytes left over" : "cut short";
+  }
 
  private:
   std::span<const std::byte> in_;
-  bool ok_ = true;
+  bool ok_ = true, refused_ = false;
 };
 
 }  // namespace viaduct::base

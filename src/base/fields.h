@@ -1,7 +1,7 @@
-// Reads and writes messages as lists of fields. The function `fields(value)` beside a type ties the
-// type's fields together, for both directions:
+// Reads and writes messages as lists of fields. The function `fields(value)` beside a type lists
+// the type's fields once, for both directions. Limits stand beside the fields:
 //
-//   auto fields(base::Is<Point> auto& p) { return std::tie(p.x, p.y); }
+//   auto fields(base::Is<Point> auto& p) { return base::list(p.x, base::atMost(255, p.name)); }
 //
 // A type may instead have encode(Writer&) and decode(Reader&) of its own. Threads: pure functions.
 #pragma once
@@ -12,11 +12,14 @@
 #include <bit>
 #include <chrono>
 #include <concepts>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/bytes.h"
@@ -28,6 +31,65 @@ namespace base {
 template <class T, class U>
 concept Is = std::same_as<std::remove_const_t<T>, U>;
 
+// A list of fields: references to members, and the wrappers below by value.
+template <class... T>
+std::tuple<T...> list(T&&... parts) {
+  return {std::forward<T>(parts)...};
+}
+
+template <class T>
+concept Sized = requires(const T& value) { value.size(); };
+template <class T>
+concept List = !std::same_as<T, Bytes> && requires(T& value) { value.emplace_back(); };
+
+// Reading refuses a value above `limit`. The limit of a text or list is its size. `each` limits the
+// size of each element of a list.
+template <class T>
+struct AtMost {
+  using Limit = std::conditional_t<Sized<T>, std::size_t, std::remove_const_t<T>>;
+  Limit limit;
+  T& value;
+  std::size_t each;
+};
+template <class T>
+AtMost<T> atMost(typename AtMost<T>::Limit limit, T& value, std::size_t each = SIZE_MAX) {
+  return {limit, value, each};
+}
+
+// Like atMost() for a text, and writing sends only its first `limit` bytes.
+template <class T>
+struct CutTo {
+  std::size_t limit;
+  T& text;
+};
+template <class T>
+CutTo<T> cutTo(std::size_t limit, T& text) {
+  return {limit, text};
+}
+
+// All bytes up to the end of the message, without a length. Reading copies nothing.
+template <class T>
+struct Rest {
+  T& bytes;
+};
+template <class T>
+Rest<T> rest(T& bytes) {
+  return {bytes};
+}
+
+// No bytes. Reading refuses the message unless holds() is true for the fields before.
+template <class Holds>
+struct Must {
+  Holds holds;
+};
+template <class Holds>
+Must<Holds> must(Holds holds) {
+  return {holds};
+}
+inline auto noOverflow(const std::uint64_t& address, const std::uint64_t& bytes) {
+  return must([&] { return address + bytes >= address; });
+}
+
 }  // namespace base
 
 auto fields(base::Is<Error> auto& e) {
@@ -37,9 +99,6 @@ auto fields(base::Is<Error> auto& e) {
 
 namespace base {
 
-// Makes the reader fail: it reads more bytes than are left.
-inline void refuse(Reader& in) { static_cast<void>(in.raw(in.left() + 1)); }
-
 // The functions are members of a class, so that each one finds all others.
 class Fields {
  public:
@@ -47,9 +106,10 @@ class Fields {
   static void put(Writer& out, const T&... values) {
     (putOne(out, values), ...);
   }
-  // An enumerator may have any value. A caller that reads one from an untrusted peer must check it.
+  // An enumerator may have any value. A caller that reads one from an untrusted peer must check it,
+  // for example with atMost().
   template <class... T>
-  static void get(Reader& in, T&... values) {
+  static void get(Reader& in, T&&... values) {
     (getOne(in, values), ...);
   }
 
@@ -84,11 +144,18 @@ class Fields {
     else if constexpr (requires { value.decode(in); })
       value.decode(in);
     else
-      std::apply([&](auto&... parts) { get(in, parts...); }, fields(value));
+      std::apply([&](auto&&... parts) { get(in, parts...); }, fields(value));
   }
 
   static void putOne(Writer& out, const std::string& text) { out.text(text); }
   static void getOne(Reader& in, std::string& text) { text = in.text(); }
+  static void putOne(Writer& out, const std::string_view& text) { out.text(text); }
+  static void getOne(Reader& in, std::string_view& text) { text = textOf(in.sized()); }
+  static void putOne(Writer& out, const Bytes& bytes) { out.sized(bytes); }
+  static void getOne(Reader& in, Bytes& bytes) {
+    const auto part = in.sized();
+    bytes.assign(part.begin(), part.end());
+  }
 
   template <std::size_t N>
   static void putOne(Writer& out, const std::array<std::uint8_t, N>& bytes) {
@@ -124,18 +191,99 @@ class Fields {
   }
   template <class T>
   static void getOne(Reader& in, std::vector<T>& list) {
+    getOne(in, list, SIZE_MAX, SIZE_MAX);
+  }
+  // A false count ends with the message's bytes, before it allocates much memory.
+  template <class T>
+  static void getOne(Reader& in, std::vector<T>& list, std::size_t limit, std::size_t each) {
     list.clear();
-    for (auto left = in.get<std::uint32_t>(); left > 0 && in.ok(); --left)
-      getOne(in, list.emplace_back());
+    auto left = in.get<std::uint32_t>();
+    if (left > limit) in.refuse();
+    for (; left > 0 && in.ok(); --left) {
+      T& one = list.emplace_back();
+      getOne(in, one);
+      if constexpr (Sized<T>)
+        if (one.size() > each) in.refuse();
+    }
+  }
+
+  template <class T>
+  static void putOne(Writer& out, const AtMost<T>& part) {
+    putOne(out, part.value);
+  }
+  template <class T>
+  static void getOne(Reader& in, AtMost<T>& part) {
+    if constexpr (List<T>) {
+      getOne(in, part.value, part.limit, part.each);
+    } else {
+      getOne(in, part.value);
+      if (sizeOf(part.value) > part.limit) in.refuse();
+    }
+  }
+
+  static auto sizeOf(const auto& value) {
+    if constexpr (requires { value.size(); })
+      return value.size();
+    else
+      return value;
+  }
+
+  template <class T>
+  static void putOne(Writer& out, const CutTo<T>& part) {
+    out.text(std::string_view(part.text).substr(0, part.limit));
+  }
+  template <class T>
+  static void getOne(Reader& in, CutTo<T>& part) {
+    AtMost<T> whole{part.limit, part.text, SIZE_MAX};
+    getOne(in, whole);
+  }
+
+  template <class T>
+  static void putOne(Writer& out, const Rest<T>& part) {
+    out.raw(part.bytes);
+  }
+  template <class T>
+  static void getOne(Reader& in, Rest<T>& part) {
+    part.bytes = in.raw(in.left());
+  }
+
+  template <class Holds>
+  static void putOne(Writer&, const Must<Holds>&) {}
+  template <class Holds>
+  static void getOne(Reader& in, Must<Holds>& part) {
+    if (in.ok() && !part.holds()) in.refuse();
   }
 };
+
+// Appends the fields' bytes to `out`, whose memory is used again.
+template <class... T>
+void append(Bytes& out, const T&... values) {
+  Writer writer(std::move(out));
+  Fields::put(writer, values...);
+  out = writer.take();
+}
+template <class... T>
+Bytes encode(const T&... values) {
+  Bytes out;
+  append(out, values...);
+  return out;
+}
+// Refuses bytes that are not exactly one T. `name` is that of the message, for the error.
+template <class T>
+Result<T> decode(std::span<const std::byte> bytes, std::string_view name = T::kName) {
+  Reader in(bytes);
+  T out{};
+  Fields::get(in, out);
+  if (in.finished()) return out;
+  return Error{.code = Code::kProtocol,
+               .operation = "decode",
+               .detail = std::string(name).append(": ").append(in.fault())};
+}
 
 // Returns the fields as bytes in a string.
 template <class... T>
 std::string packed(const T&... values) {
-  Writer out;
-  Fields::put(out, values...);
-  return {reinterpret_cast<const char*>(out.bytes().data()), out.bytes().size()};
+  return std::string(textOf(base::encode(values...)));
 }
 // Returns true if the text consists of exactly these fields.
 template <class... T>

@@ -1,40 +1,31 @@
 #include "base/file_error.h"
 
+#include <array>
 #include <cerrno>
 #include <utility>
+
+#include "base/lists.h"
 
 namespace viaduct::base {
 namespace {
 
-Code codeOf(int os_errno) {
-  switch (os_errno) {
-    case ENOENT:
-    case ENOTDIR:
-      return Code::kNotFound;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Code::kDenied;
-    case EISDIR:
-    case ELOOP:
-    case ENAMETOOLONG:
-    case EINVAL:
-      return Code::kInvalid;
-    case ENOSPC:
-    case EDQUOT:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      return Code::kExhausted;
-    default:
-      return Code::kDevice;
-  }
-}
+// Other errors are kDevice.
+using Meaning = std::pair<int, Code>;
+constexpr std::array kMeanings{
+    Meaning{ENOENT, Code::kNotFound},  Meaning{ENOTDIR, Code::kNotFound},
+    Meaning{EACCES, Code::kDenied},    Meaning{EPERM, Code::kDenied},
+    Meaning{EROFS, Code::kDenied},     Meaning{EISDIR, Code::kInvalid},
+    Meaning{ELOOP, Code::kInvalid},    Meaning{ENAMETOOLONG, Code::kInvalid},
+    Meaning{EINVAL, Code::kInvalid},   Meaning{ENOSPC, Code::kExhausted},
+    Meaning{EDQUOT, Code::kExhausted}, Meaning{EMFILE, Code::kExhausted},
+    Meaning{ENFILE, Code::kExhausted}, Meaning{ENOMEM, Code::kExhausted}};
 
 }  // namespace
 
 Error fileError(std::string operation, int os_errno, std::string file) {
-  Error error = systemError(codeOf(os_errno), std::move(operation), os_errno);
+  const Meaning* const known = firstWith(kMeanings, &Meaning::first, os_errno);
+  Error error =
+      systemError(known == nullptr ? Code::kDevice : known->second, std::move(operation), os_errno);
   error.file = std::move(file);
   return error;
 }

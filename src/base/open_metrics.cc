@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <set>
 
+#include "base/lists.h"
+#include "base/text.h"
 #include "base/utf8.h"
 
 namespace viaduct::base {
@@ -148,14 +149,11 @@ class Families {
   }
 
   Family* familyOf(std::string_view name) {
-    const auto found = std::find_if(families_.begin(), families_.end(),
-                                    [&](const Family& one) { return one.name == name; });
-    if (found == families_.end()) {
-      families_.push_back({.name = std::string(name), .head = {}, .samples = {}});
-      return &families_.back();
+    if (Family* const found = firstWith(families_, &Family::name, name)) {
+      found->described = true;
+      return found;
     }
-    found->described = true;
-    return &*found;
+    return &families_.emplace_back(Family{.name = std::string(name), .head = {}, .samples = {}});
   }
 
   void addSample(std::string_view line, Family& family) {
@@ -217,9 +215,8 @@ void MetricsWriter::put(std::string_view suffix, std::span<const MetricLabel> la
 std::string MetricsWriter::finish() && { return std::move((text_ += kEnd) += '\n'); }
 
 std::string_view MetricSample::label(std::string_view of) const {
-  const auto found =
-      std::find_if(labels.begin(), labels.end(), [&](const auto& one) { return one.first == of; });
-  return found == labels.end() ? std::string_view{} : found->second;
+  const auto* const found = firstWith(labels, &std::pair<std::string, std::string>::first, of);
+  return found == nullptr ? std::string_view{} : found->second;
 }
 
 std::optional<MetricSample> parseSample(std::string_view line) {
@@ -232,9 +229,9 @@ std::optional<MetricSample> parseSample(std::string_view line) {
     out.value = line == "NaN" ? std::nan("") : line == "+Inf" ? HUGE_VAL : -HUGE_VAL;
     return out;
   }
-  const char* const end = line.data() + line.size();
-  const auto read = std::from_chars(line.data(), end, out.value);
-  if (read.ec != std::errc{} || read.ptr != end || !std::isfinite(out.value)) return std::nullopt;
+  const auto value = numberIn<double>(line);
+  if (!value) return std::nullopt;
+  out.value = *value;
   return out;
 }
 

@@ -5,35 +5,27 @@
 #include <cstdlib>
 #include <system_error>
 
+#include "base/words.h"
+
 namespace viaduct {
 
-const char* codeName(Code code) {
-  switch (code) {
-    case Code::kInvalid:
-      return "invalid";
-    case Code::kNotFound:
-      return "not found";
-    case Code::kUnsupported:
-      return "unsupported";
-    case Code::kDenied:
-      return "denied";
-    case Code::kBusy:
-      return "busy";
-    case Code::kTimeout:
-      return "timed out";
-    case Code::kCancelled:
-      return "cancelled";
-    case Code::kPeerLost:
-      return "peer lost";
-    case Code::kDevice:
-      return "device error";
-    case Code::kExhausted:
-      return "exhausted";
-    case Code::kProtocol:
-      return "protocol error";
-  }
-  return "?";
-}
+namespace {
+
+constexpr base::Words<Code, 11> kCodeNames{{{"invalid", Code::kInvalid},
+                                            {"not found", Code::kNotFound},
+                                            {"unsupported", Code::kUnsupported},
+                                            {"denied", Code::kDenied},
+                                            {"busy", Code::kBusy},
+                                            {"timed out", Code::kTimeout},
+                                            {"cancelled", Code::kCancelled},
+                                            {"peer lost", Code::kPeerLost},
+                                            {"device error", Code::kDevice},
+                                            {"exhausted", Code::kExhausted},
+                                            {"protocol error", Code::kProtocol}}};
+
+}  // namespace
+
+const char* codeName(Code code) { return base::wordOf(kCodeNames, code); }
 
 std::string Error::text() const {
   std::string out =

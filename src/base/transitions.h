@@ -2,7 +2,6 @@
 // a time.
 #pragma once
 
-#include <cassert>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -23,8 +22,12 @@ constexpr std::uint32_t anyOf(States... states) {
   return ((1U << static_cast<unsigned>(states)) | ...);
 }
 
-// A state that changes only as `Table` allows. `Table` has two enums State and Event, and the
-// transitions kSteps. The state starts as the first one.
+// Reports an event that the table `name` does not allow, which is a bug of this library. A build
+// with assertions stops the process; other builds log an error.
+void reportForbiddenStep(std::string_view name, unsigned state, unsigned event);
+
+// A state that changes only as `Table` allows. `Table` has two enums State and Event, the
+// transitions kSteps, and a kName for the log. The state starts as the first one.
 template <class Table>
 class Machine {
  public:
@@ -40,11 +43,13 @@ class Machine {
 
   State now() const { return now_; }
   bool is(State state) const { return now_ == state; }
-  // An event without a row is a mistake of the caller. It leaves the state unchanged.
+  // An event without a row leaves the state unchanged, and is reported.
   void step(Event event) {
     const auto next = after(now_, event);
-    assert(next);
-    now_ = next.value_or(now_);
+    if (!next) [[unlikely]]
+      return reportForbiddenStep(Table::kName, static_cast<unsigned>(now_),
+                                 static_cast<unsigned>(event));
+    now_ = *next;
   }
 
  private:

@@ -12,6 +12,7 @@
 #include <viaduct/settings.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -41,7 +42,8 @@ struct Capabilities {
   bool tcp = false;
   bool staged = false;  // moves through host memory of both agents, by other backends
   // Several threads may poll its rails at once, one thread for each rail, while no link and no pin
-  // changes. poll() then calls nobody, not even LinkHost::changed().
+  // changes. poll() then calls nobody, not even LinkHost::changed(): it leaves that to
+  // handleEvents().
   bool side_by_side = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
@@ -51,13 +53,24 @@ struct Capabilities {
 // An optional skill of a rail: the posting thread moves small work by itself.
 class DirectMover {
  public:
+  // The part of a work that is done. A later call continues there.
+  struct Progress {
+    std::uint64_t next = 0;   // the place of the next piece, in the mover's own terms
+    std::uint64_t bytes = 0;  // moved so far
+  };
+  enum class Outcome : std::uint8_t {
+    kMoved,   // all ops are moved
+    kPaused,  // the caller has to leave its shared section, and may then continue
+    kFailed,  // Rail::post() has to repeat the whole work, and then reports why it fails
+  };
   virtual ~DirectMover() = default;
   // Whether ops are few and small enough for moveNow().
   virtual bool fits(std::span<const Op> ops) const = 0;
-  // Moves all ops within the call and returns their bytes; poll() reports nothing of them. Empty:
-  // the work has failed, and post() has to do all of it. Threads:
-  // several at once, also of one link, and during Rail::poll(); none while links or pins change.
-  virtual std::optional<std::uint64_t> moveNow(const Work& work) = 0;
+  // Moves the ops within the call; poll() reports nothing of them. Pauses within some tens of
+  // microseconds after `pause` becomes true. On return nobody touches the memory for this work.
+  // Threads: several at once, also of one link, and during Rail::poll(); none while links or pins
+  // change.
+  virtual Outcome moveNow(const Work& work, Progress& so_far, const std::atomic<bool>& pause) = 0;
 };
 
 // One NIC, queue or socket group.
@@ -75,6 +88,12 @@ class Rail {
   // Makes progress for a bounded time (about a millisecond), and appends what ended. Never blocks.
   virtual void poll(Completions& out) = 0;
 
+  // True: poll() has found events that concern more than this rail, such as a broken connection.
+  // Threads: as poll().
+  virtual bool hasEvents() const { return false; }
+  // Handles these events, and appends what ended. Threads: with the lock held exclusively.
+  virtual void handleEvents(Completions& /*out*/) {}
+
   // Stops working on `tag`. Every taken op still comes back soon, but only when nobody touches its
   // memory any more, here and at the peer.
   virtual void cancel(Tag tag) = 0;
@@ -83,12 +102,19 @@ class Rail {
   // or timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Whether poll() is worth its price right after post(), because post() may have finished work.
-  virtual bool mayHaveEnded() const = 0;
+  // Whether poll() is worth its price right after post(): post() may have finished work, or has
+  // left bytes for poll().
+  virtual bool wantsPoll() const = 0;
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
 };
+
+// Polls a rail and handles its events, with the lock held exclusively.
+inline void pollExclusively(Rail& rail, Completions& out) {
+  rail.poll(out);
+  if (rail.hasEvents()) rail.handleEvents(out);
+}
 
 // The services that the agent gives one link.
 class LinkHost {

@@ -3,54 +3,34 @@
 #include <viaduct/peer.h>
 #include <viaduct/transfer.h>
 
+#include "base/words.h"
+
 namespace viaduct {
+namespace {
 
-const char* memoryKindName(MemoryKind kind) {
-  switch (kind) {
-    case MemoryKind::kHost:
-      return "host";
-    case MemoryKind::kDevice:
-      return "device";
-    case MemoryKind::kFile:
-      return "file";
-    case MemoryKind::kBlock:
-      return "block";
-    case MemoryKind::kObject:
-      return "object";
-  }
-  return "?";
-}
+constexpr base::Words<MemoryKind, 5> kMemoryKindNames{{{"host", MemoryKind::kHost},
+                                                       {"device", MemoryKind::kDevice},
+                                                       {"file", MemoryKind::kFile},
+                                                       {"block", MemoryKind::kBlock},
+                                                       {"object", MemoryKind::kObject}}};
+constexpr base::Words<TransferState, 5> kTransferStateNames{
+    {{"idle", TransferState::kIdle},
+     {"running", TransferState::kRunning},
+     {"done", TransferState::kDone},
+     {"failed", TransferState::kFailed},
+     {"cancelled", TransferState::kCancelled}}};
+constexpr base::Words<PeerState, 4> kPeerStateNames{{{"connecting", PeerState::kConnecting},
+                                                     {"ready", PeerState::kReady},
+                                                     {"lost", PeerState::kLost},
+                                                     {"gone", PeerState::kGone}}};
 
+}  // namespace
+
+const char* memoryKindName(MemoryKind kind) { return base::wordOf(kMemoryKindNames, kind); }
 const char* opKindName(OpKind kind) { return kind == OpKind::kWrite ? "write" : "read"; }
-
 const char* transferStateName(TransferState state) {
-  switch (state) {
-    case TransferState::kIdle:
-      return "idle";
-    case TransferState::kRunning:
-      return "running";
-    case TransferState::kDone:
-      return "done";
-    case TransferState::kFailed:
-      return "failed";
-    case TransferState::kCancelled:
-      return "cancelled";
-  }
-  return "?";
+  return base::wordOf(kTransferStateNames, state);
 }
-
-const char* peerStateName(PeerState state) {
-  switch (state) {
-    case PeerState::kConnecting:
-      return "connecting";
-    case PeerState::kReady:
-      return "ready";
-    case PeerState::kLost:
-      return "lost";
-    case PeerState::kGone:
-      return "gone";
-  }
-  return "?";
-}
+const char* peerStateName(PeerState state) { return base::wordOf(kPeerStateNames, state); }
 
 }  // namespace viaduct

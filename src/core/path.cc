@@ -2,10 +2,13 @@
 #include <viaduct/path.h>
 
 #include <algorithm>
+#include <functional>
 #include <span>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/sizes.h"
 
 namespace viaduct {
@@ -24,8 +27,20 @@ std::string ordersOf(const PathShare& share) {
   return out;
 }
 
-bool sameRail(const PathShare& a, const PathShare& b) {
-  return a.stage == b.stage && a.backend == b.backend && a.way == b.way && a.rail == b.rail;
+// The share of the same stage, backend, way and rail. Null: there is none.
+template <class Shares>
+auto shareOf(Shares& shares, const PathShare& of) {
+  return base::firstOf(shares, [&](const PathShare& one) {
+    return std::tie(one.stage, one.backend, one.way, one.rail) ==
+           std::tie(of.stage, of.backend, of.way, of.rail);
+  });
+}
+
+// Changes the amounts of a share by those of another.
+void combine(PathShare& share, const PathShare& other, auto change) {
+  for (auto amount :
+       {&PathShare::bytes, &PathShare::ops, &PathShare::injected, &PathShare::batches})
+    share.*amount = change(share.*amount, other.*amount);
 }
 
 // The shares of one stage, or of a direct path.
@@ -56,27 +71,17 @@ std::string Path::text() const {
 }
 
 void Path::add(PathShare share) {
-  for (PathShare& known : shares)
-    if (sameRail(known, share)) {
-      known.bytes += share.bytes;
-      known.ops += share.ops;
-      known.injected += share.injected;
-      known.batches += share.batches;
-      return;
-    }
-  shares.push_back(std::move(share));
+  if (PathShare* const known = shareOf(shares, share))
+    combine(*known, share, std::plus{});
+  else
+    shares.push_back(std::move(share));
 }
 
 Path Path::since(const Path& before) const {
   Path out;
   for (PathShare share : shares) {
-    for (const PathShare& known : before.shares)
-      if (sameRail(known, share)) {
-        share.bytes -= known.bytes;
-        share.ops -= known.ops;
-        share.injected -= known.injected;
-        share.batches -= known.batches;
-      }
+    if (const PathShare* const known = shareOf(before.shares, share))
+      combine(share, *known, std::minus{});
     if (share.ops != 0) out.shares.push_back(std::move(share));
   }
   return out;

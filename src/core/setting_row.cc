@@ -5,10 +5,15 @@
 #include <limits>
 #include <utility>
 
-#include "core/words.h"
+#include "base/lists.h"
+#include "base/text.h"
+#include "base/words.h"
 
 namespace viaduct::core {
 namespace {
+
+constexpr base::Words<Toggle, 3> kToggles{
+    {{"auto", Toggle::kAuto}, {"on", Toggle::kOn}, {"off", Toggle::kOff}}};
 
 Status outOfRange(const std::string& value, const std::string& least, const std::string& most) {
   return Error{.code = Code::kInvalid,
@@ -37,18 +42,15 @@ Status parseText(std::string_view text, std::string& into) {
 Status parseFlag(std::string_view text, bool& into) {
   constexpr std::array<std::string_view, 4> kYes{"1", "yes", "true", "on"};
   constexpr std::array<std::string_view, 4> kNo{"0", "no", "false", "off"};
-  into = std::find(kYes.begin(), kYes.end(), text) != kYes.end();
-  if (into || std::find(kNo.begin(), kNo.end(), text) != kNo.end()) return Ok{};
+  into = base::contains(kYes, text);
+  if (into || base::contains(kNo, text)) return Ok{};
   return expectedForm("1, yes, true, on, or 0, no, false, off");
 }
 
 Status parseToggle(std::string_view text, Toggle& into) {
-  if (text == "auto")
-    into = Toggle::kAuto;
-  else if (text == "on" || text == "off")
-    into = text == "on" ? Toggle::kOn : Toggle::kOff;
-  else
-    return expectedForm("auto, on or off");
+  const auto* const found = base::firstWith(kToggles, &base::Word<Toggle>::word, text);
+  if (found == nullptr) return expectedForm("auto, on or off");
+  into = found->value;
   return Ok{};
 }
 
@@ -123,9 +125,9 @@ Status parsePorts(std::string_view text, PortRange& into) {
 
 Status parseList(std::string_view text, const char* form, std::vector<std::string>& into) {
   std::vector<std::string> words;
-  for (bool more = !trimmed(text).empty(); more;) {
+  for (bool more = !base::trimmed(text).empty(); more;) {
     const auto comma = text.find(',');
-    words.emplace_back(trimmed(text.substr(0, comma)));
+    words.emplace_back(base::trimmed(text.substr(0, comma)));
     if (words.back().empty()) return expectedForm(form);
     more = comma != std::string_view::npos;
     if (more) text.remove_prefix(comma + 1);
@@ -138,9 +140,7 @@ Status parseWords(std::string_view text, std::vector<std::string>& into) {
   return parseList(text, "names joined by commas", into);
 }
 
-std::string showToggle(Toggle value) {
-  return value == Toggle::kAuto ? "auto" : value == Toggle::kOn ? "on" : "off";
-}
+std::string showToggle(Toggle value) { return base::wordOf(kToggles, value); }
 
 std::string showPorts(const PortRange& value) {
   return value.first == 0 ? "" : fmt::format("{}-{}", value.first, value.last);

@@ -5,16 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cctype>
 #include <cstdlib>
 #include <limits>
 #include <utility>
 #include <vector>
 
 #include "base/environment.h"
+#include "base/lists.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/sizes.h"
+#include "base/text.h"
 #include "core/setting_row.h"
 
 namespace viaduct {
@@ -50,8 +51,7 @@ Status intoBackends(std::string_view text, std::vector<std::string>& into) {
   VIADUCT_CHECK(core::parseWords(text, into));
   for (std::string& name : into)
     for (const BackendFacts& backend : backendFacts())
-      if (std::find(backend.aliases.begin(), backend.aliases.end(), name) != backend.aliases.end())
-        name = backend.name;
+      if (base::contains(backend.aliases, name)) name = backend.name;
   return Ok{};
 }
 
@@ -282,11 +282,7 @@ std::span<const SettingRow> settingRows() {
 }
 
 std::string settingField(std::string_view variable) {
-  constexpr std::string_view kPrefix = "VIADUCT_";
-  std::string field(variable.substr(kPrefix.size()));
-  std::transform(field.begin(), field.end(), field.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return field;
+  return base::lower(variable.substr(kOurs.size()));
 }
 
 std::string_view nearestSetting(std::string_view variable) {

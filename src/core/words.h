@@ -7,13 +7,6 @@
 
 namespace viaduct::core {
 
-// The text without blanks at both ends.
-constexpr std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // The first word of PathShare::way: "tcp" of "tcp;ofi_rxm" and of "tcp/eth0".
 constexpr std::string_view firstWord(std::string_view way) {
   return way.substr(0, way.find_first_of(";,/"));

@@ -5,23 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <functional>
 #include <optional>
+
+#include "base/lists.h"
+#include "diag/libraries.h"
 
 namespace viaduct::diag {
 namespace {
-
-// Names devices with their active ports, "mlx5_6:1". NCCL needs no port for a device that has only
-// one.
-std::string activePortsOf(const std::vector<RdmaDevice>& devices, bool always) {
-  std::vector<std::string> out;
-  for (const RdmaDevice& one : devices)
-    for (const RdmaPortState& port : one.ports)
-      if (port.active())
-        out.push_back(always || one.ports.size() > 1 ? fmt::format("{}:{}", one.name, port.number)
-                                                     : one.name);
-  return fmt::format("{}", fmt::join(out, ","));
-}
 
 std::string howKnown(const Allocation& given) {
   switch (given.known_by) {
@@ -60,29 +51,14 @@ void addRemarks(const PodView& pod, Advice& into) {
   if (pod.given.known_by == KnownBy::kFunctions)
     into.remarks.emplace_back(
         "Nothing says which functions this pod was given: request them from the device plugin.");
-  std::vector<RdmaDevice> down;
-  std::copy_if(pod.given.devices.begin(), pod.given.devices.end(), std::back_inserter(down),
-               [](const RdmaDevice& one) { return !hasActivePort(one); });
-  if (!down.empty())
+  if (const auto down = base::only(pod.given.devices, std::not_fn(hasActivePort)); !down.empty())
     into.remarks.push_back(fmt::format("Left out, because no port is active: {}.", namesOf(down)));
   if (!pod.aside.empty())
     into.remarks.push_back(fmt::format(
         "Left out, because of another network or less than half as fast: {}.", namesOf(pod.aside)));
 }
 
-// Parses NCCL's version: "2.28.3" -> 2028. 0: unknown.
-unsigned ncclRelease(const Live& live) {
-  for (const Live::Library& one : live.libraries) {
-    unsigned major = 0, minor = 0;
-    if (one.name.starts_with("libnccl.so") &&
-        std::sscanf(one.version.c_str(), "%u.%u", &major, &minor) == 2)
-      return major * 1000 + minor;
-  }
-  return 0;
-}
-
 void adviseGid(const Node& node, Advice& into) {
-  constexpr unsigned kChoosesItself = 2021;
   std::vector<std::string> each;
   std::optional<unsigned> index;
   bool differs = false;
@@ -95,8 +71,8 @@ void adviseGid(const Node& node, Advice& into) {
       each.push_back(fmt::format("{} {}", one.name, gid->index));
     }
   if (!index) return;
-  const unsigned version = ncclRelease(node.live);
-  if (version != 0 && version < kChoosesItself && !differs)
+  if (const auto version = ncclVersion(node.live);
+      version && *version < kNcclChoosesGid && !differs)
     into.set.push_back({"NCCL_IB_GID_INDEX", fmt::to_string(*index),
                         "NCCL before 2.21 takes index 0, which is not a RoCE v2 address.", true});
   else
@@ -113,10 +89,10 @@ void adviseGid(const Node& node, Advice& into) {
 
 void adviseVerbs(const Node& node, Advice& into) {
   const PodView& pod = into.pod;
-  into.set.push_back({"NCCL_IB_HCA", "=" + activePortsOf(pod.verbs, false),
+  into.set.push_back({"NCCL_IB_HCA", "=" + activePorts(pod.verbs, PortNames::kWhereSeveral),
                       "NCCL uses these devices. Without \"=\", mlx5_1 matches mlx5_10, too.",
                       true});
-  into.set.push_back({"UCX_NET_DEVICES", activePortsOf(pod.verbs, true),
+  into.set.push_back({"UCX_NET_DEVICES", activePorts(pod.verbs, PortNames::kAll),
                       "UCX uses these devices, and no TCP interface.", true});
   into.set.push_back({"UCX_TLS", pod.gpus != 0 ? "ib,sm,self,cuda" : "ib,sm,self",
                       "RDMA between hosts and shared memory within one. Without tcp in the list, "
@@ -140,7 +116,7 @@ void adviseVerbs(const Node& node, Advice& into) {
 bool readsRemoteMemory(const std::string& product) {
   constexpr std::array kFamilies{"p4d", "p4de", "p5", "p5e", "p5en", "p6", "trn2"};
   const std::string family = product.substr(0, product.find_first_of(".-"));
-  return std::find(kFamilies.begin(), kFamilies.end(), family) != kFamilies.end();
+  return base::contains(kFamilies, family);
 }
 
 void adviseEfa(Advice& into) {
@@ -168,8 +144,7 @@ void adviseEfa(Advice& into) {
 // listens.
 void adviseInterface(Advice& into) {
   const std::string& name = into.pod.default_interface;
-  const auto& all = into.pod.interfaces;
-  if (name.empty() || std::find(all.begin(), all.end(), name) == all.end()) return;
+  if (name.empty() || !base::contains(into.pod.interfaces, name)) return;
   constexpr auto kReason = "The default route goes there: the processes of a job find each other.";
   into.set.push_back({"NCCL_SOCKET_IFNAME", "=" + name, kReason});
   into.set.push_back({"GLOO_SOCKET_IFNAME", name, kReason});

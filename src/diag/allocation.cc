@@ -10,6 +10,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/pci.h"
@@ -108,12 +109,8 @@ GivenFunctions readVariables(const Variables& variables, Allocation& into) {
 
 const RdmaDevice* deviceOf(const std::vector<RdmaDevice>& all, const std::string& address,
                            const std::string& name) {
-  const auto same_function = [&](const RdmaDevice& one) { return one.pci == address; };
-  if (const auto at = std::find_if(all.begin(), all.end(), same_function); at != all.end())
-    return &*at;
-  const auto same_name = [&](const RdmaDevice& one) { return one.name == name; };
-  const auto at = std::find_if(all.begin(), all.end(), same_name);
-  return at == all.end() ? nullptr : &*at;
+  const RdmaDevice* const there = base::firstWith(all, &RdmaDevice::pci, address);
+  return there != nullptr ? there : base::firstWith(all, &RdmaDevice::name, name);
 }
 
 void nameMissing(const Tree& tree, const std::string& address, const GivenFunction& function,
@@ -142,21 +139,12 @@ void takeGiven(const Tree& tree, const std::vector<RdmaDevice>& all,
       addFault(into, Fault::kRenamed, function.variable,
                fmt::format("{} ({})", function.device, address), "is " + device->name + " here");
     from_info = from_info || function.from_info;
-    const auto same = [&](const RdmaDevice& one) { return one.name == device->name; };
-    if (std::none_of(into.devices.begin(), into.devices.end(), same))
+    if (base::firstWith(into.devices, &RdmaDevice::name, device->name) == nullptr)
       into.devices.push_back(*device);
-    if (auto& names = into.variables;
-        std::find(names.begin(), names.end(), function.variable) == names.end())
-      names.push_back(function.variable);
+    if (!base::contains(into.variables, function.variable))
+      into.variables.push_back(function.variable);
   }
   if (!into.devices.empty()) into.known_by = from_info ? KnownBy::kInfo : KnownBy::kAddresses;
-}
-
-template <class Wanted>
-std::vector<RdmaDevice> filtered(const std::vector<RdmaDevice>& all, Wanted wanted) {
-  std::vector<RdmaDevice> out;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(out), wanted);
-  return out;
 }
 
 // Finds the pod's devices without the plugin's variables. An unprivileged pod has only its own
@@ -166,18 +154,18 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
   const auto has_file = [&](const RdmaDevice& one) {
     return !one.uverbs.empty() && tree.has("/dev/infiniband/" + one.uverbs);
   };
-  std::vector<RdmaDevice> with_file = filtered(all, has_file);
+  std::vector<RdmaDevice> with_file = base::only(all, has_file);
   if (!with_file.empty() && with_file.size() < all.size()) {
     into.known_by = KnownBy::kDeviceFiles;
     into.devices = std::move(with_file);
     return;
   }
-  std::vector<RdmaDevice> active = filtered(all, hasActivePort);
+  std::vector<RdmaDevice> active = base::only(all, hasActivePort);
   const auto is_virtual = [](const RdmaDevice& one) { return !one.physical.empty(); };
   const bool both = std::any_of(active.begin(), active.end(), is_virtual) &&
                     !std::all_of(active.begin(), active.end(), is_virtual);
   if (both)
-    active = filtered(active, [&](const RdmaDevice& one) { return is_virtual(one) == pod; });
+    active = base::only(active, [&](const RdmaDevice& one) { return is_virtual(one) == pod; });
   into.known_by = both && pod ? KnownBy::kFunctions : KnownBy::kPorts;
   into.devices = std::move(active);
 }
@@ -188,7 +176,7 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
   Allocation out;
   // A snapshot's folder may hold any name, so other names are left out.
   const std::vector<RdmaDevice> all =
-      filtered(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
+      base::only(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
   takeGiven(tree, all, readVariables(variables, out), out);
   if (out.devices.empty() && !all.empty()) {
     guess(tree, inPod(tree, variables), all, out);
@@ -198,9 +186,8 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
     std::sort(out.devices.begin(), out.devices.end(), before);
   }
   if (out.devices.empty()) out.known_by = KnownBy::kNone;
-  out.others = filtered(all, [&](const RdmaDevice& one) {
-    return std::none_of(out.devices.begin(), out.devices.end(),
-                        [&](const RdmaDevice& given) { return given.name == one.name; });
+  out.others = base::only(all, [&](const RdmaDevice& one) {
+    return base::firstWith(out.devices, &RdmaDevice::name, one.name) == nullptr;
   });
   return out;
 }
@@ -211,8 +198,7 @@ bool inPod(const Tree& tree, const Variables& variables) {
 }
 
 bool hasActivePort(const RdmaDevice& device) {
-  return std::any_of(device.ports.begin(), device.ports.end(),
-                     [](const RdmaPortState& port) { return port.active(); });
+  return std::ranges::any_of(device.ports, &RdmaPortState::active);
 }
 
 FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
@@ -235,9 +221,8 @@ std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view
   if (!given.certain()) return out;
   for (const std::string& name : nameList(list).names)
     for (const RdmaDevice& one : given.others) {
-      const auto owned = [&](const RdmaDevice& function) { return function.physical == one.pci; };
       if (one.name == name && !one.pci.empty() &&
-          std::any_of(given.devices.begin(), given.devices.end(), owned))
+          base::firstWith(given.devices, &RdmaDevice::physical, one.pci) != nullptr)
         out.push_back(one);
     }
   return out;

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/allocation.h"
 #include "diag/counters.h"
 #include "diag/hardware.h"
@@ -20,6 +21,8 @@
 
 namespace viaduct::diag {
 namespace {
+
+using namespace std::string_view_literals;
 
 constexpr auto kPriorityFlow =
     "Look at flow control and congestion marking on NIC and switch:\n"
@@ -107,12 +110,6 @@ constexpr std::array kCounters{
     CounterRow{"impaired_remote_conn_events", &kPeers, 1},
 };
 
-const CounterRow* rowOf(std::string_view name) {
-  const auto found = std::find_if(kCounters.begin(), kCounters.end(),
-                                  [&](const CounterRow& one) { return one.name == name; });
-  return found == kCounters.end() ? nullptr : &*found;
-}
-
 struct PortCounter {
   std::string path = {};
   const CounterRow* row = nullptr;
@@ -124,7 +121,7 @@ std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) 
   for (const RdmaPortState& port : device.ports)
     for (const char* folder : {"/counters", "/hw_counters"})
       for (const std::string& name : tree.list(port.folder + folder))
-        if (const CounterRow* const row = rowOf(name))
+        if (const CounterRow* const row = base::firstWith(kCounters, &CounterRow::name, name))
           out.push_back({fmt::format("{}{}/{}", port.folder, folder, name), row});
   return out;
 }
@@ -132,9 +129,8 @@ std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) 
 // ---- Growth.
 
 struct Growing {
-  std::vector<std::string> devices = {};
-  std::string tool_name = {}, interface = {};  // of the first device
-  std::vector<Evidence> evidence = {};
+  Cases devices = {};
+  std::string fix = {};  // with the names of the first device
 };
 
 struct Growth {
@@ -143,15 +139,14 @@ struct Growth {
   std::vector<Evidence> unknown = {};
 };
 
-// Replaces the placeholders of a text by this node's names.
-std::string filledIn(std::string text, const std::string& device, const std::string& interface) {
-  const auto replace = [&](std::string_view word, const std::string& by) {
-    for (auto at = text.find(word); !by.empty() && at != std::string::npos;
-         at = text.find(word, at + by.size()))
-      text.replace(at, word.size(), by);
-  };
-  replace("DEVICE", device);
-  replace("INTERFACE", interface);
+// Replaces the placeholders of a text by the names of a device and its port's interface.
+std::string filledIn(std::string text, const Tree& tree, const RdmaDevice& device,
+                     const RdmaPortState& port) {
+  for (const auto& [word, name] : {std::pair("DEVICE"sv, toolName(device)),
+                                   std::pair("INTERFACE"sv, interfaceOf(tree, device, port))})
+    for (auto at = text.find(word); !name.empty() && at != std::string::npos;
+         at = text.find(word, at + name.size()))
+      text.replace(at, word.size(), name);
   return text;
 }
 
@@ -164,17 +159,13 @@ void addGrowth(const Node& node, const RdmaDevice& device, Growth& into) {
       continue;
     }
     ++into.counted;
-    const auto grown = node.live.grown.find(one.path);
-    if (grown == node.live.grown.end() || grown->second < one.row->least) continue;
+    const std::uint64_t more = node.live.growthOf(one.path);
+    if (more < one.row->least) continue;
     Growing& growing = into.of[one.row->kind];
-    if (growing.devices.empty()) {
-      growing.tool_name = toolName(device);
-      growing.interface = interfaceOf(node.tree, device, device.ports.front());
-    }
-    if (growing.devices.empty() || growing.devices.back() != device.name)
-      growing.devices.push_back(device.name);
-    growing.evidence.push_back(
-        {one.path, fmt::format("{} more within {:.1f} s", grown->second, node.live.seconds)});
+    if (growing.devices.empty())
+      growing.fix = filledIn(one.row->kind->fix, node.tree, device, device.ports.front());
+    growing.devices.add(
+        device.name, {one.path, fmt::format("{} more within {:.1f} s", more, node.live.seconds)});
   }
 }
 
@@ -195,13 +186,14 @@ void checkGrowth(const Node& node, const OwnDevices& own, Findings& findings) {
                   .evidence = std::move(growth.unknown),
                   .cause = "The files are damaged, or the driver behind them does not answer."});
   for (const auto& [kind, growing] : growth.of)
-    findings.add({.severity = Severity::kWarning,
-                  .code = std::string(kind->code),
-                  .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices, "devices")),
-                  .evidence = growing.evidence,
-                  .cause = kind->cause,
-                  .fix = filledIn(kind->fix, growing.tool_name, growing.interface),
-                  .gain = kind->gain});
+    findings.add(
+        {.severity = Severity::kWarning,
+         .code = std::string(kind->code),
+         .what = fmt::format("{}: {}.", kind->what, shortList(growing.devices.names, "devices")),
+         .evidence = growing.devices.evidence,
+         .cause = kind->cause,
+         .fix = growing.fix,
+         .gain = kind->gain});
   if (growth.of.empty() && growth.counted != 0)
     findings.fine(fmt::format("{} error counters of {} devices have not grown within {:.1f} s.",
                               growth.counted, own.devices.size(), node.live.seconds));
@@ -222,49 +214,46 @@ constexpr auto kMarkingFix =
     "  echo 1 > /sys/class/net/INTERFACE/ecn/roce_rp/enable/3";
 
 void checkMarking(const Node& node, const OwnDevices& own, Findings& findings) {
-  std::vector<std::string> names;
-  Finding finding{.severity = Severity::kWarning,
-                  .code = "counters.discards",
-                  .cause =
-                      "Congestion marking (ECN) is off on the switch or the NIC: packets are "
-                      "dropped instead of marked, and senders never slow down.",
-                  .gain = "Senders slow down before packets are lost."};
+  Cases unmarked;
+  std::string fix;
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPortState& port : device.ports) {
       if (!port.roce() || !discardsUnmarked(node.tree, port)) continue;
-      if (names.empty())
-        finding.fix = filledIn(kMarkingFix, toolName(device), interfaceOf(node.tree, device, port));
-      names.push_back(device.name);
+      if (unmarked.empty()) fix = filledIn(kMarkingFix, node.tree, device, port);
       for (const char* name : {"/counters/port_xmit_discards", "/hw_counters/np_cnp_sent"})
-        finding.evidence.push_back(
+        unmarked.add(
+            device.name,
             {port.folder + name, std::to_string(node.tree.number(port.folder + name).value_or(0))});
     }
-  if (names.empty()) return;
-  finding.what =
-      fmt::format("Packets were thrown away and none was marked: {}.", shortList(names, "devices"));
-  findings.add(std::move(finding));
+  if (unmarked.empty()) return;
+  findings.add({.severity = Severity::kWarning,
+                .code = "counters.discards",
+                .what = fmt::format("Packets were thrown away and none was marked: {}.",
+                                    shortList(unmarked.names, "devices")),
+                .evidence = std::move(unmarked.evidence),
+                .cause = "Congestion marking (ECN) is off on the switch or the NIC: packets are "
+                         "dropped instead of marked, and senders never slow down.",
+                .fix = std::move(fix),
+                .gain = "Senders slow down before packets are lost."});
 }
 
 // Fewer losses are normal, because a link goes down whenever its switch restarts.
 constexpr std::uint64_t kManyLosses = 10;
 
 void checkLosses(const Node& node, const OwnDevices& own, Findings& findings) {
-  std::vector<std::string> names;
-  std::vector<Evidence> evidence;
+  Cases lossy;
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPortState& port : device.ports) {
       const std::string path = port.folder + "/counters/link_downed";
-      const auto count = node.tree.number(path);
-      if (!count || *count < kManyLosses) continue;
-      names.push_back(fmt::format("{} ({} times)", device.name, *count));
-      evidence.push_back({path, std::to_string(*count)});
+      if (const auto count = node.tree.number(path).value_or(0); count >= kManyLosses)
+        lossy.add(fmt::format("{} ({} times)", device.name, count), {path, std::to_string(count)});
     }
-  if (names.empty()) return;
+  if (lossy.empty()) return;
   findings.add({.severity = Severity::kInfo,
                 .code = "counters.link-downed-total",
                 .what = fmt::format("Links went down since the counters were cleared: {}.",
-                                    shortList(names, "devices")),
-                .evidence = std::move(evidence),
+                                    shortList(lossy.names, "devices")),
+                .evidence = std::move(lossy.evidence),
                 .cause = "Switches were restarted, or a cable is failing.",
                 .fix = "See whether it goes on: dmesg -T | grep -i 'link down'"});
 }

@@ -2,17 +2,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <array>
-#include <charconv>
-#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/allocation.h"
+#include "diag/hardware.h"
 #include "diag/own_devices.h"
 #include "diag/pci.h"
+#include "diag/process_facts.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -32,12 +33,6 @@ constexpr std::array kEfaInstances{
     EfaInstance{"p6-b300.48xlarge", 16, 400},
 };
 
-const EfaInstance* instanceOf(const std::string& type) {
-  const auto found = std::find_if(kEfaInstances.begin(), kEfaInstances.end(),
-                                  [&](const EfaInstance& one) { return one.type == type; });
-  return found == kEfaInstances.end() ? nullptr : &*found;
-}
-
 constexpr auto kProductName = "/sys/devices/virtual/dmi/id/product_name";
 
 struct EfaView {
@@ -48,24 +43,14 @@ struct EfaView {
   bool pod = false;
 };
 
-bool isEfa(const PciFunction& one) {
-  return one.vendor == 0x1d0f && (one.device & 0xfff0U) == 0xefa0;
-}
-
 EfaView efaView(const Node& node) {
   EfaView out{.type = node.tree.line(kProductName), .pod = inPod(node.tree, node.variables)};
-  out.instance = instanceOf(out.type);
+  out.instance = base::firstWith(kEfaInstances, &EfaInstance::type, out.type);
   for (RdmaDevice& one : rdmaDevices(node.tree))
     if (one.kind == RdmaDevice::Kind::kEfa && isDeviceName(one.name))
       out.devices.push_back(std::move(one));
   for (const PciFunction& one : pciFunctions(node.tree))
-    if (isEfa(one)) out.functions.push_back(one.address);
-  return out;
-}
-
-std::vector<std::string> deviceNames(const EfaDevices& devices) {
-  std::vector<std::string> out;
-  for (const RdmaDevice& one : devices) out.push_back(one.name);
+    if (one.isEfa()) out.functions.push_back(one.address);
   return out;
 }
 
@@ -89,36 +74,28 @@ void checkEfaCount(const EfaView& efa, Findings& findings) {
                                      efa.type.empty() ? "The node" : printable(efa.type), have,
                                      efa.instance != nullptr ? ", as its type should" : ""));
   const bool driver = efa.functions.size() > have;
-  Finding finding{
-      .severity = have == 0 ? Severity::kFailure : Severity::kWarning,
-      .code = "efa.fewer-devices",
-      .what = efa.instance != nullptr
-                  ? fmt::format("This {} has {} of {} EFA devices.", efa.type, have, wanted)
-                  : fmt::format("{} of {} EFA functions have a device.", have, wanted),
-      .evidence = {{kProductName, printable(efa.type)},
-                   {"/sys/class/infiniband", shortList(deviceNames(efa.devices), "EFA devices")},
-                   {"/sys/bus/pci/devices", fmt::format("{} EFA functions", efa.functions.size())}},
-      .cause = driver ? "The driver has not taken all functions, or the devices are in another "
-                        "network namespace."
-                      : "The instance was launched with fewer EFA interfaces than its type has.",
-      .fix = driver ? kEfaDriverFix : kEfaLaunchFix + printable(efa.type)};
-  if (efa.instance != nullptr)
-    finding.gain = fmt::format("{} Gb/s instead of {}.", efa.instance->gigabits * wanted,
-                               efa.instance->gigabits * have);
-  findings.add(std::move(finding));
+  findings.add(
+      {.severity = have == 0 ? Severity::kFailure : Severity::kWarning,
+       .code = "efa.fewer-devices",
+       .what = efa.instance != nullptr
+                   ? fmt::format("This {} has {} of {} EFA devices.", efa.type, have, wanted)
+                   : fmt::format("{} of {} EFA functions have a device.", have, wanted),
+       .evidence = {{kProductName, printable(efa.type)},
+                    {"/sys/class/infiniband",
+                     shortList(base::mapped(efa.devices, &RdmaDevice::name), "EFA devices")},
+                    {"/sys/bus/pci/devices",
+                     fmt::format("{} EFA functions", efa.functions.size())}},
+       .cause = driver ? "The driver has not taken all functions, or the devices are in another "
+                         "network namespace."
+                       : "The instance was launched with fewer EFA interfaces than its type has.",
+       .fix = driver ? kEfaDriverFix : kEfaLaunchFix + printable(efa.type),
+       .gain = efa.instance != nullptr
+                   ? fmt::format("{} Gb/s instead of {}.", efa.instance->gigabits * wanted,
+                                 efa.instance->gigabits * have)
+                   : ""});
 }
 
 // ---- The driver.
-
-// Parses "3.0.0g".
-std::optional<std::pair<unsigned, unsigned>> efaDriverVersion(const std::string& text) {
-  unsigned major = 0, minor = 0;
-  const char* const end = text.data() + text.size();
-  const auto [dot, error] = std::from_chars(text.data(), end, major);
-  if (error != std::errc() || dot == end || *dot != '.') return std::nullopt;
-  if (std::from_chars(dot + 1, end, minor).ec != std::errc()) return std::nullopt;
-  return {{major, minor}};
-}
 
 constexpr auto kEfaVersion = "/sys/module/efa/version";
 constexpr auto kEfaInstaller =
@@ -135,14 +112,14 @@ void checkEfaDriver(const Node& node, Findings& findings) {
          .code = "efa.driver-unnamed",
          .what = "The efa driver shows no version: it is probably the kernel's own.",
          .evidence = {{kEfaVersion, file.reason.empty() ? "No such file" : file.reason}}});
-  const auto version = efaDriverVersion(file.text);
-  if (!version)
+  const VersionNumbers version = versionNumbers(file.text);  // of "3.0.0g"
+  if (version.size() < 2)
     return findings.add({.severity = Severity::kUnknown,
                          .code = "efa.driver-unknown",
                          .what = "Could not look at the version of the efa driver.",
                          .evidence = {{kEfaVersion, printable(file.text)}},
                          .fix = "Read it on the node: modinfo efa"});
-  if (*version >= std::pair(2U, 6U))
+  if (version >= VersionNumbers{2, 6})
     return findings.fine(fmt::format("The efa driver has version {}.", printable(file.text)));
   findings.add(
       {.severity = Severity::kWarning,
@@ -150,7 +127,7 @@ void checkEfaDriver(const Node& node, Findings& findings) {
        .what =
            fmt::format("The efa driver {} is old: 2.6 or newer is needed.", printable(file.text)),
        .evidence = {{kEfaVersion, printable(file.text)}},
-       .cause = *version < std::pair(2U, 4U)
+       .cause = version < VersionNumbers{2, 4}
                     ? "Before 2.4 the driver has no RDMA write, before 2.6 it does not say "
                       "how it reaches GPU memory."
                     : "Before 2.6 the driver does not say how it reaches GPU memory.",
@@ -160,41 +137,31 @@ void checkEfaDriver(const Node& node, Findings& findings) {
 
 // ---- GPU memory.
 
-bool hasNvidiaGpu(const Node& node) {
-  if (!node.tree.list("/proc/driver/nvidia/gpus").empty()) return true;
-  const auto all = pciFunctions(node.tree);
-  return std::any_of(all.begin(), all.end(), isNvidiaGpu);
-}
-
 void checkEfaPeerMemory(const Node& node, const EfaView& efa, Findings& findings) {
-  if (!hasNvidiaGpu(node)) return;
-  std::vector<std::string> without, with;
-  Finding finding{.severity = Severity::kWarning, .code = "efa.no-peer-memory"};
+  if (countNvidiaGpus(node.tree) == 0) return;
+  Cases without, with;
   for (const RdmaDevice& one : efa.devices) {
     const std::string path = one.folder + "/device/p2p";
-    const FileText file = node.tree.read(path);
     // An old driver lacks the file, and has a finding of its own.
-    if (!file) continue;
-    const bool empty = node.tree.line(path).empty();
-    (empty ? without : with).push_back(one.name);
-    if (empty) finding.evidence.push_back({path, "empty"});
+    if (!node.tree.read(path)) continue;
+    (node.tree.line(path).empty() ? without : with).add(one.name, {path, "empty"});
   }
   if (!with.empty())
-    findings.fine(
-        fmt::format("The efa driver reaches GPU memory (p2p): {}.", shortList(with, "devices")));
+    findings.fine(fmt::format("The efa driver reaches GPU memory (p2p): {}.",
+                              shortList(with.names, "devices")));
   if (without.empty()) return;
-  finding.what =
-      fmt::format("The efa driver has no way to GPU memory for {}.", shortList(without, "devices"));
-  finding.cause =
-      "The NVIDIA driver was loaded after efa or is not loaded. With its open module and a recent "
-      "libfabric, dma-buf may still work.";
-  finding.fix =
-      "See that the NVIDIA driver is loaded, then load the peer memory module:\n"
-      "  nvidia-smi; modprobe efa_nv_peermem || modprobe nvidia_peermem\n"
-      "Then look again: cat " +
-      finding.evidence.front().source;
-  finding.gain = "GPU memory goes to the network directly and not through host memory.";
-  findings.add(std::move(finding));
+  findings.add({.severity = Severity::kWarning,
+                .code = "efa.no-peer-memory",
+                .what = fmt::format("The efa driver has no way to GPU memory for {}.",
+                                    shortList(without.names, "devices")),
+                .evidence = without.evidence,
+                .cause = "The NVIDIA driver was loaded after efa or is not loaded. With its open "
+                         "module and a recent libfabric, dma-buf may still work.",
+                .fix = "See that the NVIDIA driver is loaded, then load the peer memory module:\n"
+                       "  nvidia-smi; modprobe efa_nv_peermem || modprobe nvidia_peermem\n"
+                       "Then look again: cat " +
+                       without.evidence.front().source,
+                .gain = "GPU memory goes to the network directly and not through host memory."});
 }
 
 // ---- Errors.
@@ -232,23 +199,21 @@ void checkEfaErrors(const Node& node, const EfaView& efa, Findings& findings) {
   for (const RdmaDevice& one : efa.devices)
     if (!node.tree.number(one.folder + "/hw_counters/reg_mr_err")) unknown.push_back(one.name);
   for (const EfaErrorCounter& counter : kEfaErrors) {
-    std::vector<std::string> names;
-    Finding finding{.severity = Severity::kWarning,
-                    .code = "efa.errors",
-                    .cause = counter.cause,
-                    .fix = counter.fix};
+    Cases failing;
     for (const RdmaDevice& one : efa.devices) {
       const std::string path = fmt::format("{}/hw_counters/{}", one.folder, counter.name);
-      const auto count = node.tree.number(path);
-      if (!count || *count == 0) continue;
-      names.push_back(fmt::format("{} times on {}", *count, one.name));
-      finding.evidence.push_back({path, std::to_string(*count)});
+      if (const auto count = node.tree.number(path).value_or(0); count != 0)
+        failing.add(fmt::format("{} times on {}", count, one.name), {path, std::to_string(count)});
     }
-    if (names.empty()) continue;
+    if (failing.empty()) continue;
     any = true;
-    finding.what =
-        fmt::format("{} since the node booted: {}.", counter.what, shortList(names, "devices"));
-    findings.add(std::move(finding));
+    findings.add({.severity = Severity::kWarning,
+                  .code = "efa.errors",
+                  .what = fmt::format("{} since the node booted: {}.", counter.what,
+                                      shortList(failing.names, "devices")),
+                  .evidence = std::move(failing.evidence),
+                  .cause = counter.cause,
+                  .fix = counter.fix});
   }
   if (unknown.empty() && !any) findings.fine("EFA devices count no failed commands.");
   if (unknown.empty()) return;
@@ -266,22 +231,19 @@ void checkEfaErrors(const Node& node, const EfaView& efa, Findings& findings) {
 // ---- Other devices in the same container.
 
 void checkEfaBeside(const Node& node, const EfaView& efa, Findings& findings) {
-  std::vector<std::string> names;
-  std::vector<Evidence> evidence;
+  Cases beside;
   for (const RdmaDevice& one : rdmaDevices(node.tree)) {
     const std::string file = "/dev/infiniband/" + one.uverbs;
-    if (one.kind != RdmaDevice::Kind::kMellanox || one.uverbs.empty() || !node.tree.has(file))
-      continue;
-    names.push_back(printable(one.name));
-    evidence.push_back({printable(file), printable(one.name)});
+    if (one.kind == RdmaDevice::Kind::kMellanox && !one.uverbs.empty() && node.tree.has(file))
+      beside.add(printable(one.name), {printable(file), printable(one.name)});
   }
-  if (names.empty()) return;
+  if (beside.empty()) return;
   findings.add({.severity = efa.pod ? Severity::kFailure : Severity::kInfo,
                 .code = "efa.mellanox-beside",
                 .what = fmt::format("{} the files of {} in /dev/infiniband beside those of EFA.",
                                     efa.pod ? "This container has" : "This node has",
-                                    fmt::join(names, ", ")),
-                .evidence = std::move(evidence),
+                                    fmt::join(beside.names, ", ")),
+                .evidence = std::move(beside.evidence),
                 .cause = "libfabric then finds no usable EFA device: fi_getinfo ends with -61, No "
                          "data available. A hostPath mount of /dev/infiniband does that.",
                 .fix = "Remove the hostPath volume of /dev/infiniband, and request the devices:\n"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+#include <map>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/text.h"
 #include "diag/allocation.h"
 #include "diag/hardware.h"
@@ -45,24 +46,18 @@ void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memo
 }
 
 void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Findings& findings) {
-  std::vector<std::string> names;
-  std::vector<Evidence> evidence;
+  Cases excluded;
   for (const PciFunction& gpu : gpus) {
     const std::string path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address);
-    const std::string text = tree.read(path).text;
-    const auto at = text.find("GPU Excluded:");
-    if (at == std::string::npos) continue;
-    const std::string line = text.substr(at, text.find('\n', at) - at);
-    if (line.find("Yes") == std::string::npos) continue;
-    names.push_back(gpu.address);
-    evidence.push_back({path, line});
+    const std::string line = lineWith(tree.read(path).text, "GPU Excluded:");
+    if (line.find("Yes") != std::string::npos) excluded.add(gpu.address, {path, line});
   }
-  if (names.empty()) return;
+  if (excluded.empty()) return;
   findings.add(
       {.severity = Severity::kWarning,
        .code = "gpu.excluded",
-       .what = fmt::format("The driver excludes the GPU {}.", listed(names)),
-       .evidence = std::move(evidence),
+       .what = fmt::format("The driver excludes the GPU {}.", listed(excluded.names)),
+       .evidence = std::move(excluded.evidence),
        .cause =
            "A setting of the NVIDIA driver excludes this GPU, often because the GPU is faulty.",
        .fix = "grep -r NVreg_ExcludedGpus /etc/modprobe.d",
@@ -162,10 +157,8 @@ std::string libcudaVersion(const Tree& tree, const std::string& folder) {
   return {};
 }
 
-unsigned majorOf(const std::string& version) {
-  unsigned out = 0;
-  std::from_chars(version.data(), version.data() + version.size(), out);
-  return out;
+std::optional<unsigned> majorOf(const std::string& version) {
+  return base::numberIn<unsigned>(version.substr(0, version.find('.')));
 }
 
 std::optional<HidingFolder> hidingFolder(const Tree& tree, const std::string& folder,
@@ -195,10 +188,8 @@ bool holdsDriver(const Tree& tree, const std::string& folder) {
 // The command that removes the folder from the list. A name with characters that a shell interprets
 // gets no command.
 std::string withoutFolder(const std::string& list, const std::string& folder) {
-  std::vector<std::string> rest;
-  std::istringstream folders(list);
-  for (std::string one; std::getline(folders, one, ':');)
-    if (one != folder && !one.empty()) rest.push_back(one);
+  std::vector<std::string> rest = base::partsOf(list, ':');
+  std::erase(rest, folder);
   const std::string joined = fmt::format("{}", fmt::join(rest, ":"));
   const bool plain = std::all_of(joined.begin(), joined.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -219,14 +210,12 @@ void addHidden(const HidingFolder& hides, const std::string& list, Findings& fin
 }
 
 void checkStubs(const Node& node, const std::string& driver, Findings& findings) {
-  const auto path = node.variables.find("LD_LIBRARY_PATH");
-  if (path == node.variables.end()) return;
-  std::istringstream folders(path->second);
-  for (std::string folder; std::getline(folders, folder, ':');) {
-    if (folder.empty()) continue;
+  const std::string* const path = node.variable("LD_LIBRARY_PATH");
+  if (path == nullptr) return;
+  for (const std::string& folder : base::partsOf(*path, ':')) {
     if (holdsDriver(node.tree, folder)) return;
     if (const auto hides = hidingFolder(node.tree, folder, driver))
-      return addHidden(*hides, path->second, findings);
+      return addHidden(*hides, *path, findings);
   }
 }
 
@@ -302,14 +291,6 @@ host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
   return out;
 }
 
-// Includes NICs that are down, because the topic `rdma` reports those.
-std::vector<host::Nic> placedNics(const std::vector<RdmaNic>& nics) {
-  std::vector<host::Nic> out;
-  for (const RdmaNic& nic : nics)
-    out.push_back({.name = nic.device.name, .place = placeOf(nic.function)});
-  return out;
-}
-
 struct GpuNearest {
   std::string gpu;
   int numa = -1;
@@ -321,25 +302,21 @@ std::string nearestText(const GpuNearest& one) {
 }
 
 std::vector<Evidence> distanceEvidence(const std::vector<GpuNearest>& gpus) {
-  std::vector<Evidence> out;
-  for (const GpuNearest& one : gpus)
-    out.push_back({fmt::format("/sys/bus/pci/devices/{} (NUMA node {})", one.gpu, one.numa),
-                   "nearest: " + nearestText(one)});
-  return out;
+  return base::mapped(gpus, [](const GpuNearest& one) {
+    return Evidence{fmt::format("/sys/bus/pci/devices/{} (NUMA node {})", one.gpu, one.numa),
+                    "nearest: " + nearestText(one)};
+  });
 }
 
-std::vector<std::string> gpuNames(const std::vector<GpuNearest>& gpus) {
-  std::vector<std::string> out;
-  for (const GpuNearest& one : gpus) out.push_back(one.gpu);
-  return out;
+std::string gpuNames(const std::vector<GpuNearest>& gpus) {
+  return listed(base::mapped(gpus, &GpuNearest::gpu));
 }
 
 void addFar(const std::vector<GpuNearest>& far, Findings& findings) {
   findings.add(
       {.severity = Severity::kWarning,
        .code = "gpu.far-nic",
-       .what = fmt::format("GPUs have their nearest NIC on another NUMA node: {}.",
-                           listed(gpuNames(far))),
+       .what = fmt::format("GPUs have their nearest NIC on another NUMA node: {}.", gpuNames(far)),
        .evidence = distanceEvidence(far),
        .cause = "The pod got a NIC of the other socket, or the card sits in the wrong slot.",
        .fix = "Let the kubelet align NICs and GPUs, in its configuration:\n"
@@ -351,44 +328,39 @@ void addFar(const std::vector<GpuNearest>& far, Findings& findings) {
 // Reports GPUs without a NIC under their switch. On a platform without such switches this is
 // normal, and there is nothing to repair.
 void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Findings& findings) {
-  findings.add(
-      {.severity = others_have ? Severity::kWarning : Severity::kInfo,
-       .code = "gpu.no-near-nic",
-       .what = fmt::format("No NIC is under the PCIe switch of GPU {}.", listed(gpuNames(alone))),
-       .evidence = distanceEvidence(alone),
-       .cause = others_have ? "Other GPUs here have one: a NIC is missing or not given."
-                            : "No GPU here has one: the traffic passes the CPU.",
-       .fix = others_have ? "Compare: ls /sys/class/infiniband; lspci -tv" : "",
-       .gain = "GPU and NIC exchange data inside the PCIe switch."});
+  findings.add({.severity = others_have ? Severity::kWarning : Severity::kInfo,
+                .code = "gpu.no-near-nic",
+                .what = fmt::format("No NIC is under the PCIe switch of GPU {}.", gpuNames(alone)),
+                .evidence = distanceEvidence(alone),
+                .cause = others_have ? "Other GPUs here have one: a NIC is missing or not given."
+                                     : "No GPU here has one: the traffic passes the CPU.",
+                .fix = others_have ? "Compare: ls /sys/class/infiniband; lspci -tv" : "",
+                .gain = "GPU and NIC exchange data inside the PCIe switch."});
 }
 
 void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
                     const std::vector<RdmaNic>& nics, Findings& findings) {
   using Kind = host::Distance::Kind;
   const host::Nodes nodes = numaNodesOf(tree, gpus, nics);
-  const std::vector<host::Nic> usable = placedNics(nics);
-  std::vector<GpuNearest> far, alone, unknown;
-  std::size_t near = 0;
+  // Includes NICs that are down, because the topic `rdma` reports those.
+  const auto placed = base::mapped(nics, [](const RdmaNic& nic) {
+    return host::Nic{.name = nic.device.name, .place = placeOf(nic.function)};
+  });
+  std::map<Kind, std::vector<GpuNearest>> by;
   for (const PciFunction& gpu : gpus) {
-    GpuNearest one{gpu.address, gpu.numa, host::byNearness(placeOf(gpu), usable, nodes).front()};
-    const Kind kind = one.nearest.distance.kind;
-    near += kind == Kind::kBridge ? 1 : 0;
-    if (kind == Kind::kOtherNode)
-      far.push_back(std::move(one));
-    else if (kind == Kind::kNode)
-      alone.push_back(std::move(one));
-    else if (kind == Kind::kUnknown)
-      unknown.push_back(std::move(one));
+    const host::NearGroup nearest = host::byNearness(placeOf(gpu), placed, nodes).front();
+    by[nearest.distance.kind].push_back({gpu.address, gpu.numa, nearest});
   }
+  const std::size_t near = by[Kind::kBridge].size();
   if (near > 0) findings.fine(fmt::format("{} GPUs have a NIC under their PCIe switch.", near));
-  if (!far.empty()) addFar(far, findings);
-  if (!alone.empty()) addNoNear(alone, near > 0, findings);
-  if (!unknown.empty())
+  if (by.contains(Kind::kOtherNode)) addFar(by[Kind::kOtherNode], findings);
+  if (by.contains(Kind::kNode)) addNoNear(by[Kind::kNode], near > 0, findings);
+  if (by.contains(Kind::kUnknown))
     findings.add(
         {.code = "gpu.distance-unknown",
          .what = fmt::format("The distance between GPU {} and the NICs is unknown.",
-                             listed(gpuNames(unknown))),
-         .evidence = distanceEvidence(unknown),
+                             gpuNames(by[Kind::kUnknown])),
+         .evidence = distanceEvidence(by[Kind::kUnknown]),
          .cause = "The kernel does not know their NUMA nodes, as in many virtual machines."});
 }
 

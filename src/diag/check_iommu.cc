@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
+#include "base/text.h"
 #include "diag/acs.h"
 #include "diag/hardware.h"
 #include "diag/process_facts.h"
@@ -58,28 +59,17 @@ std::string machineOf(const Node& node) {
   return {};
 }
 
-std::string lineWith(const std::string& text, std::string_view part) {
-  const auto at = text.find(part);
-  if (at == std::string::npos) return {};
-  const auto start = text.rfind('\n', at);
-  const auto first = start == std::string::npos ? 0 : start + 1;
-  return text.substr(first, text.find('\n', at) - first);
-}
-
 std::string encryptionEvidence(const Node& node, const std::string& command_line) {
   const std::string log = node.live.kernel_log ? node.live.kernel_log->text : "";
   for (const char* text : {"Memory encryption detected", "Memory Encryption Features active"})
     if (std::string line = lineWith(log, text); !line.empty()) return line;
-  std::istringstream words(command_line);
-  for (std::string word; words >> word;)
-    if (word == "mem_encrypt=on") return word;
-  return {};
+  constexpr auto kOn = "mem_encrypt=on";
+  return base::contains(base::wordsOf(command_line), kOn) ? kOn : "";
 }
 
 // Reads "iommu=pt,nofullflush": settings of one key, the last of which counts.
 void readIommuWord(std::string_view value, IommuHints& hints) {
-  std::istringstream settings{std::string(value)};
-  for (std::string one; std::getline(settings, one, ',');) {
+  for (const std::string& one : base::partsOf(value)) {
     if (one == "pt") hints.pt = true;
     if (hints.arm()) continue;  // arm64 ignores the key
     if (one == "pt") hints.passthrough = true;
@@ -96,11 +86,9 @@ bool isYes(std::string_view value) {
 IommuHints iommuHints(const Node& node) {
   constexpr std::string_view kX86 = "iommu=", kGeneric = "iommu.passthrough=";
   IommuHints out{.machine = machineOf(node), .command_line = node.tree.line(kCommandLine)};
-  std::istringstream words(out.command_line);
-  for (std::string word; words >> word;) {
-    if (word.starts_with(kX86)) readIommuWord(std::string_view(word).substr(kX86.size()), out);
-    if (word.starts_with(kGeneric))
-      out.passthrough = isYes(std::string_view(word).substr(kGeneric.size()));
+  for (const std::string_view word : base::wordsOf(out.command_line)) {
+    if (word.starts_with(kX86)) readIommuWord(word.substr(kX86.size()), out);
+    if (word.starts_with(kGeneric)) out.passthrough = isYes(word.substr(kGeneric.size()));
   }
   out.encryption = encryptionEvidence(node, out.command_line);
   return out;
@@ -115,10 +103,8 @@ std::string typePath(const PciFunction& function) {
   return fmt::format("{}/{}/type", kIommuGroups, function.group);
 }
 
-std::vector<std::string> namesOf(const std::vector<DmaDevice>& devices) {
-  std::vector<std::string> out;
-  for (const DmaDevice& one : devices) out.push_back(one.name);
-  return out;
+std::string namesOf(const std::vector<DmaDevice>& devices) {
+  return listed(base::mapped(devices, &DmaDevice::name));
 }
 
 std::string passthroughFix(const Node& node, const IommuHints& hints) {
@@ -147,8 +133,8 @@ std::string passthroughFix(const Node& node, const IommuHints& hints) {
 
 // The commands that change a group's type, which is possible while no driver holds its devices.
 std::string changeTypeFix(const std::vector<DmaDevice>& translated) {
-  std::vector<std::string> addresses;
-  for (const DmaDevice& one : translated) addresses.push_back(one.function.address);
+  const auto addresses =
+      base::mapped(translated, [](const DmaDevice& one) { return one.function.address; });
   return fmt::format(
       "Change the groups by hand, on the node, as root, while no job runs:\n"
       "for a in {}; do\n"
@@ -220,32 +206,30 @@ Severity translationSeverity(const std::vector<DmaDevice>& devices,
 }
 
 void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, Findings& findings) {
-  std::vector<DmaDevice> translated;
-  std::copy_if(devices.begin(), devices.end(), std::back_inserter(translated), isTranslated);
+  const std::vector<DmaDevice> translated = base::only(devices, isTranslated);
   if (translated.empty()) return;
   const IommuHints hints = iommuHints(node);
   TranslationCause found = causeOf(node, hints, translated);
-  findings.add(
-      {.severity = translationSeverity(devices, translated),
-       .code = found.code,
-       .what = fmt::format("The IOMMU translates the DMA of {}.", listed(namesOf(translated))),
-       .evidence = translationEvidence(node, hints, translated),
-       .cause = std::move(found.cause),
-       .fix =
-           std::move(found.fix) + "\nThen " + typePath(translated[0].function) + " reads identity.",
-       .gain = "RDMA between NIC and GPU works (without: IBV_WC_LOC_PROT_ERR).\n"
-               "A published case went from 0.98 GiB/s over TCP to 83.33 GiB/s, with this "
-               "and unlimited memlock."});
+  findings.add({.severity = translationSeverity(devices, translated),
+                .code = found.code,
+                .what = fmt::format("The IOMMU translates the DMA of {}.", namesOf(translated)),
+                .evidence = translationEvidence(node, hints, translated),
+                .cause = std::move(found.cause),
+                .fix = std::move(found.fix) + "\nThen " + typePath(translated[0].function) +
+                       " reads identity.",
+                .gain = "RDMA between NIC and GPU works (without: IBV_WC_LOC_PROT_ERR).\n"
+                        "A published case went from 0.98 GiB/s over TCP to 83.33 GiB/s, with this "
+                        "and unlimited memlock."});
 }
 
 // Reports groups of unknown type: kernels before 5.11 do not show it, and newer ones may have new
 // types.
 void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices,
                        Findings& findings) {
-  std::vector<DmaDevice> unknown;
-  for (const DmaDevice& one : devices)
-    if (!one.function.group.empty() && !isTranslated(one) && one.function.group_type != "identity")
-      unknown.push_back(one);
+  const auto unknown = base::only(devices, [](const DmaDevice& one) {
+    return !one.function.group.empty() && !isTranslated(one) &&
+           one.function.group_type != "identity";
+  });
   if (unknown.empty()) return;
   const IommuHints hints = iommuHints(node);
   const PciFunction& first = unknown[0].function;
@@ -253,7 +237,7 @@ void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices,
       {.severity = hints.passthrough ? Severity::kInfo : Severity::kUnknown,
        .code = "iommu.type-unknown",
        .what = fmt::format("Could not tell whether the IOMMU translates the DMA of {}.",
-                           listed(namesOf(unknown))),
+                           namesOf(unknown)),
        .evidence = {{typePath(first), first.group_type.empty() ? "absent" : first.group_type},
                     {kCommandLine, hints.command_line}},
        .cause = first.group_type.empty()
@@ -284,8 +268,8 @@ Bridges bridgesBetweenGpusAndNics(const std::vector<DmaDevice>& devices) {
   return out;
 }
 
-void addRedirects(const std::vector<std::string>& bridges, std::vector<Evidence> evidence,
-                  Findings& findings) {
+void addRedirects(const Cases& redirecting, Findings& findings) {
+  const std::vector<std::string>& bridges = redirecting.names;
   std::string fix = "As root, on the node, at each boot:\n";
   for (const std::string& bridge : bridges)
     fix += fmt::format("setpci -s {} ECAP_ACS+0x6.w=0000\n", bridge);
@@ -297,7 +281,7 @@ void addRedirects(const std::vector<std::string>& bridges, std::vector<Evidence>
        .code = "iommu.acs-redirect",
        .what = fmt::format("ACS sends traffic between GPU and NIC up to the CPU at {}.",
                            listed(bridges)),
-       .evidence = std::move(evidence),
+       .evidence = redirecting.evidence,
        .cause =
            "The firmware or the kernel switches ACS on to isolate devices for virtual machines.",
        .fix = std::move(fix),
@@ -308,17 +292,16 @@ void addRedirects(const std::vector<std::string>& bridges, std::vector<Evidence>
 void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Findings& findings) {
   const Bridges between = bridgesBetweenGpusAndNics(devices);
   if (between.empty()) return;
-  std::vector<std::string> redirecting, hidden;
-  std::vector<Evidence> evidence;
+  Cases redirecting;
+  std::vector<std::string> hidden;
   for (const std::string& bridge : between) {
     const std::string folder = "/sys/bus/pci/devices/" + bridge;
     const AcsControl control = acsControl(node.tree, folder);
     if (control.state == AcsControl::State::kHidden) hidden.push_back(bridge);
-    if (!control.redirects()) continue;
-    redirecting.push_back(bridge);
-    evidence.push_back({folder + "/config", "ACSCtl: " + control.text()});
+    if (control.redirects())
+      redirecting.add(bridge, {folder + "/config", "ACSCtl: " + control.text()});
   }
-  if (!redirecting.empty()) addRedirects(redirecting, std::move(evidence), findings);
+  if (!redirecting.empty()) addRedirects(redirecting, findings);
   if (!hidden.empty())
     findings.add({.code = "iommu.acs-unseen",
                   .what = fmt::format("Cannot see ACS of the bridges between GPUs and NICs: {}.",

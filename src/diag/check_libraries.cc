@@ -3,15 +3,17 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/hardware.h"
+#include "diag/libraries.h"
 #include "diag/peer_memory.h"
+#include "diag/process_facts.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -22,24 +24,9 @@ using Library = Live::Library;
 constexpr auto kVerbs = "libibverbs.so.1";
 constexpr auto kFabric = "libfabric.so.1";
 
-// Parses "1.14.39.0" to 1, 14, 39, 0. The first part that is not a number ends it.
-std::vector<unsigned> versionNumbers(std::string_view text) {
-  std::vector<unsigned> out;
-  while (!text.empty()) {
-    unsigned one = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), one);
-    if (error != std::errc()) break;
-    out.push_back(one);
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (!text.starts_with('.')) break;
-    text.remove_prefix(1);
-  }
-  return out;
-}
-
 // The version of rdma-core is the third number of a library's file: libibverbs.so.1.14.39.0 belongs
 // to rdma-core 39.0. The whole number is the interface's version.
-std::vector<unsigned> packageVersion(const Library& library) {
+VersionNumbers packageVersion(const Library& library) {
   auto numbers = versionNumbers(library.version);
   if (library.name == kVerbs && numbers.size() >= 3 && numbers[0] == 1)
     numbers.erase(numbers.begin(), numbers.begin() + 2);
@@ -63,10 +50,9 @@ std::vector<Library> copiesOf(const Node& node, std::string_view name) {
 }
 
 std::vector<Evidence> copyEvidence(const std::vector<Library>& copies) {
-  std::vector<Evidence> out;
-  for (const Library& one : copies)
-    out.push_back({one.path, one.version.empty() ? "version unknown" : one.version});
-  return out;
+  return base::mapped(copies, [](const Library& one) {
+    return Evidence{one.path, one.version.empty() ? "version unknown" : one.version};
+  });
 }
 
 struct TwoCopies {
@@ -105,7 +91,7 @@ struct OldLibrary {
   Severity severity;
 };
 
-bool isOlder(const Library& library, const std::vector<unsigned>& least) {
+bool isOlder(const Library& library, const VersionNumbers& least) {
   const auto version = packageVersion(library);
   return !version.empty() && version < least;
 }
@@ -130,37 +116,31 @@ std::vector<OldLibrary> oldLibraries(const Node& node, const std::vector<RdmaDev
                      "ibv_reg_dmabuf_mr is missing, and no peer memory "
                      "module is loaded.",
                      Severity::kWarning});
-    if (one.name == "libnccl.so.2" && isOlder(one, {2, 21}))
+    if (one.name == "libnccl.so.2" && isOlder(one, kNcclChoosesGid))
       out.push_back({&one, "2.21", "NCCL does not choose the GID index itself.", Severity::kInfo});
   }
   return out;
 }
 
 void addOld(const std::vector<OldLibrary>& old, Findings& findings) {
-  std::vector<std::string> names;
-  std::vector<Evidence> evidence;
+  Cases cases;
   std::string cause, fix = "Update:";
   auto severity = Severity::kInfo;
   for (const OldLibrary& one : old) {
-    names.push_back(one.library->name + " " + one.library->version);
-    evidence.push_back({one.library->path, one.library->version});
+    cases.add(one.library->name + " " + one.library->version,
+              {one.library->path, one.library->version});
     cause += (cause.empty() ? "" : " ") + one.harm;
     fix += fmt::format("\n{} to {} or later", one.library->name, one.least);
     severity = std::max(severity, one.severity);
   }
-  findings.add(
-      {.severity = severity,
-       .code = "libraries.old",
-       .what = fmt::format("Libraries lack functions that this node needs: {}.", listed(names)),
-       .evidence = std::move(evidence),
-       .cause = std::move(cause),
-       .fix = std::move(fix),
-       .gain = "Programs find the functions that they need."});
-}
-
-bool hasLibrary(const Node& node, std::string_view name) {
-  return std::any_of(node.live.libraries.begin(), node.live.libraries.end(),
-                     [&](const Library& one) { return one.name == name; });
+  findings.add({.severity = severity,
+                .code = "libraries.old",
+                .what = fmt::format("Libraries lack functions that this node needs: {}.",
+                                    listed(cases.names)),
+                .evidence = std::move(cases.evidence),
+                .cause = std::move(cause),
+                .fix = std::move(fix),
+                .gain = "Programs find the functions that they need."});
 }
 
 void addNoVerbs(std::size_t devices, Findings& findings) {
@@ -195,7 +175,8 @@ void checkLibraries(const Node& node, Findings& findings) {
     return addLibrariesUnknown(Severity::kInfo, findings);
   if (devices.empty()) return findings.fine("No RDMA device: no library is needed.");
   if (node.live.libraries.empty()) return addLibrariesUnknown(Severity::kUnknown, findings);
-  if (!hasLibrary(node, kVerbs)) addNoVerbs(devices.size(), findings);
+  if (base::firstWith(node.live.libraries, &Library::name, kVerbs) == nullptr)
+    addNoVerbs(devices.size(), findings);
   if (const auto old = oldLibraries(node, devices); !old.empty()) addOld(old, findings);
 }
 

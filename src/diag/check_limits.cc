@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "diag/allocation.h"
@@ -29,23 +28,18 @@ struct ProcessLimit {
   std::uint64_t soft = 0, hard = 0;
 };
 
-std::optional<std::uint64_t> limitValue(const std::string& word) {
+std::optional<std::uint64_t> limitValue(std::string_view word) {
   if (word == "unlimited") return kUnlimited;
   return base::numberIn<std::uint64_t>(word);
 }
 
 // Reads "Max locked memory         8388608              unlimited            bytes".
 std::optional<ProcessLimit> processLimit(const std::string& text, std::string_view name) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with(name)) continue;
-    std::istringstream words(line.substr(name.size()));
-    std::string soft, hard;
-    words >> soft >> hard;
-    const auto low = limitValue(soft), high = limitValue(hard);
-    if (low && high) return ProcessLimit{*low, *high};
-  }
-  return std::nullopt;
+  const std::string values = valueIn(text, name, ' ');
+  const auto words = base::wordsOf(values);
+  if (words.size() < 2) return std::nullopt;
+  const auto soft = limitValue(words[0]), hard = limitValue(words[1]);
+  return soft && hard ? std::optional(ProcessLimit{*soft, *hard}) : std::nullopt;
 }
 
 std::string shownLimit(std::uint64_t bytes) {
@@ -232,12 +226,9 @@ void checkGroupRdma(const Tree& tree, bool rdma, Findings& findings) {
   if (!file) return;
   std::string fix = "On the node, as root:";
   std::vector<std::string> limited;
-  std::istringstream lines(file->text);
-  for (std::string line; std::getline(lines, line);) {
-    const std::string device = line.substr(0, line.find(' '));
-    if (!limitsObjects(line)) continue;
+  for (const std::string& line : base::only(linesOf(file->text), limitsObjects)) {
     limited.push_back(line);
-    if (isDeviceName(device))
+    if (const std::string device = line.substr(0, line.find(' ')); isDeviceName(device))
       fix += fmt::format("\necho '{} hca_handle=max hca_object=max' > {}", device, file->path);
   }
   if (limited.empty()) return findings.fine("No control group limits RDMA objects.");

@@ -2,16 +2,15 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "diag/control_groups.h"
 #include "diag/hardware.h"
-#include "diag/process_facts.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -43,14 +42,13 @@ void checkShmFree(const Node& node, const std::string& size, Findings& findings)
 }
 
 void checkShm(const Node& node, Findings& findings) {
-  if (!node.live.shm_bytes) {
-    findings.add({.severity = Severity::kUnknown,
-                  .code = "memory.shm-unknown",
-                  .what = "Could not look at the size of /dev/shm.",
-                  .cause = "The folder of files does not hold it, or /dev/shm is not mounted.",
-                  .fix = "Run the doctor on the node itself: viaduct doctor --only memory"});
-    return;
-  }
+  if (!node.live.shm_bytes)
+    return findings.add(
+        {.severity = Severity::kUnknown,
+         .code = "memory.shm-unknown",
+         .what = "Could not look at the size of /dev/shm.",
+         .cause = "The folder of files does not hold it, or /dev/shm is not mounted.",
+         .fix = "Run the doctor on the node itself: viaduct doctor --only memory"});
   const std::string size = base::formatSize(*node.live.shm_bytes);
   if (*node.live.shm_bytes >= kLeastShm) return checkShmFree(node, size, findings);
   // Without GPUs and RDMA, the default size of half the memory is enough.
@@ -65,9 +63,7 @@ void checkShm(const Node& node, Findings& findings) {
 }
 
 std::optional<std::uint64_t> inMeminfo(const std::string& text, const std::string& key) {
-  const std::string value = valueIn(text, key);
-  if (value.empty() || value[0] < '0' || value[0] > '9') return std::nullopt;
-  return std::strtoull(value.c_str(), nullptr, 10);
+  return base::numberIn<std::uint64_t>(valueIn(text, key));
 }
 
 constexpr auto kHugePageFix =
@@ -85,8 +81,8 @@ void addNoHugePages(std::string what, std::vector<Evidence> evidence, Findings& 
 }
 
 bool wantsHugePages(const Node& node) {
-  const auto wants = node.variables.find("FI_EFA_USE_HUGE_PAGE");
-  return wants != node.variables.end() && wants->second == "1";
+  const std::string* const wants = node.variable("FI_EFA_USE_HUGE_PAGE");
+  return wants != nullptr && *wants == "1";
 }
 
 void checkWantedHugePages(const Node& node, std::uint64_t total, std::uint64_t free,

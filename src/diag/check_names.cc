@@ -1,13 +1,11 @@
 // Checks that the names of peers and meeting places resolve.
 #include <fmt/format.h>
 
-#include <sstream>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "diag/allocation.h"
 #include "diag/hardware.h"
-#include "diag/process_facts.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -15,8 +13,7 @@ namespace {
 
 std::string resolverLines(const Tree& tree) {
   std::string out;
-  std::istringstream lines(tree.read("/etc/resolv.conf").text);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : tree.lines("/etc/resolv.conf"))
     if (line.starts_with("nameserver") || line.starts_with("search"))
       out += (out.empty() ? "" : "; ") + line;
   return out.empty() ? "no nameserver" : out;
@@ -30,27 +27,23 @@ constexpr auto kServiceFix =
 }  // namespace
 
 void checkNames(const Node& node, Findings& findings) {
-  std::vector<std::string> failed;
-  std::vector<Evidence> evidence;
-  for (const auto& [name, tried] : node.live.names) {
-    if (tried.ok) {
+  Cases failed;
+  for (const auto& [name, tried] : node.live.names)
+    if (tried.ok)
       findings.fine(fmt::format("{} resolves to {}.", name, tried.text));
-      continue;
-    }
-    failed.push_back(name);
-    evidence.push_back({"getaddrinfo " + name, tried.text});
-  }
+    else
+      failed.add(name, {"getaddrinfo " + name, tried.text});
   if (node.live.names.empty())
     return findings.fine("No names of peers or meeting places to resolve.");
   if (failed.empty()) return;
-  evidence.push_back({"/etc/resolv.conf", resolverLines(node.tree)});
+  failed.evidence.push_back({"/etc/resolv.conf", resolverLines(node.tree)});
   findings.add({.severity = Severity::kFailure,
                 .code = "names.unresolved",
-                .what = fmt::format("These names do not resolve: {}.", listed(failed)),
-                .evidence = std::move(evidence),
+                .what = fmt::format("These names do not resolve: {}.", listed(failed.names)),
+                .evidence = std::move(failed.evidence),
                 .cause = "The name is wrong, its service has no pods yet, or the name server does "
                          "not answer.",
-                .fix = fmt::format("getent ahosts {}{}", failed.front(),
+                .fix = fmt::format("getent ahosts {}{}", failed.names.front(),
                                    inPod(node.tree, node.variables) ? kServiceFix : ""),
                 .gain = "Members find each other."});
 }

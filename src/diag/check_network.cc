@@ -7,11 +7,12 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
+#include "base/text.h"
 #include "diag/allocation.h"
 #include "diag/own_devices.h"
 #include "diag/pod_view.h"
@@ -33,7 +34,7 @@ RailNames railsOf(const Node& node) {
     for (const RdmaPortState& port : device.ports) {
       const std::string name = interfaceOf(node.tree, device, port);
       if (name.empty() || !isRoce(node.tree, device, port) || !port.active()) continue;
-      if (std::find(out.begin(), out.end(), name) == out.end()) out.push_back(name);
+      if (!base::contains(out, name)) out.push_back(name);
     }
   return out;
 }
@@ -64,9 +65,9 @@ std::string showSubnet(const Ipv4Subnet& one) {
 }
 
 void checkIpv4Addresses(const Node& node, Findings& findings) {
-  RailNames interfaces;
-  for (const std::string& name : node.tree.list("/sys/class/net"))
-    if (name != "lo" && isDeviceName(name)) interfaces.push_back(name);
+  const auto interfaces = base::only(node.tree.list("/sys/class/net"), [](const std::string& name) {
+    return name != "lo" && isDeviceName(name);
+  });
   if (interfaces.empty())
     return findings.add({.severity = Severity::kInfo,
                          .code = "network.loopback-only",
@@ -104,11 +105,9 @@ void checkIpv4Addresses(const Node& node, Findings& findings) {
 // ---- Routes.
 
 RailNames interfacesWithRoute(const Tree& tree) {
-  std::istringstream lines(tree.read("/proc/net/route").text);
   RailNames out;
-  for (std::string line; std::getline(lines, line);)
-    if (const auto blank = line.find_first_of(" \t"); blank != std::string::npos)
-      out.push_back(line.substr(0, blank));
+  for (const std::string& line : tree.lines("/proc/net/route"))
+    if (const auto words = base::wordsOf(line); words.size() > 1) out.emplace_back(words[0]);
   return out;
 }
 
@@ -117,10 +116,8 @@ void checkRoutes(const Node& node, const RailNames& rails, Findings& findings) {
   if (!with_default.empty())
     findings.fine(fmt::format("The default route leaves through {}.", with_default));
   const RailNames routed = interfacesWithRoute(node.tree);
-  RailNames without;
-  std::copy_if(rails.begin(), rails.end(), std::back_inserter(without), [&](const auto& rail) {
-    return std::find(routed.begin(), routed.end(), rail) == routed.end();
-  });
+  const auto without =
+      base::only(rails, [&](const auto& rail) { return !base::contains(routed, rail); });
   if (routed.empty() || without.empty()) return;
   findings.add({.severity = Severity::kInfo,
                 .code = "network.no-route",
@@ -166,11 +163,7 @@ std::string subnetFix(const Node& node, const RailNames& rails, const std::strin
 
 void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& rails,
                  Findings& findings) {
-  Finding finding{.severity = Severity::kWarning,
-                  .fix = subnetFix(node, rails, subnet),
-                  .gain =
-                      "Each rail carries its own traffic, and connections between rails do "
-                      "not time out."};
+  std::vector<Evidence> evidence;
   bool strict = false, known = true, loose = false;
   for (const std::string& rail : rails)
     for (const char* name : {"rp_filter", "arp_ignore"}) {
@@ -180,43 +173,43 @@ void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& r
       const bool is_filter = std::string_view(name) == "rp_filter";
       strict |= is_filter && *value == 1;
       loose |= !is_filter && *value == 0;
-      finding.evidence.push_back({fmt::format("net.ipv4.conf.{}.{}", rail, name),
-                                  fmt::format("{} (with that of all)", *value)});
+      evidence.push_back({fmt::format("net.ipv4.conf.{}.{}", rail, name),
+                          fmt::format("{} (with that of all)", *value)});
     }
   const std::string shared =
       fmt::format("{} are in the same subnet {}", shortList(rails, "rails"), subnet);
-  if (strict) {
-    finding.code = "network.rp-filter";
-    finding.what = shared + ", and rp_filter is 1.";
-    finding.cause =
-        "One routing table sends all answers through one rail. Strict reverse path "
-        "filtering drops packets that come in through the others.";
-  } else if (!known) {
-    finding.severity = Severity::kUnknown;
-    finding.code = "network.arp-unknown";
-    finding.what = shared + "; could not look at rp_filter and arp_ignore.";
-    finding.cause = "/proc/sys/net/ipv4/conf is missing or damaged.";
-  } else if (loose) {
-    finding.code = "network.same-subnet";
-    finding.what = shared + ", and arp_ignore is 0.";
-    finding.cause =
-        "Each rail answers ARP for the addresses of the others, so that traffic of "
-        "several rails ends up on one.";
-  } else {
-    return findings.fine(shared + "; each answers ARP for its own address only.");
-  }
-  findings.add(std::move(finding));
+  const auto report = [&](const char* code, const char* setting, const char* cause) {
+    findings.add({.severity = strict || known ? Severity::kWarning : Severity::kUnknown,
+                  .code = code,
+                  .what = shared + setting,
+                  .evidence = evidence,
+                  .cause = cause,
+                  .fix = subnetFix(node, rails, subnet),
+                  .gain = "Each rail carries its own traffic, and connections between rails do "
+                          "not time out."});
+  };
+  if (strict)
+    return report("network.rp-filter", ", and rp_filter is 1.",
+                  "One routing table sends all answers through one rail. Strict reverse path "
+                  "filtering drops packets that come in through the others.");
+  if (!known)
+    return report("network.arp-unknown", "; could not look at rp_filter and arp_ignore.",
+                  "/proc/sys/net/ipv4/conf is missing or damaged.");
+  if (loose)
+    return report("network.same-subnet", ", and arp_ignore is 0.",
+                  "Each rail answers ARP for the addresses of the others, so that traffic of "
+                  "several rails ends up on one.");
+  findings.fine(shared + "; each answers ARP for its own address only.");
 }
 
 void checkSubnets(const Node& node, const RailNames& rails, Findings& findings) {
   std::map<std::pair<std::uint32_t, unsigned>, std::pair<std::string, RailNames>> of;
   for (const Live::Address& one : node.live.addresses) {
     const auto address = ipv4In(one);
-    if (!address || std::find(rails.begin(), rails.end(), one.interface) == rails.end()) continue;
+    if (!address || !base::contains(rails, one.interface)) continue;
     auto& [subnet, names] = of[{address->subnet(), address->prefix}];
     subnet = showSubnet(*address);
-    if (std::find(names.begin(), names.end(), one.interface) == names.end())
-      names.push_back(one.interface);
+    if (!base::contains(names, one.interface)) names.push_back(one.interface);
   }
   bool shared = false;
   for (const auto& [key, group] : of) {
@@ -243,42 +236,39 @@ CarrierChanges carrierChanges(const Tree& tree, const RailNames& rails) {
 }
 
 std::uint64_t medianOf(const CarrierChanges& changes) {
-  std::vector<std::uint64_t> sorted;
-  sorted.reserve(changes.size());
-  for (const auto& [rail, count] : changes) sorted.push_back(count);
+  auto sorted = base::mapped(changes, &CarrierChanges::value_type::second);
   std::sort(sorted.begin(), sorted.end());
   return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
 }
 
-void reportCarrier(const RailNames& flapping, std::vector<Evidence> evidence, Findings& findings) {
-  findings.add(
-      {.severity = Severity::kWarning,
-       .code = "network.carrier-changes",
-       .what = fmt::format("These links go up and down often: {}.", fmt::join(flapping, ", ")),
-       .evidence = std::move(evidence),
-       .cause = "A cable, a transceiver or a switch port is failing.",
-       .fix = "See the times in the kernel log: dmesg -T | grep -E 'Link (up|down)'\n"
-              "Reseat or replace the cable, then look at its errors: ethtool -S " +
-              flapping.front().substr(0, flapping.front().find(' ')) + " | grep -E 'phy|symbol'",
-       .gain = "Transfers on this rail no longer end with its link."});
+void reportCarrier(const Cases& flapping, Findings& findings) {
+  const std::string& first = flapping.names.front();
+  findings.add({.severity = Severity::kWarning,
+                .code = "network.carrier-changes",
+                .what = fmt::format("These links go up and down often: {}.",
+                                    fmt::join(flapping.names, ", ")),
+                .evidence = flapping.evidence,
+                .cause = "A cable, a transceiver or a switch port is failing.",
+                .fix = "See the times in the kernel log: dmesg -T | grep -E 'Link (up|down)'\n"
+                       "Reseat or replace the cable, then look at its errors: ethtool -S " +
+                       first.substr(0, first.find(' ')) + " | grep -E 'phy|symbol'",
+                .gain = "Transfers on this rail no longer end with its link."});
 }
 
 void checkCarrier(const Node& node, const RailNames& rails, Findings& findings) {
   const CarrierChanges changes = carrierChanges(node.tree, rails);
   const std::uint64_t median = medianOf(changes);
-  RailNames flapping;
-  std::vector<Evidence> evidence;
+  Cases flapping;
   for (const auto& [rail, count] : changes) {
     const std::string path = netFile(rail, "carrier_changes");
-    const auto grown = node.live.grown.find(path);
-    const std::uint64_t more = grown == node.live.grown.end() ? 0 : grown->second;
+    const std::uint64_t more = node.live.growthOf(path);
     const bool unlike_others = count >= kManyChanges && count / 4 >= median;
-    if (more == 0 && count < kManyChangesAlone && !unlike_others) continue;
-    flapping.push_back(fmt::format("{} ({} changes of the carrier)", rail, count));
-    evidence.push_back(
-        {path, fmt::format("{}, {} more within {:.1f} s", count, more, node.live.seconds)});
+    if (more != 0 || count >= kManyChangesAlone || unlike_others)
+      flapping.add(
+          fmt::format("{} ({} changes of the carrier)", rail, count),
+          {path, fmt::format("{}, {} more within {:.1f} s", count, more, node.live.seconds)});
   }
-  if (!flapping.empty()) return reportCarrier(flapping, std::move(evidence), findings);
+  if (!flapping.empty()) return reportCarrier(flapping, findings);
   if (changes.size() == rails.size()) return findings.fine("The links of the rails are steady.");
   findings.add({.severity = Severity::kUnknown,
                 .code = "network.carrier-unknown",
@@ -290,28 +280,30 @@ void checkCarrier(const Node& node, const RailNames& rails, Findings& findings) 
 
 void checkRailMtus(const Node& node, const RailNames& rails, Findings& findings) {
   constexpr std::uint64_t kFullRdma = 4192;  // the topic roce reports smaller MTUs
-  std::map<std::uint64_t, RailNames> of;
-  Finding finding{.severity = Severity::kWarning, .code = "network.mtu"};
+  std::map<std::uint64_t, Cases> of;
   for (const std::string& rail : rails)
-    if (const auto mtu = node.tree.number(netFile(rail, "mtu")); mtu && *mtu >= kFullRdma) {
-      of[*mtu].push_back(rail);
-      finding.evidence.push_back({netFile(rail, "mtu"), std::to_string(*mtu)});
-    }
+    if (const auto mtu = node.tree.number(netFile(rail, "mtu")); mtu && *mtu >= kFullRdma)
+      of[*mtu].add(rail, {netFile(rail, "mtu"), std::to_string(*mtu)});
   if (of.size() < 2) return;
+  const std::uint64_t largest = of.rbegin()->first;
   RailNames groups;
-  for (const auto& [mtu, names] : of)
-    groups.push_back(fmt::format("{} on {}", mtu, shortList(names, "rails")));
-  finding.what = fmt::format("The rails have different MTUs: {}.", fmt::join(groups, "; "));
-  finding.cause =
-      "One of them was set up in another way. A switch or peer with a smaller MTU "
-      "drops larger packets.";
-  for (const auto& [mtu, names] : of)
-    if (mtu != of.rbegin()->first)
-      for (const std::string& rail : names)
-        finding.fix += fmt::format("ip link set {} mtu {}\n", rail, of.rbegin()->first);
-  finding.fix += fmt::format("See that it passes: ping -M do -s {} PEER",
-                             of.rbegin()->first - 28);  // without the headers of IPv4 and ICMP
-  findings.add(std::move(finding));
+  std::vector<Evidence> evidence;
+  std::string fix;
+  for (const auto& [mtu, cases] : of) {
+    groups.push_back(fmt::format("{} on {}", mtu, shortList(cases.names, "rails")));
+    evidence.insert(evidence.end(), cases.evidence.begin(), cases.evidence.end());
+    for (const std::string& rail : cases.names)
+      if (mtu != largest) fix += fmt::format("ip link set {} mtu {}\n", rail, largest);
+  }
+  findings.add({.severity = Severity::kWarning,
+                .code = "network.mtu",
+                .what = fmt::format("The rails have different MTUs: {}.", fmt::join(groups, "; ")),
+                .evidence = std::move(evidence),
+                .cause =
+                    "One of them was set up in another way. A switch or peer with a smaller MTU "
+                    "drops larger packets.",
+                .fix = fmt::format("{}See that it passes: ping -M do -s {} PEER", fix,
+                                   largest - 28)});  // without the headers of IPv4 and ICMP
 }
 
 }  // namespace

@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/hardware.h"
 #include "diag/pcie_path.h"
 #include "diag/topics.h"
@@ -32,18 +34,12 @@ struct PathFault {
   Severity severity = Severity::kInfo;
 };
 
-std::string linkPath(const PciFunction& function, const char* file) {
-  return fmt::format("/sys/bus/pci/devices/{}/{}", function.address, file);
-}
-
 void addLinkEvidence(PathFault& fault, const PciFunction& function) {
   fault.evidence.push_back(
-      {linkPath(function, "{current,max}_link_{speed,width}"),
+      {"/sys/bus/pci/devices/" + function.address + "/{current,max}_link_{speed,width}",
        fmt::format("{}, at most {}", textOf(function.link.gigatransfers, function.link.width),
                    textOf(function.link.most_gigatransfers, function.link.most_width))});
 }
-
-double neededBy(const RdmaNic& nic) { return nic.gigabits() * 1e9 / 8; }
 
 std::vector<NicPath> nicPaths(const Node& node) {
   std::map<std::string, NicPath> paths;
@@ -53,7 +49,8 @@ std::vector<NicPath> nicPaths(const Node& node) {
     if (!function) continue;  // a guest sees only virtual functions
     NicPath& path = paths[function->address];
     path.names.push_back(nic.device.name);
-    path.needed = std::max(path.needed, neededBy(nic));  // the function's devices share the port
+    // The function's devices share the port.
+    path.needed = std::max(path.needed, nic.gigabits() * 1e9 / 8);
     path.function = *std::move(function);
   }
   std::vector<NicPath> out;
@@ -107,9 +104,8 @@ std::vector<const PciFunction*> slowBridges(const NicPath& path) {
   return out;
 }
 
-struct NicFaults {
-  PathFault speed, width, upstream, too_slow;
-};
+enum LinkFault : std::size_t { kSpeed, kWidth, kUpstream, kTooSlow, kLinkFaults };
+using NicFaults = std::array<PathFault, kLinkFaults>;
 
 void judge(const NicPath& path, NicFaults& faults) {
   const PciLink& link = path.function.link;
@@ -120,23 +116,21 @@ void judge(const NicPath& path, NicFaults& faults) {
                                   theirs.most_gigatransfers, parent != nullptr, enough);
   const auto width =
       trainedBadly(link.width, link.most_width, theirs.most_width, parent != nullptr, enough);
-  if (speed == Severity::kWarning) note(faults.speed, path);
-  if (width == Severity::kWarning) note(faults.width, path);
+  if (speed == Severity::kWarning) note(faults[kSpeed], path);
+  if (width == Severity::kWarning) note(faults[kWidth], path);
   const auto slow = slowBridges(path);
-  if (!slow.empty()) {
-    note(faults.upstream, path);
-    for (const PciFunction* bridge : slow) {
-      auto& bridges = faults.upstream.bridges;
-      if (std::find(bridges.begin(), bridges.end(), bridge->address) != bridges.end()) continue;
-      bridges.push_back(bridge->address);
-      addLinkEvidence(faults.upstream, *bridge);
-    }
+  if (!slow.empty()) note(faults[kUpstream], path);
+  for (const PciFunction* bridge : slow) {
+    auto& bridges = faults[kUpstream].bridges;
+    if (base::contains(bridges, bridge->address)) continue;
+    bridges.push_back(bridge->address);
+    addLinkEvidence(faults[kUpstream], *bridge);
   }
   const bool explained =
       speed == Severity::kWarning || width == Severity::kWarning || !slow.empty();
   if (explained || bytesNow(link) <= 0 || enough) return;
-  note(faults.too_slow, path);
-  faults.too_slow.evidence.push_back(
+  note(faults[kTooSlow], path);
+  faults[kTooSlow].evidence.push_back(
       {"rate of its ports",
        fmt::format("{:.0f} Gb/s = {:.1f} GB/s; the link carries {:.1f} GB/s", path.needed * 8e-9,
                    path.needed * 1e-9, bytesNow(link) * 1e-9)});
@@ -144,57 +138,43 @@ void judge(const NicPath& path, NicFaults& faults) {
 
 constexpr auto kReseat =
     "Drain the node, seat the card or riser again, and try another slot.\n"
-    "Look at the firmware's setting of this slot (generation, bifurcation).\n";
+    "Look at the firmware's setting of this slot (generation, bifurcation).";
 
-std::string lookAt(const std::string& address) {
-  return fmt::format("Then: lspci -vvs {} | grep -E 'LnkCap|LnkSta'", address);
-}
+// The texts of each LinkFault, in its order. `what` names the devices as {0}, the bridges as {1}.
+struct LinkFaultTexts {
+  const char *code, *what, *cause, *fix, *gain;
+};
+constexpr std::array<LinkFaultTexts, kLinkFaults> kLinkFaultTexts{{
+    {"pcie.speed", "The PCIe link of {0} runs below its speed.",
+     "The link trained at a lower generation: a bad contact, riser or setting.", kReseat,
+     "Each generation doubles the bandwidth of the link."},
+    {"pcie.width", "The PCIe link of {0} has fewer lanes than it could.",
+     "Lanes failed in training, or the slot is split between two cards.", kReseat,
+     "Bandwidth grows with the number of lanes."},
+    {"pcie.upstream", "The PCIe bridges {1} above {0} are slower than the NIC.",
+     "The slowest link on the way to the CPU counts.",
+     "Move the NIC to a slot with a faster path, or repair the bridge's link.",
+     "The NIC reaches the rate of its own link."},
+    {"pcie.too-slow-for-nic", "The PCIe link of {0} carries less than its ports.",
+     "The slot has an older generation or fewer lanes than the NIC needs.",
+     "Move the NIC to a slot with PCIe 5 x16 (400 Gb/s) or PCIe 4 x16 (200 Gb/s).",
+     "The NIC reaches its rate. In PCIe 4 x16 a NIC of 400 Gb/s carries 28 to 31 GB/s instead of "
+     "50."},
+}};
 
-void addSpeed(const PathFault& fault, Findings& findings) {
+// Adds a finding, unless no device has the fault.
+void addLinkFault(const PathFault& fault, LinkFault kind, Findings& findings) {
+  const LinkFaultTexts& texts = kLinkFaultTexts[kind];
+  if (fault.names.empty()) return;
   findings.add(
       {.severity = fault.severity,
-       .code = "pcie.speed",
-       .what = fmt::format("The PCIe link of {} runs below its speed.", listed(fault.names)),
+       .code = texts.code,
+       .what = fmt::format(fmt::runtime(texts.what), listed(fault.names), listed(fault.bridges)),
        .evidence = fault.evidence,
-       .cause = "The link trained at a lower generation: a bad contact, riser or setting.",
-       .fix = kReseat + lookAt(fault.address),
-       .gain = "Each generation doubles the bandwidth of the link."});
-}
-
-void addWidth(const PathFault& fault, Findings& findings) {
-  findings.add({.severity = fault.severity,
-                .code = "pcie.width",
-                .what = fmt::format("The PCIe link of {} has fewer lanes than it could.",
-                                    listed(fault.names)),
-                .evidence = fault.evidence,
-                .cause = "Lanes failed in training, or the slot is split between two cards.",
-                .fix = kReseat + lookAt(fault.address),
-                .gain = "Bandwidth grows with the number of lanes."});
-}
-
-void addUpstream(const PathFault& fault, Findings& findings) {
-  findings.add({.severity = fault.severity,
-                .code = "pcie.upstream",
-                .what = fmt::format("The PCIe bridges {} above {} are slower than the NIC.",
-                                    listed(fault.bridges), listed(fault.names)),
-                .evidence = fault.evidence,
-                .cause = "The slowest link on the way to the CPU counts.",
-                .fix = "Move the NIC to a slot with a faster path, or repair the bridge's link.\n" +
-                       lookAt(fault.bridges.front()),
-                .gain = "The NIC reaches the rate of its own link."});
-}
-
-void addTooSlow(const PathFault& fault, Findings& findings) {
-  findings.add(
-      {.severity = fault.severity,
-       .code = "pcie.too-slow-for-nic",
-       .what = fmt::format("The PCIe link of {} carries less than its ports.", listed(fault.names)),
-       .evidence = fault.evidence,
-       .cause = "The slot has an older generation or fewer lanes than the NIC needs.",
-       .fix = "Move the NIC to a slot with PCIe 5 x16 (400 Gb/s) or PCIe 4 x16 (200 Gb/s).\n" +
-              lookAt(fault.address),
-       .gain = "The NIC reaches its rate. In PCIe 4 x16 a NIC of 400 Gb/s carries 28 to 31 GB/s "
-               "instead of 50."});
+       .cause = texts.cause,
+       .fix = fmt::format("{}\nThen: lspci -vvs {} | grep -E 'LnkCap|LnkSta'", texts.fix,
+                          fault.bridges.empty() ? fault.address : fault.bridges.front()),
+       .gain = texts.gain});
 }
 
 void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Findings& findings) {
@@ -208,10 +188,8 @@ void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Findings
     if (bytesNow(path.function.link) <= 0) unknown.push_back(path.function.address);
     judge(path, faults);
   }
-  if (!faults.speed.names.empty()) addSpeed(faults.speed, findings);
-  if (!faults.width.names.empty()) addWidth(faults.width, findings);
-  if (!faults.upstream.names.empty()) addUpstream(faults.upstream, findings);
-  if (!faults.too_slow.names.empty()) addTooSlow(faults.too_slow, findings);
+  for (const LinkFault kind : {kSpeed, kWidth, kUpstream, kTooSlow})
+    addLinkFault(faults[kind], kind, findings);
   if (!unknown.empty())
     findings.add(
         {.code = "pcie.unknown",
@@ -219,9 +197,9 @@ void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Findings
          .evidence = {{fmt::format("/sys/bus/pci/devices/{}/current_link_speed", unknown[0]),
                        "Unknown"}},
          .cause = "Virtual machines often hide the link."});
-  const bool found = !faults.speed.names.empty() || !faults.width.names.empty() ||
-                     !faults.upstream.names.empty() || !faults.too_slow.names.empty();
-  if (!found && unknown.size() < paths.size())
+  const bool fine =
+      std::ranges::all_of(faults, [](const PathFault& fault) { return fault.names.empty(); });
+  if (fine && unknown.size() < paths.size())
     findings.fine(fmt::format("The PCIe paths of {} NICs carry their rate.", paths.size()));
 }
 
@@ -240,22 +218,13 @@ void checkGpuLinks(const Tree& tree, const std::vector<PciFunction>& gpus, bool 
     addLinkEvidence(narrow, gpu);
     if (known && nics) narrow.severity = Severity::kWarning;
   }
-  if (narrow.names.empty()) {
-    if (!gpus.empty())
-      findings.fine(fmt::format("{} GPUs have all their PCIe lanes.", gpus.size()));
-    return;
-  }
-  addWidth(narrow, findings);
+  if (narrow.names.empty() && !gpus.empty())
+    findings.fine(fmt::format("{} GPUs have all their PCIe lanes.", gpus.size()));
+  addLinkFault(narrow, kWidth, findings);
 }
 
 // Fewer are normal, because each boot causes some corrected errors.
 constexpr std::uint64_t kManyCorrectable = 1000;
-
-// The number of errors that a file has counted since the doctor's start.
-std::uint64_t growthOf(const Node& node, const std::string& path) {
-  const auto at = node.live.grown.find(path);
-  return at == node.live.grown.end() ? 0 : at->second;
-}
 
 std::string aerText(std::uint64_t total, std::uint64_t more, double seconds) {
   return more == 0 ? std::to_string(total)
@@ -272,38 +241,36 @@ void addNoAer(const std::string& folder, Findings& findings) {
 
 void checkAer(const Node& node, const std::map<std::string, std::string>& folders,
               Findings& findings) {
-  std::vector<std::string> names;
-  std::vector<Evidence> evidence;
+  Cases counting;
   auto severity = Severity::kInfo;
   bool seen = false;
   for (const auto& [address, folder] : folders)
     for (const std::string_view name : kAerFiles) {
       const std::string path = fmt::format("{}/{}", folder, name);
       const auto total = aerTotal(node.tree, path);
-      const std::uint64_t more = growthOf(node, path);
+      const std::uint64_t more = node.live.growthOf(path);
       seen |= total.has_value();
       if (total.value_or(0) == 0) continue;
-      if (names.empty() || names.back() != address) names.push_back(address);
-      evidence.push_back({path, aerText(*total, more, node.live.seconds)});
+      counting.add(address, {path, aerText(*total, more, node.live.seconds)});
       if (more > 0 || name != kAerFiles[0] || *total >= kManyCorrectable)
         severity = Severity::kWarning;
     }
   if (!seen) return addNoAer(folders.begin()->second, findings);
-  if (names.empty())
+  if (counting.empty())
     return findings.fine("No PCIe errors are counted on the way to NICs and GPUs.");
-  findings.add(
-      {.severity = severity,
-       .code = "pcie.errors",
-       .what = fmt::format("The error counters of PCIe are not zero at {}.", listed(names)),
-       .evidence = std::move(evidence),
-       .cause = "A growing number means a bad slot, riser or cable.",
-       .fix = "Look twice, a minute apart, under load:\n"
-              "grep TOTAL /sys/bus/pci/devices/" +
-              names.front() +
-              "/aer_dev_*\n"
-              "If it grows: seat the card again, replace the riser, update the firmware.",
-       .gain = "The link no longer replays packets, and no fatal error drops the device "
-               "from the bus."});
+  findings.add({.severity = severity,
+                .code = "pcie.errors",
+                .what = fmt::format("The error counters of PCIe are not zero at {}.",
+                                    listed(counting.names)),
+                .evidence = std::move(counting.evidence),
+                .cause = "A growing number means a bad slot, riser or cable.",
+                .fix = "Look twice, a minute apart, under load:\n"
+                       "grep TOTAL /sys/bus/pci/devices/" +
+                       counting.names.front() +
+                       "/aer_dev_*\n"
+                       "If it grows: seat the card again, replace the riser, update the firmware.",
+                .gain = "The link no longer replays packets, and no fatal error drops the device "
+                        "from the bus."});
 }
 
 // The functions on the paths of RDMA traffic, each once, with their folders.

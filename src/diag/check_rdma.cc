@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/allocation.h"
 #include "diag/own_devices.h"
 #include "diag/pci.h"
@@ -32,23 +35,13 @@ struct PortOf {
 using PortList = std::vector<PortOf>;
 
 std::vector<std::string> namesOf(const PortList& ports) {
-  std::vector<std::string> out;
-  out.reserve(ports.size());
-  for (const PortOf& one : ports) out.push_back(one.name());
-  return out;
+  return base::mapped(ports, &PortOf::name);
 }
 
 PortList portsOf(const OwnDevices& own) {
   PortList out;
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPortState& port : device.ports) out.push_back({&device, &port});
-  return out;
-}
-
-template <class Wanted>
-PortList only(const PortList& ports, Wanted wanted) {
-  PortList out;
-  std::copy_if(ports.begin(), ports.end(), std::back_inserter(out), wanted);
   return out;
 }
 
@@ -153,16 +146,19 @@ void reportInit(const Node& node, const OwnDevices& own, const PortList& ports,
                 .gain = "The port becomes active."});
 }
 
-void reportUnknownStates(const PortList& ports, Findings& findings) {
-  Finding finding{.severity = Severity::kUnknown,
-                  .code = "rdma.state-unknown",
-                  .what = fmt::format("Could not look at the port state of {}.",
-                                      fmt::join(namesOf(ports), ", ")),
-                  .cause = "The file is missing, empty or damaged.",
-                  .fix = "Read it on the node: ibv_devinfo"};
-  for (const PortOf& one : ports)
-    finding.evidence.push_back({one.port->folder + "/state", printable(one.port->state)});
-  findings.add(std::move(finding));
+void reportUnknownStates(const Node&, const OwnDevices&, const PortList& ports,
+                         Findings& findings) {
+  findings.add({.severity = Severity::kUnknown,
+                .code = "rdma.state-unknown",
+                .what = fmt::format("Could not look at the port state of {}.",
+                                    fmt::join(namesOf(ports), ", ")),
+                .evidence = base::mapped(ports,
+                                         [](const PortOf& one) {
+                                           return Evidence{one.port->folder + "/state",
+                                                           printable(one.port->state)};
+                                         }),
+                .cause = "The file is missing, empty or damaged.",
+                .fix = "Read it on the node: ibv_devinfo"});
 }
 
 void checkPortStates(const Node& node, const OwnDevices& own, const PortList& ports,
@@ -172,45 +168,39 @@ void checkPortStates(const Node& node, const OwnDevices& own, const PortList& po
     if (const DownKind down = downOf(*one.port);
         down == DownKind::kNo || down == DownKind::kUnknown || !isOfAnotherCheck(node, own, one))
       found[down].push_back(one);
-  if (const auto at = found.find(DownKind::kPolling); at != found.end())
-    reportPolling(node, own, at->second, findings);
-  if (const auto at = found.find(DownKind::kDown); at != found.end())
-    reportDownPorts(node, own, at->second, findings);
-  if (const auto at = found.find(DownKind::kInit); at != found.end())
-    reportInit(node, own, at->second, findings);
-  if (const auto at = found.find(DownKind::kUnknown); at != found.end())
-    reportUnknownStates(at->second, findings);
+  for (const auto& [kind, report] :
+       {std::pair(DownKind::kPolling, &reportPolling), std::pair(DownKind::kDown, &reportDownPorts),
+        std::pair(DownKind::kInit, &reportInit),
+        std::pair(DownKind::kUnknown, &reportUnknownStates)})
+    if (found.contains(kind)) report(node, own, found[kind], findings);
 }
 
 // Reports ports that cannot be judged, because their files are missing or damaged.
 void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& ports,
                     Findings& findings) {
-  Finding finding{.severity = Severity::kUnknown,
-                  .code = "rdma.port-unknown",
-                  .cause = "Files of the port are missing or damaged.",
-                  .fix = "Read them on the node: ibv_devinfo"};
-  std::vector<std::string> names;
-  const auto add = [&](const std::string& name, const std::string& path, const std::string& value) {
-    names.push_back(name);
-    finding.evidence.push_back({path, printable(value)});
-  };
+  Cases unknown;
   for (const RdmaDevice& device : own.devices)
-    if (device.ports.empty()) add(device.name, device.folder + "/ports", "no port");
+    if (device.ports.empty()) unknown.add(device.name, {device.folder + "/ports", "no port"});
   for (const PortOf& one : ports) {
     const std::string lid = one.port->folder + "/lid";
     const bool any_layer = one.device->kind != DeviceKind::kMellanox || one.port->roce();
     if (!any_layer && !one.port->infiniband())
-      add(one.name(), one.port->folder + "/link_layer", one.port->link_layer);
+      unknown.add(one.name(), {one.port->folder + "/link_layer", printable(one.port->link_layer)});
     else if (one.port->infiniband() && one.port->active() && !node.tree.number(lid))
-      add(one.name(), lid, node.tree.line(lid));
+      unknown.add(one.name(), {lid, printable(node.tree.line(lid))});
   }
-  if (names.empty()) return;
-  finding.what = fmt::format("Could not look at the ports of {}.", shortList(names, "devices"));
-  findings.add(std::move(finding));
+  if (unknown.empty()) return;
+  findings.add({.severity = Severity::kUnknown,
+                .code = "rdma.port-unknown",
+                .what = fmt::format("Could not look at the ports of {}.",
+                                    shortList(unknown.names, "devices")),
+                .evidence = std::move(unknown.evidence),
+                .cause = "Files of the port are missing or damaged.",
+                .fix = "Read them on the node: ibv_devinfo"});
 }
 
 void checkLids(const Node& node, const PortList& active, Findings& findings) {
-  const PortList without = only(active, [&](const PortOf& one) {
+  const PortList without = base::only(active, [&](const PortOf& one) {
     return one.port->infiniband() && node.tree.number(one.port->folder + "/lid") == 0;
   });
   if (without.empty()) return;
@@ -284,37 +274,35 @@ void reportNarrow(const Node& node, const PortList& ports, Findings& findings) {
 }
 
 void reportSlow(const Node& node, const PortList& slow, const PortOf& fastest, Findings& findings) {
-  Finding finding{
-      .severity = Severity::kWarning,
-      .code = "rdma.rate-below-siblings",
-      .evidence = filesOf(slow, {"rate"}, node.tree),
-      .cause =
-          "The link came up with fewer lanes or a lower speed: a bad cable or "
-          "transceiver, or a limit at the switch port.",
-      .fix = fmt::format("Compare both ends of the link: mlxlink -d {} -m -c\n"
-                         "Reseat or replace the cable; then reset the link: mlxlink -d "
-                         "{} -a TG",
-                         toolName(*slow.front().device), toolName(*slow.front().device)),
-      .gain = fmt::format("The port carries {:g} Gb/s instead of {:g}. A collective "
-                          "waits for its slowest rail.",
-                          fastest.port->gigabits, slow.front().port->gigabits)};
-  std::vector<std::string> rates;
-  for (const PortOf& one : slow)
-    rates.push_back(fmt::format("{} ({:g} Gb/s)", one.name(), one.port->gigabits));
-  finding.what = fmt::format("{} slower than {} of the same model ({:g} Gb/s).",
-                             withVerb(rates, "is", "are"), fastest.name(), fastest.port->gigabits);
-  for (Evidence& one : filesOf({fastest}, {"rate"}, node.tree))
-    finding.evidence.push_back(std::move(one));
-  findings.add(std::move(finding));
+  PortList shown = slow;
+  shown.push_back(fastest);
+  const auto rates = base::mapped(slow, [](const PortOf& one) {
+    return fmt::format("{} ({:g} Gb/s)", one.name(), one.port->gigabits);
+  });
+  findings.add(
+      {.severity = Severity::kWarning,
+       .code = "rdma.rate-below-siblings",
+       .what = fmt::format("{} slower than {} of the same model ({:g} Gb/s).",
+                           withVerb(rates, "is", "are"), fastest.name(), fastest.port->gigabits),
+       .evidence = filesOf(shown, {"rate"}, node.tree),
+       .cause = "The link came up with fewer lanes or a lower speed: a bad cable or transceiver, "
+                "or a limit at the switch port.",
+       .fix = fmt::format("Compare both ends of the link: mlxlink -d {0} -m -c\n"
+                          "Reseat or replace the cable; then reset the link: mlxlink -d {0} -a TG",
+                          toolName(*slow.front().device)),
+       .gain = fmt::format("The port carries {:g} Gb/s instead of {:g}. A collective waits for "
+                           "its slowest rail.",
+                           fastest.port->gigabits, slow.front().port->gigabits)});
 }
 
 void checkRatesOf(const Node& node, const PortList& siblings, Findings& findings) {
-  const PortList unnamed = only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
+  const PortList unnamed =
+      base::only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
   if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, findings);
   const PortOf fastest = *std::max_element(
       siblings.begin(), siblings.end(),
       [](const PortOf& a, const PortOf& b) { return a.port->gigabits < b.port->gigabits; });
-  const PortList slow = only(siblings, [&](const PortOf& one) {
+  const PortList slow = base::only(siblings, [&](const PortOf& one) {
     return one.port->gigabits < fastest.port->gigabits && !isNarrow(*one.port);
   });
   if (!slow.empty()) reportSlow(node, slow, fastest, findings);
@@ -324,8 +312,7 @@ void checkPortRates(const Node& node, const PortList& active, Findings& findings
   const auto readable = [](const PortOf& one) {
     return one.port->gigabits > 0 && one.port->lanes != 0;
   };
-  const PortList odd = only(active, [&](const PortOf& one) { return !readable(one); });
-  if (!odd.empty())
+  if (const PortList odd = base::only(active, std::not_fn(readable)); !odd.empty())
     findings.add(
         {.severity = Severity::kUnknown,
          .code = "rdma.rate-unknown",
@@ -333,8 +320,8 @@ void checkPortRates(const Node& node, const PortList& active, Findings& findings
          .evidence = filesOf(odd, {"rate"}, node.tree),
          .cause = "The file is missing, empty or damaged.",
          .fix = "Read it on the node: ibstat"});
-  const PortList known = only(active, readable);
-  const PortList narrow = only(known, [](const PortOf& one) { return isNarrow(*one.port); });
+  const PortList known = base::only(active, readable);
+  const PortList narrow = base::only(known, [](const PortOf& one) { return isNarrow(*one.port); });
   if (!narrow.empty()) reportNarrow(node, narrow, findings);
   for (const auto& [key, siblings] : siblingsOf(known)) checkRatesOf(node, siblings, findings);
 }
@@ -343,14 +330,10 @@ void checkPortRates(const Node& node, const PortList& active, Findings& findings
 
 // The version of most devices; if two are equally frequent, the later one.
 std::string usualVersion(const std::map<std::string, std::vector<std::string>>& versions) {
-  std::string out;
-  std::size_t most = 0;
-  for (const auto& [version, names] : versions) {
-    if (names.size() < most) continue;
-    most = names.size();
-    out = version;
-  }
-  return out;
+  return std::max_element(
+             versions.rbegin(), versions.rend(),
+             [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); })
+      ->first;
 }
 
 void checkRdmaFirmware(const OwnDevices& own, Findings& findings) {
@@ -398,17 +381,16 @@ std::string fixOfNoFiles(const OwnDevices& own) {
 }
 
 void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& findings) {
-  std::vector<std::string> without;
-  std::vector<Evidence> evidence;
+  Cases without;
   for (const RdmaDevice& one : own.devices) {
     const std::string file = "/dev/infiniband/" + one.uverbs;
     // On behalf of all pods, a missing device file means nothing: a container has only its own
     // files.
     const bool hidden = node.for_all_pods && own.pod;
-    if (!one.uverbs.empty() && (hidden || node.tree.has(file))) continue;
-    without.push_back(one.name);
-    evidence.push_back(one.uverbs.empty() ? Evidence{"/sys/class/infiniband_verbs", "no entry"}
-                                          : Evidence{printable(file), "No such file"});
+    if (one.uverbs.empty())
+      without.add(one.name, {"/sys/class/infiniband_verbs", "no entry"});
+    else if (!hidden && !node.tree.has(file))
+      without.add(one.name, {printable(file), "No such file"});
   }
   if (without.empty())
     return findings.fine(
@@ -417,8 +399,9 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& finding
       {.severity = Severity::kFailure,
        .code = "rdma.no-uverbs",
        .what = fmt::format("Programs cannot open {}: /dev/infiniband has no file for {}.",
-                           shortList(without, "devices"), without.size() == 1 ? "it" : "them"),
-       .evidence = std::move(evidence),
+                           shortList(without.names, "devices"),
+                           without.names.size() == 1 ? "it" : "them"),
+       .evidence = std::move(without.evidence),
        .cause = own.pod ? "The container was started without these devices."
                         : "The module ib_uverbs is not loaded, or udev has made no file.",
        .fix = fixOfNoFiles(own),
@@ -487,7 +470,7 @@ void checkRdma(const Node& node, Findings& findings) {
     return;
   }
   const PortList ports = portsOf(own);
-  const PortList active = only(ports, [](const PortOf& one) { return one.port->active(); });
+  const PortList active = base::only(ports, [](const PortOf& one) { return one.port->active(); });
   checkPortStates(node, own, ports, findings);
   checkPortFiles(node, own, ports, findings);
   checkLids(node, active, findings);

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/allocation.h"
+#include "diag/libraries.h"
 #include "diag/own_devices.h"
 #include "diag/pod_view.h"
 #include "diag/topics.h"
@@ -63,10 +63,8 @@ RoceView roceView(const Node& node) {
 }
 
 std::vector<std::string> namesOf(const RoceRails& rails) {
-  std::vector<std::string> out;
-  for (const RoceRail& one : rails)
-    out.push_back(fmt::format("{} ({})", one.device, one.interface));
-  return out;
+  return base::mapped(
+      rails, [](const RoceRail& one) { return fmt::format("{} ({})", one.device, one.interface); });
 }
 
 std::string interfaceFile(const RoceRail& rail, const char* name) {
@@ -76,8 +74,7 @@ std::string interfaceFile(const RoceRail& rail, const char* name) {
 // Moves the rails for which `is` holds out of `rails`.
 template <class Is>
 RoceRails takeOut(RoceRails& rails, Is is) {
-  RoceRails out;
-  std::copy_if(rails.begin(), rails.end(), std::back_inserter(out), is);
+  RoceRails out = base::only(rails, is);
   std::erase_if(rails, is);
   return out;
 }
@@ -131,30 +128,31 @@ RailAddresses addressesOf(const Node& node, const RoceRail& rail) {
 
 // Whether NCCL is told to use IPv6; by default it uses IPv4.
 bool wantsIpv6(const Node& node) {
-  const auto family = node.variables.find("NCCL_IB_ADDR_FAMILY");
-  return family != node.variables.end() && family->second == "AF_INET6";
+  const std::string* const family = node.variable("NCCL_IB_ADDR_FAMILY");
+  return family != nullptr && *family == "AF_INET6";
 }
 
 void reportNoAddress(const RoceView& view, const RoceRails& without, Findings& findings) {
-  Finding finding{
-      .severity = view.useless(without.size()),
-      .code = "roce.no-address",
-      .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
-      .cause =
-          "RoCE v2 packets are IP packets: without an address the device has only a "
-          "link-local GID.",
-      .fix = forEach(without,
-                     [](const RoceRail& one) {
-                       return fmt::format("ip addr add ADDRESS/PREFIX dev {}", one.interface);
-                     }) +
-             "In a pod, give the NetworkAttachmentDefinition of the rail an ipam section.\n"
-             "On an IPv6 fabric, tell NCCL: export NCCL_IB_ADDR_FAMILY=AF_INET6\n"
-             "If nobody needs the rail, leave it out: NCCL_IB_HCA=^=" +
-             without.front().device,
-      .gain = "The rail reaches other nodes."};
-  for (const RoceRail& one : without)
-    finding.evidence.push_back({"ip -4 addr show dev " + one.interface, "no address"});
-  findings.add(std::move(finding));
+  findings.add(
+      {.severity = view.useless(without.size()),
+       .code = "roce.no-address",
+       .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
+       .evidence = base::mapped(without,
+                                [](const RoceRail& one) {
+                                  return Evidence{"ip -4 addr show dev " + one.interface,
+                                                  "no address"};
+                                }),
+       .cause = "RoCE v2 packets are IP packets: without an address the device has only a "
+                "link-local GID.",
+       .fix = forEach(without,
+                      [](const RoceRail& one) {
+                        return fmt::format("ip addr add ADDRESS/PREFIX dev {}", one.interface);
+                      }) +
+              "In a pod, give the NetworkAttachmentDefinition of the rail an ipam section.\n"
+              "On an IPv6 fabric, tell NCCL: export NCCL_IB_ADDR_FAMILY=AF_INET6\n"
+              "If nobody needs the rail, leave it out: NCCL_IB_HCA=^=" +
+              without.front().device,
+       .gain = "The rail reaches other nodes."});
 }
 
 // ---- GIDs.
@@ -244,24 +242,13 @@ void reportLinkLocal(const Node& node, const RoceView& view, const RoceRails& lo
 
 // ---- The index of the GID to use.
 
-// NCCL's major and minor version, if the loader finds NCCL.
-std::optional<std::pair<unsigned, unsigned>> ncclVersion(const Node& node) {
-  for (const Live::Library& one : node.live.libraries) {
-    if (!one.name.starts_with("libnccl.so")) continue;
-    unsigned major = 0, minor = 0;
-    if (std::sscanf(one.version.c_str(), "%u.%u", &major, &minor) == 2) return {{major, minor}};
-  }
-  return std::nullopt;
-}
-
 Severity severityOfIndices(const Node& node, const RoceView& view) {
-  for (const char* name : {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"}) {
-    const auto set = node.variables.find(name);
-    if (set == node.variables.end() || set->second.empty()) continue;
-    if (set->second != "-1" && set->second != "auto") return view.worst(Severity::kFailure);
-  }
-  const auto version = ncclVersion(node);
-  const bool old = version && *version < std::pair(2U, 21U);
+  for (const char* name : {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX"})
+    if (const std::string* const set = node.variable(name);
+        set != nullptr && *set != "-1" && *set != "auto")
+      return view.worst(Severity::kFailure);
+  const auto version = ncclVersion(node.live);
+  const bool old = version && *version < kNcclChoosesGid;
   return view.worst(old ? Severity::kWarning : Severity::kInfo);
 }
 
@@ -288,10 +275,9 @@ void checkIndices(const Node& node, const RoceView& view, const RoceRails& rails
         fmt::format("The GID of RoCE v2 with an address has index {} on all "
                     "devices.",
                     of.begin()->first));
-  std::vector<std::string> groups;
-  groups.reserve(of.size());
-  for (const auto& [index, names] : of)
-    groups.push_back(fmt::format("{} for {}", index, shortList(names, "devices")));
+  const auto groups = base::mapped(of, [](const auto& group) {
+    return fmt::format("{} for {}", group.first, shortList(group.second, "devices"));
+  });
   findings.add(
       {.severity = severityOfIndices(node, view),
        .code = "roce.index-differs",
@@ -319,25 +305,26 @@ void reportMtu(const RoceView& view, const RoceRails& small,
   const bool on_default = std::all_of(small.begin(), small.end(),
                                       [](const RoceRail& one) { return one.default_route; });
   const std::uint64_t mtu = mtus.at(small.front().interface);
-  Finding finding{
-      .severity = view.worst(on_default ? Severity::kInfo : Severity::kWarning),
-      .code = "roce.mtu",
-      .what = fmt::format("{} an MTU of {}, so RDMA packets carry {} bytes instead of 4096.",
-                          withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
-      .cause =
-          "The MTU of the interface limits that of RDMA: 1500 gives 1024, and 4096 needs 4200.",
-      .fix = forEach(small,
-                     [](const RoceRail& one) {
-                       return fmt::format("ip link set {} mtu 9000", one.interface);
-                     }) +
-             "Set it on the switch ports and the peers too. In Kubernetes, set mtu: 9000 in the\n"
-             "SriovNetworkNodePolicy and the network attachment.",
-      .gain =
-          "Headers take about 2 % of the link instead of 7 %, and the NIC handles a quarter of "
-          "the packets."};
-  for (const RoceRail& one : small)
-    finding.evidence.push_back({interfaceFile(one, "mtu"), std::to_string(mtus.at(one.interface))});
-  findings.add(std::move(finding));
+  findings.add(
+      {.severity = view.worst(on_default ? Severity::kInfo : Severity::kWarning),
+       .code = "roce.mtu",
+       .what = fmt::format("{} an MTU of {}, so RDMA packets carry {} bytes instead of 4096.",
+                           withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
+       .evidence = base::mapped(small,
+                                [&](const RoceRail& one) {
+                                  return Evidence{interfaceFile(one, "mtu"),
+                                                  std::to_string(mtus.at(one.interface))};
+                                }),
+       .cause =
+           "The MTU of the interface limits that of RDMA: 1500 gives 1024, and 4096 needs 4200.",
+       .fix = forEach(small,
+                      [](const RoceRail& one) {
+                        return fmt::format("ip link set {} mtu 9000", one.interface);
+                      }) +
+              "Set it on the switch ports and the peers too. In Kubernetes, set mtu: 9000 in the\n"
+              "SriovNetworkNodePolicy and the network attachment.",
+       .gain = "Headers take about 2 % of the link instead of 7 %, and the NIC handles a quarter "
+               "of the packets."});
 }
 
 void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings& findings) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/allocation.h"
 #include "diag/pci.h"
 #include "diag/topics.h"
@@ -74,12 +75,6 @@ void reportFaults(const Allocation& given, Findings& findings) {
             findings);
 }
 
-std::vector<Evidence> namesWithAddresses(const std::vector<RdmaDevice>& devices) {
-  std::vector<Evidence> out;
-  for (const RdmaDevice& one : devices) out.push_back({one.folder, one.pci});
-  return out;
-}
-
 void reportGiven(const Node& node, const Allocation& given, Findings& findings) {
   const std::string names = namesOf(given.devices);
   switch (given.known_by) {
@@ -96,7 +91,8 @@ void reportGiven(const Node& node, const Allocation& given, Findings& findings) 
            .what = fmt::format("This pod sees all devices of the node, and nothing says that it "
                                "was given {}.",
                                names),
-           .evidence = namesWithAddresses(given.devices),
+           .evidence = base::mapped(
+               given.devices, [](const RdmaDevice& one) { return Evidence{one.folder, one.pci}; }),
            .cause = "The pod is privileged and requests no SR-IOV resource. Some of these virtual "
                     "functions may belong to other pods.",
            .fix = "Request the resource of the SR-IOV device plugin in the container:\n"
@@ -115,10 +111,8 @@ void reportGiven(const Node& node, const Allocation& given, Findings& findings) 
 }
 
 const RdmaDevice* deviceAt(const Allocation& given, const std::string& address) {
-  for (const auto* devices : {&given.others, &given.devices})
-    for (const RdmaDevice& one : *devices)
-      if (one.pci == address) return &one;
-  return nullptr;
+  const RdmaDevice* const other = base::firstWith(given.others, &RdmaDevice::pci, address);
+  return other != nullptr ? other : base::firstWith(given.devices, &RdmaDevice::pci, address);
 }
 
 // The index of a virtual function on its physical function; empty: it is not visible.
@@ -206,30 +200,30 @@ void reportDown(const Node& node, const Allocation& given, Findings& findings) {
 // Reports variables that name physical functions in place of the pod's virtual ones.
 void reportPhysical(const Node& node, const Allocation& given, Findings& findings) {
   constexpr std::array<const char*, 3> kLists{"NCCL_IB_HCA", "UCX_NET_DEVICES", "NVSHMEM_HCA_LIST"};
-  Finding finding{.severity = Severity::kFailure, .code = "sriov.physical-listed"};
   std::vector<std::string> listed;
+  std::vector<Evidence> evidence;
+  std::string fix;
   for (const char* const variable : kLists) {
-    const auto at = node.variables.find(variable);
-    if (at == node.variables.end() || at->second.starts_with('^')) continue;
-    bool names = false;
-    for (const RdmaDevice& one : physicalListed(given, at->second)) {
-      names = true;
-      if (std::find(listed.begin(), listed.end(), one.name) == listed.end())
-        listed.push_back(one.name);
-    }
-    if (!names) continue;
-    finding.evidence.push_back({variable, printable(at->second)});
-    finding.fix += fmt::format("unset {}\n", variable);
+    const std::string* const value = node.variable(variable);
+    if (value == nullptr || value->starts_with('^')) continue;
+    const std::vector<RdmaDevice> physical = physicalListed(given, *value);
+    for (const RdmaDevice& one : physical)
+      if (!base::contains(listed, one.name)) listed.push_back(one.name);
+    if (physical.empty()) continue;
+    evidence.push_back({variable, printable(*value)});
+    fix += fmt::format("unset {}\n", variable);
   }
   if (listed.empty()) return;
-  finding.what = fmt::format("This pod was given {}, but its variables name {}.",
-                             namesOf(given.devices), fmt::join(listed, ", "));
-  finding.cause = fmt::format(
-      "{} is the physical function. It belongs to the node, and has no "
-      "address in this pod.",
-      fmt::join(listed, ", "));
-  finding.fix += "Start the program with the right names: viaduct exec -- COMMAND";
-  findings.add(std::move(finding));
+  findings.add(
+      {.severity = Severity::kFailure,
+       .code = "sriov.physical-listed",
+       .what = fmt::format("This pod was given {}, but its variables name {}.",
+                           namesOf(given.devices), fmt::join(listed, ", ")),
+       .evidence = std::move(evidence),
+       .cause = fmt::format("{} is the physical function. It belongs to the node, and has no "
+                            "address in this pod.",
+                            fmt::join(listed, ", ")),
+       .fix = fix + "Start the program with the right names: viaduct exec -- COMMAND"});
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lists.h"
 #include "diag/environ.h"
 #include "diag/topics.h"
 #include "diag/variable_checks.h"
@@ -43,13 +44,8 @@ bool warnsBeyond(const Findings& findings, std::size_t first) {
 
 }  // namespace
 
-const std::string* VariableScene::valueOf(std::string_view name) const {
-  const auto at = node.variables.find(std::string(name));
-  return at == node.variables.end() || at->second.empty() ? nullptr : &at->second;
-}
-
-void VariableScene::add(std::string_view name, Finding finding) const {
-  const std::string* const value = valueOf(name);
+void VariableScene::add(const std::string& name, Finding finding) const {
+  const std::string* const value = node.variable(name);
   const std::string text =
       fmt::format("{}={}", name, printable(value == nullptr ? std::string() : *value));
   std::vector<Evidence> evidence{
@@ -66,7 +62,7 @@ void VariableScene::add(std::string_view name, Finding finding) const {
 bool isTransportVariable(std::string_view name) {
   return std::any_of(kTransportPrefixes.begin(), kTransportPrefixes.end(),
                      [&](std::string_view one) { return name.starts_with(one); }) ||
-         std::find(kTransportNames.begin(), kTransportNames.end(), name) != kTransportNames.end();
+         base::contains(kTransportNames, name);
 }
 
 // Reads the variables of process 1, because a wrapper may set some at the container's start.

@@ -1,9 +1,9 @@
 #include "diag/control_groups.h"
 
-#include <charconv>
-#include <sstream>
-#include <string_view>
 #include <vector>
+
+#include "base/lists.h"
+#include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
@@ -17,26 +17,16 @@ struct GroupPaths {
   std::optional<std::string> unified = {}, old = {};
 };
 
-bool hasWord(std::string_view list, std::string_view word) {
-  while (!list.empty()) {
-    const auto comma = list.find(',');
-    if (list.substr(0, comma) == word) return true;
-    list = comma == std::string_view::npos ? std::string_view() : list.substr(comma + 1);
-  }
-  return false;
-}
-
 // Reads "0::/kubepods/pod1" and "4:memory:/docker/1".
 GroupPaths groupPaths(const Tree& tree, const std::string& controller) {
   GroupPaths out;
-  std::istringstream lines(tree.read("/proc/self/cgroup").text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : tree.lines("/proc/self/cgroup")) {
     const auto first = line.find(':');
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos || line.find("/..") != std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     if (controllers.empty()) out.unified = line.substr(second + 1);
-    if (hasWord(controllers, controller)) out.old = line.substr(second + 1);
+    if (base::contains(base::partsOf(controllers), controller)) out.old = line.substr(second + 1);
   }
   return out;
 }

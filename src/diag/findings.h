@@ -29,6 +29,18 @@ struct Evidence {
   std::string source, value;
 };
 
+// Devices or files that have one fault in common, with the evidence of each.
+struct Cases {
+  std::vector<std::string> names = {};
+  std::vector<Evidence> evidence = {};
+  bool empty() const { return names.empty(); }
+  // Evidence of the last name adds no second name.
+  void add(const std::string& name, Evidence seen) {
+    if (names.empty() || names.back() != name) names.push_back(name);
+    evidence.push_back(std::move(seen));
+  }
+};
+
 // Sentences begin with a capital letter and end with a full stop. `fix` may have several lines:
 // commands, or a manifest.
 struct Finding {

@@ -20,6 +20,12 @@ std::vector<RdmaDevice> devicesToLookAt(const Node& node) {
   return named && !given.devices.empty() ? std::move(given.devices) : rdmaDevices(node.tree);
 }
 
+// Reads only two files, because a node has hundreds of PCI functions.
+bool isNvidiaGpu(const Tree& tree, const std::string& folder) {
+  return tree.line(folder + "/class").starts_with("0x03") &&
+         tree.number(folder + "/vendor") == 0x10deU;
+}
+
 bool handedToVirtualMachine(const Tree& tree, const std::string& folder) {
   return tree.resolve(folder + "/driver").ends_with("/vfio-pci");
 }
@@ -45,13 +51,20 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
   std::vector<PciFunction> out;
   for (const std::string& address : tree.list(kPciDevices)) {
     const std::string folder = fmt::format("{}/{}", kPciDevices, address);
-    // Reads all files only of GPUs, because a node has hundreds of PCI functions.
-    if (!tree.line(folder + "/class").starts_with("0x03") ||
-        tree.number(folder + "/vendor") != 0x10deU || handedToVirtualMachine(tree, folder))
-      continue;
+    if (!isNvidiaGpu(tree, folder) || handedToVirtualMachine(tree, folder)) continue;
     if (auto function = pciFunction(tree, address)) out.push_back(*std::move(function));
   }
   return out;
+}
+
+std::size_t countNvidiaGpus(const Tree& tree) {
+  const std::size_t driven = tree.list("/proc/driver/nvidia/gpus").size();
+  if (driven != 0) return driven;
+  const auto functions = tree.list(kPciDevices);
+  return static_cast<std::size_t>(
+      std::count_if(functions.begin(), functions.end(), [&](const std::string& address) {
+        return isNvidiaGpu(tree, fmt::format("{}/{}", kPciDevices, address));
+      }));
 }
 
 bool hasRdma(const Tree& tree) { return !tree.list("/sys/class/infiniband").empty(); }

@@ -23,6 +23,8 @@ struct RdmaNic {
 std::vector<RdmaNic> rdmaNics(const Node& node);
 // NVIDIA GPUs by PCI address, without those handed to a virtual machine.
 std::vector<PciFunction> nvidiaGpus(const Tree& tree);
+// The number of GPUs that the driver shows, or, without a driver, of all on PCI.
+std::size_t countNvidiaGpus(const Tree& tree);
 
 // Tests for presence, which are cheaper than the lists.
 bool hasRdma(const Tree& tree);

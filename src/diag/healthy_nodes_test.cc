@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "diag/fixtures_testing.h"
+#include "diag/hardware.h"
 #include "diag/pci.h"
 #include "diag/rdma_devices.h"
 #include "diag/topics.h"
@@ -71,7 +72,8 @@ Counts countsOf(const Node& node) {
     EXPECT_TRUE(device.ports.size() == 1 && device.ports[0].active()) << device.name;
   }
   for (const PciFunction& function : pciFunctions(node.tree))
-    out.gpus += isNvidiaGpu(function) ? 1U : 0U;
+    out.gpus += function.vendor == 0x10de && (function.kind >> 16U) == 0x03 ? 1U : 0U;
+  EXPECT_EQ(countNvidiaGpus(node.tree), out.gpus);
   EXPECT_TRUE(node.tree.unread().empty());
   return out;
 }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
 #include <string_view>
 
 #include "diag/pci.h"
+#include "diag/tree.h"
 
 namespace viaduct::diag {
 namespace {
@@ -56,8 +56,7 @@ void countPcieError(KernelLog& log, const std::string& line) {
 
 KernelLog readKernelLog(const std::string& text) {
   KernelLog out;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : linesOf(text)) {
     if (isPageFault(line)) count(out.page_faults, line);
     if (isPeermemFailure(line)) count(out.peermem, line);
     if (holds(line, "available PCIe bandwidth, limited by")) count(out.pcie_limited, line);

@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/lists.h"
+#include "base/text.h"
 
 namespace viaduct::diag {
 namespace {
@@ -93,12 +95,9 @@ std::string askVersion(const std::string& path) {
 
 std::vector<std::string> foldersOf(const Variables& variables) {
   std::vector<std::string> out;
-  if (const auto path = variables.find("LD_LIBRARY_PATH"); path != variables.end())
-    for (std::size_t from = 0, to = 0; to != std::string::npos; from = to + 1) {
-      to = path->second.find(':', from);
-      std::string folder = path->second.substr(from, to == std::string::npos ? to : to - from);
+  if (const std::string* const path = base::valueAt(variables, "LD_LIBRARY_PATH"))
+    for (std::string& folder : base::partsOf(*path, ':'))
       if (folder.starts_with('/')) out.push_back(std::move(folder));
-    }
   out.insert(out.end(), kFolders.begin(), kFolders.end());
   return out;
 }
@@ -133,6 +132,14 @@ std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& vari
 
 std::vector<Live::Library> findNccl(const Tree& tree, const Variables& variables) {
   return findNamed(tree, variables, std::array{kNccl});
+}
+
+std::optional<VersionNumbers> ncclVersion(const Live& live) {
+  for (const Live::Library& one : live.libraries)
+    if (const auto numbers = versionNumbers(one.version);
+        one.name.starts_with("libnccl.so") && numbers.size() >= 2)
+      return numbers;
+  return std::nullopt;
 }
 
 }  // namespace viaduct::diag

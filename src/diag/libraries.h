@@ -2,9 +2,11 @@
 // a time.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "diag/node.h"
+#include "diag/process_facts.h"
 
 namespace viaduct::diag {
 
@@ -13,5 +15,10 @@ namespace viaduct::diag {
 std::vector<Live::Library> findLibraries(const Tree& tree, const Variables& variables);
 // NCCL alone: about a millisecond if its file name has the version.
 std::vector<Live::Library> findNccl(const Tree& tree, const Variables& variables);
+
+// The version of the NCCL that the loader takes. Empty: it finds none, or the version is unknown.
+std::optional<VersionNumbers> ncclVersion(const Live& live);
+// From this version on, NCCL chooses the GID index of each device itself.
+inline const VersionNumbers kNcclChoosesGid{2, 21};
 
 }  // namespace viaduct::diag

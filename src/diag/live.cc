@@ -24,8 +24,10 @@
 #include <thread>
 
 #include "base/fd.h"
+#include "base/lists.h"
 #include "base/net/address.h"
 #include "base/net/lookup.h"
+#include "base/text.h"
 #include "diag/counters.h"
 #include "diag/libraries.h"
 
@@ -133,11 +135,8 @@ std::vector<Live::Address> ownAddresses() {
 std::vector<std::string> namesIn(const Variables& variables) {
   std::vector<std::string> out;
   for (const char* variable : {"VIADUCT_MEET", "NIXL_ETCD_ENDPOINTS", "ETCD_ENDPOINTS"})
-    if (const auto found = variables.find(variable); found != variables.end())
-      for (std::size_t from = 0, to = 0; to != std::string::npos; from = to + 1) {
-        to = found->second.find(',', from);
-        out.push_back(found->second.substr(from, to == std::string::npos ? to : to - from));
-      }
+    if (const std::string* const value = base::valueAt(variables, variable))
+      for (std::string& name : base::partsOf(*value)) out.push_back(std::move(name));
   return out;
 }
 

@@ -42,6 +42,10 @@ struct Live {
   // Counters that grew while the checks ran: path and growth within `seconds`.
   std::map<std::string, std::uint64_t> grown = {};
   double seconds = 0;
+  std::uint64_t growthOf(const std::string& path) const {
+    const auto at = grown.find(path);
+    return at == grown.end() ? 0 : at->second;
+  }
   // Names of peers and meeting places, with the addresses that they resolve to.
   std::map<std::string, Tried> names = {};
 };
@@ -55,6 +59,11 @@ struct Node {
   Live live = {};
   // For all pods of the node: devices or rights that this process's container lacks are no fault.
   bool for_all_pods = false;
+  // The value of a variable. Null: it is unset or empty.
+  const std::string* variable(const std::string& name) const {
+    const auto at = variables.find(name);
+    return at == variables.end() || at->second.empty() ? nullptr : &at->second;
+  }
 };
 
 }  // namespace viaduct::diag

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "base/sizes.h"
+#include "diag/hardware.h"
 #include "diag/pci.h"
 #include "diag/rdma_devices.h"
 
@@ -19,27 +19,12 @@ namespace {
 
 constexpr auto kGpus = "/proc/driver/nvidia/gpus";
 
-// The value in a line "key<separator>value"; empty: there is none.
-std::string valueOf(const std::string& text, std::string_view key, char separator) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    const auto at = line.find(separator);
-    if (at == std::string::npos || !line.starts_with(key)) continue;
-    const auto first = line.find_first_not_of(" \t\"", at + 1);
-    if (first == std::string::npos) return {};
-    return line.substr(first, line.find_last_not_of(" \t\"") - first + 1);
-  }
-  return {};
-}
-
 std::string processors(const Tree& tree) {
   const std::string text = tree.read("/proc/cpuinfo").text;
-  std::istringstream lines(text);
-  std::size_t count = 0;
-  for (std::string line; std::getline(lines, line);)
-    if (line.starts_with("processor")) ++count;
+  const auto count = std::ranges::count_if(
+      linesOf(text), [](const std::string& line) { return line.starts_with("processor"); });
   if (count == 0) return {};
-  const std::string model = valueOf(text, "model name", ':');
+  const std::string model = valueIn(text, "model name");
   return fmt::format("{} × {}", count, model.empty() ? "unknown model" : model);
 }
 
@@ -53,22 +38,20 @@ std::string numaNodes(const Tree& tree) {
 
 std::string memory(const Tree& tree) {
   const std::string text = tree.read("/proc/meminfo").text;
-  const std::uint64_t kib = std::strtoull(valueOf(text, "MemTotal", ':').c_str(), nullptr, 10);
+  const std::uint64_t kib = std::strtoull(valueIn(text, "MemTotal").c_str(), nullptr, 10);
   if (kib == 0) return {};
   return fmt::format("{}, {} huge pages", base::formatSize(kib << 10U),
-                     valueOf(text, "HugePages_Total", ':'));
+                     valueIn(text, "HugePages_Total"));
 }
 
 std::string gpus(const Tree& tree) {
   std::map<std::string, int> models;
   for (const std::string& address : tree.list(kGpus))
-    ++models[valueOf(tree.read(fmt::format("{}/{}/information", kGpus, address)).text, "Model",
-                     ':')];
+    ++models[valueIn(tree.read(fmt::format("{}/{}/information", kGpus, address)).text, "Model")];
   std::vector<std::string> out;
   for (const auto& [model, count] : models) out.push_back(fmt::format("{} × {}", count, model));
   if (!out.empty()) return fmt::format("{}", fmt::join(out, ", "));
-  const auto functions = pciFunctions(tree);
-  const auto count = std::count_if(functions.begin(), functions.end(), isNvidiaGpu);
+  const std::size_t count = countNvidiaGpus(tree);
   return count == 0 ? "none" : fmt::format("{}, no driver loaded", count);
 }
 
@@ -111,7 +94,7 @@ std::string nodeCard(const Node& node) {
   const Tree& tree = node.tree;
   Table table;
   table.row("host", node.live.hostname);
-  table.row("system", valueOf(tree.read("/etc/os-release").text, "PRETTY_NAME", '='));
+  table.row("system", valueIn(tree.read("/etc/os-release").text, "PRETTY_NAME", '='));
   table.row("kernel", node.live.kernel);
   table.row("kernel command line", tree.line("/proc/cmdline"));
   table.row("processors", processors(tree));
@@ -129,7 +112,7 @@ std::string nodeCard(const Node& node) {
   for (const Live::Library& library : node.live.libraries)
     table.row(library.name, library.path + (library.version.empty() ? "" : ", ") + library.version);
   table.row("locked memory",
-            valueOf(tree.read("/proc/self/limits").text, "Max locked memory", 'y'));
+            valueIn(tree.read("/proc/self/limits").text, "Max locked memory", ' '));
   return table.take();
 }
 

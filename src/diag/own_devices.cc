@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/lists.h"
 #include "diag/allocation.h"
 
 namespace viaduct::diag {
@@ -47,8 +48,8 @@ std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPo
   const auto here = [&](const std::string& name) {
     return isDeviceName(name) && tree.has("/sys/class/net/" + name);
   };
-  const auto found = std::find_if(names.begin(), names.end(), here);
-  return found == names.end() ? std::string() : *found;
+  const std::string* const found = base::firstOf(names, here);
+  return found == nullptr ? "" : *found;
 }
 
 bool isInterfaceDown(const Tree& tree, const std::string& interface) {

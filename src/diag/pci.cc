@@ -6,6 +6,9 @@
 #include <cctype>
 #include <cstdlib>
 
+#include "base/lists.h"
+#include "base/text.h"
+
 namespace viaduct::diag {
 namespace {
 
@@ -30,15 +33,7 @@ PciLink linkOf(const Tree& tree, const std::string& folder) {
 }
 
 std::vector<std::string> addressesIn(std::string_view folder) {
-  std::vector<std::string> out;
-  while (!folder.empty()) {
-    const auto slash = folder.rfind('/');
-    const std::string_view name = folder.substr(slash == std::string_view::npos ? 0 : slash + 1);
-    if (isPciAddress(name)) out.emplace_back(name);
-    folder = folder.substr(0, slash == std::string_view::npos ? 0 : slash);
-  }
-  std::reverse(out.begin(), out.end());
-  return out;
+  return base::only(base::partsOf(folder, '/'), isPciAddress);
 }
 
 std::uint32_t hexadecimal(const Tree& tree, const std::string& path) {
@@ -93,10 +88,6 @@ std::vector<PciFunction> pciFunctions(const Tree& tree) {
 std::string pciAddressOf(const Tree& tree, const std::string& device_folder) {
   const auto way = addressesIn(tree.resolve(device_folder));
   return way.empty() ? std::string() : way.back();
-}
-
-bool isNvidiaGpu(const PciFunction& function) {
-  return function.vendor == 0x10de && (function.kind >> 16U) == 0x03;
 }
 
 double bytesPerSecond(double gigatransfers, unsigned width) {

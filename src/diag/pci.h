@@ -28,6 +28,7 @@ struct PciFunction {
   std::string physical = {};    // of a virtual function: its physical function's address
   std::string group = {};       // the number of its IOMMU group; empty: none
   std::string group_type = {};  // "identity", "DMA-FQ"; empty: the kernel does not say
+  bool isEfa() const { return vendor == 0x1d0f && (device & 0xfff0U) == 0xefa0; }
 };
 
 // Whether the text is a PCI address: "0000:18:00.0".
@@ -37,8 +38,6 @@ std::optional<PciFunction> pciFunction(const Tree& tree, const std::string& addr
 std::vector<PciFunction> pciFunctions(const Tree& tree);
 // The function of a device's folder, such as /sys/class/infiniband/mlx5_0/device; empty: none.
 std::string pciAddressOf(const Tree& tree, const std::string& device_folder);
-
-bool isNvidiaGpu(const PciFunction& function);
 
 // Bytes a second of a link, after line coding; 0: unknown.
 double bytesPerSecond(double gigatransfers, unsigned width);

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <sstream>
-#include <string_view>
 #include <utility>
 
 namespace viaduct::diag {
@@ -51,8 +49,7 @@ std::map<std::string, std::string> foldersOnWay(const Tree& tree,
 }
 
 std::optional<std::uint64_t> aerTotal(const Tree& tree, const std::string& path) {
-  std::istringstream lines(tree.read(path).text);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : tree.lines(path))
     if (line.starts_with("TOTAL_ERR"))
       return std::strtoull(line.substr(line.find_last_of(' ') + 1).c_str(), nullptr, 10);
   return std::nullopt;

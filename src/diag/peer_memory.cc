@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <sstream>
+#include <string_view>
 
+#include "base/text.h"
 #include "diag/process_facts.h"
 
 namespace viaduct::diag {
@@ -27,7 +28,7 @@ GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
                     .module = loadedPeerModule(node.tree),
                     .new_kernel = {}};
   out.open = out.driver.find("Open Kernel Module") != std::string::npos;
-  if (const auto version = kernelVersion(node)) out.new_kernel = *version >= KernelVersion{5, 12};
+  if (const auto version = kernelVersion(node)) out.new_kernel = *version >= VersionNumbers{5, 12};
   out.efa = !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const RdmaNic& nic) {
     return efaBringsIt(node.tree, nic);
   });
@@ -35,12 +36,11 @@ GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
 }
 
 std::string driverVersion(const std::string& line) {
-  std::istringstream words(line);
-  for (std::string word; words >> word;)
+  for (const std::string_view word : base::wordsOf(line))
     if (std::isdigit(static_cast<unsigned char>(word[0])) != 0 &&
-        word.find('.') != std::string::npos &&
-        word.find_first_not_of("0123456789.") == std::string::npos)
-      return word;
+        word.find('.') != std::string_view::npos &&
+        word.find_first_not_of("0123456789.") == std::string_view::npos)
+      return std::string(word);
   return {};
 }
 

@@ -1,75 +1,59 @@
 #include "diag/pod_view.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
-#include <sstream>
+#include <string_view>
+
+#include "base/text.h"
+#include "diag/hardware.h"
 
 namespace viaduct::diag {
 namespace {
 
-// Reads the driver's folder first, because a list by vendor would read a file of each function.
-std::size_t countNvidiaGpus(const Tree& tree) {
-  const std::size_t known = tree.list("/proc/driver/nvidia/gpus").size();
-  if (known != 0) return known;
-  const auto functions = tree.list("/sys/bus/pci/devices");
-  return static_cast<std::size_t>(
-      std::count_if(functions.begin(), functions.end(), [&](const std::string& address) {
-        const std::string folder = "/sys/bus/pci/devices/" + address;
-        return tree.line(folder + "/vendor") == "0x10de" &&
-               tree.line(folder + "/class").starts_with("0x03");
-      }));
-}
+// The columns of the kernel's routing tables: a destination and its mask or prefix, both zero for
+// the default route.
+struct RoutingTable {
+  const char* file;
+  std::size_t columns, destination, mask, metric, interface;
+  int metric_base;
+};
+constexpr RoutingTable kIpv4Routes{"/proc/net/route", 8, 1, 7, 6, 0, 10};
+constexpr RoutingTable kIpv6Routes{"/proc/net/ipv6_route", 10, 0, 1, 5, 9, 16};
 
-// Reads "eth0 00000000 0101A8C0 0003 0 0 100 00000000": destination 0, mask 0, the least metric.
-std::string routeOfIpv4(const std::string& table) {
-  std::istringstream lines(table);
+// The interface of the default route with the least metric. A default route over "lo" only rejects
+// packets.
+std::string defaultRoute(const Tree& tree, const RoutingTable& table) {
+  const auto is_zero = [](std::string_view word) {
+    return word.find_first_not_of('0') == std::string_view::npos;
+  };
   std::string out;
   auto least = std::numeric_limits<std::uint64_t>::max();
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string interface, to, gateway, flags, refs, use, mask;
-    std::uint64_t metric = 0;
-    if (!(words >> interface >> to >> gateway >> flags >> refs >> use >> metric >> mask)) continue;
-    if (to != "00000000" || mask != "00000000" || metric >= least) continue;
+  for (const std::string& line : tree.lines(table.file)) {
+    const auto words = base::wordsOf(line);
+    if (words.size() < table.columns || !is_zero(words[table.destination]) ||
+        !is_zero(words[table.mask]) || words[table.interface] == "lo")
+      continue;
+    const auto metric =
+        base::numberIn<std::uint64_t>(words[table.metric], table.metric_base).value_or(least);
+    if (metric >= least) continue;
     least = metric;
-    out = interface;
-  }
-  return out;
-}
-
-// Columns: destination and its prefix, source and its prefix, next hop, metric, references, use,
-// flags, interface. A default route over "lo" only rejects packets.
-std::string routeOfIpv6(const std::string& table) {
-  std::istringstream lines(table);
-  std::string out;
-  auto least = std::numeric_limits<std::uint64_t>::max();
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string to, prefix, from, from_prefix, next, metric, refs, use, flags, interface;
-    if (!(words >> to >> prefix >> from >> from_prefix >> next >> metric >> refs >> use >> flags >>
-          interface))
-      continue;
-    const std::uint64_t cost = std::strtoull(metric.c_str(), nullptr, 16);
-    if (to.find_first_not_of('0') != std::string::npos || prefix != "00" || interface == "lo" ||
-        cost >= least)
-      continue;
-    least = cost;
-    out = interface;
+    out = words[table.interface];
   }
   return out;
 }
 
 std::string defaultInterface(const Tree& tree) {
-  std::string out = routeOfIpv4(tree.read("/proc/net/route").text);
-  if (out.empty()) out = routeOfIpv6(tree.read("/proc/net/ipv6_route").text);
+  std::string out = defaultRoute(tree, kIpv4Routes);
+  if (out.empty()) out = defaultRoute(tree, kIpv6Routes);
   return isDeviceName(out) ? out : std::string();
 }
 
 const RdmaPortState& activePort(const RdmaDevice& device) {
-  return *std::find_if(device.ports.begin(), device.ports.end(),
-                       [](const RdmaPortState& port) { return port.active(); });
+  return *std::ranges::find_if(device.ports, &RdmaPortState::active);
 }
 
 // Separates devices that would slow down a library that uses them as rails, or cannot connect.
@@ -106,6 +90,17 @@ PodView podView(const Node& node) {
   out.vendor = node.tree.line("/sys/devices/virtual/dmi/id/sys_vendor");
   out.pod = inPod(node.tree, node.variables);
   return out;
+}
+
+std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names) {
+  std::vector<std::string> out;
+  for (const RdmaDevice& one : devices)
+    for (const RdmaPortState& port : one.ports)
+      if (port.active())
+        out.push_back(names == PortNames::kAll || one.ports.size() > 1
+                          ? fmt::format("{}:{}", one.name, port.number)
+                          : one.name);
+  return fmt::format("{}", fmt::join(out, ","));
 }
 
 const Gid* routableGid(const RdmaPortState& port) {

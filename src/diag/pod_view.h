@@ -27,6 +27,11 @@ struct PodView {
 };
 PodView podView(const Node& node);
 
+// The active ports of devices: "mlx5_6:1,mlx5_7:1". UCX needs the number of each port; NCCL needs
+// none for a device that has only one.
+enum class PortNames : bool { kWhereSeveral, kAll };
+std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names);
+
 // The GID of a RoCE port that other hosts can reach: RoCE v2, preferably over IPv4. Null: none.
 const Gid* routableGid(const RdmaPortState& port);
 

@@ -1,18 +1,15 @@
 // The doctor's own process and its kernel, read from the node's files. Threads: pure functions.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "diag/node.h"
 
 namespace viaduct::diag {
-
-// The value of the line "Key:   value" in a text; empty: there is none.
-std::string valueIn(const std::string& text, std::string_view key);
 
 // Numbers of linux/capability.h.
 enum class Capability : std::uint8_t { kIpcLock = 14, kSysPtrace = 19, kSysAdmin = 21 };
@@ -30,11 +27,12 @@ ProcessFacts processFacts(const Node& node);
 // Whether the pod or the node belongs to OpenShift.
 bool onOpenShift(const Node& node);
 
+// The numbers of a version: 1, 14, 39 and 0 of "1.14.39.0". The first part that is not a number
+// ends them.
+using VersionNumbers = std::vector<unsigned>;
+VersionNumbers versionNumbers(std::string_view text);
+
 // The kernel's version, such as 6.8.
-struct KernelVersion {
-  unsigned major = 0, minor = 0;
-  auto operator<=>(const KernelVersion&) const = default;
-};
-std::optional<KernelVersion> kernelVersion(const Node& node);
+std::optional<VersionNumbers> kernelVersion(const Node& node);
 
 }  // namespace viaduct::diag

@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "base/lists.h"
 #include "diag/pci.h"
 
 namespace viaduct::diag {
@@ -63,8 +64,7 @@ RdmaPortState portOf(const Tree& tree, const std::string& device, const std::str
 RdmaDevice::Kind kindOf(const std::optional<PciFunction>& function) {
   if (!function) return RdmaDevice::Kind::kOther;
   if (function->vendor == 0x15b3) return RdmaDevice::Kind::kMellanox;
-  const bool efa = function->vendor == 0x1d0f && (function->device & 0xfff0U) == 0xefa0;
-  return efa ? RdmaDevice::Kind::kEfa : RdmaDevice::Kind::kOther;
+  return function->isEfa() ? RdmaDevice::Kind::kEfa : RdmaDevice::Kind::kOther;
 }
 
 // Maps each device to the name of its uverbs file.
@@ -128,7 +128,7 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
     device.type = tree.line(device.folder + "/hca_type");
     device.board = tree.line(device.folder + "/board_id");
     device.interfaces = tree.list(device.folder + "/device/net");
-    if (const auto found = uverbs.find(name); found != uverbs.end()) device.uverbs = found->second;
+    if (const std::string* const file = base::valueAt(uverbs, name)) device.uverbs = *file;
     for (const std::string& port : tree.list(device.folder + "/ports"))
       device.ports.push_back(portOf(tree, device.folder, port));
     out.push_back(std::move(device));

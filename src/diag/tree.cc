@@ -14,6 +14,7 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "base/fd.h"
 #include "base/read_fd.h"
@@ -53,6 +54,30 @@ std::string pathOf(int file) {
 }
 
 }  // namespace
+
+std::vector<std::string> linesOf(const std::string& text) {
+  std::vector<std::string> out;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) out.push_back(line);
+  return out;
+}
+
+std::string lineWith(const std::string& text, std::string_view part) {
+  for (const std::string& line : linesOf(text))
+    if (line.find(part) != std::string::npos) return line;
+  return {};
+}
+
+std::string valueIn(const std::string& text, std::string_view key, char separator) {
+  for (const std::string& line : linesOf(text)) {
+    if (!line.starts_with(key)) continue;
+    const auto at = line.find_first_not_of('\t', key.size());
+    if (at == std::string::npos || line[at] != separator) continue;
+    const auto first = std::min(line.find_first_not_of(" \t\r\"", at + 1), line.size());
+    return line.substr(first, line.find_last_not_of(" \t\r\"") + 1 - first);
+  }
+  return {};
+}
 
 std::optional<Tree> Tree::open(const std::string& root, std::string& why) {
   base::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -138,13 +163,14 @@ std::string Tree::line(const std::string& path) const {
   return std::string(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
 }
 
+std::vector<std::string> Tree::lines(const std::string& path) const {
+  return linesOf(read(path).text);
+}
+
 std::optional<std::uint64_t> Tree::number(const std::string& path) const {
   const std::string text = line(path);
-  if (text.empty() || text[0] < '0' || text[0] > '9') return std::nullopt;
-  char* end = nullptr;
-  errno = 0;
-  const std::uint64_t value = std::strtoull(text.c_str(), &end, text.starts_with("0x") ? 16 : 10);
-  return errno == 0 && *end == '\0' ? std::optional(value) : std::nullopt;
+  return text.starts_with("0x") ? base::numberIn<std::uint64_t>(text.substr(2), 16)
+                                : base::numberIn<std::uint64_t>(text);
 }
 
 std::vector<std::string> Tree::list(const std::string& folder) const {

@@ -23,6 +23,14 @@ struct FileText {
   explicit operator bool() const { return state == State::kRead; }
 };
 
+// The lines of a text, without their ends.
+std::vector<std::string> linesOf(const std::string& text);
+// The first line that contains `part`; empty: there is none.
+std::string lineWith(const std::string& text, std::string_view part);
+// The value of the line "Key:   value" in a text, without quotes; empty: there is none. Tabs may
+// stand before the separator.
+std::string valueIn(const std::string& text, std::string_view key, char separator = ':');
+
 class Tree {
  public:
   // Files of the kernel have a few KiB. The limit protects against a file that never ends.
@@ -46,6 +54,7 @@ class Tree {
 
   // The first line, without blanks at its ends; empty after a failed read.
   std::string line(const std::string& path) const;
+  std::vector<std::string> lines(const std::string& path) const;
   // A file that contains one whole number, decimal or hexadecimal.
   std::optional<std::uint64_t> number(const std::string& path) const;
   // Sorted names. Empty: there is no such folder, or it is empty.

@@ -14,11 +14,9 @@ struct VariableScene {
   const Node& node;
   PodView pod;
   Findings& findings;
-  // Null: the variable is unset or empty.
-  const std::string* valueOf(std::string_view name) const;
   // `finding.what` continues the words "NAME=value". An empty code becomes "variables.<name>", and
   // an empty fix "unset NAME". The evidence starts with the variable and this pod's devices.
-  void add(std::string_view name, Finding finding) const;
+  void add(const std::string& name, Finding finding) const;
 };
 
 // Checks variables with one value that defeats RDMA.

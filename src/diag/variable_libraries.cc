@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/variable_checks.h"
@@ -26,15 +27,12 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
   const Tree& tree = scene.node.tree;
   if (scene.pod.efa.empty() || scene.pod.gpus == 0) return;
   const auto known = [&](std::string_view folder) {
-    return std::find(folders.begin(), folders.end(), folder) != folders.end() ||
-           loaderKnows(tree, folder);
+    return base::contains(folders, folder) || loaderKnows(tree, folder);
   };
-  const auto installed = std::find_if(kPluginFolders.begin(), kPluginFolders.end(),
-                                      [&](const char* one) { return tree.has(one); });
-  if (installed == kPluginFolders.end() ||
-      std::any_of(kPluginFolders.begin(), kPluginFolders.end(), known))
-    return;
-  const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
+  const auto* const installed =
+      base::firstOf(kPluginFolders, [&](const char* one) { return tree.has(one); });
+  if (installed == nullptr || std::ranges::any_of(kPluginFolders, known)) return;
+  const std::string* const path = scene.node.variable("LD_LIBRARY_PATH");
   scene.findings.add(
       {.severity = Severity::kWarning,
        .code = "variables.aws-ofi-nccl",
@@ -51,7 +49,7 @@ void checkPlugin(const VariableScene& scene, const std::vector<std::string>& fol
 }  // namespace
 
 void checkLibraryPath(const VariableScene& scene) {
-  const std::string* const path = scene.valueOf("LD_LIBRARY_PATH");
+  const std::string* const path = scene.node.variable("LD_LIBRARY_PATH");
   checkPlugin(scene, path == nullptr ? std::vector<std::string>() : base::partsOf(*path, ':'));
 }
 

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
-#include <optional>
+#include <cstdint>
+#include <map>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/text.h"
 #include "diag/name_list.h"
 #include "diag/variable_checks.h"
@@ -16,16 +16,10 @@
 namespace viaduct::diag {
 namespace {
 
-bool listsName(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
+using base::contains;
 
 std::string exactHca(const std::vector<std::string>& names) {
   return fmt::format("export NCCL_IB_HCA='={}'", fmt::join(names, ","));
-}
-
-std::string exactHca(const PodView& pod) {
-  return fmt::format("export NCCL_IB_HCA='={}'", namesOf(pod.verbs, ","));
 }
 
 // Devices that a list takes besides those that it names: the prefix "mlx5_1" also takes mlx5_10.
@@ -37,8 +31,8 @@ std::vector<std::string> takenByPrefix(const PodView& pod, const NameList& list)
   for (const RdmaDevice& longer : all)
     for (const RdmaDevice& named : all)
       if (longer.name != named.name && longer.name.starts_with(named.name) &&
-          listsName(list.names, named.name) && !listsName(list.names, longer.name) &&
-          !listsName(out, longer.name))
+          contains(list.names, named.name) && !contains(list.names, longer.name) &&
+          !contains(out, longer.name))
         out.push_back(longer.name);
   return out;
 }
@@ -59,6 +53,7 @@ std::vector<std::string> nowhereIn(const PodView& pod, const NameList& list) {
 void reportNoHca(const VariableScene& scene, const NameList& list) {
   const auto taken = [&](const RdmaDevice& one) { return list.takes(one.name); };
   const std::vector<std::string> nowhere = nowhereIn(scene.pod, list);
+  const std::string exact = exactHca(base::mapped(scene.pod.verbs, &RdmaDevice::name));
   if (std::none_of(scene.pod.verbs.begin(), scene.pod.verbs.end(), taken))
     return scene.add(
         "NCCL_IB_HCA",
@@ -66,24 +61,15 @@ void reportNoHca(const VariableScene& scene, const NameList& list) {
          .what = "matches none of this pod's RDMA devices.",
          .cause = "NCCL finds no such device and falls back to TCP. Each pod gets other "
                   "devices, so a fixed list fits only by chance.",
-         .fix = exactHca(scene.pod) + "\nor start it with: viaduct exec -- COMMAND",
+         .fix = exact + "\nor start it with: viaduct exec -- COMMAND",
          .gain = "NCCL uses RDMA instead of TCP."});
   if (nowhere.empty() || list.excludes) return;
   scene.add("NCCL_IB_HCA",
             {.severity = Severity::kWarning,
              .what = fmt::format("names devices that are not here: {}.", fmt::join(nowhere, ", ")),
              .cause = "The list is of another pod or node.",
-             .fix = exactHca(scene.pod),
+             .fix = exact,
              .gain = "NCCL uses all devices of this pod."});
-}
-
-// UCX knows a device under its name and port: "mlx5_6:1".
-std::string ucxDevices(const PodView& pod) {
-  std::vector<std::string> out;
-  for (const RdmaDevice& one : pod.verbs)
-    for (const RdmaPortState& port : one.ports)
-      if (port.active()) out.push_back(fmt::format("{}:{}", one.name, port.number));
-  return fmt::format("{}", fmt::join(out, ","));
 }
 
 std::string transportIn(std::string one) {
@@ -99,7 +85,7 @@ bool isReliable(std::string_view transport) {
 struct Transports {
   bool excludes = false;
   std::vector<std::string> names = {};
-  bool has(const std::string& name) const { return listsName(names, name); }
+  bool has(const std::string& name) const { return contains(names, name); }
   bool rdma() const {
     if (!excludes) return std::any_of(names.begin(), names.end(), isReliable);
     return !has("all") && !has("ib") && !(has("rc") && has("dc"));
@@ -141,14 +127,15 @@ void checkTransports(const VariableScene& scene, const std::string& text) {
 void checkUcxDevices(const VariableScene& scene, std::string_view text) {
   const bool excludes = text.starts_with('^');
   const std::vector<std::string> names = base::partsOf(text.substr(excludes ? 1 : 0));
-  if (listsName(names, "all") || !physicalListed(scene.pod.given, text).empty()) return;
+  if (contains(names, "all") || !physicalListed(scene.pod.given, text).empty()) return;
   std::size_t whole = 0, bare = 0;
   for (const RdmaDevice& one : scene.pod.verbs)
     for (const std::string& name : names) {
       if (name == one.name) ++bare;
       if (name.starts_with(one.name + ":")) ++whole;
     }
-  const std::string fix = fmt::format("export UCX_NET_DEVICES={}", ucxDevices(scene.pod));
+  const std::string fix =
+      fmt::format("export UCX_NET_DEVICES={}", activePorts(scene.pod.verbs, PortNames::kAll));
   if (excludes ? whole >= scene.pod.verbs.size() : whole + bare == 0)
     return scene.add("UCX_NET_DEVICES",
                      {.severity = Severity::kWarning,
@@ -168,56 +155,48 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
              .gain = "UCX uses RDMA instead of TCP."});
 }
 
-std::optional<std::uint64_t> gidIndexIn(const std::string& text) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;  // with -1 and auto the library chooses
-  errno = 0;
-  const std::uint64_t out = std::strtoull(text.c_str(), nullptr, 10);
-  return errno == 0 ? std::optional(out) : std::nullopt;
-}
-
 // Why no other host can be reached through this GID; empty: it is right.
 std::string faultOf(const RdmaPortState& port, std::uint64_t index) {
-  const auto same = [&](const Gid& one) { return one.index == index; };
-  const auto at = std::find_if(port.gids.begin(), port.gids.end(), same);
-  if (at == port.gids.end()) return "an empty GID";
+  const Gid* const at = base::firstWith(port.gids, &Gid::index, index);
+  if (at == nullptr) return "an empty GID";
   if (!port.roce()) return {};
   if (at->linkLocal()) return "a link-local GID";
   return at->type.empty() || at->type == "RoCE v2" ? std::string() : "a RoCE v1 GID";
 }
 
 void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t index) {
-  Finding finding{.severity = Severity::kFailure};
+  std::vector<Evidence> evidence;
   std::map<std::string, std::vector<std::string>> wrong;  // the devices of each fault
   for (const RdmaDevice& one : scene.pod.verbs)
     for (const RdmaPortState& port : one.ports) {
       const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
       if (fault.empty()) continue;
       wrong[fault].push_back(one.name);
-      finding.evidence.push_back({fmt::format("{}/gids/{}", port.folder, index), fault});
+      evidence.push_back({fmt::format("{}/gids/{}", port.folder, index), fault});
       if (const Gid* const right = routableGid(port))
-        finding.evidence.push_back(
+        evidence.push_back(
             {fmt::format("{}/gids/{}", port.folder, right->index), right->type + " " + right->gid});
     }
   if (wrong.empty()) return;
-  std::vector<std::string> selected;
-  for (const auto& [fault, devices] : wrong)
-    selected.push_back(fmt::format("{} of {}", fault, fmt::join(devices, ", ")));
-  finding.what = fmt::format("selects {}.", fmt::join(selected, ", and "));
-  finding.cause =
-      "Indices differ between devices and change with addresses. Connections then end "
-      "with error 12, or never form.";
-  finding.fix = fmt::format(
-      "unset {}\nNCCL 2.21 and newer, and UCX, choose the index for each "
-      "device.",
-      name);
-  finding.gain = "Each device uses the RoCE v2 GID that holds the IP address of its interface.";
-  scene.add(name, std::move(finding));
+  const auto selected = base::mapped(wrong, [](const auto& one) {
+    return fmt::format("{} of {}", one.first, fmt::join(one.second, ", "));
+  });
+  scene.add(
+      name,
+      {.severity = Severity::kFailure,
+       .what = fmt::format("selects {}.", fmt::join(selected, ", and ")),
+       .evidence = std::move(evidence),
+       .cause = "Indices differ between devices and change with addresses. Connections then "
+                "end with error 12, or never form.",
+       .fix = fmt::format("unset {}\nNCCL 2.21 and newer, and UCX, choose the index for each "
+                          "device.",
+                          name),
+       .gain = "Each device uses the RoCE v2 GID that holds the IP address of its interface."});
 }
 
 // `prefixes`: NCCL takes names by their prefix; Gloo and TensorPipe take whole names.
 void checkInterfaces(const VariableScene& scene, const char* name, bool prefixes) {
-  const std::string* const value = scene.valueOf(name);
+  const std::string* const value = scene.node.variable(name);
   if (value == nullptr) return;
   NameList list = nameList(*value);
   list.exact = list.exact || !prefixes;
@@ -245,7 +224,7 @@ void checkInterfaces(const VariableScene& scene, const char* name, bool prefixes
 }  // namespace
 
 void checkNcclDevices(const VariableScene& scene) {
-  const std::string* const value = scene.valueOf("NCCL_IB_HCA");
+  const std::string* const value = scene.node.variable("NCCL_IB_HCA");
   if (value == nullptr || scene.pod.verbs.empty()) return;
   const NameList list = nameList(*value);
   if (list.names.empty() || !physicalListed(scene.pod.given, *value).empty()) return;
@@ -265,15 +244,17 @@ void checkNcclDevices(const VariableScene& scene) {
 
 void checkUcx(const VariableScene& scene) {
   if (scene.pod.verbs.empty()) return;
-  if (const std::string* const text = scene.valueOf("UCX_TLS")) checkTransports(scene, *text);
-  if (const std::string* const text = scene.valueOf("UCX_NET_DEVICES"))
+  if (const std::string* const text = scene.node.variable("UCX_TLS")) checkTransports(scene, *text);
+  if (const std::string* const text = scene.node.variable("UCX_NET_DEVICES"))
     checkUcxDevices(scene, *text);
 }
 
 void checkGidIndices(const VariableScene& scene) {
   for (const char* const name : {"NCCL_IB_GID_INDEX", "UCX_IB_GID_INDEX", "NVSHMEM_IB_GID_INDEX"})
-    if (const std::string* const value = scene.valueOf(name))
-      if (const auto index = gidIndexIn(*value)) checkGidIndex(scene, name, *index);
+    if (const std::string* const value = scene.node.variable(name))
+      // With -1 and auto the library chooses.
+      if (const auto index = base::numberIn<std::uint64_t>(*value))
+        checkGidIndex(scene, name, *index);
 }
 
 void checkInterfaceNames(const VariableScene& scene) {

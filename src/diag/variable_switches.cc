@@ -176,7 +176,7 @@ void reportWithoutEffect(const VariableScene& scene) {
 
 void checkSwitches(const VariableScene& scene) {
   for (const Switch& one : kSwitches) {
-    const std::string* const value = scene.valueOf(one.name);
+    const std::string* const value = scene.node.variable(one.name);
     if (value == nullptr || !one.applies(scene.pod) || !one.defeats(*value)) continue;
     scene.add(one.name, {.severity = Severity::kWarning,
                          .what = one.what,

@@ -15,6 +15,8 @@
 #include <optional>
 #include <utility>
 
+#include "base/lists.h"
+#include "base/text.h"
 #include "host/facts.h"
 #include "host/sysfs.h"
 
@@ -23,34 +25,18 @@ namespace {
 
 constexpr std::uint64_t kMbit = 1'000'000 / 8;
 
-struct Slot {
-  std::uint64_t bytes_per_s = 0;
-  std::string text = {};
-  int numa = -1;
-};
-
-// The slot of a PCI function. A virtual function has no PCIe link of its own and shares its
-// parent's.
-Slot slotOf(const std::string& device) {
-  Slot out;
-  const std::string numa = firstLine(device + "/numa_node");
-  if (!numa.empty()) out.numa = std::atoi(numa.c_str());
-  for (const std::string& at : {device, device + "/physfn"}) {
+// Describes the slot of a PCI function. A virtual function has no PCIe link of its own and shares
+// its parent's.
+void setSlot(Device& device, const std::string& folder) {
+  device.numa = base::numberIn<int>(firstLine(folder + "/numa_node")).value_or(-1);
+  for (const std::string& at : {folder, folder + "/physfn"}) {
     const std::string speed = firstLine(at + "/current_link_speed");
     const std::string width = firstLine(at + "/current_link_width");
-    out.bytes_per_s = pcieRate(speed, width);
-    if (out.bytes_per_s == 0) continue;
-    out.text = speed.substr(0, speed.find(" PCIe")) + " x" + width;
+    device.pcie_bytes_per_s = pcieRate(speed, width);
+    if (device.pcie_bytes_per_s == 0) continue;
+    device.pcie = speed.substr(0, speed.find(" PCIe")) + " x" + width;
     break;
   }
-  return out;
-}
-
-void setSlot(Device& device, const std::string& folder) {
-  Slot slot = slotOf(folder);
-  device.pcie_bytes_per_s = slot.bytes_per_s;
-  device.pcie = std::move(slot.text);
-  device.numa = slot.numa;
 }
 
 Device interfaceFrom(const std::string& root, const std::string& name) {
@@ -76,9 +62,8 @@ std::uint64_t rateOfParts(const std::string& root, const Device& whole,
   if (whole.lower.empty() || exists(folder + "/bridge")) return 0;
   std::vector<std::uint64_t> rates;
   for (const std::string& part : whole.lower) {
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Device& d) { return d.name == part; });
-    if (found == all.end() || found->link_bytes_per_s == 0) return 0;
+    const Device* const found = base::firstWith(all, &Device::name, part);
+    if (found == nullptr || found->link_bytes_per_s == 0) return 0;
     rates.push_back(found->link_bytes_per_s);
   }
   const bool one_at_a_time = firstLine(folder + "/bonding/mode").starts_with("active-backup");
@@ -95,13 +80,11 @@ bool showsOurs(const std::string& root, std::vector<std::string> ours) {
 }
 
 std::vector<Device> interfacesOf(const std::string& root) {
-  std::vector<std::string> names;
-  for (const InterfaceBytes& i : interfaceBytes(root)) names.push_back(i.name);
+  const auto names = base::mapped(interfaceBytes(root), &InterfaceBytes::name);
   const bool ours = showsOurs(root, names);
-  std::vector<Device> out;
-  out.reserve(names.size());
-  for (const std::string& name : names)
-    out.push_back(ours ? interfaceFrom(root, name) : Device{.name = name});
+  std::vector<Device> out = base::mapped(names, [&](const std::string& name) {
+    return ours ? interfaceFrom(root, name) : Device{.name = name};
+  });
   if (ours)
     for (Device& device : out)
       if (device.kind == DeviceKind::kVirtual)
@@ -109,8 +92,8 @@ std::vector<Device> interfacesOf(const std::string& root) {
   const std::vector<Interface> known = facts(root).interfaces;
   for (Device& device : out) {
     if (device.name == "lo") device.kind = DeviceKind::kLoopback;
-    for (const Interface& i : known)
-      if (i.name == device.name) device.addresses = i.addresses;
+    if (const Interface* const found = base::firstWith(known, &Interface::name, device.name))
+      device.addresses = found->addresses;
   }
   return out;
 }
@@ -149,8 +132,7 @@ std::vector<Device> devices(const std::string& root) {
 
 std::optional<Device> findDevice(std::string_view name_or_address, const std::string& root) {
   for (Device& one : devices(root))
-    if (one.name == name_or_address || std::find(one.addresses.begin(), one.addresses.end(),
-                                                 name_or_address) != one.addresses.end())
+    if (one.name == name_or_address || base::contains(one.addresses, name_or_address))
       return std::move(one);
   return std::nullopt;
 }
@@ -202,8 +184,7 @@ std::string notReady(const std::string& name_or_address, const std::string& root
     const bool active = state.empty() || state.find("ACTIVE") != std::string::npos;
     return active ? "" : fmt::format("the port of {} is in state {}", port.name, state);
   }
-  const auto cxi = cxiNics(root);
-  if (std::find(cxi.begin(), cxi.end(), name_or_address) != cxi.end()) return {};
+  if (base::contains(cxiNics(root), name_or_address)) return {};
   const auto device = findDevice(name_or_address, root);
   if (!device && isAddress(name_or_address)) return {};
   const std::string& name = device ? device->name : name_or_address;

@@ -11,8 +11,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <thread>
 
@@ -21,23 +19,6 @@
 
 namespace viaduct::host {
 namespace {
-
-std::string trim(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-// The value of the first line "key : value".
-std::string valueOf(const std::string& path, const std::string& key) {
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    const auto colon = line.find(':');
-    if (colon != std::string::npos && trim(line.substr(0, colon)) == key)
-      return trim(line.substr(colon + 1));
-  }
-  return {};
-}
 
 // An arm64 kernel gives numbers for its cores and no name: Grace has implementer 0x41, part 0xd4f.
 std::string cpuModel(const std::string& root) {
@@ -85,10 +66,7 @@ std::string addressText(const sockaddr* address) {
 // they give 0.
 std::uint64_t linkRate(const std::string& root, const std::string& name) {
   const std::string folder = root + "/sys/class/net/" + name;
-  std::error_code none;
-  if (!std::filesystem::exists(folder + "/device", none)) return 0;
-  const auto rate = base::parseCount(firstLine(folder + "/speed"));  // "-1": no rate
-  return rate ? *rate : 0;
+  return exists(folder + "/device") ? numberIn(folder + "/speed").value_or(0) : 0;  // "-1": none
 }
 
 std::vector<Interface> interfaces(const std::string& root) {

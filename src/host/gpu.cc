@@ -1,57 +1,45 @@
 #include "host/gpu.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <memory>
+
+#include "base/shared_library.h"
 
 namespace viaduct::host {
 namespace {
 
 // The driver functions that we call, by their documented signatures.
-using Init = int (*)(unsigned int flags);
-using Count = int (*)(int* count);
-using Get = int (*)(int* device, int ordinal);
-using Name = int (*)(char* name, int length, int device);
-using Memory = int (*)(std::size_t* bytes, int device);
-using ErrorText = int (*)(int error, const char** text);
-
-struct Unload {
-  void operator()(void* library) const { ::dlclose(library); }
-};
-using Library = std::unique_ptr<void, Unload>;
-
-template <class Call>
-Call find(const Library& library, const char* name) {
-  return reinterpret_cast<Call>(::dlsym(library.get(), name));
-}
-
 struct Driver {
-  Library library;
-  Init init = nullptr;
-  Count count = nullptr;
-  Get get = nullptr;
-  Name name = nullptr;
-  Memory memory = nullptr;
-  ErrorText error_name = nullptr, error_text = nullptr;
-  bool whole() const {
-    return init != nullptr && count != nullptr && get != nullptr && name != nullptr &&
-           memory != nullptr && error_name != nullptr && error_text != nullptr;
-  }
+  int (*init)(unsigned int flags);
+  int (*count)(int* count);
+  int (*get)(int* device, int ordinal);
+  int (*name)(char* name, int length, int device);
+  int (*memory)(std::size_t* bytes, int device);
+  int (*error_name)(int error, const char** text);
+  int (*error_text)(int error, const char** text);
 };
 
-Driver load(const std::string& library) {
-  Driver d{.library = Library(::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL))};
-  if (!d.library) return d;
-  d.init = find<Init>(d.library, "cuInit");
-  d.count = find<Count>(d.library, "cuDeviceGetCount");
-  d.get = find<Get>(d.library, "cuDeviceGet");
-  d.name = find<Name>(d.library, "cuDeviceGetName");
-  d.memory = find<Memory>(d.library, "cuDeviceTotalMem_v2");
-  d.error_name = find<ErrorText>(d.library, "cuGetErrorName");
-  d.error_text = find<ErrorText>(d.library, "cuGetErrorString");
-  return d;
+Result<Driver> load(const std::string& name) {
+  constexpr auto kOperation = "load the GPU driver";
+  const auto library = base::SharedLibrary::open(name);
+  if (!library)
+    return Error{.code = Code::kUnsupported,
+                 .operation = kOperation,
+                 .detail = library.error().detail,
+                 .cause = "no NVIDIA driver on this host, or the container does not see it",
+                 .remedy = "install the driver, or run the container with its GPUs"};
+  Driver out{};
+  if (library->bind("cuInit", out.init) && library->bind("cuDeviceGetCount", out.count) &&
+      library->bind("cuDeviceGet", out.get) && library->bind("cuDeviceGetName", out.name) &&
+      library->bind("cuDeviceTotalMem_v2", out.memory) &&
+      library->bind("cuGetErrorName", out.error_name) &&
+      library->bind("cuGetErrorString", out.error_text))
+    return out;
+  return Error{.code = Code::kUnsupported,
+               .operation = kOperation,
+               .detail = name + " lacks calls of the CUDA driver",
+               .remedy = "install NVIDIA's driver"};
 }
 
 Error refused(const Driver& driver, const char* call, int code) {
@@ -70,18 +58,7 @@ Error refused(const Driver& driver, const char* call, int code) {
 }  // namespace
 
 Result<Gpu> findGpu(int id, const std::string& library) {
-  const Driver driver = load(library);
-  if (!driver.library)
-    return Error{.code = Code::kUnsupported,
-                 .operation = "load the GPU driver",
-                 .detail = ::dlerror(),
-                 .cause = "no NVIDIA driver on this host, or the container does not see it",
-                 .remedy = "install the driver, or run the container with its GPUs"};
-  if (!driver.whole())
-    return Error{.code = Code::kUnsupported,
-                 .operation = "load the GPU driver",
-                 .detail = library + " lacks calls of the CUDA driver",
-                 .remedy = "install NVIDIA's driver"};
+  VIADUCT_TRY(const Driver driver, load(library));
   if (const int rc = driver.init(0); rc != 0) return refused(driver, "cuInit", rc);
   int count = 0;
   if (const int rc = driver.count(&count); rc != 0) return refused(driver, "cuDeviceGetCount", rc);

@@ -6,15 +6,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <tuple>
 #include <utility>
 
+#include "base/text.h"
 #include "host/devices.h"
 #include "host/sysfs.h"
 
@@ -32,13 +31,6 @@ bool isPciFunction(const std::string& name) {
          });
 }
 
-std::optional<int> wholeNumber(const std::string& text) {
-  int out = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return out;
-}
-
 // The place of a device. `link` is a symbolic link to its folder, whose path names the bridges up
 // to the CPU.
 Place placeAt(const fs::path& link) {
@@ -53,34 +45,22 @@ Place placeAt(const fs::path& link) {
     out.pci.push_back(part.string());
     function = at;
   }
-  out.node = wholeNumber(firstLine(function.empty() ? "" : (function / "numa_node").string()))
-                 .value_or(-1);
+  if (!function.empty())
+    out.node = base::numberIn<int>(firstLine(function / "numa_node")).value_or(-1);
   return out;
 }
 
 // Parses "0-3,8,10-11".
 std::vector<std::pair<int, int>> rangesIn(const std::string& list) {
   std::vector<std::pair<int, int>> out;
-  std::istringstream in(list);
-  for (std::string word; std::getline(in, word, ',');) {
+  for (const std::string& word : base::partsOf(list)) {
     const auto dash = word.find('-');
-    const auto first = wholeNumber(word.substr(0, dash));
-    const auto last = dash == std::string::npos ? first : wholeNumber(word.substr(dash + 1));
+    const auto first = base::numberIn<int>(word.substr(0, dash));
+    const auto last =
+        dash == std::string::npos ? first : base::numberIn<int>(word.substr(dash + 1));
     if (first && last) out.emplace_back(*first, *last);
   }
   return out;
-}
-
-std::string cpusAllowed(const std::string& root) {
-  constexpr std::string_view kKey = "Cpus_allowed_list:";
-  std::ifstream in(root + "/proc/self/status");
-  for (std::string line; std::getline(in, line);)
-    if (line.starts_with(kKey)) {
-      std::string list;
-      std::istringstream(line.substr(kKey.size())) >> list;
-      return list;
-    }
-  return {};
 }
 
 std::string nodeFolder(const std::string& root, int number) {
@@ -132,7 +112,7 @@ Nodes numaNodes(const std::string& root) {
   Nodes out;
   for (const std::string& name : namesIn(root + "/sys/devices/system/node"))
     if (name.starts_with(kNode))
-      if (const auto number = wholeNumber(name.substr(kNode.size())))
+      if (const auto number = base::numberIn<int>(name.substr(kNode.size())))
         out.numbers.push_back(*number);
   std::sort(out.numbers.begin(), out.numbers.end());  // the order of the kernel's list of distances
   for (const int number : out.numbers) {
@@ -144,7 +124,7 @@ Nodes numaNodes(const std::string& root) {
 }
 
 std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root) {
-  const auto allowed = rangesIn(cpusAllowed(root));
+  const auto allowed = rangesIn(valueOf(root + "/proc/self/status", "Cpus_allowed_list"));
   std::vector<int> out;
   for (const int node : nodes.numbers) {
     const auto theirs = rangesIn(firstLine(nodeFolder(root, node) + "/cpulist"));

@@ -15,6 +15,7 @@
 
 #include "base/fd.h"
 #include "base/sizes.h"
+#include "base/text.h"
 
 namespace viaduct::host {
 
@@ -30,15 +31,22 @@ std::string firstLine(const std::string& path) {
     if (got <= 0) break;
     line.append(part.data(), static_cast<std::size_t>(got));
   }
-  line.resize(std::min(line.find('\n'), line.size()));
-  const auto first = line.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return {};
-  return line.substr(first, line.find_last_not_of(" \t\r") - first + 1);
+  return std::string(base::trimmed(std::string_view(line).substr(0, line.find('\n'))));
 }
 
 std::optional<std::uint64_t> numberIn(const std::string& path) {
   const auto number = base::parseCount(firstLine(path));
   return number ? std::optional(*number) : std::nullopt;
+}
+
+std::string valueOf(const std::string& path, std::string_view key) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    const auto colon = line.find(':');
+    if (colon != std::string::npos && base::trimmed(std::string_view(line).substr(0, colon)) == key)
+      return std::string(base::trimmed(std::string_view(line).substr(colon + 1)));
+  }
+  return {};
 }
 
 bool exists(const std::string& path) {

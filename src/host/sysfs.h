@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace viaduct::host {
@@ -12,6 +13,8 @@ namespace viaduct::host {
 std::string firstLine(const std::string& path);
 // The whole number that is the file's only word.
 std::optional<std::uint64_t> numberIn(const std::string& path);
+// The value of the first line "key : value" of a file; empty: there is none.
+std::string valueOf(const std::string& path, std::string_view key);
 bool exists(const std::string& path);
 // Names in a folder, sorted; none when there is no such folder.
 std::vector<std::string> namesIn(const std::string& folder);

@@ -10,7 +10,8 @@
 
 namespace viaduct::meet {
 
-// Fails at once for malformed options, and connects to no server yet. Not across fork().
+// Fails at once for malformed options, and connects to no server yet. A child of fork() opens its
+// own place.
 Result<std::unique_ptr<MeetingPlace>> openMeetingPlace(const PlaceOptions& options);
 
 bool isEtcd(const PlaceOptions& options);

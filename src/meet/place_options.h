@@ -28,8 +28,8 @@ struct PlaceOptions {
   // Credentials for etcd.
   std::string user = {}, password = {};
   std::string ca_file = {}, certificate_file = {}, key_file = {};
-  // A member that is silent for this long is dead. The embedded server's figure counts for all
-  // members.
+  // A member counts as dead after a silence of this length. At an embedded place, the server's
+  // value counts for all members.
   std::chrono::milliseconds detect = std::chrono::seconds(2);
   // Embedded: a member that may get rank 0 starts the server if its host has the address, see
   // serveIfHere().

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/random.h"
@@ -17,6 +18,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMiB = 1 << 20;
+
+const base::Poller& steadyClock() {
+  static const auto poller = std::move(*base::Poller::open());
+  return *poller;
+}
 
 // A rail that moves a number of bytes per turn, and has room for a number of ops.
 class SlowRail final : public core::Rail {
@@ -43,7 +49,7 @@ class SlowRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { cancelled.push_back(tag); }
   bool busy() const override { return !queue_.empty(); }
-  bool mayHaveEnded() const override { return true; }
+  bool wantsPoll() const override { return true; }
 
   // Fails all ops in flight.
   void breakDown(core::Completions& out) {
@@ -89,7 +95,7 @@ class Rig {
   // near the memory.
   Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
-      : rails_(rails), counts_(rails), health_(rails) {
+      : rails_(rails), counts_(rails), health_(rails, RailHealth(steadyClock())) {
     std::vector<Bundle::RailUse> uses;
     uses.reserve(rails);
     for (std::size_t i = 0; i < rails; ++i)
@@ -380,7 +386,7 @@ TEST(Bundle, ARailIsSetAsideOnlyForItsOwnFailuresAndIfThereAreOthers) {
 }
 
 TEST(RailHealth, SetsARailAsideForATimeThatDoublesWhileItGoesOnFailing) {
-  RailHealth health;
+  RailHealth health(steadyClock());
   Clock::time_point now(1h);
   EXPECT_FALSE(health.failed(now));
   EXPECT_FALSE(health.failed(now += 1s));
@@ -397,17 +403,17 @@ TEST(RailHealth, SetsARailAsideForATimeThatDoublesWhileItGoesOnFailing) {
 }
 
 TEST(RailHealth, CountsTheFailuresOfOneMomentOnce) {
-  RailHealth health;
+  RailHealth health(steadyClock());
   const Clock::time_point now(1h);
   for (int transfers = 0; transfers < 50; ++transfers) EXPECT_FALSE(health.failed(now + 1ms));
 }
 
 TEST(RailHealth, ForgetsFailuresThatAreFarApartInTime) {
-  RailHealth health;
+  RailHealth health(steadyClock());
   Clock::time_point now(1h);
   for (int failures = 0; failures < 10; ++failures, now += RailHealth::kCalm + 1s)
     EXPECT_FALSE(health.failed(now));
-  health = {};
+  health = RailHealth(steadyClock());
   for (int failures = 0; failures < RailHealth::kFailures; ++failures)
     static_cast<void>(health.failed(now += 1s));
   ASSERT_TRUE(health.isSetAside(now));

@@ -5,7 +5,7 @@
 #include <future>
 #include <string>
 
-#include "meet/embedded/server.h"
+#include "meet/groups/server.h"
 #include "meet/place.h"
 
 namespace viaduct {

@@ -27,7 +27,13 @@ class Accepting final : public core::Backend {
 
 class StoragePins : public ::testing::Test {
  protected:
-  StoragePins() { backends_.push_back(std::make_unique<Accepting>()); }
+  using Backends = std::vector<std::unique_ptr<core::Backend>>;
+
+  static Backends oneBackend() {
+    Backends out;
+    out.push_back(std::make_unique<Accepting>());
+    return out;
+  }
 
   Result<PinInfo> pin(std::uint64_t offset, std::uint64_t bytes,
                       MemoryKind kind = MemoryKind::kFile) {
@@ -48,7 +54,7 @@ class StoragePins : public ::testing::Test {
       EXPECT_LE(all[i - 1].address + all[i - 1].bytes, all[i].address) << i;
   }
 
-  std::vector<std::unique_ptr<core::Backend>> backends_;
+  Backends backends_ = oneBackend();
   PinTable pins_{backends_};
 };
 

@@ -19,11 +19,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::uint64_t kEach = 4096;
 constexpr std::size_t kThreads = 4;
 
 Agent openLocal(const std::string& name) {
-  auto agent = Agent::open({.name = name, .backends = {"local"}, .copy_threads = 1});
+  auto agent = Agent::open({.name = name, .backends = {"local"}, .copy_threads = 2});
   EXPECT_TRUE(agent) << agent.error().text();
   return *std::move(agent);
 }
@@ -34,44 +33,55 @@ Selection wholeOf(std::uint64_t address, std::uint64_t bytes) {
 
 // A target agent in this process, with memory for each posting thread.
 struct TargetAgent {
-  explicit TargetAgent(const std::string& name)
-      : agent(openLocal(name)), pin(*agent.allocate(kThreads * kEach, {.label = "memory"})) {}
-  std::byte* of(std::size_t thread) const { return pin.data() + thread * kEach; }
+  TargetAgent(const std::string& name, std::uint64_t each)
+      : agent(openLocal(name)),
+        pin(*agent.allocate(kThreads * each, {.label = "memory"})),
+        each_(each) {}
+  std::byte* of(std::size_t thread) const { return pin.data() + thread * each_; }
 
   Agent agent;
   Pin pin;
+
+ private:
+  std::uint64_t each_;
 };
 
 class PostingThreads : public ::testing::Test {
  protected:
-  PostingThreads() : me_(openLocal("me")), memory_(*me_.allocate(kThreads * kEach)) {
+  // Each thread moves `each` bytes.
+  explicit PostingThreads(std::uint64_t each = 4096)
+      : each_(each), me_(openLocal("me")), memory_(*me_.allocate(kThreads * each)) {
     for (const char* name : {"one", "two"}) {
-      targets_.push_back(std::make_unique<TargetAgent>(name));
+      targets_.push_back(std::make_unique<TargetAgent>(name, each));
       peers_.push_back(*me_.importCard(targets_.back()->agent.exportCard()));
       EXPECT_TRUE(peers_.back().ready(10s));
       EXPECT_TRUE(peers_.back().waitPin("memory", 10s));
     }
   }
-  std::byte* of(std::size_t thread) const { return memory_.data() + thread * kEach; }
+  std::byte* of(std::size_t thread) const { return memory_.data() + thread * each_; }
   Transfer plan(std::size_t thread, std::size_t peer) {
     const auto address = [&](const std::byte* memory) {
       return reinterpret_cast<std::uintptr_t>(memory);
     };
-    return *me_.plan(OpKind::kWrite, peers_[peer], wholeOf(address(of(thread)), kEach),
-                     wholeOf(address(targets_[peer]->of(thread)), kEach));
+    return *me_.plan(OpKind::kWrite, peers_[peer], wholeOf(address(of(thread)), each_),
+                     wholeOf(address(targets_[peer]->of(thread)), each_));
   }
   // Transfers fresh bytes. Returns whether the transfer succeeded, after a check of the bytes.
   // Returns nothing if the post was refused.
   std::optional<bool> move(Transfer& transfer, std::size_t thread, std::size_t peer, int round) {
-    std::memset(of(thread), round, kEach);
+    std::memset(of(thread), round, each_);
     if (!transfer.post()) return std::nullopt;
     const bool done = static_cast<bool>(transfer.wait(10s));
     if (done) {
-      EXPECT_EQ(std::memcmp(of(thread), targets_[peer]->of(thread), kEach), 0);
+      EXPECT_EQ(std::memcmp(of(thread), targets_[peer]->of(thread), each_), 0);
     }
     return done;
   }
 
+  void postWhilePinsComeAndGoAndAPeerIsLost(int pins);
+  void releaseMemoryWhileThreadsPost(std::uint64_t bytes, int rounds);
+
+  const std::uint64_t each_;
   Agent me_;
   Pin memory_;
   std::vector<std::unique_ptr<TargetAgent>> targets_;
@@ -80,7 +90,7 @@ class PostingThreads : public ::testing::Test {
 
 // Two threads post to each peer. Meanwhile a thread pins and releases memory, and then the second
 // peer leaves.
-TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
+void PostingThreads::postWhilePinsComeAndGoAndAPeerIsLost(int pins) {
   std::atomic<bool> over{false}, lost{false};
   std::atomic<std::uint64_t> done{0}, failed{0};
   std::vector<std::jthread> threads;
@@ -96,10 +106,10 @@ TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
         EXPECT_TRUE(moved && *moved);
       }
     });
-  std::vector<std::byte> more(kEach);
-  const Segment segment{.address = reinterpret_cast<std::uintptr_t>(more.data()), .bytes = kEach};
+  std::vector<std::byte> more(each_);
+  const Segment segment{.address = reinterpret_cast<std::uintptr_t>(more.data()), .bytes = each_};
   const auto come_and_go = [&] {
-    for (int i = 0; i < 200; ++i) {
+    for (int i = 0; i < pins; ++i) {
       auto pin = me_.pin(segment, "more");
       ASSERT_TRUE(pin);
       ASSERT_TRUE(pin->release());
@@ -116,26 +126,39 @@ TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
   const Statistics counted = me_.statistics();
   EXPECT_EQ(counted.done, done);
   EXPECT_EQ(counted.started, done + failed);
-  EXPECT_EQ(counted.rails.at(0).bytes, done * kEach);
+  EXPECT_EQ(counted.rails.at(0).bytes, done * each_);
+}
+
+TEST_F(PostingThreads, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
+  postWhilePinsComeAndGoAndAPeerIsLost(200);
+}
+
+// Their posts pause for the pins, in the middle of a copy.
+class PostingThreadsOfLargeCopies : public PostingThreads {
+ protected:
+  PostingThreadsOfLargeCopies() : PostingThreads((1 << 20) + 4096) {}
+};
+
+TEST_F(PostingThreadsOfLargeCopies, EachPostEndsOnceWhilePinsComeAndGoAndAPeerIsLost) {
+  postWhilePinsComeAndGoAndAPeerIsLost(20);
 }
 
 // Released memory belongs to its owner: no posting thread writes into it any more.
-TEST_F(PostingThreads, ReleasedMemoryIsLeftAlone) {
-  constexpr std::uint64_t kLarge = 256 << 10;
+void PostingThreads::releaseMemoryWhileThreadsPost(std::uint64_t bytes, int rounds) {
   TargetAgent& one = *targets_[0];
-  const Pin there = *one.agent.allocate(kLarge, {.label = "large"});
-  std::memset(there.data(), 1, kLarge);
+  const Pin there = *one.agent.allocate(bytes, {.label = "large"});
+  std::memset(there.data(), 1, bytes);
   ASSERT_TRUE(peers_[0].waitPin("large", 10s));
-  std::vector<std::byte> here(2 * kLarge);  // a half for each thread
-  const std::vector<std::byte> mine(2 * kLarge, std::byte{2});
+  std::vector<std::byte> here(2 * bytes);  // a half for each thread
+  const std::vector<std::byte> mine(2 * bytes, std::byte{2});
   const auto address = reinterpret_cast<std::uintptr_t>(here.data());
-  for (int round = 0; round < 100; ++round) {
-    Pin pin = *me_.pin({.address = address, .bytes = 2 * kLarge});
+  for (int round = 0; round < rounds; ++round) {
+    Pin pin = *me_.pin({.address = address, .bytes = 2 * bytes});
     std::atomic<unsigned> posting{0};
     std::vector<std::jthread> threads;
-    for (std::uint64_t half : {address, address + kLarge}) {
-      Transfer planned = *me_.plan(OpKind::kRead, peers_[0], wholeOf(half, kLarge),
-                                   wholeOf(there.info().address, kLarge));
+    for (std::uint64_t half : {address, address + bytes}) {
+      Transfer planned = *me_.plan(OpKind::kRead, peers_[0], wholeOf(half, bytes),
+                                   wholeOf(there.info().address, bytes));
       threads.emplace_back([&posting, read = std::move(planned)]() mutable {
         while (read.post() && read.wait(10s)) {
           ++posting;
@@ -149,6 +172,12 @@ TEST_F(PostingThreads, ReleasedMemoryIsLeftAlone) {
     threads.clear();
     ASSERT_EQ(std::memcmp(here.data(), mine.data(), mine.size()), 0);
   }
+}
+
+TEST_F(PostingThreads, ReleasedMemoryIsLeftAlone) { releaseMemoryWhileThreadsPost(256 << 10, 100); }
+
+TEST_F(PostingThreads, ReleasedMemoryIsLeftAloneByLargeCopies) {
+  releaseMemoryWhileThreadsPost(4 << 20, 10);
 }
 
 TEST_F(PostingThreads, AnAgentMayCloseWhileTheyPost) {
@@ -185,7 +214,7 @@ TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
   other.join();
   EXPECT_TRUE(transfer.wait(10s));
   EXPECT_EQ(me_.statistics().done, posted);
-  EXPECT_EQ(transfer.carried().shares.at(0).bytes, posted * kEach);
+  EXPECT_EQ(transfer.carried().shares.at(0).bytes, posted * each_);
 }
 
 // Counts the threads that poll the eight rails of an agent on `cores` cores, while one thread posts

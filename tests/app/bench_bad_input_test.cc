@@ -46,7 +46,7 @@ TEST(BenchInput, InvalidValuesAreNamed) {
       {{"--require", "backend:"}, "\"backend:\" is not a requirement"},
       {{"--block-sizes", "4K,,8K"}, "a list item is empty"},
       {{"--rate", "-1"}, "\"-1\" is not a number above 0"},
-      {{"--asio_port", "70000"}, "port 70000"},
+      {{"--asio_port", "70000"}, "\"70000\" is not a whole number from 1 to 65535"},
       {{"--recreate_xfer=perhaps"}, "\"perhaps\" is neither yes nor no"},
       {{"--link-rate", "eth0"}, "--link_rate"},
       {{"--backend", "tcp,tcp"}, "tcp is named twice"},

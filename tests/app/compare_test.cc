@@ -141,7 +141,7 @@ TEST_F(CompareCommand, BadInputIsNamed) {
   const std::string good = result("a", 10);
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{"compare"}, "two files are needed"},
-      {{"compare", good}, "2 required"},
+      {{"compare", good}, "two files are needed"},
       {{"compare", good, folder_ + "none.json"}, "none.json"},
       {{"compare", good, file("cut.json", "{\"format\": \"viaduct-be")}, "ends too early"},
       {{"compare", good, file("new.json", "{\"format\": \"viaduct-bench/3\"}")}, "newer viaduct"},

@@ -80,6 +80,31 @@ TEST(Flags, AllThatIsWrongIsNamedOnce) {
   EXPECT_EQ(found.given[0].name, "num_iter");
 }
 
+TEST(Flags, WordsWithoutAFlagBelongToTheArgument) {
+  constexpr FlagName kSome[] = {{"FILES"}, {"json", true}, {.name = "before", .many = true}};
+  const auto read = [&](const std::vector<std::string>& words) {
+    return shown(readFlags(words, kSome));
+  };
+  EXPECT_EQ(read({"1", "--json", "0", "-"}), "FILES=1;json=true;FILES=0;FILES=-;");
+  EXPECT_EQ(read({"--before", "a", "b", "--json=no"}), "before=a;before=b;json=no;");
+  EXPECT_NE(read({"--"}).find("\"--\" is not a flag"), std::string::npos);
+}
+
+TEST(Flags, WordsBehindTwoDashesMayBeACommand) {
+  constexpr FlagName kSome[] = {{.name = "COMMAND", .behind = true}, {"force", true}};
+  EXPECT_EQ(shown(readFlags(std::vector<std::string>{"--force", "--", "ls", "-l", "--"}, kSome)),
+            "force=true;COMMAND=ls;COMMAND=-l;COMMAND=--;");
+  EXPECT_NE(shown(readFlags(std::vector<std::string>{"ls"}, kSome)).find("\"ls\" is not a flag"),
+            std::string::npos);
+}
+
+TEST(Flags, SomeHaveAShortName) {
+  constexpr FlagName kSome[] = {{"output"}};
+  EXPECT_EQ(shown(readFlags(std::vector<std::string>{"-o", "a"}, kSome)), "output=a;");
+  EXPECT_EQ(spellings("output", '-'), (std::vector<std::string>{"-o", "--output"}));
+  EXPECT_EQ(spellings("op_type", '-'), std::vector<std::string>{"--op-type"});
+}
+
 TEST(Flags, AFlagThatDoesNothingHereIsNotSuggested) {
   constexpr FlagName kSome[] = {{"filepath", false, false}, {"file"}};
   const auto suggested = nearestFlags("filepaht", kSome);

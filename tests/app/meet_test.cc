@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/program.h"
+#include "meet/groups/group.h"
 #include "meet/place.h"
 
 namespace viaduct::testing {
@@ -25,7 +26,7 @@ std::string addressOf(Program& program) {
 TEST(MeetCommand, PrintsItsAddressAndEventsUntilItIsInterrupted) {
   Program program({"meet", "--listen", "127.0.0.1:0", "--token", "swordfish"});
   const auto where = addressOf(program);
-  auto place = meet::openMeetingPlace({.where = where, .token = "swordfish"});
+  auto place = meet::openGroupPlace({.where = where, .token = "swordfish"});
   ASSERT_TRUE(place);
   auto group = (*place)->join({.group = "g", .size = 1, .name = "host:7"}, 20s, kGoOn);
   ASSERT_TRUE(group) << group.error().text();
@@ -33,7 +34,7 @@ TEST(MeetCommand, PrintsItsAddressAndEventsUntilItIsInterrupted) {
   EXPECT_TRUE((*group)->finish(20s));
   EXPECT_NE(program.readLine().value_or("").find("group g ended"), std::string::npos);
 
-  auto stranger = meet::openMeetingPlace({.where = where, .token = "guessed"});
+  auto stranger = meet::openGroupPlace({.where = where, .token = "guessed"});
   ASSERT_TRUE(stranger);
   EXPECT_FALSE((*stranger)->join({.group = "g", .size = 1, .name = "host:8"}, 20s, kGoOn));
   EXPECT_NE(program.readLine().value_or("").find("turned 127.0.0.1"), std::string::npos);

@@ -165,16 +165,16 @@ TEST_F(P2pCommand, CudaWithoutAUsableGpuSaysWhy) {
 TEST_F(P2pCommand, WrongWordsAreNamed) {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases{
       {{"p2p"}, "--mode"},
-      {{"p2p", "--mode", "server", "--ip", "127.0.0.1"}, "\"server\" is neither"},
+      {{"p2p", "--mode", "server", "--ip", "127.0.0.1"}, "\"server\" is none of target, initiator"},
       {{"p2p", "--mode", "target"}, "--ip"},
       {{"p2p", "--mode", "target", "--ip", "::1", "--port", "0"}, "\"0\" is not a whole number"},
       {words("initiator", {"--buffer_sizes", "1MB,x"}), "\"x\""},
       {words("initiator", {"--iterations", "0"}), "\"0\" is not a whole number"},
       {words("initiator", {"--link-rate", "eth0"}), "the device is missing"},
       {words("initiator", {"--require", "backend:x"}),
-       "--require: there is no backend \"x\"; choose"},
+       "--require: invalid: there is no backend \"x\"; what to do: choose"},
       {words("initiator", {"--require", "rdm"}),
-       "--require: \"rdm\" is not a requirement; use rdma"},
+       "--require: invalid: \"rdm\" is not a requirement; what to do: use rdma"},
       {words("initiator", {"--json", "/no/such/folder/x"}), "No such file"},
   };
   for (const auto& [arguments, part] : cases) {

@@ -11,7 +11,7 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/../.."
 work=$PWD/build/arm64-apt
 root=$PWD/build/arm64-root  # also in cmake/arm64.cmake
-packages=(libarchive-dev libbenchmark-dev libcli11-dev libcurl4-openssl-dev libfabric-dev libfmt-dev libgtest-dev
+packages=(libarchive-dev libbenchmark-dev libcurl4-openssl-dev libfabric-dev libfmt-dev libgtest-dev
   libssl-dev libucx-dev nlohmann-json3-dev)
 
 # Tests of functions that qemu-user 7.2 lacks. They run on the host.

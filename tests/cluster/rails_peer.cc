@@ -57,7 +57,7 @@ Status serve(const std::vector<std::string>& rails, const std::string& card) {
   VIADUCT_CHECK(peer.ready(20s));
   VIADUCT_CHECK(peer.note("here"));
   const base::StopFlag stop{false};  // the test ends this process
-  measure::p2p::P2pTarget(agent, rails, [](const std::string&) {}).serve(stop);
+  measure::p2p::serveP2p(agent, rails, [](const std::string&) {}, stop);
   return Ok{};
 }
 

@@ -1,13 +1,14 @@
 #include "contract/backend_contract.h"
 
 #include "core/backend.h"
+#include "support/agent_of_a_clock.h"
 #include "support/bytes.h"
 
 namespace viaduct::testing {
 
 void BackendContract::open() {
   for (auto* agent : {&a_, &b_}) {
-    auto opened = Agent::open(settings(agent == &a_ ? "a" : "b"));
+    auto opened = agent::AgentOfAClock::open(settings(agent == &a_ ? "a" : "b"), clock_);
     ASSERT_TRUE(opened) << opened.error().text();
     agent->emplace(*std::move(opened));
   }
@@ -50,16 +51,12 @@ void BackendContract::waitForPin(const Peer& at, const std::string& label) {
   ASSERT_TRUE(pin) << pin.error().text();
 }
 
-namespace {
-
 std::vector<std::string> everyBackend() {
   std::vector<std::string> names;
   for (const auto& entry : core::backendCatalogue())
     if (!entry.facts->storage) names.emplace_back(entry.name);
   return names;
 }
-
-}  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Every, BackendContract, ::testing::ValuesIn(everyBackend()),
                          [](const auto& backend) { return backend.param; });

@@ -11,12 +11,16 @@
 #include <string>
 #include <vector>
 
+#include "base/movable_clock.h"
 #include "support/ofi.h"
 #include "support/ucx.h"
 
 namespace viaduct::testing {
 
 using namespace std::chrono_literals;
+
+// The names of all backends that are built in.
+std::vector<std::string> everyBackend();
 
 class BackendContract : public ::testing::TestWithParam<std::string> {
  protected:
@@ -57,6 +61,7 @@ class BackendContract : public ::testing::TestWithParam<std::string> {
   // Used by the next open().
   std::string weather_;
   Settings base_;
+  base::MovableClock clock_;  // of both agents; a test moves it instead of waiting
   std::optional<Agent> a_, b_;
   std::optional<Peer> b_at_a_, a_at_b_;
 };

@@ -122,15 +122,15 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
 
 TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that take as long as they are told to";
-  weather_ = "rails=1,delay_us=60000000";
-  base_.detect = 60s;
+  weather_ = "rails=1,delay_us=1000000000";
+  base_.detect = 8h;
   open();
   const auto here = a_->allocate(64 << 10);
   const auto there = b_->allocate(64 << 10, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   std::vector<Transfer> transfers;
-  for (const auto deadline : {10000ms, 300ms, 200ms, 100ms}) {
+  for (const auto deadline : {3600s, 30s, 20s, 10s}) {
     auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, 4096, 8192, 8),
                              blocks(*there, 4096, 8192, 8));
     ASSERT_TRUE(transfer);
@@ -138,7 +138,10 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
     transfers.push_back(std::move(*transfer));
   }
   transfers[3].cancel();  // its deadline would be the first
+  EXPECT_FALSE(transfers[3].wait(8s));
+  clock_.advance(10s);
   for (const std::size_t next : {2U, 1U}) {
+    clock_.advance(10s);
     const auto ended = transfers[next].wait(8s);
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
@@ -152,7 +155,7 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
   weather_ = "rails=1,hang=0.5,delay_us=200000";
-  base_.detect = 60s;
+  base_.detect = 8h;
   open();
   constexpr std::uint64_t kBlock = 4096, kHalf = 32;
   const auto here = a_->allocate(4 * kBlock * kHalf);
@@ -168,6 +171,12 @@ TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   ASSERT_TRUE(transfer->post({.deadline = 1s}));
   {
     const Pin dropped = std::move(*gone);
+  }
+  // The ops that do not hang end, then comes the deadline, and then the end of the grace.
+  for (const Duration next : {Duration(200ms), Duration(800ms), Duration(base_.grace)}) {
+    EXPECT_EQ(transfer->state(), TransferState::kRunning);
+    clock_.advance(next);
+    a_->poll();
   }
   ASSERT_FALSE(transfer->wait(20s));
   EXPECT_EQ(transfer->end().state, TransferState::kFailed);
@@ -213,6 +222,38 @@ TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
       static_cast<void>(transfer->wait(5s));
       EXPECT_NE(transfer->end().state, TransferState::kRunning);
       EXPECT_TRUE(holds(pin.bytes(), 77)) << at_target << round;
+    }
+}
+
+// Another thread posts meanwhile, and may be inside a copy.
+TEST_P(BackendContract, ReleasingAPinDuringTheCopyOfAnotherThreadLeavesItsMemoryAlone) {
+  for (const std::uint64_t bytes : {4 << 20, 64 << 20})
+    for (const bool at_target : {true, false}) {
+      const std::string label = std::to_string(bytes) + (at_target ? "w" : "r");
+      auto mine = a_->allocate(bytes);
+      auto theirs = b_->allocate(bytes, {.label = label});
+      ASSERT_TRUE(mine && theirs);
+      waitForPin(*b_at_a_, label);
+      auto transfer = a_->plan(at_target ? OpKind::kWrite : OpKind::kRead, *b_at_a_, whole(*mine),
+                               whole(*theirs));
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      std::atomic<int> posts{0};
+      std::jthread poster([&] {
+        do {
+          ++posts;
+          posts.notify_all();
+        } while (transfer->post() && transfer->wait(20s));
+        ++posts;  // so that the other thread does not wait for ever if the first post fails
+        posts.notify_all();
+      });
+      for (int seen = 0; seen < 2; seen = posts) posts.wait(seen);
+      Pin& pin = at_target ? *theirs : *mine;
+      const auto released = pin.release();
+      EXPECT_TRUE(released) << released.error().text();
+      fill(pin.bytes(), 77);
+      poster.join();
+      EXPECT_NE(transfer->end().state, TransferState::kRunning);
+      EXPECT_TRUE(holds(pin.bytes(), 77)) << label;
     }
 }
 

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "contract/meeting_places.h"
+#include "meet/groups/group.h"
 #include "meet/place.h"
 #include "support/roster_hash.h"
 
@@ -39,7 +40,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
 
   // A member: its connection to the place, and the group once it has joined.
   struct JoinedMember {
-    std::unique_ptr<MeetingPlace> place;
+    std::unique_ptr<GroupPlace> place;
     std::unique_ptr<Group> group;
     Error error;
     std::uint64_t hash() const { return hashOf(group->roster()); }
@@ -50,7 +51,7 @@ class MeetingContract : public ::testing::TestWithParam<PlaceKind> {
   static JoinedMember sit(const PlaceOptions& options, const JoinRequest& request,
                           Duration time = kLong) {
     JoinedMember joined;
-    auto place = openMeetingPlace(options);
+    auto place = openGroupPlace(options);
     if (!place) {
       joined.error = place.error();
       return joined;
@@ -222,7 +223,8 @@ TEST_P(MeetingContract, AGatherThatTimedOutContinuesAndNamesTheMissing) {
 TEST_P(MeetingContract, StopEndsEveryWait) {
   StopFlag stop{false};
   auto place = openMeetingPlace(options());
-  ASSERT_TRUE(place);
+  auto groups = openGroupPlace(options());
+  ASSERT_TRUE(place && groups);
   const auto soon = [&stop] {
     return std::async(std::launch::async, [&stop] {
       std::this_thread::sleep_for(50ms);
@@ -230,7 +232,7 @@ TEST_P(MeetingContract, StopEndsEveryWait) {
     });
   };
   auto stopped = soon();
-  const auto group = (*place)->join(request(2, "a"), kLong, stop);
+  const auto group = (*groups)->join(request(2, "a"), kLong, stop);
   ASSERT_FALSE(group);
   EXPECT_EQ(group.error().code, Code::kCancelled) << group.error().text();
   const auto found = (*place)->find("nobody", kLong, stop);
@@ -447,6 +449,20 @@ TEST_P(MeetingContract, ANameIsFoundOnceItIsPublishedAndVanishesWithItsEntry) {
   ASSERT_FALSE(gone);
   EXPECT_EQ(gone.error().code, Code::kTimeout) << gone.error().text();
   EXPECT_TRUE(mentions(gone.error(), "decode-0")) << gone.error().text();
+}
+
+// The server would close the connection for such a name, and the client would retry to its
+// deadline.
+TEST_P(MeetingContract, AnEntryBeyondTheLimitsIsRefusedAtOnce) {
+  auto place = openMeetingPlace(options());
+  ASSERT_TRUE(place);
+  for (const std::string& name : {std::string(), std::string(kMaxNameBytes + 1, 'n')}) {
+    EXPECT_EQ((*place)->find(name, kLong, kGoOn).error().code, Code::kInvalid);
+    EXPECT_EQ((*place)->publish(name, "x", kLong).error().code, Code::kInvalid);
+  }
+  const auto much = (*place)->publish("n", std::string(kMaxValueBytes + 1, 'v'), kLong);
+  ASSERT_FALSE(much);
+  EXPECT_EQ(much.error().code, Code::kInvalid) << much.error().text();
 }
 
 TEST_P(MeetingContract, AClosedPlaceTakesItsEntriesAway) {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "meet/embedded/server.h"
+#include "meet/groups/server.h"
 #include "support/etcd_server.h"
 
 namespace viaduct::testing {

@@ -5,7 +5,6 @@
 #include <future>
 #include <thread>
 
-#include "meet/etcd/etcd.h"
 #include "support/etcd_cluster.h"
 
 namespace viaduct::testing {
@@ -22,7 +21,7 @@ constexpr std::size_t kNodes = 3;
 class EtcdClusters : public ::testing::Test {
  protected:
   struct JoinedMember {
-    std::unique_ptr<MeetingPlace> place;
+    std::unique_ptr<GroupPlace> place;
     std::unique_ptr<Group> group;
   };
 
@@ -34,7 +33,7 @@ class EtcdClusters : public ::testing::Test {
   // Member i connects to node i first.
   JoinedMember join(std::size_t i) const {
     JoinedMember member;
-    auto place = openEtcd({.where = etcd_->urls(i)});
+    auto place = openGroups({.where = etcd_->urls(i)});
     if (!place) return member;
     member.place = std::move(*place);
     auto group = member.place->join({.group = "g",

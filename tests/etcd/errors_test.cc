@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using namespace meet;
 
 Error joinError(const std::string& where, Duration time) {
-  const auto place = openEtcd({.where = where});
+  const auto place = openGroups({.where = where});
   if (!place) return place.error();
   const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, time, kGoOn);
   if (group) return {.detail = "it worked"};
@@ -69,7 +69,7 @@ TEST(EtcdErrors, ASilentEndpointIsLeftForAnother) {
   VIADUCT_NEEDS_ETCD();
   const SilentServer silent;
   EtcdServer etcd;
-  const auto place = openEtcd({.where = silent.url() + "," + etcd.url()});
+  const auto place = openGroups({.where = silent.url() + "," + etcd.url()});
   ASSERT_TRUE(place);
   const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
   EXPECT_TRUE(group) << group.error().text();
@@ -188,13 +188,15 @@ TEST(EtcdErrors, ANameThatResolvesLaterIsFoundThen) {
   std::thread([&] {
     OwnNames names;
     if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
-    const auto place = openEtcd({.where = etcd.url("etcd.default")});
-    ASSERT_TRUE(place);
+    const PlaceOptions options{.where = etcd.url("etcd.default")};
+    const auto place = openEtcd(options);
+    const auto groups = openGroups(options);
+    ASSERT_TRUE(place && groups);
     const auto early = (*place)->find("x", 2s, kGoOn);
     ASSERT_FALSE(early);
     expectMentions(early.error(), {"resolve: Could not resolve host"});
     std::thread later([&] { names.writeHosts("127.0.0.1 localhost etcd.default\n"); });
-    const auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
+    const auto group = (*groups)->join({.group = "g", .size = 1, .name = "a"}, 20s, kGoOn);
     EXPECT_TRUE(group) << group.error().text();
     later.join();
   }).join();

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
         if (joining) say("waiting " + line);
       }};
   if (argc > 7) options.detect = std::chrono::milliseconds(number<int>(words[7]));
-  auto place = openMeetingPlace(options);
+  auto place = openGroupPlace(options);
   if (!place) return say("error " + place.error().text()), 1;
   JoinRequest request{.group = words[2], .size = number<std::uint32_t>(words[3]), .name = words[5]};
   if (words[4] != "-") request.rank = number<std::uint32_t>(words[4]);

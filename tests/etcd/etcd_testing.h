@@ -6,14 +6,21 @@
 
 #include <chrono>
 #include <initializer_list>
+#include <memory>
 #include <string>
 
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 
 namespace viaduct::testing {
 
 inline const meet::StopFlag kGoOn{false};
 constexpr auto kLong = std::chrono::seconds(20);
+
+// Opens the etcd for groups.
+inline Result<std::unique_ptr<meet::GroupPlace>> openGroups(meet::PlaceOptions options) {
+  options.kind = meet::PlaceKind::kEtcd;
+  return meet::openGroupPlace(options);
+}
 
 inline void expectMentions(const Error& error, std::initializer_list<std::string> what) {
   for (const std::string& one : what)

@@ -21,14 +21,14 @@ using namespace meet;
 constexpr auto kToWhatIsKept = 3s;
 
 struct Joined {
-  std::unique_ptr<MeetingPlace> place;
+  std::unique_ptr<GroupPlace> place;
   Result<std::unique_ptr<Group>> group = Error{};
 };
 
 Joined join(const std::string& where, std::uint32_t size, Duration time = kLong,
             const StopFlag& stop = kGoOn, std::optional<std::uint32_t> rank = {}) {
   Joined member;
-  auto place = openEtcd({.where = where});
+  auto place = openGroups({.where = where});
   if (!place) return member;
   member.place = std::move(*place);
   member.group =

@@ -18,7 +18,7 @@ using namespace std::chrono_literals;
 using namespace meet;
 
 struct JoinedMember {
-  std::unique_ptr<MeetingPlace> place;
+  std::unique_ptr<GroupPlace> place;
   std::unique_ptr<Group> group;
 };
 
@@ -29,7 +29,7 @@ std::vector<JoinedMember> pair(const std::string& first, const std::string& seco
   for (const std::string& where : {first, second})
     coming.push_back(std::async(std::launch::async, [where, detect] {
       JoinedMember member;
-      auto place = openEtcd({.where = where, .detect = detect});
+      auto place = openGroups({.where = where, .detect = detect});
       if (!place) return member;
       member.place = std::move(*place);
       auto group = member.place->join({.group = "g", .size = 2, .name = "m"}, kLong, kGoOn);
@@ -127,7 +127,7 @@ TEST(EtcdOutages, HistoryThatIsCompactedAllTheTime) {
     auto members = pair(etcd.url(), etcd.url());
     if (::testing::Test::HasFailure()) break;
     for (int i = 0; i < 20; ++i) gatherOfBoth(members);
-    const auto entry = members[0].place->publish("n", "x", kLong);
+    const auto entry = (*place)->publish("n", "x", kLong);
     EXPECT_TRUE(entry) << entry.error().text();
     EXPECT_TRUE(seeking.get());
     for (JoinedMember& member : members) {

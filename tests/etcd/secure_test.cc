@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using namespace meet;
 
 Error joinAlone(const PlaceOptions& options, Duration time = kLong) {
-  const auto place = openEtcd(options);
+  const auto place = openGroups(options);
   if (!place) return place.error();
   auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, time, kGoOn);
   if (!group) return group.error();
@@ -56,8 +56,9 @@ TEST(EtcdAuth, LogsInAgainWhenTheTokenIsForgotten) {
   switchAuthOn(etcd);
   const PlaceOptions options{.where = etcd.url(), .user = "viaduct", .password = "S3cret"};
   const auto place = openEtcd(options);
-  ASSERT_TRUE(place);
-  auto group = (*place)->join({.group = "g", .size = 1, .name = "a"}, kLong, kGoOn);
+  const auto groups = openGroups(options);
+  ASSERT_TRUE(place && groups);
+  auto group = (*groups)->join({.group = "g", .size = 1, .name = "a"}, kLong, kGoOn);
   ASSERT_TRUE(group) << group.error().text();
   auto seeking =
       std::async(std::launch::async, [&] { return (*place)->find("late", kLong, kGoOn); });

@@ -10,11 +10,12 @@
 #include "meet/etcd/endpoints.h"
 #include "meet/etcd/gateway.h"
 #include "meet/etcd/identity.h"
-#include "meet/etcd/records.h"
+#include "meet/groups/server_record.h"
 
 namespace {
 
 using namespace viaduct::meet::etcd;
+using viaduct::meet::groups::ServerRecord;
 
 void answer(const std::string& text) {
   (void)parseCreate(text);
@@ -29,12 +30,12 @@ void answer(const std::string& text) {
 
 template <class Decoded>
 void roundTrip(const Decoded& message, const std::string& bytes) {
-  if (message && encode(*message) != bytes) std::abort();
+  if (message && encodeRecord(*message) != bytes) std::abort();
 }
 
 void value(const std::string& bytes) {
-  roundTrip(decodeEntry(bytes), bytes);
-  roundTrip(decodeServer(bytes), bytes);
+  roundTrip(decodeRecord<Entry>(bytes), bytes);
+  roundTrip(decodeRecord<ServerRecord>(bytes), bytes);
 }
 
 void text(const std::string& bytes) {
@@ -64,8 +65,9 @@ std::vector<Sample> samples() {
                     R"(},{"type":"DELETE","kv":)" + kv + "}]}}"),
       sample(0, R"({"result":{"canceled":true,"compact_revision":"12"}})"),
       sample(0, R"({"error":{"grpc_code":14,"message":"gone"}})"),
-      sample(1, encode(Entry{"boot|1 2", "value"})),
-      sample(1, encode(ServerRecord{.secret = {5}, .name = "a", .addresses = {"10.0.0.1:5"}})),
+      sample(1, encodeRecord(Entry{"boot|1 2", "value"})),
+      sample(1,
+             encodeRecord(ServerRecord{.secret = {5}, .name = "a", .addresses = {"10.0.0.1:5"}})),
       sample(2, "http://a:1,https://[::1]:2/"),
       sample(2, ownIdentity()),
   };

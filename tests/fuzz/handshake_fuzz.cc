@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "agent/session/connection.h"
-#include "agent/session/handshake.h"
 #include "base/poller.h"
 #include "fuzz/samples.h"
 

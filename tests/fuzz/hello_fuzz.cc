@@ -11,26 +11,23 @@
 namespace {
 
 using namespace viaduct::agent;
-using viaduct::base::Bytes, viaduct::base::ByteSpan;
+using viaduct::base::ByteSpan, viaduct::base::decode, viaduct::base::encode;
 
 template <class Message>
 void roundTrip(ByteSpan payload) {
-  const auto message = Message::decode(payload);
-  if (!message) return;
-  Bytes again;
-  message->encode(again);
-  if (!viaduct::base::sameBytes(again, payload)) std::abort();
+  const auto message = decode<Message>(payload);
+  if (message && !viaduct::base::sameBytes(encode(*message), payload)) std::abort();
 }
 
 void backend(ByteSpan payload) {
-  const auto message = BackendMessage::decode(payload);
+  const auto message = decode<BackendMessage>(payload);
   if (message && message->bytes.size() > payload.size()) std::abort();
 }
 
 template <class Message>
 void addSample(std::vector<viaduct::fuzz::Sample>& out, std::uint8_t kind, const Message& message) {
-  Bytes bytes{std::byte{kind}};
-  message.encode(bytes);
+  viaduct::base::Bytes bytes{std::byte{kind}};
+  viaduct::base::append(bytes, message);
   out.push_back(viaduct::fuzz::sampleOf(bytes));
 }
 
@@ -56,7 +53,7 @@ std::vector<Sample> samples() {
   addSample(out, 4, RefuseMessage{{.code = Code::kDenied, .detail = "no"}});
   addSample(out, 5, ResumeMessage{.epoch = 1, .heard = 7});
   base::Bytes message{std::byte{6}};
-  BackendMessage::encodeHead("tcp", message);
+  base::append(message, BackendMessage{.backend = "tcp"});
   out.push_back(sampleOf(message));
   return out;
 }

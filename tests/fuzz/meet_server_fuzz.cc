@@ -10,17 +10,18 @@
 #include <vector>
 
 #include "fuzz/samples.h"
-#include "meet/embedded/server_state.h"
+#include "meet/groups/server_state.h"
 
 namespace {
 
-using namespace viaduct::meet::embedded;
+using namespace viaduct::meet::groups;
+using viaduct::base::decode, viaduct::base::encode;
 
 class Desk final : public MemberConnections {
  public:
   void send(GuestId to, const PacketPtr& packet) override {
     if (!here.contains(to)) std::abort();
-    if (packet->type == Type::kFormed && !FormedMessage::decode(packet->payload)) std::abort();
+    if (packet->type == Type::kFormed && !decode<FormedMessage>(packet->payload)) std::abort();
   }
   std::uint64_t ping(GuestId to) override {
     if (!here.contains(to)) std::abort();
@@ -39,19 +40,19 @@ Bytes messageFor(Type type, std::uint8_t a, std::uint8_t b, const Desk& desk) {
     case Type::kJoin: {
       JoinMessage join{"/v", {name, 1U + b % 4U, {}, "guest", ""}};
       if ((b & 0x80U) != 0) join.request.rank = (b >> 4U) % 8U;
-      return join.encode();
+      return encode(join);
     }
     case Type::kGather:
-      return GatherMessage{a % 3U, std::string(b, 'v')}.encode();
+      return encode(GatherMessage{a % 3U, std::string(b, 'v')});
     case Type::kAbandon:
-      return TextMessage{name}.encode();
+      return encode(TextMessage{name});
     case Type::kPublish:
     case Type::kFind:
-      return NameMessage{b % 4U, "/v", name, "value", "owner"}.encode();
+      return encode(NameMessage{b % 4U, "/v", name, "value", "owner"});
     case Type::kPong:
-      return NumberMessage{desk.pings - a % 4U}.encode();
+      return encode(NumberMessage{desk.pings - a % 4U});
     default:
-      return NumberMessage{b % 4U}.encode();
+      return encode(NumberMessage{b % 4U});
   }
 }
 

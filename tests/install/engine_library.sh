@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# engine_library.sh FILE...: fails if a library or module that engines load contains code of the benchmark or
-# the doctor, or starts with more shared libraries than it needs.
+# engine_library.sh FILE...: fails if a library or module that engines load contains code of the benchmark, of
+# its groups or of the doctor, or starts with more shared libraries than it needs.
 set -euo pipefail
 for file in "$@"; do
   # A stripped shared object has only dynamic symbols. The module exports none of them.
@@ -10,8 +10,8 @@ for file in "$@"; do
       grep -q 'viaduct::core::' <<<"$symbols" || { echo "$file: no symbols to look at" >&2; exit 1; }
       ;;
   esac
-  if grep -m3 -E 'viaduct::(measure|diag|app)::' <<<"$symbols" >&2; then
-    echo "$file contains code of the benchmark or the doctor" >&2
+  if grep -m3 -E 'viaduct::((measure|diag|app|meet::groups)::|meet::(Group|GroupPlace|EmbeddedServer)\>)' <<<"$symbols" >&2; then
+    echo "$file contains code of the benchmark, of its groups or of the doctor" >&2
     exit 1
   fi
   needed=$(readelf --dynamic "$file" 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')

@@ -145,7 +145,7 @@ TEST_F(ObjectTest, PinsOnlyBytesThatTheObjectHas) {
   EXPECT_FALSE(pinObject("new", {.create = true})) << "without a size";
 }
 
-TEST_F(ObjectTest, MemoryThatIsGoneIsAnError) {
+TEST_F(ObjectTest, MemoryThatIsProtectedIsAnError) {
   open();
   tell("put kv k 100000");
   const auto object = pinObject("k");
@@ -153,9 +153,11 @@ TEST_F(ObjectTest, MemoryThatIsGoneIsAnError) {
       ::mmap(nullptr, 100'000, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   const auto host = agent_->pin(Segment::host(memory, 100'000));
   auto transfer = plan(OpKind::kRead, *host, *object);
-  ::munmap(memory, 100'000);
+  // Protected, because other memory may be mapped where this was unmapped.
+  ASSERT_EQ(::mprotect(memory, 100'000, PROT_NONE), 0);
   ASSERT_TRUE(transfer->post());
   expectSays(transfer->wait(60s), Code::kDevice, {"not mapped", "release the Pin"});
+  ::munmap(memory, 100'000);
 }
 
 // A server with a certificate that only a CA file of the test trusts.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <viaduct/viaduct.h>
 
 #include <cstring>
@@ -21,6 +22,7 @@ class ObjectTest : public ::testing::Test {
   static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
   explicit ObjectTest(std::vector<std::string> arguments = {}) {
+    ::setenv("no_proxy", "*", 1);  // the servers are on loopback
     std::vector<std::string> command{VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3};
     command.insert(command.end(), arguments.begin(), arguments.end());
     server_ = std::make_unique<Process>(command);

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "meet/groups/group.h"
 #include "meet/place.h"
 #include "process/words.h"
 #include "support/roster_hash.h"
@@ -27,6 +28,7 @@ const StopFlag kGoOn{false};
 struct State {
   std::string name;
   std::unique_ptr<MeetingPlace> place;
+  std::unique_ptr<GroupPlace> groups;
   std::unique_ptr<Group> group;
   std::unique_ptr<PublishedName> entry;
 };
@@ -40,7 +42,7 @@ Answer join(State& state, const Words& in) {
                       .name = state.name};
   if (in.at(3) != "-") request.rank = static_cast<std::uint32_t>(std::stoul(in[3]));
   state.group.reset();
-  VIADUCT_TRY(state.group, state.place->join(request, within(in.at(4)), kGoOn));
+  VIADUCT_TRY(state.group, state.groups->join(request, within(in.at(4)), kGoOn));
   const Roster& roster = state.group->roster();
   return fmt::format("{:x} {} {:x}", roster.epoch, roster.rank, hashOf(roster));
 }
@@ -86,15 +88,18 @@ Answer obey(State& state, const Words& in) {
 
 int main(int argc, char** argv) {
   if (argc != 5) return 2;
-  State state{.name = argv[3], .place = {}, .group = {}, .entry = {}};
-  auto place = openMeetingPlace({.where = argv[1],
-                                 .token = argv[2],
-                                 .detect = std::chrono::milliseconds(std::stoull(argv[4]))});
-  if (!place) {
-    std::cerr << place.error().text() << '\n';
+  State state{.name = argv[3], .place = {}, .groups = {}, .group = {}, .entry = {}};
+  const PlaceOptions options{.where = argv[1],
+                             .token = argv[2],
+                             .detect = std::chrono::milliseconds(std::stoull(argv[4]))};
+  auto place = openMeetingPlace(options);
+  auto groups = openGroupPlace(options);
+  if (!place || !groups) {
+    std::cerr << (place ? groups.error() : place.error()).text() << '\n';
     return 1;
   }
   state.place = std::move(*place);
+  state.groups = std::move(*groups);
   for (std::string line; std::getline(std::cin, line);) {
     const Answer answer = obey(state, viaduct::testing::words(line));
     if (answer)

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "meet/embedded/server.h"
-#include "meet/place.h"
+#include "meet/groups/group.h"
+#include "meet/groups/server.h"
 #include "process/process.h"
 #include "support/free_port.h"
 #include "support/own_names.h"
@@ -195,7 +195,7 @@ TEST(MeetingNames, ANameThatResolvesLaterIsFoundThen) {
     OwnNames names;
     if (!names.enter()) GTEST_SKIP() << "skipped: no mount namespaces";
     const meet::StopFlag go_on{false};
-    const auto place = meet::openMeetingPlace(
+    const auto place = meet::openGroupPlace(
         {.where = "rank-0.bench" + address.substr(address.rfind(':')), .token = "secret"});
     ASSERT_TRUE(place) << place.error().text();
     const auto early = (*place)->join({.group = "g", .size = 1, .name = "a"}, 200ms, go_on);

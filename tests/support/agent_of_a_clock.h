@@ -3,6 +3,7 @@
 
 #include <viaduct/agent.h>
 
+#include <memory>
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -14,6 +15,7 @@ struct AgentOfAClock {
     VIADUCT_TRY(auto impl, AgentImpl::open(std::move(settings), &clock));
     return Agent(std::move(impl));
   }
+  static Agent of(std::shared_ptr<AgentImpl> impl) { return Agent(std::move(impl)); }
 };
 
 }  // namespace viaduct::agent

@@ -7,7 +7,7 @@
 #include <functional>
 #include <string>
 
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 
 namespace viaduct::testing {
 

@@ -7,14 +7,12 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/random.h"
-
 namespace viaduct::agent {
 namespace {
 
-// The most reads in one turn, so that one busy peer does not delay the others.
+// Limits the reads of one turn, so that one busy peer does not delay the others.
 constexpr int kReadsPerTurn = 8;
-// The most reads of frames that a peer sent before its connection ended.
+// Limits the reads of frames that a peer sent before its connection ended.
 constexpr int kLastReads = 256;
 
 }  // namespace
@@ -24,14 +22,9 @@ Status Connection::start() {
     VIADUCT_TRY(hello_, ourHello());
   }
   VIADUCT_TRY(socket_facts_, socketFactsOf(socket_.get(), role_ == Role::kDialer));
-  Key nonce;
-  VIADUCT_CHECK(base::fillSecret(nonce));
-  proof_ = std::make_unique<Handshake>(role_ == Role::kDialer, config_.secret, nonce,
-                                       socket_facts_.binding);
-  if (role_ == Role::kDialer) {
-    const Handshake::HandshakeMessage first = proof_->open();
-    VIADUCT_CHECK(write(first.type, first.payload(), {}, {}));
-  }
+  VIADUCT_TRY(proof_, base::Handshake::begin(role_ == Role::kDialer, config_.secret,
+                                             {kWireMajor, kWireMinor}, socket_facts_.binding));
+  if (role_ == Role::kDialer) VIADUCT_CHECK(write(FrameType::kOpen, proof_->open(), {}, {}));
   watched_ = EPOLLIN | EPOLLRDHUP;
   VIADUCT_TRY(watch_, poller_.watch(socket_.get(), watched_,
                                     [this](std::uint32_t events) { onEvents(events); }));
@@ -48,9 +41,8 @@ Status Connection::start() {
 Result<base::Bytes> Connection::ourHello() {
   const Hello mine = config_.mine();
   last_epoch_ = mine.last_epoch;
-  base::Bytes hello;
-  mine.encode(hello);
-  if (hello.size() <= kMaxHelloPayload && Hello::decode(hello)) return hello;
+  base::Bytes hello = base::encode(mine);
+  if (hello.size() <= kMaxHelloPayload && base::decode<Hello>(hello)) return hello;
   return Error{.operation = "connection",
                .detail = "this agent's hello exceeds the protocol's limits",
                .remedy = "use a shorter agent name, or fewer addresses or backends"};
@@ -119,10 +111,8 @@ bool Connection::deliver() {
       case FrameDecoder::Next::kMore:
         return true;
       case FrameDecoder::Next::kBroken:
-        // Tells an end that can decode this frame that we closed, and our version.
-        if (phase_ == Phase::kProving && !send_error_)
-          static_cast<void>(
-              write(FrameType::kDeny, Handshake::deny(Code::kProtocol).payload(), {}, {}));
+        // An end that can decode a deny frame learns this end's version, and that it has closed.
+        if (phase_ == Phase::kProving && !send_error_) deny(Code::kProtocol);
         return fail(inbox_.decoder().error());
       case FrameDecoder::Next::kFrame:
         if (!take(frame)) return false;

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "agent/session/frame.h"
-#include "agent/session/handshake.h"
 #include "agent/session/hello.h"
 #include "agent/session/inbox.h"
 #include "agent/session/messages.h"
@@ -27,6 +26,7 @@
 #include "agent/session/socket_facts.h"
 #include "base/fd.h"
 #include "base/net/crypto.h"
+#include "base/net/handshake.h"
 #include "base/net/hearing.h"
 #include "base/poller.h"
 
@@ -149,6 +149,7 @@ class Connection {
   bool deliver();
   bool take(const Frame& frame);
   bool prove(const Frame& frame);
+  Result<base::Handshake::Step> takeProof(const Frame& frame);
   void useKeys();
   bool meet(const Frame& frame);
   bool introduce(const Result<Life>& verdict);
@@ -165,6 +166,7 @@ class Connection {
   template <class Call>
   bool tell(Call call);
 
+  void deny(Code code);
   Status write(FrameType type, ByteSpan head, ByteSpan body, std::vector<base::Fd> fds);
   void sendFailed(const Error& why);
   void flush();
@@ -182,10 +184,10 @@ class Connection {
   ConnectionUser& user_;
 
   Phase phase_ = Phase::kProving;
-  std::unique_ptr<Handshake> proof_;  // until this end has the session's keys
-  Key common_ = {};                   // the base of deriveKey()
-  base::Bytes hello_;                 // dialer: its own encoded hello
-  std::uint64_t last_epoch_ = 0;      // the last epoch that our hello named
+  std::optional<base::Handshake> proof_;  // until this end has the session's keys
+  Key common_ = {};                       // the base of deriveKey()
+  base::Bytes hello_;                     // dialer: its own encoded hello
+  std::uint64_t last_epoch_ = 0;          // the last epoch that our hello named
   FrameSealer sealer_;
   Inbox inbox_;
   Outbox outbox_;

@@ -1,24 +1,59 @@
 // Connection: the handshake of its ends, from the proof to the verdict.
+#include <fmt/format.h>
+
 #include <span>
 #include <utility>
 
 #include "agent/session/connection.h"
+#include "core/setting_name.h"
 
 namespace viaduct::agent {
+namespace {
+
+std::uint8_t numberOf(FrameType type) { return static_cast<std::uint8_t>(type); }
+
+Error wrongSecret() {
+  return {
+      .code = Code::kDenied,
+      .operation = "handshake",
+      .detail = "the secret does not match the other end's",
+      .cause =
+          "that agent restarted after it gave the Card, or the two have different group secrets",
+      .remedy = fmt::format("pass a new Card of that agent, or give both ends the same secret: {}",
+                            core::settingName("secret", "VIADUCT_SECRET"))};
+}
+
+}  // namespace
+
+// Refuses the other end. Before there are keys, a refusal carries only a code.
+void Connection::deny(Code code) {
+  static_cast<void>(write(FrameType::kDeny, base::encode(code), {}, {}));
+}
+
+Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
+  if (frame.fds == 0 && frame.type == FrameType::kDeny && frame.payload.size() == 1) {
+    if (frame.payload[0] == static_cast<std::byte>(Code::kDenied)) return wrongSecret();
+    return protocolError("the other end could not read a frame");
+  }
+  if (frame.fds != 0 || frame.type < FrameType::kOpen || frame.type > FrameType::kProof)
+    return protocolError("not a frame of the handshake");
+  const auto stage =
+      static_cast<base::Handshake::Stage>(numberOf(frame.type) - numberOf(FrameType::kOpen));
+  auto taken = proof_->take(stage, frame.payload, frame.minor);
+  if (!taken && taken.error().code == Code::kDenied) return wrongSecret();
+  return taken;
+}
 
 bool Connection::prove(const Frame& frame) {
-  auto taken = frame.fds == 0 && !frame.skip
-                   ? proof_->take(frame)
-                   : Result<Handshake::Step>(protocolError("not a frame of the handshake"));
+  auto taken = takeProof(frame);
   if (!taken) {
-    const auto deny = Handshake::deny(taken.error().code);
-    if (frame.type != FrameType::kDeny) static_cast<void>(write(deny.type, deny.payload(), {}, {}));
+    if (frame.type != FrameType::kDeny) deny(taken.error().code);
     return fail(std::move(taken).error());
   }
   their_minor_ = frame.minor;
-  const Handshake::Step& step = *taken;
-  if (step.sends && !say(step.send.type, step.send.payload())) return false;
-  if (!step.proven) return true;
+  const auto next = static_cast<FrameType>(numberOf(frame.type) + 1);
+  if (!taken->reply.empty() && !say(next, taken->reply)) return false;
+  if (!taken->proven) return true;
   useKeys();
   if (role_ == Role::kDialer) return true;
   const auto hello = ourHello();
@@ -26,24 +61,22 @@ bool Connection::prove(const Frame& frame) {
 }
 
 void Connection::useKeys() {
-  const SessionKeys keys = proof_->keys();
-  proof_.reset();
-  common_ = keys.common;
+  const base::Handshake proof = *std::exchange(proof_, std::nullopt);
+  common_ = proof.common();
   phase_ = Phase::kMeeting;
   inbox_.decoder().setLimit(kMaxHelloPayload);
   if (socket_facts_.is_unix) {
     inbox_.acceptFds();
     return;
   }
-  const bool dialer = role_ == Role::kDialer;
-  sealer_.useKey(dialer ? keys.to_listener : keys.to_dialer);
-  inbox_.decoder().useKey(dialer ? keys.to_dialer : keys.to_listener);
+  sealer_.useKey(proof.sendingKey());
+  inbox_.decoder().useKey(proof.receivingKey());
 }
 
 bool Connection::meet(const Frame& frame) {
   if (frame.type == FrameType::kResume) return hearResume(frame);
   if (frame.type != FrameType::kHello) return fail(protocolError("a frame before the hello"));
-  auto hello = Hello::decode(frame.payload);
+  auto hello = base::decode<Hello>(frame.payload);
   if (!hello) return fail(hello.error());
   theirs_ = std::move(*hello);
   Result<Life> verdict = Life{};
@@ -53,32 +86,24 @@ bool Connection::meet(const Frame& frame) {
 
 bool Connection::introduce(const Result<Life>& verdict) {
   if (!verdict) return fail(verdict.error());
-  if (config_.resume) {
-    base::Bytes payload;
-    resumeOf(*config_.resume).encode(payload);
-    if (!say(FrameType::kResume, payload)) return false;
-  }
+  if (config_.resume && !say(FrameType::kResume, base::encode(resumeOf(*config_.resume))))
+    return false;
   phase_ = Phase::kAwaitingVerdict;
   return say(FrameType::kHello, std::exchange(hello_, {}));
 }
 
 bool Connection::answer(const Result<Life>& verdict) {
-  base::Bytes payload;
-  if (!verdict) {
-    RefuseMessage{verdict.error()}.encode(payload);
-    return say(FrameType::kRefuse, payload) && fail(verdict.error());
-  }
-  if (resume_)
-    resumeOf(*verdict).encode(payload);
-  else
-    payload = base::Writer().put(verdict->epoch).take();
-  return say(FrameType::kAccept, payload) && establish(verdict->epoch);
+  if (!verdict)
+    return say(FrameType::kRefuse, base::encode(RefuseMessage{verdict.error()})) &&
+           fail(verdict.error());
+  const auto life = resume_ ? base::encode(resumeOf(*verdict)) : base::encode(verdict->epoch);
+  return say(FrameType::kAccept, life) && establish(verdict->epoch);
 }
 
 // At the listener: the dialer wants to resume a session.
 bool Connection::hearResume(const Frame& frame) {
   if (role_ == Role::kDialer || resume_) return fail(protocolError("an unexpected resume"));
-  auto message = ResumeMessage::decode(frame.payload);
+  auto message = base::decode<ResumeMessage>(frame.payload);
   if (!message) return fail(message.error());
   resume_ = *message;
   return true;
@@ -86,7 +111,7 @@ bool Connection::hearResume(const Frame& frame) {
 
 bool Connection::hearVerdict(const Frame& frame) {
   if (frame.type == FrameType::kRefuse) {
-    auto refusal = RefuseMessage::decode(frame.payload);
+    auto refusal = base::decode<RefuseMessage>(frame.payload);
     return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
   }
   std::uint64_t epoch = 0;
@@ -101,15 +126,15 @@ bool Connection::hearLife(const Frame& accept, std::uint64_t& epoch) {
     epoch = base::loadLittle<std::uint64_t>(accept.payload.data());
     return epoch > last_epoch_ && epoch <= kMaxEpoch;
   }
-  auto message = ResumeMessage::decode(accept.payload);
+  auto message = base::decode<ResumeMessage>(accept.payload);
   if (!message || message->epoch != config_.resume->epoch) return false;
   resume_ = *message;
   epoch = message->epoch;
   return proves(config_.resume->key);
 }
 
-// The proof covers the life's key and this connection's. An eavesdropper cannot compute it, and
-// neither can another agent that knows the secret.
+// The proof covers the life's key and this connection's key. Neither an eavesdropper nor another
+// agent with the secret can compute such a proof.
 Key Connection::resumeProof(const Key& life, bool of_dialer) const {
   return base::deriveKey(life, of_dialer ? "resume of the dialer" : "resume of the listener",
                          std::as_bytes(std::span(common_)));

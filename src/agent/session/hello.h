@@ -1,17 +1,14 @@
 // The facts that the two ends of a session tell each other about themselves. Threads: plain values.
 #pragma once
 
-#include <viaduct/result.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
-#include <utility>
+#include <string_view>
 #include <vector>
 
-#include "base/bytes.h"
+#include "base/fields.h"
 
 namespace viaduct::agent {
 
@@ -23,7 +20,18 @@ inline constexpr std::size_t kMaxBlobBytes = 1U << 15U;  // a backend's address 
 // The limit of a session's epoch. No session reaches it, and one more does not overflow.
 inline constexpr std::uint64_t kMaxEpoch = std::uint64_t{1} << 63U;
 
+// A backend's name, with its address or with its key of a pin.
+struct BackendBlob {
+  std::string backend = {};
+  base::Bytes bytes = {};
+  friend bool operator==(const BackendBlob&, const BackendBlob&) = default;
+};
+auto fields(base::Is<BackendBlob> auto& b) {
+  return base::list(base::atMost(kMaxNameBytes, b.backend), base::atMost(kMaxBlobBytes, b.bytes));
+}
+
 struct Hello {
+  static constexpr std::string_view kName = "hello";
   std::string name = {};
   std::array<std::uint8_t, 16> agent = {};    // random per agent
   std::array<std::uint8_t, 16> process = {};  // random per process: equal in two agents of one
@@ -33,12 +41,15 @@ struct Hello {
   // The epoch of the last session with this peer.
   std::uint64_t last_epoch = 0;
   std::uint32_t detect_ms = 0;  // the sender's Settings::detect; beyond it a peer is lost
-  std::vector<std::pair<std::string, base::Bytes>> backends = {};  // name, Backend::address()
-
-  // Appends the encoding to `out`.
-  void encode(base::Bytes& out) const;
-  static Result<Hello> decode(std::span<const std::byte> payload);
+  std::vector<BackendBlob> backends = {};  // with Backend::address()
   friend bool operator==(const Hello&, const Hello&) = default;
 };
+auto fields(base::Is<Hello> auto& h) {
+  return base::list(base::atMost(kMaxNameBytes, h.name), h.agent, h.process,
+                    base::atMost(kMaxNameBytes, h.boot), base::atMost(kMaxNameBytes, h.unix_name),
+                    base::atMost(kMaxAddresses, h.addresses, kMaxNameBytes),
+                    base::atMost(kMaxEpoch - 1, h.last_epoch), h.detect_ms,
+                    base::atMost(kMaxBackends, h.backends));
+}
 
 }  // namespace viaduct::agent

@@ -9,16 +9,26 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "agent/session/hello.h"
-#include "base/bytes.h"
+#include "base/fields.h"
 #include "base/net/crypto.h"
+
+namespace viaduct {
+
+inline constexpr std::size_t kMaxLabelBytes = 1024;  // of a pin
+
+// As in messages and Cards. `access` travels in a message of its own.
+auto fields(base::Is<PinInfo> auto& p) {
+  return base::list(p.slot, base::atMost(MemoryKind::kObject, p.kind), p.device, p.address, p.bytes,
+                    base::atMost(kMaxLabelBytes, p.label), base::noOverflow(p.address, p.bytes));
+}
+
+}  // namespace viaduct
 
 namespace viaduct::agent {
 
-inline constexpr std::size_t kMaxLabelBytes = 1024;
 inline constexpr std::size_t kMaxByeBytes = 1024;
 inline constexpr std::size_t kMaxReasonBytes = 4096;  // each text of a refusal
 
@@ -30,67 +40,75 @@ inline constexpr std::size_t kMaxPinsBytes = std::size_t{32} << 20U;
 // The limit for all the peers of an agent together.
 inline constexpr std::size_t kMaxPinsBytesOfAll = std::size_t{1} << 30U;
 
-// encode() appends, so that a buffer can be used again. decode() refuses payloads that are short,
-// long, out of range or beyond the limits above.
+// base::decode() refuses payloads that are short, long, out of range or beyond the limits above.
 
 // Announces a pin, with the key of each backend.
 struct PinMessage {
+  static constexpr std::string_view kName = "pin";
   PinInfo info = {};
-  std::vector<std::pair<std::string, base::Bytes>> keys = {};  // backend, Backend::pin's key
-  void encode(base::Bytes& out) const;
-  static Result<PinMessage> decode(std::span<const std::byte> payload);
+  std::vector<BackendBlob> keys = {};  // from Backend::pin()
   // About the memory that a peer needs for this pin in all its tables.
   std::size_t cost() const;
   friend bool operator==(const PinMessage&, const PinMessage&) = default;
 };
+auto fields(base::Is<PinMessage> auto& m) {
+  return base::list(m.info, base::atMost(kMaxBackends, m.keys));
+}
 
 // The pin of this slot, which is announced next, is read-only. Peers of minor version 2 and older
 // skip this frame, and learn it when a write is refused.
 struct ReadOnlyMessage {
+  static constexpr std::string_view kName = "read-only";
   std::uint32_t slot = 0;
-  void encode(base::Bytes& out) const;
-  static Result<ReadOnlyMessage> decode(std::span<const std::byte> payload);
 };
+auto fields(base::Is<ReadOnlyMessage> auto& m) { return std::tie(m.slot); }
 
 // A pin is gone.
 struct UnpinMessage {
+  static constexpr std::string_view kName = "unpin";
   std::uint32_t slot = 0;
-  void encode(base::Bytes& out) const;
-  static Result<UnpinMessage> decode(std::span<const std::byte> payload);
 };
+auto fields(base::Is<UnpinMessage> auto& m) { return std::tie(m.slot); }
 
-// From a backend's link to the link of the same backend at the other end. A view: copies nothing.
+// A message of a backend's link to the same backend's link at the other end. A view: copies
+// nothing. Connection::sendParts() takes the encoding without `bytes` as the first part of a
+// payload.
 struct BackendMessage {
+  static constexpr std::string_view kName = "backend message";
   std::string_view backend = {};
   std::span<const std::byte> bytes = {};
-  // Makes the part of the payload before `bytes`, for Connection::sendParts.
-  static void encodeHead(std::string_view backend, base::Bytes& out);
-  static Result<BackendMessage> decode(std::span<const std::byte> payload);
 };
+auto fields(base::Is<BackendMessage> auto& m) {
+  return base::list(base::atMost(kMaxNameBytes, m.backend), base::rest(m.bytes));
+}
 
 // The agent ends the session on purpose.
 struct ByeMessage {
+  static constexpr std::string_view kName = "bye";
   std::string why = {};
-  void encode(base::Bytes& out) const;  // no more than kMaxByeBytes of `why`
-  static Result<ByeMessage> decode(std::span<const std::byte> payload);
 };
+auto fields(base::Is<ByeMessage> auto& m) { return base::list(base::cutTo(kMaxByeBytes, m.why)); }
 
-// Both ends send it when a session moves to the connection that carries this message. It has the
-// session's life and the number of received frames, and proves that the sender is an end of that
-// session.
+// Moves a session to the connection that carries this message. Each end sends one: the session's
+// life, the number of frames that it has received, and the proof that it is an end of that session.
 struct ResumeMessage {
+  static constexpr std::string_view kName = "resume";
   std::uint64_t epoch = 0, heard = 0;
   base::Key proof = {};
-  void encode(base::Bytes& out) const;
-  static Result<ResumeMessage> decode(std::span<const std::byte> payload);
   friend bool operator==(const ResumeMessage&, const ResumeMessage&) = default;
 };
+auto fields(base::Is<ResumeMessage> auto& m) { return std::tie(m.epoch, m.heard, m.proof); }
 
 // The listener refuses the dialer, with the error of judge().
 struct RefuseMessage {
+  static constexpr std::string_view kName = "refusal";
   Error why = {};
-  void encode(base::Bytes& out) const;  // no more than kMaxReasonBytes of each text
-  static Result<RefuseMessage> decode(std::span<const std::byte> payload);
 };
+auto fields(base::Is<RefuseMessage> auto& m) {
+  return base::list(
+      base::atMost(Code::kProtocol, m.why.code), base::cutTo(kMaxReasonBytes, m.why.operation),
+      base::cutTo(kMaxReasonBytes, m.why.detail), base::cutTo(kMaxReasonBytes, m.why.cause),
+      base::cutTo(kMaxReasonBytes, m.why.remedy));
+}
 
 }  // namespace viaduct::agent

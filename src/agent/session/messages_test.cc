@@ -38,52 +38,44 @@ PinMessage fullPin() {
           .keys = {{"local", blob(40)}, {"tcp", blob(8)}}};
 }
 
-template <class Message>
-Bytes encoded(const Message& message) {
-  Bytes out;
-  message.encode(out);
-  return out;
-}
-
 // Every truncated message is refused, and so is one more byte.
 template <class Message>
 void refusesOtherLengths(const Message& message) {
-  Bytes bytes = encoded(message);
+  Bytes bytes = base::encode(message);
   for (std::size_t size = 0; size < bytes.size(); ++size) {
-    const auto decoded = Message::decode(std::span(bytes).first(size));
+    const auto decoded = base::decode<Message>(std::span(bytes).first(size));
     ASSERT_FALSE(decoded) << size;
     EXPECT_EQ(decoded.error().code, Code::kProtocol);
   }
   bytes.push_back(std::byte{0});
-  EXPECT_FALSE(Message::decode(bytes));
+  EXPECT_FALSE(base::decode<Message>(bytes));
 }
 
 TEST(Messages, ComeOutAsTheyWentIn) {
-  EXPECT_EQ(*Hello::decode(encoded(fullHello())), fullHello());
-  EXPECT_EQ(*Hello::decode(encoded(Hello{})), Hello{});
-  EXPECT_EQ(*PinMessage::decode(encoded(fullPin())), fullPin());
-  EXPECT_EQ(UnpinMessage::decode(encoded(UnpinMessage{.slot = 9}))->slot, 9U);
-  EXPECT_EQ(ReadOnlyMessage::decode(encoded(ReadOnlyMessage{.slot = 8}))->slot, 8U);
-  EXPECT_EQ(ByeMessage::decode(encoded(ByeMessage{.why = "done"}))->why, "done");
+  EXPECT_EQ(*base::decode<Hello>(base::encode(fullHello())), fullHello());
+  EXPECT_EQ(*base::decode<Hello>(base::encode(Hello{})), Hello{});
+  EXPECT_EQ(*base::decode<PinMessage>(base::encode(fullPin())), fullPin());
+  EXPECT_EQ(base::decode<UnpinMessage>(base::encode(UnpinMessage{.slot = 9}))->slot, 9U);
+  EXPECT_EQ(base::decode<ReadOnlyMessage>(base::encode(ReadOnlyMessage{.slot = 8}))->slot, 8U);
+  EXPECT_EQ(base::decode<ByeMessage>(base::encode(ByeMessage{.why = "done"}))->why, "done");
   const Error why{
       .code = Code::kBusy, .operation = "a", .detail = "b", .cause = "c", .remedy = "d"};
-  EXPECT_EQ(RefuseMessage::decode(encoded(RefuseMessage{why}))->why.text(), why.text());
+  EXPECT_EQ(base::decode<RefuseMessage>(base::encode(RefuseMessage{why}))->why.text(), why.text());
   const ResumeMessage resume{.epoch = 3, .heard = 1U << 20U, .proof = {1, 2, 3}};
-  EXPECT_EQ(*ResumeMessage::decode(encoded(resume)), resume);
+  EXPECT_EQ(*base::decode<ResumeMessage>(base::encode(resume)), resume);
 
-  Bytes message;
-  BackendMessage::encodeHead("tcp", message);
+  Bytes message = base::encode(BackendMessage{.backend = "tcp"});
   message.push_back(std::byte{7});
-  const auto back = BackendMessage::decode(message);
+  const auto back = base::decode<BackendMessage>(message);
   ASSERT_TRUE(back);
   EXPECT_EQ(back->backend, "tcp");
   ASSERT_EQ(back->bytes.size(), 1U);
   EXPECT_EQ(back->bytes[0], std::byte{7});
 }
 
-TEST(Messages, EncodeAppends) {
+TEST(Messages, AppendKeepsTheBytesBefore) {
   Bytes out = blob(2);
-  UnpinMessage{.slot = 1}.encode(out);
+  base::append(out, UnpinMessage{.slot = 1});
   EXPECT_EQ(out.size(), 6U);
   EXPECT_EQ(out[1], std::byte{0x5a});
 }
@@ -96,44 +88,45 @@ TEST(Messages, EveryOtherLengthIsRefused) {
   refusesOtherLengths(ByeMessage{.why = "why"});
   refusesOtherLengths(ResumeMessage{.epoch = 1});
   refusesOtherLengths(RefuseMessage{{.detail = "x"}});
-  EXPECT_FALSE(BackendMessage::decode({}));
+  EXPECT_FALSE(base::decode<BackendMessage>({}));
 }
 
 TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   Hello long_name = fullHello();
   long_name.name.assign(kMaxNameBytes + 1, 'n');
-  EXPECT_FALSE(Hello::decode(encoded(long_name)));
+  EXPECT_FALSE(base::decode<Hello>(base::encode(long_name)));
   Hello addresses = fullHello();
   addresses.addresses.assign(kMaxAddresses + 1, "a:1");
-  EXPECT_FALSE(Hello::decode(encoded(addresses)));
+  EXPECT_FALSE(base::decode<Hello>(base::encode(addresses)));
   Hello backends = fullHello();
   backends.backends.assign(kMaxBackends + 1, {"b", {}});
-  EXPECT_FALSE(Hello::decode(encoded(backends)));
+  EXPECT_FALSE(base::decode<Hello>(base::encode(backends)));
   Hello address = fullHello();
-  address.backends[0].second = blob(kMaxBlobBytes + 1);
-  EXPECT_FALSE(Hello::decode(encoded(address)));
+  address.backends[0].bytes = blob(kMaxBlobBytes + 1);
+  EXPECT_FALSE(base::decode<Hello>(base::encode(address)));
   PinMessage label = fullPin();
   label.info.label.assign(kMaxLabelBytes + 1, 'l');
-  EXPECT_FALSE(PinMessage::decode(encoded(label)));
+  EXPECT_FALSE(base::decode<PinMessage>(base::encode(label)));
   PinMessage wraps = fullPin();
   wraps.info.address = ~std::uint64_t{0} - 10;
-  EXPECT_FALSE(PinMessage::decode(encoded(wraps)));
-  Bytes kind = encoded(fullPin());
+  EXPECT_FALSE(base::decode<PinMessage>(base::encode(wraps)));
+  Bytes kind = base::encode(fullPin());
   kind[4] = std::byte{5};
-  EXPECT_FALSE(PinMessage::decode(kind));
+  EXPECT_FALSE(base::decode<PinMessage>(kind));
   Hello epoch = fullHello();
   epoch.last_epoch = kMaxEpoch;
-  EXPECT_FALSE(Hello::decode(encoded(epoch))) << "the next one would begin at 0 some day";
-  Bytes code = encoded(RefuseMessage{});
+  EXPECT_FALSE(base::decode<Hello>(base::encode(epoch)))
+      << "the next one would begin at 0 some day";
+  Bytes code = base::encode(RefuseMessage{});
   code[0] = std::byte{200};
-  EXPECT_FALSE(RefuseMessage::decode(code));
+  EXPECT_FALSE(base::decode<RefuseMessage>(code));
 }
 
 TEST(Messages, LongTextsAreCutWhenSent) {
   const ByeMessage bye{.why = std::string(5000, 'w')};
-  EXPECT_EQ(ByeMessage::decode(encoded(bye))->why.size(), kMaxByeBytes);
+  EXPECT_EQ(base::decode<ByeMessage>(base::encode(bye))->why.size(), kMaxByeBytes);
   const RefuseMessage refusal{{.detail = std::string(50000, 'd')}};
-  EXPECT_EQ(RefuseMessage::decode(encoded(refusal))->why.detail.size(), kMaxReasonBytes);
+  EXPECT_EQ(base::decode<RefuseMessage>(base::encode(refusal))->why.detail.size(), kMaxReasonBytes);
 }
 
 Card fullCard() {

@@ -67,14 +67,14 @@ class RingReceiver {
   // Takes the next note. kLater: it was sent after more than `frames` frames of the session.
   enum class Next : std::uint8_t { kNote, kEmpty, kLater, kBroken };
   Next take(std::uint64_t frames, base::Bytes& note);
-  // The result that take() would have.
+  // Returns what take() would return, and takes no note.
   Next look(std::uint64_t frames) const;
 
   // From now on the next note signals the eventfd. Call look() afterwards, since a note may have
   // come before.
   void arm() { page().armed.store(1); }
   bool armed() const { return page().armed.load() != 0; }
-  // A thread looks often enough, so the eventfd is not needed.
+  // The next note does not signal the eventfd, because a polling thread looks often enough.
   void disarm() { page().armed.store(0, std::memory_order_relaxed); }
 
   // Whether the sender has counted a heartbeat since the last call.
@@ -119,7 +119,7 @@ class RingSender {
   base::SharedMemory memory_;
   base::SharedOrder order_;
   base::Fd bell_;
-  // written_ is exact. taken_ is the receiver's count when it was last read.
+  // written_ is exact. taken_ is the receiver's count at the time of its last reading.
   std::uint64_t written_ = 0, taken_ = 0;
   std::uint64_t beats_ = 0;
 };

@@ -19,8 +19,8 @@ using base::ByteSpan;
 
 class Outbox {
  public:
-  // Sends as much as `socket` accepts, and keeps the rest. An error is the socket's, after which it
-  // sends no more.
+  // Sends as much as `socket` accepts, and keeps the rest. After an error, the socket sends nothing
+  // more.
   Status push(int socket, ByteSpan header, ByteSpan head, ByteSpan body, std::vector<base::Fd> fds);
   Status flush(int socket);
   std::size_t unsent() const { return bytes_.size() - begin_; }

@@ -123,12 +123,12 @@ class FakeLink final : public core::Link {
 
 class FakeBackend final : public core::Backend {
  public:
-  explicit FakeBackend(const Weather& weather) : weather_(weather) {
+  FakeBackend(const Weather& weather, const base::Poller& clock) : weather_(weather) {
     static std::atomic<std::uint64_t> last{0};
     id_ = ++last;
     for (std::uint32_t i = 0; i < weather.rails; ++i)
       rails_.push_back(std::make_unique<FakeRail>(
-          i, weather,
+          i, weather, clock,
           [](core::Link& link, const core::Op& op, OpKind kind) {
             return static_cast<FakeLink&>(link).carry(op, kind);
           },
@@ -184,7 +184,7 @@ class FakeBackend final : public core::Backend {
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   VIADUCT_TRY(const Weather weather, parseWeather(context.settings.weather));
-  return std::unique_ptr<core::Backend>(std::make_unique<FakeBackend>(weather));
+  return std::unique_ptr<core::Backend>(std::make_unique<FakeBackend>(weather, context.poller));
 }
 
 }  // namespace viaduct::fake

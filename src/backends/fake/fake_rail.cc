@@ -11,7 +11,7 @@ constexpr auto kRepair = std::chrono::milliseconds(2);
 
 std::size_t FakeRail::post(const core::Work& work) {
   const std::size_t taken = std::min(kRoom - queue_.size(), work.ops.size());
-  const auto now = Clock::now();
+  const auto now = clock_.now();
   for (std::size_t i = 0; i < taken; ++i) {
     const auto late = dice_.below(static_cast<std::uint64_t>(weather_.delay.count()) + 1);
     queue_.push_back({.work = work,
@@ -28,7 +28,10 @@ std::size_t FakeRail::post(const core::Work& work) {
 
 void FakeRail::poll(core::Completions& out) {
   if (busy()) pollers.with([](auto& threads) { threads.insert(std::this_thread::get_id()); });
-  const auto now = Clock::now();
+  if (const Interruption interrupt = interruption.with([](auto& one) { return one; });
+      interrupt && !interrupt())
+    return;
+  const auto now = clock_.now();
   std::uint64_t carried = 0;
   for (std::size_t rides = queue_.size(); rides > 0 && carried < 4 * kStep; --rides) {
     Ride ride = queue_.front();
@@ -65,9 +68,14 @@ bool FakeRail::breaks(Ride& ride) {
   return !ride.cancelled && !ride.begun && dice_.chance(weather_.lose_rail);
 }
 
+core::DirectMover::Outcome FakeRail::moveNow(const core::Work&, Progress& so_far,
+                                             const std::atomic<bool>& pause) {
+  return direct_move.with([](auto& move) { return move; })(so_far, pause);
+}
+
 // Breaks the rail for kRepair. All its ops fail, and half-copied ops stay half-copied.
 void FakeRail::breakDown(core::Completions& out) {
-  out_until_ = Clock::now() + kRepair;
+  out_until_ = clock_.now() + kRepair;
   for (const Ride& ride : queue_)
     if (ride.cancelled)
       out.emplace_back(core::Failed{ride.work.tag, 1, failure(ride, Code::kCancelled, "")});

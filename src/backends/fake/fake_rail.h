@@ -12,6 +12,7 @@
 
 #include "backends/fake/weather.h"
 #include "base/guarded.h"
+#include "base/poller.h"
 #include "base/random.h"
 #include "core/backend.h"
 
@@ -21,17 +22,28 @@ namespace viaduct::fake {
 inline std::atomic<core::RailMask> rails_cut{0};
 // The threads that have polled a busy rail, of all fake backends of this process.
 inline base::Guarded<std::set<std::thread::id>> pollers;
+// A test's function that each poll calls first, in the shared section of the polling thread. False:
+// the poll moves nothing.
+using Interruption = std::function<bool()>;
+inline base::Guarded<Interruption> interruption;
+// A test's function that plays DirectMover::moveNow(). Transfers that are planned meanwhile use it
+// if they have one rail. Null: fake rails do not move directly.
+using DirectMove = std::function<core::DirectMover::Outcome(core::DirectMover::Progress&,
+                                                            const std::atomic<bool>&)>;
+inline base::Guarded<DirectMove> direct_move;
 
-class FakeRail final : public core::Rail {
+class FakeRail final : public core::Rail, public core::DirectMover {
  public:
   // Copies an op or a part of it, or returns the reason why that is not possible.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
   using Kill = std::function<void(core::Link& link)>;
 
-  FakeRail(std::uint32_t index, const Weather& weather, Carry carry, Kill kill)
+  FakeRail(std::uint32_t index, const Weather& weather, const base::Poller& clock, Carry carry,
+           Kill kill)
       : name_("fake" + std::to_string(index)),
         index_(index),
         weather_(weather),
+        clock_(clock),
         carry_(std::move(carry)),
         kill_(std::move(kill)),
         dice_(weather.seed + index) {}
@@ -41,10 +53,16 @@ class FakeRail final : public core::Rail {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override { return !queue_.empty(); }
-  bool mayHaveEnded() const override { return true; }
+  bool wantsPoll() const override { return true; }
+  core::DirectMover* direct() override {
+    return direct_move.with([](auto& move) { return move != nullptr; }) ? this : nullptr;
+  }
+  bool fits(std::span<const core::Op>) const override { return true; }
+  Outcome moveNow(const core::Work& work, Progress& so_far,
+                  const std::atomic<bool>& pause) override;
 
   // True while the rail is broken, by an injected fault or by rails_cut.
-  bool out() const { return (rails_cut >> index_ & 1U) != 0 || Clock::now() < out_until_; }
+  bool out() const { return (rails_cut >> index_ & 1U) != 0 || clock_.now() < out_until_; }
   // Fails all ops of this link now.
   void drop(const core::Link& link, core::Completions& out);
 
@@ -70,6 +88,7 @@ class FakeRail final : public core::Rail {
   const std::string name_;
   const std::uint32_t index_;
   const Weather weather_;
+  const base::Poller& clock_;
   const Carry carry_;
   const Kill kill_;
   base::Random dice_;

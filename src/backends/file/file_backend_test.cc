@@ -14,8 +14,6 @@
 namespace viaduct::testing {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20U;
-
 // Both engines, with and without the page cache.
 struct Way {
   std::string engine, direct;

@@ -27,8 +27,6 @@
 namespace viaduct::testing {
 namespace {
 
-constexpr std::uint64_t kMiB = 1U << 20U;
-
 class FileFailure : public FileTest {
  protected:
   void SetUp() override { open(settings()); }

@@ -17,6 +17,8 @@ namespace viaduct::testing {
 
 using namespace std::chrono_literals;
 
+inline constexpr std::uint64_t kMiB = 1U << 20U;
+
 // The content of a file that the page cache and O_DIRECT agree on.
 inline std::vector<std::byte> bytesOfFile(const std::string& path) {
   std::ifstream in(path, std::ios::binary);

@@ -20,7 +20,13 @@ std::byte* pointer(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
-Error cancelledError() { return {.code = Code::kCancelled, .operation = "file", .device = "file"}; }
+Error cancelledError(bool released) {
+  if (!released) return {.code = Code::kCancelled, .operation = "transfer", .device = "file"};
+  return {.code = Code::kDenied,
+          .operation = "transfer",
+          .detail = "the memory or file was released during the transfer",
+          .device = "file"};
+}
 
 }  // namespace
 
@@ -143,7 +149,7 @@ void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memor
 
 void Pieces::start(std::uint32_t token) {
   Flight& flight = flights_[token];
-  if (flight.cancelled) return failed(token, cancelledError());
+  if (flight.cancelled) return failed(token, cancelledError(flight.released));
   engine_->start(token, flight.io);
 }
 
@@ -182,7 +188,7 @@ void Pieces::wait(bool block, std::vector<Finished>& out) {
 void Pieces::ended(const Engine::Ended& end) {
   Flight& flight = flights_[end.token];
   // After a cancel, memory is not touched even if the kernel has finished.
-  if (flight.cancelled) return failed(end.token, cancelledError());
+  if (flight.cancelled) return failed(end.token, cancelledError(flight.released));
   if (end.result < 0) {
     if ((end.result == -EINTR || end.result == -EAGAIN) && ++flight.retries < kMostRetries)
       return engine_->start(end.token, flight.io);
@@ -286,23 +292,24 @@ void Pieces::leave(Flight& flight) {
   cache_.release(flight.place);
 }
 
-void Pieces::cancel(std::uint32_t token) {
+void Pieces::cancel(std::uint32_t token, bool released) {
   Flight& flight = flights_[token];
   if (flight.step == Step::kFree || std::exchange(flight.cancelled, true)) return;
+  flight.released = released;
   if (flight.begun()) return engine_->cancel(token);
   std::erase(waiting_, token);
-  failed(token, cancelledError());
+  failed(token, cancelledError(flight.released));
 }
 
 void Pieces::cancelJob(std::uint32_t job) {
   for (std::uint32_t token = 0; token < flights_.size(); ++token)
-    if (flights_[token].piece.job == job) cancel(token);
+    if (flights_[token].piece.job == job) cancel(token, false);
 }
 
 void Pieces::cancelTarget(const Target& target) {
   for (std::uint32_t token = 0; token < flights_.size(); ++token)
     if (flights_[token].piece.file == &target || flights_[token].piece.host == &target)
-      cancel(token);
+      cancel(token, true);
 }
 
 void Pieces::forget(Target& target) {

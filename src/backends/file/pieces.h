@@ -61,6 +61,7 @@ class Pieces {
     Piece piece = {};
     Step step = Step::kFree;
     bool cancelled = false;
+    bool released = false;  // cancelled because its memory or file was
     std::uint64_t low = 0, high = 0;  // the blocks of the file that contain the piece
     std::uint32_t place = 0;          // in the FileCache
     std::uint32_t buffer = 0;         // if it bounces
@@ -95,7 +96,7 @@ class Pieces {
   void failed(std::uint32_t token, Error why);
   void finish(std::uint32_t token, std::unique_ptr<Error> why);
   void leave(Flight& flight);
-  void cancel(std::uint32_t token);
+  void cancel(std::uint32_t token, bool released);
   const Alignment& rules(const Flight& flight) const { return flight.piece.file->file->alignment; }
 
   const std::unique_ptr<Engine> engine_;

@@ -16,6 +16,7 @@
 namespace viaduct::local {
 
 using core::Completions;
+using core::DirectMover;
 using core::Failed;
 using core::Moved;
 using core::Op;
@@ -27,6 +28,9 @@ namespace {
 // handing them over costs more.
 constexpr std::uint64_t kChunkBytes = std::uint64_t{256} << 10U;
 constexpr std::size_t kChunkOps = CmaBatch::kMost;
+// Works of up to this many chunks are copied inside moveNow(), in about the time that one poll()
+// may take.
+constexpr std::uint64_t kMostChunksNow = 16;
 constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, wake-ups do not pay
 constexpr auto kPollTime = std::chrono::microseconds(1000);
 constexpr unsigned kMostThreads = 8;  // more threads only wait for memory
@@ -35,6 +39,7 @@ constexpr std::uint64_t kOpen = std::uint64_t{1} << 63U;
 constexpr std::uint64_t kStopped = ~std::uint64_t{0};
 constexpr std::size_t kMostOps = (std::size_t{1} << 32U) - 2;
 
+std::uint64_t bitOf(unsigned index) { return std::uint64_t{1} << index; }
 std::uint64_t cursorAt(std::uint64_t op, std::uint64_t piece) { return op << 32U | piece; }
 std::uint64_t opOf(std::uint64_t cursor) { return cursor >> 32U; }
 std::uint64_t pieceOf(std::uint64_t cursor) { return cursor & 0xffffffffU; }
@@ -91,6 +96,15 @@ struct alignas(64) CopyPool::Job {
     return true;
   }
   void leave() { door.fetch_sub(1); }
+  // Fills in a closed job, whose first chunk is at `from`.
+  void begin(const Task& what, std::span<const Op> all, std::uint64_t from) {
+    task = what;
+    ops = all;
+    moved_ops.store(0, std::memory_order_relaxed);
+    moved_bytes.store(0, std::memory_order_relaxed);
+    fault.store(0, std::memory_order_relaxed);
+    cursor.store(from, std::memory_order_relaxed);
+  }
 };
 
 CopyPool::CopyPool(const LiveTable& here, const Settings& settings)
@@ -126,45 +140,104 @@ void CopyPool::expect(std::uint64_t bytes) const {
     AdaptiveCopy::measureReference();
 }
 
+// Returns the index of a free job, which now belongs to the caller; kJobs if none is free.
+unsigned CopyPool::claim() {
+  std::uint64_t claimed = claimed_.load(std::memory_order_relaxed);
+  while (claimed != ~std::uint64_t{0}) {
+    const auto index = static_cast<unsigned>(std::countr_one(claimed));
+    if (claimed_.compare_exchange_weak(claimed, claimed | bitOf(index), std::memory_order_acquire))
+      return index;
+  }
+  return kJobs;
+}
+
+void CopyPool::release(unsigned index) {
+  claimed_.fetch_and(~bitOf(index), std::memory_order_release);
+}
+
+// Lets the copying threads take chunks of the job.
+void CopyPool::open(unsigned index, std::uint64_t bytes) {
+  (*jobs_)[index].door.store(kOpen, std::memory_order_release);
+  ready_.fetch_or(bitOf(index));
+  wake(bytes);
+}
+
+// Waits for the threads inside a job that has no more chunks, each of which copies one chunk.
+void CopyPool::shut(unsigned index) {
+  ready_.fetch_and(~bitOf(index));
+  std::uint64_t open = kOpen;
+  for (; !(*jobs_)[index].door.compare_exchange_strong(open, 0); open = kOpen)
+    std::this_thread::yield();
+}
+
 std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64_t now) {
-  if (used_ == ~std::uint64_t{0} || work.ops.empty()) return 0;
-  const auto index = static_cast<unsigned>(std::countr_one(used_));
+  if (work.ops.empty()) return 0;
+  const unsigned index = claim();
+  if (index == kJobs) return 0;
   Job& job = (*jobs_)[index];
-  job.ops = work.ops.first(std::min(work.ops.size(), kMostOps));
+  const auto ops = work.ops.first(std::min(work.ops.size(), kMostOps));
+  const std::uint64_t bytes = atLeast(ops, kHelpBytes);
+  Task task{.kind = work.kind, .peer = &peer, .born = now, .number = nextNumber(), .bytes = bytes};
+  if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
+  job.begin(task, ops, 0);
   job.tag = work.tag;
-  const std::uint64_t bytes = atLeast(job.ops, kHelpBytes);
-  job.task = {.kind = work.kind, .peer = &peer, .born = now, .number = ++posts_, .bytes = bytes};
-  if (bytes >= base::AdaptiveCopy::kLeastMeasured) job.task.strategy = strategy_;
-  job.moved_ops.store(0, std::memory_order_relaxed);
-  job.moved_bytes.store(0, std::memory_order_relaxed);
-  job.fault.store(0, std::memory_order_relaxed);
-  job.cursor.store(0, std::memory_order_relaxed);
-  used_ |= std::uint64_t{1} << index;
+  used_ |= bitOf(index);
   if (bytes <= kChunkBytes && job.ops.size() <= kChunkOps) {
     copyAtOnce(job, bytes);
-    over_at_once_ |= std::uint64_t{1} << index;
+    over_at_once_ |= bitOf(index);
     return job.ops.size();
   }
-  job.door.store(kOpen, std::memory_order_release);
-  ready_.fetch_or(std::uint64_t{1} << index);
-  wake(bytes);
+  open(index, bytes);
   return job.ops.size();
 }
 
-bool CopyPool::fitsChunk(std::span<const Op> ops) {
-  return ops.size() <= kChunkOps && atLeast(ops, kChunkBytes) <= kChunkBytes;
+bool CopyPool::fits(std::span<const Op> ops) {
+  constexpr std::uint64_t kMostBytes = kMostChunksNow * kChunkBytes;
+  return ops.size() <= kMostChunksNow * kChunkOps && atLeast(ops, kMostBytes) <= kMostBytes;
 }
 
-// Copies one chunk with a copier on the stack. Most of its size are the lists for CMA, whose unused
-// entries cost nothing.
-std::optional<std::uint64_t> CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
-                                               std::uint64_t now) const {
-  const std::uint64_t bytes = atLeast(work.ops, kChunkBytes);
+// The copier is on the stack. Most of its size are the lists for CMA, whose unused entries cost
+// nothing.
+DirectMover::Outcome CopyPool::copyNow(const core::Work& work, PeerMemory& peer, std::uint64_t now,
+                                       DirectMover::Progress& so_far,
+                                       const std::atomic<bool>& pause) {
+  const std::uint64_t bytes = atLeast(work.ops, kHelpBytes);
   Task task{.kind = work.kind, .peer = &peer, .born = now, .number = 1, .bytes = bytes};
   if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
+  if (bytes > kChunkBytes || work.ops.size() > kChunkOps)
+    return copyChunks(task, work.ops, so_far, pause);
   ChunkCopier copier(here_);
-  if (copier.run(task, {.ops = work.ops, .bytes = bytes})) return std::nullopt;
-  return bytes;
+  if (copier.run(task, {.ops = work.ops, .bytes = bytes})) return DirectMover::Outcome::kFailed;
+  so_far.bytes = bytes;
+  return DirectMover::Outcome::kMoved;
+}
+
+// Copies at least one chunk. Helpers take part in a work that pays for waking them.
+DirectMover::Outcome CopyPool::copyChunks(const Task& task, std::span<const Op> ops,
+                                          DirectMover::Progress& so_far,
+                                          const std::atomic<bool>& pause) {
+  Job alone;
+  const unsigned index = task.bytes >= kHelpBytes && !helpers_.empty() ? claim() : kJobs;
+  const bool helped = index != kJobs;
+  Job& job = helped ? (*jobs_)[index] : alone;
+  job.begin(task, ops, so_far.next);
+  job.task.number = nextNumber();
+  if (helped) open(index, task.bytes);
+  ChunkCopier copier(here_);
+  Chunk chunk;
+  bool last = false;
+  while (take(job, chunk, last)) {
+    copy(job, copier, chunk);
+    if (pause.load(std::memory_order_relaxed)) break;
+  }
+  so_far.next = job.cursor.exchange(kStopped);
+  if (helped) shut(index);
+  so_far.bytes += job.moved_bytes.load();
+  const bool failed = job.fault.load() != 0;
+  if (helped) release(index);
+  if (failed) return DirectMover::Outcome::kFailed;
+  return opOf(so_far.next) < ops.size() ? DirectMover::Outcome::kPaused
+                                        : DirectMover::Outcome::kMoved;
 }
 
 // Copies a job of one chunk. The job stays closed, so no other thread touches it.
@@ -234,7 +307,7 @@ void CopyPool::collect(Completions& out) {
 // Reports the job's ops to `out` if the job has ended: no chunk is left, and no thread is inside.
 bool CopyPool::finish(unsigned index, Completions& out) {
   Job& job = (*jobs_)[index];
-  const std::uint64_t bit = std::uint64_t{1} << index;
+  const std::uint64_t bit = bitOf(index);
   if ((over_at_once_ & bit) == 0) {
     if (opOf(job.cursor.load(std::memory_order_acquire)) < job.ops.size()) return false;
     std::uint64_t open = kOpen;
@@ -250,6 +323,7 @@ bool CopyPool::finish(unsigned index, Completions& out) {
   if (moved != 0) out.emplace_back(Moved{job.tag, moved, job.moved_bytes.load()});
   if (moved != all)
     out.emplace_back(Failed{job.tag, all - moved, errorOf(fault, job.task.peer->peer())});
+  release(index);
   return true;
 }
 
@@ -302,7 +376,7 @@ bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
   Chunk chunk;
   bool final = true;
   const bool taken = take(job, chunk, final);
-  if (final) ready_.fetch_and(~(std::uint64_t{1} << last));
+  if (final) ready_.fetch_and(~bitOf(last));
   if (taken) copy(job, copier, chunk);
   job.leave();
   return true;

@@ -1,5 +1,6 @@
-// The threads that copy: the thread that makes the agent's progress, and helpers that sleep while
-// there is no work. Threads: all calls under the agent's lock; the helpers never call the agent.
+// The threads that copy: posting threads, the thread that makes the agent's progress, and helpers
+// that sleep while there is no work. Threads: all calls under the agent's lock, held exclusively
+// unless a comment says otherwise. The helpers never call the agent.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -8,12 +9,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "backends/local/copy_chunk.h"
 #include "backends/local/gate.h"
+#include "core/backend.h"
 #include "core/op.h"
 
 namespace viaduct::local {
@@ -36,10 +38,11 @@ class CopyPool {
 
   // As core::Rail. `now` counts registrations: the work cannot use later ones.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
-  // As core::DirectMover. Threads: several at once.
-  static bool fitsChunk(std::span<const core::Op> ops);
-  std::optional<std::uint64_t> copyNow(const core::Work& work, PeerMemory& peer,
-                                       std::uint64_t now) const;
+  // As core::DirectMover, in shared sections. Threads: several at once.
+  static bool fits(std::span<const core::Op> ops);
+  core::DirectMover::Outcome copyNow(const core::Work& work, PeerMemory& peer, std::uint64_t now,
+                                     core::DirectMover::Progress& so_far,
+                                     const std::atomic<bool>& pause);
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return used_ != 0; }
@@ -55,6 +58,14 @@ class CopyPool {
   static constexpr unsigned kJobs = 64;
   struct Job;
 
+  std::uint64_t nextNumber() { return posts_.fetch_add(1, std::memory_order_relaxed) + 1; }
+  unsigned claim();
+  void release(unsigned index);
+  void open(unsigned index, std::uint64_t bytes);
+  void shut(unsigned index);
+  core::DirectMover::Outcome copyChunks(const Task& task, std::span<const core::Op> ops,
+                                        core::DirectMover::Progress& so_far,
+                                        const std::atomic<bool>& pause);
   bool copyOne(ChunkCopier& copier, unsigned& last);
   static bool take(Job& job, Chunk& chunk, bool& last);
   static void copy(Job& job, ChunkCopier& copier, const Chunk& chunk);
@@ -68,15 +79,17 @@ class CopyPool {
   const unsigned threads_;
   const LiveTable& here_;
   const base::AdaptiveCopy::Strategy strategy_;  // for works larger than one chunk
-  std::uint64_t posts_ = 0;
-  ChunkCopier copier_;  // the driving thread's copier
-  unsigned last_ =
-      0;  // index of the job that the driving thread served last; the next job comes first
-  std::uint64_t used_ = 0;          // jobs in flight
+  std::atomic<std::uint64_t> posts_{0};
+  ChunkCopier copier_;      // the driving thread's copier
+  unsigned last_ = 0;       // index of the job that it served last; the next one comes first
+  std::uint64_t used_ = 0;  // jobs that post() has begun, and poll() has not yet returned
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already
   std::unique_ptr<std::array<Job, kJobs>> jobs_;
-  // Jobs that may have untaken chunks. Only a thread inside the job clears its bit, or finish()
-  // once no thread can enter. So no late thread clears the bit of the next job in the same place.
+  // The jobs in `used_`, and those of threads inside copyNow().
+  alignas(64) std::atomic<std::uint64_t> claimed_{0};
+  // Jobs that may have untaken chunks. Only a thread inside the job clears its bit, or the job's
+  // owner before it gives the place to another job. So no late thread clears the bit of the next
+  // job in the same place.
   alignas(64) std::atomic<std::uint64_t> ready_{0};
   alignas(64) std::atomic<std::uint32_t> bell_{0};  // changes when helpers should look for work
   std::atomic<bool> over_{false};

@@ -37,13 +37,14 @@ class LocalRail final : public core::Rail, public core::DirectMover {
   void poll(core::Completions& out) override { backend_.copyPool().poll(out); }
   void cancel(core::Tag tag) override { backend_.copyPool().cancel(tag); }
   bool busy() const override { return backend_.copyPool().busy(); }
-  bool mayHaveEnded() const override { return true; }
+  bool wantsPoll() const override { return true; }
   core::DirectMover* direct() override { return this; }
-  bool fits(std::span<const core::Op> ops) const override { return CopyPool::fitsChunk(ops); }
-  std::optional<std::uint64_t> moveNow(const core::Work& work) override {
+  bool fits(std::span<const core::Op> ops) const override { return CopyPool::fits(ops); }
+  Outcome moveNow(const core::Work& work, Progress& so_far,
+                  const std::atomic<bool>& pause) override {
     PeerMemory* peer = static_cast<LocalLink*>(work.link)->peer();
-    if (peer == nullptr) return std::nullopt;
-    return backend_.copyPool().copyNow(work, *peer, backend_.now());
+    if (peer == nullptr) return Outcome::kFailed;
+    return backend_.copyPool().copyNow(work, *peer, backend_.now(), so_far, pause);
   }
 
  private:
@@ -55,11 +56,12 @@ std::uint64_t hostMemory() {
          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
 }
 
-LocalBackend::LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> live)
-    : patience_(settings.grace),
+LocalBackend::LocalBackend(const core::BackendContext& context, std::shared_ptr<LiveTable> live)
+    : poller_(context.poller),
+      patience_(context.settings.grace),
       live_(std::move(live)),
-      copy_pool_(*live_, settings),
-      populator_(settings.populate),
+      copy_pool_(*live_, context.settings),
+      populator_(context.settings.populate),
       mapped_(kMostMappedOfAll * hostMemory()) {
   rails_.push_back(std::make_unique<LocalRail>(*this));
 }
@@ -166,7 +168,7 @@ LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
   live_->clear(slot);
   copy_pool_.drain();
   forgetSettledGates();
-  Withdrawal withdrawal;
+  Withdrawal withdrawal{.begun = poller_.now()};
   withdrawal.inside.reserve(gates_.size());
   for (const auto& gate : gates_) withdrawal.inside.push_back({gate, gate->withdraw()});
   return withdrawal;
@@ -186,7 +188,7 @@ Status LocalBackend::look(Withdrawal& withdrawal) const {
             .operation = "unpin",
             .detail = "a peer is still copying",
             .peer = std::move(peers)};
-  if (Clock::now() < withdrawal.begun + patience) return why;
+  if (poller_.now() < withdrawal.begun + patience) return why;
   for (const auto& one : inside) one.gate->giveUp();
   why.code = Code::kPeerLost;
   why.detail = "a stopped peer may still finish its copy";
@@ -196,8 +198,8 @@ Status LocalBackend::look(Withdrawal& withdrawal) const {
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   VIADUCT_TRY(LiveTable live, LiveTable::make());
-  return std::unique_ptr<core::Backend>(std::make_unique<LocalBackend>(
-      context.settings, std::make_shared<LiveTable>(std::move(live))));
+  return std::unique_ptr<core::Backend>(
+      std::make_unique<LocalBackend>(context, std::make_shared<LiveTable>(std::move(live))));
 }
 
 }  // namespace viaduct::local

@@ -23,7 +23,7 @@ class LocalRail;
 
 class LocalBackend final : public core::Backend {
  public:
-  LocalBackend(const Settings& settings, std::shared_ptr<LiveTable> live);
+  LocalBackend(const core::BackendContext& context, std::shared_ptr<LiveTable> live);
   ~LocalBackend() override;
   LocalBackend(const LocalBackend&) = delete;
   LocalBackend& operator=(const LocalBackend&) = delete;
@@ -68,7 +68,7 @@ class LocalBackend final : public core::Backend {
       OwnGate::Ticket ticket;
     };
     std::vector<Inside> inside = {};
-    Clock::time_point begun = Clock::now();
+    Clock::time_point begun;
   };
   struct PinRecord {
     bool in_file = false;
@@ -85,6 +85,7 @@ class LocalBackend final : public core::Backend {
                   [](const auto& gate) { return gate.use_count() == 1 && gate->settled(); });
   }
 
+  const base::Poller& poller_;  // its clock
   std::chrono::milliseconds patience_;
   std::shared_ptr<LiveTable> live_;
   CopyPool copy_pool_;

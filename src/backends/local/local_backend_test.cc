@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <random>
@@ -132,6 +133,100 @@ TEST_F(LocalDirect, NamesTheWayToThePeer) {
   EXPECT_FALSE(link().reaches(OpKind::kWrite, kHere, 0xffffffffU));
   EXPECT_TRUE(link().servedBy(rail()));
   EXPECT_FALSE(link().servedBy(*b_->rails().front()));
+}
+
+// A test of moves by the calling thread, with and without helpers.
+class LocalMoves : public LocalDirect, public ::testing::WithParamInterface<std::uint32_t> {
+ protected:
+  using Outcome = core::DirectMover::Outcome;
+  std::uint32_t threads() override { return GetParam(); }
+  // Ops of several chunks, of one chunk, and of a few bytes.
+  std::vector<Op> ops() {
+    constexpr std::uint64_t kMiB = 1 << 20;
+    return {op(0, 256, 2 * kMiB), op(2 * kMiB, 3 * kMiB, 8), op(3 * kMiB, 4 * kMiB, kMiB)};
+  }
+  Outcome move(const std::vector<Op>& ops, bool pauses) {
+    pause_ = pauses;
+    return rail().direct()->moveNow({.kind = OpKind::kWrite, .link = &link(), .ops = ops}, so_far_,
+                                    pause_);
+  }
+  void expectMoved(const std::vector<Op>& ops) {
+    std::uint64_t bytes = 0;
+    for (const Op& op : ops) {
+      bytes += op.bytes;
+      EXPECT_EQ(std::memcmp(pointerTo(op.local), pointerTo(op.remote), op.bytes), 0);
+    }
+    EXPECT_EQ(so_far_.bytes, bytes);
+  }
+
+  core::DirectMover::Progress so_far_;
+  std::atomic<bool> pause_{false};
+};
+INSTANTIATE_TEST_SUITE_P(Threads, LocalMoves, ::testing::Values(1U, 2U));
+
+TEST_P(LocalMoves, MoveSeveralChunksInOneCall) {
+  const auto all = ops();
+  ASSERT_TRUE(rail().direct()->fits(all));
+  EXPECT_EQ(move(all, false), Outcome::kMoved);
+  expectMoved(all);
+  EXPECT_FALSE(rail().busy());
+}
+
+TEST_P(LocalMoves, PauseAfterAChunkAndGoOnThere) {
+  const auto all = ops();
+  int calls = 1;
+  for (; move(all, true) == Outcome::kPaused; ++calls) {
+    const std::vector<std::byte> paused = there_;
+    std::this_thread::yield();
+    EXPECT_EQ(there_, paused) << "a thread copies during a pause";
+  }
+  if (GetParam() == 1) {
+    EXPECT_GT(calls, 2) << "there is no helper that may copy the rest during the first chunk";
+  }
+  expectMoved(all);
+}
+
+TEST_P(LocalMoves, FailIfTheMemoryIsWithdrawnInAPause) {
+  const auto all = ops();
+  const Outcome first = move(all, true);
+  ASSERT_TRUE(a_->unpin(kHere));
+  if (GetParam() == 1) {
+    ASSERT_EQ(first, Outcome::kPaused);
+  }
+  if (first == Outcome::kPaused) {
+    EXPECT_EQ(move(all, false), Outcome::kFailed);
+  }
+  // The place in the pool is free again.
+  ASSERT_TRUE(a_->pin(kHere, Segment::host(here_.data(), kBytes)));
+  so_far_ = {};
+  EXPECT_EQ(move(all, false), Outcome::kMoved);
+  expectMoved(all);
+}
+
+TEST_P(LocalMoves, RunInSeveralThreadsBesidePostedWork) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  ASSERT_EQ(post({op(24 * kMiB, 24 * kMiB, 8 * kMiB)}), 1U);
+  std::vector<std::jthread> threads;
+  for (std::uint64_t i = 0; i < 3; ++i)
+    threads.emplace_back([&, mine = std::vector{op(i * 4 * kMiB, i * 4 * kMiB, 4 * kMiB)}] {
+      for (int round = 0; round < 10; ++round) {
+        core::DirectMover::Progress so_far;
+        const std::atomic<bool> never{false};
+        EXPECT_EQ(rail().direct()->moveNow({.kind = OpKind::kWrite, .link = &link(), .ops = mine},
+                                           so_far, never),
+                  Outcome::kMoved);
+        EXPECT_EQ(so_far.bytes, 4 * kMiB);
+      }
+    });
+  ASSERT_TRUE(finish(1));
+  threads.clear();
+  EXPECT_EQ(std::memcmp(there_.data(), here_.data(), 12 * kMiB), 0);
+  EXPECT_EQ(std::memcmp(there_.data() + 24 * kMiB, here_.data() + 24 * kMiB, 8 * kMiB), 0);
+}
+
+TEST_F(LocalDirect, LargeWorkIsNotMovedByTheCallingThreadAlone) {
+  EXPECT_FALSE(rail().direct()->fits(std::vector{op(0, 0, (4 << 20) + 1)}));
+  EXPECT_FALSE(rail().direct()->fits(std::vector<Op>((16 << 10) + 1, op(0, 0, 1))));
 }
 
 TEST_F(LocalDirect, SmallWorkIsDoneInsidePost) {

@@ -74,7 +74,7 @@ Result<Credentials> credentialsIn(std::string_view text, std::string_view profil
     if (words.starts_with('[') && words.ends_with(']'))
       section = base::trimmed(words.substr(1, words.size() - 2));
     const auto equals = words.find('=');
-    if (section != profile || equals == std::string_view::npos || words.starts_with('#')) continue;
+    if (section != profile || equals == std::string_view::npos) continue;
     const std::string name = base::lower(base::trimmed(words.substr(0, equals)));
     const std::string value(base::trimmed(words.substr(equals + 1)));
     if (name == "aws_access_key_id") out.access_key = value;

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "base/bytes.h"
 #include "base/log.h"
 #include "base/sizes.h"
 

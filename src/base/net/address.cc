@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 namespace viaduct::base {
@@ -45,23 +46,36 @@ std::size_t firstNot(std::string_view text, Allowed allowed) {
   return std::string_view::npos;
 }
 
-Result<std::uint16_t> parsePort(std::string_view text, std::size_t at) {
-  const std::string_view digits = text.substr(at);
-  if (digits.empty()) return malformed(text, "the port after the last ':' is missing");
+// An endpoint within a text. Errors show the whole text, and positions in it.
+struct Part {
+  std::string_view text;
+  std::size_t begin, end;
+  std::optional<std::uint16_t> default_port;
+
+  std::string_view from(std::size_t at) const { return text.substr(at, end - at); }
+  Error wrong(std::size_t at, std::string_view why) const {
+    return malformed(text, fmt::format("{} at position {} {}", shown(text[at]), at + 1, why));
+  }
+};
+
+// Parses the port after the ':' at `colon`. The host may end there without one.
+Result<std::uint16_t> parsePort(const Part& part, std::size_t colon) {
+  if (colon == part.end && part.default_port) return *part.default_port;
+  const std::string_view digits = part.from(colon + 1);
+  if (digits.empty()) return malformed(part.text, "the port after the last ':' is missing");
   const std::size_t wrong = firstNot(digits, [](char c) { return c >= '0' && c <= '9'; });
   if (wrong != std::string_view::npos)
-    return malformed(text, fmt::format("{} at position {} is not a digit of a port",
-                                       shown(digits[wrong]), at + wrong + 1));
+    return part.wrong(colon + 1 + wrong, "is not a digit of a port");
   std::uint16_t port = 0;
   const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (parsed.ec != std::errc()) return malformed(text, "the port is above 65535");
+  if (parsed.ec != std::errc()) return malformed(part.text, "the port is above 65535");
   return port;
 }
 
-Result<HostPort> parseBracketed(std::string_view text) {
-  const std::size_t close = text.find(']');
-  if (close == std::string_view::npos) return malformed(text, "']' is missing");
-  const std::string_view host = text.substr(1, close - 1);
+Result<HostPort> parseBracketed(const Part& part) {
+  const std::size_t close = part.text.substr(0, part.end).find(']', part.begin);
+  if (close == std::string_view::npos) return malformed(part.text, "']' is missing");
+  const std::string_view host = part.text.substr(part.begin + 1, close - part.begin - 1);
   // An interface's name follows after '%'.
   const std::string_view number = host.substr(0, host.find('%'));
   const std::size_t wrong = firstNot(number, [](char c) {
@@ -69,16 +83,38 @@ Result<HostPort> parseBracketed(std::string_view text) {
            c == '.';
   });
   if (wrong != std::string_view::npos)
-    return malformed(text, fmt::format("{} at position {} does not belong in an IPv6 address",
-                                       shown(number[wrong]), wrong + 2));
+    return part.wrong(part.begin + 1 + wrong, "does not belong in an IPv6 address");
   in6_addr parsed;
   if (::inet_pton(AF_INET6, std::string(number).c_str(), &parsed) != 1)
-    return malformed(text, "the text in brackets is not an IPv6 address");
-  if (close + 1 >= text.size() || text[close + 1] != ':')
-    return malformed(text,
-                     fmt::format("':' and a port have to follow ']' at position {}", close + 1));
-  VIADUCT_TRY(const std::uint16_t port, parsePort(text, close + 2));
+    return malformed(part.text, "the text in brackets is not an IPv6 address");
+  const std::size_t colon = close + 1;
+  if (colon < part.end ? part.text[colon] != ':' : !part.default_port)
+    return malformed(part.text,
+                     fmt::format("':' and a port have to follow ']' at position {}", colon));
+  VIADUCT_TRY(const std::uint16_t port, parsePort(part, colon));
   return HostPort{.host = std::string(host), .port = port, .v6 = true};
+}
+
+Result<HostPort> parsePart(const Part& part) {
+  if (part.begin == part.end) return malformed(part.text, "it is empty");
+  if (part.text[part.begin] == '[') return parseBracketed(part);
+  const std::string_view text = part.from(part.begin);
+  std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) {
+    if (!part.default_port) return malformed(part.text, "':' and a port are missing");
+    colon = text.size();
+  }
+  const std::string_view host = text.substr(0, colon);
+  if (host.empty()) return malformed(part.text, "the host before ':' is missing");
+  if (const std::size_t other = host.find(':'); other != std::string_view::npos)
+    return part.wrong(part.begin + other, "is one too many: write an IPv6 address in brackets");
+  if (host.size() > kMaxHost) return malformed(part.text, "the host name is too long");
+  const std::size_t wrong =
+      firstNot(host, [](char c) { return letterOrDigit(c) || c == '.' || c == '-' || c == '_'; });
+  if (wrong != std::string_view::npos && host != "*")
+    return part.wrong(part.begin + wrong, "does not belong in a host name");
+  VIADUCT_TRY(const std::uint16_t port, parsePort(part, part.begin + colon));
+  return HostPort{.host = std::string(host), .port = port};
 }
 
 bool isV4(const std::string& host) {
@@ -109,24 +145,12 @@ std::string hostPortText(std::string_view host, std::uint16_t port) {
 }
 
 Result<HostPort> parseHostPort(std::string_view text) {
-  if (text.empty()) return malformed(text, "it is empty");
-  if (text[0] == '[') return parseBracketed(text);
-  const std::size_t colon = text.rfind(':');
-  if (colon == std::string_view::npos) return malformed(text, "':' and a port are missing");
-  const std::string_view host = text.substr(0, colon);
-  if (host.empty()) return malformed(text, "the host before ':' is missing");
-  if (const std::size_t other = host.find(':'); other != std::string_view::npos)
-    return malformed(
-        text, fmt::format("':' at position {} is one too many: write an IPv6 address in brackets",
-                          other + 1));
-  if (host.size() > kMaxHost) return malformed(text, "the host name is too long");
-  const std::size_t wrong =
-      firstNot(host, [](char c) { return letterOrDigit(c) || c == '.' || c == '-' || c == '_'; });
-  if (wrong != std::string_view::npos && host != "*")
-    return malformed(text, fmt::format("{} at position {} does not belong in a host name",
-                                       shown(host[wrong]), wrong + 1));
-  VIADUCT_TRY(const std::uint16_t port, parsePort(text, colon + 1));
-  return HostPort{.host = std::string(host), .port = port};
+  return parsePart({.text = text, .begin = 0, .end = text.size(), .default_port = {}});
+}
+
+Result<HostPort> parseHostPort(std::string_view text, std::size_t begin, std::size_t end,
+                               std::uint16_t default_port) {
+  return parsePart({.text = text, .begin = begin, .end = end, .default_port = default_port});
 }
 
 std::uint16_t SocketAddress::port() const {

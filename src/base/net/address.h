@@ -22,6 +22,10 @@ struct HostPort {
 };
 // Parses "host:port", "1.2.3.4:port", "[v6]:port". The error names the wrong character.
 Result<HostPort> parseHostPort(std::string_view text);
+// Parses the part of a text from `begin` to `end`, whose port may be missing. The error shows the
+// whole text, and positions in it.
+Result<HostPort> parseHostPort(std::string_view text, std::size_t begin, std::size_t end,
+                               std::uint16_t default_port);
 // "1.2.3.4:80" or "[::1]:80", from a host with or without brackets.
 std::string hostPortText(std::string_view host, std::uint16_t port);
 

@@ -7,24 +7,18 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/lists.h"
+
 namespace viaduct::base {
 namespace {
 
 std::string_view phraseOf(int status) {
-  switch (status) {
-    case 200:
-      return "OK";
-    case 400:
-      return "Bad Request";
-    case 404:
-      return "Not Found";
-    case 405:
-      return "Method Not Allowed";
-    case 431:
-      return "Request Header Fields Too Large";
-    default:
-      return "Internal Server Error";
-  }
+  using Phrase = std::pair<int, std::string_view>;
+  static constexpr std::array kPhrases{Phrase{200, "OK"}, Phrase{400, "Bad Request"},
+                                       Phrase{404, "Not Found"}, Phrase{405, "Method Not Allowed"},
+                                       Phrase{431, "Request Header Fields Too Large"}};
+  const Phrase* const known = firstWith(kPhrases, &Phrase::first, status);
+  return known == nullptr ? "Internal Server Error" : known->second;
 }
 
 std::string headOf(const HttpReply& reply) {

@@ -8,13 +8,16 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/log.h"
 #include "base/net/address.h"
 #include "base/net/lookup.h"
@@ -64,22 +67,26 @@ Result<std::vector<std::string>> expand(const SocketAddress& any) {
   return outside.empty() ? loopback : outside;
 }
 
+// The meaning of an errno of bind(). Other errors are kDevice, without a cause.
+struct BindFailure {
+  int os_errno;
+  Code code;
+  const char *cause, *remedy;
+};
+constexpr std::array kBindFailures{
+    BindFailure{EADDRINUSE, Code::kBusy,
+                "another process, or another agent of this one, listens there",
+                "choose another port, or port 0 for a free one; ss -ltnp shows who has it"},
+    BindFailure{EADDRNOTAVAIL, Code::kInvalid, "no interface of this host has that address",
+                "ip addr lists its addresses; 0.0.0.0 or [::] means all"},
+    BindFailure{EACCES, Code::kDenied, "ports below 1024 belong to root", "choose a higher port"}};
+
 Error bindError(const std::string& text, int why) {
   Error error = systemError(Code::kDevice, "bind", why);
   error.detail = fmt::format("{}: {}", text, error.detail);
-  if (why == EADDRINUSE) {
-    error.code = Code::kBusy;
-    error.cause = "another process, or another agent of this one, listens there";
-    error.remedy = "choose another port, or port 0 for a free one; ss -ltnp shows who has it";
-  } else if (why == EADDRNOTAVAIL) {
-    error.code = Code::kInvalid;
-    error.cause = "no interface of this host has that address";
-    error.remedy = "ip addr lists its addresses; 0.0.0.0 or [::] means all";
-  } else if (why == EACCES) {
-    error.code = Code::kDenied;
-    error.cause = "ports below 1024 belong to root";
-    error.remedy = "choose a higher port";
-  }
+  if (const auto* const known = firstWith(kBindFailures, &BindFailure::os_errno, why))
+    std::tie(error.code, error.cause, error.remedy) =
+        std::tie(known->code, known->cause, known->remedy);
   return error;
 }
 
@@ -99,52 +106,15 @@ Result<Fd> listenAt(const SocketAddress& address, bool shared) {
   return fd;
 }
 
-class Listener::Impl {
- public:
-  Impl(std::string unix_name, Poller& poller, Accepted accepted)
-      : unix_name_(std::move(unix_name)), poller_(poller), accepted_(std::move(accepted)) {}
-  ~Impl() {
-    for (const Door& door : doors_) poller_.forget(door.watch);
-    poller_.forgetTimer(reopen_timer_);
-  }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+Listener::Listener(std::string unix_name, Poller& poller, Accepted accepted)
+    : unix_name_(std::move(unix_name)), poller_(poller), accepted_(std::move(accepted)) {}
 
-  Status start(const std::vector<std::string>& listen, Clock::time_point until);
-  Status adopt(Fd listening);
-  const std::vector<std::string>& addresses() const { return addresses_; }
-  const std::string& unixName() const { return unix_name_; }
-  const Unproven& unproven() const { return unproven_; }
-  bool lackedSince(Clock::time_point then) const { return lacked_ && *lacked_ >= then; }
+Listener::~Listener() {
+  for (const Door& door : doors_) poller_.forget(door.watch);
+  poller_.forgetTimer(reopen_timer_);
+}
 
- private:
-  struct Door {
-    Fd fd;
-    Poller::Id watch = 0;
-  };
-
-  Status openHost(const std::string& text, Clock::time_point until);
-  Status openDoor(const SocketAddress& address);
-  Status addDoor(Fd fd);
-  void acceptFrom(std::size_t door);
-  bool acceptOne(const Door& door);
-  bool makePlace();
-  bool makeDescriptor(int why);
-  bool dropOne();
-  void closeUntil(Clock::time_point when);
-  void watchAll(std::uint32_t events);
-
-  std::string unix_name_;
-  Poller& poller_;
-  Accepted accepted_;
-  Unproven unproven_;
-  std::vector<Door> doors_;
-  std::vector<std::string> addresses_;
-  Poller::Id reopen_timer_ = 0;
-  std::optional<Clock::time_point> crowd_said_, shortage_said_, lacked_;
-};
-
-Status Listener::Impl::start(const std::vector<std::string>& listen, Clock::time_point until) {
+Status Listener::start(const std::vector<std::string>& listen, Clock::time_point until) {
   for (const std::string& text : listen) VIADUCT_CHECK(openHost(text, until));
   if (!unix_name_.empty()) {
     VIADUCT_TRY(const SocketAddress address, unixAddress(unix_name_));
@@ -153,7 +123,7 @@ Status Listener::Impl::start(const std::vector<std::string>& listen, Clock::time
   return Ok{};
 }
 
-Status Listener::Impl::adopt(Fd listening) {
+Status Listener::adopt(Fd listening) {
   int listens = 0;
   socklen_t size = sizeof listens;
   if (::getsockopt(listening.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0)
@@ -171,7 +141,7 @@ Status Listener::Impl::adopt(Fd listening) {
 
 // One working address suffices, because a name may also have an address of a family that this
 // system lacks.
-Status Listener::Impl::openHost(const std::string& text, Clock::time_point until) {
+Status Listener::openHost(const std::string& text, Clock::time_point until) {
   VIADUCT_TRY(const HostPort where, parseHostPort(text));
   VIADUCT_TRY(const auto addresses, resolve(where, until));
   std::optional<Error> failed;
@@ -187,12 +157,12 @@ Status Listener::Impl::openHost(const std::string& text, Clock::time_point until
   return Ok{};
 }
 
-Status Listener::Impl::openDoor(const SocketAddress& address) {
+Status Listener::openDoor(const SocketAddress& address) {
   VIADUCT_TRY(Fd fd, listenAt(address));
   return addDoor(std::move(fd));
 }
 
-Status Listener::Impl::addDoor(Fd fd) {
+Status Listener::addDoor(Fd fd) {
   VIADUCT_TRY(const SocketAddress bound, localAddress(fd.get()));
   if (bound.family() != AF_UNIX) {
     std::vector<std::string> reached{bound.text()};
@@ -208,12 +178,12 @@ Status Listener::Impl::addDoor(Fd fd) {
   return Ok{};
 }
 
-void Listener::Impl::acceptFrom(std::size_t door) {
+void Listener::acceptFrom(std::size_t door) {
   for (int i = 0; i < kAcceptsPerTurn; ++i)
     if (!acceptOne(doors_[door])) return;
 }
 
-bool Listener::Impl::acceptOne(const Door& door) {
+bool Listener::acceptOne(const Door& door) {
   if (unproven_.full() && (!isCalled(door.fd) || !makePlace())) return false;
   Fd socket(::accept4(door.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (socket) {
@@ -236,7 +206,7 @@ bool Listener::Impl::acceptOne(const Door& door) {
   }
 }
 
-bool Listener::Impl::makePlace() {
+bool Listener::makePlace() {
   if (isDue(crowd_said_, poller_.now()))
     log(LogLevel::kWarning,
         "{} connections are not authenticated yet, which is the limit: old ones are closed for new "
@@ -245,7 +215,7 @@ bool Listener::Impl::makePlace() {
   return dropOne();
 }
 
-bool Listener::Impl::makeDescriptor(int why) {
+bool Listener::makeDescriptor(int why) {
   lacked_ = poller_.now();
   if (isDue(shortage_said_, *lacked_)) {
     Error error = systemError(Code::kExhausted, "accept", why);
@@ -259,7 +229,7 @@ bool Listener::Impl::makeDescriptor(int why) {
 }
 
 // False: no connection may be dropped yet. Connecting peers wait in the backlog meanwhile.
-bool Listener::Impl::dropOne() {
+bool Listener::dropOne() {
   const auto now = poller_.now();
   const auto when = unproven_.dropOne(now);
   if (when > now) closeUntil(when);
@@ -268,32 +238,24 @@ bool Listener::Impl::dropOne() {
 
 // Pauses accepting. Connections stay in the backlog, so without a pause the poller would report the
 // socket without end.
-void Listener::Impl::closeUntil(Clock::time_point when) {
+void Listener::closeUntil(Clock::time_point when) {
   watchAll(0);
   poller_.forgetTimer(reopen_timer_);
   reopen_timer_ = poller_.at(when, [this] { watchAll(EPOLLIN); });
 }
 
-void Listener::Impl::watchAll(std::uint32_t events) {
+void Listener::watchAll(std::uint32_t events) {
   for (const Door& door : doors_)
     if (const Status changed = poller_.change(door.watch, events); !changed)
       log(LogLevel::kError, "listener: {}", changed.error().text());
 }
 
-Listener::Listener(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Listener::~Listener() = default;
-std::vector<std::string> Listener::addresses() const { return impl_->addresses(); }
-const std::string& Listener::unixName() const { return impl_->unixName(); }
-const Unproven& Listener::unproven() const { return impl_->unproven(); }
-bool Listener::lackedSince(Clock::time_point then) const { return impl_->lackedSince(then); }
-Status Listener::adopt(Fd listening) { return impl_->adopt(std::move(listening)); }
-
 Result<std::unique_ptr<Listener>> Listener::open(const std::vector<std::string>& listen,
                                                  std::string unix_name, Poller& poller,
                                                  Accepted accepted, Clock::time_point until) {
-  auto impl = std::make_unique<Impl>(std::move(unix_name), poller, std::move(accepted));
-  VIADUCT_CHECK(impl->start(listen, until));
-  return std::unique_ptr<Listener>(new Listener(std::move(impl)));
+  std::unique_ptr<Listener> out(new Listener(std::move(unix_name), poller, std::move(accepted)));
+  VIADUCT_CHECK(out->start(listen, until));
+  return out;
 }
 
 }  // namespace viaduct::base

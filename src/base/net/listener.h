@@ -6,8 +6,11 @@
 
 #include <viaduct/result.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,18 +46,40 @@ class Listener {
 
   // Addresses for peers: real ports, and for a wildcard every interface's own address. Loopback
   // addresses only if there are no others.
-  std::vector<std::string> addresses() const;
-  const std::string& unixName() const;
-  const Unproven& unproven() const;
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::string& unixName() const { return unix_name_; }
+  const Unproven& unproven() const { return unproven_; }
   // Whether connecting peers have had to wait since `then`, or another connection was dropped for
   // them, because this process was out of descriptors.
-  bool lackedSince(Clock::time_point then) const;
-
-  class Impl;
+  bool lackedSince(Clock::time_point then) const { return lacked_ && *lacked_ >= then; }
 
  private:
-  explicit Listener(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+  struct Door {
+    Fd fd;
+    Poller::Id watch = 0;
+  };
+
+  Listener(std::string unix_name, Poller& poller, Accepted accepted);
+  Status start(const std::vector<std::string>& listen, Clock::time_point until);
+  Status openHost(const std::string& text, Clock::time_point until);
+  Status openDoor(const SocketAddress& address);
+  Status addDoor(Fd fd);
+  void acceptFrom(std::size_t door);
+  bool acceptOne(const Door& door);
+  bool makePlace();
+  bool makeDescriptor(int why);
+  bool dropOne();
+  void closeUntil(Clock::time_point when);
+  void watchAll(std::uint32_t events);
+
+  std::string unix_name_;
+  Poller& poller_;
+  Accepted accepted_;
+  Unproven unproven_;
+  std::vector<Door> doors_;
+  std::vector<std::string> addresses_;
+  Poller::Id reopen_timer_ = 0;
+  std::optional<Clock::time_point> crowd_said_, shortage_said_, lacked_;
 };
 
 }  // namespace viaduct::base

@@ -4,35 +4,38 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <utility>
 #include <vector>
 
+#include "base/lists.h"
 #include "base/sizes.h"
 #include "base/text.h"
+#include "base/words.h"
 
 namespace viaduct::diag {
 namespace {
 
-// A cause, with the doctor's findings about it on this node.
+constexpr base::Words<OnNode, 3> kOnNode{{{"found", OnNode::kFound},
+                                          {"not looked at", OnNode::kNotLooked},
+                                          {"not the case", OnNode::kNotTheCase}}};
+
+// A cause, with the doctor's findings about it on this node, by the doctor's answer for each.
 struct JudgedCause {
   const TextCause* cause = nullptr;
   OnNode on_node = OnNode::kNotLooked;
-  std::vector<std::string_view> found = {};   // findings that confirm it
-  std::vector<std::string_view> unseen = {};  // findings that the doctor could not look for
+  std::map<OnNode, std::vector<std::string_view>> findings = {};
 };
 
+// One finding confirms a cause. Only the absence of all findings refutes a cause.
 JudgedCause judged(const TextCause& cause, const NodeRelation& relation) {
   JudgedCause out{&cause};
   if (!relation || cause.findings.empty()) return out;
-  for (const std::string_view finding : cause.findings) {
-    const OnNode on_node = relation(finding);
-    if (on_node == OnNode::kFound) out.found.push_back(finding);
-    if (on_node == OnNode::kNotLooked) out.unseen.push_back(finding);
-  }
-  if (!out.found.empty())
-    out.on_node = OnNode::kFound;
-  else if (out.unseen.empty())
-    out.on_node = OnNode::kNotTheCase;
+  for (const std::string_view finding : cause.findings)
+    out.findings[relation(finding)].push_back(finding);
+  out.on_node = base::firstOf(kOnNode, [&](const auto& one) {
+                  return out.findings.contains(one.value);
+                })->value;
   return out;
 }
 
@@ -40,9 +43,9 @@ JudgedCause judged(const TextCause& cause, const NodeRelation& relation) {
 std::vector<JudgedCause> judgedCauses(const KnownText& text, const NodeRelation& relation) {
   std::vector<JudgedCause> out;
   out.reserve(text.causes.size());
-  for (const OnNode wanted : {OnNode::kFound, OnNode::kNotLooked, OnNode::kNotTheCase})
+  for (const auto& wanted : kOnNode)
     for (const TextCause& cause : text.causes)
-      if (JudgedCause next = judged(cause, relation); next.on_node == wanted)
+      if (JudgedCause next = judged(cause, relation); next.on_node == wanted.value)
         out.push_back(std::move(next));
   return out;
 }
@@ -65,15 +68,8 @@ std::string onNodeText(const JudgedCause& judged_cause, const NodeRelation& rela
   const auto& findings = judged_cause.cause->findings;
   if (!relation) return findings.empty() ? "" : fmt::format("Check: {}", fmt::join(findings, ", "));
   if (findings.empty()) return "On this node: no check decides it";
-  switch (judged_cause.on_node) {
-    case OnNode::kFound:
-      return fmt::format("On this node: found ({})", fmt::join(judged_cause.found, ", "));
-    case OnNode::kNotTheCase:
-      return fmt::format("On this node: not the case ({})", fmt::join(findings, ", "));
-    case OnNode::kNotLooked:
-      return fmt::format("On this node: not looked at ({})", fmt::join(judged_cause.unseen, ", "));
-  }
-  return {};
+  return fmt::format("On this node: {} ({})", base::wordOf(kOnNode, judged_cause.on_node),
+                     fmt::join(judged_cause.findings.at(judged_cause.on_node), ", "));
 }
 
 std::string causesText(const KnownText& text, const NodeRelation& relation) {
@@ -124,24 +120,14 @@ std::string countsText(const LogSummary& summary) {
   return out;
 }
 
-std::string_view onNodeName(const JudgedCause& judged_cause) {
-  if (judged_cause.cause->findings.empty()) return "no check";
-  switch (judged_cause.on_node) {
-    case OnNode::kFound:
-      return "found";
-    case OnNode::kNotTheCase:
-      return "not the case";
-    case OnNode::kNotLooked:
-      return "not looked at";
-  }
-  return "";
-}
-
 Json causeJson(const JudgedCause& judged_cause, const NodeRelation& relation) {
+  const auto* const found = base::valueAt(judged_cause.findings, OnNode::kFound);
   Json out{{"cause", judged_cause.cause->cause}, {"findings", judged_cause.cause->findings}};
   if (relation) {
-    out["on_this_node"] = onNodeName(judged_cause);
-    out["found"] = judged_cause.found;
+    out["on_this_node"] = judged_cause.cause->findings.empty()
+                              ? "no check"
+                              : base::wordOf(kOnNode, judged_cause.on_node);
+    out["found"] = found == nullptr ? Json::array() : Json(*found);
   }
   out["fix"] = judged_cause.cause->fix;
   return out;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/words.h"
 #include "diag/explain/texts.h"
 
 namespace viaduct::diag {
@@ -17,17 +18,11 @@ std::vector<KnownText> allFamilies() {
 }  // namespace
 
 std::string_view textKindName(TextKind kind) {
-  switch (kind) {
-    case TextKind::kError:
-      return "error";
-    case TextKind::kWarning:
-      return "warning";
-    case TextKind::kFollowUp:
-      return "follow-up";
-    case TextKind::kGood:
-      return "good";
-  }
-  return "";
+  constexpr base::Words<TextKind, 4> kNames{{{"error", TextKind::kError},
+                                             {"warning", TextKind::kWarning},
+                                             {"follow-up", TextKind::kFollowUp},
+                                             {"good", TextKind::kGood}}};
+  return base::wordOf(kNames, kind);
 }
 
 const std::vector<KnownText>& knownTexts() {

@@ -65,6 +65,10 @@ bool isBroken(const RowComparison& row);
 
 // Says whether the runs can tell a difference from noise.
 enum class SampleEvidence { kEnough, kTooFewRuns, kNotInTurns };
+inline constexpr base::Words<SampleEvidence, 3> kEvidences{
+    {{"compared", SampleEvidence::kEnough},
+     {"not enough runs", SampleEvidence::kTooFewRuns},
+     {"runs not in turns", SampleEvidence::kNotInTurns}}};
 
 struct Comparison {
   std::vector<RowComparison> rows = {};

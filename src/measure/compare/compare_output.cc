@@ -67,8 +67,7 @@ std::size_t countOf(const Comparison& comparison, Difference difference) {
 }
 
 std::string summary(const Comparison& comparison) {
-  std::string out =
-      fmt::format("{} row{}:", comparison.rows.size(), comparison.rows.size() == 1 ? "" : "s");
+  std::string out = counted(comparison.rows.size(), "row") + ":";
   const char* comma = "";
   for (const auto& [word, difference] : kDifferences)
     if (const auto count = countOf(comparison, difference); count != 0) {
@@ -138,19 +137,6 @@ Json asJson(const RowComparison& row) {
   return out;
 }
 
-const char* outcomeName(const Comparison& comparison) {
-  if (comparison.isWorse()) return "worse";
-  switch (comparison.evidence) {
-    case SampleEvidence::kEnough:
-      return "compared";
-    case SampleEvidence::kTooFewRuns:
-      return "not enough runs";
-    case SampleEvidence::kNotInTurns:
-      return "runs not in turns";
-  }
-  return "?";
-}
-
 std::string fewRunsText(const Comparison& comparison, bool planned_together) {
   const std::string counts = fmt::format("A has {} and B {}", comparison.runs_a, comparison.runs_b);
   if (planned_together)
@@ -170,15 +156,9 @@ constexpr auto kNoTurns =
     "--across-time.\n";
 
 std::string evidenceText(const Comparison& comparison, bool planned_together) {
-  switch (comparison.evidence) {
-    case SampleEvidence::kEnough:
-      break;
-    case SampleEvidence::kTooFewRuns:
-      return fewRunsText(comparison, planned_together);
-    case SampleEvidence::kNotInTurns:
-      return kNoTurns;
-  }
-  return {};
+  if (comparison.evidence == SampleEvidence::kTooFewRuns)
+    return fewRunsText(comparison, planned_together);
+  return comparison.evidence == SampleEvidence::kNotInTurns ? kNoTurns : "";
 }
 
 }  // namespace
@@ -208,7 +188,8 @@ std::string compareJson(const Comparison& comparison, const ComparedFiles& files
                     "test; effect: Cliff's delta"},
                    {"differing", comparison.differing},
                    {"ok", comparison.ok()},
-                   {"outcome", outcomeName(comparison)},
+                   {"outcome",
+                    comparison.isWorse() ? "worse" : base::wordOf(kEvidences, comparison.evidence)},
                    {"runs_a", comparison.runs_a},
                    {"runs_b", comparison.runs_b},
                    {"runs_needed", kFewestRuns},

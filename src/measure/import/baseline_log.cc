@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "base/words.h"
 #include "measure/import/log_line.h"
 
 namespace viaduct::measure {
@@ -145,36 +146,22 @@ std::optional<double> shortNumberIn(std::string_view text, double step) {
   return value ? std::optional(*value * std::pow(step, static_cast<double>(at + 1))) : std::nullopt;
 }
 
-using Measured = std::map<Figure, double>;
+using Measured = FigureMap<Figure>;
 
-// Parses the last words of a line, one for each column. Returns nothing if they are no figures.
-// Ignored columns may hold texts, and a column may hold "N/A" if a check was off.
 std::optional<Measured> measuredIn(std::string_view line, const Head& head) {
-  const std::vector<std::string_view> words = base::wordsOf(line);
-  if (words.size() < head.columns.size()) return std::nullopt;
-  Measured out;
-  for (std::size_t i = 0; i < head.columns.size(); ++i) {
-    const Figure column = head.columns[i];
-    const std::string_view word = words[words.size() - head.columns.size() + i];
-    const auto value = head.family == Family::kFabtests
-                           ? shortNumberIn(word, column == Figure::kBytes ? 1024 : 1000)
-                           : figureIn(word);
-    if (value)
-      out.emplace(column, *value);
-    else if (column != Figure::kIgnored && word != "N/A")
-      return std::nullopt;
-  }
-  return out;
+  return figuresIn(line, head.columns, [&](std::string_view word, Figure column) {
+    return head.family == Family::kFabtests
+               ? shortNumberIn(word, column == Figure::kBytes ? 1024 : 1000)
+               : figureIn(word);
+  });
 }
 
 // --- Text around a table.
 
 std::optional<std::uint64_t> wholeIn(std::optional<std::string_view> text) {
   constexpr double kMost = 1e15;
-  const auto value = text ? figureIn(base::wordsOf(*text).empty() ? *text : base::wordsOf(*text)[0])
-                          : std::nullopt;
-  if (!value || *value < 1 || *value > kMost || std::floor(*value) != *value) return std::nullopt;
-  return static_cast<std::uint64_t>(*value);
+  const auto words = base::wordsOf(text.value_or(""));
+  return words.empty() ? std::nullopt : wholeOf(figureIn(words[0]), kMost);
 }
 
 // The facts about a run from a banner or a command line.
@@ -294,17 +281,11 @@ void readBanner(std::string_view line, ToolFacts& facts) {
 // --- rows
 
 std::string nameOf(const ToolRun& run) {
-  if (!run.facts.tool.empty()) return run.facts.tool;
-  switch (run.head.family) {
-    case Family::kPerftest:
-      return "perftest";
-    case Family::kUcx:
-      return "ucx_perftest";
-    case Family::kFabtests:
-      return "fabtests";
-    default:
-      return "nccl-tests";
-  }
+  constexpr base::Words<Family, 4> kFamilies{{{"perftest", Family::kPerftest},
+                                              {"ucx_perftest", Family::kUcx},
+                                              {"fabtests", Family::kFabtests},
+                                              {"nccl-tests", Family::kNccl}}};
+  return run.facts.tool.empty() ? base::wordOf(kFamilies, run.head.family) : run.facts.tool;
 }
 
 // Computes the message size from the rates of messages and of bytes, if both have enough digits.
@@ -317,11 +298,6 @@ std::optional<std::uint64_t> sizeByRates(const Measured& figures) {
   return bytes < kMostBytes && std::abs(bytes / power - 1) < kNear
              ? std::optional(static_cast<std::uint64_t>(power))
              : std::nullopt;
-}
-
-std::optional<double> figure(const Measured& figures, Figure one) {
-  const auto at = figures.find(one);
-  return at == figures.end() ? std::nullopt : std::optional(at->second);
 }
 
 std::optional<double> rateOf(const Measured& figures) {
@@ -397,34 +373,15 @@ std::optional<Row> rowOf(const Measured& figures, const ToolRun& run) {
 
 // --- runs
 
-class ToolLogReader {
+class ToolLogReader final : public TableReader<ToolRun> {
  public:
-  Result<std::vector<Report>> read(std::string_view text, const std::string& name) {
-    for (std::size_t from = 0; from < text.size();) {
-      const auto end = std::min(text.find('\n', from), text.size());
-      line(plainLine(text.substr(from, end - from)));
-      from = end + 1;
-      if (rows_ > kMostRows || done_.size() > kMostRuns)
-        return error(name, fmt::format("more than {} rows or {} runs", kMostRows, kMostRuns));
-    }
-    for (auto& [source, run] : open_) finish(run);
-    if (sizeless_)
-      return error(name, "a line of ucx_perftest without the size of its messages",
-                   "put the server's output, or the command line, in front of the client's output");
-    if (done_.empty()) return error(name, "the table has no rows");
-    return std::move(done_);
-  }
+  explicit ToolLogReader(const std::string& file)
+      : TableReader("read output of a raw tool", file) {}
+  // True if a line of ucx_perftest was left out, because the size of its messages is unknown.
+  bool isSizeless() const { return sizeless_; }
 
  private:
-  static Error error(const std::string& name, std::string detail, std::string remedy = {}) {
-    return {.code = Code::kProtocol,
-            .operation = "read output of a raw tool",
-            .detail = std::move(detail),
-            .file = name,
-            .remedy = std::move(remedy)};
-  }
-
-  void line(const std::string& text) {
+  void line(const std::string& text) override {
     ToolRun& run = open_[podOf(text)];
     if (Head head = headIn(text); head.family != Family::kNone) {
       finish(run);
@@ -445,40 +402,36 @@ class ToolLogReader {
   void row(ToolRun& run, const Measured& figures) {
     auto found = rowOf(figures, run);
     sizeless_ = sizeless_ || (!found && run.head.family == Family::kUcx);
-    if (!found) return;
-    run.rows.push_back(*std::move(found));
-    ++rows_;
+    if (found) add(run, *std::move(found));
   }
 
-  void finish(ToolRun& run) {
-    if (run.rows.empty()) return;
+  Report reportOf(ToolRun& run) const override {
     Report out{.version = nameOf(run), .started = run.started};
     if (!run.facts.kind.empty()) out.settings.push_back({"test", run.facts.kind});
-    out.rows = std::move(run.rows);
     out.conclusion = {fmt::format(
         "Read from the output of {}, which does not check the path of the bytes.", nameOf(run))};
-    done_.push_back(std::move(out));
+    return out;
   }
 
-  std::map<std::string, ToolRun> open_;  // by source
-  std::vector<Report> done_;
-  std::size_t rows_ = 0;
   bool sizeless_ = false;
 };
 
 }  // namespace
 
 bool isBaselineLog(std::string_view text) {
-  for (std::size_t from = 0; from < text.size();) {
-    const auto end = std::min(text.find('\n', from), text.size());
-    if (headIn(plainLine(text.substr(from, end - from))).family != Family::kNone) return true;
-    from = end + 1;
-  }
-  return false;
+  const auto lines = linesOf(text);
+  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+    return headIn(plainLine(line)).family != Family::kNone;
+  });
 }
 
 Result<std::vector<Report>> reportsFromBaselineLog(std::string_view text, const std::string& name) {
-  return ToolLogReader().read(text, name);
+  ToolLogReader reader(name);
+  auto out = reader.read(text);
+  if (!reader.isSizeless()) return out;
+  return reader.error(
+      "a line of ucx_perftest without the size of its messages",
+      "put the server's output, or the command line, in front of the client's output");
 }
 
 }  // namespace viaduct::measure

@@ -72,6 +72,11 @@ std::optional<double> figureIn(std::string_view word) {
   return value && *value >= 0 ? value : std::nullopt;
 }
 
+std::optional<std::uint64_t> wholeOf(std::optional<double> value, double most) {
+  if (!value || *value < 1 || *value > most || std::floor(*value) != *value) return std::nullopt;
+  return static_cast<std::uint64_t>(*value);
+}
+
 std::string plainLine(std::string_view line) {
   constexpr char kEscape = '\x1b';
   std::string out;

@@ -1,15 +1,22 @@
-// Removes colours from a line of a pod's log, and finds its parts. Threads: pure functions.
+// Reads tables from a pod's log: removes colours from its lines, and finds their parts. Threads:
+// one at a time.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
+#include "measure/result/report.h"
+#include "measure/result/text.h"
 
 namespace viaduct::measure {
 
@@ -18,6 +25,8 @@ inline constexpr std::size_t kMostRows = 100'000, kMostRuns = 1'000;
 
 // Parses a figure, which is finite and not negative.
 std::optional<double> figureIn(std::string_view word);
+// Returns a whole number from 1 to `most`.
+std::optional<std::uint64_t> wholeOf(std::optional<double> value, double most);
 
 // A column's title. Versions of a tool have different columns, so the titles identify the columns.
 template <class Column>
@@ -39,9 +48,90 @@ std::vector<Column> columnsIn(std::string_view head, std::span<const ColumnTitle
   }
 }
 
+// The figures of one line. A missing figure was not measured.
+template <class Column>
+using FigureMap = std::map<Column, double>;
+template <class Column>
+std::optional<double> figure(const FigureMap<Column>& figures, Column one) {
+  const auto at = figures.find(one);
+  return at == figures.end() ? std::nullopt : std::optional(at->second);
+}
+// Parses the last words of a line, one for each column. Returns nothing if they are no figures.
+// Ignored columns may hold texts, and other columns "N/A" or "nan".
+template <class Column, class Parse>
+std::optional<FigureMap<Column>> figuresIn(std::string_view line,
+                                           const std::vector<Column>& columns, Parse parse) {
+  const std::vector<std::string_view> words = base::wordsOf(line);
+  if (words.size() < columns.size()) return std::nullopt;
+  FigureMap<Column> out;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    const std::string_view word = words[words.size() - columns.size() + i];
+    if (const auto value = parse(word, columns[i]))
+      out.emplace(columns[i], *value);
+    else if (columns[i] != Column::kIgnored && word != "N/A" && word != "nan")
+      return std::nullopt;
+  }
+  return out;
+}
+
 // Returns the line without escape sequences and carriage returns. Empty if the line is too long for
 // a line of a table.
 std::string plainLine(std::string_view line);
+
+// Reads a log line by line. A Run has the lines of one source, such as a pod, and the `rows` read
+// so far.
+template <class Run>
+class TableReader {
+ public:
+  // `operation` and `file` are for errors.
+  TableReader(const char* operation, const std::string& file)
+      : operation_(operation), file_(file) {}
+  virtual ~TableReader() = default;
+  TableReader(const TableReader&) = delete;
+  TableReader& operator=(const TableReader&) = delete;
+
+  Result<std::vector<Report>> read(std::string_view text) {
+    for (const std::string_view one : linesOf(text)) {
+      line(plainLine(one));
+      if (rows_ > kMostRows || done_.size() > kMostRuns)
+        return error(fmt::format("more than {} rows or {} runs", kMostRows, kMostRuns));
+    }
+    for (auto& [source, run] : open_) finish(run);
+    if (done_.empty()) return error("the table has no rows");
+    return std::move(done_);
+  }
+  Error error(std::string detail, std::string remedy = {}) const {
+    return {.code = Code::kProtocol,
+            .operation = operation_,
+            .detail = std::move(detail),
+            .file = file_,
+            .remedy = std::move(remedy)};
+  }
+
+ protected:
+  virtual void line(const std::string& text) = 0;
+  virtual Report reportOf(Run& run) const = 0;
+
+  void add(Run& run, Row row) {
+    run.rows.push_back(std::move(row));
+    ++rows_;
+  }
+  // Makes the report of a run's table. The run's next table has no rows yet.
+  void finish(Run& run) {
+    if (run.rows.empty()) return;
+    Report report = reportOf(run);
+    report.rows = std::exchange(run.rows, {});
+    done_.push_back(std::move(report));
+  }
+
+  std::map<std::string, Run> open_;  // by source
+
+ private:
+  const char* const operation_;
+  const std::string& file_;
+  std::vector<Report> done_;
+  std::size_t rows_ = 0;
+};
 
 // Returns the prefix by which a log collector names the writer of a line ("[pod/a/bench] ", "a |
 // "), without times.

@@ -54,7 +54,6 @@ constexpr std::array kTitles{
     Title{"B/W (GiB/Sec)", LogColumn::kIgnored},
 };
 using Columns = std::vector<LogColumn>;
-constexpr std::string_view kNotMeasured = "nan";  // written by `viaduct bench --output nixlbench`
 
 Columns columnsOf(std::string_view head) {
   return columnsIn(head, std::span<const Title>(kTitles));
@@ -70,22 +69,7 @@ bool isTable(const Columns& columns) {
 
 // --- One line of a table.
 
-using Figures =
-    std::array<std::optional<double>, static_cast<std::size_t>(LogColumn::kIgnored) + 1>;
-
-// Parses the last words of the line, one for each column. Returns nothing if they are no figures.
-std::optional<Figures> figuresIn(std::string_view line, const Columns& columns) {
-  const std::vector<std::string_view> words = base::wordsOf(line);
-  if (words.size() < columns.size()) return std::nullopt;
-  Figures out;
-  for (std::size_t i = 0; i < columns.size(); ++i) {
-    const std::string_view word = words[words.size() - columns.size() + i];
-    const auto value = figureIn(word);
-    if (!value && word != kNotMeasured) return std::nullopt;
-    out[static_cast<std::size_t>(columns[i])] = value;
-  }
-  return out;
-}
+using Figures = FigureMap<LogColumn>;
 
 // True if the last figure may be truncated: it has no digit after a point, as complete times have.
 bool endsInCutFigure(std::string_view line) {
@@ -95,13 +79,8 @@ bool endsInCutFigure(std::string_view line) {
   return point == std::string_view::npos || point + 1 == words.back().size();
 }
 
-std::optional<std::uint64_t> wholeOf(std::optional<double> value, double most) {
-  if (!value || *value < 1 || *value > most || std::floor(*value) != *value) return std::nullopt;
-  return static_cast<std::uint64_t>(*value);
-}
-
 std::optional<MeanP99> meanP99(const Figures& f, LogColumn mean, LogColumn p99) {
-  const auto m = f[static_cast<std::size_t>(mean)], p = f[static_cast<std::size_t>(p99)];
+  const auto m = figure(f, mean), p = figure(f, p99);
   return m && p ? std::optional(MeanP99{*m, *p}) : std::nullopt;
 }
 
@@ -130,10 +109,10 @@ std::string memoryOf(const Flags& flags) {
 
 std::optional<Row> rowOf(const Figures& figures, const Flags& flags) {
   constexpr double kMostBlock = 1e15, kMostBatch = 4e9;
-  const auto at = [&](LogColumn c) { return figures[static_cast<std::size_t>(c)]; };
-  const auto block = wholeOf(at(LogColumn::kBlock), kMostBlock);
-  const auto batch = wholeOf(at(LogColumn::kBatch), kMostBatch);
-  const auto rate = at(LogColumn::kTotalRate) ? at(LogColumn::kTotalRate) : at(LogColumn::kRate);
+  const auto block = wholeOf(figure(figures, LogColumn::kBlock), kMostBlock);
+  const auto batch = wholeOf(figure(figures, LogColumn::kBatch), kMostBatch);
+  const auto total = figure(figures, LogColumn::kTotalRate);
+  const auto rate = total ? total : figure(figures, LogColumn::kRate);
   if (!block || !batch || !rate) return std::nullopt;
   Row row{.backend = flag(flags, "backend", "unknown"),
           .op = flag(flags, "op_type", "WRITE") == "READ" ? OpKind::kRead : OpKind::kWrite,
@@ -181,43 +160,12 @@ std::string endOf(const Run& run) {
   return fmt::format("the log ends after {} of {} rows", run.rows.size(), expected);
 }
 
-Report reportOf(Run run) {
-  Report out{.version = "nixlbench", .started = run.started, .end = endOf(run)};
-  for (auto& [name, value] : run.flags) out.settings.push_back({name, std::move(value)});
-  out.rows = std::move(run.rows);
-  out.conclusion = {
-      "Read from nixlbench's output. Its \"Avg Lat.\" is the inverse of its rate and not a "
-      "latency, so it is left out. tx is the time from the return of the post to the end."};
-  return out;
-}
-
-class LogReader {
+class LogReader final : public TableReader<Run> {
  public:
-  Result<std::vector<Report>> read(std::string_view text, const std::string& name) {
-    while (!text.empty()) {
-      const auto end = text.find('\n');
-      const bool whole = end != std::string_view::npos;
-      if (const std::string plain = plainLine(text.substr(0, end));
-          whole || !endsInCutFigure(plain))
-        line(plain);
-      text.remove_prefix(whole ? end + 1 : text.size());
-      if (rows_ > kMostRows || done_.size() > kMostRuns)
-        return error(name, fmt::format("more than {} rows or {} runs", kMostRows, kMostRuns));
-    }
-    for (auto& [source, run] : open_) finish(std::move(run));
-    if (done_.empty()) return error(name, "the nixlbench table has no rows");
-    return std::move(done_);
-  }
+  explicit LogReader(const std::string& file) : TableReader("read nixlbench output", file) {}
 
  private:
-  static Error error(const std::string& name, std::string detail) {
-    return {.code = Code::kProtocol,
-            .operation = "read nixlbench output",
-            .detail = std::move(detail),
-            .file = name};
-  }
-
-  void line(const std::string& text) {
+  void line(const std::string& text) override {
     if (const auto at = text.find(kFirstTitle); at != std::string::npos) return head(text, at);
     if (const auto setting = settingIn(text)) return banner(sourceOf(text), *setting);
     if (Run* run = tableOf(text)) row(*run, text);
@@ -228,14 +176,17 @@ class LogReader {
     if (!isTable(columns)) return;
     Run& run = open_[sourceOf(text)];
     // A second table without a banner of its own is another run with the same settings.
-    if (!run.rows.empty()) finish(Run{run.flags, {}, run.started, std::exchange(run.rows, {})});
+    finish(run);
     run.columns = std::move(columns);
     run.started = timeIn(text, at);
   }
 
   void banner(const std::string& source, const LogSetting& setting) {
     Run& run = open_[source];
-    if (!run.columns.empty()) finish(std::exchange(run, Run{}));
+    if (!run.columns.empty()) {
+      finish(run);
+      run = {};
+    }
     if (!isSecret(setting.name)) run.flags[setting.name] = setting.value;
   }
 
@@ -253,20 +204,20 @@ class LogReader {
   }
 
   void row(Run& run, const std::string& text) {
-    const auto figures = figuresIn(text, run.columns);
+    const auto parse = [](std::string_view word, LogColumn) { return figureIn(word); };
+    const auto figures = figuresIn(text, run.columns, parse);
     auto found = figures ? rowOf(*figures, run.flags) : std::nullopt;
-    if (!found) return;
-    run.rows.push_back(*std::move(found));
-    ++rows_;
+    if (found) add(run, *std::move(found));
   }
 
-  void finish(Run run) {
-    if (!run.rows.empty()) done_.push_back(reportOf(std::move(run)));
+  Report reportOf(Run& run) const override {
+    Report out{.version = "nixlbench", .started = run.started, .end = endOf(run)};
+    for (const auto& [name, value] : run.flags) out.settings.push_back({name, value});
+    out.conclusion = {
+        "Read from nixlbench's output. Its \"Avg Lat.\" is the inverse of its rate and not a "
+        "latency, so it is left out. tx is the time from the return of the post to the end."};
+    return out;
   }
-
-  std::map<std::string, Run> open_;  // by source
-  std::vector<Report> done_;
-  std::size_t rows_ = 0;
 };
 
 }  // namespace
@@ -282,7 +233,10 @@ bool isNixlbenchLog(std::string_view text) {
 
 Result<std::vector<Report>> reportsFromNixlbenchLog(std::string_view text,
                                                     const std::string& name) {
-  return LogReader().read(text, name);
+  // The last line may be cut off.
+  const auto last = text.rfind('\n') + 1;
+  if (endsInCutFigure(plainLine(text.substr(last)))) text = text.substr(0, last);
+  return LogReader(name).read(text);
 }
 
 }  // namespace viaduct::measure

@@ -197,8 +197,12 @@ Status Lane::planAgain(std::uint64_t number) {
 Status Lane::once(std::uint64_t set, const std::function<bool()>& ended) {
   if (seed_.spec.recreate || seed_.spec.reregister) VIADUCT_CHECK(planAgain(set));
   VIADUCT_CHECK(transfer(set).post());
+  return await(set, ended);
+}
+
+Status Lane::await(std::uint64_t number, const std::function<bool()>& ended) {
   for (;;) {
-    auto done = transfer(set).wait(kLaneSlice);
+    auto done = transfer(number).wait(kLaneSlice);
     if (done) countTransfer();
     if (done || done.error().code != Code::kTimeout) return done;
     if (ended()) return cancelled();

@@ -99,6 +99,8 @@ class Lane {
   Transfer& transfer(std::uint64_t number) { return transfers_[number % transfers_.size()]; }
   Result<Note> waitNote(const Orders& orders);
   Status bounce(std::uint64_t number, const Orders& orders);
+  // Waits for a posted transfer and counts it. Fails with kCancelled if `ended` returns true.
+  Status await(std::uint64_t number, const std::function<bool()>& ended);
   // Only one thread at a time counts, so no atomic addition is needed.
   void countTransfer() { transfers_ended_.store(transfers() + 1, std::memory_order_relaxed); }
 

@@ -31,13 +31,7 @@ Result<Note> Lane::waitNote(const Orders& orders) {
 // Makes one write with a note, and waits until the write has ended at this end.
 Status Lane::bounce(std::uint64_t number, const Orders& orders) {
   VIADUCT_CHECK(transfer(number).post({.note = bytesOf(kBall)}));
-  for (;;) {
-    auto ended = transfer(number).wait(kLaneSlice);
-    if (ended) countTransfer();
-    if (ended || ended.error().code != Code::kTimeout) return ended;
-    if (orders.load() == Order::kCancel)
-      return Error{.code = Code::kCancelled, .operation = "bench"};
-  }
+  return await(number, [&] { return orders.load() == Order::kCancel; });
 }
 
 Result<LaneTimes> Lane::pingPong(const Goal& goal, const Orders& orders) {

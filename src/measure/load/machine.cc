@@ -137,14 +137,15 @@ std::vector<std::string> listenHere(const std::vector<std::string>& rails,
   return out;
 }
 
-Error noDeviceMemory() {
-  const auto gpu = host::findGpu(0);
+Error noDeviceMemory(const char* operation, int gpu_id, const char* remedy) {
+  const auto gpu = host::findGpu(gpu_id);
   return {.code = Code::kUnsupported,
-          .operation = "VRAM",
+          .operation = operation,
           .detail = fmt::format("this version does not move GPU memory; {}",
-                                gpu ? fmt::format("{} stays unused", gpu->name)
+                                gpu ? fmt::format("GPU {} ({}, {}) stays unused", gpu->id,
+                                                  gpu->name, base::showSize(gpu->memory))
                                     : "this host has no usable GPU either: " + gpu.error().detail),
-          .remedy = "use DRAM"};
+          .remedy = remedy};
 }
 
 std::uint64_t coldBytes() {

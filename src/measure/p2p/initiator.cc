@@ -1,5 +1,6 @@
 #include "measure/p2p/initiator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -16,6 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kAnswer = 60s;       // a target takes long to allocate a large buffer
 constexpr auto kBusyPause = 200ms;  // pause before a busy target is asked again
+constexpr auto kTurn = 50ms;        // how often ask() checks the target and `stop`
 
 }  // namespace
 
@@ -25,14 +27,40 @@ P2pInitiator::P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer ta
       rails_(std::move(rails)),
       stop_(stop),
       notes_([&agent](Deadline until) { return agent.waitNote(until); }),
-      asker_(agent, std::move(target), stop) {}
+      target_(std::move(target)) {}
+
+Result<std::string> P2pInitiator::ask(P2pRequest request, Deadline until) {
+  request.number = ++last_;
+  const auto life = target_.epoch();
+  VIADUCT_CHECK(target_.note(encode(request)));
+  while (!until.passed()) {
+    if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "p2p"};
+    const auto note = agent_.waitNote(std::min(until.at(), Clock::now() + kTurn));
+    if (note && isRequest(note->bytes)) {
+      VIADUCT_TRY(P2pAnswer answer, decodeAnswer(note->bytes));
+      if (answer.number == last_) return std::move(answer.value);
+      continue;  // the answer to an abandoned request
+    }
+    // A changed epoch means that the session has ended meanwhile, perhaps with the request.
+    if (target_.state() != PeerState::kReady || target_.epoch() != life)
+      return Error{.code = Code::kPeerLost,
+                   .operation = "p2p",
+                   .detail = "the target ended or became unreachable"};
+  }
+  return Error{.code = Code::kTimeout, .operation = "p2p", .detail = "the target does not answer"};
+}
+
+void P2pInitiator::leave() {
+  static_cast<void>(
+      target_.note(encode(P2pRequest{.verb = P2pRequest::Verb::kLeave, .number = ++last_})));
+}
 
 Result<RunMember> P2pInitiator::greet(Deadline until,
                                       const std::function<void(const std::string&)>& busy,
                                       const base::SayWaiting& waiting) {
   base::Waiting aloud(waiting, until.at());
   for (bool said = false;;) {
-    auto answer = asker_.ask({.verb = P2pRequest::Verb::kGreet}, until);
+    auto answer = ask({.verb = P2pRequest::Verb::kGreet}, until);
     if (answer) {
       VIADUCT_TRY(const Report about, reportFromJson(*answer, "the target's greeting"));
       if (about.environment.members.size() == 1) return about.environment.members.front();
@@ -77,10 +105,10 @@ Status P2pInitiator::measure(const Spec& spec, const std::function<void(const Co
 }
 
 Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) {
-  VIADUCT_CHECK(asker_.ask({.verb = P2pRequest::Verb::kRun, .spec = spec}, kAnswer));
-  PairGroup group(0, asker_.peer(), notes_, [] { return false; });
+  VIADUCT_CHECK(ask({.verb = P2pRequest::Verb::kRun, .spec = spec}, kAnswer));
+  PairGroup group(0, target_, notes_, [] { return false; });
   Worker worker(spec, agent_, group, rails_, stop_, heard, group.notes());
-  worker.know(1, asker_.peer());
+  worker.know(1, target_);
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());
   // An interrupted target leaves once it has sent its part of the row. A whole row counts although

@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "base/waiting.h"
 #include "measure/lane/lane.h"
-#include "measure/p2p/ask.h"
+#include "measure/p2p/request.h"
 #include "measure/rates/share.h"
 #include "measure/result/report.h"
 #include "measure/run/worker.h"
@@ -33,17 +33,22 @@ class P2pInitiator {
   // interrupted. The interrupted row is passed as far as it was measured.
   Status measure(const Spec& spec, const std::function<void(const Composed&)>& row,
                  const Heard& heard = {});
-  void leave() { asker_.leave(); }
+  // Tells the target that this end leaves, if the target is still there.
+  void leave();
   RunMember self() const;  // this end as a member
 
  private:
+  // Sends a request and waits for the answer. Fails with kPeerLost if the target is gone, and with
+  // kCancelled if `stop` is set.
+  Result<std::string> ask(P2pRequest request, Deadline until);
   Result<Composed> measureRow(const Spec& spec, const Heard& heard);
 
   Agent& agent_;
   const std::vector<std::string> rails_;
   const base::StopFlag& stop_;
   const NoteSource notes_;
-  Asker asker_;
+  const Peer target_;
+  std::uint64_t last_ = 0;  // the number of the last request
 };
 
 }  // namespace viaduct::measure::p2p

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "measure/lane/lane.h"
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 
 namespace viaduct::measure::p2p {
 

@@ -207,15 +207,7 @@ Limits limitsOf(const Account& account, std::uint64_t working_set,
 }
 
 double toleranceOf(Binding what) {
-  switch (what) {
-    case Binding::kLink:
-    case Binding::kSlot:
-      return 0.05;
-    case Binding::kMemory:
-    case Binding::kLoopback:
-      return 1.0;
-  }
-  return 0;
+  return what == Binding::kMemory || what == Binding::kLoopback ? 1.0 : 0.05;
 }
 
 }  // namespace viaduct::measure::proof

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -75,16 +76,15 @@ class Prover {
 
  private:
   struct OfShare {
-    std::vector<Need> told;   // at the ends that tell the share
-    std::vector<Need> other;  // at the ends that only sent or received
-    bool apart = false;       // memory of two hosts
+    std::set<Need> told;   // at the ends that tell the share
+    std::set<Need> other;  // at the ends that only sent or received
+    bool apart = false;    // memory of two hosts
     std::vector<std::size_t> domains;
   };
 
-  void need(const Need& what, std::uint64_t bytes, std::vector<Need>& into) {
+  void need(const Need& what, std::uint64_t bytes, std::set<Need>& into) {
     needs_[what] += bytes;
-    const auto same = [&](const Need& n) { return !(n < what) && !(what < n); };
-    if (std::none_of(into.begin(), into.end(), same)) into.push_back(what);
+    into.insert(what);
   }
 
   void addNeeds(const PayloadStream& stream) {

@@ -25,9 +25,22 @@ class Composer {
         workload_(workload),
         shares_(shares),
         rounds_(rounds),
-        streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)) {
-    describe();
-  }
+        streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
+        facts_{.backend = workload.backend,
+               .require = spec.require,
+               .transfer_bytes = workload.bytes()},
+        row_{.backend = workload.backend,
+             .op = workload.op,
+             .scheme = schemeName(spec.layout.scheme),
+             .block_size = workload.block_bytes,
+             .batch_size = workload.batch,
+             .threads = spec.threads,
+             .pipeline_depth = spec.depth,
+             .initiators = spec.layout.initiators,
+             .targets = spec.layout.targets,
+             .bidirectional = spec.bidirectional,
+             .memory = memoryChoiceName(spec.memory),
+             .heat = spec.working_set == 0 ? "hot" : "cold"} {}
 
   Result<Composed> composed() {
     for (const RowShare& share : shares_) {
@@ -40,7 +53,10 @@ class Composer {
       sum();
       rates();
       intervals();
-      if (rounds_.stopped) interruption();
+      const Interrupted& planned = rounds_.planned;
+      if (rounds_.stopped &&
+          (row_.iterations < planned.of_transfers || row_.seconds < planned.of_seconds))
+        row_.interrupted = planned;
       times();
       cpu();
       pairs();
@@ -51,21 +67,6 @@ class Composer {
 
  private:
   using Repeat = std::vector<std::vector<Placed>>;  // by round
-
-  void describe() {
-    row_.backend = workload_.backend;
-    row_.op = workload_.op;
-    row_.scheme = schemeName(spec_.layout.scheme);
-    row_.block_size = workload_.block_bytes;
-    row_.batch_size = workload_.batch;
-    row_.threads = spec_.threads;
-    row_.pipeline_depth = spec_.depth;
-    row_.initiators = spec_.layout.initiators;
-    row_.targets = spec_.layout.targets;
-    row_.bidirectional = spec_.bidirectional;
-    row_.memory = memoryChoiceName(spec_.memory);
-    row_.heat = spec_.working_set == 0 ? "hot" : "cold";
-  }
 
   // Returns the first failure. Prefers a cause: a cancelled member follows another member's
   // failure.
@@ -130,12 +131,6 @@ class Composer {
       row_.rate = OpenLoop{.asked_per_s = spec_.rate * static_cast<double>(streams_.size()),
                            .reached_per_s = *row_.completions_per_s,
                            .arrivals = spec_.poisson ? "poisson" : "constant"};
-  }
-
-  void interruption() {
-    const Interrupted& planned = rounds_.planned;
-    if (row_.iterations < planned.of_transfers || row_.seconds < planned.of_seconds)
-      row_.interrupted = planned;
   }
 
   std::string interruptionWords() const {
@@ -254,15 +249,16 @@ class Composer {
 
   // Lets the device counters decide whether the row is true.
   Composed judged() {
-    facts_.backend = workload_.backend;
-    facts_.require = spec_.require;
     facts_.gb_per_s = row_.gb_per_s.value_or(0);
     if (row_.rate && row_.rate->asked_per_s > 0)
       facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
     if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
-    facts_.transfer_bytes = workload_.bytes();
     if (!facts_.failure) {
-      totals();
+      facts_.totals = {
+          .rated = rated_,
+          .timed = bytes(),
+          .all = static_cast<double>(row_.transfers) * static_cast<double>(workload_.bytes()),
+          .seconds = row_.seconds};
       clocks();
     }
     facts_.working_set = workingSet();
@@ -276,14 +272,6 @@ class Composer {
     for (const std::string& words : {interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
-  }
-
-  void totals() {
-    const auto one = static_cast<double>(workload_.bytes());
-    facts_.totals = {.rated = rated_,
-                     .timed = bytes(),
-                     .all = static_cast<double>(row_.transfers) * one,
-                     .seconds = row_.seconds};
   }
 
   void clocks() {

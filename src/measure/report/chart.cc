@@ -129,15 +129,9 @@ class Drawing {
     return kTitle + kLetter * layout_.font * static_cast<double>(label.size());
   }
   std::vector<Tick> yTicks() {
-    switch (chart_.y_axis) {
-      case YAxis::kPercent:
-        return percentTicks(y_range_);
-      case YAxis::kChange:
-        return changeTicks(y_range_, layout_.y_ticks);
-      case YAxis::kLogarithmic:
-        break;
-    }
-    return decadeTicks(y_range_, layout_.y_ticks);
+    if (chart_.y_axis == YAxis::kPercent) return percentTicks(y_range_);
+    return chart_.y_axis == YAxis::kChange ? changeTicks(y_range_, layout_.y_ticks)
+                                           : decadeTicks(y_range_, layout_.y_ticks);
   }
   double plotRight() const { return layout_.width - layout_.right; }
   double plotBottom() const { return layout_.height - layout_.bottom; }

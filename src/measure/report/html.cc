@@ -1,9 +1,12 @@
 #include "measure/report/html.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <utility>
 
 #include "base/utf8.h"
 #include "measure/result/text.h"
@@ -11,21 +14,13 @@
 namespace viaduct::measure {
 namespace {
 
+constexpr std::array<std::pair<char, std::string_view>, 5> kEntities{
+    {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
+
 std::string_view entityOf(char c) {
-  switch (c) {
-    case '&':
-      return "&amp;";
-    case '<':
-      return "&lt;";
-    case '>':
-      return "&gt;";
-    case '"':
-      return "&quot;";
-    case '\'':
-      return "&#39;";
-    default:
-      return {};
-  }
+  for (const auto& [character, entity] : kEntities)
+    if (character == c) return entity;
+  return {};
 }
 
 bool isAllowed(char c) {
@@ -82,6 +77,12 @@ std::string escaped(std::string_view text) {
     at += size == 0 ? 1 : size;
   }
   return out;
+}
+
+std::string listed(const std::set<std::string>& names, const char* many) {
+  constexpr std::size_t kMost = 3;
+  return names.size() > kMost ? fmt::format("{} {}", names.size(), many)
+                              : fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string px(double value) {

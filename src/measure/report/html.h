@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@ namespace viaduct::measure {
 // Escapes text for content and for attributes in double quotes. Invalid UTF-8, and characters that
 // HTML forbids, become U+FFFD.
 std::string escaped(std::string_view text);
+
+// Joins the names by commas, or only counts them if there are more than three: "4 hosts".
+std::string listed(const std::set<std::string>& names, const char* many);
 
 // Formats a number for SVG with at most two decimals.
 std::string px(double value);

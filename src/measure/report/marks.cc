@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "measure/report/html.h"
@@ -10,7 +11,6 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kMarks = 8;
 // The number of dashes has no common divisor with the numbers of colours and marks. So lines with
 // equal colours or marks differ in dashes.
 constexpr std::array<std::string_view, 5> kDashes{"", "7 4", "2 3", "10 3 2 3", "14 5"};
@@ -19,8 +19,7 @@ struct Corner {
   double x, y;
 };
 
-template <std::size_t N>
-std::string shape(const std::array<Corner, N>& corners, double x, double y, double radius) {
+std::string shape(std::span<const Corner> corners, double x, double y, double radius) {
   std::string out = "<path d=\"";
   char step = 'M';
   for (const Corner& c : corners) {
@@ -41,6 +40,9 @@ constexpr std::array kPlus{Corner{-.4, -1.2}, Corner{.4, -1.2},  Corner{.4, -.4}
 constexpr std::array kFlag{Corner{-1, -1.2}, Corner{1.2, 0}, Corner{-1, 1.2}};
 constexpr std::array kBar{Corner{-.45, -1.3}, Corner{.45, -1.3}, Corner{.45, 1.3},
                           Corner{-.45, 1.3}};
+// The marks behind the first one, which is a circle.
+constexpr std::array<std::span<const Corner>, 7> kShapes{kSquare, kUp,   kDiamond, kDown,
+                                                         kPlus,   kFlag, kBar};
 
 }  // namespace
 
@@ -52,24 +54,9 @@ std::string dashes(std::size_t line) {
 }
 
 std::string mark(std::size_t line, double x, double y, double radius) {
-  switch (line % kMarks) {
-    case 0:
-      return fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\"/>", px(x), px(y), px(radius));
-    case 1:
-      return shape(kSquare, x, y, radius);
-    case 2:
-      return shape(kUp, x, y, radius);
-    case 3:
-      return shape(kDiamond, x, y, radius);
-    case 4:
-      return shape(kDown, x, y, radius);
-    case 5:
-      return shape(kPlus, x, y, radius);
-    case 6:
-      return shape(kFlag, x, y, radius);
-    default:
-      return shape(kBar, x, y, radius);
-  }
+  const std::size_t number = line % (kShapes.size() + 1);
+  if (number != 0) return shape(kShapes[number - 1], x, y, radius);
+  return fmt::format("<circle cx=\"{}\" cy=\"{}\" r=\"{}\"/>", px(x), px(y), px(radius));
 }
 
 std::string swatch(std::size_t line) {

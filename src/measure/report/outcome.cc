@@ -17,10 +17,6 @@
 namespace viaduct::measure {
 namespace {
 
-std::string plural(std::size_t count, const char* one) {
-  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
-}
-
 std::string rowName(const Source& source, const Row& row) {
   return fmt::format("{}: {} {}, {} × {}", source.name, row.backend, opKindName(row.op),
                      row.batch_size, sizeLabel(static_cast<double>(row.block_size)));
@@ -35,6 +31,15 @@ std::size_t countOf(const std::vector<Source>& sources, bool (*fits)(const Row&)
     out += static_cast<std::size_t>(
         std::count_if(source.report.rows.begin(), source.report.rows.end(), fits));
   return out;
+}
+
+struct Counts {
+  std::size_t all, bad, unproven, good;
+};
+Counts countsOf(const std::vector<Source>& sources) {
+  const std::size_t bad = countOf(sources, isBad), unproven = countOf(sources, isUnproven);
+  const std::size_t all = countOf(sources, [](const Row&) { return true; });
+  return {all, bad, unproven, all - bad - unproven};
 }
 
 // --- Pictures.
@@ -58,12 +63,10 @@ std::string barHtml(const std::string& name, const std::vector<Share>& shares) {
 }
 
 std::string verdictBar(const std::vector<Source>& sources) {
-  const std::size_t all = countOf(sources, [](const Row&) { return true; });
-  const std::size_t bad = countOf(sources, isBad), unproven = countOf(sources, isUnproven);
-  const std::size_t good = all - bad - unproven;
-  return barHtml(plural(all, "row"), {{good, "good", fmt::format("✓ {} ok", good)},
-                                      {unproven, "warn", fmt::format("? {} unproven", unproven)},
-                                      {bad, "bad", fmt::format("✗ {} cannot be used", bad)}});
+  const auto [all, bad, unproven, good] = countsOf(sources);
+  return barHtml(counted(all, "row"), {{good, "good", fmt::format("✓ {} ok", good)},
+                                       {unproven, "warn", fmt::format("? {} unproven", unproven)},
+                                       {bad, "bad", fmt::format("✗ {} cannot be used", bad)}});
 }
 
 std::string answerBar(const SuiteSource& source) {
@@ -184,30 +187,23 @@ std::string goodWords(const std::vector<Source>& sources, std::size_t good) {
 }
 
 std::string verdictsHtml(const std::vector<Source>& sources) {
-  const std::size_t all = countOf(sources, [](const Row&) { return true; });
-  const std::size_t bad = countOf(sources, isBad), unproven = countOf(sources, isUnproven);
+  const auto [all, bad, unproven, good] = countsOf(sources);
   std::string out;
   if (bad != 0)
     out += fmt::format("<div class=\"box bad\"><h2>✗ {} of {} cannot be used</h2>\n{}</div>\n", bad,
-                       plural(all, "row"), badList(sources));
+                       counted(all, "row"), badList(sources));
   out += earlyEnds(sources);
   if (unproven != 0)
     out += fmt::format("<div class=\"box warn\"><h2>? {} unproven</h2>\n{}</div>\n",
-                       plural(unproven, "row"), unprovenList(sources));
+                       counted(unproven, "row"), unprovenList(sources));
   if (all == 0) out += "<p class=\"box warn\"><b>! No rows:</b> nothing was measured.</p>\n";
-  if (const std::size_t good = all - bad - unproven; good != 0)
-    out += fmt::format("<p class=\"box good\"><b>✓ {} ok.</b> {}</p>\n", plural(good, "row"),
+  if (good != 0)
+    out += fmt::format("<p class=\"box good\"><b>✓ {} ok.</b> {}</p>\n", counted(good, "row"),
                        goodWords(sources, good));
   return out;
 }
 
 // --- Origin of the data.
-
-std::string listed(const std::set<std::string>& names, const char* many) {
-  constexpr std::size_t kMost = 3;
-  return names.size() > kMost ? fmt::format("{} {}", names.size(), many)
-                              : fmt::format("{}", fmt::join(names, ", "));
-}
 
 // Turns "2026-01-02T03:04:05Z" into "2026-01-02 03:04 UTC". Returns other texts unchanged.
 std::string dateText(const std::string& started) {

@@ -45,36 +45,29 @@ bool hasSeveralBatches(const std::vector<const Row*>& rows) {
   });
 }
 
-class Grouping {
- public:
-  void add(std::size_t index, const Source& source, const std::vector<const Row*>& rows,
-           bool with_batch) {
-    std::map<Parts, std::size_t> places;
-    for (const Row* row : rows) {
-      const Parts parts = partsOf(source, *row, with_batch);
-      const auto [at, fresh] = places.try_emplace(parts, groups_.size());
-      if (fresh) groups_.push_back({parts, index, {}});
-      groups_[at->second].rows.push_back(row);
-    }
+void addGroups(std::size_t index, const Source& source, const std::vector<const Row*>& rows,
+               bool with_batch, std::vector<Group>& to) {
+  std::map<Parts, std::size_t> places;
+  for (const Row* row : rows) {
+    const Parts parts = partsOf(source, *row, with_batch);
+    const auto [at, fresh] = places.try_emplace(parts, to.size());
+    if (fresh) to.push_back({parts, index, {}});
+    to[at->second].rows.push_back(row);
   }
-  std::vector<Group> take() { return std::move(groups_); }
-
- private:
-  std::vector<Group> groups_;
-};
+}
 
 std::vector<Group> groupsOf(const std::vector<Source>& sources) {
-  Grouping all;
+  std::vector<Group> all;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     std::vector<const Row*> rows;
     for (const Row& row : sources[i].report.rows)
       if (row.block_size != 0) rows.push_back(&row);
-    Grouping coarse;
-    coarse.add(i, sources[i], rows, false);
-    for (const Group& group : coarse.take())
-      all.add(i, sources[i], group.rows, hasSeveralBatches(group.rows));
+    std::vector<Group> coarse;
+    addGroups(i, sources[i], rows, false, coarse);
+    for (const Group& group : coarse)
+      addGroups(i, sources[i], group.rows, hasSeveralBatches(group.rows), all);
   }
-  return all.take();
+  return all;
 }
 
 std::string labelOf(const Parts& parts, const std::array<bool, kParts>& shown) {

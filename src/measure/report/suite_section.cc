@@ -65,22 +65,16 @@ Chart chartOf(const Suite& suite, const std::vector<SuiteAnswers>& answers, cons
 }
 
 Cell answerCell(const SuiteCell& cell) {
-  const std::string words = escaped(answerName(cell.answer));
-  switch (cell.answer) {
-    case Answer::kHelps:
-      return {.html = "<span class=\"good\">✓ " + words + "</span>"};
-    case Answer::kHurts:
-      return {.html = "<strong class=\"bad\">✗ " + words + "</strong>"};
-    case Answer::kNoneSeen:
-      return {.html = words};
-    case Answer::kIdle:
-      return {.html = words + ": " + escaped(cell.note)};
-    case Answer::kTooFew:
-      return {.html = "<span class=\"unsure\">? " + words + "</span>"};
-    case Answer::kUnusable:
-      return {.html = "<strong class=\"bad\">✗ " + words + "</strong> " + escaped(cell.note)};
-  }
-  return {};
+  // Each form takes the answer, and some take the note behind it.
+  constexpr base::Words<Answer, 6> kForms{
+      {{"<span class=\"good\">✓ {}</span>", Answer::kHelps},
+       {"<strong class=\"bad\">✗ {}</strong>", Answer::kHurts},
+       {"{}", Answer::kNoneSeen},
+       {"{}: {}", Answer::kIdle},
+       {"<span class=\"unsure\">? {}</span>", Answer::kTooFew},
+       {"<strong class=\"bad\">✗ {}</strong> {}", Answer::kUnusable}}};
+  return {.html = fmt::format(fmt::runtime(base::wordOf(kForms, cell.answer)),
+                              escaped(answerName(cell.answer)), escaped(cell.note))};
 }
 
 std::string captionOf(const SuiteTest& test) {

@@ -29,8 +29,7 @@ std::string bestOf(const Report& report) {
 std::string hostsOf(const Report& report) {
   std::set<std::string> names;
   for (const RunMember& member : report.environment.members) names.insert(member.host.hostname);
-  return names.size() > 3 ? fmt::format("{} hosts", names.size())
-                          : fmt::format("{}", fmt::join(names, ", "));
+  return listed(names, "hosts");
 }
 
 Cell verdictCell(const Row& row) {
@@ -113,9 +112,9 @@ Cell wordsCell(const std::string& words) {
 
 // Adds the cells that most readers look for first.
 void addOutcomeCells(const Row& row, std::vector<Cell>& to) {
-  to.push_back(verdictCell(row));
-  to.push_back(figureCell(row.gb_per_s));
-  to.push_back({.html = "<div class=\"path\">" + escaped(pathWords(row)) + "</div>"});
+  to.insert(to.end(), {verdictCell(row),
+                       figureCell(row.gb_per_s),
+                       {.html = "<div class=\"path\">" + escaped(pathWords(row)) + "</div>"}});
 }
 
 void addLimitCells(const Row& row, std::vector<Cell>& to) {
@@ -129,16 +128,12 @@ void addLimitCells(const Row& row, std::vector<Cell>& to) {
 }
 
 void addTimeCells(const Row& row, std::vector<Cell>& to) {
-  to.push_back(quantile(row, &Latency::p50));
-  to.push_back(figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt));
-  to.push_back(quantile(row, &Latency::p99));
-  to.push_back(quantile(row, &Latency::p99_9));
-  to.push_back(quantile(row, &Latency::max));
-  to.push_back(times(row.prep_us));
-  to.push_back(times(row.post_us));
-  to.push_back(times(row.tx_us));
-  to.push_back(figureCell(row.cpu_s_per_gb));
-  to.push_back(figureCell(row.completions_per_s));
+  to.insert(to.end(),
+            {quantile(row, &Latency::p50),
+             figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt),
+             quantile(row, &Latency::p99), quantile(row, &Latency::p99_9),
+             quantile(row, &Latency::max), times(row.prep_us), times(row.post_us), times(row.tx_us),
+             figureCell(row.cpu_s_per_gb), figureCell(row.completions_per_s)});
 }
 
 HtmlTable resultTable(const std::vector<Source>& sources) {

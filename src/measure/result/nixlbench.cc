@@ -84,9 +84,8 @@ double ofRankZero(const Row& row, double total) {
 std::string nixlbenchBanner(const std::vector<Option>& flags) {
   std::string out = rule('*') + "NIXLBench Configuration\n" + rule('*');
   for (const Label& label : kLabels) {
-    const auto given = std::find_if(flags.begin(), flags.end(),
-                                    [&](const Option& o) { return o.name == label.flag; });
-    const std::string_view value = given == flags.end() ? label.fallback : given->value;
+    const std::string* given = valueOf(flags, label.flag);
+    const std::string_view value = given == nullptr ? label.fallback : *given;
     if (!value.empty()) out += fmt::format("{:<60}: {}\n", label.text, value);
   }
   return out + rule('-') + "\n";

@@ -38,6 +38,12 @@ std::string fingerprintOf(const std::vector<RunMember>& members) {
   return kinds.empty() ? std::string{} : fmt::format("{:016x}", hash);
 }
 
+const std::string* valueOf(const std::vector<Option>& options, std::string_view name) {
+  for (const Option& option : options)
+    if (option.name == name) return &option.value;
+  return nullptr;
+}
+
 std::vector<Option> optionsOf(const Settings& agent) {
   std::vector<Option> out;
   for (const SettingRow& row : settingRows())

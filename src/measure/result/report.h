@@ -40,6 +40,8 @@ struct Option {
   std::string value = {};
   friend bool operator==(const Option&, const Option&) = default;
 };
+// Returns the value of the option with that name, or null.
+const std::string* valueOf(const std::vector<Option>& options, std::string_view name);
 // Returns the settings without the secret, because people pass result files around.
 std::vector<Option> optionsOf(const Settings& agent);
 

@@ -40,6 +40,19 @@ std::string digits(std::optional<double> value) {
   return v >= 0.001 ? fmt::format("{:.4f}", v) : fmt::format("{:.2g}", v);
 }
 
+std::vector<std::string_view> linesOf(std::string_view text) {
+  std::vector<std::string_view> out;
+  for (std::size_t from = 0; from < text.size(); from += out.back().size() + 1)
+    out.push_back(text.substr(from, text.find('\n', from) - from));
+  return out;
+}
+
+std::string replaceAll(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
+  return text;
+}
+
 std::string wrapped(std::string text, std::size_t indent) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');

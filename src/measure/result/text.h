@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "measure/result/row.h"
 
@@ -11,6 +12,10 @@ namespace viaduct::measure {
 
 // Rounds to three significant digits: "0.0123", "1.25", "12.5", "125", "12500"; "-" for no value.
 std::string digits(std::optional<double> value);
+// Returns the text with `to` in the place of each `from`.
+std::string replaceAll(std::string text, std::string_view from, std::string_view to);
+// Returns the lines without their line breaks. No line follows a line break at the end.
+std::vector<std::string_view> linesOf(std::string_view text);
 // "1 row", "2 rows".
 std::string counted(std::size_t count, std::string_view one);
 // Breaks a text into lines of at most 80 columns with an indent of `indent` spaces. Breaks between

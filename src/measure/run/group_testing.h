@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 
 namespace viaduct::measure {
 

@@ -27,12 +27,6 @@ namespace {
 // The version of all messages between members. Raise it when a message changes.
 constexpr std::uint32_t kHelloVersion = 3;
 
-const std::string* find(const std::vector<Option>& options, const std::string& name) {
-  for (const Option& option : options)
-    if (option.name == name) return &option.value;
-  return nullptr;
-}
-
 }  // namespace
 
 // The version is the last field. A program that sends no version refuses the longer message.
@@ -51,7 +45,7 @@ Result<MemberHello> decodeHello(std::string_view text) {
 Status sameOptions(const std::vector<MemberHello>& by_rank) {
   for (std::size_t rank = 1; rank < by_rank.size(); ++rank)
     for (const Option& option : by_rank[0].options) {
-      const std::string* theirs = find(by_rank[rank].options, option.name);
+      const std::string* theirs = valueOf(by_rank[rank].options, option.name);
       if (theirs != nullptr && *theirs == option.value) continue;
       return Error{.code = Code::kInvalid,
                    .operation = "bench",

@@ -21,7 +21,7 @@
 #include "base/random.h"
 #include "measure/load/machine.h"
 #include "measure/run/run.h"
-#include "meet/embedded/server.h"
+#include "meet/groups/server.h"
 
 namespace viaduct::measure {
 namespace {

@@ -4,12 +4,20 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "host/processors.h"
+#include "measure/lane/lane.h"
+#include "measure/load/contents.h"
+#include "measure/rates/meter.h"
+#include "measure/run/schedule.h"
+#include "measure/run/spot_checks.h"
 
 namespace viaduct::measure {
 namespace {
@@ -59,402 +67,454 @@ class CpuWatch {
   Clock::time_point begun_ = Clock::now();
 };
 
+// One member's part of one row. Threads: one, besides the threads that it starts for its lanes.
+class RowRun {
+ public:
+  RowRun(WorkerState& worker, const Workload& row)
+      : worker_(worker),
+        spec_(worker.spec),
+        row_(row),
+        contents_(spec_, row, worker.streams, worker.bytes),
+        meter_(spec_.interval),
+        begun_(worker.streams.size()),
+        last_epoch_(++worker.rows * kEpochsOfARow) {}
+
+  Result<Composed> run() {
+    VIADUCT_TRY(const bool whole, steps());
+    if (!whole && !failure_)
+      failure_ = Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"};
+    return finish();
+  }
+
+ private:
+  struct Own {  // a stream of which this process runs an end
+    std::uint32_t stream = 0;
+    Role role = Role::kInitiator;
+    bool echoes = false;  // the answering end of a ping-pong
+    std::unique_ptr<Lane> lane;
+    LaneTimes last = {};   // of the last round
+    LaneTimes times = {};  // of all timed rounds, without start and parts
+    Failure failure = {};
+  };
+
+  // This function and the next three return false if a member failed and the row is over.
+  Result<bool> steps() {
+    auto done = prepare();
+    if (done) touchSinks();
+    if (done) fill(++last_epoch_);
+    if (!done) failure_ = done.error();
+    VIADUCT_TRY(bool well, allWell(failure_));
+    if (!well) return false;
+    VIADUCT_TRY(well, warmUp());
+    if (!well) return false;
+    fill(++last_epoch_);
+    // From here until all members have read their counters, no member moves bytes.
+    VIADUCT_TRY(well, allWell({}));
+    worker_.observer.before();
+    for (Own& own : own_) own.lane->mark();
+    return timed();
+  }
+
+  // Measures the time of a transfer, which decides how the row is checked.
+  Result<bool> warmUp() {
+    VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
+    double slowest = 0;
+    bool well = true;
+    for (const RoundShare& share : all) {
+      well = well && !share.failure;
+      for (const TimeStretch& stretch : share.streams) {
+        double seconds = 0;
+        for (const LaneTimes::Part& part : stretch.parts) seconds += part.seconds;
+        if (stretch.iterations != 0)
+          slowest = std::max(slowest, seconds / static_cast<double>(stretch.iterations));
+      }
+    }
+    schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams.size(), contents_.fewestSets());
+    usedIn(all);
+    return well && !stop_by_;
+  }
+
+  Result<bool> timed() {
+    rounds_.every_transfer_checked = schedule_.every_transfer;
+    rounds_.of_a_repeat = schedule_.rounds;
+    rounds_.planned = plannedOf(schedule_, spec_.repeat, worker_.streams.size());
+    const std::vector<std::uint64_t> before = begun_;
+    for (std::uint64_t i = 0; i < spec_.repeat * schedule_.rounds && !stop_by_; ++i) {
+      spotChecks();
+      VIADUCT_TRY(const bool well, timedRound(schedule_.goalOf(i % schedule_.rounds)));
+      if (!well) return false;
+    }
+    rounds_.stopped = stop_by_.has_value();
+    report(meter_.rest());
+    spotChecks();
+    VIADUCT_TRY(const bool well, allWell(failure_));
+    if (!well) return false;
+    claim();
+    if (schedule_.every_transfer || spec_.verify == Verified::kOff) return true;
+    std::vector<SetRange> used;
+    for (std::size_t s = 0; s < begun_.size(); ++s)
+      used.push_back({.first = before[s], .count = begun_[s] - before[s]});
+    verify(used);
+    return true;
+  }
+
+  Result<bool> timedRound(const Goal& goal) {
+    if (schedule_.every_transfer) fillNext(goal.iterations);
+    VIADUCT_TRY(bool well, allWell(failure_));
+    if (!well) return false;
+    left_ns_ = nanosecondsAt(Clock::now());
+    const CpuWatch cpu;
+    clock_.start();
+    meter_.begin(Clock::now(), bytesMoved());
+    VIADUCT_TRY(Rounds::Round all, runRound(goal));
+    meter_.end();
+    clock_.look();
+    cpu_.add(cpu.used());  // a target works while it waits here for the others
+    for (const RoundShare& share : all) well = well && !share.failure;
+    for (Own& own : own_) append(own.times, own.last);
+    const std::vector<SetRange> used = usedIn(all);
+    if (well && schedule_.every_transfer) countChecked(used);
+    if (worker_.rank == 0) rounds_.each.push_back(std::move(all));
+    return well;
+  }
+
+  Status prepare() {
+    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s)
+      for (const Role role : {Role::kInitiator, Role::kTarget}) {
+        const bool runs = role == worker_.initiating(s);
+        if ((!runs && !spec_.ping_pong) || worker_.rankOf(s, role) != worker_.rank) continue;
+        own_.push_back({.stream = s, .role = role, .echoes = !runs, .lane = {}});
+        if (auto planned = plan(own_.back()); !planned) {
+          Error why = std::move(planned).error();
+          if (why.device.empty()) why.device = row_.backend;
+          return why;
+        }
+      }
+    return Ok{};
+  }
+
+  Status plan(Own& own) {
+    const Role there = other(own.role);
+    const Pair& pair = worker_.streams[own.stream].pair;
+    const Sets& sets = contents_.sets(own.stream);
+    const Peer& peer = worker_.peers.at(worker_.rankOf(own.stream, there));
+    VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
+    const bool initiator = own.role == Role::kInitiator;
+    VIADUCT_TRY(
+        own.lane,
+        Lane::plan({.spec = spec_,
+                    .row = row_,
+                    .agent = worker_.agent,
+                    .peer = peer,
+                    .notes = worker_.notes,
+                    .memory = worker_.deviceOf(own.stream, own.role)->memory,
+                    .own_at = initiator ? sets.initiator_at : sets.target_at,
+                    .remote_start = pin.address + (initiator ? sets.target_at : sets.initiator_at),
+                    .sets = sets.count,
+                    .stride = sets.stride,
+                    .role = own.role,
+                    .number = own.stream}));
+    return Ok{};
+  }
+
+  // Runs all lanes until each has reached the goal, and gathers the reports of all members.
+  Result<Rounds::Round> runRound(const Goal& goal) {
+    auto done = runLanes(goal);
+    if (!done) failure_ = done.error();
+    VIADUCT_TRY(const auto all, gather(encode(roundShare()), true));
+    Rounds::Round round;
+    for (const std::string& one : all) {
+      VIADUCT_TRY(RoundShare share, decodeRound(one));
+      if (share.stop_by) stop_by_ = share.stop_by;
+      round.push_back(std::move(share));
+    }
+    return round;
+  }
+
+  RoundShare roundShare() const {
+    RoundShare out{.failure = failure_, .left_ns = left_ns_};
+    if (asked_to_stop_)
+      out.stop_by = worker_.rank;
+    else if (orders_.load() == Order::kFinish)
+      out.stop_by = worker_.group.stopRequestedBy();
+    for (const Own& own : own_)
+      if (!own.echoes && !own.failure)
+        out.streams.push_back(
+            {own.stream, own.last.iterations, nanosecondsAt(own.last.start), own.last.parts});
+    return out;
+  }
+
+  // Returns the sets that each stream used in this round. They follow the sets of the rounds
+  // before.
+  std::vector<SetRange> usedIn(const Rounds::Round& round) {
+    std::vector<SetRange> used(begun_.size());
+    for (const RoundShare& share : round)
+      for (const TimeStretch& stretch : share.streams)
+        if (stretch.stream < used.size()) {
+          used[stretch.stream] = {begun_[stretch.stream], stretch.iterations};
+          begun_[stretch.stream] += stretch.iterations;
+        }
+    return used;
+  }
+
+  Status runLanes(const Goal& goal) {
+    watch();  // a member with a stop request starts no transfers
+    std::mutex mutex;
+    std::condition_variable ended;
+    std::size_t running = own_.size();
+    std::vector<std::thread> threads;
+    threads.reserve(own_.size());
+    for (Own& own : own_)
+      threads.emplace_back([&] {
+        runLane(own, goal);
+        const std::lock_guard held(mutex);
+        --running;
+        ended.notify_one();
+      });
+    for (bool over = false; !over;) {
+      std::unique_lock held(mutex);
+      const auto look = std::min(Clock::now() + kLookAfter, meter_.due());
+      over = ended.wait_until(held, look, [&] { return running == 0; });
+      held.unlock();
+      report(meter_.look(Clock::now(), bytesMoved()));
+      watch();
+    }
+    for (std::thread& thread : threads) thread.join();
+    Failure found;
+    for (const Own& own : own_)
+      if (own.failure && (!found || found->code == Code::kCancelled)) found = own.failure;
+    return found ? Status(*found) : Status(Ok{});
+  }
+
+  void runLane(Own& own, const Goal& goal) {
+    auto times = own.echoes        ? own.lane->echo(orders_)
+                 : spec_.ping_pong ? own.lane->pingPong(goal, orders_)
+                                   : own.lane->run(goal, orders_);
+    if (times)
+      own.last = *std::move(times);
+    else
+      own.failure = times.error();
+    if (own.failure) orders_.store(Order::kCancel);  // the row is over for all members
+  }
+
+  // Returns true if the row is over.
+  // A lane knows only its own peer. Failures of other members end it too.
+  bool watch() {
+    clock_.look();
+    lookForStop();
+    if (worker_.group.trouble()) orders_.store(Order::kCancel);
+    if (worker_.heard.tick) worker_.heard.tick(meter_.gbPerSecond());
+    return orders_.load() == Order::kCancel;
+  }
+
+  void lookForStop() {
+    if (worker_.stop.load() && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
+    if (!asked_to_stop_ && !worker_.group.stopRequestedBy()) return;
+    // A failed lane may already have given the order to cancel.
+    Order from = Order::kGoOn;
+    orders_.compare_exchange_strong(from, Order::kFinish);
+    if (Clock::now() > worker_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
+  }
+
+  // Returns true if the run is being stopped, and the time for checks is over.
+  bool isHurried() {
+    lookForStop();
+    return orders_.load() == Order::kFinish && Clock::now() > worker_.stopSeen() + kLastChecks;
+  }
+
+  // Like gather() and allWell() of the worker, but a stop request does not end them at once. So the
+  // row can still be composed.
+  Result<std::vector<std::string>> gather(std::string value, bool ends_round = false) {
+    auto all = worker_.gather(value);
+    if (all || !worker_.stop.load()) return all;
+    // Streams of other members may still run, so ask all members to stop.
+    if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
+    const StopFlag never{false};
+    return worker_.group.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
+  }
+
+  Result<bool> allWell(const Failure& mine) {
+    VIADUCT_TRY(const auto all, gather(encode(mine)));
+    return areWell(all);
+  }
+
+  // Returns the bytes that this process's streams have moved.
+  std::uint64_t bytesMoved() const {
+    std::uint64_t transfers = 0;
+    for (const Own& own : own_)
+      if (!own.echoes) transfers += own.lane->transfers();
+    return transfers * row_.bytes() * (spec_.ping_pong ? 2 : 1);
+  }
+
+  void report(const std::optional<RateInterval>& interval) {
+    if (!interval) return;
+    intervals_.push_back(*interval);
+    if (worker_.heard.interval) worker_.heard.interval(*interval);
+  }
+
+  void spotChecks() {
+    if (schedule_.checks == 0 || failure_) return;
+    SpotChecks checks(
+        worker_.agent, worker_.notes, contents_, epoch_, [this] { return watch(); },
+        [this] { return isHurried(); });
+    auto done = runSpotChecks(checks);
+    if (!done) failure_ = done.error();
+    checks_ += checks.led();
+    missed_ += checks.missed();
+    if (mismatch_.empty()) mismatch_ = checks.wrong();
+  }
+
+  Status runSpotChecks(SpotChecks& checks) {
+    const std::uint64_t first = last_epoch_ + 1;
+    last_epoch_ += schedule_.checks;
+    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
+      const Role leads = worker_.initiating(s), follows = other(leads);
+      if (WorkerDevice* device = worker_.deviceOf(s, leads)) {
+        const Peer& far = worker_.peers.at(worker_.rankOf(s, follows));
+        VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
+                                  schedule_.checks, first));
+      } else if (WorkerDevice* far_device = worker_.deviceOf(s, follows)) {
+        VIADUCT_CHECK(checks.follow({s, follows, far_device->memory.bytes()}));
+      }
+    }
+    return Ok{};
+  }
+
+  Lane& laneOf(std::uint32_t stream, Role role) {
+    return *std::find_if(own_.begin(), own_.end(), [&](const Own& own) {
+              return own.stream == stream && own.role == role;
+            })->lane;
+  }
+
+  std::vector<StreamEnd> ends(bool sources) {
+    std::vector<StreamEnd> out;
+    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
+      const Role role = sources ? contents_.source(s) : other(contents_.source(s));
+      if (WorkerDevice* device = worker_.deviceOf(s, role))
+        out.push_back({.stream = s, .role = role, .memory = device->memory.bytes()});
+    }
+    return out;
+  }
+
+  // The first access to a page takes longer than the transfer to it, so it happens before the timed
+  // rounds.
+  void touchSinks() {
+    for (const StreamEnd& end : ends(false)) contents_.touch(end);
+  }
+
+  void fill(std::uint64_t epoch) {
+    epoch_ = epoch;
+    orderAfterAgent();
+    for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch, contents_.all(end.stream));
+  }
+
+  // Fills the next sets, for `transfers` of each stream.
+  void fillNext(std::uint64_t transfers) {
+    epoch_ = ++last_epoch_;
+    orderAfterAgent();
+    for (const StreamEnd& end : ends(true))
+      contents_.fill(end, epoch_, {begun_[end.stream], transfers});
+  }
+
+  // The agent's thread may have accessed the memory that is filled and checked here. Only the other
+  // process has ordered both accesses. poll() orders them within this process too.
+  void orderAfterAgent() { worker_.agent.poll(); }
+
+  // `used` holds the sets that each stream has used. Their sources have the present epoch.
+  std::uint64_t verify(const std::vector<SetRange>& used) {
+    std::uint64_t wrong_streams = 0;
+    orderAfterAgent();
+    for (const StreamEnd& end : ends(false)) {
+      auto wrong = contents_.verify(end, epoch_, used[end.stream]);
+      if (!wrong) continue;
+      ++wrong_streams;
+      if (mismatch_.empty()) mismatch_ = *std::move(wrong);
+    }
+    return wrong_streams;
+  }
+
+  void countChecked(const std::vector<SetRange>& used) {
+    missed_ += verify(used);
+    for (const StreamEnd& end : ends(false)) checks_ += used[end.stream].count;
+  }
+
+  // Gives the observer the bytes that this process's transfers claim.
+  void claim() {
+    std::vector<proof::Claim> claims;
+    for (const Own& own : own_) {
+      if (!own.lane || own.failure) continue;
+      claims.push_back({.peer = worker_.rankOf(own.stream, other(own.role)),
+                        .op = row_.op,
+                        .path = own.lane->path()});
+    }
+    worker_.observer.after(std::move(claims));
+  }
+
+  RowShare share() const {
+    RowShare out{.failure = failure_,
+                 .cpu = cpu_,
+                 .clock = clock_.drift(),
+                 .mismatch = mismatch_,
+                 .checks = checks_,
+                 .missed = missed_,
+                 .intervals = intervals_};
+    for (const Own& own : own_) {
+      if (!own.lane) continue;
+      out.prep.add(own.lane->prep());
+      out.transfers += own.lane->transfers();
+      if (own.echoes) continue;
+      out.latency.add(own.times.latency);
+      out.post.add(own.times.post);
+      out.tx.add(own.times.tx);
+      out.streams.push_back({.stream = own.stream,
+                             .iterations = own.times.iterations,
+                             .latency_us = latencyOf(own.times.latency)});
+    }
+    out.observation = worker_.observer.encoded();
+    return out;
+  }
+
+  Result<Composed> finish() {
+    VIADUCT_TRY(const auto all, gather(encode(share())));
+    if (worker_.rank != 0) return Composed{.stop_by = stop_by_};
+    std::vector<RowShare> shares;
+    for (const std::string& one : all) {
+      VIADUCT_TRY(RowShare decoded, decodeShare(one));
+      shares.push_back(std::move(decoded));
+    }
+    VIADUCT_TRY(Composed made, compose(spec_, row_, shares, rounds_));
+    made.stop_by = stop_by_;
+    return made;
+  }
+
+  WorkerState& worker_;
+  const Spec& spec_;
+  const Workload& row_;
+  Contents contents_;
+  std::uint64_t epoch_ = 0;  // of the sources' contents
+  Schedule schedule_;
+  std::vector<Own> own_;
+  Orders orders_{Order::kGoOn};
+  bool asked_to_stop_ = false;            // has called requestStop(); the others learn it later
+  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, by a round's reports
+  Meter meter_;
+  std::vector<RateInterval> intervals_;
+  std::uint64_t left_ns_ = 0;         // when this member left the last barrier
+  std::vector<std::uint64_t> begun_;  // transfers of each stream so far
+  // The highest content epoch that a fill or a spot check has used; the next takes a higher one.
+  std::uint64_t last_epoch_;
+  Rounds rounds_;  // timed rounds; only rank 0 keeps them
+  CpuUse cpu_;
+  proof::ClockWatch clock_;
+  std::uint64_t checks_ = 0, missed_ = 0;
+  std::string mismatch_;
+  Failure failure_;
+};
+
 }  // namespace
 
-RowRun::RowRun(WorkerState& worker, const Workload& row)
-    : worker_(worker),
-      spec_(worker.spec),
-      row_(row),
-      contents_(spec_, row, worker.streams, worker.bytes),
-      meter_(spec_.interval),
-      begun_(worker.streams.size()),
-      last_epoch_(++worker.rows * kEpochsOfARow) {}
-
-Result<Composed> RowRun::run() {
-  VIADUCT_TRY(const bool whole, steps());
-  if (!whole && !failure_)
-    failure_ = Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"};
-  return finish();
-}
-
-Result<bool> RowRun::steps() {
-  auto done = prepare();
-  if (done) touchSinks();
-  if (done) fill(++last_epoch_);
-  if (!done) failure_ = done.error();
-  VIADUCT_TRY(bool well, allWell(failure_));
-  if (!well) return false;
-  VIADUCT_TRY(well, warmUp());
-  if (!well) return false;
-  fill(++last_epoch_);
-  // From here until all members have read their counters, no member moves bytes.
-  VIADUCT_TRY(well, allWell({}));
-  worker_.observer.before();
-  for (Own& own : own_) own.lane->mark();
-  return timed();
-}
-
-// Measures the time of a transfer, which decides how the row is checked.
-Result<bool> RowRun::warmUp() {
-  VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
-  double slowest = 0;
-  bool well = true;
-  for (const RoundShare& share : all) {
-    well = well && !share.failure;
-    for (const TimeStretch& stretch : share.streams) {
-      double seconds = 0;
-      for (const LaneTimes::Part& part : stretch.parts) seconds += part.seconds;
-      if (stretch.iterations != 0)
-        slowest = std::max(slowest, seconds / static_cast<double>(stretch.iterations));
-    }
-  }
-  schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams.size(), contents_.fewestSets());
-  usedIn(all);
-  return well && !stop_by_;
-}
-
-Result<bool> RowRun::timed() {
-  rounds_.every_transfer_checked = schedule_.every_transfer;
-  rounds_.of_a_repeat = schedule_.rounds;
-  rounds_.planned = plannedOf(schedule_, spec_.repeat, worker_.streams.size());
-  const std::vector<std::uint64_t> before = begun_;
-  for (std::uint64_t i = 0; i < spec_.repeat * schedule_.rounds && !stop_by_; ++i) {
-    spotChecks();
-    VIADUCT_TRY(const bool well, timedRound(schedule_.goalOf(i % schedule_.rounds)));
-    if (!well) return false;
-  }
-  rounds_.stopped = stop_by_.has_value();
-  report(meter_.rest());
-  spotChecks();
-  VIADUCT_TRY(const bool well, allWell(failure_));
-  if (!well) return false;
-  claim();
-  if (schedule_.every_transfer || spec_.verify == Verified::kOff) return true;
-  std::vector<SetRange> used;
-  for (std::size_t s = 0; s < begun_.size(); ++s)
-    used.push_back({.first = before[s], .count = begun_[s] - before[s]});
-  verify(used);
-  return true;
-}
-
-Result<bool> RowRun::timedRound(const Goal& goal) {
-  if (schedule_.every_transfer) fillNext(goal.iterations);
-  VIADUCT_TRY(bool well, allWell(failure_));
-  if (!well) return false;
-  left_ns_ = nanosecondsAt(Clock::now());
-  const CpuWatch cpu;
-  clock_.start();
-  meter_.begin(Clock::now(), bytesMoved());
-  VIADUCT_TRY(Rounds::Round all, runRound(goal));
-  meter_.end();
-  clock_.look();
-  cpu_.add(cpu.used());  // a target works while it waits here for the others
-  for (const RoundShare& share : all) well = well && !share.failure;
-  for (Own& own : own_) append(own.times, own.last);
-  const std::vector<SetRange> used = usedIn(all);
-  if (well && schedule_.every_transfer) countChecked(used);
-  if (worker_.rank == 0) rounds_.each.push_back(std::move(all));
-  return well;
-}
-
-Status RowRun::prepare() {
-  for (std::uint32_t s = 0; s < worker_.streams.size(); ++s)
-    for (const Role role : {Role::kInitiator, Role::kTarget}) {
-      const bool runs = role == worker_.initiating(s);
-      if ((!runs && !spec_.ping_pong) || worker_.rankOf(s, role) != worker_.rank) continue;
-      own_.push_back({.stream = s, .role = role, .echoes = !runs, .lane = {}});
-      if (auto planned = plan(own_.back()); !planned) {
-        Error why = std::move(planned).error();
-        if (why.device.empty()) why.device = row_.backend;
-        return why;
-      }
-    }
-  return Ok{};
-}
-
-Status RowRun::plan(Own& own) {
-  const Role there = other(own.role);
-  const Pair& pair = worker_.streams[own.stream].pair;
-  const Sets& sets = contents_.sets(own.stream);
-  const Peer& peer = worker_.peers.at(worker_.rankOf(own.stream, there));
-  VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
-  const bool initiator = own.role == Role::kInitiator;
-  VIADUCT_TRY(
-      own.lane,
-      Lane::plan({.spec = spec_,
-                  .row = row_,
-                  .agent = worker_.agent,
-                  .peer = peer,
-                  .notes = worker_.notes,
-                  .memory = worker_.deviceOf(own.stream, own.role)->memory,
-                  .own_at = initiator ? sets.initiator_at : sets.target_at,
-                  .remote_start = pin.address + (initiator ? sets.target_at : sets.initiator_at),
-                  .sets = sets.count,
-                  .stride = sets.stride,
-                  .role = own.role,
-                  .number = own.stream}));
-  return Ok{};
-}
-
-Result<Rounds::Round> RowRun::runRound(const Goal& goal) {
-  auto done = runLanes(goal);
-  if (!done) failure_ = done.error();
-  VIADUCT_TRY(const auto all, gather(encode(roundShare()), true));
-  Rounds::Round round;
-  for (const std::string& one : all) {
-    VIADUCT_TRY(RoundShare share, decodeRound(one));
-    if (share.stop_by) stop_by_ = share.stop_by;
-    round.push_back(std::move(share));
-  }
-  return round;
-}
-
-RoundShare RowRun::roundShare() const {
-  RoundShare out{.failure = failure_, .left_ns = left_ns_};
-  if (asked_to_stop_)
-    out.stop_by = worker_.rank;
-  else if (orders_.load() == Order::kFinish)
-    out.stop_by = worker_.group.stopRequestedBy();
-  for (const Own& own : own_)
-    if (!own.echoes && !own.failure)
-      out.streams.push_back(
-          {own.stream, own.last.iterations, nanosecondsAt(own.last.start), own.last.parts});
-  return out;
-}
-
-std::vector<SetRange> RowRun::usedIn(const Rounds::Round& round) {
-  std::vector<SetRange> used(begun_.size());
-  for (const RoundShare& share : round)
-    for (const TimeStretch& stretch : share.streams)
-      if (stretch.stream < used.size()) {
-        used[stretch.stream] = {begun_[stretch.stream], stretch.iterations};
-        begun_[stretch.stream] += stretch.iterations;
-      }
-  return used;
-}
-
-Status RowRun::runLanes(const Goal& goal) {
-  watch();  // a member with a stop request starts no transfers
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::size_t running = own_.size();
-  std::vector<std::thread> threads;
-  threads.reserve(own_.size());
-  for (Own& own : own_)
-    threads.emplace_back([&] {
-      runLane(own, goal);
-      const std::lock_guard held(mutex);
-      --running;
-      ended.notify_one();
-    });
-  for (bool over = false; !over;) {
-    std::unique_lock held(mutex);
-    const auto look = std::min(Clock::now() + kLookAfter, meter_.due());
-    over = ended.wait_until(held, look, [&] { return running == 0; });
-    held.unlock();
-    report(meter_.look(Clock::now(), bytesMoved()));
-    watch();
-  }
-  for (std::thread& thread : threads) thread.join();
-  Failure found;
-  for (const Own& own : own_)
-    if (own.failure && (!found || found->code == Code::kCancelled)) found = own.failure;
-  return found ? Status(*found) : Status(Ok{});
-}
-
-void RowRun::runLane(Own& own, const Goal& goal) {
-  auto times = own.echoes        ? own.lane->echo(orders_)
-               : spec_.ping_pong ? own.lane->pingPong(goal, orders_)
-                                 : own.lane->run(goal, orders_);
-  if (times)
-    own.last = *std::move(times);
-  else
-    own.failure = times.error();
-  if (own.failure) orders_.store(Order::kCancel);  // the row is over for all members
-}
-
-// A lane knows only its own peer. Failures of other members end it too.
-bool RowRun::watch() {
-  clock_.look();
-  lookForStop();
-  if (worker_.group.trouble()) orders_.store(Order::kCancel);
-  if (worker_.heard.tick) worker_.heard.tick(meter_.gbPerSecond());
-  return orders_.load() == Order::kCancel;
-}
-
-void RowRun::lookForStop() {
-  if (worker_.stop.load() && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
-  if (!asked_to_stop_ && !worker_.group.stopRequestedBy()) return;
-  // A failed lane may already have given the order to cancel.
-  Order from = Order::kGoOn;
-  orders_.compare_exchange_strong(from, Order::kFinish);
-  if (Clock::now() > worker_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
-}
-
-bool RowRun::isHurried() {
-  lookForStop();
-  return orders_.load() == Order::kFinish && Clock::now() > worker_.stopSeen() + kLastChecks;
-}
-
-Result<std::vector<std::string>> RowRun::gather(std::string value, bool ends_round) {
-  auto all = worker_.gather(value);
-  if (all || !worker_.stop.load()) return all;
-  // Streams of other members may still run, so ask all members to stop.
-  if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
-  const StopFlag never{false};
-  return worker_.group.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
-}
-
-Result<bool> RowRun::allWell(const Failure& mine) {
-  VIADUCT_TRY(const auto all, gather(encode(mine)));
-  return areWell(all);
-}
-
-std::uint64_t RowRun::bytesMoved() const {
-  std::uint64_t transfers = 0;
-  for (const Own& own : own_)
-    if (!own.echoes) transfers += own.lane->transfers();
-  return transfers * row_.bytes() * (spec_.ping_pong ? 2 : 1);
-}
-
-void RowRun::report(const std::optional<RateInterval>& interval) {
-  if (!interval) return;
-  intervals_.push_back(*interval);
-  if (worker_.heard.interval) worker_.heard.interval(*interval);
-}
-
-void RowRun::spotChecks() {
-  if (schedule_.checks == 0 || failure_) return;
-  SpotChecks checks(
-      worker_.agent, worker_.notes, contents_, epoch_, [this] { return watch(); },
-      [this] { return isHurried(); });
-  auto done = runSpotChecks(checks);
-  if (!done) failure_ = done.error();
-  checks_ += checks.led();
-  missed_ += checks.missed();
-  if (mismatch_.empty()) mismatch_ = checks.wrong();
-}
-
-Status RowRun::runSpotChecks(SpotChecks& checks) {
-  const std::uint64_t first = last_epoch_ + 1;
-  last_epoch_ += schedule_.checks;
-  for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
-    const Role leads = worker_.initiating(s), follows = other(leads);
-    if (WorkerDevice* device = worker_.deviceOf(s, leads)) {
-      const Peer& far = worker_.peers.at(worker_.rankOf(s, follows));
-      VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
-                                schedule_.checks, first));
-    } else if (WorkerDevice* far_device = worker_.deviceOf(s, follows)) {
-      VIADUCT_CHECK(checks.follow({s, follows, far_device->memory.bytes()}));
-    }
-  }
-  return Ok{};
-}
-
-Lane& RowRun::laneOf(std::uint32_t stream, Role role) {
-  return *std::find_if(own_.begin(), own_.end(), [&](const Own& own) {
-            return own.stream == stream && own.role == role;
-          })->lane;
-}
-
-std::vector<StreamEnd> RowRun::ends(bool sources) {
-  std::vector<StreamEnd> out;
-  for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
-    const Role role = sources ? contents_.source(s) : other(contents_.source(s));
-    if (WorkerDevice* device = worker_.deviceOf(s, role))
-      out.push_back({.stream = s, .role = role, .memory = device->memory.bytes()});
-  }
-  return out;
-}
-
-// The first access to a page takes longer than the transfer to it, so it happens before the timed
-// rounds.
-void RowRun::touchSinks() {
-  for (const StreamEnd& end : ends(false)) contents_.touch(end);
-}
-
-void RowRun::fill(std::uint64_t epoch) {
-  epoch_ = epoch;
-  orderAfterAgent();
-  for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch, contents_.all(end.stream));
-}
-
-void RowRun::fillNext(std::uint64_t transfers) {
-  epoch_ = ++last_epoch_;
-  orderAfterAgent();
-  for (const StreamEnd& end : ends(true))
-    contents_.fill(end, epoch_, {begun_[end.stream], transfers});
-}
-
-// The agent's thread may have accessed the memory that is filled and checked here. Only the other
-// process has ordered both accesses. poll() orders them within this process too.
-void RowRun::orderAfterAgent() { worker_.agent.poll(); }
-
-// `used` holds the sets that each stream has used. Their sources have the present epoch.
-std::uint64_t RowRun::verify(const std::vector<SetRange>& used) {
-  std::uint64_t wrong_streams = 0;
-  orderAfterAgent();
-  for (const StreamEnd& end : ends(false)) {
-    auto wrong = contents_.verify(end, epoch_, used[end.stream]);
-    if (!wrong) continue;
-    ++wrong_streams;
-    if (mismatch_.empty()) mismatch_ = *std::move(wrong);
-  }
-  return wrong_streams;
-}
-
-void RowRun::countChecked(const std::vector<SetRange>& used) {
-  missed_ += verify(used);
-  for (const StreamEnd& end : ends(false)) checks_ += used[end.stream].count;
-}
-
-// Gives the observer the bytes that this process's transfers claim.
-void RowRun::claim() {
-  std::vector<proof::Claim> claims;
-  for (const Own& own : own_) {
-    if (!own.lane || own.failure) continue;
-    claims.push_back({.peer = worker_.rankOf(own.stream, other(own.role)),
-                      .op = row_.op,
-                      .path = own.lane->path()});
-  }
-  worker_.observer.after(std::move(claims));
-}
-
-RowShare RowRun::share() const {
-  RowShare out{.failure = failure_,
-               .cpu = cpu_,
-               .clock = clock_.drift(),
-               .mismatch = mismatch_,
-               .checks = checks_,
-               .missed = missed_,
-               .intervals = intervals_};
-  for (const Own& own : own_) {
-    if (!own.lane) continue;
-    out.prep.add(own.lane->prep());
-    out.transfers += own.lane->transfers();
-    if (own.echoes) continue;
-    out.latency.add(own.times.latency);
-    out.post.add(own.times.post);
-    out.tx.add(own.times.tx);
-    out.streams.push_back({.stream = own.stream,
-                           .iterations = own.times.iterations,
-                           .latency_us = latencyOf(own.times.latency)});
-  }
-  out.observation = worker_.observer.encoded();
-  return out;
-}
-
-Result<Composed> RowRun::finish() {
-  VIADUCT_TRY(const auto all, gather(encode(share())));
-  if (worker_.rank != 0) return Composed{.stop_by = stop_by_};
-  std::vector<RowShare> shares;
-  for (const std::string& one : all) {
-    VIADUCT_TRY(RowShare decoded, decodeShare(one));
-    shares.push_back(std::move(decoded));
-  }
-  VIADUCT_TRY(Composed made, compose(spec_, row_, shares, rounds_));
-  made.stop_by = stop_by_;
-  return made;
+Result<Composed> runRow(WorkerState& worker, const Workload& row) {
+  return RowRun(worker, row).run();
 }
 
 }  // namespace viaduct::measure

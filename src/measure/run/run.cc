@@ -10,7 +10,8 @@
 #include "measure/load/machine.h"
 #include "measure/run/hello.h"
 #include "measure/run/worker.h"
-#include "meet/embedded/embedded.h"
+#include "meet/groups/group.h"
+#include "meet/groups/serve.h"
 #include "meet/place.h"
 
 namespace viaduct::measure {
@@ -36,7 +37,7 @@ std::string interruptedAt(std::uint32_t rank) {
 
 std::string nameOfThisProcess() { return fmt::format("{}:{}", host::facts().hostname, ::getpid()); }
 
-Result<std::unique_ptr<meet::Group>> join(meet::MeetingPlace& place, const RunRequest& request,
+Result<std::unique_ptr<meet::Group>> join(meet::GroupPlace& place, const RunRequest& request,
                                           std::string about, const Progress& progress,
                                           const StopFlag& stop) {
   const Deadline until = request.patience;
@@ -72,7 +73,7 @@ class MemberRun {
       : request_(request), spec_(request.spec), progress_(progress), stop_(stop), out_(out) {}
 
   // A member without an agent joins too, so that the others learn the reason and do not wait.
-  Status run(meet::MeetingPlace& place, Result<Agent>& agent) {
+  Status run(meet::GroupPlace& place, Result<Agent>& agent) {
     auto group = join(place, request_, agent ? aboutOf(*agent) : "", progress_, stop_);
     if (!group) return agent ? notMet(std::move(group).error()) : agent.error();
     group_ = *std::move(group);
@@ -182,14 +183,14 @@ class MemberRun {
 // Calls `visit` at the member's meeting place, with a server if this member runs it.
 template <class Visit>
 auto visiting(const RunRequest& request, const Progress& progress, Visit visit)
-    -> decltype(visit(std::declval<meet::MeetingPlace&>())) {
+    -> decltype(visit(std::declval<meet::GroupPlace&>())) {
   if (!request.place)
     return Error{.code = Code::kInvalid, .operation = "bench", .detail = "no meeting place"};
   // The server is destroyed last, because the other members still leave through it.
   VIADUCT_TRY(const auto server, serve(request));
   meet::PlaceOptions options = *request.place;
   options.waiting = progress.waiting;
-  VIADUCT_TRY(const auto place, meet::openMeetingPlace(options));
+  VIADUCT_TRY(const auto place, meet::openGroupPlace(options));
   auto done = visit(*place);
   if (server) server->drained(kGoodbye);
   return done;
@@ -215,7 +216,7 @@ Status run(const RunRequest& request, const Progress& progress, const StopFlag& 
       if (!why_not.empty()) progress.remark(std::exchange(why_not, {}));
       progress.waiting(line);
     };
-  return visiting(request, aloud, [&](meet::MeetingPlace& place) -> Status {
+  return visiting(request, aloud, [&](meet::GroupPlace& place) -> Status {
     auto agent = openAgent(request.settings, request.spec.require);
     if (!agent) why_not = agent.error().text() + "; staying until the other members know";
     return MemberRun(request, aloud, stop, out).run(place, agent);
@@ -238,7 +239,7 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
 
 Result<Agreed> agree(const RunRequest& request, const std::string& text, const Progress& progress,
                      const StopFlag& stop) {
-  return visiting(request, progress, [&](meet::MeetingPlace& place) -> Result<Agreed> {
+  return visiting(request, progress, [&](meet::GroupPlace& place) -> Result<Agreed> {
     VIADUCT_TRY(const auto group, join(place, request, {}, progress, stop));
     VIADUCT_TRY(auto texts, group->gather(text, kHello, stop));
     VIADUCT_CHECK(group->finish(kGoodbye));

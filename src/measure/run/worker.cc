@@ -160,6 +160,6 @@ Status Worker::open() {
                .detail = "another member cannot reach its peers"};
 }
 
-Result<Composed> Worker::measure(const Workload& row) { return RowRun(state_, row).run(); }
+Result<Composed> Worker::measure(const Workload& row) { return runRow(state_, row); }
 
 }  // namespace viaduct::measure

@@ -18,7 +18,7 @@
 #include "measure/load/spec.h"
 #include "measure/proof/observer.h"
 #include "measure/rates/share.h"
-#include "meet/meeting.h"
+#include "meet/groups/group.h"
 
 namespace viaduct::measure {
 

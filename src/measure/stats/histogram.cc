@@ -69,7 +69,7 @@ void Histogram::decode(base::Reader& from) {
   for (; used > 0 && from.ok(); --used) {
     const auto bucket = from.get<std::uint16_t>();
     const auto count = from.get<std::uint64_t>();
-    if (bucket >= kBuckets) return base::refuse(from);
+    if (bucket >= kBuckets) return from.refuse();
     buckets_[bucket] += count;
     count_ += count;
   }

@@ -55,17 +55,15 @@ SuiteFigures figuresOf(const Sample& rows) {
           .rails = railsOf(rows)};
 }
 
-std::optional<Improvement> higherIsBetter(const std::optional<RatioEstimate>& ratio) {
+enum class Better : std::uint8_t { kHigher, kLower };
+std::optional<Improvement> improvementOf(const std::optional<RatioEstimate>& ratio, Better better) {
   if (!ratio) return std::nullopt;
-  Improvement out{.value = ratio->ratio - 1};
-  if (ratio->interval) out.interval = Interval{ratio->interval->low - 1, ratio->interval->high - 1};
-  return out;
-}
-
-std::optional<Improvement> lowerIsBetter(const std::optional<RatioEstimate>& ratio) {
-  if (!ratio) return std::nullopt;
-  Improvement out{.value = 1 - ratio->ratio};
-  if (ratio->interval) out.interval = Interval{1 - ratio->interval->high, 1 - ratio->interval->low};
+  const auto gain = [&](double r) { return better == Better::kHigher ? r - 1 : 1 - r; };
+  Improvement out{.value = gain(ratio->ratio)};
+  if (const auto& interval = ratio->interval) {
+    const auto [low, high] = std::minmax({gain(interval->low), gain(interval->high)});
+    out.interval = Interval{low, high};
+  }
   return out;
 }
 
@@ -93,8 +91,8 @@ SuiteCell cellOf(const Suite& suite, std::size_t test, std::uint64_t size) {
     const Sample base = rowsOf(suite, 0, size);
     if (out.note.empty()) out.note = base.complaint("a row of " + suite.tests[0].name);
     if (out.note.empty()) {
-      out.rate = higherIsBetter(base.ratioTo(own, &Row::gb_per_s));
-      out.latency = lowerIsBetter(base.ratioTo(own, latency(&Latency::p50)));
+      out.rate = improvementOf(base.ratioTo(own, &Row::gb_per_s), Better::kHigher);
+      out.latency = improvementOf(base.ratioTo(own, latency(&Latency::p50)), Better::kLower);
       out.note = idleness(suite.tests[test], base, own);
       out.answer = out.note.empty() ? answerOf(out, suite.least_effect) : Answer::kIdle;
       return out;

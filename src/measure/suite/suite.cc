@@ -11,14 +11,12 @@ namespace {
 void addDifferences(const std::string& front, const std::vector<Option>& kept,
                     const std::vector<Option>& wanted, std::vector<std::string>& out) {
   const auto value_in = [](const std::vector<Option>& options, const std::string& name) {
-    const auto at = std::find_if(options.begin(), options.end(),
-                                 [&](const Option& one) { return one.name == name; });
-    return at == options.end() ? std::string("not there") : at->value;
+    const std::string* value = valueOf(options, name);
+    return value == nullptr ? std::string("not there") : *value;
   };
   std::vector<Option> all = kept;
   for (const Option& one : wanted)
-    if (std::none_of(kept.begin(), kept.end(), [&](const Option& o) { return o.name == one.name; }))
-      all.push_back(one);
+    if (valueOf(kept, one.name) == nullptr) all.push_back(one);
   for (const Option& one : all) {
     const std::string before = value_in(kept, one.name), now = value_in(wanted, one.name);
     if (before != now)

@@ -1,3 +1,5 @@
+#include "meet/embedded/directory_client.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -5,12 +7,11 @@
 #include <utility>
 
 #include "base/log.h"
-#include "meet/embedded/client.h"
 
 namespace viaduct::meet::embedded {
 
 DirectoryClient::DirectoryClient(SitePtr site)
-    : site_(std::move(site)), connection_(*site_->loop, targetOf(*site_), *this) {}
+    : site_(std::move(site)), connection_(site_, *this) {}
 
 DirectoryClient::~DirectoryClient() {
   const auto held = site_->loop->hold();
@@ -19,12 +20,12 @@ DirectoryClient::~DirectoryClient() {
 
 void DirectoryClient::ready() {
   for (const auto& [number, request] : requests_)
-    connection_.send(makePacket(request.type, request.message.encode()));
+    connection_.send(makePacket(request.type, request.message));
 }
 
 Status DirectoryClient::message(Type type, ByteSpan payload) {
   if (type != Type::kAnswer) return Ok{};
-  VIADUCT_TRY(auto answer, AnswerMessage::decode(payload));
+  VIADUCT_TRY(auto answer, base::decode<AnswerMessage>(payload));
   const auto found = requests_.find(answer.request);
   if (found == requests_.end()) return Ok{};
   PendingRequest& request = found->second;
@@ -55,53 +56,41 @@ Error DirectoryClient::unanswered(const PendingRequest& request) const {
               request.message.name, site_->name_space)};
 }
 
-Wait DirectoryClient::await(Loop::Held& held, const PendingRequest& request, Deadline until,
-                            const StopFlag& stop) {
-  const auto answered = [&] { return request.answer.has_value(); };
-  base::Waiting waiting(site_->waiting, until.at());
-  while (waiting.due() < until.at()) {
-    const Wait quiet = waitFor(changed_, held, waiting.due(), stop, answered);
-    if (quiet != Wait::kTimeout) return quiet;
-    Error so_far = unanswered(request);
-    so_far.operation = fmt::format("{} {}", request.type == Type::kFind ? "find" : "publish",
-                                   request.message.name);
-    held.unlock();
-    waiting.tell(so_far);
-    held.lock();
-  }
-  return waitFor(changed_, held, until.at(), stop, answered);
-}
-
 Result<DirectoryClient::Answered> DirectoryClient::ask(PendingRequest request, Deadline until,
                                                        const StopFlag& stop) {
+  const Type type = request.type;
+  const std::string operation =
+      fmt::format("{} {}", type == Type::kFind ? "find" : "publish", request.message.name);
+  VIADUCT_CHECK(checkEntry(operation, request.message.name, request.message.value));
   auto held = site_->loop->hold();
   const std::uint32_t number = request.message.request = ++last_;
-  const Type type = request.type;
   const auto& mine = requests_.emplace(number, std::move(request)).first->second;
   if (!connection_.opened())
     connection_.open(Clock::time_point::max());
   else
-    connection_.send(makePacket(type, mine.message.encode()));
-  const Wait waited = await(held, mine, until, stop);
+    connection_.send(makePacket(type, mine.message));
+  const auto so_far = [&] {
+    Error why = unanswered(mine);
+    why.operation = operation;
+    return why;
+  };
+  base::Waiting waiting(site_->waiting, until.at());
+  const Wait waited = waitAloud(
+      changed_, held, until.at(), stop, waiting, [&] { return mine.answer.has_value(); }, so_far);
   if (mine.answer && *mine.answer) return Answered{number, **mine.answer};
-  const Error why = mine.answer ? mine.answer->error() : unanswered(mine);
-  const bool answered = mine.answer.has_value();
+  Error why = so_far();
+  if (mine.answer)
+    why = mine.answer->error();
+  else if (waited == Wait::kStopped)
+    why = {.code = Code::kCancelled, .detail = "stopped by the caller"};
+  why.operation = operation;
+  if (!mine.answer) connection_.send(makePacket(Type::kForget, NumberMessage{number}));
   requests_.erase(number);
-  if (answered) return why;
-  connection_.send(makePacket(Type::kForget, NumberMessage{number}.encode()));
-  if (waited == Wait::kStopped)
-    return Error{.code = Code::kCancelled, .detail = "stopped by the caller"};
   return why;
 }
 
 Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const std::string& value,
                                                Deadline until) {
-  Error wrong{.operation = fmt::format("publish {}", name)};
-  if (name.empty() || name.size() > kMaxNameBytes)
-    wrong.detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes);
-  else if (value.size() > kMaxValueBytes)
-    wrong.detail = fmt::format("{} bytes exceed the limit of {}", value.size(), kMaxValueBytes);
-  if (!wrong.detail.empty()) return wrong;
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
   const StopFlag never{false};
@@ -110,32 +99,24 @@ Result<std::uint32_t> DirectoryClient::publish(const std::string& name, const st
                                      .name = name,
                                      .value = value,
                                      .owner = fmt::format("{:.200}:{}", host.data(), ::getpid())}};
-  auto answer = ask(std::move(request), until, never);
-  if (answer) return answer->request;
-  Error why = std::move(answer).error();
-  why.operation = wrong.operation;
-  return why;
+  VIADUCT_TRY(const auto answer, ask(std::move(request), until, never));
+  return answer.request;
 }
 
 void DirectoryClient::withdraw(std::uint32_t request) {
   const auto held = site_->loop->hold();
   if (requests_.erase(request) > 0)
-    connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}.encode()));
+    connection_.send(makePacket(Type::kWithdraw, NumberMessage{request}));
 }
 
 Result<std::string> DirectoryClient::find(const std::string& name, Deadline until,
                                           const StopFlag& stop) {
   PendingRequest request{.type = Type::kFind,
                          .message = {.name_space = site_->name_space, .name = name}};
-  auto answer = ask(std::move(request), until, stop);
-  if (!answer) {
-    Error why = std::move(answer).error();
-    why.operation = fmt::format("find {}", name);
-    return why;
-  }
+  VIADUCT_TRY(auto answer, ask(std::move(request), until, stop));
   const auto held = site_->loop->hold();
-  requests_.erase(answer->request);
-  return std::move(answer->value);
+  requests_.erase(answer.request);
+  return std::move(answer.value);
 }
 
 }  // namespace viaduct::meet::embedded

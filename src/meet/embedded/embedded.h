@@ -3,26 +3,15 @@
 
 #include <viaduct/result.h>
 
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
-#include "meet/embedded/server.h"
 #include "meet/meeting.h"
 #include "meet/place_options.h"
 
 namespace viaduct::meet {
 
-// Reads the options. Connects only in join(), publish() and find(). Not across fork(): a child
-// opens its own.
+// Reads the options. Connects only in publish() and find(). Not across fork(): a child opens its
+// own.
 Result<std::unique_ptr<MeetingPlace>> openEmbedded(const PlaceOptions& options);
-
-// Starts the server of that meeting place if its address is this host's. Null: the address is
-// another host's, or another process listens there already, which is the server then.
-Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options);
-
-// The listen addresses for all interfaces of this host, over IPv4 and IPv6.
-std::vector<std::string> everyInterface(std::uint16_t port);
 
 }  // namespace viaduct::meet

@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "base/bytes.h"
+#include "base/fields.h"
 #include "base/net/crypto.h"
 #include "meet/meeting.h"
 
@@ -70,6 +70,10 @@ struct Packet {
 };
 using PacketPtr = std::shared_ptr<const Packet>;
 PacketPtr makePacket(Type type, Bytes payload = {});
+template <class Message>
+PacketPtr makePacket(Type type, const Message& message) {
+  return makePacket(type, base::encode(message));
+}
 
 using Header = std::array<std::byte, kHeaderBytes>;
 

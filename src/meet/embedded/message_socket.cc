@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 namespace viaduct::meet::embedded {
 namespace {
@@ -21,6 +22,17 @@ std::size_t ownBytes(const Packet& packet) {
 }
 
 }  // namespace
+
+Status MessageSocket::watch(base::Poller& poller, std::function<void()> readable) {
+  VIADUCT_TRY(watch_, poller.watch(socket_.get(), EPOLLIN | EPOLLRDHUP,
+                                   [this, readable = std::move(readable)](std::uint32_t events) {
+                                     if ((events & EPOLLOUT) != 0) static_cast<void>(flush());
+                                     if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0)
+                                       readable();
+                                   }));
+  poller_ = &poller;
+  return Ok{};
+}
 
 Status MessageSocket::send(const PacketPtr& packet) {
   if (queue_.size() >= kMaxQueued || own_bytes_ + ownBytes(*packet) > kMaxOwnBytes)
@@ -52,6 +64,13 @@ ssize_t MessageSocket::writeFirst() {
 }
 
 Status MessageSocket::flush() {
+  VIADUCT_CHECK(flushQueue());
+  if (poller_ == nullptr || watches_room_ == !queue_.empty()) return Ok{};
+  watches_room_ = !queue_.empty();
+  return poller_->change(watch_, EPOLLIN | EPOLLRDHUP | (watches_room_ ? EPOLLOUT : 0U));
+}
+
+Status MessageSocket::flushQueue() {
   while (!queue_.empty()) {
     const ssize_t wrote = writeFirst();
     if (wrote < 0 && errno == EINTR) continue;

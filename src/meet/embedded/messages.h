@@ -3,109 +3,112 @@
 
 #include <viaduct/result.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <vector>
+#include <string_view>
 
+#include "base/fields.h"
+#include "base/net/handshake.h"
 #include "meet/embedded/frame.h"
 #include "meet/meeting.h"
 
 namespace viaduct::meet::embedded {
 
-inline constexpr std::uint16_t kMajor = 1, kMinor = 0;
+// Both ends prove the token by base::Handshake. The server denies a member of another major
+// version.
+inline constexpr base::Handshake::Version kVersion{.major = 2, .minor = 0};
+inline constexpr const char* kBinding = "meeting place";
 
+// From the member. A view: copies nothing.
 struct OpenMessage {
-  std::uint16_t major = kMajor, minor = kMinor;
-  Key nonce = {};
-  Bytes encode() const;
-  static Result<OpenMessage> decode(ByteSpan payload);
+  static constexpr std::string_view kName = "opening";
+  static constexpr std::array<std::uint8_t, 8> kMagic{'V', 'D', 'C', 'T', 'M', 'E', 'E', 'T'};
+  std::array<std::uint8_t, 8> magic = kMagic;
+  std::uint16_t major = kVersion.major, minor = kVersion.minor;
+  ByteSpan handshake = {};
 };
+auto fields(base::Is<OpenMessage> auto& m) {
+  return base::list(m.magic, base::must([&m] { return m.magic == OpenMessage::kMagic; }), m.major,
+                    m.minor, base::rest(m.handshake));
+}
 
+// From the server. A view: copies nothing.
 struct ChallengeMessage {
-  Key nonce = {};
-  Bytes encode() const;
-  static Result<ChallengeMessage> decode(ByteSpan payload);
+  static constexpr std::string_view kName = "challenge";
+  std::uint16_t minor = kVersion.minor;
+  ByteSpan handshake = {};
 };
+auto fields(base::Is<ChallengeMessage> auto& m) {
+  return base::list(m.minor, base::rest(m.handshake));
+}
 
-struct ProofMessage {
-  base::Digest proof = {};
-  Bytes encode() const;
-  static Result<ProofMessage> decode(ByteSpan payload);
-};
+// The error that an end reports when the other end's proof is wrong.
+Error wrongToken();
 
 struct WelcomeMessage {
-  base::Digest proof = {};
+  static constexpr std::string_view kName = "welcome";
   std::uint32_t detect_ms = 0;
-  Bytes encode() const;
-  static Result<WelcomeMessage> decode(ByteSpan payload);
 };
+auto fields(base::Is<WelcomeMessage> auto& m) { return std::tie(m.detect_ms); }
 
-// The payload of kDeny, kRefused and kTrouble.
+// A code that only a newer server knows is read as kProtocol.
+template <class T>
+struct KnownCode {
+  T& code;
+  void encode(base::Writer& out) const { base::Fields::put(out, code); }
+  void decode(base::Reader& in) {
+    base::Fields::get(in, code);
+    code = std::min(code, Code::kProtocol);
+  }
+};
+template <class T>
+KnownCode<T> knownCode(T& code) {
+  return {code};
+}
+
+// The payload of kDeny from the server, of kRefused and kTrouble.
 struct ErrorMessage {
+  static constexpr std::string_view kName = "error";
   Error error = {};
-  Bytes encode() const;
-  static Result<ErrorMessage> decode(ByteSpan payload);
 };
-
-struct JoinMessage {
-  std::string name_space = {};
-  JoinRequest request = {};
-  Bytes encode() const;
-  static Result<JoinMessage> decode(ByteSpan payload);
-};
-
-struct GatherMessage {
-  std::uint64_t round = 0;
-  std::string value = {};
-  Bytes encode() const;
-  static Result<GatherMessage> decode(ByteSpan payload);
-};
-
-// The payload of kAbandon and kStatus.
-struct TextMessage {
-  std::string text = {};
-  Bytes encode() const;
-  static Result<TextMessage> decode(ByteSpan payload);
-};
+auto fields(base::Is<ErrorMessage> auto& m) {
+  return base::list(
+      knownCode(m.error.code), m.error.os_errno, base::cutTo(kMaxReasonBytes, m.error.operation),
+      base::cutTo(kMaxReasonBytes, m.error.detail), base::cutTo(kMaxReasonBytes, m.error.peer),
+      base::cutTo(kMaxReasonBytes, m.error.cause), base::cutTo(kMaxReasonBytes, m.error.remedy));
+}
 
 // The payload of several types. kRank: a rank. kPing, kPong: a number. kWithdraw, kForget: the
 // number of a request.
 struct NumberMessage {
+  static constexpr std::string_view kName = "number";
   std::uint64_t number = 0;
-  Bytes encode() const;
-  static Result<NumberMessage> decode(ByteSpan payload);
 };
+auto fields(base::Is<NumberMessage> auto& m) { return std::tie(m.number); }
 
 // The payload of kPublish, and of kFind, which has no value.
 struct NameMessage {
+  static constexpr std::string_view kName = "name";
   std::uint32_t request = 0;
   std::string name_space = {}, name = {}, value = {};
   std::string owner = {};  // for people
-  Bytes encode() const;
-  static Result<NameMessage> decode(ByteSpan payload);
 };
-
-struct FormedMessage {
-  std::uint64_t epoch = 0;
-  std::vector<Member> members = {};  // by rank
-  Bytes encode() const;
-  static Result<FormedMessage> decode(ByteSpan payload);
-};
-
-struct ValuesMessage {
-  std::uint64_t round = 0;
-  std::vector<std::string> values = {};  // by rank
-  Bytes encode() const;
-  static Result<ValuesMessage> decode(ByteSpan payload);
-};
+auto fields(base::Is<NameMessage> auto& m) {
+  return base::list(m.request, base::atMost(kMaxNameBytes, m.name_space),
+                    base::atMost(kMaxNameBytes, m.name), base::atMost(kMaxValueBytes, m.value),
+                    base::atMost(kMaxNameBytes, m.owner));
+}
 
 struct AnswerMessage {
+  static constexpr std::string_view kName = "answer";
   std::uint32_t request = 0;
   std::optional<Error> error = {};
-  std::string value = {};
-  Bytes encode() const;
-  static Result<AnswerMessage> decode(ByteSpan payload);
+  std::string value = {};  // without an error
+  void encode(base::Writer& out) const;
+  void decode(base::Reader& in);
 };
 
 }  // namespace viaduct::meet::embedded

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/random.h"
-
 namespace viaduct::meet::embedded {
 namespace {
 
@@ -24,17 +22,15 @@ constexpr std::size_t kScratch = std::size_t{64} << 10U;
 }  // namespace
 
 void ServerConnection::close() {
-  loop_.poller().forget(std::exchange(watch_, 0));
-  loop_.poller().forgetTimer(std::exchange(timer_, 0));
+  loop().poller().forgetTimer(std::exchange(timer_, 0));
   dialer_.reset();
   socket_.reset();
-  writes_ = false;
   phase_ = Phase::kClosed;
 }
 
 void ServerConnection::setTimer(Clock::time_point when, void (ServerConnection::*then)()) {
-  loop_.poller().forgetTimer(timer_);
-  timer_ = loop_.poller().at(when, [this, then] {
+  loop().poller().forgetTimer(timer_);
+  timer_ = loop().poller().at(when, [this, then] {
     timer_ = 0;
     (this->*then)();
   });
@@ -53,15 +49,15 @@ void ServerConnection::open(Clock::time_point until, std::chrono::milliseconds f
     phase_ = Phase::kPausing;
     setTimer(Clock::now() + first_after, &ServerConnection::attempt);
   }
-  loop_.wake();
+  loop().wake();
 }
 
 void ServerConnection::attempt() {
-  if (untried_.empty()) untried_ = target_.addresses;
+  if (untried_.empty()) untried_ = site_->addresses;
   ++tries_;
   phase_ = Phase::kDialing;
   dialer_ = base::Dialer::start(
-      untried_, std::min(until_, Clock::now() + kDialTime), loop_.poller(),
+      untried_, std::min(until_, Clock::now() + kDialTime), loop().poller(),
       [this](Result<base::Fd> socket, const std::string& address) {
         dialer_.reset();
         const auto answered = std::find(untried_.begin(), untried_.end(), address);
@@ -74,15 +70,14 @@ void ServerConnection::connected(base::Fd socket) {
   socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
   scratch_.resize(kScratch);
   phase_ = Phase::kProving;
-  proof_ = TokenProof{.token = target_.token};
-  const Status random = base::fillSecret(proof_.member_nonce);
-  auto watch = loop_.poller().watch(socket_->fd(), EPOLLIN | EPOLLRDHUP,
-                                    [this](std::uint32_t events) { onEvents(events); });
-  if (!random || !watch) return failed(random ? watch.error() : random.error());
-  watch_ = *watch;
-  const auto hello = target_.once ? kShortHelloTime : kHelloTime;
+  auto handshake = base::Handshake::begin(true, site_->token, kVersion, kBinding);
+  const Status watched = socket_->watch(loop().poller(), [this] { onReadable(); });
+  if (!handshake || !watched) return failed(handshake ? watched.error() : handshake.error());
+  handshake_ = std::move(*handshake);
+  const auto hello = once_ ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
-  write(makePacket(Type::kOpen, OpenMessage{.nonce = proof_.member_nonce}.encode()));
+  const Bytes open = handshake_->open();
+  write(makePacket(Type::kOpen, OpenMessage{.handshake = open}));
 }
 
 void ServerConnection::helloTimedOut() {
@@ -99,24 +94,9 @@ void ServerConnection::send(const PacketPtr& packet) {
 }
 
 // A failed socket is detected when it is read, so that earlier messages are delivered first.
-void ServerConnection::write(const PacketPtr& packet) {
-  static_cast<void>(socket_->send(packet));
-  watchWriting();
-}
+void ServerConnection::write(const PacketPtr& packet) { static_cast<void>(socket_->send(packet)); }
 
-void ServerConnection::watchWriting() {
-  if (socket_->unsent() == writes_) return;
-  writes_ = socket_->unsent();
-  static_cast<void>(
-      loop_.poller().change(watch_, EPOLLIN | EPOLLRDHUP | (writes_ ? EPOLLOUT : 0U)));
-}
-
-void ServerConnection::onEvents(std::uint32_t events) {
-  if ((events & EPOLLOUT) != 0) {
-    static_cast<void>(socket_->flush());
-    watchWriting();
-  }
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) return;
+void ServerConnection::onReadable() {
   const auto read =
       socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
   // A killed process leaves an end of stream or a reset, depending on its unread bytes.
@@ -136,32 +116,31 @@ Status ServerConnection::take(Type type, ByteSpan payload) {
     write(makePacket(Type::kPong, Bytes(payload.begin(), payload.end())));
     return Ok{};
   }
-  if (type == Type::kChallenge) return answer(payload);
-  if (type == Type::kWelcome) return welcome(payload);
+  if (type == Type::kChallenge && handshake_) return answer(payload);
+  // Without the server's proof, a welcome is not authenticated.
+  if (type == Type::kWelcome && !handshake_) return welcome(payload);
   if (type == Type::kDeny) return denied(payload);
   return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
 }
 
 Status ServerConnection::answer(ByteSpan challenge) {
-  VIADUCT_TRY(const auto theirs, ChallengeMessage::decode(challenge));
-  proof_.server_nonce = theirs.nonce;
-  write(makePacket(Type::kProof, ProofMessage{proof_.ofMember()}.encode()));
+  VIADUCT_TRY(const auto theirs, base::decode<ChallengeMessage>(challenge));
+  auto step = handshake_->take(base::Handshake::Stage::kChallenge, theirs.handshake,
+                               static_cast<std::uint8_t>(theirs.minor));
+  if (!step && step.error().code == Code::kDenied) {
+    denied_ = true;
+    write(makePacket(Type::kDeny));  // the server reports it
+    return wrongToken();
+  }
+  if (!step) return std::move(step).error();
+  write(makePacket(Type::kProof, std::move(step->reply)));
+  socket_->useKeys(handshake_->sendingKey(), handshake_->receivingKey());
+  handshake_.reset();
   return Ok{};
 }
 
 Status ServerConnection::welcome(ByteSpan payload) {
-  VIADUCT_TRY(const auto theirs, WelcomeMessage::decode(payload));
-  const auto expected = proof_.ofServer();
-  if (!base::sameBytes(std::as_bytes(std::span(theirs.proof)),
-                       std::as_bytes(std::span(expected)))) {
-    denied_ = true;
-    return Error{.code = Code::kDenied,
-                 .operation = "hello",
-                 .detail = "the meeting place does not know the token",
-                 .cause = "another program answers at that address",
-                 .remedy = "check the address"};
-  }
-  socket_->useKeys(proof_.fromMember(), proof_.fromServer());
+  VIADUCT_TRY(const auto theirs, base::decode<WelcomeMessage>(payload));
   socket_->setLimit(kMaxFromServer);
   detect_ = std::max(10ms, std::chrono::milliseconds(theirs.detect_ms));
   heard_ = ticked_ = Clock::now();
@@ -172,7 +151,7 @@ Status ServerConnection::welcome(ByteSpan payload) {
 }
 
 Status ServerConnection::denied(ByteSpan payload) {
-  VIADUCT_TRY(auto why, ErrorMessage::decode(payload));
+  VIADUCT_TRY(auto why, base::decode<ErrorMessage>(payload));
   denied_ = true;
   return std::move(why.error);
 }
@@ -202,7 +181,7 @@ void ServerConnection::failed(Error why) {
   // One of the addresses may lead to another host, such as a bridge's, so the next address is
   // tried.
   const bool all_tried = untried_.empty();
-  if (was_ready || final || now >= until_ || (target_.once && all_tried))
+  if (was_ready || final || now >= until_ || (once_ && all_tried))
     return user_.lost(unreachable(), !final);
   phase_ = Phase::kPausing;
   setTimer(std::min(until_, now + pause_), &ServerConnection::attempt);
@@ -214,9 +193,9 @@ Error ServerConnection::unreachable() const {
                                    .operation = phase_ == Phase::kProving ? "hello" : "connect",
                                    .detail = "no answer yet"});
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
-  why.detail = fmt::format("meeting place {}: {}: {}", target_.where, why.operation, why.detail);
+  why.detail = fmt::format("meeting place {}: {}: {}", site_->where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);
-  why.peer.clear();  // the text has it already
+  why.peer.clear();  // the detail names the server already
   return why;
 }
 

@@ -12,36 +12,28 @@
 #include <string>
 #include <vector>
 
-#include "base/loop.h"
 #include "base/net/dialer.h"
 #include "meet/embedded/message_socket.h"
 #include "meet/embedded/messages.h"
-#include "meet/embedded/token_proof.h"
+#include "meet/embedded/site.h"
 
 namespace viaduct::meet::embedded {
-
-using base::Loop;
 
 class ServerConnectionUser {
  public:
   virtual ~ServerConnectionUser() = default;
   virtual void ready() = 0;
   virtual Status message(Type type, ByteSpan payload) = 0;  // an error closes the connection
-  // No further calls follow until open(), which may be called inside. `again`: another try may
+  // No callback follows until open(), which lost() itself may call. `again`: another try may
   // succeed.
   virtual void lost(const Error& why, bool again) = 0;
 };
 
 class ServerConnection {
  public:
-  struct Target {
-    std::string where = {};                   // for people
-    std::vector<std::string> addresses = {};  // the preferred one first
-    Key token = {};
-    bool once = false;  // gives up after one try of each address
-  };
-  ServerConnection(Loop& loop, Target target, ServerConnectionUser& user)
-      : loop_(loop), target_(std::move(target)), user_(user) {}
+  // `once`: gives up after one try of each address.
+  ServerConnection(SitePtr site, ServerConnectionUser& user, bool once = false)
+      : site_(std::move(site)), user_(user), once_(once) {}
   ~ServerConnection() = default;
   ServerConnection(const ServerConnection&) = delete;
   ServerConnection& operator=(const ServerConnection&) = delete;
@@ -52,7 +44,7 @@ class ServerConnection {
   void send(const PacketPtr& packet);
   bool ready() const { return phase_ == Phase::kReady; }
   bool opened() const { return phase_ != Phase::kClosed; }
-  // For a caller that gives up waiting for ready(): an error with the tries and their outcome.
+  // Returns the number of tries and their outcome, for a caller that gives up waiting for ready().
   Error unreachable() const;
 
  private:
@@ -60,21 +52,22 @@ class ServerConnection {
 
   void attempt();
   void connected(base::Fd socket);
-  void onEvents(std::uint32_t events);
+  void onReadable();
   Status take(Type type, ByteSpan payload);
   Status answer(ByteSpan challenge);
   Status welcome(ByteSpan payload);
   Status denied(ByteSpan payload);
   void write(const PacketPtr& packet);
   void failed(Error why);
-  void watchWriting();
   void tick();
   void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
 
-  Loop& loop_;
-  const Target target_;
+  Loop& loop() const { return *site_->loop; }
+
+  const SitePtr site_;
   ServerConnectionUser& user_;
+  const bool once_;
 
   Phase phase_ = Phase::kClosed;
   Clock::time_point began_ = {}, until_ = {};
@@ -84,9 +77,9 @@ class ServerConnection {
   std::vector<std::string> untried_;  // addresses that this attempt has still to try
   std::unique_ptr<base::Dialer> dialer_;
   std::unique_ptr<MessageSocket> socket_;
-  base::Poller::Id watch_ = 0, timer_ = 0;
-  bool writes_ = false, denied_ = false;
-  TokenProof proof_;
+  base::Poller::Id timer_ = 0;
+  bool denied_ = false;
+  std::optional<base::Handshake> handshake_;  // until both ends have proved themselves
   std::chrono::milliseconds detect_ = {};
   Clock::time_point heard_ = {}, ticked_ = {};
   std::vector<std::byte> scratch_;

@@ -18,7 +18,7 @@ constexpr milliseconds kTellingTry{1000};
 // A watch cannot tell a frozen endpoint from a key without changes. So the key is read again after
 // this time.
 constexpr milliseconds kWatchTime{5000}, kFirstLine{3000};
-// Denials in a row before an error. etcd also denies a watch if it has forgotten our token.
+// So many denials in a row become an error. etcd also denies a watch if it has forgotten our token.
 constexpr int kDenials = 3;
 constexpr auto kGrant = "etcdctl role grant-permission ROLE --prefix=true readwrite NAMESPACE/";
 
@@ -197,7 +197,7 @@ std::optional<Result<std::string>> Client::Call::refused(std::size_t at, const C
   if (!refusal && answer.body.starts_with("CommonName of client"))
     refusal = Refusal{kPermissionDenied, answer.body.substr(0, answer.body.find('\n'))};
   if (!refusal) {
-    // Without the body of an answer to a login, which may repeat the password.
+    // An answer to a login may repeat the password, so its body is left out.
     const std::string said = login ? "" : " " + excerpt(answer.body);
     failed(at, {.text = fmt::format("HTTP {} without etcd's error{}", answer.status, said),
                 .for_good = true});

@@ -1,6 +1,6 @@
-// Calls to an etcd cluster. A call tries the endpoints in turn, again until the deadline if that
-// can help, and logs in if a user is given. Threads: any, several at once; a call blocks its
-// thread.
+// Calls to an etcd cluster. A call tries the endpoints in turn until its deadline, or until all of
+// them have failed for good. It logs in if a user is given. Threads: any, several at once; a call
+// blocks its thread.
 #pragma once
 
 #include <viaduct/deadline.h>

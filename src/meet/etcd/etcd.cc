@@ -9,7 +9,7 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
-#include "meet/etcd/election.h"
+#include "meet/etcd/held_key.h"
 #include "meet/etcd/identity.h"
 #include "meet/etcd/records.h"
 
@@ -17,13 +17,8 @@ namespace viaduct::meet {
 namespace etcd {
 namespace {
 
-// The time that etcd takes after a lease's end to notice it.
+// etcd removes the keys of a lease up to this long after the lease has expired.
 constexpr std::chrono::seconds kExpiry{1};
-
-// Deadline::never() is clamped, so that later additions do not overflow.
-Clock::time_point clamped(Deadline until) {
-  return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
-}
 
 Status readable(const std::string& file, const char* what) {
   if (file.empty()) return Ok{};
@@ -52,82 +47,55 @@ Status check(const PlaceOptions& options, const std::vector<EtcdEndpoint>& endpo
   return Ok{};
 }
 
-Status checkName(const std::string& operation, const std::string& name) {
-  if (!name.empty() && name.size() <= kMaxNameBytes) return Ok{};
-  return Error{.operation = operation,
-               .detail = fmt::format("a name has 1 to {} bytes", kMaxNameBytes)};
-}
-
-class EtcdName final : public PublishedName {
- public:
-  explicit EtcdName(std::unique_ptr<HeldKey> key) : key_(std::move(key)) {}
-
- private:
-  std::unique_ptr<HeldKey> key_;
-};
-
 class EtcdPlace final : public MeetingPlace {
  public:
-  explicit EtcdPlace(std::shared_ptr<Electorate> electorate) : electorate_(std::move(electorate)) {}
-  std::string text() const override { return client()->text(); }
-  Result<std::unique_ptr<Group>> join(const JoinRequest& request, Deadline until,
-                                      const StopFlag& stop) override {
-    return joinElected(electorate_, request, clamped(until), stop);
-  }
+  explicit EtcdPlace(EtcdSite site) : site_(std::move(site)) {}
   Result<std::unique_ptr<PublishedName>> publish(const std::string& name, const std::string& value,
                                                  Deadline until) override;
   Result<std::string> find(const std::string& name, Deadline until, const StopFlag& stop) override;
 
  private:
-  const std::shared_ptr<Client>& client() const { return electorate_->options().client; }
-  std::string keyOf(const std::string& name) const {
-    return electorate_->options().root + "/name/" + escaped(name);
-  }
+  std::string keyOf(const std::string& name) const { return site_.root + "/name/" + escaped(name); }
   Status waitUntilFree(const std::string& key, const Wait& wait) const;
 
-  std::shared_ptr<Electorate> electorate_;
+  const EtcdSite site_;
 };
 
 Result<std::unique_ptr<PublishedName>> EtcdPlace::publish(const std::string& name,
                                                           const std::string& value,
                                                           Deadline until) {
   const std::string operation = fmt::format("publish \"{}\"", name);
-  VIADUCT_CHECK(checkName("publish", name));
-  if (value.size() > kMaxValueBytes)
-    return Error{
-        .operation = operation,
-        .detail = fmt::format("a value has up to {} bytes, not {}", kMaxValueBytes, value.size())};
-  const auto& options = electorate_->options();
+  VIADUCT_CHECK(checkEntry(operation, name, value));
   const auto end = clamped(until);
-  base::Waiting aloud(options.waiting, end);
+  base::Waiting aloud(site_.waiting, end);
   Wait wait{.until = end,
             .operation = operation,
-            .missing = text() + " has not said that the name is free",
+            .missing = site_.client->text() + " has not said that the name is free",
             .aloud = &aloud};
-  const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = options.detect};
-  VIADUCT_TRY(auto key, HeldKey::make(client(), wanted, wait));
+  const HeldKey::Options wanted{.key = keyOf(name), .value = value, .detect = site_.detect};
+  VIADUCT_TRY(auto key, HeldKey::make(site_.client, wanted, wait));
   // A living process renews its lease. A dead process's key vanishes within the lease's time, so
   // waiting longer is useless.
-  wait.until = std::min(end, Clock::now() + Lease::timeOf(options.detect) + kExpiry);
+  wait.until = std::min(end, Clock::now() + Lease::timeOf(site_.detect) + kExpiry);
   while (!key) {
     VIADUCT_CHECK(waitUntilFree(wanted.key, wait));
-    VIADUCT_TRY(key, HeldKey::make(client(), wanted, wait));
+    VIADUCT_TRY(key, HeldKey::make(site_.client, wanted, wait));
   }
-  return std::unique_ptr<PublishedName>(std::make_unique<EtcdName>(std::move(key)));
+  return std::unique_ptr<PublishedName>(std::move(key));
 }
 
 Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const {
   const auto isOurs = [](const Client::Held& held) {
-    const auto entry = decodeEntry(held->value);
+    const auto entry = decodeRecord<Entry>(held->value);
     return entry && !ownIdentity().empty() && entry->identity == ownIdentity();
   };
   OthersKeys others;
-  const auto held = client()->await(key, wait, [&](const Client::Held& there) {
+  const auto held = site_.client->await(key, wait, [&](const Client::Held& there) {
     return !there || isOurs(there) || OthersKeys::isDead(*there);
   });
   const bool etcd_failed = !held && held.error().operation != wait.operation;
   if (etcd_failed) return held.error();
-  if (held && (!*held || others.takeAway(*client(), **held, wait))) return Ok{};
+  if (held && (!*held || others.takeAway(*site_.client, **held, wait))) return Ok{};
   return Error{.code = Code::kBusy,
                .operation = wait.operation,
                .detail = fmt::format("the name belongs to {}",
@@ -136,18 +104,19 @@ Status EtcdPlace::waitUntilFree(const std::string& key, const Wait& wait) const 
 }
 
 Result<std::string> EtcdPlace::find(const std::string& name, Deadline until, const StopFlag& stop) {
-  VIADUCT_CHECK(checkName("find", name));
+  const std::string operation = fmt::format("find \"{}\"", name);
+  VIADUCT_CHECK(checkEntry(operation, name));
   const auto end = clamped(until);
-  base::Waiting aloud(electorate_->options().waiting, end);
+  base::Waiting aloud(site_.waiting, end);
   const Wait wait{.until = end,
                   .stop = &stop,
-                  .operation = fmt::format("find \"{}\"", name),
-                  .missing = "no agent has published that name at " + text(),
+                  .operation = operation,
+                  .missing = "no agent has published that name at " + site_.client->text(),
                   .aloud = &aloud};
-  VIADUCT_TRY(const auto held, client()->await(keyOf(name), wait, [](const Client::Held& there) {
-    return there.has_value();
-  }));
-  auto entry = decodeEntry(held->value);
+  VIADUCT_TRY(const auto held,
+              site_.client->await(keyOf(name), wait,
+                                  [](const Client::Held& there) { return there.has_value(); }));
+  auto entry = decodeRecord<Entry>(held->value);
   if (entry) return std::move(entry->value);
   return Error{.code = Code::kProtocol,
                .operation = wait.operation,
@@ -156,25 +125,32 @@ Result<std::string> EtcdPlace::find(const std::string& name, Deadline until, con
 }
 
 }  // namespace
+
+Clock::time_point clamped(Deadline until) {
+  return std::min(until.at(), Clock::now() + std::chrono::hours(24 * 365));
+}
+
+Result<EtcdSite> siteOf(const PlaceOptions& options) {
+  VIADUCT_TRY(auto endpoints, parseEndpoints(options.where));
+  VIADUCT_CHECK(check(options, endpoints));
+  EtcdSite site{.root = options.name_space.empty() ? "/viaduct" : options.name_space,
+                .token = options.token,
+                .detect = options.detect,
+                .waiting = options.waiting};
+  while (site.root.ends_with('/')) site.root.pop_back();
+  VIADUCT_TRY(site.client,
+              Client::open({.endpoints = std::move(endpoints),
+                            .user = options.user,
+                            .password = options.password,
+                            .tls = {options.ca_file, options.certificate_file, options.key_file}}));
+  return site;
+}
+
 }  // namespace etcd
 
 Result<std::unique_ptr<MeetingPlace>> openEtcd(const PlaceOptions& options) {
-  VIADUCT_TRY(auto endpoints, etcd::parseEndpoints(options.where));
-  VIADUCT_CHECK(etcd::check(options, endpoints));
-  VIADUCT_TRY(
-      auto client,
-      etcd::Client::open({.endpoints = std::move(endpoints),
-                          .user = options.user,
-                          .password = options.password,
-                          .tls = {options.ca_file, options.certificate_file, options.key_file}}));
-  std::string root = options.name_space.empty() ? "/viaduct" : options.name_space;
-  while (root.ends_with('/')) root.pop_back();
-  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(
-      std::make_shared<etcd::Electorate>(etcd::Electorate::Options{.client = std::move(client),
-                                                                   .root = std::move(root),
-                                                                   .token = options.token,
-                                                                   .detect = options.detect,
-                                                                   .waiting = options.waiting})));
+  VIADUCT_TRY(auto site, etcd::siteOf(options));
+  return std::unique_ptr<MeetingPlace>(std::make_unique<etcd::EtcdPlace>(std::move(site)));
 }
 
 }  // namespace viaduct::meet

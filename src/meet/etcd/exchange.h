@@ -24,7 +24,7 @@ struct Tls {
 enum class ConnectStep : std::uint8_t { kResolve, kConnect, kTls, kAuth, kRequest };
 const char* stepName(ConnectStep step);
 
-// The reason why there is no answer.
+// Tells why a request got no answer.
 struct CurlFailure {
   ConnectStep step = ConnectStep::kRequest;
   std::string text = {};  // the text of libcurl and the system
@@ -36,7 +36,7 @@ struct CurlAnswer {
   long status = 0;
   std::string body = {};
   std::optional<CurlFailure> failure = {};
-  bool left = false;  // the caller has ended it
+  bool left = false;  // the caller has ended the wait
 };
 
 struct CurlRequest {

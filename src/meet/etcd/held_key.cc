@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kAgain{1};
 
 Result<std::unique_ptr<HeldKey>> HeldKey::make(std::shared_ptr<Client> client, Options options,
                                                const Wait& wait) {
-  options.value = encode(Entry{ownIdentity(), std::move(options.value)});
+  options.value = encodeRecord(Entry{ownIdentity(), std::move(options.value)});
   std::unique_ptr<HeldKey> out(new HeldKey(std::move(client), std::move(options)));
   VIADUCT_TRY(const bool ours, out->make(wait));
   if (!ours) return std::unique_ptr<HeldKey>();
@@ -36,7 +36,7 @@ Result<bool> HeldKey::make(const Wait& wait) {
       const std::string body,
       client_->call(kTxnPath, createJson(options_.key, options_.value, lease_->id()), wait));
   VIADUCT_TRY(const CreateReply reply, parseCreate(body));
-  // The second case: the answer to an earlier try was lost, and that try has created the key.
+  // An earlier try, whose answer was lost, may have created the key under this lease.
   return reply.created || (reply.found && reply.found->lease == lease_->id());
 }
 
@@ -59,8 +59,7 @@ bool HeldKey::makeAgain() {
   return made && *made;
 }
 
-// Without a thread the key was never created. Then the bell stays silent, because the next attempt
-// may use it.
+// Without a thread the key was never created, and the next attempt may use the same bell.
 HeldKey::~HeldKey() {
   if (!thread_.joinable()) return;
   options_.bell->ring();
@@ -68,7 +67,7 @@ HeldKey::~HeldKey() {
 }
 
 bool OthersKeys::isDead(const KeyValue& kv) {
-  const auto entry = decodeEntry(kv.value);
+  const auto entry = decodeRecord<Entry>(kv.value);
   return entry && kv.lease != 0 && isProvablyDead(entry->identity);
 }
 

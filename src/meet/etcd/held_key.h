@@ -9,15 +9,16 @@
 #include <thread>
 
 #include "meet/etcd/lease.h"
+#include "meet/meeting.h"
 
 namespace viaduct::meet::etcd {
 
-class HeldKey {
+class HeldKey final : public PublishedName {
  public:
   struct Options {
     std::string key = {}, value = {};
     std::chrono::milliseconds detect = {};
-    // When it rings, the thread removes the key.
+    // The bell ends the thread, which then removes the key.
     std::shared_ptr<Bell> bell = std::make_shared<Bell>();
     // Called by the key's thread when the lease is lost. If empty, the thread creates the key
     // again.
@@ -26,7 +27,7 @@ class HeldKey {
   // Creates the key, with this process's identity. Null: the key exists already.
   static Result<std::unique_ptr<HeldKey>> make(std::shared_ptr<Client> client, Options options,
                                                const Wait& wait);
-  ~HeldKey();  // removes the key, and waits for etcd a second at most
+  ~HeldKey() override;  // removes the key, and waits for etcd a second at most
   HeldKey(const HeldKey&) = delete;
   HeldKey& operator=(const HeldKey&) = delete;
 

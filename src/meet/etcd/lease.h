@@ -31,8 +31,8 @@ class Lease {
  public:
   // The minimum that etcd enforces with its default election timeout.
   static constexpr std::chrono::seconds kLeast{2};
-  // An etcd that is silent this long beyond the lease's time is given up. The time suffices for a
-  // restart and an election, and leases outlive both.
+  // An etcd counts as lost after this much silence beyond the lease's time. That suffices for a
+  // restart and an election of etcd, and leases outlive both.
   static constexpr std::chrono::seconds kPatience{5};
   static std::chrono::seconds timeOf(std::chrono::milliseconds detect);
 
@@ -44,7 +44,7 @@ class Lease {
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
 
-  // Renews the lease until the bell rings. An error: its keys are gone, or may be.
+  // Renews the lease until the bell rings. Returns an error when the lease's keys may be gone.
   std::optional<Error> keep(Bell& bell);
   LeaseId id() const { return id_; }
 

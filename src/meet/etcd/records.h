@@ -2,33 +2,40 @@
 // malformed bytes decode to nothing. Threads: pure functions.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/net/crypto.h"
+#include "base/fields.h"
 
 namespace viaduct::meet::etcd {
 
+// Changes with the meaning of any record: processes of two versions do not meet.
+inline constexpr std::uint8_t kRecordVersion = 3;
+
+// Each kind of record has a number, Record::kKind.
+template <class Record>
+std::string encodeRecord(const Record& record) {
+  return base::packed(kRecordVersion, Record::kKind, record);
+}
+template <class Record>
+std::optional<Record> decodeRecord(std::string_view bytes) {
+  std::uint8_t version = 0, kind = 0;
+  Record out;
+  if (!base::unpack(bytes, version, kind, out) || version != kRecordVersion ||
+      kind != Record::kKind)
+    return std::nullopt;
+  return out;
+}
+
 // The value of every key: the process that owns it, and bytes for the key's purpose.
 struct Entry {
+  static constexpr std::uint8_t kKind = 1;
   std::string identity = {};  // the owner's, see identity.h; empty: unknown
   std::string value = {};
 };
-std::string encode(const Entry& entry);
-std::optional<Entry> decodeEntry(std::string_view bytes);
-
-inline constexpr std::size_t kMaxAddresses = 64;  // of one server
-// The value of a group's key: the addresses and the secret of the elected member's server.
-struct ServerRecord {
-  base::Key secret = {};  // random: only readers of the key can prove themselves to the server
-  std::string name = {};  // the name of that member, for people
-  std::vector<std::string> addresses = {};
-};
-std::string encode(const ServerRecord& record);
-std::optional<ServerRecord> decodeServer(std::string_view bytes);
+auto fields(base::Is<Entry> auto& e) { return std::tie(e.identity, e.value); }
 
 // Escapes a name, "a/b" as "a%2fb", because it is one part of a key.
 std::string escaped(std::string_view name);

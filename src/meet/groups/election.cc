@@ -1,0 +1,233 @@
+#include "meet/groups/election.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/loop.h"
+#include "base/random.h"
+#include "meet/groups/group_client.h"
+#include "meet/groups/serve.h"
+#include "meet/groups/server_record.h"
+#include "meet/groups/server_state.h"
+
+namespace viaduct::meet::groups {
+namespace {
+
+using etcd::Bell, etcd::Client, etcd::HeldKey, etcd::KeyValue;
+
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kOutlive{5}, kFarewell{1};
+// The pause before a member tries again to reach a server. A new election ends the pause.
+constexpr milliseconds kFirstRetry{50}, kLongestRetry{1000};
+
+// The secret that two processes share if they have read the same record and were given the same
+// token.
+std::string secretOf(const std::string& token, const base::Key& random) {
+  std::string out = token + '\n';
+  for (const std::uint8_t byte : random) out += fmt::format("{:02x}", byte);
+  return out;
+}
+
+class ElectedGroup final : public GroupClient {
+ public:
+  using GroupClient::GroupClient;
+  ~ElectedGroup() override {
+    leave();
+    if (!server_.server) return;
+    // If this member leaves without a goodbye, the server tells the others before it ends.
+    if (!finished()) server_.server->drained(kFarewell);
+    const Roster& all = roster();
+    electorate_->outlive(std::move(server_),
+                         fmt::format("rank {} ({})", all.rank, all.members[all.rank].name));
+  }
+  ElectedGroup(const ElectedGroup&) = delete;
+  ElectedGroup& operator=(const ElectedGroup&) = delete;
+
+  // Once the group is complete: `server` is this member's, if it runs one.
+  void keep(std::shared_ptr<Electorate> electorate, ElectedServer server) {
+    electorate_ = std::move(electorate);
+    server_ = std::move(server);
+  }
+
+ private:
+  std::shared_ptr<Electorate> electorate_;
+  ElectedServer server_;
+};
+
+// The attempts of one member to join a group.
+class Joining {
+ public:
+  Joining(const std::shared_ptr<Electorate>& electorate, const JoinRequest& request,
+          Clock::time_point until, const StopFlag& stop)
+      : electorate_(electorate),
+        site_(electorate->site()),
+        request_(request),
+        until_(until),
+        stop_(stop),
+        key_(fmt::format("{}/group/{}/head", site_.root, etcd::escaped(request.group))),
+        aloud_(site_.waiting, until) {}
+
+  Result<std::unique_ptr<Group>> run();
+
+ private:
+  Status elect();
+  Result<bool> serve();
+  Result<ServerRecord> recordOf(const KeyValue& kv) const;
+  Result<std::unique_ptr<ElectedGroup>> dial() const;
+  etcd::Wait waiting(Clock::time_point until);
+
+  const std::shared_ptr<Electorate>& electorate_;
+  const etcd::EtcdSite& site_;
+  const JoinRequest& request_;
+  const Clock::time_point until_;
+  const StopFlag& stop_;
+  const std::string key_;
+  base::Waiting aloud_;
+  etcd::OthersKeys others_;
+  ServerRecord record_;         // the elected server
+  etcd::Revision elected_ = 0;  // the revision that created its key; 0: this member runs the server
+  ElectedServer server_;        // if this member runs it
+};
+
+etcd::Wait Joining::waiting(Clock::time_point until) {
+  return {.until = until,
+          .stop = &stop_,
+          .operation = fmt::format("join group {}", request_.group),
+          .missing = fmt::format("{} has not answered yet", site_.client->text()),
+          .aloud = &aloud_};
+}
+
+Result<std::unique_ptr<Group>> Joining::run() {
+  for (auto pause = kFirstRetry;; pause = std::min(pause * 2, kLongestRetry)) {
+    VIADUCT_CHECK(elect());
+    VIADUCT_TRY(auto group, dial());
+    const Status joined = group->join(request_, Deadline(until_), stop_);
+    if (joined) {
+      site_.client->closeIdle();
+      group->keep(electorate_, std::move(server_));
+      return std::unique_ptr<Group>(std::move(group));
+    }
+    if (!group->displaced() || stop_.load() || Clock::now() >= until_) return joined.error();
+    group.reset();
+    server_ = {};
+    // The server is gone or out of reach. The key shows when another server is elected.
+    etcd::Wait wait = waiting(std::min(until_, Clock::now() + pause));
+    wait.missing = joined.error().detail;
+    const auto changed = site_.client->await(key_, wait, [this](const Client::Held& held) {
+      return (held ? held->created : 0) != elected_;
+    });
+    if (!changed && Clock::now() >= until_) return joined.error();
+  }
+}
+
+// Finds the server of the group, or starts it in this process.
+Status Joining::elect() {
+  const etcd::Wait wait = waiting(until_);
+  for (;;) {
+    VIADUCT_TRY(const auto held, site_.client->await(key_, wait, [](const auto&) { return true; }));
+    if (!held) {
+      VIADUCT_TRY(const bool ours, serve());
+      if (ours) return Ok{};
+    } else if (!others_.takeAway(*site_.client, *held, wait)) {
+      VIADUCT_TRY(record_, recordOf(*held));
+      elected_ = held->created;
+      return Ok{};
+    }
+  }
+}
+
+Result<ServerRecord> Joining::recordOf(const KeyValue& kv) const {
+  const auto entry = etcd::decodeRecord<etcd::Entry>(kv.value);
+  auto record = entry ? etcd::decodeRecord<ServerRecord>(entry->value) : std::nullopt;
+  if (record) return *std::move(record);
+  return Error{.code = Code::kProtocol,
+               .operation = fmt::format("join group {}", request_.group),
+               .detail = fmt::format("the key {} holds foreign data", key_),
+               .cause = "another version of this program, or another program, wrote it",
+               .remedy = "use another namespace, or another group name"};
+}
+
+// Returns false if another member was elected first.
+Result<bool> Joining::serve() {
+  ServerRecord record{.name = request_.name};
+  VIADUCT_CHECK(base::fillSecret(record.secret));
+  const auto bell = std::make_shared<Bell>();
+  ElectedServer mine;
+  VIADUCT_TRY(mine.server, EmbeddedServer::start({.listen = everyInterface(0),
+                                                  .token = secretOf(site_.token, record.secret),
+                                                  .detect = site_.detect,
+                                                  .over = [bell] { bell->ring(); }}));
+  record.addresses = mine.server->addresses();
+  record.addresses.resize(std::min(record.addresses.size(), kMaxAddresses));
+  VIADUCT_TRY(mine.key,
+              HeldKey::make(
+                  site_.client,
+                  {.key = key_,
+                   .value = etcd::encodeRecord(record),
+                   .detect = site_.detect,
+                   .bell = bell,
+                   .lost = [server = mine.server.get()](const Error& why) { server->close(why); }},
+                  waiting(until_)));
+  if (!mine.key) return false;
+  record_ = std::move(record);
+  elected_ = 0;
+  server_ = std::move(mine);
+  return true;
+}
+
+Result<std::unique_ptr<ElectedGroup>> Joining::dial() const {
+  const base::Key token = base::secretFromText(secretOf(site_.token, record_.secret));
+  VIADUCT_TRY(
+      auto server,
+      embedded::openSite({.where = fmt::format("{} (in {} at {})", site_.client->text(),
+                                               record_.name, fmt::join(record_.addresses, ", ")),
+                          .name_space = site_.root,
+                          .addresses = record_.addresses,
+                          .token = token,
+                          .waiting = site_.waiting}));
+  return std::make_unique<ElectedGroup>(
+      std::move(server), Elected{.server_name = record_.name,
+                                 .cipher = std::make_unique<base::Cipher>(base::deriveKey(
+                                     token, "what members of a group tell each other"))});
+}
+
+}  // namespace
+
+void Electorate::outlive(ElectedServer server, std::string member) {
+  std::vector<Leftover> over;  // destroyed without the lock
+  leftovers_.with([&](std::vector<Leftover>& all) {
+    all.push_back({std::move(member), std::move(server)});
+    const auto done = std::partition(all.begin(), all.end(), [](const Leftover& one) {
+      return !one.its.server->drained(Clock::now());
+    });
+    std::move(done, all.end(), std::back_inserter(over));
+    all.erase(done, all.end());
+  });
+}
+
+Electorate::~Electorate() {
+  const auto until = Clock::now() + kOutlive;
+  leftovers_.with([&](std::vector<Leftover>& all) {
+    for (const Leftover& one : all)
+      if (!one.its.server->drained(until))
+        one.its.server->close(
+            {.code = Code::kPeerLost,
+             .operation = "group",
+             .detail = fmt::format("{}, which ran the group's server, has left", one.member),
+             .cause = "it said goodbye, and other members did not do so in time",
+             .remedy = "let all members finish at about the same time"});
+  });
+}
+
+Result<std::unique_ptr<Group>> joinElected(const std::shared_ptr<Electorate>& electorate,
+                                           const JoinRequest& request, Clock::time_point until,
+                                           const StopFlag& stop) {
+  VIADUCT_CHECK(checkJoin(request));
+  return Joining(electorate, request, until, stop).run();
+}
+
+}  // namespace viaduct::meet::groups

@@ -1,0 +1,131 @@
+// Tests the handshake of member and server, each with another end that violates the protocol.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <thread>
+
+#include "base/net/address.h"
+#include "meet/embedded/message_socket.h"
+#include "meet/groups/group_messages.h"
+#include "meet/groups/server.h"
+
+namespace viaduct::meet::groups {
+namespace {
+
+using namespace embedded;
+
+base::Fd called(const std::string& where) {
+  const auto address = base::resolve(*base::parseHostPort(where))->front();
+  base::Fd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::connect(socket.get(), address.get(), address.size), 0);
+  return socket;
+}
+
+bool readable(int socket) {
+  pollfd wait{.fd = socket, .events = POLLIN, .revents = 0};
+  return ::poll(&wait, 1, 20'000) == 1;
+}
+
+class Talker {
+ public:
+  explicit Talker(base::Fd socket) : socket_(std::move(socket), kMaxUnproven) {}
+  void say(Type type, const auto& message) { EXPECT_TRUE(socket_.send(makePacket(type, message))); }
+  void useKeys(const base::Handshake& proven) {
+    socket_.useKeys(proven.sendingKey(), proven.receivingKey());
+  }
+  // Returns the next message, or kBeat if the connection ends.
+  std::pair<Type, Bytes> hear() {
+    std::pair<Type, Bytes> out{Type::kBeat, {}};
+    bool heard = false, open = true;
+    while (!heard && open && readable(socket_.fd())) {
+      const auto got = socket_.read(scratch_, [&](Type type, ByteSpan payload) -> Status {
+        out = {type, Bytes(payload.begin(), payload.end())};
+        heard = true;
+        return Ok{};
+      });
+      open = got && *got != MessageSocket::Read::kEnd;
+    }
+    return out;
+  }
+
+ private:
+  MessageSocket socket_;
+  std::vector<std::byte> scratch_ = std::vector<std::byte>(4096);
+};
+
+// Returns the server's answer to a proof with this token.
+std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
+  Talker caller(called(where));
+  auto secret = *base::Handshake::begin(true, base::secretFromText(token), kVersion, kBinding);
+  const Bytes open = secret.open();
+  caller.say(Type::kOpen, OpenMessage{.handshake = open});
+  const auto [type, payload] = caller.hear();
+  EXPECT_EQ(type, Type::kChallenge);
+  const auto step = secret.take(base::Handshake::Stage::kChallenge,
+                                base::decode<ChallengeMessage>(payload)->handshake, kVersion.minor);
+  caller.say(Type::kProof, step ? step->reply : Bytes(sizeof(base::Digest)));
+  if (step) caller.useKeys(secret);
+  return caller.hear();
+}
+
+// The member proves first, so only the server's check keeps a wrong token out.
+TEST(EmbeddedServer, DeniesAWrongProofItself) {
+  const auto server = EmbeddedServer::start({.token = "secret"});
+  ASSERT_TRUE(server) << server.error().text();
+  const std::string where = (*server)->addresses().front();
+  EXPECT_EQ(proveWith(where, "secret").first, Type::kWelcome);
+  for (const char* token : {"guessed", ""}) {
+    const auto [type, payload] = proveWith(where, token);
+    ASSERT_EQ(type, Type::kDeny) << token;
+    EXPECT_EQ(base::decode<ErrorMessage>(payload)->error.code, Code::kDenied);
+  }
+}
+
+TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
+  const auto server = EmbeddedServer::start({.token = "secret"});
+  ASSERT_TRUE(server) << server.error().text();
+  const std::string where = (*server)->addresses().front();
+  Talker caller(called(where));
+  caller.say(Type::kJoin, JoinMessage{"/viaduct", {.group = "g", .size = 1, .name = "a"}});
+  EXPECT_EQ(caller.hear().first, Type::kBeat) << "hung up on";
+  Talker hasty(called(where));
+  hasty.say(Type::kProof, Bytes(sizeof(base::Digest)));
+  EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
+}
+
+// Answers a member's opening with this message, and returns the error of the member's join.
+Error joinAt(Type type, const Bytes& answer) {
+  const auto listening = EmbeddedServer::listen("127.0.0.1:0");
+  if (!listening) return listening.error();
+  const std::jthread impostor([&] {
+    ASSERT_TRUE(readable(listening->get())) << "nobody called";
+    Talker server(base::Fd(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC)));
+    EXPECT_EQ(server.hear().first, Type::kOpen);
+    server.say(type, answer);
+    const Type last = server.hear().first;
+    EXPECT_TRUE(last == Type::kDeny || last == Type::kBeat) << "no proof";
+  });
+  const auto place =
+      openGroupPlace({.where = base::localAddress(listening->get())->text(), .token = "secret"});
+  if (!place) return place.error();
+  const StopFlag go_on{false};
+  const auto group = (*place)->join({.size = 1, .name = "m"}, std::chrono::seconds(20), go_on);
+  return group ? Error{.detail = "it worked"} : group.error();
+}
+
+// Another program may answer at the address and accept every member.
+TEST(EmbeddedMember, ShowsNoProofToAServerThatDoesNotKnowTheToken) {
+  const Bytes guess(sizeof(Key) + sizeof(base::Digest));
+  const Error why = joinAt(Type::kChallenge, base::encode(ChallengeMessage{.handshake = guess}));
+  EXPECT_EQ(why.code, Code::kDenied) << why.text();
+  EXPECT_NE(why.text().find("the token is not the meeting place's"), std::string::npos);
+}
+
+TEST(EmbeddedMember, RefusesAWelcomeWithoutTheServersProof) {
+  const Error why = joinAt(Type::kWelcome, base::encode(WelcomeMessage{.detect_ms = 1000}));
+  EXPECT_EQ(why.code, Code::kProtocol) << why.text();
+}
+
+}  // namespace
+}  // namespace viaduct::meet::groups

@@ -1,0 +1,66 @@
+#include "meet/groups/serve.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "base/net/address.h"
+
+namespace viaduct::meet {
+namespace {
+
+// True if the address belongs to this host, because it can be bound.
+bool isOwn(base::SocketAddress address) {
+  address.setPort(0);
+  const auto socket = base::streamSocket(address.family());
+  return socket && ::bind(socket->get(), address.get(), address.size) == 0;
+}
+
+// Returns the addresses to listen on for `where`, or none if the name belongs to another host. A
+// literal address or localhost is used unchanged. This host's own name, or one that does not
+// resolve yet, means all interfaces. The reason is that other hosts may resolve it differently
+// (Debian maps a host's own name to 127.0.1.1).
+Result<std::vector<std::string>> whereToListen(const PlaceOptions& options) {
+  VIADUCT_TRY(const auto where, base::parseHostPort(options.where));
+  if (base::isLiteral(where) || where.host == "localhost") return std::vector{options.where};
+  const auto known = base::resolve(where);
+  if (known && std::none_of(known->begin(), known->end(), &isOwn))
+    return std::vector<std::string>{};
+  // An unresolved name may turn out to be another host's, so that is no reason to ask for a token.
+  if (!known && options.token.empty() && !options.insecure) return std::vector<std::string>{};
+  return everyInterface(where.port);
+}
+
+}  // namespace
+
+std::vector<std::string> everyInterface(std::uint16_t port) {
+  std::vector<std::string> out;
+  for (const auto* any : {"0.0.0.0", "::"}) {
+    const std::string text = base::hostPortText(any, port);
+    const auto where = base::parseHostPort(text);
+    const auto addresses = where ? base::resolve(*where) : where.error();
+    // isOwn() is false for "::" if the host lacks IPv6.
+    if (addresses && isOwn(addresses->front())) out.push_back(text);
+  }
+  return out;
+}
+
+Result<std::unique_ptr<EmbeddedServer>> serveIfHere(const PlaceOptions& options) {
+  VIADUCT_TRY(auto listen, whereToListen(options));
+  if (listen.empty()) return std::unique_ptr<EmbeddedServer>();
+  auto server = EmbeddedServer::start({.listen = std::move(listen),
+                                       .token = options.token,
+                                       .insecure = options.insecure,
+                                       .detect = options.detect});
+  if (server) return server;
+  Error why = std::move(server).error();
+  if (why.os_errno == EADDRNOTAVAIL || why.os_errno == EADDRINUSE)
+    return std::unique_ptr<EmbeddedServer>();
+  why.operation = fmt::format("serve meeting place {}: {}", options.where, why.operation);
+  return why;
+}
+
+}  // namespace viaduct::meet

@@ -1,0 +1,266 @@
+// Tests events that come while a thread is inside post(). A function of the test interrupts the
+// thread in the shared section in which it polls or copies.
+#include <gtest/gtest.h>
+#include <viaduct/viaduct.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/agent_impl.h"
+#include "backends/fake/fake_rail.h"
+#include "base/movable_clock.h"
+#include "support/agent_of_a_clock.h"
+
+namespace viaduct::agent {
+namespace {
+
+using namespace std::chrono_literals;
+using Outcome = core::DirectMover::Outcome;
+
+constexpr std::uint64_t kBytes = 64 << 10;
+
+// An agent that copies to itself over one fake rail, and whose clock the test moves.
+class Posting : public ::testing::Test {
+ protected:
+  void open(const std::string& weather = "rails=1") {
+    Settings settings{.name = "me", .backends = {"fake"}, .weather = weather};
+    settings.detect = 8h;  // no heartbeat in the time that the test skips
+    impl_ = *AgentImpl::open(settings, &clock_);
+    agent_.emplace(AgentOfAClock::of(impl_));
+    self_.emplace(*agent_->self());
+    ASSERT_TRUE(self_->ready(10s));
+    for (const char* label : {"from", "into"})
+      pins_.push_back(*agent_->allocate(kBytes, {.label = label}));
+    ASSERT_TRUE(self_->waitPin("into", 10s));
+  }
+  void TearDown() override {
+    interruptEachPoll({});
+    moveBy({});
+  }
+
+  Transfer plan(TransferOptions options = {}) {
+    const auto whole = [](const Pin& pin) {
+      return Selection{*Blocks::strided({.base = pin.info().address, .bytes = kBytes, .count = 1}),
+                       {}};
+    };
+    return *agent_->plan(OpKind::kWrite, *self_, whole(pins_[0]), whole(pins_[1]),
+                         std::move(options));
+  }
+  static void interruptEachPoll(fake::Interruption interruption) {
+    fake::interruption.with([&](auto& one) { one = std::move(interruption); });
+  }
+  // Interrupts the next poll of the calling thread, and no other.
+  static void interruptThisThreadOnce(const std::function<void()>& interruption) {
+    interruptEachPoll(
+        [=, done = std::make_shared<bool>(false), thread = std::this_thread::get_id()] {
+          if (std::this_thread::get_id() == thread && !std::exchange(*done, true)) interruption();
+          return true;
+        });
+  }
+  static void moveBy(fake::DirectMove move) {
+    fake::direct_move.with([&](auto& one) { one = std::move(move); });
+  }
+  // For an interruption. Another thread runs `call` next, once the shared section of this thread
+  // has ended, and before this thread gets the lock exclusively.
+  void letRunNext(std::function<void()> call) {
+    other_ = std::jthread(std::move(call));
+    while (!impl_->engine().lock().exclusiveWanted()) std::this_thread::yield();
+  }
+
+  base::MovableClock clock_;
+  std::shared_ptr<AgentImpl> impl_;
+  std::optional<Agent> agent_;
+  std::optional<Peer> self_;
+  std::vector<Pin> pins_;
+  std::jthread other_;
+};
+
+// The deadline of the first post passes in the middle of the second one.
+TEST_F(Posting, APostIsNotEndedByTheDeadlineOfThePostBefore) {
+  open();
+  Transfer transfer = plan();
+  interruptEachPoll([] { return false; });  // the first post waits for its deadline's timer
+  ASSERT_TRUE(transfer.post({.deadline = 10s}));
+  ASSERT_EQ(transfer.state(), TransferState::kRunning);
+  interruptEachPoll({});
+  ASSERT_TRUE(transfer.wait(20s));
+  interruptThisThreadOnce([&] {
+    clock_.advance(20s);
+    letRunNext([&] { agent_->poll(); });  // runs the timer
+  });
+  ASSERT_TRUE(transfer.post({.deadline = 1h}));
+  const Status ended = transfer.wait(20s);
+  EXPECT_TRUE(ended) << ended.error().text();
+}
+
+// The op never ends by itself, so only the abort's time ends the session.
+TEST_F(Posting, ACancelInsideAPostKeepsItsTime) {
+  open("rails=1,hang=1");
+  Transfer transfer = plan();
+  interruptThisThreadOnce([&] { letRunNext([&] { transfer.cancel(); }); });
+  ASSERT_TRUE(transfer.post({.deadline = 1h}));
+  other_.join();
+  ASSERT_EQ(transfer.state(), TransferState::kRunning);
+  clock_.advance(impl_->settings().grace);
+  EXPECT_FALSE(transfer.wait(20s));
+  EXPECT_EQ(transfer.state(), TransferState::kCancelled);
+}
+
+// Another thread ends the post and runs its callback, which drops the handle. A build with ASan
+// finds a post that uses the transfer after that.
+TEST_F(Posting, ACallbackMayDropTheTransferInsideItsPost) {
+  open();
+  for (int round = 0; round < 50; ++round) {
+    std::unique_ptr<Transfer> transfer;
+    transfer = std::make_unique<Transfer>(plan({.on_end = [&](const TransferEnd& end) {
+      EXPECT_EQ(end.state, TransferState::kDone);
+      transfer.reset();
+    }}));
+    interruptThisThreadOnce([&] { letRunNext([&] { agent_->poll(); }); });
+    EXPECT_TRUE(transfer->post());
+    other_.join();
+    while (agent_->poll()) {
+    }
+    EXPECT_EQ(transfer, nullptr);
+  }
+}
+
+// The other thread ends the post and posts the transfer again by a new plan, because a pin has come
+// and the other has gone. A build with ASan finds a post that goes on with the rails of the old
+// plan.
+TEST_F(Posting, AnotherThreadMayReplaceThePlanInsideAPost) {
+  open("rails=2");
+  for (int round = 0; round < 50; ++round) {
+    Transfer transfer = plan();
+    interruptThisThreadOnce([&] {
+      letRunNext([&] {
+        agent_->poll();
+        static_cast<void>(transfer.wait(20s));
+        fake::rails_cut = 1;  // fewer rails serve the peer, so the next post plans again
+        static_cast<void>(transfer.post());
+        fake::rails_cut = 0;
+      });
+    });
+    EXPECT_TRUE(transfer.post());
+    other_.join();
+    static_cast<void>(transfer.wait(20s));
+    EXPECT_NE(transfer.state(), TransferState::kRunning);
+  }
+}
+
+// Other threads never see that a post runs which then has no effect.
+TEST_F(Posting, ACopyThatFailsInsideThePostLeavesTheStateAlone) {
+  const Transfer* posted = nullptr;
+  std::vector<TransferState> seen;
+  Outcome outcome = Outcome::kMoved;
+  moveBy([&](core::DirectMover::Progress& so_far, const std::atomic<bool>&) {
+    seen.push_back(posted->state());
+    so_far.bytes = kBytes;
+    return outcome;
+  });
+  open();
+  Transfer transfer = plan();
+  posted = &transfer;
+  ASSERT_TRUE(transfer.post());
+  ASSERT_EQ(transfer.state(), TransferState::kDone);
+  outcome = Outcome::kFailed;
+  ASSERT_TRUE(transfer.post());  // the rail's queue takes it
+  ASSERT_TRUE(transfer.wait(20s));
+  EXPECT_EQ(seen, (std::vector{TransferState::kIdle, TransferState::kDone}));
+  EXPECT_EQ(agent_->statistics().done, 2U);
+}
+
+TEST_F(Posting, AnExceptionInsideThePostLeavesATransferThatCanBePosted) {
+  bool throws = true;
+  moveBy([&](core::DirectMover::Progress& so_far, const std::atomic<bool>&) {
+    if (throws) throw std::bad_alloc();
+    so_far.bytes = kBytes;
+    return Outcome::kMoved;
+  });
+  open();
+  Transfer transfer = plan();
+  EXPECT_THROW(static_cast<void>(transfer.post()), std::bad_alloc);
+  EXPECT_EQ(transfer.state(), TransferState::kIdle);
+  throws = false;
+  const Status again = transfer.post();
+  EXPECT_TRUE(again) << again.error().text();
+  EXPECT_EQ(transfer.state(), TransferState::kDone);
+}
+
+// A long copy pauses for a thread that wants the lock exclusively, and goes on where it was.
+TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
+  std::atomic<int> calls{0};
+  std::uint64_t went_on_at = 0;
+  moveBy([&](core::DirectMover::Progress& so_far, const std::atomic<bool>& pause) {
+    if (++calls > 1) {
+      went_on_at = so_far.next;
+      so_far.bytes = kBytes;
+      return Outcome::kMoved;
+    }
+    calls.notify_all();
+    while (!pause) std::this_thread::yield();
+    so_far.next = 7;
+    return Outcome::kPaused;
+  });
+  open();
+  Transfer transfer = plan();
+  std::jthread poster([&] { EXPECT_TRUE(transfer.post()); });
+  calls.wait(0);
+  const Status second = transfer.post();
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().detail, "the transfer is still running");
+  poster.join();
+  EXPECT_EQ(went_on_at, 7U);
+  EXPECT_EQ(transfer.state(), TransferState::kDone);
+  EXPECT_EQ(agent_->statistics().rails.at(0).bytes, kBytes);
+}
+
+// The memory belongs to its owner once release() has returned, also if a copy was paused meanwhile.
+TEST_F(Posting, APausedCopyDoesNotGoOnAfterItsMemoryWasReleased) {
+  std::atomic<int> calls{0};
+  moveBy([&](core::DirectMover::Progress&, const std::atomic<bool>& pause) {
+    ++calls;
+    calls.notify_all();
+    while (!pause) std::this_thread::yield();
+    return Outcome::kPaused;
+  });
+  open();
+  Transfer transfer = plan();
+  Status posted = Ok{};
+  std::jthread poster([&] { posted = transfer.post(); });
+  calls.wait(0);
+  ASSERT_TRUE(pins_[0].release());
+  const int copied = calls;
+  poster.join();
+  EXPECT_EQ(calls, copied);
+  EXPECT_FALSE(posted);
+  EXPECT_NE(transfer.state(), TransferState::kRunning);
+}
+
+TEST_F(Posting, AClosingAgentEndsAPausedCopy) {
+  std::atomic<int> calls{0};
+  moveBy([&](core::DirectMover::Progress&, const std::atomic<bool>& pause) {
+    ++calls;
+    calls.notify_all();
+    while (!pause) std::this_thread::yield();
+    return Outcome::kPaused;
+  });
+  open();
+  Transfer transfer = plan();
+  Status posted = Ok{};
+  std::jthread poster([&] { posted = transfer.post(); });
+  calls.wait(0);
+  agent_->close();
+  poster.join();
+  EXPECT_FALSE(posted);
+}
+
+}  // namespace
+}  // namespace viaduct::agent
