@@ -5,7 +5,7 @@
 #include <future>
 #include <thread>
 
-#include "meet/groups/group.h"
+#include "etcd/etcd_testing.h"
 #include "support/etcd_cluster.h"
 
 namespace viaduct::testing {
