@@ -112,8 +112,12 @@ std::string_view Metadata::nameOf(std::string_view blob) {
 
 Result<Metadata> Metadata::decode(std::string_view blob) {
   if (!kMetadata.magic.starts_with(blob.substr(0, kMetadata.magic.size()))) return foreign(blob);
-  VIADUCT_TRY(const auto body, base::unwrapBlob(kMetadata, bytesOf(blob)));
-  base::Reader in(body);
+  auto body = base::unwrapBlob(kMetadata, bytesOf(blob));
+  if (!body) {
+    body.error().code = Code::kInvalid;  // NIXL's answer to every blob that is not its own
+    return std::move(body).error();
+  }
+  base::Reader in(*body);
   Metadata metadata;
   bool has_card = false;
   base::Fields::get(in, base::atMost(agent::kMaxNameBytes, metadata.name), metadata.agent, has_card,
