@@ -1,7 +1,9 @@
 // Measures the gain of a second thread that posts through one agent. One thread, two threads with
-// two peers, and two threads with one peer take turns. The floor is two threads that only copy.
-// Usage: threads_bench [BACKEND] [ROUNDS]
+// two peers, and two threads with one peer take turns. The floor is two threads that only copy, or
+// over a network backend two that send over a socket each.
+// Usage: threads_bench [BACKEND] [ROUNDS] [SOCKETS]
 #include <fmt/format.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <viaduct/viaduct.h>
 
@@ -18,6 +20,7 @@
 #include <vector>
 
 #include "must.h"
+#include "tcp_floor_bare.h"
 
 namespace {
 
@@ -25,12 +28,25 @@ using namespace viaduct;
 using namespace std::chrono_literals;
 
 constexpr auto kTurn = 40ms;
-constexpr std::uint64_t kMost = 256 << 10;
+constexpr std::uint64_t kMost = 1 << 20;
 
-Agent open(const char* name, const std::string& backend) {
+struct Plan {
+  std::string backend = "local";
+  int rounds = 15;
+  std::uint32_t sockets = 1;
+
+  bool copies() const { return backend == "local"; }
+  std::array<std::uint64_t, 2> sizes() const {
+    if (copies()) return {4096, 256 << 10};
+    return {64 << 10, kMost};
+  }
+};
+
+Agent open(const char* name, const Plan& plan) {
   Settings settings;
   settings.name = name;
-  settings.backends = {backend};
+  settings.backends = {plan.backend};
+  settings.sockets = plan.sockets;
   settings.copy_threads = 1;
   return must(Agent::open(settings));
 }
@@ -38,8 +54,8 @@ Agent open(const char* name, const std::string& backend) {
 // Two targets, and memory of each thread's own at both ends.
 class Stage {
  public:
-  explicit Stage(const std::string& backend)
-      : here_(open("here", backend)), there_{open("one", backend), open("two", backend)} {
+  explicit Stage(const Plan& plan)
+      : here_(open("here", plan)), there_{open("one", plan), open("two", plan)} {
     for (std::size_t i = 0; i < 2; ++i) {
       targets_.push_back(must(there_[i].allocate(2 * kMost, {.label = "memory"})));
       sources_.push_back(must(here_.allocate(kMost)));
@@ -137,6 +153,41 @@ Step copier(std::uint64_t bytes) {
   };
 }
 
+// A loopback socket whose other end receives and acknowledges each `bytes`.
+class BareSocket {
+ public:
+  explicit BareSocket(std::uint64_t bytes) : from_(bytes, 'x'), receiver_([this] { receive(); }) {}
+  ~BareSocket() { ::shutdown(pair_.a.get(), SHUT_RDWR); }
+  BareSocket(const BareSocket&) = delete;
+  BareSocket& operator=(const BareSocket&) = delete;
+
+  void step() {
+    for (std::size_t sent = 0; sent < from_.size();) {
+      const ssize_t took = ::send(pair_.a.get(), from_.data() + sent, from_.size() - sent, 0);
+      if (took <= 0) die("send");
+      sent += static_cast<std::size_t>(took);
+    }
+    char ack = 0;
+    if (::recv(pair_.a.get(), &ack, 1, 0) != 1) die("recv");
+  }
+
+ private:
+  void receive() {
+    std::vector<char> into(from_.size());
+    while (::recv(pair_.b.get(), into.data(), into.size(), MSG_WAITALL) ==
+           static_cast<ssize_t>(into.size()))
+      if (::send(pair_.b.get(), "a", 1, MSG_NOSIGNAL) != 1) return;
+  }
+
+  bench::BarePair pair_ = bench::BarePair::make();
+  const std::vector<char> from_;
+  std::jthread receiver_;  // last, because it uses the others
+};
+
+Step sender(std::uint64_t bytes) {
+  return [socket = std::make_shared<BareSocket>(bytes)] { socket->step(); };
+}
+
 double median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
                    values.end());
@@ -151,7 +202,7 @@ struct Case {
   Rate last = {};
 };
 
-void measure(Stage& stage, const std::string& backend, std::uint64_t bytes, int rounds) {
+void measure(Stage& stage, const Plan& plan, std::uint64_t bytes) {
   const auto move = [&](std::size_t thread, std::size_t peer) {
     return mover(stage, thread, peer, bytes);
   };
@@ -159,9 +210,11 @@ void measure(Stage& stage, const std::string& backend, std::uint64_t bytes, int 
   cases.push_back({"one thread", {move(0, 0)}, 0});
   cases.push_back({"two threads, two peers", {move(0, 0), move(1, 1)}, 0});
   cases.push_back({"two threads, one peer", {move(0, 0), move(1, 0)}, 0});
-  cases.push_back({"one thread, memcpy alone", {copier(bytes)}, 3});
-  cases.push_back({"two threads, memcpy alone", {copier(bytes), copier(bytes)}, 3});
-  for (int round = 0; round < rounds; ++round)
+  const auto floor = [&] { return plan.copies() ? copier(bytes) : sender(bytes); };
+  const std::string alone = plan.copies() ? "memcpy alone" : "sockets alone";
+  cases.push_back({"one thread, " + alone, {floor()}, 3});
+  cases.push_back({"two threads, " + alone, {floor(), floor()}, 3});
+  for (int round = 0; round < plan.rounds; ++round)
     for (Case& one : cases) {
       one.last = rate(one.steps);
       one.times.push_back(1e9 / one.last.by_clock);
@@ -171,21 +224,22 @@ void measure(Stage& stage, const std::string& backend, std::uint64_t bytes, int 
   for (const Case& one : cases)
     fmt::print(
         "{:6} {:7} {:26} {:9.0f} ns a step {:6.2f} x by the clock {:6.2f} x by processor time\n",
-        backend, bytes, one.name, median(one.times), median(one.by_clock),
+        plan.backend, bytes, one.name, median(one.times), median(one.by_clock),
         median(one.by_processor));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string backend = argc > 1 ? argv[1] : "local";
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  if (argc > 3 || rounds < 1) {
-    fmt::print(stderr, "usage: threads_bench [BACKEND] [ROUNDS]\n");
+  Plan plan;
+  if (argc > 1) plan.backend = argv[1];
+  if (argc > 2) plan.rounds = std::atoi(argv[2]);
+  if (argc > 3) plan.sockets = static_cast<std::uint32_t>(std::atoi(argv[3]));
+  if (argc > 4 || plan.rounds < 1 || plan.sockets < 1) {
+    fmt::print(stderr, "usage: threads_bench [BACKEND] [ROUNDS] [SOCKETS]\n");
     return 2;
   }
-  Stage stage(backend);
-  for (const std::uint64_t bytes : {std::uint64_t{4096}, kMost})
-    measure(stage, backend, bytes, rounds);
+  Stage stage(plan);
+  for (const std::uint64_t bytes : plan.sizes()) measure(stage, plan, bytes);
   return 0;
 }
