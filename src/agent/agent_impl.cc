@@ -32,6 +32,8 @@ namespace {
 // The interval at which release() checks whether a peer still copies from or to the memory.
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
+bool isBusy(const PolledRail* polled) { return polled->rail().busy(); }
+
 std::string freshName() {
   std::array<std::uint8_t, 3> salt{};
   static_cast<void>(base::fillSecret(salt));  // it only distinguishes agents of one process
@@ -197,7 +199,7 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
   }
   for (const auto& rail : (*opened)->rails()) {
     PolledRail& polled = rails_.emplace_back(*rail, (*opened)->can().side_by_side);
-    if (polled.isShared()) shared_rails_.push_back(&polled);
+    (polled.isShared() ? shared_rails_ : exclusive_rails_).push_back(&polled);
     rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(*std::move(opened));
@@ -273,6 +275,7 @@ void AgentImpl::letGo() {
   waiting_.clear();
   listener_.reset();
   shared_rails_.clear();
+  exclusive_rails_.clear();
   rails_.clear();
   backends_.clear();
   engine_->takeOverNow();
@@ -321,12 +324,10 @@ Status AgentImpl::ofThisProcess(const char* operation) const {
 bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
-  for (PolledRail& polled : rails_) {
-    if (polled.isShared()) continue;  // polled by pollSharedRails()
-    polled.rail().poll(completions_);
-    moved = moved || !completions_.empty();
-    apply(completions_);
-  }
+  for (PolledRail* const polled : exclusive_rails_)
+    core::pollExclusively(polled->rail(), completions_);
+  if (has_ended_)  // the shared rails are polled before
+    for (PolledRail* const polled : shared_rails_) polled->handleEvents(completions_);
   moved = applyEnded() || moved;
   if (!waiting_.empty()) offerWaiting();
   if (std::exchange(recheck_, false)) {
@@ -340,14 +341,22 @@ bool AgentImpl::progress() {
 
 bool AgentImpl::busy() const {
   return recheck_ || notes_.madeRoom() || has_ended_ ||
-         std::any_of(rails_.begin(), rails_.end(),
-                     [](const PolledRail& polled) { return polled.rail().busy(); });
+         std::ranges::any_of(shared_rails_, isBusy) ||
+         std::ranges::any_of(exclusive_rails_, isBusy);
 }
 
 unsigned AgentImpl::busySharedRails() {
-  return static_cast<unsigned>(
-      std::count_if(shared_rails_.begin(), shared_rails_.end(),
-                    [](const PolledRail* polled) { return polled->rail().busy(); }));
+  unsigned busy = 0;
+  for (PolledRail* const polled : shared_rails_) {
+    if (!isBusy(polled)) continue;
+    busy_rail_ = polled;
+    ++busy;
+  }
+  return busy;
+}
+
+void AgentImpl::pollLowered() {
+  if (busy_rail_->pollLowered(completions_)) has_ended_ = true;
 }
 
 // Takes one shared section for each rail, so that an exclusive owner waits for one poll at most.
@@ -372,7 +381,7 @@ RailPass AgentImpl::pollShared(const Shared& shared, PolledRail& rail) {
 }
 
 bool AgentImpl::applyEnded() {
-  if (!has_ended_) return false;
+  if (!has_ended_ && completions_.empty()) return false;
   apply(completions_);
   return true;
 }

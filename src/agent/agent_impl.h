@@ -65,6 +65,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   bool busy() const override;
   unsigned busySharedRails() override;
   RailPass pollSharedRails() override;
+  void pollLowered() override;
   bool owesCallbacks() const override { return !owed_.empty(); }
   bool allowWakeups() override { return rings_.allowWakeups(); }
   void suppressWakeups() override;
@@ -179,8 +180,10 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::vector<BackendInfo> left_out_;  // the backends that are not open
   std::deque<PolledRail> rails_;
-  std::vector<PolledRail*> shared_rails_;  // the rails that are polled in shared sections
-  std::atomic<bool> has_ended_{false};     // a shared rail has completions
+  // The rails that are polled in shared sections, and the others.
+  std::vector<PolledRail*> shared_rails_, exclusive_rails_;
+  PolledRail* busy_rail_ = nullptr;     // the last one that busySharedRails() has found
+  std::atomic<bool> has_ended_{false};  // a shared rail has completions
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
   std::unique_ptr<base::Listener> listener_;

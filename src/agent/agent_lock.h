@@ -31,9 +31,14 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
     return true;
   }
   void unlock() VIADUCT_RELEASE() {
-    exclusive_wanted_.store(false, std::memory_order_release);
+    lower();
     exclusive_.unlock();
   }
+  // For the exclusive owner. From lower() to raise() it is in a shared section: others may run
+  // beside it, but no other thread can take the lock exclusively. This costs less than unlock(),
+  // a shared section and lock().
+  void lower() { exclusive_wanted_.store(false, std::memory_order_release); }
+  void raise() { shut(); }
 
   // Shared. Returns the cell, which no other thread has until leave().
   unsigned enter() VIADUCT_ACQUIRE_SHARED();

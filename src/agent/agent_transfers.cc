@@ -63,7 +63,7 @@ void AgentImpl::tellOverdue() {
 void AgentImpl::pollRail(Held& held, std::size_t number) {
   PolledRail& polled = rails_[number];
   if (!polled.isShared()) {
-    polled.rail().poll(completions_);
+    core::pollExclusively(polled.rail(), completions_);
     return apply(completions_);
   }
   held.unlock();
@@ -72,7 +72,8 @@ void AgentImpl::pollRail(Held& held, std::size_t number) {
     if (number < rails_.size()) pollShared(shared, rails_[number]);
   }
   held.lock();
-  applyEnded();
+  if (number < rails_.size()) rails_[number].handleEvents(completions_);
+  apply(completions_);
 }
 
 // Also applies the completions of shared rails, so that a closing link gets all of its ops back.

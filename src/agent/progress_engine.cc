@@ -157,12 +157,17 @@ bool ProgressEngine::progressOnce(Clock::time_point now) {
   return moved;
 }
 
-// Polls the shared rails first. The exclusive lock is released for that, because pollSharedRails()
-// takes the lock shared. If another thread polls one of these rails, that thread applies its
-// completions.
+// Polls the shared rails first, side by side with other threads: in shared sections, or with the
+// lock lowered. If another thread polls one of these rails, that thread applies its completions. A
+// single busy rail is work for one thread, and the lowered lock costs less.
 bool ProgressEngine::makeProgress() {
-  if (const unsigned busy = target_.busySharedRails(); busy != 0) {
-    if (busy > 1) callHelpers();
+  const unsigned busy = target_.busySharedRails();
+  if (busy == 1) {
+    lock_.lower();
+    target_.pollLowered();
+    lock_.raise();
+  } else if (busy > 1) {
+    callHelpers();
     lock_.unlock();
     target_.pollSharedRails();
     lock_.lock();

@@ -26,11 +26,11 @@ namespace viaduct::agent {
 // The result of a poll of shared rails.
 struct RailPass {
   bool was_busy = false;
-  bool has_ended = false;  // there are completions, which progress() applies
+  bool has_ended = false;  // there are completions or events, which progress() applies
 };
 
-// The engine calls these functions with the agent's lock held exclusively, except runCallbacks()
-// and pollSharedRails().
+// The engine calls these functions with the agent's lock held exclusively, except runCallbacks(),
+// pollSharedRails() and pollLowered().
 class Progressable {
  public:
   virtual ~Progressable() = default;
@@ -41,6 +41,8 @@ class Progressable {
   virtual unsigned busySharedRails() = 0;
   // Polls the busy shared rails. Call it without the exclusive lock: it takes the lock shared.
   virtual RailPass pollSharedRails() = 0;
+  // Polls the busy rail if busySharedRails() has found one only. Call it with the lock lowered.
+  virtual void pollLowered() = 0;
   // progress() also reads memory that other processes write. After allowWakeups(), such a write
   // wakes the poller. False: a write came before, so call progress() again. After
   // suppressWakeups(), a thread calls progress() all the time, so a writer need not wake the

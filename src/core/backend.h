@@ -1,8 +1,8 @@
 // The interface of a backend: a few calls and a table of facts. A new backend is a new folder under
 // backends/. Threads: the agent's lock is held exclusively in every call on a Backend, Link or
-// Rail, so one thread at a time calls. Three calls are made in shared sections of the lock:
-// Rail::busy() and Rail::poll() of a backend that is side_by_side, and DirectMover::moveNow(). A
-// backend may have threads of its own, which never call the agent.
+// Rail, so one thread at a time calls. Some calls are made in shared sections of the lock:
+// Rail::busy(), hasEvents() and poll() of a backend that is side_by_side, and
+// DirectMover::moveNow(). A backend may have threads of its own, which never call the agent.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -40,7 +40,8 @@ struct Capabilities {
   bool rdma = false;
   bool tcp = false;
   // Several threads may poll its rails at once, one thread for each rail, while no link and no pin
-  // changes. poll() then calls nobody, not even LinkHost::changed().
+  // changes. poll() then calls nobody, not even LinkHost::changed(): it leaves that to
+  // handleEvents().
   bool side_by_side = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
@@ -74,6 +75,12 @@ class Rail {
   // Makes progress for a bounded time (about a millisecond), and appends what ended. Never blocks.
   virtual void poll(Completions& out) = 0;
 
+  // True: poll() has found events that concern more than this rail, such as a broken connection.
+  // Threads: as poll().
+  virtual bool hasEvents() const { return false; }
+  // Handles these events, and appends what ended. Threads: with the lock held exclusively.
+  virtual void handleEvents(Completions& /*out*/) {}
+
   // Stops working on `tag`. Every taken op still comes back soon, but only when nobody touches its
   // memory any more, here and at the peer.
   virtual void cancel(Tag tag) = 0;
@@ -82,12 +89,19 @@ class Rail {
   // or timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Whether poll() is worth its price right after post(), because post() may have finished work.
+  // Whether poll() is worth its price right after post(): post() may have finished work, or has
+  // left bytes for poll().
   virtual bool mayHaveEnded() const = 0;
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
 };
+
+// Polls a rail and handles its events, with the lock held exclusively.
+inline void pollExclusively(Rail& rail, Completions& out) {
+  rail.poll(out);
+  if (rail.hasEvents()) rail.handleEvents(out);
+}
 
 // The services that the agent gives one link.
 class LinkHost {

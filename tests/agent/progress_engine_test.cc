@@ -29,6 +29,7 @@ class Bells final : public Progressable {
   bool busy() const override { return left || sleepless; }
   unsigned busySharedRails() override { return 0; }
   RailPass pollSharedRails() override { return {}; }
+  void pollLowered() override {}
   bool allowWakeups() override { return true; }
   void suppressWakeups() override {}
   bool wakeupsSuppressed() const override { return false; }
