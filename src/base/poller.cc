@@ -104,7 +104,6 @@ int Poller::block(Events& into, Clock::time_point until) const {
 }
 
 bool Poller::handle(const Events& events, int count, Clock::time_point now) {
-  handled_at_ = now;
   bool ran = false;
   for (int i = 0; i < count; ++i) {
     // Copied, because the kernel's struct is packed and a reference into it would be misaligned.

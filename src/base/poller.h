@@ -1,5 +1,6 @@
-// Waits for file descriptors and timers. Threads: under the owner's lock, except block(), now(),
-// fromSteady() and toSteady(), which any number of threads call without it.
+// Waits for file descriptors and timers. Threads: under the owner's lock. Any number of threads
+// call block(), now(), fromSteady() and toSteady() without it. While nobody holds the lock, several
+// threads may call change() for different descriptors.
 #pragma once
 
 #include <sys/epoll.h>
@@ -51,9 +52,6 @@ class Poller {
   int block(Events& into, Clock::time_point until) const;
   // Runs the handlers of these events and of due timers. Returns true if any ran.
   bool handle(const Events& events, int count, Clock::time_point now);
-  // The time of the last handle(). It is near enough to now for the work that follows, and costs no
-  // clock reading.
-  Clock::time_point handledAt() const { return handled_at_; }
 
  private:
   explicit Poller(const MovableClock* clock);
@@ -62,7 +60,6 @@ class Poller {
   struct State;
   const MovableClock* const clock_;
   std::unique_ptr<State> state_;
-  Clock::time_point handled_at_{};
 };
 
 }  // namespace viaduct::base

@@ -1,6 +1,7 @@
 // A channel: one rail's connection to one session of a peer. It may close at both ends and open
 // again; each such time is a life. Over tcp it is a socket, over a fabric library an endpoint.
-// Threads: under the agent's lock.
+// Threads: progress(), sleep() and hasEvents() also beside those of other rails' channels; all else
+// with the agent's lock held exclusively.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -21,7 +22,7 @@ class Channel;
 // The link of a channel, as the channel sees it.
 class ChannelHost {
  public:
-  virtual void opened(Channel& channel) = 0;      // the channel is up; may be called within poll()
+  virtual void opened(Channel& channel) = 0;      // the channel is up
   virtual void broke(Channel& channel) = 0;       // called by the rail for a channel in kBroken
   virtual void activate(Channel& channel) = 0;    // the channel needs progress()
   virtual void deactivate(Channel& channel) = 0;  // the channel needs no progress() now
@@ -53,8 +54,9 @@ class Channel {
   const Error& why() const { return why_; }
   void setWhy(Error why) { why_ = std::move(why); }
 
-  // Adds a job, and posts as much of it as fits now.
-  virtual void add(Job& job) = 0;
+  // Adds a job, and posts as much of it as fits now. True: the rail's next poll() has to send a
+  // large part of it, and should come soon.
+  virtual bool add(Job& job) = 0;
   // Posts no more of the job. The job fails with `why` once its posted ops have ended.
   virtual void stop(Job& job, Error why) = 0;
 
@@ -75,13 +77,18 @@ class Channel {
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
   bool dozes() const { return dozes_; }
+  // True: progress() or sleep() has left work that needs the agent's lock held exclusively, such as
+  // a message to the peer or a timer. handleEvents() does that work.
+  virtual bool hasEvents() const { return false; }
+  virtual void handleEvents() {}
   bool active = false;  // the channel is in its rail's list of channels that need progress()
 
   base::Poller::Id retry = 0;  // the link's timer for the next life
   bool is_news = false;        // the link still has to log the channel's failure
 
  protected:
-  // Marks the channel as broken. The rail's next poll, or the current one, reports it to the link.
+  // Marks the channel as broken. The rail tells the link with the lock held exclusively, after its
+  // next poll or the current one.
   void breakWith(Error why) {
     if (!life_.on(ChannelEvent::kBreak)) return;
     why_ = std::move(why);

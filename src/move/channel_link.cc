@@ -220,14 +220,7 @@ Channel* ChannelLink::channelFor(std::size_t rail) {
     turn = turn + 1 < own.size() ? turn + 1 : 0;
     if (own[turn]->up()) return own[turn];
   }
-  if (own.empty()) return context_.lends ? borrowed(rail) : nullptr;
-  return anyUp() ? nullptr : own.front();
-}
-
-Channel* ChannelLink::borrowed(std::size_t rail) const {
-  for (std::size_t i = 0; i < channels_.size(); ++i)
-    if (Channel& channel = *channels_[(rail + i) % channels_.size()]; channel.up()) return &channel;
-  return nullptr;
+  return own.empty() || anyUp() ? nullptr : own.front();
 }
 
 bool ChannelLink::servedBy(const core::Rail& rail) const {

@@ -21,7 +21,6 @@ struct LinkContext {
   RetryRule retry;
   int most_breaks = 0;  // a channel with more breaks in a row ends the link if no other is up
   bool ends_with_last = false;  // the link ends when its last channel breaks
-  bool lends = false;           // a rail without channels of its own uses those of others
 };
 
 class ChannelLink : public core::Link, public ChannelHost {
@@ -88,7 +87,6 @@ class ChannelLink : public core::Link, public ChannelHost {
   void decide();
   bool allDecided() const;
   void finish();
-  Channel* borrowed(std::size_t rail) const;
   Error whyDown(const Channel& channel) const;
   std::string_view railName(const Channel& channel) const;
 

@@ -8,7 +8,7 @@
 namespace viaduct::move {
 namespace {
 
-// The longest time of one poll(). Other threads wait for the agent's lock meanwhile.
+// The longest time of one poll(). A thread that wants the agent's lock exclusively waits meanwhile.
 constexpr auto kTurn = std::chrono::microseconds(500);
 
 }  // namespace
@@ -19,7 +19,7 @@ std::size_t ChannelRail::post(const core::Work& work) {
   Job& job = jobs_.add(work);
   job.channel = link.channelFor(index_);
   if (job.channel != nullptr) {
-    job.channel->add(job);
+    has_unsent_ = job.channel->add(job) || has_unsent_;
   } else {
     job.rail_lost = link.ready();
     jobs_.end(job, link.whyNot(index_));
@@ -28,31 +28,36 @@ std::size_t ChannelRail::post(const core::Work& work) {
 }
 
 void ChannelRail::poll(core::Completions& out) {
+  has_unsent_ = false;
   turnAll();
-  while (Channel* const broken = firstBroken()) broken->host().broke(*broken);
+  jobs_.takeReports(out);
+}
+
+void ChannelRail::handleEvents(core::Completions& out) {
+  while (Channel* const one = firstWithEvents())
+    one->life().broken() ? one->host().broke(*one) : one->handleEvents();
   jobs_.takeReports(out);
 }
 
 void ChannelRail::turnAll() {
   if (active_.empty()) return;
-  const auto clock = [this] { return poller_ != nullptr ? poller_->now() : Clock::now(); };
-  const auto now = poller_ != nullptr ? poller_->handledAt() : clock();
+  const auto now = poller_.now();
   std::size_t served = 0;
   do {
     Channel& channel = *active_[served++];
     if (channel.life().broken()) continue;
     channel.progress(now, now + kTurn);
     channel.active = !channel.sleep(now);
-  } while (served < active_.size() && clock() < now + kTurn);
+  } while (served < active_.size() && poller_.now() < now + kTurn);
   // Channels that were not served come first the next time, so that a busy one starves no other.
   std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),
               active_.end());
   std::erase_if(active_, [](const Channel* channel) { return !channel->active; });
 }
 
-Channel* ChannelRail::firstBroken() const {
+Channel* ChannelRail::firstWithEvents() const {
   for (Channel* one : active_)
-    if (one->life().broken()) return one;
+    if (one->life().broken() || one->hasEvents()) return one;
   return nullptr;
 }
 

@@ -1,4 +1,5 @@
-// A rail that drives channels to all peers. Threads: under the agent's lock.
+// A rail that drives channels to all peers. Threads: poll() and hasEvents() one at a time, also
+// beside those of other rails; all else with the agent's lock held exclusively.
 #pragma once
 
 #include <string>
@@ -12,22 +13,22 @@ namespace viaduct::move {
 
 class ChannelRail final : public core::Rail {
  public:
-  // The rail takes the time from the poller's last events, which saves reading the clock. Without a
-  // poller it reads the clock.
-  ChannelRail(std::string name, std::size_t index, const base::Poller* poller = nullptr)
+  ChannelRail(std::string name, std::size_t index, const base::Poller& poller)
       : name_(std::move(name)), index_(index), poller_(poller) {}
 
   std::string_view name() const override { return name_; }
   std::size_t index() const { return index_; }
   std::size_t post(const core::Work& work) override;
   void poll(core::Completions& out) override;
+  bool hasEvents() const override { return firstWithEvents() != nullptr; }
+  void handleEvents(core::Completions& out) override;
   void cancel(core::Tag tag) override { jobs_.cancel(tag); }
   bool busy() const override {
     for (const Channel* one : active_)
       if (!one->dozes()) return true;
     return jobs_.hasReports();
   }
-  bool mayHaveEnded() const override { return jobs_.hasReports(); }
+  bool mayHaveEnded() const override { return has_unsent_ || jobs_.hasReports(); }
 
   JobTable& jobs() { return jobs_; }
   // Has poll() call the channel's progress(), until its sleep() returns true or deactivate() is
@@ -37,13 +38,14 @@ class ChannelRail final : public core::Rail {
 
  private:
   void turnAll();
-  Channel* firstBroken() const;
+  Channel* firstWithEvents() const;
 
   const std::string name_;
   const std::size_t index_;
-  const base::Poller* const poller_;
+  const base::Poller& poller_;
   JobTable jobs_;
   std::vector<Channel*> active_;
+  bool has_unsent_ = false;  // the last post() has left bytes for poll()
 };
 
 }  // namespace viaduct::move

@@ -1,6 +1,6 @@
 // The interface that a backend over a fabric library implements. Each rail has a Domain, which
 // registers memory and opens Endpoints. The other files of this folder are the common rest of such
-// backends. Threads: under the agent's lock.
+// backends. Threads: an Endpoint has those of its rail. A Domain is used under the agent's lock.
 #pragma once
 
 #include <viaduct/memory.h>

@@ -30,8 +30,7 @@ FabricBackend::FabricBackend(const core::BackendContext& context, Fabric fabric)
     : poller_(context.poller),
       detect_(context.settings.detect),
       spin_(context.settings.spin),
-      fabric_(std::move(fabric)),
-      scratch_(Poster::kBatchPieces) {
+      fabric_(std::move(fabric)) {
   if (fabric_.near.differ())
     fabric_.description += "; a transfer uses the rails nearest to its memory";
 }
@@ -52,7 +51,8 @@ Status FabricBackend::openRails() {
         fabric_.domains[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
                                  .bytes = sizeof(ProbeWord::Words)}));
     words_.push_back(std::move(word));
-    auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, &poller_);
+    scratch_.emplace_back(Poster::kBatchPieces);
+    auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, poller_);
     channel_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }
@@ -90,11 +90,12 @@ FabricChannelSeed FabricBackend::channelSeed(const Channel::Place& place, std::s
           .spin = spin_,
           .place = place,
           .poster = {.device = can().name,
+                     .poller = poller_,
                      .own = pins_,
                      .remote = remote,
                      .rail = place.rail,
                      .key = key,
-                     .scratch = scratch_}};
+                     .scratch = scratch_[place.rail]}};
 }
 
 Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {

@@ -61,7 +61,7 @@ class FabricBackend final : public core::Backend {
   Fabric fabric_;                 // before the members that use its domains
   std::vector<ProbeWord> words_;  // indexed by rail
   OwnPins pins_;
-  std::vector<Piece> scratch_;
+  std::vector<std::vector<Piece>> scratch_;  // indexed by rail
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::vector<ChannelRail*> channel_rails_;
   std::vector<FabricLink*> links_;

@@ -44,12 +44,13 @@ bool areDescriptorsShort() {
 
 }  // namespace
 
-FabricChannel::FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, PosterHost& peer,
-                             const ChannelLife& life)
-    : Channel(host, seed.place, life), seed_(seed), peer_(peer), poster_(peer, seed.poster) {}
+FabricChannel::FabricChannel(const FabricChannelSeed& seed, ChannelHost& host,
+                             ChannelMessages& peer, const ChannelLife& life)
+    : Channel(host, seed.place, life), seed_(seed), peer_(peer), poster_(seed.poster) {}
 
 Result<OpenChannel> FabricChannel::begin(bool answer) {
   talk_ = {};  // may hold notices about an earlier life that arrived after its end
+  events_ = {};
   // Libraries report a shortage of descriptors like any other error, and UCX may end the process. A
   // later life needs no check, because the earlier life has closed as many descriptors.
   if (life().isFirst() && areDescriptorsShort())
@@ -57,7 +58,7 @@ Result<OpenChannel> FabricChannel::begin(bool answer) {
         {.code = Code::kExhausted,
          .detail = fmt::format("fewer than {} file descriptors are free", kEnoughDescriptors)});
   VIADUCT_TRY(endpoint_, seed_.domain.open());
-  opening_until_ = Clock::now() + seed_.opening;
+  opening_until_ = seed_.poller.now() + seed_.opening;
   lookLater();
   return OpenChannel{.answer = answer,
                      .channel = index(),
@@ -78,13 +79,13 @@ Status FabricChannel::join(const OpenChannel& theirs) {
                 seed_.poller.watch(endpoint_->fd(), kNews, [this](std::uint32_t) { told(); }));
   }
   life().on(ChannelEvent::kJoin);
-  last_busy_ = Clock::now();
+  last_busy_ = seed_.poller.now();
   host().activate(*this);
   return Ok{};
 }
 
 void FabricChannel::told() {
-  last_busy_ = Clock::now();
+  last_busy_ = seed_.poller.now();
   unarmed_for_ = active ? std::min(unarmed_for_ * 2, kMostUnarmed) : 1;
   host().activate(*this);
 }
@@ -118,6 +119,7 @@ Error FabricChannel::linkError(Error why) const {
 void FabricChannel::close() {
   if (timer_ != 0) seed_.poller.forgetTimer(std::exchange(timer_, 0));
   awake();
+  if (doze_ != 0) seed_.poller.forgetTimer(std::exchange(doze_, 0));
   if (watch_ != 0) seed_.poller.forget(std::exchange(watch_, 0));
   host().deactivate(*this);
   if (!endpoint_) return;
@@ -129,22 +131,43 @@ void FabricChannel::close() {
 void FabricChannel::push() {
   if (!up()) return;
   const bool was_idle = poster_.idle();
-  if (poster_.starved()) tellPolling(true);
+  if (poster_.starved() && mayTell(true)) events_.tells_polling = true;
   poster_.push(*endpoint_);
   if (!was_idle || poster_.idle()) return;
-  lookLater();
-  host().activate(*this);
+  if (timer_ == 0) events_.begins_look = true;
+  awake();
 }
 
-void FabricChannel::add(Job& job) {
+bool FabricChannel::add(Job& job) {
   poster_.add(job);
-  push();
-  if (up()) host().activate(*this);
+  pushNow();
+  return false;
 }
 
 void FabricChannel::keysHaveCome() {
   poster_.keysHaveCome();
+  pushNow();
+}
+
+void FabricChannel::pushNow() {
+  if (!up()) return;
   push();
+  host().activate(*this);
+  afterPush();
+}
+
+// Does the work that push() has left.
+void FabricChannel::afterPush() {
+  if (std::exchange(events_.tells_polling, false)) tellPolling(true);
+  if (std::exchange(events_.begins_look, false)) lookLater();
+  for (const std::uint32_t slot : poster_.takeWantedKeys()) peer_.askForKey(slot);
+}
+
+void FabricChannel::handleEvents() {
+  afterPush();
+  if (std::exchange(events_.dozes, false)) doze();
+  // Comes last, because the link may close the channel.
+  if (std::exchange(events_.proved, false) && life().on(ChannelEvent::kProve)) host().opened(*this);
 }
 
 void FabricChannel::retireKey(std::uint32_t generation) {
@@ -155,11 +178,7 @@ void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
   bool moved = false, told = false;
   do {
     moved = endpoint_->progress();
-    if (!up() && probed()) {
-      life().on(ChannelEvent::kProve);
-      host().opened(*this);
-      moved = true;
-    }
+    if (!up() && !events_.proved && probed()) events_.proved = moved = true;
     const bool reaped = poster_.reap(*endpoint_);
     if (reaped) {
       talk_.asked = false;
@@ -172,16 +191,20 @@ void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
     last_busy_ = now;
     awake();
     told = reaped && poster_.idle();  // nothing is in flight: report before more progress
-  } while (moved && !told && (now = Clock::now()) < until);
+  } while (moved && !told && (now = seed_.poller.now()) < until);
 }
 
 bool FabricChannel::sleep(Clock::time_point now) {
-  const Duration quiet = now - std::max(last_busy_, poster_.lastMoved());
+  const Duration quiet = quietFor(now);
   if (life().broken() || quiet < seed_.spin) return false;
-  const bool unposted = poster_.starved() || (!up() && !talk_.probe_sent);
-  if (watch_ != 0 && !unposted) return sleepUntilTold(now, quiet);
-  if (unposted || poster_.idle()) doze(now, quiet, up() && !unposted);
+  if (watch_ != 0 && !unposted()) return sleepUntilTold(now, quiet);
+  const bool tells = rests() && mayTell(false);
+  events_.dozes = mayDoze() && (tells || !(dozes_ || talk_.peer_polls));
   return false;
+}
+
+Duration FabricChannel::quietFor(Clock::time_point now) const {
+  return now - std::max(last_busy_, poster_.lastMoved());
 }
 
 bool FabricChannel::sleepUntilTold(Clock::time_point now, Duration quiet) {
@@ -192,17 +215,24 @@ bool FabricChannel::sleepUntilTold(Clock::time_point now, Duration quiet) {
 
 // No event will wake the channel. It gets progress() whenever its rail is polled. After a pause of
 // half its quiet time so far, it makes the rail busy again.
-void FabricChannel::doze(Clock::time_point now, Duration quiet, bool rests) {
-  if (rests) tellPolling(false);
+void FabricChannel::doze() {
+  const auto now = seed_.poller.now();
+  const Duration quiet = quietFor(now);
+  if (quiet < seed_.spin || !mayDoze()) return;  // something has happened since sleep()
+  if (rests()) tellPolling(false);
   if (dozes_ || talk_.peer_polls) return;
-  const Duration longest = rests ? kLongestRest : kLongestDoze;
-  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] { dozes_ = false; });
+  if (doze_ != 0) seed_.poller.forgetTimer(doze_);
+  const Duration longest = rests() ? kLongestRest : kLongestDoze;
+  doze_ = seed_.poller.at(now + std::min(longest, quiet / 2), [this] {
+    doze_ = 0;
+    dozes_ = false;
+  });
   dozes_ = true;
 }
 
 // Tells the peer whether we are polling. A peer without wake-ups polls while we do.
 void FabricChannel::tellPolling(bool awake) {
-  if (watch_ != 0 || talk_.told_polling == awake) return;
+  if (!mayTell(awake)) return;
   talk_.told_polling = awake;
   peer_.tell(PollingNotice{.awake = awake, .channel = index(), .life = life().number()});
 }
@@ -210,7 +240,7 @@ void FabricChannel::tellPolling(bool awake) {
 void FabricChannel::peerPolling(bool awake) {
   talk_.peer_polls = awake && watch_ == 0;
   if (!talk_.peer_polls || !joined()) return;
-  last_busy_ = Clock::now();
+  last_busy_ = seed_.poller.now();
   host().activate(*this);
 }
 
@@ -224,19 +254,19 @@ bool FabricChannel::armedAWhile(Clock::time_point now, Duration quiet) {
 
 void FabricChannel::awake() {
   if (std::exchange(armed_since_, std::nullopt) && endpoint_) endpoint_->disarm();
-  if (std::exchange(dozes_, false)) seed_.poller.forgetTimer(doze_);
+  dozes_ = false;  // the timer stays, because another thread may set one meanwhile
 }
 
 void FabricChannel::lookLater() {
   if (timer_ == 0)
-    timer_ = seed_.poller.at(Clock::now() + kLook, [this] {
+    timer_ = seed_.poller.at(seed_.poller.now() + kLook, [this] {
       timer_ = 0;
       look();
     });
 }
 
 void FabricChannel::look() {
-  const auto now = Clock::now();
+  const auto now = seed_.poller.now();
   const bool waits = life().state() == ChannelState::kWaiting;
   if (waits || life().state() == ChannelState::kProbing) {
     if (now >= opening_until_)

@@ -1,5 +1,5 @@
 // A channel over a fabric library. Each life has an endpoint, which is connected to the peer's
-// endpoint and probed by a first write. Threads: under the agent's lock.
+// endpoint and probed by a first write. Threads: as move::Channel.
 #pragma once
 
 #include <array>
@@ -28,6 +28,17 @@ struct ProbeWord {
   }
 };
 
+// The link of a channel, as far as it sends the channel's messages to the peer.
+class ChannelMessages {
+ public:
+  virtual void tell(const FabricMessage& message) = 0;
+  // Requests the key of that pin of the peer, unless that was done.
+  virtual void askForKey(std::uint32_t slot) = 0;
+
+ protected:
+  ~ChannelMessages() = default;
+};
+
 struct FabricChannelSeed {
   const Domain& domain;
   base::Poller& poller;
@@ -40,7 +51,7 @@ struct FabricChannelSeed {
 
 class FabricChannel final : public Channel {
  public:
-  FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, PosterHost& peer,
+  FabricChannel(const FabricChannelSeed& seed, ChannelHost& host, ChannelMessages& peer,
                 const ChannelLife& life);
   ~FabricChannel() override { FabricChannel::close(); }
 
@@ -52,13 +63,12 @@ class FabricChannel final : public Channel {
   // Connects the endpoint to the peer's, and probes the path by a first write.
   Status join(const OpenChannel& theirs);
 
-  void push();
   void keysHaveCome();
   void retireKey(std::uint32_t generation);
   void answered();
   void peerPolling(bool awake);
 
-  void add(Job& job) override;
+  bool add(Job& job) override;
   void stop(Job& job, Error why) override { poster_.stop(job, std::move(why)); }
   // The jobs with posted parts stay unsettled until settle().
   void close() override;
@@ -68,8 +78,18 @@ class FabricChannel final : public Channel {
   void progress(Clock::time_point now, Clock::time_point until) override;
   bool sleep(Clock::time_point now) override;
   void awake() override;
+  bool hasEvents() const override { return events_ != Events{} || poster_.wantsKeys(); }
+  void handleEvents() override;
 
  private:
+  // Work that progress() and sleep() leave for handleEvents().
+  struct Events {
+    bool proved = false;         // the probe has come back
+    bool begins_look = false;    // data is in flight, and no timer looks after it
+    bool tells_polling = false;  // the peer has to poll
+    bool dozes = false;
+    bool operator==(const Events&) const = default;
+  };
   // The state of the conversation with the peer in one life.
   struct Talk {
     bool probe_sent = false;
@@ -80,6 +100,9 @@ class FabricChannel final : public Channel {
     int answers = 0;
   };
   bool joined() const { return life().state() == ChannelState::kProbing || up(); }
+  void push();
+  void pushNow();
+  void afterPush();
   void lookLater();
   void look();
   void judgeSilence(Clock::time_point now);
@@ -88,16 +111,23 @@ class FabricChannel final : public Channel {
   void told();
   bool sleepUntilTold(Clock::time_point now, Duration quiet);
   bool armedAWhile(Clock::time_point now, Duration quiet);
-  void doze(Clock::time_point now, Duration quiet, bool rests);
+  Duration quietFor(Clock::time_point now) const;
+  // Ops, or the probe, wait to be posted.
+  bool unposted() const { return poster_.starved() || (!up() && !talk_.probe_sent); }
+  bool rests() const { return up() && !unposted(); }
+  bool mayDoze() const { return unposted() || poster_.idle(); }
+  void doze();
+  bool mayTell(bool awake) const { return watch_ == 0 && talk_.told_polling != awake; }
   Error linkError(Error why) const;
 
   const FabricChannelSeed seed_;
-  PosterHost& peer_;
+  ChannelMessages& peer_;
   Poster poster_;
   std::unique_ptr<Endpoint> endpoint_;
   std::string transport_, transport_devices_;
   ProbeTarget there_;  // target of our probe, in the peer's memory
   Talk talk_;
+  Events events_;
   Flush probe_;
   base::Poller::Id watch_ = 0, timer_ = 0, doze_ = 0;
   Clock::time_point opening_until_{}, last_busy_{};

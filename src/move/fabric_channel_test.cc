@@ -18,13 +18,14 @@ struct Bell {
   bool mute = false;    // the endpoint has no descriptor
   bool unarmed = true;  // reports events also while it is not armed
   bool silent = false;  // no flush ends
+  bool full = false;    // accepts no piece
   int told = -1;        // the endpoint's descriptor
   bool armed = false;
   int arms = 0;
 };
 
-// Accepts every piece at once. Like the descriptor of a verbs queue, its descriptor stays readable
-// until arm(), even after progress().
+// Accepts every piece at once, unless it is full. Like the descriptor of a verbs queue, its
+// descriptor stays readable until arm(), even after progress().
 class StubbornEndpoint final : public Endpoint {
  public:
   explicit StubbornEndpoint(Bell& bell) : bell_(bell) { bell.told = fd_.get(); }
@@ -38,7 +39,7 @@ class StubbornEndpoint final : public Endpoint {
   void retire(std::uint32_t) override {}
   void sweep() override {}
   Posted post(OpKind, std::span<const Piece> pieces, RemoteKey) override {
-    return {.pieces = static_cast<std::uint32_t>(pieces.size())};
+    return {.pieces = bell_.full ? 0 : static_cast<std::uint32_t>(pieces.size())};
   }
   Flush flush() override { return {}; }
   bool ended(Flush&) override { return !bell_.silent; }
@@ -73,7 +74,7 @@ class StubbornGround final : public Domain {
 
 constexpr Duration kSpin = std::chrono::milliseconds(20);
 
-class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHost {
+class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMessages {
  protected:
   void SetUp() override {
     auto opened = base::Poller::open();
@@ -91,15 +92,17 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
                     .state = PeerPin::KeyState::kHere,
                     .keys = {Bytes()}});
     op_ = {.local = address, .remote = address, .bytes = 8};
-    channel_.emplace(
-        FabricChannelSeed{
-            .domain = domain_,
-            .poller = *poller_,
-            .word = word_,
-            .opening = std::chrono::seconds(20),
-            .spin = kSpin,
-            .poster = {.device = "stub", .own = own_, .remote = remote_, .scratch = scratch_}},
-        *this, *this, ChannelLife(1, {}));
+    channel_.emplace(FabricChannelSeed{.domain = domain_,
+                                       .poller = *poller_,
+                                       .word = word_,
+                                       .opening = std::chrono::seconds(20),
+                                       .spin = kSpin,
+                                       .poster = {.device = "stub",
+                                                  .poller = *poller_,
+                                                  .own = own_,
+                                                  .remote = remote_,
+                                                  .scratch = scratch_}},
+                     *this, *this, ChannelLife(1, {}));
     live();
   }
   void live() {
@@ -123,7 +126,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     channel.active = true;
   }
   void deactivate(Channel& channel) override { channel.active = false; }
-  void askForKey(std::uint32_t) override {}
+  void askForKey(std::uint32_t slot) override { keys_.push_back(slot); }
 
   // Polls the channel as a rail does.
   void progress() {
@@ -131,6 +134,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
     const auto now = Clock::now();
     channel_->progress(now, now);
     channel_->active = !channel_->sleep(now);
+    if (channel_->hasEvents()) channel_->handleEvents();
   }
   bool turnsUntil(const std::function<bool()>& done) {
     const auto until = Clock::now() + std::chrono::seconds(5);
@@ -183,6 +187,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public PosterHos
   }
 
   std::vector<FabricMessage> told_;
+  std::vector<std::uint32_t> keys_;  // requested from the peer
   std::unique_ptr<base::Poller> poller_;
   StubbornGround domain_;
   ProbeWord word_;
@@ -210,6 +215,35 @@ TEST_F(ChannelTest, SleepsAgainAlthoughTheDescriptorStaysReadable) {
   look();
   EXPECT_TRUE(channel_->active) << "it is woken";
   EXPECT_TRUE(turnsUntilAsleep()) << "and sleeps again";
+}
+
+// A poll may run beside polls of other rails, and the link belongs to all rails.
+TEST_F(ChannelTest, APollLeavesAProvenPathAsAnEvent) {
+  channel_->progress(poller_->now(), poller_->now());
+  EXPECT_TRUE(channel_->hasEvents());
+  EXPECT_FALSE(channel_->up());
+  channel_->handleEvents();
+  EXPECT_FALSE(channel_->hasEvents());
+  EXPECT_TRUE(channel_->up());
+}
+
+TEST_F(ChannelTest, APollLeavesTheRequestForAKeyAsAnEvent) {
+  ASSERT_TRUE(turnsUntil([&] { return channel_->up(); }));
+  remote_.add(1, {.generation = 2, .address = op_.remote, .bytes = 8});
+  domain_.bell.full = true;
+  std::vector<core::Op> ops(2, op_);
+  ops[1].remote_pin = 1;
+  job_ = &jobs_.add({.ops = ops});
+  job_->channel = &*channel_;
+  channel_->add(*job_);
+  domain_.bell.full = false;
+  channel_->progress(poller_->now(), poller_->now());
+  EXPECT_EQ(job_->next_op, 1U);
+  EXPECT_TRUE(channel_->hasEvents());
+  EXPECT_TRUE(keys_.empty());
+  channel_->handleEvents();
+  EXPECT_FALSE(channel_->hasEvents());
+  EXPECT_EQ(keys_, std::vector<std::uint32_t>{1});
 }
 
 // During traffic the endpoint is rarely armed, and the channel stays awake.

@@ -44,7 +44,7 @@ FabricLink::FabricLink(FabricBackend& backend, core::LinkSeed link_seed, core::L
                                         newLife(1)));
   }
   const Duration opening = std::max<Duration>(backend_.detect(), kLeastPatience);
-  readyBy(Clock::now() + opening + kLeastPatience);
+  readyBy(context().poller.now() + opening + kLeastPatience);
   if (!seed().dialer) return;
   for (const auto& channel : channels())
     if (!over()) openNext(*channel);
@@ -159,6 +159,7 @@ void FabricLink::wakeJobs() {
 
 void FabricLink::askForKey(std::uint32_t slot) {
   PeerPin* const pin = remote_.find(slot);
+  if (pin == nullptr || pin->state != PeerPin::KeyState::kUnasked) return;
   pin->state = PeerPin::KeyState::kAsked;
   tell(KeyRequest{.slot = slot, .generation = pin->generation});
 }

@@ -13,7 +13,7 @@ namespace viaduct::move {
 
 class FabricBackend;
 
-class FabricLink final : public ChannelLink, public PosterHost {
+class FabricLink final : public ChannelLink, public ChannelMessages {
  public:
   FabricLink(FabricBackend& backend, core::LinkSeed seed, core::LinkHost& host);
   ~FabricLink() override;

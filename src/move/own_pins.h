@@ -1,5 +1,4 @@
-// Our memory that is registered with the domains of a fabric library. Threads: under the agent's
-// lock.
+// Our memory that is registered with the domains of a fabric library. Threads: as PinTable.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The pins of one peer, and the keys to them that the peer has sent. Threads: under the agent's
-// lock.
+// The pins of one peer, and the keys to them that the peer has sent. Threads: find() const in
+// several polls of rails at once; all else with the agent's lock held exclusively.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // The table of registered memory, by slot. Only this table turns the addresses in ops and messages
 // into pointers.
-// Threads: under the agent's lock.
+// Threads: find() and local() in several polls of rails at once; all else with the agent's lock
+// held exclusively.
 #pragma once
 
 #include <cstddef>

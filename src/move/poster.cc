@@ -32,13 +32,13 @@ Duration Poster::patience() const {
 }
 
 Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out) {
-  PeerPin* const pin = seed_.remote.find(slot);
+  const PeerPin* const pin = seed_.remote.find(slot);
   if (pin == nullptr || pin->state == PeerPin::KeyState::kRefused) {
     job.why =
         denied(job, seed_.device, fmt::format("the peer's registration {} is withdrawn", slot));
     return Found::kNever;
   }
-  if (pin->state == PeerPin::KeyState::kUnasked) host_.askForKey(slot);
+  if (pin->state == PeerPin::KeyState::kUnasked) wanted_keys_.push_back(slot);
   if (pin->state != PeerPin::KeyState::kHere) return Found::kLater;
   out = {.address = pin->address, .bytes = pin->bytes};
   if (seed_.key < pin->keys.size()) out.key = endpoint.keyOf(pin->generation, pin->keys[seed_.key]);
@@ -139,7 +139,7 @@ bool Poster::pushOne(Endpoint& endpoint, Job& job) {
 
 // Ends the open batch with a flush.
 void Poster::seal(Endpoint& endpoint) {
-  if (idle()) last_moved_ = Clock::now();
+  if (idle()) last_moved_ = seed_.poller.now();
   open_.flush = endpoint.flush();
   pieces_ += open_.pieces;
   bytes_ += open_.bytes;
@@ -151,7 +151,7 @@ bool Poster::reap(Endpoint& endpoint) {
   while (!batches_.empty()) {
     Batch& first = batches_.front();
     if (!endpoint.ended(first.flush)) break;
-    confirm(first, Clock::now());
+    confirm(first, seed_.poller.now());
     batches_.pop();
     any = true;
   }
@@ -221,6 +221,7 @@ void Poster::rewind(Endpoint& endpoint) {
   open_ = {};
   pieces_ = 0;
   bytes_ = 0;
+  wanted_keys_.clear();
 }
 
 void Poster::settle() {

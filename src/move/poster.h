@@ -1,10 +1,13 @@
 // Posts the jobs of one channel to its endpoint, within a window, with one flush behind each batch.
-// An op counts as moved only when the flush behind it has ended. Threads: under the agent's lock.
+// An op counts as moved only when the flush behind it has ended. Threads: those of the channel's
+// rail.
 #pragma once
 
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "base/poller.h"
 #include "move/endpoint.h"
 #include "move/fixed_queue.h"
 #include "move/job_table.h"
@@ -13,35 +16,29 @@
 
 namespace viaduct::move {
 
-// Sends the poster's messages to the peer, over the session.
-class PosterHost {
- public:
-  virtual void tell(const FabricMessage& message) = 0;
-  virtual void askForKey(std::uint32_t slot) = 0;  // requests the key of that pin of the peer
-
- protected:
-  ~PosterHost() = default;
-};
-
 class Poster {
  public:
   static constexpr std::uint32_t kBatchPieces = 256;
 
   struct Seed {
-    std::string_view device;  // the backend's name, for errors
+    std::string_view device;     // the backend's name, for errors
+    const base::Poller& poller;  // for the time
     const OwnPins& own;
-    PeerPins& remote;
+    const PeerPins& remote;
     std::size_t rail = 0;           // index of our rail
     std::size_t key = 0;            // index of the peer's rail, which has its own key of each pin
     std::span<Piece> scratch = {};  // room for kBatchPieces, used within one call at a time
   };
-  Poster(PosterHost& host, const Seed& seed) : host_(host), seed_(seed) {}
+  explicit Poster(const Seed& seed) : seed_(seed) {}
 
   void add(Job& job) { ready_.push(job); }
   // Posts no more of the job. It fails with `why` once its posted parts have ended.
   void stop(Job& job, Error why);
   void stopAll(const Error& why, bool rail_lost);
   void keysHaveCome() { ready_.append(parked_); }
+  // Pins of the peer whose keys jobs wait for, and that nobody has requested yet.
+  bool wantsKeys() const { return !wanted_keys_.empty(); }
+  std::vector<std::uint32_t> takeWantedKeys() { return std::exchange(wanted_keys_, {}); }
 
   void push(Endpoint& endpoint);  // posts as many ops as the window has room for
   // Confirms the batches whose flush has ended; true if there was one. Call it after progress(),
@@ -94,11 +91,11 @@ class Poster {
   void confirm(const Batch& batch, Clock::time_point now);
   void finishIfOver(Job& job);
 
-  PosterHost& host_;
   const Seed seed_;
   JobQueue ready_;   // jobs with ops left to post
   JobQueue parked_;  // jobs that wait for a key
   JobQueue held_;    // stopped jobs that wait for settle()
+  std::vector<std::uint32_t> wanted_keys_;
   FixedQueue<PostedPart, 256> entries_;
   FixedQueue<Batch, 64> batches_;
   Batch open_;  // posted, but its flush is not posted yet

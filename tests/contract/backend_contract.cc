@@ -50,16 +50,12 @@ void BackendContract::waitForPin(const Peer& at, const std::string& label) {
   ASSERT_TRUE(pin) << pin.error().text();
 }
 
-namespace {
-
 std::vector<std::string> everyBackend() {
   std::vector<std::string> names;
   for (const auto& entry : core::backendCatalogue())
     if (!entry.facts->storage) names.emplace_back(entry.name);
   return names;
 }
-
-}  // namespace
 
 INSTANTIATE_TEST_SUITE_P(Every, BackendContract, ::testing::ValuesIn(everyBackend()),
                          [](const auto& backend) { return backend.param; });

@@ -18,6 +18,9 @@ namespace viaduct::testing {
 
 using namespace std::chrono_literals;
 
+// The names of all backends that are built in.
+std::vector<std::string> everyBackend();
+
 class BackendContract : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-// The large buffers of a socket, from a pool. A socket that sleeps between frames holds none, so
-// idle links cost little memory. Threads: under the agent's lock.
+// The large buffers of a rail's sockets, from a pool. A socket that sleeps between frames holds
+// none, so idle links cost little memory. Threads: those of the rail; no two rails share buffers.
 #pragma once
 
 #include <sys/uio.h>

@@ -1,8 +1,10 @@
 // The socket of a channel in one of its lives. Moves bytes between the kernel and the two halves of
-// the protocol, Outbound and Inbound. Threads: under the agent's lock.
+// the protocol, Outbound and Inbound. Threads: progress(), sleep() and tired() are those of the
+// channel's rail; all else under the agent's lock.
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <optional>
 
 #include "backends/tcp/inbound.h"
@@ -21,7 +23,7 @@ struct TcpShared {
   std::chrono::milliseconds detect;
   std::chrono::microseconds spin;
   TargetPins pins = {};
-  Buffers buffers = {};
+  std::deque<Buffers> buffers = {};  // indexed by rail
 };
 
 class DataSocket {
@@ -35,8 +37,9 @@ class DataSocket {
   Status open();
   int fd() const { return fd_.get(); }
 
-  // Adds a job, and sends at most one frame if the socket has room now.
-  void add(move::Job& job);
+  // Adds a job, and sends at most one frame if that is small and the socket has room now. True: the
+  // frame is large, and waits for progress(), which may run beside other threads.
+  bool add(move::Job& job);
   void stop(move::Job& job, Error why) { initiator_.stop(job, std::move(why)); }
   // Receives and sends until nothing moves, or until the time `until`.
   void progress(Clock::time_point now, Clock::time_point until);
@@ -62,6 +65,7 @@ class DataSocket {
  private:
   bool receive();
   bool send();
+  bool send(std::span<const iovec> from);
   void lose(Error why);
   void await(std::size_t bytes);
   void loseTo(std::string_view call, int os_errno);

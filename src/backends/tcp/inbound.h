@@ -1,6 +1,6 @@
 // The receiving half of a socket. scatter() returns the places for the next bytes, and received()
-// interprets them. The class itself does no system calls on the socket. Threads: under the agent's
-// lock.
+// interprets them. The class itself does no system calls on the socket. Threads: those of the
+// channel's rail.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Our reads and writes on one socket. Turns jobs into frames, and the peer's answers into finished
-// ops. It does no system calls. Threads: under the agent's lock.
+// ops. It does no system calls. Threads: those of the channel's rail.
 #pragma once
 
 #include <string_view>

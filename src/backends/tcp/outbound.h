@@ -1,5 +1,6 @@
 // The sending half of a socket. gather() returns the next bytes to send, and sent() is told how
-// many the kernel took. The class itself does no system calls. Threads: under the agent's lock.
+// many the kernel took. The class itself does no system calls. Threads: those of the channel's
+// rail.
 #pragma once
 
 #include <memory>

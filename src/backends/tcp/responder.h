@@ -1,5 +1,5 @@
 // The peer's reads and writes on one socket. Acknowledges the writes, and answers the reads. It
-// does no system calls. Threads: under the agent's lock.
+// does no system calls. Threads: those of the channel's rail.
 #pragma once
 
 #include <memory>

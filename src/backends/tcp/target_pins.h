@@ -1,7 +1,10 @@
-// Our pins, which entries of the peer's frames name. Threads: under the agent's lock.
+// Our pins, which entries of the peer's frames name. Threads: find(), readable(), writable() and
+// faulted() in several polls of rails at once; all else with the agent's lock held exclusively.
 #pragma once
 
 #include <viaduct/memory.h>
+
+#include <atomic>
 
 #include "backends/tcp/wire.h"
 #include "move/pins.h"
@@ -35,7 +38,7 @@ class TargetPins : public move::PinTable<TargetPin> {
   // Records that the kernel could not access this pin. True at the first time for this pin.
   bool faulted(std::uint32_t slot) {
     TargetPin* const pin = find(slot);
-    return pin != nullptr && !std::exchange(pin->faulted, true);
+    return pin != nullptr && !std::atomic_ref(pin->faulted).exchange(true);
   }
 };
 

@@ -28,7 +28,6 @@ TcpBackend::TcpBackend(const core::BackendContext& context)
 TcpBackend::~TcpBackend() = default;
 
 Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
-  VIADUCT_TRY(shared_.buffers.copy, base::CheckedCopy::open());
   // Read only if needed, because it takes longer than the rest of this function.
   const auto here = settings.rails.empty() ? std::vector<LocalInterface>{} : interfaces();
   for (const std::string& text : settings.rails) {
@@ -45,7 +44,8 @@ Status TcpBackend::open(const Settings& settings, Clock::time_point until) {
   for (std::size_t i = 0; i < sources_.size() * sockets_; ++i) {
     std::string name = sources_[i / sockets_].name;
     if (sockets_ > 1) name += "#" + std::to_string(i % sockets_);
-    auto rail = std::make_unique<move::ChannelRail>(std::move(name), i);
+    VIADUCT_TRY(shared_.buffers.emplace_back().copy, base::CheckedCopy::open());
+    auto rail = std::make_unique<move::ChannelRail>(std::move(name), i, shared_.poller);
     channel_rails_.push_back(rail.get());
     rails_.push_back(std::move(rail));
   }
@@ -80,8 +80,11 @@ Status TcpBackend::listen(const base::SocketAddress& at, const PortRange& ports)
 }
 
 const core::Capabilities& TcpBackend::can() const {
-  static const core::Capabilities facts{
-      .name = "tcp", .memory = {MemoryKind::kHost}, .tcp = true, .preference = 30};
+  static const core::Capabilities facts{.name = "tcp",
+                                        .memory = {MemoryKind::kHost},
+                                        .tcp = true,
+                                        .side_by_side = true,
+                                        .preference = 30};
   return facts;
 }
 
@@ -99,8 +102,7 @@ move::LinkContext TcpBackend::linkContext() {
           .rails = channel_rails_,
           .poller = shared_.poller,
           .retry = {.first = std::chrono::milliseconds(250), .last = std::chrono::seconds(2)},
-          .ends_with_last = true,
-          .lends = true};
+          .ends_with_last = true};
 }
 
 Acceptor::HelloVerdict TcpBackend::offer(const SocketHello& hello,

@@ -1,5 +1,5 @@
 // A channel over tcp. Each life has a socket, which the dialer connects and the other end accepts.
-// Threads: under the agent's lock.
+// Threads: as move::Channel.
 #pragma once
 
 #include <memory>
@@ -28,7 +28,7 @@ class TcpChannel final : public move::Channel {
   void wake() { host().activate(*this); }
   void lost(Error why) { breakWith(std::move(why)); }
 
-  void add(move::Job& job) override;
+  bool add(move::Job& job) override;
   void stop(move::Job& job, Error why) override;
   void close() override;
   void settle() override {}

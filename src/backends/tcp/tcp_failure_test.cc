@@ -260,7 +260,7 @@ class TcpAccepts : public ::testing::Test {
       const int count = poller_->block(events, Clock::now());
       poller_->handle(events, count, Clock::now());
       core::Completions out;
-      for (const auto& rail : backend_->rails()) rail->poll(out);
+      for (const auto& rail : backend_->rails()) core::pollExclusively(*rail, out);
     }
     return until();
   }

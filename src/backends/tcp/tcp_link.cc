@@ -133,7 +133,7 @@ void TcpLink::broke(move::Channel& channel) {
 }
 
 void TcpLink::giveBack(const move::Channel& channel, const Error& why) {
-  for (move::ChannelRail* rail : context().rails) rail->jobs().giveBack(channel, why);
+  context().rails[channel.rail()]->jobs().giveBack(channel, why);
 }
 
 void TcpLink::watch() {

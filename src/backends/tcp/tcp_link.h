@@ -33,7 +33,7 @@ class TcpLink final : public move::ChannelLink {
 
   void opened(move::Channel& channel) override;
   void broke(move::Channel& channel) override;
-  // Fails the channel's jobs at all rails, because a rail without channels uses those of others.
+  // Fails the channel's jobs.
   void giveBack(const move::Channel& channel, const Error& why);
   // If the link has several sockets: checks them for silence at intervals, while one is active or
   // has unacknowledged data.

@@ -82,6 +82,21 @@ TEST_F(TcpRailsFail, OpsOfALostSocketWaitUntilThePeerHasClosed) {
   expectAsGoodAsNew();
 }
 
+// A poll may run beside polls of other rails, so it neither closes nor tells the peer.
+TEST_F(TcpRailsFail, APollLeavesALostSocketForTheThreadThatHandlesEvents) {
+  post(0, OpKind::kWrite, 3, ops_, 1);
+  cut(0, 1);
+  rail(0, 1).poll(pair_->done[0]);
+  EXPECT_TRUE(rail(0, 1).hasEvents());
+  EXPECT_TRUE(rail(0, 1).busy());
+  EXPECT_TRUE(pair_->ends[0].sent.empty());
+  rail(0, 1).handleEvents(pair_->done[0]);
+  EXPECT_FALSE(rail(0, 1).hasEvents());
+  EXPECT_EQ(pair_->ends[0].sent.size(), 1U);
+  ASSERT_TRUE(finish(0, 3, ops_.size()));
+  expectAsGoodAsNew();
+}
+
 TEST_F(TcpRailsFail, BothEndsMayLoseASocketAtOnce) {
   post(0, OpKind::kWrite, 3, ops_, 1);
   const auto back = scattered(there_, here_, 9000, 5);

@@ -1,0 +1,94 @@
+// The contract: several threads post and poll at once, over several rails, while memory is pinned
+// and released.
+#include <array>
+#include <atomic>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/agent_impl.h"
+#include "contract/backend_contract.h"
+#include "support/bytes.h"
+
+namespace viaduct::testing {
+
+namespace {
+
+constexpr std::uint64_t kEach = 300'000;  // several rails have a slice of it
+constexpr std::uint64_t kThreads = 4;
+
+// Rounds are few where each costs a process switch or more.
+constexpr int kRounds = 40;
+
+}  // namespace
+
+// The thread `index` has its own part of both pins.
+class ThreadsContract : public BackendContract {
+ protected:
+  void SetUp() override {
+    VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
+    base_.sockets = 8;
+    if (GetParam() == "ofi" || GetParam() == "ucx") base_.rails.assign(4, "lo");
+    weather_ = "rails=8,reorder=0.2";
+    agent::cores_for_tests = 16;  // so that helpers poll too
+    open();
+    agent::cores_for_tests = 0;
+    here_.emplace(*a_->allocate(kThreads * kEach));
+    there_.emplace(*b_->allocate(kThreads * kEach, {.label = "there"}));
+    waitForPin(*b_at_a_, "there");
+  }
+  Transfer plan(OpKind kind, std::uint64_t index) {
+    const auto part = [&](const Pin& pin) {
+      return blocks(pin, kEach, kEach, kThreads, {static_cast<std::uint32_t>(index)});
+    };
+    auto planned = a_->plan(kind, *b_at_a_, part(*here_), part(*there_));
+    EXPECT_TRUE(planned) << planned.error().text();
+    return *std::move(planned);
+  }
+  static std::span<std::byte> partOf(const Pin& pin, std::uint64_t index) {
+    return pin.bytes().subspan(index * kEach, kEach);
+  }
+  // Moves fresh bytes. Every second thread waits, and the others poll.
+  void move(Transfer& transfer, OpKind kind, std::uint64_t index, std::uint64_t salt) {
+    const auto from = partOf(kind == OpKind::kWrite ? *here_ : *there_, index);
+    const auto into = partOf(kind == OpKind::kWrite ? *there_ : *here_, index);
+    comeBehindTheAgents();
+    fill(from, salt);
+    ASSERT_TRUE(transfer.post());
+    while (index % 2 == 0 && transfer.poll() == TransferState::kRunning) std::this_thread::yield();
+    const auto done = transfer.wait(30s);
+    ASSERT_TRUE(done) << done.error().text();
+    comeBehindTheAgents();
+    ASSERT_TRUE(holds(into, salt)) << "thread " << index << ", round " << salt;
+  }
+
+  std::optional<Pin> here_, there_;
+};
+
+TEST_P(ThreadsContract, MoveEveryByteWhileMemoryIsPinnedAndReleased) {
+  std::atomic<std::uint64_t> running{kThreads};
+  std::vector<std::jthread> threads;
+  for (std::uint64_t i = 0; i < kThreads; ++i)
+    threads.emplace_back([&, i] {
+      std::array transfers{plan(OpKind::kWrite, i), plan(OpKind::kRead, i)};
+      for (int round = 0; round < kRounds && !HasFailure(); ++round)
+        for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+          move(transfers.at(kind == OpKind::kWrite ? 0 : 1), kind, i,
+               i * 2 * kRounds + 2 * static_cast<std::uint64_t>(round) +
+                   (kind == OpKind::kWrite ? 0 : 1));
+      --running;
+    });
+  std::vector<std::byte> more(4096);
+  while (running > 0) {
+    auto pin = a_->pin(Segment::host(more.data(), more.size()), "more");
+    ASSERT_TRUE(pin);
+    ASSERT_TRUE(pin->release());
+    std::this_thread::yield();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Every, ThreadsContract, ::testing::ValuesIn(everyBackend()),
+                         [](const auto& backend) { return backend.param; });
+
+}  // namespace viaduct::testing
