@@ -1,6 +1,6 @@
 // Has the kernel resolve the neighbour (ARP) for a peer's address, by one datagram. Without it the
 // request that connects over verbs waits for the neighbour inside the call, for up to seconds, with
-// the agent's lock held (docs/gotchas/verbs.md). Threads: under the agent's lock.
+// the agent's lock held (docs/gotchas/verbs.md). Threads: as move::Endpoint.
 #pragma once
 
 #include <viaduct/result.h>

@@ -1,6 +1,6 @@
 // An endpoint that gets the peer's address with each request (FI_EP_RDM). It has one peer.
 // libfabric connects it if necessary. Over RDMA an AddressProbe first finds the peer's host.
-// Threads: under the agent's lock.
+// Threads: as move::Endpoint.
 #pragma once
 
 #include <optional>

@@ -341,6 +341,7 @@ Result<Fabric> choose(const Settings& settings) {
                      .same_host = same_host,
                      .rdma = rdma,
                      .tcp = !rdma && !same_host,
+                     .side_by_side = true,  // FI_THREAD_DOMAIN, and each rail has a domain
                      .preference = rdma ? 20 : 34},
              .kind = provider};
   VIADUCT_TRY(const RailOffers rails, railsFor(settings.rails, provider, offers));

@@ -1,5 +1,5 @@
 // The completion queue of one endpoint, and the descriptor that reports its completions and the
-// endpoint's connection events. Threads: under the agent's lock.
+// endpoint's connection events. Threads: as move::Endpoint.
 #pragma once
 
 #include <poll.h>

@@ -1,5 +1,5 @@
 // An endpoint that is connected to its peer (FI_EP_MSG). Both ends listen, and the end with the
-// smaller token connects. Threads: under the agent's lock.
+// smaller token connects. Threads: as move::Endpoint.
 #pragma once
 
 #include "backends/ofi/connection_listener.h"

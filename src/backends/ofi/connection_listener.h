@@ -1,5 +1,5 @@
 // Listens for the connection request of one peer. The peer gets this end's token over the session;
-// requests without the token are rejected. Threads: under the agent's lock.
+// requests without the token are rejected. Threads: as move::Endpoint.
 //
 // The listener has its own fabric and event queue. A connection that libfabric has accepted, but
 // whose request is unread, points to the listener. That request must not be read after the listener

@@ -1,5 +1,5 @@
 // A libfabric endpoint with its completion queue and its one peer, for one life of a channel. The
-// destructor closes all its sockets and queues. Threads: under the agent's lock.
+// destructor closes all its sockets and queues. Threads: as move::Endpoint.
 #pragma once
 
 #include <viaduct/deadline.h>

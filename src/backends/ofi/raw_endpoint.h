@@ -1,5 +1,5 @@
 // libfabric's endpoint for one peer. AddressedEndpoint gets the peer's address with each request;
-// ConnectedEndpoint is connected to the peer. Threads: under the agent's lock.
+// ConnectedEndpoint is connected to the peer. Threads: as move::Endpoint.
 #pragma once
 
 #include <rdma/fi_endpoint.h>

@@ -1,5 +1,5 @@
 // The work requests of one endpoint: reads, writes, their completions and flushes. The class uses
-// neither completion queues nor connections. Threads: under the agent's lock.
+// neither completion queues nor connections. Threads: as move::Endpoint.
 #pragma once
 
 #include <rdma/fi_rma.h>

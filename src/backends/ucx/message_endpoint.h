@@ -1,6 +1,6 @@
 // An endpoint that moves data by messages. The peer's process checks the key of the memory, and
 // then copies. It is for TCP, over which UCX's own puts make the peer's process copy without such a
-// check. Threads: under the agent's lock.
+// check. Threads: as move::Endpoint.
 #pragma once
 
 #include <array>

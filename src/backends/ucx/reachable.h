@@ -1,5 +1,5 @@
-// The memory that peers may reach by messages. Each piece has a random, secret key. Threads: under
-// the agent's lock.
+// The memory that peers may reach by messages. Each piece has a random, secret key. Threads: find()
+// and drop() are those of the context's rail; all else under the agent's lock.
 #pragma once
 
 #include <viaduct/result.h>

@@ -1,5 +1,5 @@
 // An endpoint that moves data by puts and gets, without the peer's process if the hardware can.
-// Threads: under the agent's lock.
+// Threads: as move::Endpoint.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,5 @@
 // A UCP worker with its one endpoint, for one life of a channel. The two derived classes move data
-// over it: RmaEndpoint by puts and gets, MessageEndpoint by messages. Threads: under the agent's
-// lock.
+// over it: RmaEndpoint by puts and gets, MessageEndpoint by messages. Threads: as move::Endpoint.
 #pragma once
 
 #include <viaduct/deadline.h>
