@@ -116,8 +116,13 @@ std::string_view Metadata::nameOf(std::string_view blob) {
 
 Result<Metadata> Metadata::decode(std::string_view blob) {
   if (!kMetadata.magic.starts_with(blob.substr(0, kMetadata.magic.size()))) return foreign(blob);
-  VIADUCT_TRY(const auto body, base::unwrapBlob(kMetadata, bytesOf(blob)));
-  base::Reader in(body);
+  auto body = base::unwrapBlob(kMetadata, bytesOf(blob));
+  if (!body) {
+    Error why = std::move(body).error();
+    why.code = Code::kInvalid;  // as NIXL answers bytes that it cannot read
+    return why;
+  }
+  base::Reader in(*body);
   Metadata metadata;
   bool has_card = false;
   base::Fields::get(in, base::atMost(agent::kMaxNameBytes, metadata.name), metadata.agent, has_card,
