@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <cstdlib>
 #include <span>
 #include <utility>
 
 #include "agent/session/hello.h"
 #include "base/fields.h"
-#include "base/lists.h"
 #include "base/net/checked_blob.h"
 
 namespace viaduct::python::nixl {
@@ -68,13 +66,19 @@ AgentId agentOf(const PinInfo& pin) {
 }
 
 Memory memoryOf(MemoryKind kind) {
-  using Kinds = std::pair<MemoryKind, Memory>;
-  constexpr std::array kAll{
-      Kinds{MemoryKind::kHost, Memory::kDram}, Kinds{MemoryKind::kDevice, Memory::kVram},
-      Kinds{MemoryKind::kFile, Memory::kFile}, Kinds{MemoryKind::kBlock, Memory::kBlock},
-      Kinds{MemoryKind::kObject, Memory::kObject}};
-  const Kinds* const known = base::firstWith(kAll, &Kinds::first, kind);
-  return known == nullptr ? Memory::kDram : known->second;
+  switch (kind) {
+    case MemoryKind::kHost:
+      return Memory::kDram;
+    case MemoryKind::kDevice:
+      return Memory::kVram;
+    case MemoryKind::kFile:
+      return Memory::kFile;
+    case MemoryKind::kBlock:
+      return Memory::kBlock;
+    case MemoryKind::kObject:
+      return Memory::kObject;
+  }
+  return Memory::kDram;
 }
 
 std::optional<Region> regionOf(const PinInfo& pin) {
@@ -112,8 +116,13 @@ std::string_view Metadata::nameOf(std::string_view blob) {
 
 Result<Metadata> Metadata::decode(std::string_view blob) {
   if (!kMetadata.magic.starts_with(blob.substr(0, kMetadata.magic.size()))) return foreign(blob);
-  VIADUCT_TRY(const auto body, base::unwrapBlob(kMetadata, bytesOf(blob)));
-  base::Reader in(body);
+  auto body = base::unwrapBlob(kMetadata, bytesOf(blob));
+  if (!body) {
+    Error why = std::move(body).error();
+    why.code = Code::kInvalid;  // as NIXL answers bytes that it cannot read
+    return why;
+  }
+  base::Reader in(*body);
   Metadata metadata;
   bool has_card = false;
   base::Fields::get(in, base::atMost(agent::kMaxNameBytes, metadata.name), metadata.agent, has_card,

@@ -265,7 +265,7 @@ void TransferImpl::pollOwnRails(AgentLock::Held& held) {
   const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
     for (const Bundle::RailUse& use : bundle.rails()) {
-      if (use.busy == 0 || !use.rail->wantsPoll()) continue;
+      if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
       agent_->pollRail(held, use.counts->number);
       if (!running() || tag_ != tag) return;  // it may have been planned again, with other bundles
     }

@@ -1,8 +1,8 @@
 // The interface of a backend: a few calls and a table of facts. A new backend is a new folder under
 // backends/. Threads: the agent's lock is held exclusively in every call on a Backend, Link or
-// Rail, so one thread at a time calls. Three calls are made in shared sections of the lock:
-// Rail::busy() and Rail::poll() of a backend that is side_by_side, and DirectMover::moveNow(). A
-// backend may have threads of its own, which never call the agent.
+// Rail, so one thread at a time calls. Some calls are made in shared sections of the lock:
+// Rail::busy(), hasEvents() and poll() of a backend that is side_by_side, and
+// DirectMover::moveNow(). A backend may have threads of its own, which never call the agent.
 #pragma once
 
 #include <viaduct/backend.h>
@@ -104,7 +104,7 @@ class Rail {
 
   // Whether poll() is worth its price right after post(): post() may have finished work, or has
   // left bytes for poll().
-  virtual bool wantsPoll() const = 0;
+  virtual bool mayHaveEnded() const = 0;
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }

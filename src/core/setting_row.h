@@ -47,6 +47,20 @@ inline std::string showList(const std::vector<std::string>& value) {
   return fmt::format("{}", fmt::join(value, ","));
 }
 
+// A backend's settings without a field of their own are texts in Settings::others.
+// The text of such a setting, or its default.
+inline std::string otherText(const Settings& settings, std::string_view variable,
+                             std::string_view fallback = "") {
+  const auto at = settings.others.find(variable);
+  return at == settings.others.end() ? std::string(fallback) : at->second;
+}
+// Keeps a text that is not the default.
+inline void keepOther(Settings& into, std::string_view variable, std::string_view text,
+                      std::string_view fallback) {
+  into.others.erase(std::string(variable));
+  if (text != fallback) into.others.emplace(variable, text);
+}
+
 // Makes a row from a field's own parser and printer.
 template <auto Field, auto Parse, auto Show>
 constexpr SettingRow settingRow(std::string_view variable, std::string_view fallback,

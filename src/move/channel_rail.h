@@ -28,7 +28,7 @@ class ChannelRail final : public core::Rail {
       if (!one->dozes()) return true;
     return jobs_.hasReports();
   }
-  bool wantsPoll() const override { return has_unsent_ || jobs_.hasReports(); }
+  bool mayHaveEnded() const override { return has_unsent_ || jobs_.hasReports(); }
 
   JobTable& jobs() { return jobs_; }
   // Has poll() call the channel's progress(), until its sleep() returns true or deactivate() is

@@ -98,6 +98,24 @@ TEST(AgentLock, HasOneExclusiveOwnerAtATime) {
   std::thread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
 }
 
+TEST(AgentLock, LoweredItLetsOthersIntoSharedSectionsButHasOneOwner) {
+  Passers passers(2);
+  std::uint64_t passed = 0;
+  while (passed == 0) {  // a thread without a cell cannot enter
+    std::this_thread::yield();
+    const std::lock_guard exclusive(passers.lock);
+    passed = sum(passers);
+  }
+  const std::lock_guard exclusive(passers.lock);
+  for (int round = 0; round < 50; ++round) {
+    passers.lock.lower();
+    while (passers.inside == 0) std::this_thread::yield();
+    std::thread([&] { EXPECT_FALSE(passers.lock.try_lock()); }).join();
+    passers.lock.raise();
+    ASSERT_EQ(passers.inside, 0U);
+  }
+}
+
 TEST(AgentLock, TryLockWaitsForSharedSections) {
   Passers passers(2);
   for (int round = 0; round < 500; ++round) {

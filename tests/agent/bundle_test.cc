@@ -49,7 +49,7 @@ class SlowRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { cancelled.push_back(tag); }
   bool busy() const override { return !queue_.empty(); }
-  bool wantsPoll() const override { return true; }
+  bool mayHaveEnded() const override { return true; }
 
   // Fails all ops in flight.
   void breakDown(core::Completions& out) {

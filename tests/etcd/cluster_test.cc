@@ -5,6 +5,7 @@
 #include <future>
 #include <thread>
 
+#include "etcd/etcd_testing.h"
 #include "support/etcd_cluster.h"
 
 namespace viaduct::testing {

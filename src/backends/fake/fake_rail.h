@@ -53,7 +53,7 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override { return !queue_.empty(); }
-  bool wantsPoll() const override { return true; }
+  bool mayHaveEnded() const override { return true; }
   core::DirectMover* direct() override {
     return direct_move.with([](auto& move) { return move != nullptr; }) ? this : nullptr;
   }

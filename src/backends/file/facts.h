@@ -25,12 +25,7 @@ inline constexpr std::string_view kUsualDepth = "128", kUsualOpenFiles = "0",
 inline constexpr std::uint64_t kMostDepth = 1024, kMostOpenFiles = 16384;
 inline constexpr std::uint64_t kMostRegister = std::uint64_t{1} << 40U;
 
-// The value of one of these settings as text. They are in Settings::others.
-inline std::string textOf(const Settings& settings, std::string_view variable,
-                          std::string_view fallback) {
-  const auto at = settings.others.find(variable);
-  return std::string(at == settings.others.end() ? fallback : std::string_view(at->second));
-}
+using core::otherText;
 
 inline Status parseEngine(std::string_view text) {
   if (core::isOneOf(text, {"auto", "uring", "threads"})) return Ok{};
@@ -61,11 +56,11 @@ constexpr SettingRow otherSetting(std::string_view help) {
           .help = help,
           .parse = [](std::string_view text, Settings& into) -> Status {
             VIADUCT_CHECK(Parse(text));
-            into.others.insert_or_assign(Variable, std::string(text));
+            core::keepOther(into, Variable, text, Fallback);
             return Ok{};
           },
-          .check = [](const Settings& s) { return Parse(textOf(s, Variable, Fallback)); },
-          .show = [](const Settings& s) { return textOf(s, Variable, Fallback); }};
+          .check = [](const Settings& s) { return Parse(otherText(s, Variable, Fallback)); },
+          .show = [](const Settings& s) { return otherText(s, Variable, Fallback); }};
 }
 
 inline constexpr std::string_view kAuto = "auto";
@@ -90,24 +85,24 @@ inline constexpr std::array kSettings{
 
 inline Toggle directOf(const Settings& settings) {
   Toggle out = Toggle::kAuto;
-  static_cast<void>(core::parseToggle(textOf(settings, kDirect, kAuto), out));
+  static_cast<void>(core::parseToggle(otherText(settings, kDirect, kAuto), out));
   return out;
 }
 inline std::uint32_t depthOf(const Settings& settings) {
   std::uint32_t out = 0;
-  static_cast<void>(core::parseCount(textOf(settings, kDepth, kUsualDepth), 1, kMostDepth, out));
+  static_cast<void>(core::parseCount(otherText(settings, kDepth, kUsualDepth), 1, kMostDepth, out));
   return out;
 }
 inline std::uint32_t openFilesOf(const Settings& settings) {
   std::uint32_t out = 0;
   static_cast<void>(
-      core::parseCount(textOf(settings, kOpenFiles, kUsualOpenFiles), 0, kMostOpenFiles, out));
+      core::parseCount(otherText(settings, kOpenFiles, kUsualOpenFiles), 0, kMostOpenFiles, out));
   return out;
 }
 inline std::uint64_t registerOf(const Settings& settings) {
   std::uint64_t out = 0;
   static_cast<void>(
-      core::parseSize(textOf(settings, kRegister, kUsualRegister), 0, kMostRegister, out));
+      core::parseSize(otherText(settings, kRegister, kUsualRegister), 0, kMostRegister, out));
   return out;
 }
 

@@ -48,7 +48,7 @@ std::unique_ptr<Engine> openEngine(std::string_view name, std::uint32_t depth, s
 }
 
 Mover::Mover(const Settings& settings, OpenEngine open)
-    : wanted_(textOf(settings, kEngine, kAuto)),
+    : wanted_(otherText(settings, kEngine, kAuto)),
       limits_{.depth = depthOf(settings),
               .open_files = openFileLimit(settings),
               .registered = registerOf(settings)},

@@ -61,7 +61,7 @@ class Pieces {
     Piece piece = {};
     Step step = Step::kFree;
     bool cancelled = false;
-    bool released = false;  // cancelled because its memory or file was
+    bool released = false;            // cancelled because its memory or file was
     std::uint64_t low = 0, high = 0;  // the blocks of the file that contain the piece
     std::uint32_t place = 0;          // in the FileCache
     std::uint32_t buffer = 0;         // if it bounces

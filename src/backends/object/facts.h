@@ -29,37 +29,26 @@ inline constexpr std::string_view kSessionToken = "AWS_SESSION_TOKEN";
 inline constexpr std::string_view kDefaultPart = "8MiB", kDefaultConnections = "16",
                                   kDefaultRetries = "8";
 
-// The text of a setting, or its default.
-inline std::string textOf(const Settings& settings, std::string_view variable,
-                          std::string_view fallback = "") {
-  const auto at = settings.others.find(variable);
-  return at == settings.others.end() ? std::string(fallback) : at->second;
-}
-
-// Keeps a text that is not the default.
-inline void keep(Settings& into, std::string_view variable, std::string_view text,
-                 std::string_view fallback) {
-  into.others.erase(std::string(variable));
-  if (text != fallback) into.others.emplace(variable, text);
-}
+using core::keepOther;
+using core::otherText;
 
 template <const std::string_view& Variable>
 Status parseAny(std::string_view text, Settings& into) {
-  keep(into, Variable, text, "");
+  keepOther(into, Variable, text, "");
   return Ok{};
 }
 
 inline Status parseStyle(std::string_view text, Settings& into) {
   if (!core::isOneOf(text, {"auto", "path", "virtual"}))
     return core::expectedForm("auto, path or virtual");
-  keep(into, kStyle, text, "auto");
+  keepOther(into, kStyle, text, "auto");
   return Ok{};
 }
 
 inline Status parsePart(std::string_view text, Settings& into) {
   std::uint64_t bytes = 0;
   VIADUCT_CHECK(core::parseSize(text, 5 * base::kMiB, 64 * base::kMiB, bytes));
-  keep(into, kPartSize, base::formatSize(bytes), kDefaultPart);
+  keepOther(into, kPartSize, base::formatSize(bytes), kDefaultPart);
   return Ok{};
 }
 
@@ -68,20 +57,20 @@ template <const std::string_view& Variable, const std::string_view& Fallback, st
 Status parseNumber(std::string_view text, Settings& into) {
   std::uint32_t number = 0;
   VIADUCT_CHECK(core::parseCount(text, Least, Most, number));
-  keep(into, Variable, std::to_string(number), Fallback);
+  keepOther(into, Variable, std::to_string(number), Fallback);
   return Ok{};
 }
 
 inline Status parseSignBodies(std::string_view text, Settings& into) {
   Toggle toggle = Toggle::kAuto;
   VIADUCT_CHECK(core::parseToggle(text, toggle));
-  keep(into, kSignBodies, core::showToggle(toggle), "auto");
+  keepOther(into, kSignBodies, core::showToggle(toggle), "auto");
   return Ok{};
 }
 
 template <const std::string_view& Variable, const std::string_view& Fallback>
 std::string showOther(const Settings& settings) {
-  return textOf(settings, Variable, Fallback);
+  return otherText(settings, Variable, Fallback);
 }
 inline constexpr std::string_view kNothing, kAuto = "auto";
 

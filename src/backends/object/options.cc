@@ -31,7 +31,7 @@ Error noCredentials(Code code, std::string detail, std::string file) {
 }
 
 std::string credentialsFile(const Settings& settings) {
-  const std::string named = textOf(settings, kCredentialsFile);
+  const std::string named = otherText(settings, kCredentialsFile);
   if (!named.empty()) return named;
   const char* const home = std::getenv("HOME");
   return home == nullptr ? "" : fmt::format("{}/.aws/credentials", home);
@@ -49,12 +49,12 @@ Result<Credentials> fileCredentials(const Settings& settings) {
     error.remedy = noCredentials(Code::kNotFound, "", "").remedy;
     return error;
   }
-  return credentialsIn(text, textOf(settings, kProfile, "default"), file);
+  return credentialsIn(text, otherText(settings, kProfile, "default"), file);
 }
 
 Result<Credentials> findCredentials(const Settings& settings) {
-  Credentials out{textOf(settings, kAccessKey), textOf(settings, kSecretKey),
-                  textOf(settings, kSessionToken)};
+  Credentials out{otherText(settings, kAccessKey), otherText(settings, kSecretKey),
+                  otherText(settings, kSessionToken)};
   if (out.access_key.empty() && out.secret_key.empty()) return fileCredentials(settings);
   if (out.access_key.empty() || out.secret_key.empty())
     return noCredentials(
@@ -89,20 +89,21 @@ Result<Credentials> credentialsIn(std::string_view text, std::string_view profil
 
 Result<Options> resolveOptions(const Settings& settings) {
   Options out;
-  out.region = textOf(settings, kRegion, "us-east-1");
+  out.region = otherText(settings, kRegion, "us-east-1");
   out.endpoint = amazonEndpoint(out.region);
-  if (const std::string url = textOf(settings, kEndpoint); !url.empty()) {
+  if (const std::string url = otherText(settings, kEndpoint); !url.empty()) {
     VIADUCT_TRY(out.endpoint, parseEndpoint(url));
   }
-  if (const std::string style = textOf(settings, kStyle); !style.empty())
+  if (const std::string style = otherText(settings, kStyle); !style.empty())
     out.endpoint.style = style == "path" ? AddressStyle::kPath : AddressStyle::kVirtual;
-  VIADUCT_TRY(out.part, base::parseSize(textOf(settings, kPartSize, kDefaultPart)));
-  VIADUCT_CHECK(core::parseCount(textOf(settings, kConnections, kDefaultConnections), 1, 256,
+  VIADUCT_TRY(out.part, base::parseSize(otherText(settings, kPartSize, kDefaultPart)));
+  VIADUCT_CHECK(core::parseCount(otherText(settings, kConnections, kDefaultConnections), 1, 256,
                                  out.connections));
-  VIADUCT_CHECK(core::parseCount(textOf(settings, kRetries, kDefaultRetries), 0, 100, out.retries));
-  const std::string sign = textOf(settings, kSignBodies);
+  VIADUCT_CHECK(
+      core::parseCount(otherText(settings, kRetries, kDefaultRetries), 0, 100, out.retries));
+  const std::string sign = otherText(settings, kSignBodies);
   out.sign_bodies = sign.empty() ? !out.endpoint.tls : sign == "on";
-  out.ca_file = textOf(settings, kCa);
+  out.ca_file = otherText(settings, kCa);
   VIADUCT_TRY(out.credentials, findCredentials(settings));
   return out;
 }

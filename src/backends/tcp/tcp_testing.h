@@ -87,7 +87,7 @@ class TcpPair : public ::testing::Test {
   std::size_t post(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
                    std::size_t on = 0) {
     const std::size_t taken = postAlone(side, kind, tag, ops, on);
-    if (rail(side, on).wantsPoll()) rail(side, on).poll(pair_->done[side]);
+    if (rail(side, on).mayHaveEnded()) rail(side, on).poll(pair_->done[side]);
     return taken;
   }
   std::size_t postAlone(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
