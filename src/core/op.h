@@ -61,5 +61,11 @@ struct Staged {
 };
 using Completion = std::variant<Moved, Failed, Staged>;
 using Completions = std::vector<Completion>;
+// The number of ops that will not come back again.
+inline std::uint64_t endedOps(const Completion& completion) {
+  if (const auto* const moved = std::get_if<Moved>(&completion)) return moved->ops;
+  if (const auto* const failed = std::get_if<Failed>(&completion)) return failed->ops;
+  return 0;
+}
 
 }  // namespace viaduct::core

@@ -100,7 +100,7 @@ class LocalDirect : public ::testing::Test {
   }
   std::uint64_t back() const {
     std::uint64_t ops = 0;
-    for (const auto& done : pair_->done[0]) std::visit([&](const auto& d) { ops += d.ops; }, done);
+    for (const auto& done : pair_->done[0]) ops += core::endedOps(done);
     return ops;
   }
   const Failed* failure() const {
@@ -381,7 +381,7 @@ TEST_F(LocalDirect, CloseReturnsEverythingAndEndsAllAccess) {
   core::Completions out;
   link().close(out);
   std::uint64_t ops = 0;
-  for (const auto& done : out) std::visit([&](const auto& d) { ops += d.ops; }, done);
+  for (const auto& done : out) ops += core::endedOps(done);
   EXPECT_EQ(ops, 2U);
   testing::fillWith(there_, std::byte{0xcc});
   EXPECT_EQ(post({op(0, 0, 8)}), 0U);

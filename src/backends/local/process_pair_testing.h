@@ -99,7 +99,7 @@ class Station final : public core::LinkHost {
     std::optional<Error> why;
     const bool over = taken == ops.size() && run([&] {
                         for (const auto& one : std::exchange(done, {})) {
-                          std::visit([&](const auto& d) { back += d.ops; }, one);
+                          back += core::endedOps(one);
                           if (const auto* failed = std::get_if<core::Failed>(&one))
                             why = failed->why;
                         }
