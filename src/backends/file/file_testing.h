@@ -5,6 +5,7 @@
 #include <viaduct/viaduct.h>
 
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -21,10 +22,9 @@ inline constexpr std::uint64_t kMiB = 1U << 20U;
 
 // The content of a file that the page cache and O_DIRECT agree on.
 inline std::vector<std::byte> bytesOfFile(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  std::vector<std::byte> out(text.size());
-  std::memcpy(out.data(), text.data(), text.size());
+  std::vector<std::byte> out(std::filesystem::file_size(path));
+  std::ifstream(path, std::ios::binary)
+      .read(reinterpret_cast<char*>(out.data()), static_cast<std::streamsize>(out.size()));
   return out;
 }
 
