@@ -56,13 +56,22 @@ class Posting : public ::testing::Test {
   static void interruptEachPoll(fake::Interruption interruption) {
     fake::interruption.with([&](auto& one) { one = std::move(interruption); });
   }
-  // Interrupts the next poll of the calling thread, and no other.
-  static void interruptThisThreadOnce(const std::function<void()>& interruption) {
+  // Interrupts the next poll of the calling thread, and no other. The poll moves something if
+  // `moves`.
+  static void interruptThisThreadOnce(const std::function<void()>& interruption,
+                                      bool moves = true) {
     interruptEachPoll(
         [=, done = std::make_shared<bool>(false), thread = std::this_thread::get_id()] {
-          if (std::this_thread::get_id() == thread && !std::exchange(*done, true)) interruption();
-          return true;
+          if (std::this_thread::get_id() != thread || std::exchange(*done, true)) return true;
+          interruption();
+          return moves;
         });
+  }
+  // Posts so that the transfer still runs when post() returns.
+  static void postAndLeaveRunning(Transfer& transfer, Deadline deadline) {
+    interruptEachPoll([] { return false; });
+    ASSERT_TRUE(transfer.post({.deadline = deadline}));
+    ASSERT_EQ(transfer.state(), TransferState::kRunning);
   }
   static void moveBy(fake::DirectMove move) {
     fake::direct_move.with([&](auto& one) { one = std::move(move); });
@@ -86,16 +95,29 @@ class Posting : public ::testing::Test {
 TEST_F(Posting, APostIsNotEndedByTheDeadlineOfThePostBefore) {
   open();
   Transfer transfer = plan();
-  interruptEachPoll([] { return false; });  // the first post waits for its deadline's timer
-  ASSERT_TRUE(transfer.post({.deadline = 10s}));
-  ASSERT_EQ(transfer.state(), TransferState::kRunning);
+  postAndLeaveRunning(transfer, 10s);  // sets a timer
   interruptEachPoll({});
   ASSERT_TRUE(transfer.wait(20s));
+  const auto run_the_timer = [&] {
+    clock_.advance(20s);
+    letRunNext([&] { agent_->poll(); });
+  };
+  interruptThisThreadOnce(run_the_timer, false);
+  ASSERT_TRUE(transfer.post({.deadline = 1h}));
+  const Status ended = transfer.wait(20s);
+  EXPECT_TRUE(ended) << ended.error().text();
+}
+
+// The deadline passes after a poll has moved the last op, and before a thread has taken note of it.
+TEST_F(Posting, ATransferWhoseOpsHaveEndedIsNotOverdue) {
+  open();
+  Transfer transfer = plan();
+  postAndLeaveRunning(transfer, 10s);
   interruptThisThreadOnce([&] {
     clock_.advance(20s);
-    letRunNext([&] { agent_->poll(); });  // runs the timer
+    letRunNext([&] { agent_->poll(); });
   });
-  ASSERT_TRUE(transfer.post({.deadline = 1h}));
+  agent_->poll();
   const Status ended = transfer.wait(20s);
   EXPECT_TRUE(ended) << ended.error().text();
 }
@@ -111,6 +133,7 @@ TEST_F(Posting, ACancelInsideAPostKeepsItsTime) {
   clock_.advance(impl_->settings().grace);
   EXPECT_FALSE(transfer.wait(20s));
   EXPECT_EQ(transfer.state(), TransferState::kCancelled);
+  clock_.advance(2h);  // so that a transfer that still runs ends, and the test with it
 }
 
 // Another thread ends the post and runs its callback, which drops the handle. A build with ASan
@@ -222,44 +245,50 @@ TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
   EXPECT_EQ(agent_->statistics().rails.at(0).bytes, kBytes);
 }
 
+// A copy that pauses for every exclusive owner, and never ends. It counts its calls, and fails once
+// `over` is set.
+class EndlessCopy : public Posting {
+ protected:
+  void start() {
+    moveBy([this](core::DirectMover::Progress&, const std::atomic<bool>& pause) {
+      ++calls_;
+      calls_.notify_all();
+      while (!pause && !over_) std::this_thread::yield();
+      return over_ ? Outcome::kFailed : Outcome::kPaused;
+    });
+    open();
+    transfer_.emplace(plan());
+    poster_ = std::jthread([this] { posted_ = transfer_->post(); });
+    calls_.wait(0);
+  }
+  // Expects that the copy was not called again.
+  void expectTheEnd() {
+    const int calls = calls_;
+    over_ = true;
+    poster_.join();
+    EXPECT_EQ(calls_, calls);
+    EXPECT_FALSE(posted_);
+    EXPECT_NE(transfer_->state(), TransferState::kRunning);
+  }
+
+  std::atomic<int> calls_{0};
+  std::atomic<bool> over_{false};
+  std::optional<Transfer> transfer_;
+  Status posted_ = Ok{};
+  std::jthread poster_;
+};
+
 // The memory belongs to its owner once release() has returned, also if a copy was paused meanwhile.
-TEST_F(Posting, APausedCopyDoesNotGoOnAfterItsMemoryWasReleased) {
-  std::atomic<int> calls{0};
-  moveBy([&](core::DirectMover::Progress&, const std::atomic<bool>& pause) {
-    ++calls;
-    calls.notify_all();
-    while (!pause) std::this_thread::yield();
-    return Outcome::kPaused;
-  });
-  open();
-  Transfer transfer = plan();
-  Status posted = Ok{};
-  std::jthread poster([&] { posted = transfer.post(); });
-  calls.wait(0);
+TEST_F(EndlessCopy, DoesNotGoOnAfterItsMemoryWasReleased) {
+  start();
   ASSERT_TRUE(pins_[0].release());
-  const int copied = calls;
-  poster.join();
-  EXPECT_EQ(calls, copied);
-  EXPECT_FALSE(posted);
-  EXPECT_NE(transfer.state(), TransferState::kRunning);
+  expectTheEnd();
 }
 
-TEST_F(Posting, AClosingAgentEndsAPausedCopy) {
-  std::atomic<int> calls{0};
-  moveBy([&](core::DirectMover::Progress&, const std::atomic<bool>& pause) {
-    ++calls;
-    calls.notify_all();
-    while (!pause) std::this_thread::yield();
-    return Outcome::kPaused;
-  });
-  open();
-  Transfer transfer = plan();
-  Status posted = Ok{};
-  std::jthread poster([&] { posted = transfer.post(); });
-  calls.wait(0);
+TEST_F(EndlessCopy, EndsWhenItsAgentCloses) {
+  start();
   agent_->close();
-  poster.join();
-  EXPECT_FALSE(posted);
+  expectTheEnd();
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kThreads = 4;
 
 Agent openLocal(const std::string& name) {
-  auto agent = Agent::open({.name = name, .backends = {"local"}, .copy_threads = 2});
+  auto agent = Agent::open({.name = name, .backends = {"local"}, .copy_threads = 2, .detect = 60s});
   EXPECT_TRUE(agent) << agent.error().text();
   return *std::move(agent);
 }
