@@ -1,9 +1,9 @@
 // Random reads or writes of one file by an agent, for a comparison with fio (bench/file_floor.py).
 // Prints one line of JSON: bytes per second, I/Os per second, and the processor time of this
 // process, with all of its threads.
-//   file_bench FILE read|write BLOCK BLOCKS_PER_TRANSFER TRANSFERS SECONDS [ENGINE]
+//   file_bench FILE read|write BLOCK BLOCKS_PER_TRANSFER TRANSFERS SECONDS [ENGINE [huge]]
 // Keeps TRANSFERS transfers posted, each of random blocks of the file, into ordinary pages of host
-// memory. The threads sleep while nothing has ended.
+// memory, or into transparent huge pages. The threads sleep while nothing has ended.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct Options {
   std::uint32_t blocks = 0, transfers = 0;
   double seconds = 0;
   std::string engine = "auto";
+  bool huge = false;
 };
 
 double processorSeconds() {
@@ -41,11 +43,12 @@ double processorSeconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-viaduct::Pin pinnedMemory(viaduct::Agent& agent, std::uint64_t bytes) {
-  void* const memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+viaduct::Pin pinnedMemory(viaduct::Agent& agent, std::uint64_t bytes, bool huge) {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) std::abort();
-  ::madvise(memory, bytes, MADV_NOHUGEPAGE);
+  ::madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+  std::memset(memory, 0, bytes);
   return must(agent.pin(viaduct::Segment::host(memory, bytes), "memory"));
 }
 
@@ -70,7 +73,7 @@ void run(const Options& o) {
     settings.others["VIADUCT_FILE_QUEUE_DEPTH"] = depth;
   viaduct::Agent agent = must(viaduct::Agent::open(settings));
   const std::uint64_t bytes = o.block * o.blocks;
-  const viaduct::Pin memory = pinnedMemory(agent, bytes * o.transfers);
+  const viaduct::Pin memory = pinnedMemory(agent, bytes * o.transfers, o.huge);
   const viaduct::Pin file = must(agent.pin(viaduct::Segment::file(o.file), "file"));
   const viaduct::Peer self = must(agent.self());
   must(self.ready(30s));
@@ -93,7 +96,7 @@ void run(const Options& o) {
     must(transfers[ended++ % transfers.size()].wait());
     must(transfers[next++ % transfers.size()].post());
   };
-  const auto warm = std::chrono::steady_clock::now() + 500ms;
+  const auto warm = std::chrono::steady_clock::now() + 1s;
   while (std::chrono::steady_clock::now() < warm) cycle();
   const std::uint64_t before = ended;
   const double cpu = processorSeconds();
@@ -129,5 +132,6 @@ int main(int argc, char** argv) {
        .blocks = static_cast<std::uint32_t>(std::stoul(words[4])),
        .transfers = static_cast<std::uint32_t>(std::stoul(words[5])),
        .seconds = std::stod(words[6]),
-       .engine = argc > 7 ? words[7] : "auto"});
+       .engine = argc > 7 ? words[7] : "auto",
+       .huge = argc > 8 && words[8] == "huge"});
 }

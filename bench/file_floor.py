@@ -2,10 +2,11 @@
 """Compares the backend file with fio in turns: random reads and writes with O_DIRECT.
 
 Both use io_uring, registered files and buffers, ordinary pages, and one submitting thread that
-sleeps while it waits. fio reports the processor time of that thread. Ours is that of the whole
-process: the mover's thread, and the thread that posts and waits.
+sleeps while it waits. Both leave out their first second, in which a virtual disk may exceed its
+rate. fio takes whole seconds only. fio reports the processor time of that thread. Ours is that of
+the whole process: the mover's thread, and the thread that posts and waits.
 
-usage: file_floor.py FILE_BENCH FILE [--rounds N] [--seconds S] [--bytes 1G]
+usage: file_floor.py FILE_BENCH FILE [--rounds N] [--seconds S] [--bytes 1G] [--huge]
 """
 import argparse
 import json
@@ -20,11 +21,12 @@ CASES = [  # name, kind, block, depth, blocks of a transfer, transfers
 ]
 
 
-def fio(file, kind, block, depth, seconds):
+def fio(file, kind, block, depth, seconds, huge):
     words = ["fio", "--name=floor", f"--filename={file}", "--ioengine=io_uring", "--direct=1",
              f"--rw=rand{kind}", f"--bs={block}", f"--iodepth={depth}", "--numjobs=1", "--thread",
-             "--registerfiles", "--fixedbufs", "--norandommap", "--time_based", "--ramp_time=0.5",
+             "--registerfiles", "--fixedbufs", "--norandommap", "--time_based", "--ramp_time=1",
              f"--runtime={seconds}", "--output-format=json"]
+    words += ["--iomem=mmaphuge", "--hugepage-size=2m"] if huge else []
     job = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     job = job["jobs"][0]
     row = job[kind]
@@ -32,8 +34,9 @@ def fio(file, kind, block, depth, seconds):
     return row["iops"], busy / row["iops"] * 1e6
 
 
-def ours(bench, file, kind, block, blocks, transfers, seconds):
-    words = [bench, file, kind, str(block), str(blocks), str(transfers), str(seconds)]
+def ours(bench, file, kind, block, blocks, transfers, seconds, huge):
+    words = [bench, file, kind, str(block), str(blocks), str(transfers), str(seconds),
+             "auto"] + (["huge"] if huge else [])
     row = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
     return row["iops"], row["cpu_us_per_io"], row["way"]
 
@@ -43,8 +46,10 @@ def main():
     parser.add_argument("bench")
     parser.add_argument("file")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=float, default=2)
+    parser.add_argument("--seconds", type=int, default=2)
     parser.add_argument("--bytes", default="1G")
+    parser.add_argument("--huge", action="store_true",
+                        help="huge pages on both sides; fio needs 24 in vm.nr_hugepages")
     options = parser.parse_args()
     subprocess.run(["fio", "--name=fill", f"--filename={options.file}", f"--size={options.bytes}",
                     "--rw=write", "--bs=1M", "--direct=1", "--ioengine=psync"],
@@ -55,9 +60,10 @@ def main():
         rows = []
         for turn in range(options.rounds):
             both = [
-                lambda: fio(options.file, kind, block, depth, options.seconds),
+                lambda: fio(options.file, kind, block, depth, options.seconds,
+                            options.huge),
                 lambda: ours(options.bench, options.file, kind, block, blocks, transfers,
-                             options.seconds),
+                             options.seconds, options.huge),
             ]
             order = (0, 1) if turn % 2 == 0 else (1, 0)
             done = {i: both[i]() for i in order}
