@@ -477,6 +477,7 @@ TEST(Slice, SlicesOfALongListGetSmallerTowardsItsEnd) {
 TEST(Requirement, ReadsEveryWord) {
   EXPECT_EQ(*parseRequirement(""), Requirement{});
   EXPECT_EQ(*parseRequirement(" rdma , not-tcp"), (Requirement{.rdma = true, .not_tcp = true}));
+  EXPECT_EQ(*parseRequirement("no-staging"), Requirement{.no_staging = true});
   EXPECT_EQ(*parseRequirement("same-host,backend:local"),
             (Requirement{.same_host = true, .backend = "local"}));
 }
@@ -485,7 +486,8 @@ TEST(Requirement, RefusesOtherWordsAndListsTheGoodOnes) {
   for (const char* text : {"fast", "rdma,", ",rdma", "backend:", "RDMA", "rdma rdma"}) {
     const auto parsed = parseRequirement(text);
     ASSERT_FALSE(parsed) << text;
-    EXPECT_TRUE(has(parsed.error().text(), "rdma, same-host, not-tcp or backend:NAME")) << text;
+    EXPECT_TRUE(has(parsed.error().text(), "rdma, same-host, not-tcp, no-staging or backend:NAME"))
+        << text;
   }
   EXPECT_TRUE(has(parseRequirement("backend:a,backend:b").error().text(), "backend:a and"));
 }

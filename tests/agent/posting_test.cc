@@ -220,15 +220,17 @@ TEST_F(Posting, AnExceptionInsideThePostLeavesATransferThatCanBePosted) {
 // A long copy pauses for a thread that wants the lock exclusively, and goes on where it was.
 TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
   std::atomic<int> calls{0};
+  std::atomic<bool> second_over{false};
   std::uint64_t went_on_at = 0;
+  // The progress thread may also ask for a pause, so each call waits for the second post.
   moveBy([&](core::DirectMover::Progress& so_far, const std::atomic<bool>& pause) {
-    if (++calls > 1) {
-      went_on_at = so_far.next;
+    if (++calls > 1) went_on_at = so_far.next;
+    calls.notify_all();
+    while (!pause && !second_over) std::this_thread::yield();
+    if (second_over && calls > 1) {
       so_far.bytes = kBytes;
       return Outcome::kMoved;
     }
-    calls.notify_all();
-    while (!pause) std::this_thread::yield();
     so_far.next = 7;
     return Outcome::kPaused;
   });
@@ -237,6 +239,7 @@ TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
   std::jthread poster([&] { EXPECT_TRUE(transfer.post()); });
   calls.wait(0);
   const Status second = transfer.post();
+  second_over = true;
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().detail, "the transfer is still running");
   poster.join();

@@ -265,14 +265,15 @@ TEST_F(FilePins, AnAgentWithoutFilesHasNoThreadOfThem) {
   EXPECT_EQ(threads(), before + 1);
 }
 
-TEST_F(FilePins, AreNotReachedByOtherAgents) {
+TEST_F(FilePins, AreReachedByOtherAgentsOnlyInStages) {
   make("data", 8192);
   const Pin file = pinned(Segment::file(path()));
   Agent other = *Agent::open({.name = "other", .listen = {}, .backends = {"file", "local"}});
   const Peer owner = *other.importCard(agent_->exportCard());
   ASSERT_TRUE(owner.ready(30s));
   const Pin memory = *other.allocate(8192);
-  const auto plan = other.plan(OpKind::kRead, owner, part(memory, 0, 8192), part(file, 0, 8192));
+  const auto plan = other.plan(OpKind::kRead, owner, part(memory, 0, 8192), part(file, 0, 8192),
+                               {.require = "no-staging"});
   ASSERT_FALSE(plan);
   EXPECT_EQ(plan.error().code, Code::kUnsupported);
 }
