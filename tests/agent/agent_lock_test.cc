@@ -99,21 +99,33 @@ TEST(AgentLock, HasOneExclusiveOwnerAtATime) {
 }
 
 TEST(AgentLock, LoweredItLetsOthersIntoSharedSectionsButHasOneOwner) {
-  Passers passers(2);
-  std::uint64_t passed = 0;
-  while (passed == 0) {  // a thread without a cell cannot enter
-    std::this_thread::yield();
-    const std::lock_guard exclusive(passers.lock);
-    passed = sum(passers);
-  }
-  const std::lock_guard exclusive(passers.lock);
-  for (int round = 0; round < 50; ++round) {
-    passers.lock.lower();
-    while (passers.inside == 0) std::this_thread::yield();
-    std::thread([&] { EXPECT_FALSE(passers.lock.try_lock()); }).join();
-    passers.lock.raise();
-    ASSERT_EQ(passers.inside, 0U);
-  }
+  AgentLock lock;
+  std::atomic<int> step{0};
+  const auto reach = [&](int to) {
+    step = to;
+    step.notify_all();
+  };
+  const auto await = [&](int from) {
+    for (int now = step; now < from; now = step) step.wait(now);
+  };
+  std::jthread passer([&] {
+    lock.leave(lock.enter());  // a thread that has had a cell enters without the mutex
+    reach(1);
+    await(2);
+    const unsigned cell = lock.enter();
+    reach(3);
+    await(4);
+    lock.leave(cell);
+  });
+  await(1);
+  const std::lock_guard exclusive(lock);
+  lock.lower();
+  reach(2);
+  await(3);
+  std::jthread([&] { EXPECT_FALSE(lock.try_lock()); }).join();
+  reach(4);
+  lock.raise();
+  passer.join();
 }
 
 TEST(AgentLock, TryLockWaitsForSharedSections) {

@@ -76,8 +76,8 @@ class Posting : public ::testing::Test {
   static void moveBy(fake::DirectMove move) {
     fake::direct_move.with([&](auto& one) { one = std::move(move); });
   }
-  // For an interruption. Another thread runs `call` next, once the shared section of this thread
-  // has ended, and before this thread gets the lock exclusively.
+  // For an interruption of a poll in post(). Another thread runs `call` next, once the shared
+  // section of this thread has ended, and before this thread gets the lock exclusively.
   void letRunNext(std::function<void()> call) {
     other_ = std::jthread(std::move(call));
     while (!impl_->engine().lock().exclusiveWanted()) std::this_thread::yield();
@@ -113,11 +113,12 @@ TEST_F(Posting, ATransferWhoseOpsHaveEndedIsNotOverdue) {
   open();
   Transfer transfer = plan();
   postAndLeaveRunning(transfer, 10s);
+  Transfer second = plan();
   interruptThisThreadOnce([&] {
     clock_.advance(20s);
     letRunNext([&] { agent_->poll(); });
   });
-  agent_->poll();
+  ASSERT_TRUE(second.post({.deadline = 1h}));  // polls the rail of both in a shared section
   const Status ended = transfer.wait(20s);
   EXPECT_TRUE(ended) << ended.error().text();
 }

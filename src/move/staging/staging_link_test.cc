@@ -108,8 +108,10 @@ struct End final : public core::LinkHost {
   void open(bool self = false) {
     auto made = std::make_unique<FakeHost>(memory, hops);
     host = made.get();
-    link = std::make_unique<StagingLink>(core::LinkSeed{.peer = "other", .self = self}, rail, *this,
-                                         std::move(made));
+    core::LinkSeed seed;
+    seed.peer = "other";
+    seed.self = self;
+    link = std::make_unique<StagingLink>(std::move(seed), rail, *this, std::move(made));
   }
   void knowsStorageOf(const Memory& other) {
     link->addPin({.info = other.pins.at(kStoragePin).info, .key = {}});
