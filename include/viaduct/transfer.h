@@ -59,7 +59,8 @@ class Transfer {
   ~Transfer();  // cancels and waits for the end if still running
 
   // Starts the copy and returns. The memory belongs to the transfer until it has ended. On misuse,
-  // a lost peer or withdrawn memory it fails, and starts nothing.
+  // a lost peer or withdrawn memory it fails. If that happens in the middle of a copy that post()
+  // itself makes on this host, a part of the bytes may have been written.
   Status post(const PostOptions& options = {});
   // Makes progress once, without blocking, and returns the transfer's state.
   TransferState poll();
