@@ -213,8 +213,7 @@ void TransferImpl::start(const PostOptions& options) {
   due_ = Clock::time_point::max();  // the deadline of the previous post may have passed
   error_.reset();
   rail_error_.reset();
-  if (!stages_.shares.empty()) [[unlikely]]
-    keepStages();
+  stages_.shares.clear();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
   Timing& timing = agent_->counts().timing;
@@ -276,12 +275,6 @@ void TransferImpl::moved(const core::Moved& moved) {
   Bundle& bundle = bundleOf(moved.tag);
   if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
   endIfOver();
-}
-
-// Adds the stages of the post before to those of all posts.
-void TransferImpl::keepStages() {
-  for (PathShare& share : stages_.shares) carried_before_.add(std::move(share));
-  stages_.shares.clear();
 }
 
 void TransferImpl::staged(core::Staged staged) {
@@ -403,6 +396,7 @@ void TransferImpl::stopTiming(TransferState state) {
 void TransferImpl::finish(TransferState state) {
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
+  for (const PathShare& share : stages_.shares) carried_before_.add(share);
   if (state == TransferState::kDone && has_note_)
     if (auto sent = peer_->note(note_); !sent) {
       error_ = std::move(sent).error();
@@ -435,8 +429,6 @@ Path TransferImpl::path() const {
 Path TransferImpl::carried() const {
   Path path = carried_before_;
   for (const Bundle& bundle : bundles_) bundle.addCarriedTo(path);
-  if (!running())
-    for (const PathShare& share : stages_.shares) path.add(share);
   return path;
 }
 

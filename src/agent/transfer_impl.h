@@ -99,7 +99,6 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   }
   void offer();
   void strand();
-  void keepStages();
   void stopPosting();
   void start(const PostOptions& options);
   void pollOwnRails(AgentLock::Held& held);
@@ -120,7 +119,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
   // The plan.
   std::vector<Bundle> bundles_;
-  Path carried_before_;  // work of earlier plans, and of all stages of earlier posts
+  Path carried_before_;  // work of earlier plans, and of the stages of all posts
   std::uint64_t bytes_ = 0, total_ops_ = 0;
   // The posting thread may copy by itself, and there is no callback to run. Read without a lock.
   std::atomic<bool> direct_{false};
