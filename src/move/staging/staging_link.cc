@@ -4,16 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::move {
 namespace {
-
-// The number of a path's stage, in the order in which bytes pass them.
-enum Stage : std::uint32_t { kFromStorage = 1, kHostToHost = 2, kToStorage = 3 };
 
 core::OpList listOf(std::vector<core::Op> ops) {
   core::OpList list;
@@ -162,13 +158,19 @@ void StagingLink::fillFreeChunks() {
     bool wait = false;
     if (Status ready = prepareRings(job, wait); !ready) failJob(job, std::move(ready).error());
     if (wait || job.error) continue;
-    const auto chunks =
-        std::min(own_ ? own_->chunks : std::numeric_limits<std::uint32_t>::max(),
-                 peers_ ? peers_->chunks : std::numeric_limits<std::uint32_t>::max());
-    if (chunks_.size() < chunks) chunks_.resize(chunks);
+    if (chunks_.size() < sizes().chunks) chunks_.resize(sizes().chunks);
     while (!job.error && fillFreeChunk(job)) {
     }
   }
+}
+
+Ring StagingLink::sizes() const {
+  Ring out = own_ ? *own_ : *peers_;
+  if (peers_) {
+    out.chunks = std::min(out.chunks, peers_->chunks);
+    out.chunk_bytes = std::min(out.chunk_bytes, peers_->chunk_bytes);
+  }
+  return out;
 }
 
 bool StagingLink::fillFreeChunk(Job& job) {
@@ -177,14 +179,12 @@ bool StagingLink::fillFreeChunk(Job& job) {
                                   [](const Chunk& one) { return one.step == Step::kFree; });
   if (chunk == chunks_.end()) return false;
   const auto number = static_cast<std::uint32_t>(chunk - chunks_.begin());
-  if ((own_ && number >= own_->chunks) || (peers_ && number >= peers_->chunks)) return false;
-  const std::uint64_t bytes = std::min(own_ ? own_->chunk_bytes : peers_->chunk_bytes,
-                                       peers_ ? peers_->chunk_bytes : own_->chunk_bytes);
+  if (number >= sizes().chunks) return false;
   // The storage that is read decides, because a chunk is read in one piece.
   const bool local = job.local_storage && (job.kind == OpKind::kWrite || !job.remote_storage);
   chunk->job = &job;
-  chunk->plan =
-      fillChunk(job.ops, job.next, bytes, local ? ChunkAlign::kLocal : ChunkAlign::kRemote);
+  chunk->plan = fillChunk(job.ops, job.next, sizes().chunk_bytes,
+                          local ? ChunkAlign::kLocal : ChunkAlign::kRemote);
   ++job.chunks;
   chunk->step = after(*chunk);
   if (Status begun = begin(number); !begun) {
@@ -219,9 +219,8 @@ void StagingLink::advance(std::uint32_t number, core::Completions& out) {
   Job& job = *chunk.job;
   HopEnd ended = *std::exchange(chunk.ended, std::nullopt);
   chunk.hop.reset();
-  constexpr std::array kStages{0U, 1U * kFromStorage, 1U * kHostToHost, 1U * kToStorage};
   for (PathShare& share : ended.shares) {
-    share.stage = kStages[static_cast<std::size_t>(chunk.step)];
+    share.stage = static_cast<std::uint32_t>(chunk.step);
     out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
   }
   if (ended.error) failJob(job, *std::move(ended.error));
@@ -258,7 +257,7 @@ Status StagingLink::ask(std::uint32_t number, bool store) {
 
 // Copies between the chunk and storage of this agent.
 Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
-  Chunk& chunk = chunks_[number];
+  const Chunk& chunk = chunks_[number];
   const Job& job = *chunk.job;
   // With itself as peer, an agent has the pins of both ends.
   const bool remote_end = (job.kind == OpKind::kWrite) == (kind == OpKind::kWrite) && self_;
@@ -269,17 +268,12 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
                    .bytes = piece.op.bytes,
                    .local_pin = own_->pin,
                    .remote_pin = remote_end ? piece.op.remote_pin : piece.op.local_pin});
-  VIADUCT_TRY(chunk.hop, host_->start(StagingHost::To::kStorage, kind, listOf(std::move(ops)),
-                                      [this, number](HopEnd end) {
-                                        chunks_[number].ended = std::move(end);
-                                        wake();
-                                      }));
-  return Ok{};
+  return startHop(number, StagingHost::To::kStorage, kind, std::move(ops));
 }
 
 // Copies between this end's memory, or the chunk of its ring, and the peer's.
 Status StagingLink::startMove(std::uint32_t number) {
-  Chunk& chunk = chunks_[number];
+  const Chunk& chunk = chunks_[number];
   const Job& job = *chunk.job;
   std::vector<core::Op> ops;
   const auto peers_address = [&] { return peers_->address + number * peers_->chunk_bytes; };
@@ -302,11 +296,16 @@ Status StagingLink::startMove(std::uint32_t number) {
       ops.push_back(op);
     }
   }
-  VIADUCT_TRY(chunk.hop, host_->start(StagingHost::To::kPeer, job.kind, listOf(std::move(ops)),
-                                      [this, number](HopEnd end) {
-                                        chunks_[number].ended = std::move(end);
-                                        wake();
-                                      }));
+  return startHop(number, StagingHost::To::kPeer, job.kind, std::move(ops));
+}
+
+Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind kind,
+                             std::vector<core::Op> ops) {
+  VIADUCT_TRY(chunks_[number].hop,
+              host_->start(to, kind, listOf(std::move(ops)), [this, number](HopEnd end) {
+                chunks_[number].ended = std::move(end);
+                wake();
+              }));
   return Ok{};
 }
 

@@ -50,6 +50,7 @@ class StagingLink final : public core::Link {
   void progress(core::Completions& out);
 
  private:
+  // The stage of a chunk; its number is PathShare::stage.
   enum class Step : std::uint8_t { kFree, kLoad, kMove, kStore };
   // The ops of one post.
   struct Job {
@@ -62,7 +63,7 @@ class StagingLink final : public core::Link {
     std::uint32_t chunks = 0;  // in a stage
     std::optional<Error> error = {};
   };
-  // What one chunk of the rings is used for.
+  // The use of one chunk of both rings.
   struct Chunk {
     Job* job = nullptr;
     Step step = Step::kFree;
@@ -91,6 +92,8 @@ class StagingLink final : public core::Link {
   Status ask(std::uint32_t number, bool store);
   Status startStorage(std::uint32_t number, OpKind kind);
   Status startMove(std::uint32_t number);
+  Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, std::vector<core::Op> ops);
+  Ring sizes() const;  // the chunks that this end's job can use, if it has one ring or two
   void failJob(Job& job, Error why);
   void endJobs(core::Completions& out);
   std::uint64_t ownAddress(std::uint32_t chunk) const {
