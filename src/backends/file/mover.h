@@ -144,7 +144,7 @@ class Mover : public std::enable_shared_from_this<Mover> {
   std::vector<std::uint32_t> ended_;      // jobs that poll() has to report
   std::atomic<std::uint32_t> ended_count_{0};
 
-  // Of the mover's thread.
+  // Used only by the mover's thread.
   std::unique_ptr<Pieces> pieces_;
   std::vector<Pieces::Finished> finished_;
   std::vector<Piece> cut_;

@@ -19,7 +19,7 @@ struct Target {
   std::uint32_t pieces = 0;  // in flight
   bool withdrawn = false;    // no piece of it begins any more
 
-  // Of the mover's thread.
+  // Used only by the mover's thread.
   struct Part {
     std::int32_t buffer = -1;  // registered with the engine; else -1
     std::uint32_t uses = 0;

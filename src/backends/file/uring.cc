@@ -24,7 +24,7 @@ namespace viaduct::file {
 #if defined(IORING_FEAT_NODROP) && defined(__NR_io_uring_setup)
 namespace {
 
-// Of kernels later than the oldest headers that the build supports.
+// Constants that the oldest supported kernel headers lack.
 constexpr unsigned kCoopTaskrun = 1U << 8U, kSingleIssuer = 1U << 12U, kDeferTaskrun = 1U << 13U;
 constexpr unsigned kRegisterBuffers2 = 15, kUpdateBuffers = 16, kSparse = 1U << 0U;
 constexpr std::uint32_t kBuffers = 1024;  // places for registered buffers

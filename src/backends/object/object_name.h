@@ -30,7 +30,7 @@ std::string encodeQuery(const Query& query);
 
 enum class AddressStyle : std::uint8_t { kPath, kVirtual };
 
-// Where a service answers.
+// The server of an object store.
 struct Endpoint {
   bool tls = true;
   std::string host = {};    // "s3.eu-west-1.amazonaws.com"
