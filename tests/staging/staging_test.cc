@@ -159,6 +159,28 @@ TEST_P(StagingTest, IsPostedAgainWithoutANewPlan) {
   EXPECT_EQ(transfer->carried().shares.at(0).bytes, 3 * content.size());
 }
 
+// The next session has other links, so the second post plans the transfer again.
+TEST_P(StagingTest, CountsEachStageOnceIfItIsPlannedAgain) {
+  const auto content = noise(3 * kMiB, 12);
+  const Pin there = pinFile(*b_, file("twice", content), "twice");
+  auto memory = a_->allocate(content.size());
+  ASSERT_TRUE(memory);
+  auto transfer = a_->plan(OpKind::kRead, *b_peer_, {all(memory->info())}, {all(atB("twice"))});
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  ASSERT_TRUE(transfer->wait(60s));
+  const auto epoch = b_peer_->epoch();
+  b_peer_->forget();
+  ASSERT_TRUE(a_->connect(b_->card()));
+  ASSERT_TRUE(b_peer_->ready(20s));
+  ASSERT_GT(b_peer_->epoch(), epoch);
+  atB("twice");
+  ASSERT_TRUE(transfer->post());
+  ASSERT_TRUE(transfer->wait(60s));
+  for (const PathShare& share : transfer->carried().shares)
+    EXPECT_EQ(share.bytes, 2 * content.size()) << share.backend;
+}
+
 TEST_P(StagingTest, IsRefusedWhereTheCallerForbidsIt) {
   const Pin there = pinFile(*b_, file("no", noise(4096, 7)), "no");
   auto memory = a_->allocate(4096);
