@@ -26,6 +26,8 @@ struct FileOptions {
   // Makes the file if it is absent, and extends a shorter file to `offset` + `bytes`.
   bool create = false;
   bool read_only = false;
+  // For a new object: deletes it in the background once its Pin is released. A file refuses it.
+  bool temporary = false;
 };
 
 // Describes a piece of memory; it does not own it.
@@ -43,8 +45,9 @@ struct Segment {
   // kReadOnly: no transfer writes here. Agent::pin chooses it itself for host memory that this
   // process may not write.
   MemoryAccess access = MemoryAccess::kReadWrite;
-  std::string path = {};  // storage: the file's path, if there is no fd; the object's URL
-  bool create = false;    // as FileOptions::create
+  std::string path = {};   // storage: the file's path, if there is no fd; the object's URL
+  bool create = false;     // as FileOptions::create
+  bool temporary = false;  // as FileOptions::temporary
   // Set by Agent::pin: the knowledge of the backend that has opened the storage.
   std::shared_ptr<const void> opened = {};
 
@@ -61,7 +64,8 @@ struct Segment {
             .fd = fd,
             .fd_offset = options.offset,
             .access = options.read_only ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite,
-            .create = options.create};
+            .create = options.create,
+            .temporary = options.temporary};
   }
   // An object of an S3 store: "s3://bucket/key". `create`: a new object of `bytes` bytes, which one
   // transfer writes as a whole; else an existing one, to be read. docs/objects.md

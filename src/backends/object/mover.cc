@@ -96,7 +96,13 @@ void Mover::addPin(std::uint32_t slot, ObjectPin pin) {
 
 void Mover::dropPin(std::uint32_t slot) {
   const std::lock_guard lock(mutex_);
-  pins_.erase(slot);
+  const auto at = pins_.find(slot);
+  if (at == pins_.end()) return;
+  if (at->second.facts->temporary) {
+    removals_.push_back(at->second.facts->name);
+    requests_->wake();
+  }
+  pins_.erase(at);
 }
 
 bool Mover::post(const core::Work& work) {
@@ -203,13 +209,16 @@ void Mover::run() {
 void Mover::takeInbox(bool& stopping) {
   std::vector<unsigned> posts;
   std::vector<std::shared_ptr<Look>> asked;
+  std::vector<ObjectName> removals;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(inbox_);
     inbox_.reserve(kJobs);
     asked.swap(asked_);
+    removals.swap(removals_);
     stopping = stopping_;
   }
+  for (const ObjectName& name : removals) requests_->remove(name);
   for (const auto& look : asked) {
     looks_.push_back(look);
     requests_->add(look->task, nullptr);

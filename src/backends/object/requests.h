@@ -32,10 +32,12 @@ class Requests {
   // Ends the task's requests. On return none touches memory. An upload that has begun is aborted in
   // the background.
   void drop(const std::shared_ptr<Task>& task);
+  // Deletes an object in the background.
+  void remove(const ObjectName& name);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
-  // Uploads that drop() has left behind and that are not aborted yet.
+  // Uploads that drop() has left behind and that are not aborted yet, and objects to delete.
   bool tidying() const { return tidying_ != 0; }
   // Logs each of them.
   void sayWhatIsLeft() const;
@@ -47,7 +49,7 @@ class Requests {
     const std::atomic<bool>* stop = nullptr;
     std::uint32_t attempt = 0;
     Clock::time_point when = {};  // not before
-    bool orphan = false;          // the task was dropped; only its upload id counts
+    bool orphan = false;  // the task was dropped, and only its upload id counts; or it tidies up
   };
   struct Flight {
     Request request;

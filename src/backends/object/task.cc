@@ -73,6 +73,10 @@ std::shared_ptr<Task> Task::single(ObjectName name, Step step) {
 std::shared_ptr<Task> Task::head(ObjectName name) { return single(std::move(name), Step::kHead); }
 std::shared_ptr<Task> Task::probe(ObjectName name) { return single(std::move(name), Step::kProbe); }
 
+std::shared_ptr<Task> Task::remove(ObjectName name) {
+  return single(std::move(name), Step::kDelete);
+}
+
 std::shared_ptr<Task> Task::abort(ObjectName name, std::string upload) {
   auto out = single(std::move(name), Step::kAbort);
   out->upload_ = std::move(upload);
@@ -130,6 +134,7 @@ HttpRequest Task::request(Ask ask) const {
     case Step::kComplete:
       return {.method = "POST", .body = completion()};
     case Step::kAbort:
+    case Step::kDelete:
       return {.method = "DELETE"};
     case Step::kProbe:
       return {.head = {"Range: bytes=0-0"}};
@@ -167,6 +172,8 @@ std::string Task::operation(Ask ask) const {
       return fmt::format("complete {}{}", name, upload);
     case Step::kAbort:
       return fmt::format("abort {}{}", name, upload);
+    case Step::kDelete:
+      return "DELETE " + name;
     case Step::kProbe:
       return fmt::format("GET {} bytes 0-0", name);
     case Step::kHead:
@@ -205,6 +212,7 @@ Result<std::vector<Ask>> Task::answered(Ask ask, const Answer& answer) {
       upload_.clear();
       break;
     case Step::kPut:
+    case Step::kDelete:
       break;
     default:
       return tookUpload(ask, answer);

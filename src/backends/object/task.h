@@ -20,7 +20,8 @@ namespace viaduct::object {
 struct ObjectFacts {
   ObjectName name = {};
   std::uint64_t bytes = 0;
-  std::string etag = {};  // of the version that reads have to see; empty: any, or not yet written
+  std::string etag = {};   // of the version that reads have to see; empty: any, or not yet written
+  bool temporary = false;  // deleted once its pin is gone
 };
 
 // A pinned object, or a part of one.
@@ -35,7 +36,17 @@ struct Piece {
   std::uint64_t offset = 0, memory = 0, bytes = 0;
 };
 
-enum class Step : std::uint8_t { kGet, kPut, kCreate, kPart, kComplete, kAbort, kHead, kProbe };
+enum class Step : std::uint8_t {
+  kGet,
+  kPut,
+  kCreate,
+  kPart,
+  kComplete,
+  kAbort,
+  kDelete,
+  kHead,
+  kProbe
+};
 
 // One request of a task.
 struct Ask {
@@ -54,6 +65,7 @@ class Task {
   // The same by a GET of one byte, whose error has a body with S3's code.
   static std::shared_ptr<Task> probe(ObjectName name);
   static std::shared_ptr<Task> abort(ObjectName name, std::string upload);
+  static std::shared_ptr<Task> remove(ObjectName name);
 
   std::vector<Ask> begin() const;
   // The request, without its signature; its query is unencoded.
