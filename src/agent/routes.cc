@@ -129,13 +129,16 @@ void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, cor
   const std::size_t served = Bundle::serving(link, uses);
   const core::Capabilities& can = backend.can();
   const core::Slicing how = slicingFor(agent.settings(), can, served);
+  const std::uint64_t whole = list.whole;
   auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
   const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
-  out.emplace_back(
-      Bundle::Route{
-          .link = &link, .backend = can.name, .way = std::string(choice.way), .staged = can.staged},
-      std::move(plan), std::move(uses), first_tag);
+  out.emplace_back(Bundle::Route{.link = &link,
+                                 .backend = can.name,
+                                 .way = std::string(choice.way),
+                                 .staged = can.staged,
+                                 .whole = whole},
+                   std::move(plan), std::move(uses), first_tag);
 }
 
 struct Group {
@@ -151,7 +154,10 @@ std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choi
     const core::PinSpan& span = list.spans[i];
     auto group = std::find_if(groups.begin(), groups.end(),
                               [&](const Group& one) { return one.choice == choices[i]; });
-    if (group == groups.end()) group = groups.insert(groups.end(), {.choice = choices[i]});
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {.choice = choices[i]});
+      group->list.whole = list.whole;
+    }
     group->list.spans.push_back(span);
     for (const core::Op* const end = op + span.ops; op != end; ++op) {
       group->list.ops.push_back(*op);

@@ -36,6 +36,9 @@ struct Work {
   Tag tag = 0;
   Link* link = nullptr;
   std::span<const Op> ops = {};
+  // 0: the work stands alone. Otherwise works with the same number write one object together, which
+  // exists once they have covered it. The number is unique in the process.
+  std::uint64_t whole = 0;
 };
 
 // `ops` ops of this tag are finished, and visible at the other side.
