@@ -60,12 +60,13 @@ class Host final : public move::StagingHost {
   }
   bool reachesStorage() override { return stages_.reachesItself(); }
   Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
+                                           const core::Requirement& required,
                                            std::function<void(move::HopEnd)> ended) override {
     auto transfer = std::make_shared<TransferImpl>(
         agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
         kind, Selection{}, Selection{}, TransferOptions{});
-    VIADUCT_CHECK(
-        transfer->startHop(std::move(list), [ended = std::move(ended)](const TransferImpl& hop) {
+    VIADUCT_CHECK(transfer->startHop(
+        std::move(list), required, [ended = std::move(ended)](const TransferImpl& hop) {
           ended({.error = hop.end().error, .shares = hop.path().shares});
         }));
     return std::unique_ptr<move::Hop>(std::make_unique<TransferHop>(std::move(transfer), left_));

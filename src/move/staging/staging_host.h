@@ -51,9 +51,11 @@ class StagingHost {
   virtual bool reachesStorage() = 0;
   // The other end of a hop: the agent's own storage, or the peer's memory.
   enum class To : std::uint8_t { kStorage, kPeer };
-  // Starts a copy of these ops, whose local end is memory of this agent. `ended` is called once, at
-  // the earliest inside start(), with the same lock held. It must only take notice.
+  // Starts a copy of these ops, whose local end is memory of this agent, over a path that meets
+  // `required`. `ended` is called once, at the earliest inside start(), with the same lock held. It
+  // must only take notice.
   virtual Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
+                                             const core::Requirement& required,
                                              std::function<void(HopEnd)> ended) = 0;
   // A number for hops that write one object together (core::OpList::whole).
   virtual std::uint64_t newWhole() = 0;

@@ -71,6 +71,7 @@ bool StagingLink::servedBy(const core::Rail& rail) const { return &rail == &rail
 
 void StagingLink::take(const core::Work& work) {
   Job job{.tag = work.tag, .kind = work.kind, .ops = work.ops};
+  if (work.required != nullptr) job.required = *work.required;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
   job.local_storage = own != nullptr && isStorage(own->kind);
   job.remote_storage = storage_pins_.contains(work.ops.front().remote_pin);
@@ -407,8 +408,10 @@ Status StagingLink::startMove(std::uint32_t number) {
 
 Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind kind,
                              core::OpList list) {
+  const core::Requirement required =
+      to == StagingHost::To::kPeer ? chunks_[number].job->required : core::Requirement{};
   VIADUCT_TRY(chunks_[number].hop,
-              host_->start(to, kind, std::move(list), [this, number](HopEnd end) {
+              host_->start(to, kind, std::move(list), required, [this, number](HopEnd end) {
                 chunks_[number].ended = std::move(end);
                 wake();
               }));

@@ -63,6 +63,7 @@ class StagingLink final : public core::Link {
     core::Tag tag = 0;
     OpKind kind = OpKind::kWrite;
     std::span<const core::Op> ops = {};
+    core::Requirement required = {};                // of the stage between the agents
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
     bool local_storage = false, remote_storage = false;
     // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this

@@ -49,6 +49,7 @@ struct PendingHop {
   StagingHost::To to;
   OpKind kind;
   core::OpList list;
+  core::Requirement required;
   std::function<void(HopEnd)> ended;
   bool cancelled = false, dropped = false;
 };
@@ -82,9 +83,13 @@ class FakeHost final : public StagingHost {
   }
   bool reachesStorage() override { return reaches; }
   Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
+                                     const core::Requirement& required,
                                      std::function<void(HopEnd)> ended) override {
-    auto hop = std::make_shared<PendingHop>(
-        PendingHop{.to = to, .kind = kind, .list = std::move(list), .ended = std::move(ended)});
+    auto hop = std::make_shared<PendingHop>(PendingHop{.to = to,
+                                                       .kind = kind,
+                                                       .list = std::move(list),
+                                                       .required = required,
+                                                       .ended = std::move(ended)});
     hops_.push_back(hop);
     return std::unique_ptr<Hop>(std::make_unique<FakeHop>(std::move(hop)));
   }

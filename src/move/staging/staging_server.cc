@@ -115,7 +115,7 @@ void StagingServer::start(std::uint32_t number) {
   if (one.request->whole != 0) list.whole = wholes_.at(one.request->whole);
   auto hop =
       host_.start(StagingHost::To::kStorage, one.request->store ? OpKind::kWrite : OpKind::kRead,
-                  std::move(list), [this, number](HopEnd end) {
+                  std::move(list), {}, [this, number](HopEnd end) {
                     served_[number].ended = std::move(end);
                     wake_();
                   });
