@@ -50,7 +50,8 @@ bool isInMemory(int fd) {
 }
 
 DirectIo directIo(int fd, bool is_device) {
-  if (isInMemory(fd)) return {};
+  // The name of a device lies in memory as well, and its blocks do not.
+  if (!is_device && isInMemory(fd)) return {};
   Statx facts{};
   const long asked = ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kAskDirect, &facts);
   if (asked == 0 && (facts.mask & kAskDirect) != 0) {
