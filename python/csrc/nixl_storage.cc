@@ -187,7 +187,9 @@ Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
   VIADUCT_CHECK(inParallel(keys.size(), kLooksAtOnce, [&](std::size_t i) -> Status {
     const auto pin = agent_.pin(object(keys[i], {}));
     if (pin) sizes[i] = pin->size();
-    if (!pin && pin.error().code != Code::kNotFound) return pin.error();
+    const bool absent = !pin && pin.error().code == Code::kNotFound &&
+                        pin.error().detail.find("NoSuchBucket") == std::string::npos;
+    if (!pin && !absent) return pin.error();
     return Ok{};
   }));
   return sizes;
@@ -198,8 +200,10 @@ Result<std::shared_ptr<Stored>> Stored::find(const StorageAgent& agent, const St
     return std::shared_ptr<Stored>(
         new Stored(std::move(segment), std::move(text), std::move(identity)));
   };
-  if (row.part.bytes == 0)
-    return misuse(fmt::format("device {} has 0 bytes", row.device), "register at least one byte");
+  if (row.part.bytes == 0 || row.part.address + row.part.bytes < row.part.address)
+    return misuse(fmt::format("device {}: {} bytes at offset {}", row.device, row.part.bytes,
+                              row.part.address),
+                  "register at least one byte, and an end below 2^64");
   if (agent.memory() == Memory::kObject) {
     const std::string key = row.metadata.empty() ? std::to_string(row.device) : row.metadata;
     Segment segment = agent.object(key, {});
@@ -253,12 +257,13 @@ Status Stored::checkAccess(bool write) const {
 }
 
 Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool write) {
-  const std::lock_guard held(mutex_);
+  std::unique_lock held(mutex_);
   VIADUCT_CHECK(checkAccess(write));
   Segment wanted = segment_;
   const std::uint64_t end = part.address + part.bytes;
   if (wanted.kind == MemoryKind::kObject) {
     // A new pin for each transfer, because another program may replace the object at any time.
+    held.unlock();
     const std::uint64_t first = write ? 0 : part.address;
     wanted.create = write;
     wanted.fd_offset = first;

@@ -44,7 +44,8 @@ class StorageAgent {
   Status unpinHost(std::uint32_t serial);
   // Plans a copy between blocks of pins.
   Result<Transfer> plan(bool write, const Selection& stored, const Selection& host);
-  // The size of each object, or nothing for an absent object. Asks the store in parallel.
+  // The size of each object, or nothing for an absent object. Asks the store in parallel. Fails if
+  // the bucket is absent.
   Result<std::vector<std::optional<std::uint64_t>>> sizesOf(std::span<const std::string> keys);
   Segment object(const std::string& key, const FileOptions& options) const {
     return Segment::object("s3://" + bucket_ + "/" + key, options);
@@ -77,6 +78,7 @@ class Stored {
   static Result<std::shared_ptr<Stored>> find(const StorageAgent& agent, const StoredRow& row);
   // Whether both mean the same file or object.
   bool isSame(const Stored& other) const { return identity_ == other.identity_; }
+  // Its path or URL, or the number of its descriptor.
   const std::string& text() const { return text_; }
 
   struct Held {
@@ -97,7 +99,7 @@ class Stored {
   Status checkAccess(bool write) const;
 
   const Segment segment_;
-  const std::string text_;      // names it in errors
+  const std::string text_;
   const std::string identity_;  // equal for the same file or object
   std::mutex mutex_;
   bool withdrawn_ = false;

@@ -205,20 +205,20 @@ def test_pages_in_objects(fake_s3):
         set_and_get(cache, cache.by_key, f"round{round}_", range(PAGES))
 
 
-def test_two_threads_store_and_load_at_the_same_time(tmp_path):
+@pytest.mark.parametrize("way", ["by_descriptor", "by_path"])
+def test_two_threads_store_and_load_at_the_same_time(tmp_path, way):
     cache = HiCache("POSIX", {}, "FILE", tmp_path)
     failures = []
 
-    def work(name, way, pages):
+    def work(name, pages):
         try:
             for round in range(20):
-                set_and_get(cache, way, f"{name}{round}_", pages)
+                set_and_get(cache, getattr(cache, way), f"{name}{round}_", pages)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=("a", cache.by_path, range(PAGES // 2))),
-               threading.Thread(target=work, args=("b", cache.by_descriptor,
-                                                   range(PAGES // 2, PAGES)))]
+    threads = [threading.Thread(target=work, args=("a", range(PAGES // 2))),
+               threading.Thread(target=work, args=("b", range(PAGES // 2, PAGES)))]
     for thread in threads:
         thread.start()
     for thread in threads:

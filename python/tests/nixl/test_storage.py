@@ -234,6 +234,19 @@ def test_paths_that_cannot_be_opened(disk, metadata, error, word):
         disk.register(5, metadata=metadata)
 
 
+def test_a_device_names_one_file(disk, tmp_path):
+    fd = disk.open()
+    disk.register(fd)
+    with pytest.raises(b.nixlNotAllowedError, match=f"names the descriptor {fd} already"):
+        disk.register(fd, BLOCK, metadata=f"rw,create:{tmp_path / 'other'}")
+    disk.register(901, metadata=f"rw,create:{disk.path}")
+    with pytest.raises(b.nixlNotAllowedError, match="device 901 names .*data already"):
+        disk.register(901, metadata=f"rw,create:{tmp_path / 'other'}")
+    with pytest.raises(b.nixlInvalidParamError, match="2.64"):
+        disk.register(fd, 1 << 20, offset=(1 << 64) - 4096)
+    os.close(fd)
+
+
 def test_files_are_looked_up(disk, tmp_path):
     disk.path.write_bytes(b"x" * 100)
     (tmp_path / "empty").touch()
@@ -517,8 +530,12 @@ def test_misuse_of_objects(store):
         disk.move("WRITE", [(BLOCK, BLOCK, 1)], kind="OBJ")
     with pytest.raises(b.nixlNotFoundError, match="registered object"):
         disk.move("WRITE", [(0, BLOCK, 2)], kind="OBJ")
-    with pytest.raises(b.nixlNotAllowedError, match="names s3://kv/key already"):
-        disk.agent.register_memory([(0, 4 * BLOCK, 1, "other")], "OBJ")
+    for rows in ([(0, 4 * BLOCK, 1, "other")], [(0, BLOCK, 1, "other")],
+                 [(0, BLOCK, 2, "a"), (BLOCK, BLOCK, 2, "b")]):
+        with pytest.raises(b.nixlNotAllowedError, match="names s3://kv/(key|a) already"):
+            disk.agent.register_memory(rows, "OBJ")
+    for name in ("k\xe4y", "k\xe4y".encode()):
+        assert disk.agent.query_memory([(0, 0, 0, name)], "OBJ", "OBJ") == [None]
     disk.move("WRITE", [(0, 2 * BLOCK, 1)], kind="OBJ")
     with pytest.raises(b.nixlInvalidParamError, match="object of 8192 bytes"):
         disk.move("READ", [(0, 3 * BLOCK, 1)], kind="OBJ")
@@ -532,8 +549,11 @@ def test_a_bucket_that_is_missing(store, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_BUCKET", "nobody")
     disk = Disk(None, "OBJ")
     disk.agent.register_memory([(0, BLOCK, 1, "key")], "OBJ")
+    for operation in ("WRITE", "READ"):
+        with pytest.raises(b.nixlNotFoundError, match="NoSuchBucket"):
+            disk.move(operation, [(0, BLOCK, 1)], kind="OBJ")
     with pytest.raises(b.nixlNotFoundError, match="NoSuchBucket"):
-        disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+        disk.agent.query_memory([(0, 0, 0, "key")], "OBJ", "OBJ")
 
 
 def test_wrong_keys_and_a_dead_store_are_errors_that_hide_secrets(store, monkeypatch):
