@@ -149,14 +149,20 @@ Result<std::shared_ptr<Pin>> StorageAgent::pin(const Segment& segment) {
 Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
   const std::lock_guard held(hosts_mutex_);
   if (memory == pinned_) return Ok{};
+  left_out_.reset();
   std::set<std::uint32_t> serials;
   std::string last;
   for (const core::PinRange& range : memory->ranges()) {
     serials.insert(range.slot);
     if (hosts_.contains(range.slot)) continue;
-    last = std::to_string(range.slot);
-    VIADUCT_TRY(Pin pin, agent_.pin({.address = range.address, .bytes = range.bytes}, last));
-    hosts_.emplace(range.slot, std::move(pin));
+    const std::string label = std::to_string(range.slot);
+    auto pin = agent_.pin({.address = range.address, .bytes = range.bytes}, label);
+    if (!pin) {
+      left_out_ = std::move(pin).error();
+      continue;
+    }
+    hosts_.emplace(range.slot, *std::move(pin));
+    last = label;
   }
   // Another thread may have deregistered memory while this thread pinned it.
   std::erase_if(hosts_, [&](const auto& host) { return !serials.contains(host.first); });
@@ -178,7 +184,10 @@ Status StorageAgent::unpinHost(std::uint32_t serial) {
 // The storage is the local side: a plan knows new local pins at once, but needs the announcement
 // of remote pins.
 Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host) {
-  return agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+  auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+  const std::lock_guard held(hosts_mutex_);
+  if (!planned && left_out_) return *left_out_;
+  return planned;
 }
 
 Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(

@@ -37,8 +37,8 @@ class StorageAgent {
   Memory memory() const { return memory_; }
   const std::string& bucket() const { return bucket_; }
   Result<std::shared_ptr<Pin>> pin(const Segment& segment);
-  // Pins exactly this host memory for transfers, as hostMemory() maps it. Costs nothing if the map
-  // is that of the last call.
+  // Pins exactly this host memory for transfers, as hostMemory() maps it. Leaves out memory that
+  // cannot be pinned any more. Costs nothing if the map is that of the last call.
   Status pinHost(std::shared_ptr<const core::PinMap> memory);
   // Ends the transfers that use the memory. Ignores a serial that is not pinned.
   Status unpinHost(std::uint32_t serial);
@@ -60,6 +60,7 @@ class StorageAgent {
   std::mutex hosts_mutex_;
   std::map<std::uint32_t, Pin> hosts_;          // by serial
   std::shared_ptr<const core::PinMap> pinned_;  // of the last pinHost()
+  std::optional<Error> left_out_;               // why pinHost() left out memory
 };
 
 // One row of a registration: a part of a file, or an object.

@@ -13,7 +13,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 
-from fleet_testing import address_of, expect_bytes, pattern, poison, until
+from fleet_testing import address_of, direct_flag, expect_bytes, pattern, poison, until
 
 PAGES, PAGE_BYTES = 16, 4096
 
@@ -122,7 +122,8 @@ class HiCache:
 
     @contextlib.contextmanager
     def by_descriptor(self, keys, operation):
-        flags = os.O_RDWR | (os.O_CREAT if operation == "WRITE" else 0) | os.O_DIRECT
+        flags = os.O_RDWR | (os.O_CREAT if operation == "WRITE" else 0)
+        flags |= direct_flag(self.folder)
         fds = [os.open(self.folder / key, flags, 0o644) for key in keys]
         try:
             rows = [(0, PAGE_BYTES, fd, str(self.folder / key)) for fd, key in zip(fds, keys)]

@@ -1,6 +1,10 @@
 """Tests registered files and objects: plugins, queries, prepared lists, and misuse."""
 
+import ctypes
+import mmap
 import os
+import subprocess
+import sys
 import threading
 
 import nixl._bindings as b
@@ -444,6 +448,41 @@ def test_a_released_handle_in_flight_touches_no_memory(tmp_path):
         assert (disk.memory == before + 1).all()
         disk.agent.release_xfer_handle(write)
     os.close(fd)
+
+
+def test_memory_that_is_gone_harms_only_its_own_transfers(disk):
+    fd = disk.open()
+    disk.register(fd)
+    gone = mmap.mmap(-1, BLOCK)
+    address = np.frombuffer(gone, "uint8").ctypes.data
+    disk.agent.register_memory([(address, BLOCK, 0, "")], "DRAM")
+    # Freed memory might be mapped again, so the test makes it unreadable.
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), BLOCK, 0) == 0
+    disk.move("WRITE", [(0, BLOCK, fd)])
+    local = disk.agent.get_xfer_descs([(address, BLOCK, 0)], "DRAM")
+    remote = disk.agent.get_xfer_descs([(0, BLOCK, fd)], "FILE")
+    with pytest.raises(b.nixlInvalidParamError, match="not readable"):
+        disk.agent.initialize_xfer("WRITE", local, remote, disk.name)
+    os.close(fd)
+
+
+EXIT = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+import test_storage
+disk = test_storage.Disk(sys.argv[1], size=64 << 20)
+fd = disk.open()
+disk.register(fd, 64 << 20)
+local = disk.agent.get_xfer_descs([(disk.address, 64 << 20, 0)], "DRAM")
+remote = disk.agent.get_xfer_descs([(0, 64 << 20, fd)], "FILE")
+handle = disk.agent.initialize_xfer("WRITE", local, remote, disk.name)
+disk.agent.transfer(handle)
+"""
+
+
+def test_a_program_may_exit_in_the_middle_of_a_transfer(tmp_path):
+    here = os.path.dirname(__file__)
+    subprocess.run([sys.executable, "-c", EXIT, tmp_path / "data", here], check=True, timeout=100)
 
 
 def test_threads_share_files(tmp_path):
