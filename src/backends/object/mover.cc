@@ -61,7 +61,7 @@ Mover::~Mover() {
 }
 
 // An error answer to HEAD has no body, so it does not tell a wrong key from a missing right.
-Result<ObjectFacts> Mover::look(const ObjectName& name, Deadline until) {
+Result<ObjectFacts> Mover::look(const s3::ObjectName& name, Deadline until) {
   auto found = ask(Task::head(name), until);
   const bool unclear =
       !found && (found.error().code == Code::kDenied || found.error().code == Code::kNotFound ||
@@ -209,7 +209,7 @@ void Mover::run() {
 void Mover::takeInbox(bool& stopping) {
   std::vector<unsigned> posts;
   std::vector<std::shared_ptr<Look>> asked;
-  std::vector<ObjectName> removals;
+  std::vector<s3::ObjectName> removals;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(inbox_);
@@ -218,7 +218,7 @@ void Mover::takeInbox(bool& stopping) {
     removals.swap(removals_);
     stopping = stopping_;
   }
-  for (const ObjectName& name : removals) requests_->remove(name);
+  for (const s3::ObjectName& name : removals) requests_->remove(name);
   for (const auto& look : asked) {
     looks_.push_back(look);
     requests_->add(look->task, nullptr);

@@ -28,7 +28,7 @@ class Mover {
   Mover& operator=(const Mover&) = delete;
 
   // Asks the store for an object's size and version. Blocks.
-  Result<ObjectFacts> look(const ObjectName& name, Deadline until);
+  Result<ObjectFacts> look(const s3::ObjectName& name, Deadline until);
 
   // Objects that later posts may name. dropPin() deletes a temporary one.
   void addPin(std::uint32_t slot, ObjectPin pin);
@@ -95,7 +95,7 @@ class Mover {
   std::vector<std::shared_ptr<Look>> asked_;
   std::vector<Report> reports_;
   std::map<std::uint32_t, ObjectPin> pins_;
-  std::vector<ObjectName> removals_;
+  std::vector<s3::ObjectName> removals_;
   bool stopping_ = false;
 
   std::thread thread_;

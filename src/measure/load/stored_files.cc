@@ -18,9 +18,9 @@
 namespace viaduct::measure {
 namespace {
 
-// Descriptors that a process needs besides those of its files. Each file needs two: ours, and that
-// of its pin. The backend opens up to 256 files once more.
-constexpr std::uint64_t kOtherDescriptors = 320, kDescriptorsOfAFile = 2;
+// Descriptors that a process needs besides one for each file. The backend opens up to 256 files
+// once more.
+constexpr std::uint64_t kOtherDescriptors = 320;
 
 bool writes(const Spec& spec) {
   return !spec.rows.empty() && spec.rows.front().op == OpKind::kWrite;
@@ -85,8 +85,7 @@ Result<base::Fd> openNamed(const std::string& name, const Spec& spec, std::uint6
 Status descriptorsSuffice(const Spec& spec) {
   rlimit limit{};
   const std::uint64_t devices = spec.layout.mode == Mode::kMg ? spec.layout.initiators : 1;
-  const std::uint64_t needed =
-      devices * spec.storage.files * kDescriptorsOfAFile + kOtherDescriptors;
+  const std::uint64_t needed = devices * spec.storage.files + kOtherDescriptors;
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || needed <= limit.rlim_cur) return Ok{};
   return Error{.code = Code::kExhausted,
                .operation = "--num_files",
@@ -173,8 +172,10 @@ Result<std::unique_ptr<Storage>> StoredFiles::make(Agent& agent, const Peer& sel
   for (std::uint32_t i = 0; i < spec.storage.files; ++i) {
     VIADUCT_TRY(FoundFile file, find(spec, i, each));
     const std::string label = fmt::format("bench-file-{}-{}", number, i);
-    const FileOptions options{
-        .bytes = each, .create = !file.named, .read_only = file.named && !writes(spec)};
+    const FileOptions options{.bytes = each,
+                              .create = !file.named,
+                              .read_only = file.named && !writes(spec),
+                              .borrow = true};
     VIADUCT_TRY(Pin pin, agent.pin(Segment::file(file.fd.get(), options), label));
     VIADUCT_CHECK(self.waitPin(label, kAnnounced));
     out->given_ = out->given_ || (file.named && !writes(spec));
