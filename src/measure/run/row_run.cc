@@ -253,13 +253,12 @@ class RowRun {
     for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
       WorkerDevice* const device = worker_.deviceOf(s, Role::kTarget);
       if (device == nullptr) continue;
-      const bool load = device->storage->isGiven();
-      if (!load) contents_.fill({s, Role::kTarget, device->bytes()}, epoch_, contents_.all(s));
-      std::uint64_t done = 0;
-      VIADUCT_CHECK(eachSet(s, contents_.all(s), [&](const StoredSet& set) -> Status {
+      VIADUCT_CHECK(eachSet(s, contents_.all(s), [&](std::uint64_t set) -> Status {
         if (worker_.stop.load()) return cancelled();
-        if (worker_.heard.preparing) worker_.heard.preparing(done++, contents_.sets(s).count);
-        return load ? device->storage->load(set) : device->storage->store(set);
+        if (worker_.heard.preparing) worker_.heard.preparing(set, contents_.sets(s).count);
+        if (device->storage->isGiven()) return device->storage->load(storedSet(s, set));
+        contents_.fill({s, Role::kTarget, device->bytes()}, epoch_, {set, 1});
+        return device->storage->store(storedSet(s, set));
       }));
     }
     return settleStorage();
@@ -272,13 +271,12 @@ class RowRun {
     return Ok{};
   }
 
-  // Calls `visit` with sets of a stream that this process stores.
+  // Calls `visit` with the numbers of the sets in this range.
   template <class Visit>
   Status eachSet(std::uint32_t stream, SetRange range, Visit visit) {
     const std::uint64_t there = contents_.sets(stream).count;
     const std::uint64_t count = std::min(range.count, there);
-    for (std::uint64_t i = 0; i < count; ++i)
-      VIADUCT_CHECK(visit(storedSet(stream, (range.first + i) % there)));
+    for (std::uint64_t i = 0; i < count; ++i) VIADUCT_CHECK(visit((range.first + i) % there));
     return Ok{};
   }
 
@@ -518,8 +516,9 @@ class RowRun {
   }
 
   void loadStored(std::uint32_t stream, SetRange used) {
-    auto done =
-        eachSet(stream, used, [&](const StoredSet& set) { return storageOf(stream).load(set); });
+    auto done = eachSet(stream, used, [&](std::uint64_t set) {
+      return storageOf(stream).load(storedSet(stream, set));
+    });
     if (!done && !failure_) failure_ = done.error();
   }
 
