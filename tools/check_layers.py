@@ -50,6 +50,9 @@ MAY_USE = {
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},
+    "measure/pipeline": NET
+    | {"host", "meet", "meet/groups", "measure/load", "measure/rates", "measure/result",
+       "measure/run", "measure/stats"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},
