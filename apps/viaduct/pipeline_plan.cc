@@ -14,6 +14,7 @@
 namespace viaduct::app {
 namespace {
 
+using measure::pipeline::kMostBytes;
 using measure::pipeline::StageKind;
 
 constexpr std::uint32_t kUsualRounds = 5;
@@ -46,6 +47,9 @@ void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
   }
   if (o.output && *o.output != OutputForm::kTable && *o.output != OutputForm::kJson)
     problems.push_back(badFlag("--output", "a pipeline has no such form", "use table or json"));
+  if (std::max(o.spec.buffer_bytes, o.storage.create_source) > kMostBytes)
+    problems.push_back(badFlag("--total-buffer-size and --create-source",
+                               "a pipeline moves at most 32GiB with each transfer"));
   if (o.storage.create_source != 0 && !o.pipeline.source)
     problems.push_back(badFlag("--create-source", "the pipeline begins with host memory",
                                "use --total-buffer-size for its size"));

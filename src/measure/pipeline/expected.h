@@ -1,4 +1,4 @@
-// The contents that a transfer should deliver, block by block. Threads: plain values and pure
+// The contents that a transfer should deliver, chunk by chunk. Threads: plain values and pure
 // functions.
 #pragma once
 
@@ -13,32 +13,36 @@
 
 namespace viaduct::measure::pipeline {
 
-// The size of a checked block. A pipeline of `bytes` has at most 16,384 of them, so that their
-// digests fit into one message between members.
-std::uint64_t checkedBlock(std::uint64_t bytes);
+// The most bytes of a transfer. The digests of their chunks fit into one message between members.
+inline constexpr std::uint64_t kMostBytes = std::uint64_t{32} << 30U;
 
-// Returns a number that depends on every word of the block and on its place in the block.
-std::uint64_t digestOf(std::span<const std::byte> block);
+// Returns a number that depends on every word of the chunk and on its place in the chunk.
+std::uint64_t digestOf(std::span<const std::byte> chunk);
 
 class Expected {
  public:
-  // Contents that the benchmark makes. A later transfer has a higher epoch.
-  static Expected pattern(std::uint64_t bytes, std::uint64_t seed, std::uint64_t epoch);
-  // Contents of the user, known by the digest of each block.
+  // Contents that the benchmark makes. A later transfer has a higher epoch. `period` is the number
+  // of chunks after which the contents repeat; 0: never.
+  static Expected pattern(std::uint64_t bytes, std::uint64_t seed, std::uint64_t epoch,
+                          std::uint64_t period = 0);
+  // Contents of the user, known by the digest of each chunk.
   static Expected digests(std::uint64_t bytes, std::vector<std::uint64_t> digests);
 
-  std::uint64_t blockBytes() const { return pattern_.block_bytes; }
-  // Writes the pattern to `memory`, which begins with block `first`.
+  // Writes the pattern of the chunks from `first` on.
   void fill(std::span<std::byte> memory, std::uint64_t first = 0) const;
-  // Returns a description of the first wrong block of `memory`, or nothing.
+  // Returns a description of the first wrong chunk, or nothing. `memory` begins with chunk `first`.
   std::optional<std::string> check(std::span<const std::byte> memory,
                                    std::uint64_t first = 0) const;
 
  private:
-  std::optional<std::string> checkBlock(std::span<const std::byte> block,
+  std::uint64_t blockOf(std::uint64_t chunk) const {
+    return period_ == 0 ? chunk : chunk % period_;
+  }
+  std::optional<std::string> checkChunk(std::span<const std::byte> chunk,
                                         std::uint64_t number) const;
 
   Pattern pattern_ = {};
+  std::uint64_t period_ = 0;
   std::vector<std::uint64_t> digests_ = {};  // empty: the pattern
 };
 

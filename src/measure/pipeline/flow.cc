@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "measure/pipeline/chunks.h"
+
 namespace viaduct::measure::pipeline {
 namespace {
 
@@ -12,28 +14,67 @@ using namespace std::chrono_literals;
 constexpr auto kLook = 20ms;  // how often a waiting flow checks `cancel`
 constexpr auto kAnnounced = 10min;
 
-Result<Selection> allOf(const PinInfo& pin) {
+Result<Selection> selectionOf(const FlowSide& side, const Chunk& chunk) {
+  const std::uint64_t at = side.ring ? chunk.inRing() : chunk.at();
   VIADUCT_TRY(Blocks blocks,
-              Blocks::strided({.base = pin.address, .bytes = pin.bytes, .count = 1}));
+              Blocks::strided({.base = side.pin.address + at, .bytes = chunk.bytes, .count = 1}));
   return Selection{.blocks = std::move(blocks)};
 }
 
 }  // namespace
 
-Result<Flow> Flow::plan(Agent& agent, const Peer& peer, const PinInfo& from, const PinInfo& into) {
-  VIADUCT_TRY(const Selection local, allOf(from));
-  VIADUCT_TRY(const Selection remote, allOf(into));
-  VIADUCT_TRY(Transfer transfer, agent.plan(OpKind::kWrite, peer, local, remote));
-  return Flow(std::move(transfer));
+Result<Flow> Flow::plan(Agent& agent, const Peer& peer, std::uint64_t bytes, const FlowSide& from,
+                        const FlowSide& into) {
+  Flow out(bytes);
+  const bool chunked = from.ring || into.ring;
+  for (std::uint64_t i = 0; i < (chunked ? chunksOf(bytes) : 1); ++i) {
+    const Chunk chunk = chunked ? chunkOf(bytes, i) : Chunk{0, bytes};
+    VIADUCT_TRY(const Selection local, selectionOf(from, chunk));
+    VIADUCT_TRY(const Selection remote, selectionOf(into, chunk));
+    VIADUCT_TRY(Transfer transfer, agent.plan(OpKind::kWrite, peer, local, remote));
+    out.transfers_.push_back(std::move(transfer));
+  }
+  return out;
 }
 
-Status Flow::once(const std::atomic<bool>& cancel) {
-  VIADUCT_CHECK(transfer_.post({.deadline = Deadline::never()}));
+Status Flow::await(Transfer& transfer, const std::atomic<bool>& cancel) {
   for (;;) {
-    auto ended = transfer_.wait(kLook);
-    if (transfer_.state() != TransferState::kRunning) return ended ? ended : transfer_.wait();
-    if (cancel.load()) transfer_.cancel();
+    auto ended = transfer.wait(kLook);
+    if (transfer.state() != TransferState::kRunning) return ended ? ended : transfer.wait();
+    if (cancel.load()) transfer.cancel();
   }
+}
+
+// A chunk is posted once the chunk before it in the same place of the ring has ended.
+Status Flow::once(const std::atomic<bool>& cancel) {
+  Status first_failure = Ok{};
+  std::size_t posted = 0, ended = 0;
+  const auto end = [&] {
+    auto done = await(transfers_[ended++], cancel);
+    if (!done && first_failure) first_failure = std::move(done);
+  };
+  while (posted < transfers_.size() && first_failure && !cancel.load()) {
+    if (posted - ended == kRingChunks) {
+      end();
+      continue;
+    }
+    auto started = transfers_[posted].post({.deadline = Deadline::never()});
+    if (started)
+      ++posted;
+    else
+      first_failure = std::move(started);
+  }
+  while (ended < posted) end();
+  if (first_failure && posted < transfers_.size())
+    return Error{.code = Code::kCancelled, .operation = "pipeline"};
+  return first_failure;
+}
+
+Path Flow::path() const {
+  Path out;
+  for (const Transfer& transfer : transfers_)
+    for (PathShare share : transfer.path().shares) out.add(std::move(share));
+  return out;
 }
 
 Status Flow::run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
@@ -70,7 +111,7 @@ Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
   VIADUCT_TRY(const Peer self, agent.self());
   VIADUCT_CHECK(self.ready(kAnnounced));
   VIADUCT_TRY(const PinInfo into, self.waitPin(label, kAnnounced));
-  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, object.info(), into));
+  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, bytes, {object.info()}, {into}));
   std::atomic<bool> enough{true}, moved{false}, cancel{false};
   VIADUCT_CHECK(flow.run(enough, moved, cancel));
   return memory;

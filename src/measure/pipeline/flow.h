@@ -13,12 +13,20 @@
 
 namespace viaduct::measure::pipeline {
 
-// One planned transfer that moves its bytes again and again. Threads: one at a time.
+// One side of a flow.
+struct FlowSide {
+  PinInfo pin = {};
+  bool ring = false;  // the chunks of the flow pass through a ring; else the side has all bytes
+};
+
+// A copy that moves its bytes again and again. Threads: one at a time.
 class Flow {
  public:
-  // Plans a copy from `from`, memory or storage of this agent, to `into` of `peer`.
-  static Result<Flow> plan(Agent& agent, const Peer& peer, const PinInfo& from,
-                           const PinInfo& into);
+  // Plans the copy of `bytes` from memory or storage of this agent into that of `peer`. It is one
+  // transfer. With a ring, it is a transfer for each chunk, as many at once as the ring has room
+  // for.
+  static Result<Flow> plan(Agent& agent, const Peer& peer, std::uint64_t bytes,
+                           const FlowSide& from, const FlowSide& into);
 
   // Moves the bytes until `enough` is set, at least once. `moved` is set after the first time.
   // Returns early with an error, or once `cancel` is set.
@@ -28,14 +36,16 @@ class Flow {
   // Of the last run():
   std::uint64_t times() const { return times_; }
   std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
-  std::uint64_t bytes() const { return transfer_.bytes(); }
-  Path path() const { return transfer_.path(); }
+  std::uint64_t bytes() const { return bytes_; }           // each time
+  Path path() const;                                       // the last time
 
  private:
-  explicit Flow(Transfer transfer) : transfer_(std::move(transfer)) {}
+  explicit Flow(std::uint64_t bytes) : bytes_(bytes) {}
   Status once(const std::atomic<bool>& cancel);
+  static Status await(Transfer& transfer, const std::atomic<bool>& cancel);
 
-  Transfer transfer_;
+  std::uint64_t bytes_;
+  std::vector<Transfer> transfers_ = {};
   std::uint64_t times_ = 0;
   std::chrono::nanoseconds took_{0};
 };

@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "base/fields.h"
 #include "host/facts.h"
+#include "measure/pipeline/chunks.h"
 #include "measure/pipeline/expected.h"
 #include "measure/pipeline/flow.h"
 #include "measure/rates/share.h"
@@ -26,11 +27,16 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One end of a flow: memory of the benchmark, or storage.
+// One end of a flow.
 struct End {
+  enum class Kind : std::uint8_t {
+    kStorage,
+    kMemory,  // of all bytes: an end of the pipeline
+    kRing,    // of some chunks: between two stages
+  };
   std::string label = {};  // of its Pin
   std::uint32_t rank = 0;
-  bool storage = false;
+  Kind kind = Kind::kStorage;
 };
 
 // A flow of the plan. The rank of `from` initiates it.
@@ -39,18 +45,25 @@ struct Route {
   End from = {}, into = {};
 };
 
-// The stages in their order. With several stages, the pipeline follows.
+// Returns the stages in their order. With several stages, the pipeline follows.
 std::vector<Route> routesOf(const Pipeline& pipeline) {
   const std::uint32_t last = pipeline.processes() - 1;
+  // An object is written as a whole, so the store needs all of its bytes at once.
+  const bool object = pipeline.destination && pipeline.destination->kind == MemoryKind::kObject;
   std::vector<Route> out;
   for (const StageKind kind : pipeline.stages) {
     const std::string name = stageName(kind);
-    const End source{PinnedStorage::kSourceLabel, 0, true},
-        destination{PinnedStorage::kDestinationLabel, last, true};
-    const std::uint32_t from = kind == StageKind::kStore ? last : 0,
-                        into = kind == StageKind::kLoad ? 0 : last;
-    out.push_back({name, kind == StageKind::kLoad ? source : End{name + " from", from},
-                   kind == StageKind::kStore ? destination : End{name + " into", into}});
+    const bool is_first = kind == pipeline.stages.front(), is_last = kind == pipeline.stages.back();
+    Route route{.name = name,
+                .from = {PinnedStorage::kSourceLabel, 0},
+                .into = {PinnedStorage::kDestinationLabel, last}};
+    if (kind != StageKind::kLoad)
+      route.from = {name + " from", kind == StageKind::kStore ? last : 0,
+                    is_first || object ? End::Kind::kMemory : End::Kind::kRing};
+    if (kind != StageKind::kStore)
+      route.into = {name + " into", kind == StageKind::kLoad ? 0 : last,
+                    is_last ? End::Kind::kMemory : End::Kind::kRing};
+    out.push_back(std::move(route));
   }
   if (out.size() > 1) out.push_back({"pipeline", out.front().from, out.back().into});
   return out;
@@ -80,7 +93,7 @@ struct Opening {
   Failure failure = {};
   std::uint64_t bytes = 0;
   std::string identity = {};                // of the source, on this host
-  std::vector<std::uint64_t> digests = {};  // of the source's blocks; empty: a pattern
+  std::vector<std::uint64_t> digests = {};  // of the source's chunks; empty: a pattern
 };
 auto fields(base::Is<Opening> auto& o) {
   return std::tie(o.failure, o.bytes, o.identity, o.digests);
@@ -186,11 +199,10 @@ class Member {
     own.identity = identityOf(*source_);
     if (source_->made()) return Ok{};
     VIADUCT_TRY(const auto nothing,
-                source_->read(scene_.agent, checkedBlock(own.bytes),
-                              [&](std::span<const std::byte> block, std::uint64_t) {
-                                own.digests.push_back(digestOf(block));
-                                return std::optional<std::string>();
-                              }));
+                source_->read(scene_.agent, [&](std::span<const std::byte> chunk, std::uint64_t) {
+                  own.digests.push_back(digestOf(chunk));
+                  return std::optional<std::string>();
+                }));
     return Ok{};
   }
   static std::string identityOf(const PinnedStorage& storage) {
@@ -220,9 +232,11 @@ class Member {
                  .remedy = "name another file"};
   }
   Status makeMemory(const End& end) {
-    if (end.storage || end.rank != rank_ || memory_.count(end.label) != 0) return Ok{};
-    VIADUCT_TRY(Buffer memory,
-                Buffer::make(scene_.agent, result_.bytes, request_.memory, end.label));
+    if (end.kind == End::Kind::kStorage || end.rank != rank_ || memory_.count(end.label) != 0)
+      return Ok{};
+    const bool ring = end.kind == End::Kind::kRing;
+    VIADUCT_TRY(Buffer memory, Buffer::make(scene_.agent, ring ? kRingBytes : result_.bytes,
+                                            ring ? Buffer::Kind{} : request_.memory, end.label));
     memory_.emplace(end.label, std::move(memory));
     return Ok{};
   }
@@ -248,12 +262,17 @@ class Member {
       const Route& route = routes_[i];
       if (route.from.rank != rank_) continue;
       const Peer& peer = route.into.rank == rank_ ? *self_ : *other_;
-      VIADUCT_TRY(const PinInfo from, self_->waitPin(route.from.label, kConnect));
-      VIADUCT_TRY(const PinInfo into, peer.waitPin(route.into.label, kConnect));
-      VIADUCT_TRY(Flow flow, Flow::plan(scene_.agent, peer, from, into));
+      VIADUCT_TRY(const FlowSide from, sideOf(*self_, route.from));
+      VIADUCT_TRY(const FlowSide into, sideOf(peer, route.into));
+      VIADUCT_TRY(Flow flow, Flow::plan(scene_.agent, peer, result_.bytes, from, into));
       flows_[i] = std::make_unique<Flow>(std::move(flow));
     }
     return Ok{};
+  }
+
+  static Result<FlowSide> sideOf(const Peer& peer, const End& end) {
+    VIADUCT_TRY(PinInfo pin, peer.waitPin(end.label, kConnect));
+    return FlowSide{std::move(pin), end.kind == End::Kind::kRing};
   }
 
   void beginResult() {
@@ -300,8 +319,9 @@ class Member {
   }
 
   Expected contentsOf(const Route& route, std::uint64_t epoch) const {
-    if (route.from.storage) return source_contents_;
-    return Expected::pattern(result_.bytes, request_.storage.seed, epoch);
+    if (route.from.kind == End::Kind::kStorage) return source_contents_;
+    return Expected::pattern(result_.bytes, request_.storage.seed, epoch,
+                             route.from.kind == End::Kind::kRing ? kRingChunks : 0);
   }
   // Writes fresh contents into source memory, and zeros into destination memory. A destination file
   // has other contents than those expected: each case writes an epoch of its own, and the pipeline
@@ -327,11 +347,24 @@ class Member {
     return Ok{};
   }
   Result<std::optional<std::string>> mismatchOf(const Route& route, const Expected& expected) {
-    if (!route.into.storage) return expected.check(memory_.at(route.into.label).bytes());
-    return destination_->read(scene_.agent, expected.blockBytes(),
-                              [&](std::span<const std::byte> block, std::uint64_t number) {
-                                return expected.check(block, number);
-                              });
+    if (route.into.kind == End::Kind::kStorage)
+      return destination_->read(scene_.agent,
+                                [&](std::span<const std::byte> chunk, std::uint64_t number) {
+                                  return expected.check(chunk, number);
+                                });
+    const auto memory = memory_.at(route.into.label).bytes();
+    if (route.into.kind == End::Kind::kMemory) return expected.check(memory);
+    return mismatchOfRing(memory, expected);
+  }
+  // A ring has the last chunks of the transfer.
+  std::optional<std::string> mismatchOfRing(std::span<const std::byte> ring,
+                                            const Expected& expected) const {
+    const std::uint64_t chunks = chunksOf(result_.bytes);
+    for (std::uint64_t i = chunks - std::min(chunks, kRingChunks); i < chunks; ++i) {
+      const Chunk chunk = chunkOf(result_.bytes, i);
+      if (auto wrong = expected.check(ring.subspan(chunk.inRing(), chunk.bytes), i)) return wrong;
+    }
+    return std::nullopt;
   }
 
   // Runs this member's flows of the case at the same time. They repeat for the requested time, and

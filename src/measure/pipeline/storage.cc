@@ -69,14 +69,17 @@ Result<base::Fd> makeUnnamed(const char* operation, const std::string& path, std
 Status writeContents(const base::Fd& fd, const std::string& path, std::uint64_t bytes,
                      std::uint64_t seed) {
   const Expected contents = Expected::pattern(bytes, seed, PinnedStorage::kSourceEpoch);
-  std::vector<std::byte> block(contents.blockBytes());
-  for (std::uint64_t at = 0; at < bytes; at += block.size()) {
-    const std::span<std::byte> part(block.data(),
-                                    std::min<std::uint64_t>(block.size(), bytes - at));
-    contents.fill(part, at / block.size());
-    const ssize_t done = ::pwrite(fd.get(), part.data(), part.size(), static_cast<off_t>(at));
-    if (done < 0 || static_cast<std::size_t>(done) != part.size())
-      return systemFault("write", path);
+  std::vector<std::byte> memory(kChunkBytes);
+  for (std::uint64_t i = 0; i < chunksOf(bytes); ++i) {
+    const Chunk chunk = chunkOf(bytes, i);
+    const auto part = std::span(memory).first(chunk.bytes);
+    contents.fill(part, i);
+    const ssize_t done =
+        ::pwrite(fd.get(), part.data(), part.size(), static_cast<off_t>(chunk.at()));
+    if (done < 0) return systemFault("write", path);
+    if (static_cast<std::size_t>(done) != part.size())
+      return wrongFile("write", Code::kExhausted, path, "the disk took a part of the bytes",
+                       "free room");
   }
   // Without the page cache, the first reads would wait for the write-back.
   if (::fdatasync(fd.get()) != 0) return systemFault("fdatasync", path);
@@ -182,27 +185,28 @@ std::string PinnedStorage::identity() const {
   return fmt::format("{}:{}", facts.st_dev, facts.st_ino);
 }
 
-Result<std::optional<std::string>> PinnedStorage::read(Agent& agent, std::uint64_t piece,
-                                                       const Visit& visit) const {
+Result<std::optional<std::string>> PinnedStorage::read(Agent& agent, const Visit& visit) const {
   std::vector<std::byte> memory;
   if (storage_.kind == MemoryKind::kObject) {
     VIADUCT_TRY(memory, readObject(agent, storage_.path, bytes()));
-    for (std::uint64_t at = 0; at < bytes(); at += piece)
-      if (auto found =
-              visit(std::span(memory).subspan(at, std::min(piece, bytes() - at)), at / piece))
-        return found;
+    for (std::uint64_t i = 0; i < chunksOf(bytes()); ++i) {
+      const Chunk chunk = chunkOf(bytes(), i);
+      if (auto found = visit(std::span(memory).subspan(chunk.at(), chunk.bytes), i)) return found;
+    }
     return std::optional<std::string>();
   }
   // Not through the agent: the check must not share its faults.
-  memory.resize(std::min(piece, bytes()));
-  for (std::uint64_t at = 0; at < bytes(); at += piece) {
-    const std::span<std::byte> part(memory.data(), std::min(piece, bytes() - at));
-    const ssize_t got = ::pread(fd_.get(), part.data(), part.size(), static_cast<off_t>(at));
+  memory.resize(kChunkBytes);
+  for (std::uint64_t i = 0; i < chunksOf(bytes()); ++i) {
+    const Chunk chunk = chunkOf(bytes(), i);
+    const auto part = std::span(memory).first(chunk.bytes);
+    const ssize_t got =
+        ::pread(fd_.get(), part.data(), part.size(), static_cast<off_t>(chunk.at()));
     if (got < 0) return systemFault("read", storage_.path);
     if (static_cast<std::size_t>(got) != part.size())
       return std::optional(
-          fmt::format("the file ends at byte {}", at + static_cast<std::uint64_t>(got)));
-    if (auto found = visit(part, at / piece)) return found;
+          fmt::format("the file ends at byte {}", chunk.at() + static_cast<std::uint64_t>(got)));
+    if (auto found = visit(part, i)) return found;
   }
   return std::optional<std::string>();
 }

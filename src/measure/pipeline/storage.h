@@ -11,14 +11,14 @@
 #include <string>
 
 #include "base/fd.h"
+#include "measure/pipeline/chunks.h"
 #include "measure/pipeline/expected.h"
 #include "measure/pipeline/pipeline.h"
 
 namespace viaduct::measure::pipeline {
 
-// The bytes of a transfer, unless the user chooses them or the source has fewer: 64 chunks of a
-// staged transfer.
-inline constexpr std::uint64_t kUsualBytes = std::uint64_t{128} << 20U;
+// The bytes of a transfer, unless the user chooses them or the source has fewer.
+inline constexpr std::uint64_t kUsualBytes = 64 * kChunkBytes;
 
 struct StorageOptions {
   std::uint64_t bytes = 0;          // of one transfer; 0: kUsualBytes, or all of a smaller source
@@ -48,11 +48,10 @@ class PinnedStorage {
   // Equal for two files that are the same file of one host. Empty for objects.
   std::string identity() const;
 
-  // Passes the contents, in pieces of `piece` bytes, to `visit` until it returns a text.
-  using Visit = std::function<std::optional<std::string>(std::span<const std::byte> piece,
+  // Passes each chunk of the contents to `visit` until it returns a text.
+  using Visit = std::function<std::optional<std::string>(std::span<const std::byte> chunk,
                                                          std::uint64_t number)>;
-  Result<std::optional<std::string>> read(Agent& agent, std::uint64_t piece,
-                                          const Visit& visit) const;
+  Result<std::optional<std::string>> read(Agent& agent, const Visit& visit) const;
 
  private:
   PinnedStorage(Storage storage, base::Fd fd, bool made, Pin pin)

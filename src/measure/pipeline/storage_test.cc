@@ -66,15 +66,15 @@ TEST_F(StorageTest, AMadeSourceHasThePattern) {
       PinnedStorage::source(*agent_, file("a"), {.create_source = 3 * kMiB + 5, .seed = 4});
   ASSERT_TRUE(source) << source.error().text();
   const Expected wanted = Expected::pattern(3 * kMiB + 5, 4, PinnedStorage::kSourceEpoch);
-  std::uint64_t pieces = 0;
+  std::uint64_t chunks = 0;
   const auto wrong =
-      source->read(*agent_, kMiB, [&](std::span<const std::byte> piece, std::uint64_t number) {
-        EXPECT_EQ(number, pieces++);
-        return wanted.check(piece, number);
+      source->read(*agent_, [&](std::span<const std::byte> chunk, std::uint64_t number) {
+        EXPECT_EQ(number, chunks++);
+        return wanted.check(chunk, number);
       });
   ASSERT_TRUE(wrong) << wrong.error().text();
   EXPECT_EQ(*wrong, std::nullopt);
-  EXPECT_EQ(pieces, 4U);
+  EXPECT_EQ(chunks, 2U);
 }
 
 TEST_F(StorageTest, AnExistingSourceIsOnlyRead) {
