@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/sizes.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 #include "viaduct/pipeline.h"
@@ -14,7 +15,8 @@
 namespace viaduct::app {
 namespace {
 
-using measure::pipeline::kMostBytes;
+using measure::pipeline::Chunking;
+using measure::pipeline::kMostChunks;
 using measure::pipeline::StageKind;
 
 constexpr std::uint32_t kUsualRounds = 5;
@@ -47,9 +49,6 @@ void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
   }
   if (o.output && *o.output != OutputForm::kTable && *o.output != OutputForm::kJson)
     problems.push_back(badFlag("--output", "a pipeline has no such form", "use table or json"));
-  if (std::max(o.spec.buffer_bytes, o.storage.create_source) > kMostBytes)
-    problems.push_back(badFlag("--total-buffer-size and --create-source",
-                               "a pipeline moves at most 32GiB with each transfer"));
   if (o.storage.create_source != 0 && !o.pipeline.source)
     problems.push_back(badFlag("--create-source", "the pipeline begins with host memory",
                                "use --total-buffer-size for its size"));
@@ -58,6 +57,15 @@ void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
                                "the source is smaller than the bytes to move"));
   if (o.storage.overwrite && !o.pipeline.destination)
     problems.push_back(badFlag("--overwrite", "the pipeline ends in host memory", "omit it"));
+}
+
+void addSizeProblems(const BenchOptions& o, const Chunking& chunks, std::vector<Error>& problems) {
+  const std::uint64_t most = kMostChunks * chunks.chunk_bytes;
+  if (std::max(o.spec.buffer_bytes, o.storage.create_source) > most)
+    problems.push_back(badFlag("--total-buffer-size and --create-source",
+                               fmt::format("a transfer has at most {}, which is {} chunks of "
+                                           "VIADUCT_STAGING_CHUNK",
+                                           base::formatSize(most), kMostChunks)));
 }
 
 // Returns the backend of the net stage.
@@ -80,7 +88,9 @@ PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings&
   const measure::pipeline::Pipeline& pipeline = options.pipeline;
   const bool net = pipeline.has(StageKind::kNet);
   PipelinePlanOrProblems out;
+  const Chunking chunks{settings.staging_chunk, settings.staging_chunks};
   addFlagProblems(options, out.problems);
+  addSizeProblems(options, chunks, out.problems);
   BenchOptions bench = options;
   bench.block_sizes = {4096};  // of one row, which the work replaces
   auto network = networkOf(options, settings);
@@ -110,6 +120,7 @@ PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings&
                       .rounds = options.has("repeat") ? options.spec.repeat : kUsualRounds};
   if (options.has("duration")) out.plan.request.duration = options.duration;
   out.plan.request.storage.bytes = options.spec.buffer_bytes;
+  out.plan.request.storage.chunks = chunks;
   out.plan.request.storage.seed = options.spec.seed;
   return out;
 }

@@ -88,7 +88,22 @@ TEST_F(BenchPipeline, MeasuresEachPartOfTheWholePipelineAndLeavesNoFile) {
   EXPECT_EQ(whole.at("stages")[0].at("route"), a + " -> host");
   EXPECT_TRUE(has(whole.at("stages")[1].at("path"), "tcp/")) << whole;
   EXPECT_TRUE(has(whole.at("whole").at("path"), " -> host -> tcp/")) << whole;
+  for (const Json& stage : whole.at("stages")) {
+    EXPECT_GT(stage.at("busy").at("part"), 0.0) << stage;
+    EXPECT_LE(stage.at("busy").at("part"), 1.0) << stage;
+  }
   EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(BenchPipeline, ChunksAndRingsMayHaveAnySize) {
+  const std::vector<Words> environments{
+      {"VIADUCT_STAGING_CHUNK=100000", "VIADUCT_STAGING_CHUNKS=3"},
+      {"VIADUCT_STAGING_CHUNK=8MiB", "VIADUCT_STAGING_CHUNKS=2"}};
+  for (const Words& environment : environments) {
+    Program program(run(file("a") + ",host,net,host," + file("b"), {"--create-source", "3000001"}),
+                    environment);
+    EXPECT_EQ(program.finish(), 0) << program.err();
+  }
 }
 
 TEST_F(BenchPipeline, ReadsAnExistingSourceAndOverwritesAsAllowed) {
@@ -168,6 +183,7 @@ TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
   refused(2, run("host,net,host", {"--create-source", "1K"}), {"--create-source", "host memory"});
   refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in host memory"});
   refused(2, run("file:/a,host", {"--create-source", "1K", kSize, "2K"}), {"smaller"});
+  refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32GiB"});
   refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --pipeline"});
   refused(2, {"bench", "--create-source", "1M"}, {"--create-source", "needs --pipeline"});
 }

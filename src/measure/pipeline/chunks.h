@@ -1,30 +1,38 @@
 // The pieces of a pipeline's transfers. Threads: pure functions and plain values.
 #pragma once
 
+#include <viaduct/settings.h>
+
 #include <algorithm>
-#include <cstddef>
 #include <cstdint>
 
 namespace viaduct::measure::pipeline {
-
-// A staged transfer moves chunks of this size through rings with this number of chunks
-// (docs/design/0030-stages.md). A stage alone does the same, so that both use memory alike.
-inline constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20U;
-inline constexpr std::uint64_t kRingChunks = 8;
-inline constexpr std::uint64_t kRingBytes = kChunkBytes * kRingChunks;
 
 // A piece of a transfer.
 struct Chunk {
   std::uint64_t number = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t at() const { return number * kChunkBytes; }  // in all bytes
-  std::uint64_t inRing() const { return number % kRingChunks * kChunkBytes; }
+  std::uint64_t at = 0;       // its offset in the transfer
+  std::uint64_t in_ring = 0;  // its offset in a ring
 };
-constexpr std::uint64_t chunksOf(std::uint64_t bytes) {
-  return (bytes + kChunkBytes - 1) / kChunkBytes;
-}
-constexpr Chunk chunkOf(std::uint64_t bytes, std::uint64_t number) {
-  return {number, std::min(kChunkBytes, bytes - number * kChunkBytes)};
-}
+
+// A staged transfer moves chunks through rings (docs/design/0030-stages.md). A stage alone does the
+// same, so that both use memory alike.
+struct Chunking {
+  std::uint64_t chunk_bytes = Settings{}.staging_chunk;
+  std::uint64_t ring_chunks = Settings{}.staging_chunks;
+
+  std::uint64_t ringBytes() const { return chunk_bytes * ring_chunks; }
+  std::uint64_t countOf(std::uint64_t bytes) const {
+    return (bytes + chunk_bytes - 1) / chunk_bytes;
+  }
+  Chunk chunk(std::uint64_t bytes, std::uint64_t number) const {
+    const std::uint64_t at = number * chunk_bytes;
+    return {.number = number,
+            .bytes = std::min(chunk_bytes, bytes - at),
+            .at = at,
+            .in_ring = at % ringBytes()};
+  }
+};
 
 }  // namespace viaduct::measure::pipeline

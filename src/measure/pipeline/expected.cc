@@ -8,16 +8,16 @@
 #include <utility>
 
 #include "base/random.h"
-#include "measure/pipeline/chunks.h"
 
 namespace viaduct::measure::pipeline {
 namespace {
 
 // Calls `visit(chunk, number)` until it returns a text.
 template <class Byte, class Visit>
-std::optional<std::string> eachChunk(std::span<Byte> memory, std::uint64_t first, Visit visit) {
+std::optional<std::string> eachChunk(std::span<Byte> memory, std::uint64_t chunk_bytes,
+                                     std::uint64_t first, Visit visit) {
   for (; !memory.empty(); ++first) {
-    const auto chunk = memory.first(std::min<std::size_t>(memory.size(), kChunkBytes));
+    const auto chunk = memory.first(std::min<std::size_t>(memory.size(), chunk_bytes));
     if (auto found = visit(chunk, first)) return found;
     memory = memory.subspan(chunk.size());
   }
@@ -47,38 +47,43 @@ std::uint64_t digestOf(std::span<const std::byte> chunk) {
   return out;
 }
 
-Expected Expected::pattern(std::uint64_t bytes, std::uint64_t seed, std::uint64_t epoch,
-                           std::uint64_t period) {
+Expected Expected::pattern(const Chunking& chunks, std::uint64_t bytes, std::uint64_t seed,
+                           std::uint64_t epoch, std::uint64_t period) {
   Expected out;
-  out.pattern_ = {
-      .seed = seed, .block_bytes = kChunkBytes, .blocks = chunksOf(bytes), .epoch = epoch};
+  out.pattern_ = {.seed = seed,
+                  .block_bytes = chunks.chunk_bytes,
+                  .blocks = chunks.countOf(bytes),
+                  .epoch = epoch};
   out.period_ = period;
   return out;
 }
 
-Expected Expected::digests(std::uint64_t bytes, std::vector<std::uint64_t> digests) {
-  Expected out = pattern(bytes, 0, 1);
+Expected Expected::digests(const Chunking& chunks, std::uint64_t bytes,
+                           std::vector<std::uint64_t> digests) {
+  Expected out = pattern(chunks, bytes, 0, 1);
   out.digests_ = std::move(digests);
   return out;
 }
 
 void Expected::fill(std::span<std::byte> memory, std::uint64_t first) const {
-  eachChunk(memory, first, [&](std::span<std::byte> chunk, std::uint64_t number) {
-    pattern_.fill(chunk, blockOf(number));
-    return std::optional<std::string>();
-  });
+  eachChunk(memory, pattern_.block_bytes, first,
+            [&](std::span<std::byte> chunk, std::uint64_t number) {
+              pattern_.fill(chunk, blockOf(number));
+              return std::optional<std::string>();
+            });
 }
 
 std::optional<std::string> Expected::check(std::span<const std::byte> memory,
                                            std::uint64_t first) const {
-  return eachChunk(memory, first, [&](std::span<const std::byte> chunk, std::uint64_t number) {
-    return checkChunk(chunk, number);
-  });
+  return eachChunk(memory, pattern_.block_bytes, first,
+                   [&](std::span<const std::byte> chunk, std::uint64_t number) {
+                     return checkChunk(chunk, number);
+                   });
 }
 
 std::optional<std::string> Expected::checkChunk(std::span<const std::byte> chunk,
                                                 std::uint64_t number) const {
-  const std::uint64_t at = number * kChunkBytes;
+  const std::uint64_t at = number * pattern_.block_bytes;
   if (digests_.empty()) {
     const auto wrong = pattern_.verify(chunk, blockOf(number));
     if (!wrong) return std::nullopt;

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "measure/load/pattern.h"
+#include "measure/pipeline/chunks.h"
 
 namespace viaduct::measure::pipeline {
 
-// The most bytes of a transfer. The digests of their chunks fit into one message between members.
-inline constexpr std::uint64_t kMostBytes = std::uint64_t{32} << 30U;
+// The most chunks of a transfer. Their digests fit into one message between members.
+inline constexpr std::uint64_t kMostChunks = 16'384;
 
 // Returns a number that depends on every word of the chunk and on its place in the chunk.
 std::uint64_t digestOf(std::span<const std::byte> chunk);
@@ -23,10 +24,11 @@ class Expected {
  public:
   // Contents that the benchmark makes. A later transfer has a higher epoch. `period` is the number
   // of chunks after which the contents repeat; 0: never.
-  static Expected pattern(std::uint64_t bytes, std::uint64_t seed, std::uint64_t epoch,
-                          std::uint64_t period = 0);
+  static Expected pattern(const Chunking& chunks, std::uint64_t bytes, std::uint64_t seed,
+                          std::uint64_t epoch, std::uint64_t period = 0);
   // Contents of the user, known by the digest of each chunk.
-  static Expected digests(std::uint64_t bytes, std::vector<std::uint64_t> digests);
+  static Expected digests(const Chunking& chunks, std::uint64_t bytes,
+                          std::vector<std::uint64_t> digests);
 
   // Writes the pattern of the chunks from `first` on.
   void fill(std::span<std::byte> memory, std::uint64_t first = 0) const;

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <utility>
-
-#include "measure/pipeline/chunks.h"
 
 namespace viaduct::measure::pipeline {
 namespace {
@@ -15,20 +14,22 @@ constexpr auto kLook = 20ms;  // how often a waiting flow checks `cancel`
 constexpr auto kAnnounced = 10min;
 
 Result<Selection> selectionOf(const FlowSide& side, const Chunk& chunk) {
-  const std::uint64_t at = side.ring ? chunk.inRing() : chunk.at();
   VIADUCT_TRY(Blocks blocks,
-              Blocks::strided({.base = side.pin.address + at, .bytes = chunk.bytes, .count = 1}));
+              Blocks::strided({.base = side.pin.address + (side.ring ? chunk.in_ring : chunk.at),
+                               .bytes = chunk.bytes,
+                               .count = 1}));
   return Selection{.blocks = std::move(blocks)};
 }
 
 }  // namespace
 
-Result<Flow> Flow::plan(Agent& agent, const Peer& peer, std::uint64_t bytes, const FlowSide& from,
-                        const FlowSide& into) {
-  Flow out(bytes);
-  const bool chunked = from.ring || into.ring;
-  for (std::uint64_t i = 0; i < (chunked ? chunksOf(bytes) : 1); ++i) {
-    const Chunk chunk = chunked ? chunkOf(bytes, i) : Chunk{0, bytes};
+Result<Flow> Flow::plan(Agent& agent, const Peer& peer, std::uint64_t bytes, const Chunking& chunks,
+                        const FlowSide& from, const FlowSide& into) {
+  Flow out(bytes, chunks.ring_chunks);
+  const Chunking whole{.chunk_bytes = bytes};
+  const Chunking& cut = from.ring || into.ring ? chunks : whole;
+  for (std::uint64_t i = 0; i < cut.countOf(bytes); ++i) {
+    const Chunk chunk = cut.chunk(bytes, i);
     VIADUCT_TRY(const Selection local, selectionOf(from, chunk));
     VIADUCT_TRY(const Selection remote, selectionOf(into, chunk));
     VIADUCT_TRY(Transfer transfer, agent.plan(OpKind::kWrite, peer, local, remote));
@@ -54,7 +55,7 @@ Status Flow::once(const std::atomic<bool>& cancel) {
     if (!done && first_failure) first_failure = std::move(done);
   };
   while (posted < transfers_.size() && first_failure && !cancel.load()) {
-    if (posted - ended == kRingChunks) {
+    if (posted - ended == at_once_) {
       end();
       continue;
     }
@@ -70,16 +71,19 @@ Status Flow::once(const std::atomic<bool>& cancel) {
   return first_failure;
 }
 
-Path Flow::path() const {
+Path Flow::carried() const {
   Path out;
   for (const Transfer& transfer : transfers_)
-    for (PathShare share : transfer.path().shares) out.add(std::move(share));
+    for (PathShare share : transfer.carried().shares) out.add(std::move(share));
   return out;
 }
+
+Path Flow::path() const { return carried().since(before_); }
 
 Status Flow::run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
                  const std::atomic<bool>& cancel) {
   times_ = 0;
+  before_ = carried();
   const auto start = Clock::now();
   do {
     auto ended = once(cancel);
@@ -89,6 +93,15 @@ Status Flow::run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
     moved.store(true);
   } while (!enough.load() && !cancel.load());
   return Ok{};
+}
+
+std::vector<std::uint64_t> busyTimes(const Path& path) {
+  std::map<std::uint32_t, std::uint64_t> by_stage;
+  for (const PathShare& share : path.shares)
+    if (share.stage != 0) by_stage[share.stage] += share.busy_ns;
+  std::vector<std::uint64_t> out;
+  for (const auto& [stage, busy] : by_stage) out.push_back(busy);
+  return out;
 }
 
 std::string wayOf(const Path& path) {
@@ -111,7 +124,7 @@ Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
   VIADUCT_TRY(const Peer self, agent.self());
   VIADUCT_CHECK(self.ready(kAnnounced));
   VIADUCT_TRY(const PinInfo into, self.waitPin(label, kAnnounced));
-  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, bytes, {object.info()}, {into}));
+  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, bytes, {}, {object.info()}, {into}));
   std::atomic<bool> enough{true}, moved{false}, cancel{false};
   VIADUCT_CHECK(flow.run(enough, moved, cancel));
   return memory;

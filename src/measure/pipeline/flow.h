@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "measure/pipeline/chunks.h"
+
 namespace viaduct::measure::pipeline {
 
 // One side of a flow.
@@ -26,7 +28,7 @@ class Flow {
   // transfer. With a ring, it is a transfer for each chunk, as many at once as the ring has room
   // for.
   static Result<Flow> plan(Agent& agent, const Peer& peer, std::uint64_t bytes,
-                           const FlowSide& from, const FlowSide& into);
+                           const Chunking& chunks, const FlowSide& from, const FlowSide& into);
 
   // Moves the bytes until `enough` is set, at least once. `moved` is set after the first time.
   // Returns early with an error, or once `cancel` is set.
@@ -37,18 +39,24 @@ class Flow {
   std::uint64_t times() const { return times_; }
   std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
   std::uint64_t bytes() const { return bytes_; }           // each time
-  Path path() const;                                       // the last time
+  Path path() const;                                       // of all times together
 
  private:
-  explicit Flow(std::uint64_t bytes) : bytes_(bytes) {}
+  Path carried() const;
+  Flow(std::uint64_t bytes, std::uint64_t at_once) : bytes_(bytes), at_once_(at_once) {}
   Status once(const std::atomic<bool>& cancel);
   static Status await(Transfer& transfer, const std::atomic<bool>& cancel);
 
   std::uint64_t bytes_;
+  std::uint64_t at_once_;  // transfers in flight
   std::vector<Transfer> transfers_ = {};
+  Path before_ = {};  // carried before the last run()
   std::uint64_t times_ = 0;
   std::chrono::nanoseconds took_{0};
 };
+
+// Returns the busy time of each stage of a staged path, in their order. Empty: the path is direct.
+std::vector<std::uint64_t> busyTimes(const Path& path);
 
 // Returns the mechanisms of a path, without amounts: "file/uring", "tcp/socket".
 std::string wayOf(const Path& path);

@@ -21,11 +21,15 @@ std::optional<double> middle(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : std::optional(median(values));
 }
 
-std::string spreadOf(const std::vector<double>& values) {
-  return values.empty() ? "-" : fmt::format("{:.0f}%", spread(values) * 100);
+std::string percent(std::optional<double> part) {
+  return part ? fmt::format("{:.0f}%", *part * 100) : "-";
 }
 
-using Line = std::array<std::string, 9>;
+std::string spreadOf(const std::vector<double>& values) {
+  return percent(values.empty() ? std::nullopt : std::optional(spread(values)));
+}
+
+using Line = std::array<std::string, 10>;
 
 // Aligns the columns. Figures stand at the right.
 std::string tableOf(const std::vector<Line>& lines) {
@@ -46,12 +50,13 @@ std::string tableOf(const std::vector<Line>& lines) {
 }
 
 std::string stagesTable(const PipelineRates& rates) {
-  std::vector<Line> lines{
-      {"stage", "from -> to", "path", "alone GB/s", "+/-", "together", "+/-", "pipeline", "+/-"}};
+  std::vector<Line> lines{{"stage", "from -> to", "path", "alone GB/s", "+/-", "together", "+/-",
+                           "pipeline", "+/-", "busy"}};
   for (const StageRates& stage : rates.stages)
     lines.push_back({stageName(stage.kind), stage.route, stage.way, digits(middle(stage.alone)),
                      spreadOf(stage.alone), digits(middle(stage.together)),
-                     spreadOf(stage.together), digits(middle(rates.whole)), spreadOf(rates.whole)});
+                     spreadOf(stage.together), digits(middle(rates.whole)), spreadOf(rates.whole),
+                     percent(middle(stage.busy))});
   return tableOf(lines);
 }
 
@@ -79,6 +84,10 @@ std::string bottleneckText(const PipelineRates& rates, const Conclusions& found)
   if (found.together && found.together->stage != found.alone->stage)
     out += fmt::format("together, another stage is the slowest: {}\n",
                        slowestText(rates, *found.together, "together"));
+  if (found.busiest)
+    out +=
+        fmt::format("busiest in the pipeline: {}, {} of the time\n", nameAt(rates, *found.busiest),
+                    percent(middle(rates.stages[*found.busiest].busy)));
   return out;
 }
 
@@ -96,10 +105,14 @@ std::string efficiencyText(const Conclusions& found) {
   const auto above = [](const std::optional<Slowest>& slowest) {
     return slowest && slowest->efficiency.value_or(0) > kImpossible;
   };
-  if (above(found.alone) || above(found.together))
+  if (above(found.alone))
     out +=
-        "\nabove 100 %: the rates change from part to part; stop other load, or measure longer "
-        "with --duration";
+        "\nabove 100 % alone: the rates change from part to part; stop other load, or measure "
+        "longer with --duration";
+  if (above(found.together))
+    out +=
+        "\nabove 100 % together: in the pipeline, the fast stages wait and leave more of a shared "
+        "disk or core to the slow one";
   return out + "\n";
 }
 
@@ -109,12 +122,15 @@ Json jsonOf(const std::vector<double>& values) {
   return out;
 }
 
+Json jsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
 Json jsonOf(const StageRates& stage) {
   return {{"name", stageName(stage.kind)},
           {"route", stage.route},
           {"path", stage.way},
           {"alone", jsonOf(stage.alone)},
-          {"together", jsonOf(stage.together)}};
+          {"together", jsonOf(stage.together)},
+          {"busy", {{"part", jsonOf(middle(stage.busy))}, {"rounds", stage.busy}}}};
 }
 
 Json jsonOf(const PipelineRates& rates, const std::optional<Slowest>& slowest) {

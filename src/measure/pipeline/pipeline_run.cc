@@ -103,9 +103,10 @@ struct FlowReport {
   std::uint32_t route = 0;
   std::uint64_t bytes = 0, ns = 0;
   std::string way = {}, path = {};
+  std::vector<std::uint64_t> busy_ns = {};  // of each stage, if the flow is staged
 };
 auto fields(base::Is<FlowReport> auto& r) {
-  return std::tie(r.route, r.bytes, r.ns, r.way, r.path);
+  return std::tie(r.route, r.bytes, r.ns, r.way, r.path, r.busy_ns);
 }
 
 struct CaseReport {
@@ -140,6 +141,7 @@ class Member {
 
  private:
   const Pipeline& pipeline() const { return request_.pipeline; }
+  const Chunking& chunks() const { return request_.storage.chunks; }
   std::uint32_t last() const { return pipeline().processes() - 1; }
 
   template <class T>
@@ -183,8 +185,9 @@ class Member {
     source_identity_ = all.front().identity;
     source_contents_ =
         all.front().digests.empty()
-            ? Expected::pattern(result_.bytes, request_.storage.seed, PinnedStorage::kSourceEpoch)
-            : Expected::digests(result_.bytes, std::move(all.front().digests));
+            ? Expected::pattern(chunks(), result_.bytes, request_.storage.seed,
+                                PinnedStorage::kSourceEpoch)
+            : Expected::digests(chunks(), result_.bytes, std::move(all.front().digests));
     return Ok{};
   }
   Status openSource(Opening& own) {
@@ -198,11 +201,12 @@ class Member {
     own.bytes = source_->bytes();
     own.identity = identityOf(*source_);
     if (source_->made()) return Ok{};
-    VIADUCT_TRY(const auto nothing,
-                source_->read(scene_.agent, [&](std::span<const std::byte> chunk, std::uint64_t) {
-                  own.digests.push_back(digestOf(chunk));
-                  return std::optional<std::string>();
-                }));
+    VIADUCT_TRY(
+        const auto nothing,
+        source_->read(scene_.agent, chunks(), [&](std::span<const std::byte> chunk, std::uint64_t) {
+          own.digests.push_back(digestOf(chunk));
+          return std::optional<std::string>();
+        }));
     return Ok{};
   }
   static std::string identityOf(const PinnedStorage& storage) {
@@ -235,8 +239,9 @@ class Member {
     if (end.kind == End::Kind::kStorage || end.rank != rank_ || memory_.count(end.label) != 0)
       return Ok{};
     const bool ring = end.kind == End::Kind::kRing;
-    VIADUCT_TRY(Buffer memory, Buffer::make(scene_.agent, ring ? kRingBytes : result_.bytes,
-                                            ring ? Buffer::Kind{} : request_.memory, end.label));
+    VIADUCT_TRY(Buffer memory,
+                Buffer::make(scene_.agent, ring ? chunks().ringBytes() : result_.bytes,
+                             ring ? Buffer::Kind{} : request_.memory, end.label));
     memory_.emplace(end.label, std::move(memory));
     return Ok{};
   }
@@ -264,7 +269,7 @@ class Member {
       const Peer& peer = route.into.rank == rank_ ? *self_ : *other_;
       VIADUCT_TRY(const FlowSide from, sideOf(*self_, route.from));
       VIADUCT_TRY(const FlowSide into, sideOf(peer, route.into));
-      VIADUCT_TRY(Flow flow, Flow::plan(scene_.agent, peer, result_.bytes, from, into));
+      VIADUCT_TRY(Flow flow, Flow::plan(scene_.agent, peer, result_.bytes, chunks(), from, into));
       flows_[i] = std::make_unique<Flow>(std::move(flow));
     }
     return Ok{};
@@ -320,8 +325,8 @@ class Member {
 
   Expected contentsOf(const Route& route, std::uint64_t epoch) const {
     if (route.from.kind == End::Kind::kStorage) return source_contents_;
-    return Expected::pattern(result_.bytes, request_.storage.seed, epoch,
-                             route.from.kind == End::Kind::kRing ? kRingChunks : 0);
+    return Expected::pattern(chunks(), result_.bytes, request_.storage.seed, epoch,
+                             route.from.kind == End::Kind::kRing ? chunks().ring_chunks : 0);
   }
   // Writes fresh contents into source memory, and zeros into destination memory. A destination file
   // has other contents than those expected: each case writes an epoch of its own, and the pipeline
@@ -348,7 +353,7 @@ class Member {
   }
   Result<std::optional<std::string>> mismatchOf(const Route& route, const Expected& expected) {
     if (route.into.kind == End::Kind::kStorage)
-      return destination_->read(scene_.agent,
+      return destination_->read(scene_.agent, chunks(),
                                 [&](std::span<const std::byte> chunk, std::uint64_t number) {
                                   return expected.check(chunk, number);
                                 });
@@ -359,10 +364,10 @@ class Member {
   // A ring has the last chunks of the transfer.
   std::optional<std::string> mismatchOfRing(std::span<const std::byte> ring,
                                             const Expected& expected) const {
-    const std::uint64_t chunks = chunksOf(result_.bytes);
-    for (std::uint64_t i = chunks - std::min(chunks, kRingChunks); i < chunks; ++i) {
-      const Chunk chunk = chunkOf(result_.bytes, i);
-      if (auto wrong = expected.check(ring.subspan(chunk.inRing(), chunk.bytes), i)) return wrong;
+    const std::uint64_t count = chunks().countOf(result_.bytes);
+    for (std::uint64_t i = count - std::min(count, chunks().ring_chunks); i < count; ++i) {
+      const Chunk chunk = chunks().chunk(result_.bytes, i);
+      if (auto wrong = expected.check(ring.subspan(chunk.in_ring, chunk.bytes), i)) return wrong;
     }
     return std::nullopt;
   }
@@ -392,11 +397,13 @@ class Member {
     for (const Running& each : running) {
       if (each.failure) return *each.failure;
       const Flow& flow = *flows_[each.route];
+      const Path path = flow.path();
       report.flows.push_back({.route = each.route,
                               .bytes = flow.times() * flow.bytes(),
                               .ns = static_cast<std::uint64_t>(flow.took().count()),
-                              .way = wayOf(flow.path()),
-                              .path = flow.path().text()});
+                              .way = wayOf(path),
+                              .path = path.text(),
+                              .busy_ns = busyTimes(path)});
     }
     return Ok{};
   }
@@ -439,23 +446,27 @@ class Member {
 
   // Adds a round to the result.
   void keep(const std::vector<std::vector<CaseReport>>& reports) {
-    PipelineRates& rates = result_.rates;
     for (std::size_t i = 0; i < reports.size(); ++i)
       for (const CaseReport& report : reports[i])
-        for (const FlowReport& flow : report.flows) {
-          const double rate = static_cast<double>(flow.bytes) /
-                              static_cast<double>(std::max<std::uint64_t>(flow.ns, 1));
-          if (flow.route >= rates.stages.size()) {
-            rates.whole.push_back(rate);
-            rates.path = flow.path;
-            continue;
-          }
-          StageRates& stage = rates.stages[flow.route];
-          const bool alone = cases_[i].routes.size() == 1;
-          (alone ? stage.alone : stage.together).push_back(rate);
-          if (alone) stage.way = flow.way;
-        }
+        for (const FlowReport& flow : report.flows)
+          flow.route < result_.rates.stages.size() ? keepStage(flow, cases_[i].routes.size() == 1)
+                                                   : keepWhole(flow);
     ++result_.rounds;
+  }
+  static double per(std::uint64_t amount, std::uint64_t ns) {
+    return static_cast<double>(amount) / static_cast<double>(std::max<std::uint64_t>(ns, 1));
+  }
+  void keepStage(const FlowReport& flow, bool alone) {
+    StageRates& stage = result_.rates.stages[flow.route];
+    (alone ? stage.alone : stage.together).push_back(per(flow.bytes, flow.ns));
+    if (alone) stage.way = flow.way;
+  }
+  void keepWhole(const FlowReport& flow) {
+    PipelineRates& rates = result_.rates;
+    rates.whole.push_back(per(flow.bytes, flow.ns));
+    rates.path = flow.path;
+    for (std::size_t i = 0; i < std::min(rates.stages.size(), flow.busy_ns.size()); ++i)
+      rates.stages[i].busy.push_back(per(flow.busy_ns[i], flow.ns));
   }
 
   const PipelineRequest& request_;
@@ -477,6 +488,8 @@ class Member {
 std::vector<Option> optionsOf(const PipelineRequest& request) {
   return {{"pipeline", request.pipeline.text},
           {"create_source", fmt::to_string(request.storage.create_source)},
+          {"VIADUCT_STAGING_CHUNK", fmt::to_string(request.storage.chunks.chunk_bytes)},
+          {"VIADUCT_STAGING_CHUNKS", fmt::to_string(request.storage.chunks.ring_chunks)},
           {"overwrite", request.storage.overwrite ? "yes" : "no"}};
 }
 

@@ -23,11 +23,24 @@ std::optional<Slowest> slowestOf(const PipelineRates& rates,
   return out;
 }
 
+std::optional<std::size_t> busiestOf(const PipelineRates& rates) {
+  std::optional<std::size_t> out;
+  double most = 0;
+  for (std::size_t i = 0; i < rates.stages.size(); ++i) {
+    const double busy = median(rates.stages[i].busy);
+    if (busy <= most) continue;
+    most = busy;
+    out = i;
+  }
+  return out;
+}
+
 }  // namespace
 
 Conclusions conclude(const PipelineRates& rates) {
   return {.alone = slowestOf(rates, &StageRates::alone),
-          .together = slowestOf(rates, &StageRates::together)};
+          .together = slowestOf(rates, &StageRates::together),
+          .busiest = busiestOf(rates)};
 }
 
 }  // namespace viaduct::measure::pipeline

@@ -18,6 +18,7 @@ struct StageRates {
   std::string way = {};               // "file/uring": the mechanism of the stage alone
   std::vector<double> alone = {};     // while nothing else runs
   std::vector<double> together = {};  // while all stages run, each with its own memory
+  std::vector<double> busy = {};      // part of the pipeline's time in which the stage had work
 };
 
 struct PipelineRates {
@@ -39,6 +40,7 @@ inline constexpr double kTie = 0.05;
 
 struct Conclusions {
   std::optional<Slowest> alone = {}, together = {};
+  std::optional<std::size_t> busiest = {};  // the stage with the most work in the pipeline
 };
 // Uses the medians of the rounds. A part without a round is left out.
 Conclusions conclude(const PipelineRates& rates);

@@ -34,6 +34,12 @@ TEST(PipelineRates, StagesThatAreNearlyAsSlowAreNamed) {
   EXPECT_FALSE(found.together);
 }
 
+TEST(PipelineRates, TheBusiestStageIsFoundByMedians) {
+  EXPECT_EQ(conclude({.stages = {{.busy = {0.5, 0.6, 0.9}}, {.busy = {0.7, 0.1, 0.8}}}}).busiest,
+            1U);
+  EXPECT_FALSE(conclude({.stages = {{.alone = {1}}}}).busiest) << "the peer did not count it";
+}
+
 TEST(PipelineRates, NothingFollowsFromNoRound) {
   EXPECT_FALSE(conclude({}).alone);
   EXPECT_FALSE(conclude({.stages = {{.kind = kLoad}}}).alone);

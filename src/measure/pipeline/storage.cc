@@ -66,20 +66,20 @@ Result<base::Fd> makeUnnamed(const char* operation, const std::string& path, std
                      fmt::format("free {}, or choose a smaller size", base::showSize(bytes)));
 }
 
-Status writeContents(const base::Fd& fd, const std::string& path, std::uint64_t bytes,
-                     std::uint64_t seed) {
-  const Expected contents = Expected::pattern(bytes, seed, PinnedStorage::kSourceEpoch);
-  std::vector<std::byte> memory(kChunkBytes);
-  for (std::uint64_t i = 0; i < chunksOf(bytes); ++i) {
-    const Chunk chunk = chunkOf(bytes, i);
+Status writeContents(const base::Fd& fd, const std::string& path, const StorageOptions& options) {
+  const std::uint64_t bytes = options.create_source;
+  const Expected contents =
+      Expected::pattern(options.chunks, bytes, options.seed, PinnedStorage::kSourceEpoch);
+  std::vector<std::byte> memory(options.chunks.chunk_bytes);
+  for (std::uint64_t i = 0; i < options.chunks.countOf(bytes); ++i) {
+    const Chunk chunk = options.chunks.chunk(bytes, i);
     const auto part = std::span(memory).first(chunk.bytes);
     contents.fill(part, i);
-    const ssize_t done =
-        ::pwrite(fd.get(), part.data(), part.size(), static_cast<off_t>(chunk.at()));
+    const ssize_t done = ::pwrite(fd.get(), part.data(), part.size(), static_cast<off_t>(chunk.at));
     if (done < 0) return systemFault("write", path);
     if (static_cast<std::size_t>(done) != part.size())
       return wrongFile("write", Code::kExhausted, path, "the disk took a part of the bytes",
-                       "free room");
+                       "free room, or choose a smaller size");
   }
   // Without the page cache, the first reads would wait for the write-back.
   if (::fdatasync(fd.get()) != 0) return systemFault("fdatasync", path);
@@ -92,7 +92,7 @@ Result<base::Fd> makeSource(const std::string& path, const StorageOptions& optio
   if (!fd)
     return wrongFile(kSource, Code::kInvalid, path, "the file exists",
                      "omit --create-source to read it");
-  VIADUCT_CHECK(writeContents(fd, path, options.create_source, options.seed));
+  VIADUCT_CHECK(writeContents(fd, path, options));
   return fd;
 }
 
@@ -185,27 +185,27 @@ std::string PinnedStorage::identity() const {
   return fmt::format("{}:{}", facts.st_dev, facts.st_ino);
 }
 
-Result<std::optional<std::string>> PinnedStorage::read(Agent& agent, const Visit& visit) const {
+Result<std::optional<std::string>> PinnedStorage::read(Agent& agent, const Chunking& chunks,
+                                                       const Visit& visit) const {
   std::vector<std::byte> memory;
   if (storage_.kind == MemoryKind::kObject) {
     VIADUCT_TRY(memory, readObject(agent, storage_.path, bytes()));
-    for (std::uint64_t i = 0; i < chunksOf(bytes()); ++i) {
-      const Chunk chunk = chunkOf(bytes(), i);
-      if (auto found = visit(std::span(memory).subspan(chunk.at(), chunk.bytes), i)) return found;
+    for (std::uint64_t i = 0; i < chunks.countOf(bytes()); ++i) {
+      const Chunk chunk = chunks.chunk(bytes(), i);
+      if (auto found = visit(std::span(memory).subspan(chunk.at, chunk.bytes), i)) return found;
     }
     return std::optional<std::string>();
   }
   // Not through the agent: the check must not share its faults.
-  memory.resize(kChunkBytes);
-  for (std::uint64_t i = 0; i < chunksOf(bytes()); ++i) {
-    const Chunk chunk = chunkOf(bytes(), i);
+  memory.resize(chunks.chunk_bytes);
+  for (std::uint64_t i = 0; i < chunks.countOf(bytes()); ++i) {
+    const Chunk chunk = chunks.chunk(bytes(), i);
     const auto part = std::span(memory).first(chunk.bytes);
-    const ssize_t got =
-        ::pread(fd_.get(), part.data(), part.size(), static_cast<off_t>(chunk.at()));
+    const ssize_t got = ::pread(fd_.get(), part.data(), part.size(), static_cast<off_t>(chunk.at));
     if (got < 0) return systemFault("read", storage_.path);
     if (static_cast<std::size_t>(got) != part.size())
       return std::optional(
-          fmt::format("the file ends at byte {}", chunk.at() + static_cast<std::uint64_t>(got)));
+          fmt::format("the file ends at byte {}", chunk.at + static_cast<std::uint64_t>(got)));
     if (auto found = visit(part, i)) return found;
   }
   return std::optional<std::string>();

@@ -18,13 +18,14 @@
 namespace viaduct::measure::pipeline {
 
 // The bytes of a transfer, unless the user chooses them or the source has fewer.
-inline constexpr std::uint64_t kUsualBytes = 64 * kChunkBytes;
+inline constexpr std::uint64_t kUsualBytes = std::uint64_t{128} << 20U;
 
 struct StorageOptions {
   std::uint64_t bytes = 0;          // of one transfer; 0: kUsualBytes, or all of a smaller source
   std::uint64_t create_source = 0;  // the size of a source file that the benchmark makes; 0: none
   bool overwrite = false;           // an existing destination may be overwritten
   std::uint64_t seed = 1;           // of the contents of a made source
+  Chunking chunks = {};
 };
 
 // A pinned file or object. Files that the benchmark makes lose their names at once. So they vanish
@@ -51,7 +52,8 @@ class PinnedStorage {
   // Passes each chunk of the contents to `visit` until it returns a text.
   using Visit = std::function<std::optional<std::string>(std::span<const std::byte> chunk,
                                                          std::uint64_t number)>;
-  Result<std::optional<std::string>> read(Agent& agent, const Visit& visit) const;
+  Result<std::optional<std::string>> read(Agent& agent, const Chunking& chunks,
+                                          const Visit& visit) const;
 
  private:
   PinnedStorage(Storage storage, base::Fd fd, bool made, Pin pin)

@@ -65,10 +65,10 @@ TEST_F(StorageTest, AMadeSourceHasThePattern) {
   const auto source =
       PinnedStorage::source(*agent_, file("a"), {.create_source = 3 * kMiB + 5, .seed = 4});
   ASSERT_TRUE(source) << source.error().text();
-  const Expected wanted = Expected::pattern(3 * kMiB + 5, 4, PinnedStorage::kSourceEpoch);
+  const Expected wanted = Expected::pattern({}, 3 * kMiB + 5, 4, PinnedStorage::kSourceEpoch);
   std::uint64_t chunks = 0;
   const auto wrong =
-      source->read(*agent_, [&](std::span<const std::byte> chunk, std::uint64_t number) {
+      source->read(*agent_, {}, [&](std::span<const std::byte> chunk, std::uint64_t number) {
         EXPECT_EQ(number, chunks++);
         return wanted.check(chunk, number);
       });
