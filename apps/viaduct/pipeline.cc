@@ -62,7 +62,8 @@ int measurePipeline(PipelinePlan plan, ResultsFile& file) {
   };
   const RunOutcome outcome = runs.run(plan.bench.run, progress);
   const std::string kept =
-      speaks ? fmt::format("; {} measured", measure::counted(result.rounds, "round")) : "";
+      result.rounds == 0 ? ""
+                         : fmt::format("; {} measured", measure::counted(result.rounds, "round"));
   if (!speaks) return exitOfRuns(outcome.end, outcome.problem, kept, true);
   const PipelineReport report = reportOf(plan, std::move(started), outcome, result);
   const std::string json = pipelineJson(report);
@@ -77,7 +78,7 @@ int measurePipeline(PipelinePlan plan, ResultsFile& file) {
 
 int runPipeline(const BenchOptions& options, const Settings& settings,
                 std::vector<Error> problems) {
-  // An unreadable flag may have further problems as its only consequences.
+  // Further problems may only follow from an unreadable flag.
   if (!problems.empty()) return failAll(problems);
   PipelinePlanOrProblems planned = planPipeline(options, settings);
   if (!planned.problems.empty()) return failAll(planned.problems);

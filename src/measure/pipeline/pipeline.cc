@@ -10,7 +10,7 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-constexpr auto kAllowed = "file:PATH, object:BUCKET/KEY, s3://BUCKET/KEY, host and net are allowed";
+constexpr auto kAllowed = "use file:PATH, object:BUCKET/KEY, s3://BUCKET/KEY, host or net";
 constexpr auto kExample = "file:/a,host,net,host,file:/b, or a part of it with one stage or more";
 
 // One entry of the list.
@@ -76,8 +76,8 @@ Result<std::vector<Entry>> entriesOf(std::string_view text) {
 Status mayFollow(const Entry& left, const Entry& right) {
   if ((left.kind == Kind::kHost) != (right.kind == Kind::kHost)) return Ok{};
   const std::string behind = fmt::format("stands directly behind {}", left.name());
-  return right.error(behind,
-                     left.kind == Kind::kHost ? "put net between two hosts" : "put host between");
+  return right.error(
+      behind, left.kind == Kind::kHost ? "put net between two hosts" : "put host between them");
 }
 
 Status checkPlace(const std::vector<Entry>& entries, std::size_t i) {

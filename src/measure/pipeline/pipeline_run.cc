@@ -3,12 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <deque>
 #include <map>
 #include <memory>
-#include <thread>
 #include <utility>
 
 #include "base/bytes.h"
@@ -17,6 +14,8 @@
 #include "measure/pipeline/chunks.h"
 #include "measure/pipeline/expected.h"
 #include "measure/pipeline/flow.h"
+#include "measure/pipeline/flows_at_once.h"
+#include "measure/pipeline/routes.h"
 #include "measure/rates/share.h"
 #include "measure/run/wait_ready.h"
 #include "meet/groups/group.h"
@@ -26,67 +25,6 @@ namespace viaduct::measure::pipeline {
 using namespace std::chrono_literals;
 
 namespace {
-
-// One end of a flow.
-struct End {
-  enum class Kind : std::uint8_t {
-    kStorage,
-    kMemory,  // of all bytes: an end of the pipeline
-    kRing,    // of some chunks: between two stages
-  };
-  std::string label = {};  // of its Pin
-  std::uint32_t rank = 0;
-  Kind kind = Kind::kStorage;
-};
-
-// A flow of the plan. The rank of `from` initiates it.
-struct Route {
-  std::string name = {};  // "load", "pipeline"
-  End from = {}, into = {};
-};
-
-// Returns the stages in their order. With several stages, the pipeline follows.
-std::vector<Route> routesOf(const Pipeline& pipeline) {
-  const std::uint32_t last = pipeline.processes() - 1;
-  // An object is written as a whole, so the store needs all of its bytes at once.
-  const bool object = pipeline.destination && pipeline.destination->kind == MemoryKind::kObject;
-  std::vector<Route> out;
-  for (const StageKind kind : pipeline.stages) {
-    const std::string name = stageName(kind);
-    const bool is_first = kind == pipeline.stages.front(), is_last = kind == pipeline.stages.back();
-    Route route{.name = name,
-                .from = {PinnedStorage::kSourceLabel, 0},
-                .into = {PinnedStorage::kDestinationLabel, last}};
-    if (kind != StageKind::kLoad)
-      route.from = {name + " from", kind == StageKind::kStore ? last : 0,
-                    is_first || object ? End::Kind::kMemory : End::Kind::kRing};
-    if (kind != StageKind::kStore)
-      route.into = {name + " into", kind == StageKind::kLoad ? 0 : last,
-                    is_last ? End::Kind::kMemory : End::Kind::kRing};
-    out.push_back(std::move(route));
-  }
-  if (out.size() > 1) out.push_back({"pipeline", out.front().from, out.back().into});
-  return out;
-}
-
-// Flows that run at the same time.
-struct Case {
-  std::string name = {};
-  std::vector<std::uint32_t> routes = {};  // indices
-};
-std::vector<Case> casesOf(const std::vector<Route>& routes) {
-  std::vector<Case> out;
-  Case together{"all stages together"};
-  const std::size_t stages = routes.size() == 1 ? 1 : routes.size() - 1;
-  for (std::uint32_t i = 0; i < stages; ++i) {
-    out.push_back({routes[i].name + " alone", {i}});
-    together.routes.push_back(i);
-  }
-  if (routes.size() == 1) return out;
-  out.push_back(std::move(together));
-  out.push_back({"the pipeline", {static_cast<std::uint32_t>(stages)}});
-  return out;
-}
 
 // What a member knows after it has opened the source.
 struct Opening {
@@ -118,7 +56,6 @@ auto fields(base::Is<CaseReport> auto& r) { return std::tie(r.failure, r.checked
 
 constexpr auto kGatherPatience = 1h;  // for a slow member; a dead one is noticed long before
 constexpr auto kConnect = 10s;
-constexpr auto kLookAround = 5ms;  // how often the running flows are looked at
 
 class Member {
  public:
@@ -201,13 +138,23 @@ class Member {
     own.bytes = source_->bytes();
     own.identity = identityOf(*source_);
     if (source_->made()) return Ok{};
-    VIADUCT_TRY(
-        const auto nothing,
-        source_->read(scene_.agent, chunks(), [&](std::span<const std::byte> chunk, std::uint64_t) {
-          own.digests.push_back(digestOf(chunk));
-          return std::optional<std::string>();
-        }));
+    VIADUCT_TRY(const auto nothing,
+                readUnlessStopped(*source_, [&](std::span<const std::byte> chunk, std::uint64_t) {
+                  own.digests.push_back(digestOf(chunk));
+                  return std::optional<std::string>();
+                }));
     return Ok{};
+  }
+  Result<std::optional<std::string>> readUnlessStopped(const PinnedStorage& storage,
+                                                       const PinnedStorage::Visit& visit) {
+    VIADUCT_TRY(auto found,
+                storage.read(scene_.agent, chunks(),
+                             [&](std::span<const std::byte> chunk, std::uint64_t number) {
+                               if (scene_.stop.load()) return std::optional<std::string>("stopped");
+                               return visit(chunk, number);
+                             }));
+    if (!scene_.stop.load()) return found;
+    return Error{.code = Code::kCancelled, .operation = "pipeline"};
   }
   static std::string identityOf(const PinnedStorage& storage) {
     const std::string file = storage.identity();
@@ -353,10 +300,10 @@ class Member {
   }
   Result<std::optional<std::string>> mismatchOf(const Route& route, const Expected& expected) {
     if (route.into.kind == End::Kind::kStorage)
-      return destination_->read(scene_.agent, chunks(),
-                                [&](std::span<const std::byte> chunk, std::uint64_t number) {
-                                  return expected.check(chunk, number);
-                                });
+      return readUnlessStopped(*destination_,
+                               [&](std::span<const std::byte> chunk, std::uint64_t number) {
+                                 return expected.check(chunk, number);
+                               });
     const auto memory = memory_.at(route.into.label).bytes();
     if (route.into.kind == End::Kind::kMemory) return expected.check(memory);
     return mismatchOfRing(memory, expected);
@@ -372,76 +319,27 @@ class Member {
     return std::nullopt;
   }
 
-  // Runs this member's flows of the case at the same time. They repeat for the requested time, and
-  // until each flow of the case has moved its bytes once. So the slowest one never runs alone.
+  // Runs this member's flows of the case, at the same time as those of the other member.
   Status move(const Case& one, std::uint64_t epoch, CaseReport& report) {
-    std::deque<Running> running;  // atomic members do not move
-    bool others = false;          // whether the other member has flows of this case
-    for (const std::uint32_t i : one.routes) {
-      if (routes_[i].from.rank == rank_)
-        running.emplace_back(i);
-      else
-        others = true;
-    }
-    if (running.empty()) return Ok{};
-    std::atomic<bool> enough{false}, cancel{false};
-    std::vector<std::thread> threads;
-    for (Running& each : running)
-      threads.emplace_back([&] {
-        if (auto ended = flows_[each.route]->run(enough, each.moved, cancel); !ended)
-          each.failure = std::move(ended).error();
-        each.ended.store(true);
-      });
-    watch(running, others, epoch, enough, cancel);
-    for (std::thread& thread : threads) thread.join();
-    for (const Running& each : running) {
-      if (each.failure) return *each.failure;
-      const Flow& flow = *flows_[each.route];
-      const Path path = flow.path();
-      report.flows.push_back({.route = each.route,
-                              .bytes = flow.times() * flow.bytes(),
-                              .ns = static_cast<std::uint64_t>(flow.took().count()),
-                              .way = wayOf(path),
-                              .path = path.text(),
-                              .busy_ns = busyTimes(path)});
-    }
+    std::vector<Flow*> own;
+    for (const std::uint32_t i : one.routes)
+      if (flows_[i]) own.push_back(flows_[i].get());
+    const bool others = own.size() < one.routes.size();
+    VIADUCT_CHECK(runAtOnce(
+        own, {scene_.agent, scene_.group, scene_.stop, others ? &*other_ : nullptr, epoch},
+        request_.duration));
+    for (const std::uint32_t i : one.routes)
+      if (flows_[i]) report.flows.push_back(reportOf(i, *flows_[i]));
     return Ok{};
   }
-
-  // A flow in a thread of its own.
-  struct Running {
-    explicit Running(std::uint32_t number) : route(number) {}
-    std::uint32_t route;
-    std::atomic<bool> moved{false}, ended{false};
-    Failure failure = {};  // once `ended` is set
-  };
-
-  // Returns when all flows have ended. Sets `enough` once the requested time has passed and every
-  // flow, here and at the other member, has moved its bytes or has failed.
-  void watch(const std::deque<Running>& running, bool others, std::uint64_t epoch,
-             std::atomic<bool>& enough, std::atomic<bool>& cancel) {
-    const auto all = [&](auto holds) { return std::all_of(running.begin(), running.end(), holds); };
-    const auto ended = [](const Running& one) { return one.ended.load(); };
-    const Clock::time_point until = Clock::now() + request_.duration;
-    bool told = !others, heard = !others;
-    while (!all(ended)) {
-      const bool done = all([&](const Running& one) { return one.moved.load() || ended(one); });
-      if (done && !std::exchange(told, true)) tell(epoch);
-      heard = heard || hears(epoch);
-      if (done && heard && Clock::now() >= until) enough.store(true);
-      if (scene_.stop.load() || scene_.group.trouble()) cancel.store(true);
-      std::this_thread::sleep_for(kLookAround);
-    }
-    if (!told) tell(epoch);
-  }
-  // If the note cannot be sent, the other member is gone, and the group reports that.
-  void tell(std::uint64_t epoch) {
-    static_cast<void>(other_->note(base::Writer().put(epoch).take()));
-  }
-  bool hears(std::uint64_t epoch) {
-    while (const auto note = scene_.agent.takeNote())
-      if (base::Reader(note->bytes).get<std::uint64_t>() == epoch) return true;
-    return false;
+  static FlowReport reportOf(std::uint32_t route, const Flow& flow) {
+    const Path path = flow.path();
+    return {.route = route,
+            .bytes = flow.times() * flow.bytes(),
+            .ns = static_cast<std::uint64_t>(flow.took().count()),
+            .way = wayOf(path),
+            .path = path.text(),
+            .busy_ns = busyTimes(path)};
   }
 
   // Adds a round to the result.

@@ -130,7 +130,12 @@ Result<OpenedDestination> openDestination(const std::string& path, std::uint64_t
                      "name a new file, or allow to overwrite it with --overwrite");
   base::Fd fd(::open(path.c_str(), (folder ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return systemFault(kDestination, path);
-  VIADUCT_CHECK(sizeOf(kDestination, fd, path));
+  VIADUCT_TRY(const std::uint64_t size, sizeOf(kDestination, fd, path));
+  if (S_ISBLK(facts.st_mode) && size < bytes)
+    return wrongFile(kDestination, Code::kInvalid, path,
+                     fmt::format("the device has {}, fewer than the {} to move",
+                                 base::formatSize(size), base::formatSize(bytes)),
+                     "choose a smaller --total-buffer-size");
   return OpenedDestination{std::move(fd), false};
 }
 
