@@ -233,7 +233,7 @@ class EndlessPipeline : public BenchPipeline {
   // Waits until the process has the file open, at most 20 s.
   bool waitUntilOpen(pid_t pid, const std::string& name) const {
     const std::string wanted = path(name) + " (deleted)";
-    for (const Deadline until = std::chrono::seconds(20); !until.passed();) {
+    for (const Deadline until = std::chrono::seconds(20); !until.passed(); ::usleep(1000)) {
       std::error_code gone;
       for (const auto& fd :
            std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
