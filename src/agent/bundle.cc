@@ -116,7 +116,9 @@ inline std::size_t Bundle::give(SliceState& state, const RailUse& use, OpKind ki
   const std::size_t took = use.rail->post({.kind = kind,
                                            .tag = base | (first_tag_ + indexOf(state)),
                                            .link = route_.link,
-                                           .ops = ops.subspan(state.taken)});
+                                           .ops = ops.subspan(state.taken),
+                                           .whole = route_.whole,
+                                           .required = &route_.required});
   state.taken += static_cast<std::uint32_t>(took);
   return took;
 }
@@ -141,7 +143,7 @@ std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
 
 core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progress& so_far,
                                            const std::atomic<bool>& pause, CellCounts& counts) {
-  const core::Work work{.kind = kind, .link = route_.link, .ops = ops_};
+  const core::Work work{.kind = kind, .link = route_.link, .ops = ops_, .whole = route_.whole};
   const auto outcome = direct_->moveNow(work, so_far, pause);
   if (outcome != core::DirectMover::Outcome::kMoved) return outcome;
   SliceState& state = slices_.front();

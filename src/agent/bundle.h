@@ -70,8 +70,10 @@ class alignas(64) Bundle {
   struct Route {
     core::Link* link = nullptr;
     std::string_view backend = {};
-    std::string way = {};  // a copy, because the link may be destroyed before this
-    bool staged = false;   // other transfers do the work, and the path has their shares
+    std::string way = {};     // a copy, because the link may be destroyed before this
+    bool staged = false;      // other transfers do the work, and the path has their shares
+    std::uint64_t whole = 0;  // as in Work
+    core::Requirement required = {};
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
   // link, or else all rails that serve it. Rails that were set aside count only if there are no

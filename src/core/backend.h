@@ -197,6 +197,9 @@ class Storage {
   // Finds or makes what `segment` names. Returns the segment with its kind, size and access, and
   // with the backend's knowledge in Segment::opened. May block. pin() gets the result.
   virtual Result<Segment> open(Segment segment) = 0;
+  // No further work of this number comes (Work::whole). An incomplete object is aborted. The caller
+  // calls it for each number that it used, also after success.
+  virtual void giveUp(std::uint64_t /*whole*/) {}
 };
 
 class Backend {

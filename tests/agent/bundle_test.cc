@@ -18,6 +18,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kMiB = 1 << 20;
+constexpr std::uint64_t kWhole = 42;  // the number of each bundle's object
 
 const base::Poller& steadyClock() {
   static const auto poller = std::move(*base::Poller::open());
@@ -30,6 +31,7 @@ class SlowRail final : public core::Rail {
   std::string_view name() const override { return "slow"; }
   std::size_t post(const core::Work& work) override {
     std::size_t taken = 0;
+    wholes.push_back(work.whole);
     for (; taken < work.ops.size() && queue_.size() < room; ++taken)
       queue_.push_back({work.tag, work.ops[taken], work.ops[taken].bytes});
     return taken;
@@ -63,6 +65,7 @@ class SlowRail final : public core::Rail {
   bool gone = false;
   std::vector<core::Op> moved;
   std::vector<core::Tag> cancelled;
+  std::vector<std::uint64_t> wholes;  // of each post
 
  private:
   struct Ride {
@@ -105,7 +108,7 @@ class Rig {
                       .name = std::to_string(i),
                       .near = i < near});
     bundle_ = std::make_unique<Bundle>(
-        Bundle::Route{&link_, "fake", "way"},
+        Bundle::Route{.link = &link_, .backend = "fake", .way = "way", .whole = kWhole},
         core::slice({.ops = opsOf(bytes, piece), .spans = {}, .bytes = bytes}, {.rails = rails}),
         std::move(uses), first_tag);
     bundle_->start();
@@ -209,6 +212,18 @@ TEST(Bundle, OneRailGetsAllOpsInOneCall) {
   EXPECT_EQ(rig.out(), 1U);
   rig.offer();
   EXPECT_EQ(rig.out(), 1U);
+}
+
+TEST(Bundle, EachSliceKeepsTheNumberOfItsObject) {
+  for (const std::size_t rails : {1U, 2U}) {
+    Rig rig(rails, 256 * kMiB);
+    ASSERT_TRUE(rig.run());
+    for (std::size_t i = 0; i < rails; ++i) {
+      const auto& wholes = rig.rail(i).wholes;
+      EXPECT_FALSE(wholes.empty());
+      EXPECT_EQ(std::count(wholes.begin(), wholes.end(), kWhole), std::ssize(wholes));
+    }
+  }
 }
 
 TEST(Bundle, AFasterRailCarriesMore) {

@@ -25,15 +25,15 @@ class MoverTest : public ::testing::Test {
     ::setenv("no_proxy", "*", 1);
     const std::string port = server_.answer().value_or("none");
     server_.ask("put kv old " + std::to_string(kBytes));
-    Options options{.endpoint = *parseEndpoint("http://127.0.0.1:" + port),
-                    .region = "us-east-1",
+    Options options{.access = {.endpoint = *s3::parseEndpoint("http://127.0.0.1:" + port),
+                               .region = "us-east-1",
+                               .credentials = {"FAKEKEY", "fakesecret", ""}},
                     // The server completes no upload with parts as small as this, so each write
                     // ends with an abort.
                     .part = 16 << 10U,
                     .connections = 4,
                     .retries = 3,
-                    .sign_bodies = true,
-                    .credentials = {"FAKEKEY", "fakesecret", ""}};
+                    .sign_bodies = true};
     mover_ = std::move(*Mover::open(options, 30s));
   }
 

@@ -28,7 +28,7 @@ class Mover {
   Mover& operator=(const Mover&) = delete;
 
   // Asks the store for an object's size and version. Blocks.
-  Result<ObjectFacts> look(const ObjectName& name, Deadline until);
+  Result<ObjectFacts> look(const s3::ObjectName& name, Deadline until);
 
   // Objects that later posts may name.
   void addPin(std::uint32_t slot, ObjectPin pin);

@@ -64,16 +64,20 @@ Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piec
   return out;
 }
 
-std::shared_ptr<Task> Task::single(ObjectName name, Step step) {
+std::shared_ptr<Task> Task::single(s3::ObjectName name, Step step) {
   std::shared_ptr<Task> out(new Task(std::move(name)));
   out->first_.push_back({step});
   return out;
 }
 
-std::shared_ptr<Task> Task::head(ObjectName name) { return single(std::move(name), Step::kHead); }
-std::shared_ptr<Task> Task::probe(ObjectName name) { return single(std::move(name), Step::kProbe); }
+std::shared_ptr<Task> Task::head(s3::ObjectName name) {
+  return single(std::move(name), Step::kHead);
+}
+std::shared_ptr<Task> Task::probe(s3::ObjectName name) {
+  return single(std::move(name), Step::kProbe);
+}
 
-std::shared_ptr<Task> Task::abort(ObjectName name, std::string upload) {
+std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
   auto out = single(std::move(name), Step::kAbort);
   out->upload_ = std::move(upload);
   return out;
@@ -88,7 +92,7 @@ void Task::cut(std::uint64_t most_part) {
       const bool goes_on = !parts_.empty() && parts_.back().range.last + 1 == offset &&
                            parts_.back().range.bytes() < most_part;
       if (!goes_on) parts_.push_back({{offset, offset - 1}, i, skip});
-      ByteRange& range = parts_.back().range;
+      s3::ByteRange& range = parts_.back().range;
       const std::uint64_t step = std::min(piece.bytes - skip, most_part - range.bytes());
       range.last += step;
       skip += step;
@@ -99,7 +103,7 @@ void Task::cut(std::uint64_t most_part) {
 
 std::vector<Ask> Task::begin() const { return first_; }
 
-Query Task::query(Ask ask) const {
+s3::Query Task::query(Ask ask) const {
   switch (ask.step) {
     case Step::kCreate:
       return {{"uploads", ""}};
@@ -113,12 +117,12 @@ Query Task::query(Ask ask) const {
   }
 }
 
-HttpRequest Task::request(Ask ask) const {
+s3::HttpRequest Task::request(Ask ask) const {
   switch (ask.step) {
     case Step::kGet: {
-      const ByteRange range = parts_[ask.part].range;
-      HttpRequest out{.head = {fmt::format("Range: bytes={}-{}", range.first, range.last)},
-                      .range = range};
+      const s3::ByteRange range = parts_[ask.part].range;
+      s3::HttpRequest out{.head = {fmt::format("Range: bytes={}-{}", range.first, range.last)},
+                          .range = range};
       if (!etag_.empty()) out.head.push_back("If-Match: " + etag_);
       return out;
     }
@@ -139,7 +143,7 @@ HttpRequest Task::request(Ask ask) const {
   return {.method = "HEAD"};
 }
 
-void Task::describe(Ask ask, MemoryStream& memory) const {
+void Task::describe(Ask ask, s3::MemoryStream& memory) const {
   if (ask.step != Step::kGet && ask.step != Step::kPut && ask.step != Step::kPart) return;
   const Part& part = parts_[ask.part];
   std::uint64_t left = part.range.bytes(), skip = part.skip;
@@ -179,7 +183,7 @@ std::string Task::completion() const {
   std::string out = "<CompleteMultipartUpload>";
   for (std::size_t i = 0; i < etags_.size(); ++i)
     out += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1,
-                       escapeXml(etags_[i]));
+                       s3::escapeXml(etags_[i]));
   return out + "</CompleteMultipartUpload>";
 }
 
@@ -192,7 +196,7 @@ Error Task::wrong(Ask ask, std::string detail, std::string cause) const {
           .remedy = "check the server"};
 }
 
-Result<std::vector<Ask>> Task::answered(Ask ask, const Answer& answer) {
+Result<std::vector<Ask>> Task::answered(Ask ask, const s3::Answer& answer) {
   switch (ask.step) {
     case Step::kGet:
       return tookRange(ask, answer);
@@ -213,16 +217,16 @@ Result<std::vector<Ask>> Task::answered(Ask ask, const Answer& answer) {
   return std::vector<Ask>{};
 }
 
-Status Task::tookFacts(Ask ask, const Answer& answer) {
+Status Task::tookFacts(Ask ask, const s3::Answer& answer) {
   auto bytes = base::numberIn<std::uint64_t>(answer.content_length);
-  if (ask.step == Step::kProbe) parseContentRange(answer.content_range, bytes);
+  if (ask.step == Step::kProbe) s3::parseContentRange(answer.content_range, bytes);
   if (!bytes) return wrong(ask, "the answer does not tell the size", "the server is faulty");
   found_ = {name_, *bytes, answer.etag};
   return Ok{};
 }
 
 // All ranges have to be of one version. The first one says which, unless the pin does.
-Result<std::vector<Ask>> Task::tookRange(Ask ask, const Answer& answer) {
+Result<std::vector<Ask>> Task::tookRange(Ask ask, const s3::Answer& answer) {
   if (etag_.empty()) etag_ = answer.etag;
   if (etag_ != answer.etag)
     return wrong(ask, fmt::format("the ETag changed from {} to {}", etag_, answer.etag),
@@ -231,10 +235,10 @@ Result<std::vector<Ask>> Task::tookRange(Ask ask, const Answer& answer) {
   return std::vector<Ask>{};
 }
 
-Result<std::vector<Ask>> Task::tookUpload(Ask ask, const Answer& answer) {
+Result<std::vector<Ask>> Task::tookUpload(Ask ask, const s3::Answer& answer) {
   std::vector<Ask> next;
   if (ask.step == Step::kCreate) {
-    upload_ = xmlText(answer.body, "UploadId");
+    upload_ = s3::xmlText(answer.body, "UploadId");
     if (upload_.empty()) return wrong(ask, "the answer has no UploadId", "the server is faulty");
     for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({Step::kPart, i});
     return next;

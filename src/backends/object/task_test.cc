@@ -26,7 +26,7 @@ TEST(ReadTask, JoinsPiecesThatTouchInTheObject) {
 
 TEST(ReadTask, EndsWithItsLastRange) {
   const auto task = Task::read(pinOf(100), {{0, 1, 100}}, 50);
-  const Answer answer{.status = 206, .etag = "\"v1\""};
+  const s3::Answer answer{.status = 206, .etag = "\"v1\""};
   EXPECT_TRUE((*task)->answered((*task)->begin()[1], answer));
   EXPECT_FALSE((*task)->done());
   // Later requests name the version that the first answer had.
@@ -71,7 +71,7 @@ TEST(WriteTask, BeginsUploadsPartsAndCompletes) {
   ASSERT_TRUE(parts) << parts.error().text();
   ASSERT_EQ(parts->size(), 3U);
   EXPECT_EQ(task.upload(), "u&1");
-  EXPECT_EQ(encodeQuery(task.query((*parts)[2])), "partNumber=3&uploadId=u%261");
+  EXPECT_EQ(s3::encodeQuery(task.query((*parts)[2])), "partNumber=3&uploadId=u%261");
   std::vector<Ask> last;
   for (const Ask part : {(*parts)[2], (*parts)[0], (*parts)[1]})
     last = *task.answered(part, {.status = 200, .etag = "\"e" + std::to_string(part.part) + "\""});
