@@ -238,6 +238,12 @@ def test_paths_that_cannot_be_opened(disk, metadata, error, word):
         disk.register(5, metadata=metadata)
 
 
+def test_a_path_of_a_fifo_is_refused_at_once(disk, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(b.nixlInvalidParamError, match="no regular file"):
+        disk.register(5, metadata=f"ro:{tmp_path / 'fifo'}")
+
+
 def test_a_device_names_one_file(disk, tmp_path):
     fd = disk.open()
     disk.register(fd)
