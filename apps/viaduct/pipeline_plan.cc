@@ -92,6 +92,7 @@ PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings&
   addFlagProblems(options, out.problems);
   addSizeProblems(options, chunks, out.problems);
   BenchOptions bench = options;
+  bench.as_nixlbench = false;  // nixlbench has no pipelines, and so no defaults for them
   bench.block_sizes = {4096};  // of one row, which the work replaces
   auto network = networkOf(options, settings);
   if (!network) {

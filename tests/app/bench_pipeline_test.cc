@@ -141,6 +141,13 @@ TEST_F(BenchPipeline, TheBackendCarriesTheNetStage) {
   EXPECT_TRUE(has(tcp.at("stages")[0].at("path"), "tcp/")) << tcp;
 }
 
+TEST_F(BenchPipeline, CalledAsNixlbenchItHasTheSameDefaults) {
+  Words words = run("host,net,host", {kSize, "1MiB"});
+  words.erase(words.begin());
+  Program program(words, {}, "nixlbench");
+  EXPECT_EQ(program.finish(), 0) << program.err();
+}
+
 TEST_F(BenchPipeline, TwoCommandsMeetAndTheFirstPrintsTheResults) {
   const std::string pipeline = file("a") + ",host,net,host," + file("b"), where = freeAddress();
   const auto member = [&](const char* rank) {
