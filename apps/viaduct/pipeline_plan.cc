@@ -20,17 +20,38 @@ using measure::pipeline::kMostChunks;
 using measure::pipeline::StageKind;
 
 constexpr std::uint32_t kUsualRounds = 5;
-constexpr std::array<std::string_view, 29> kFlags{
-    "asio_address",  "asio_port",     "backend",        "benchmark_group",
-    "config_file",   "create_source", "device_list",    "duration",
-    "etcd_ca",       "etcd_cert",     "etcd_endpoints", "etcd_key",
-    "etcd_password", "etcd_user",     "help",           "json",
-    "meet",          "meet_timeout",  "memory",         "output",
-    "overwrite",     "pipeline",      "rank",           "repeat",
-    "runtime_type",  "secret",        "seed",           "total_buffer_size",
-    "use_hugepages"};
-constexpr std::array<std::string_view, 6> kOfNet{"backend", "device_list",    "meet",
-                                                 "rank",    "etcd_endpoints", "runtime_type"};
+constexpr std::array<std::string_view, 30> kFlags{"asio_address",
+                                                  "asio_port",
+                                                  "backend",
+                                                  "benchmark_group",
+                                                  "config_file",
+                                                  "create_source",
+                                                  "device_list",
+                                                  "duration",
+                                                  "etcd_ca",
+                                                  "etcd_cert",
+                                                  "etcd_endpoints",
+                                                  "etcd_key",
+                                                  "etcd_password",
+                                                  "etcd_user",
+                                                  "help",
+                                                  "json",
+                                                  "meet",
+                                                  "meet_timeout",
+                                                  "memory",
+                                                  "output",
+                                                  "overwrite",
+                                                  "pipeline",
+                                                  "rank",
+                                                  "repeat",
+                                                  "require",
+                                                  "runtime_type",
+                                                  "secret",
+                                                  "seed",
+                                                  "total_buffer_size",
+                                                  "use_hugepages"};
+constexpr std::array<std::string_view, 7> kOfNet{"backend", "device_list", "etcd_endpoints", "meet",
+                                                 "rank",    "require",     "runtime_type"};
 
 template <std::size_t N>
 bool isOneOf(const std::array<std::string_view, N>& names, std::string_view name) {
@@ -47,6 +68,9 @@ void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
       problems.push_back(badFlag(flag, "the pipeline has no net, so one process measures it",
                                  "omit the flag, or add net to --pipeline"));
   }
+  if (o.spec.require != measure::requireOfTransfer(o.spec.require))
+    problems.push_back(badFlag("--require proven", "a pipeline proves no path",
+                               "omit proven; the column `path` names the path"));
   if (o.output && *o.output != OutputForm::kTable && *o.output != OutputForm::kJson)
     problems.push_back(badFlag("--output", "a pipeline has no such form", "use table or json"));
   if (o.storage.create_source != 0 && !o.pipeline.source)
@@ -110,6 +134,7 @@ PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings&
   BenchPlan& plan = out.plan.bench;
   plan.command = commandText("viaduct bench", options.given);
   plan.run.spec.rows.clear();
+  plan.run.spec.require.clear();  // it is for the net stage, not for the backends of storage
   plan.run.spec.layout = {.targets = net ? 1U : 0U};
   if (!net) plan.run.settings.backends.clear();
   if (pipeline.source || pipeline.destination)
@@ -117,6 +142,7 @@ PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings&
       if (backend.storage) plan.run.settings.backends.emplace_back(backend.name);
   out.plan.request = {.pipeline = pipeline,
                       .storage = options.storage,
+                      .require = options.spec.require,
                       .memory = {options.spec.memory, options.spec.huge_pages},
                       .rounds = options.has("repeat") ? options.spec.repeat : kUsualRounds};
   if (options.has("duration")) out.plan.request.duration = options.duration;

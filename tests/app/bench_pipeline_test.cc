@@ -141,6 +141,15 @@ TEST_F(BenchPipeline, TheBackendCarriesTheNetStage) {
   EXPECT_TRUE(has(tcp.at("stages")[0].at("path"), "tcp/")) << tcp;
 }
 
+TEST_F(BenchPipeline, ARequirementIsOneOfTheNetStage) {
+  const std::string whole = file("a") + ",host,net,host," + file("b");
+  const Words made{"--create-source", "1MiB", "--backend", "local", "--require", "same-host"};
+  measured(whole, {"load", "net", "store"}, made);
+  refused(1, run("host,net,host", {kSize, "1MiB", "--require", "not-tcp"}),
+          {"net: route", "the requirement allows"});
+  refused(2, run("host,net,host", {"--require", "proven"}), {"--require proven", "no path"});
+}
+
 TEST_F(BenchPipeline, CalledAsNixlbenchItHasTheSameDefaults) {
   Words words = run("host,net,host", {kSize, "1MiB"});
   words.erase(words.begin());

@@ -23,16 +23,17 @@ Result<Selection> selectionOf(const FlowSide& side, const Chunk& chunk) {
 
 }  // namespace
 
-Result<Flow> Flow::plan(Agent& agent, const Peer& peer, std::uint64_t bytes, const Chunking& chunks,
+Result<Flow> Flow::plan(Agent& agent, const Peer& peer, const FlowOptions& options,
                         const FlowSide& from, const FlowSide& into) {
-  Flow out(bytes, chunks.ring_chunks);
-  const Chunking whole{.chunk_bytes = bytes};
-  const Chunking& cut = from.ring || into.ring ? chunks : whole;
-  for (std::uint64_t i = 0; i < cut.countOf(bytes); ++i) {
-    const Chunk chunk = cut.chunk(bytes, i);
+  Flow out(options.bytes, options.chunks.ring_chunks);
+  const Chunking whole{.chunk_bytes = options.bytes};
+  const Chunking& cut = from.ring || into.ring ? options.chunks : whole;
+  for (std::uint64_t i = 0; i < cut.countOf(options.bytes); ++i) {
+    const Chunk chunk = cut.chunk(options.bytes, i);
     VIADUCT_TRY(const Selection local, selectionOf(from, chunk));
     VIADUCT_TRY(const Selection remote, selectionOf(into, chunk));
-    VIADUCT_TRY(Transfer transfer, agent.plan(OpKind::kWrite, peer, local, remote));
+    VIADUCT_TRY(Transfer transfer,
+                agent.plan(OpKind::kWrite, peer, local, remote, {.require = options.require}));
     out.transfers_.push_back(std::move(transfer));
   }
   return out;
@@ -124,7 +125,7 @@ Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
   VIADUCT_TRY(const Peer self, agent.self());
   VIADUCT_CHECK(self.ready(kAnnounced));
   VIADUCT_TRY(const PinInfo into, self.waitPin(label, kAnnounced));
-  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, bytes, {}, {object.info()}, {into}));
+  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, {.bytes = bytes}, {object.info()}, {into}));
   std::atomic<bool> enough{true}, moved{false}, cancel{false};
   VIADUCT_CHECK(flow.run(enough, moved, cancel));
   return memory;

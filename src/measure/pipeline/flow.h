@@ -21,14 +21,20 @@ struct FlowSide {
   bool ring = false;  // the chunks of the flow pass through a ring; else the side has all bytes
 };
 
+struct FlowOptions {
+  std::uint64_t bytes = 0;
+  Chunking chunks = {};
+  std::string require = {};  // as TransferOptions has it
+};
+
 // A copy that moves its bytes again and again. Threads: one at a time.
 class Flow {
  public:
-  // Plans the copy of `bytes` from memory or storage of this agent into that of `peer`. It is one
+  // Plans the copy from memory or storage of this agent into that of `peer`. It is one
   // transfer. With a ring, it is a transfer for each chunk, as many at once as the ring has room
   // for.
-  static Result<Flow> plan(Agent& agent, const Peer& peer, std::uint64_t bytes,
-                           const Chunking& chunks, const FlowSide& from, const FlowSide& into);
+  static Result<Flow> plan(Agent& agent, const Peer& peer, const FlowOptions& options,
+                           const FlowSide& from, const FlowSide& into);
 
   // Moves the bytes until `enough` is set, at least once. `moved` is set after the first time.
   // Returns early with an error, or once `cancel` is set.

@@ -216,12 +216,21 @@ class Member {
       const Peer& peer = route.into.rank == rank_ ? *self_ : *other_;
       VIADUCT_TRY(const FlowSide from, sideOf(*self_, route.from));
       VIADUCT_TRY(const FlowSide into, sideOf(peer, route.into));
-      VIADUCT_TRY(Flow flow, Flow::plan(scene_.agent, peer, result_.bytes, chunks(), from, into));
-      flows_[i] = std::make_unique<Flow>(std::move(flow));
+      const bool crosses = route.into.rank != rank_;
+      auto flow = Flow::plan(
+          scene_.agent, peer,
+          {.bytes = result_.bytes, .chunks = chunks(), .require = crosses ? request_.require : ""},
+          from, into);
+      if (!flow) return inRoute(std::move(flow).error(), route);
+      flows_[i] = std::make_unique<Flow>(*std::move(flow));
     }
     return Ok{};
   }
 
+  static Error inRoute(Error error, const Route& route) {
+    error.operation = fmt::format("{}: {}", route.name, error.operation);
+    return error;
+  }
   static Result<FlowSide> sideOf(const Peer& peer, const End& end) {
     VIADUCT_TRY(PinInfo pin, peer.waitPin(end.label, kConnect));
     return FlowSide{std::move(pin), end.kind == End::Kind::kRing};
@@ -385,6 +394,7 @@ class Member {
 
 std::vector<Option> optionsOf(const PipelineRequest& request) {
   return {{"pipeline", request.pipeline.text},
+          {"require of net", request.require},
           {"create_source", fmt::to_string(request.storage.create_source)},
           {"VIADUCT_STAGING_CHUNK", fmt::to_string(request.storage.chunks.chunk_bytes)},
           {"VIADUCT_STAGING_CHUNKS", fmt::to_string(request.storage.chunks.ring_chunks)},

@@ -20,6 +20,7 @@ namespace viaduct::measure::pipeline {
 struct PipelineRequest {
   Pipeline pipeline = {};
   StorageOptions storage = {};
+  std::string require = {};  // of the path between the processes, as TransferOptions has it
   Buffer::Kind memory = {};
   std::uint32_t rounds = 5;  // after one round that is not counted
   // Of each timed part of a round, at least one transfer.
