@@ -71,7 +71,7 @@ void Requests::drop(const std::shared_ptr<Task>& task) {
       release(i);
     }
   }
-  if (!task->upload().empty() && !task->done()) abort(*task);
+  if (task->leavesUpload()) abort(task->name(), task->upload());
 }
 
 // Takes the handle back from libcurl, which closes an unfinished connection.
@@ -81,9 +81,8 @@ void Requests::release(std::size_t flight) {
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(flight));
 }
 
-void Requests::abort(const Task& task) {
-  ready_.push_front(
-      {.task = Task::abort(task.name(), task.upload()), .ask = {Step::kAbort}, .orphan = true});
+void Requests::abort(const ObjectName& name, const std::string& upload) {
+  ready_.push_front({.task = Task::abort(name, upload), .ask = {Step::kAbort}, .orphan = true});
   ++tidying_;
 }
 
@@ -247,7 +246,8 @@ void Requests::settleOrphan(const Request& request, const Answer& answer, bool f
                             const Error* why) {
   --tidying_;
   const bool creates = request.ask.step == Step::kCreate;
-  if (creates && !failed && request.task->answered(request.ask, answer)) abort(*request.task);
+  if (creates && !failed && request.task->answered(request.ask, answer))
+    abort(request.task->name(), request.task->upload());
   if (creates || !failed || why->code == Code::kNotFound) return;
   base::log(base::LogLevel::kWarning,
             "object: an unfinished upload stays at the store, and takes its room: {}; abort it by "
