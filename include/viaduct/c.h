@@ -153,15 +153,20 @@ VIADUCT_C_API viaduct_code viaduct_agent_event_fd(viaduct_agent agent, int32_t* 
 
 /* ---- Memory that peers may reach ---- */
 
-enum { VIADUCT_MEMORY_HOST = 0 };
+enum {
+  VIADUCT_MEMORY_HOST = 0,
+  VIADUCT_MEMORY_FILE = 2,
+  VIADUCT_MEMORY_BLOCK = 3, /* a block device */
+  VIADUCT_MEMORY_OBJECT = 4
+};
 enum { VIADUCT_READ_WRITE = 0, VIADUCT_READ_ONLY = 1 };
 
 /* Pinned memory, here or at a peer. */
 typedef struct viaduct_pin_info {
   uint64_t size;
-  uint64_t address; /* at a peer: an address there, for blocks */
+  uint64_t address; /* at a peer, or of a file or object: for blocks, and no pointer */
   uint64_t bytes;
-  int32_t kind;   /* VIADUCT_MEMORY_HOST */
+  int32_t kind;   /* VIADUCT_MEMORY_HOST, ... */
   int32_t access; /* VIADUCT_READ_ONLY: no transfer writes here */
 } viaduct_pin_info;
 
@@ -178,6 +183,31 @@ VIADUCT_C_API viaduct_code viaduct_memory_allocate(viaduct_agent agent, uint64_t
 VIADUCT_C_API viaduct_code viaduct_memory_pin(viaduct_agent agent, void* start, uint64_t bytes,
                                               const char* label, viaduct_pin* pin,
                                               viaduct_error* error);
+
+/* For viaduct_part: makes an absent file and extends a shorter one to `offset` + `bytes`; makes a
+   new object of `bytes` bytes, which one transfer writes as a whole. */
+#define VIADUCT_CREATE UINT32_C(1)
+/* For viaduct_part: no transfer writes to the file. */
+#define VIADUCT_ONLY_READ UINT32_C(2)
+
+/* The part of a file or object to pin. All of it: VIADUCT_INIT(viaduct_part), or NULL. */
+typedef struct viaduct_part {
+  uint64_t size;
+  uint64_t offset; /* of the first byte */
+  uint64_t bytes;  /* 0: all bytes to the end */
+  uint32_t flags;
+} viaduct_part;
+
+/* Pins a part of a file or block device: `path`, or the open descriptor `fd` if `path` is NULL. The
+   pin keeps a duplicate of the descriptor. Transfers between the agent and itself move its blocks
+   (viaduct_peer_self, docs/files.md). */
+VIADUCT_C_API viaduct_code viaduct_file_pin(viaduct_agent agent, const char* path, int32_t fd,
+                                            const viaduct_part* part, const char* label,
+                                            viaduct_pin* pin, viaduct_error* error);
+/* The same for an object of an S3 store, "s3://bucket/key" (docs/objects.md). */
+VIADUCT_C_API viaduct_code viaduct_object_pin(viaduct_agent agent, const char* url,
+                                              const viaduct_part* part, const char* label,
+                                              viaduct_pin* pin, viaduct_error* error);
 VIADUCT_C_API viaduct_code viaduct_pin_describe(viaduct_pin pin, viaduct_pin_info* info,
                                                 viaduct_error* error);
 /* Unpins, closes the handle in every case, and frees what viaduct_memory_allocate gave. On return
@@ -206,6 +236,9 @@ VIADUCT_C_API viaduct_code viaduct_peer_find(viaduct_agent agent, const char* na
 /* A peer that is known already, by its name: to answer the sender of a note. */
 VIADUCT_C_API viaduct_code viaduct_peer_known(viaduct_agent agent, const char* name,
                                               viaduct_peer* peer, viaduct_error* error);
+/* The agent itself as a peer: for its own files and objects, and for copies within the process. */
+VIADUCT_C_API viaduct_code viaduct_peer_self(viaduct_agent agent, viaduct_peer* peer,
+                                             viaduct_error* error);
 /* Closes the handle. The session with the peer goes on. */
 VIADUCT_C_API viaduct_code viaduct_peer_close(viaduct_peer peer, viaduct_error* error);
 

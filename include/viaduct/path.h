@@ -21,6 +21,8 @@ struct PathShare {
   // 0: the share went directly from memory to memory. Otherwise the transfer was staged through
   // host memory, and all of its bytes passed the stages in the order of these numbers.
   std::uint32_t stage = 0;
+  // Of a stage: how long it had work. The shares of one stage have this time in one of them.
+  std::uint64_t busy_ns = 0;
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 

@@ -18,6 +18,13 @@
 namespace viaduct::python {
 namespace {
 
+// The bytes of a path, as the file system has them. Refuses a path with a NUL.
+std::string fileSystemPath(const py::object& path) {
+  PyObject* bytes = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &bytes) == 0) throw py::error_already_set();
+  return py::reinterpret_steal<py::bytes>(bytes).cast<std::string>();
+}
+
 std::shared_ptr<AgentState> open(const py::kwargs& settings) {
   const Settings chosen = settingsOf(settings);
   auto opened = unlocked([&] { return Agent::open(chosen); });
@@ -52,6 +59,47 @@ std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const
       .access = only_reading ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite};
   auto pinned = unlocked([&] { return state.agent.pin(segment, label); });
   return state.addPin(valueOf(std::move(pinned)), std::move(memory.keeper));
+}
+
+// Opens what the segment names and pins it. The agent keeps no Python object: the Pin holds a
+// duplicate of a descriptor.
+std::shared_ptr<PinState> pinStorage(AgentState& state, const char* operation,
+                                     const Segment& segment, const std::string& label) {
+  state.need(operation);
+  auto pinned = unlocked([&] { return state.agent.pin(segment, label); });
+  return state.addPin(valueOf(std::move(pinned)), py::object());
+}
+
+FileOptions fileOptionsOf(const py::object& offset, const py::object& bytes) {
+  FileOptions options{.offset = parseUnsigned(offset, "offset")};
+  if (bytes.is_none()) return options;
+  options.bytes = parseUnsigned(bytes, "bytes");
+  if (options.bytes == 0)
+    raiseMisuse("pin", "bytes=0 pins nothing", "leave bytes out to pin all bytes to the end");
+  return options;
+}
+
+std::shared_ptr<PinState> pinFile(AgentState& state, const py::object& file,
+                                  const std::string& label, const py::object& offset,
+                                  const py::object& bytes, bool create, bool read_only) {
+  FileOptions options = fileOptionsOf(offset, bytes);
+  options.create = create;
+  options.read_only = read_only;
+  const bool is_path = PyUnicode_Check(file.ptr()) != 0 || PyBytes_Check(file.ptr()) != 0 ||
+                       py::hasattr(file, "__fspath__");
+  if (is_path)
+    return pinStorage(state, "pin_file", Segment::file(fileSystemPath(file), options), label);
+  const int fd = PyObject_AsFileDescriptor(file.ptr());
+  if (fd < 0) throw py::error_already_set();
+  return pinStorage(state, "pin_file", Segment::file(fd, options), label);
+}
+
+std::shared_ptr<PinState> pinObject(AgentState& state, const std::string& url,
+                                    const std::string& label, const py::object& offset,
+                                    const py::object& bytes, bool create) {
+  FileOptions options = fileOptionsOf(offset, bytes);
+  options.create = create;
+  return pinStorage(state, "pin_object", Segment::object(url, options), label);
 }
 
 KnownPeer known(AgentState& state, Result<Peer> peer) {
@@ -202,6 +250,27 @@ The memory has to be contiguous. The Pin keeps the object alive. After pin((addr
 the memory valid until release() has returned. Read-only objects, such as bytes, are pinned
 read-only.)";
 
+constexpr auto kPinFile =
+    R"(pin_file($self, /, file, label='', *, offset=0, bytes=None, create=False, read_only=False)
+--
+
+Pins a part of a file: a path, an open descriptor, or an object with fileno(). Transfers of the
+agent with itself read and write it.
+
+Without `bytes`, the part goes to the end of the file. create=True makes the file if it is absent,
+and extends a shorter file to offset + bytes. A file that cannot be written is pinned read-only.
+The Pin keeps a duplicate of a descriptor. No pointer reaches a file: its Pin is no buffer.)";
+
+constexpr auto kPinObject =
+    R"(pin_object($self, /, url, label='', *, offset=0, bytes=None, create=False)
+--
+
+Pins an object of an S3 store, by its URL "s3://bucket/key". Transfers of the agent with itself
+read it.
+
+create=True pins a new object of `bytes` bytes, which one transfer writes as a whole. The variables
+AWS_* and VIADUCT_OBJECT_* name the store and the keys (docs/objects.md).)";
+
 constexpr auto kConnect = R"(connect($self, /, card_or_address)
 --
 
@@ -248,7 +317,13 @@ void bindMemory(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def("allocate", allocate, py::arg("bytes"), py::arg("label") = "", py::kw_only(),
            py::arg("huge_pages") = false, kAllocate)
       .def("pin", pin, py::arg("memory"), py::arg("label") = "", py::kw_only(),
-           py::arg("read_only") = false, kPinDoc);
+           py::arg("read_only") = false, kPinDoc)
+      .def("pin_file", pinFile, py::arg("file"), py::arg("label") = "", py::kw_only(),
+           py::arg("offset") = 0, py::arg("bytes") = py::none(), py::arg("create") = false,
+           py::arg("read_only") = false, kPinFile)
+      .def("pin_object", pinObject, py::arg("url"), py::arg("label") = "", py::kw_only(),
+           py::arg("offset") = 0, py::arg("bytes") = py::none(), py::arg("create") = false,
+           kPinObject);
 }
 
 void bindPeers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {

@@ -137,8 +137,8 @@ ObjectMemory memoryOf(const char* operation, py::handle object) {
       return ofBuffer(py::reinterpret_steal<py::object>(view));
     // numpy exports no buffer for custom types such as bfloat16, but __array_interface__ gives the
     // address of such an array.
-    if (!py::hasattr(object, "__array_interface__")) throw py::error_already_set();
-    PyErr_Clear();
+    const py::error_already_set refused;  // takes the error, which hasattr() would clear
+    if (!py::hasattr(object, "__array_interface__")) throw refused;
   }
   if (py::hasattr(object, "__array_interface__")) return ofArrayInterface(operation, object);
   if (py::hasattr(object, "__dlpack__")) return ofDlpack(operation, object);

@@ -9,11 +9,22 @@
 namespace viaduct::python {
 namespace {
 
+// Raises UnsupportedError for a file or an object: its addresses are no pointers.
+void needMemory(const PinState& pin) {
+  if (!isStorage(pin.info().kind)) return;
+  const char* const kind = memoryKindName(pin.info().kind);
+  raise({.code = Code::kUnsupported,
+         .operation = "view the pin",
+         .detail = fmt::format("no pointer reaches the bytes of a pinned {}", kind),
+         .remedy = fmt::format("read the {} into allocated memory, and view that memory", kind)});
+}
+
 // Implements the buffer protocol: exports the memory as one-dimensional bytes.
 int viewPin(PyObject* self, Py_buffer* view, int flags) {
   try {
     auto& pin = py::handle(self).cast<PinState&>();
     pin.need("view the pin");
+    needMemory(pin);
     const int made = PyBuffer_FillInfo(
         view, self, reinterpret_cast<void*>(static_cast<std::uintptr_t>(pin.info().address)),
         static_cast<Py_ssize_t>(pin.info().bytes), pin.isReadOnly() ? 1 : 0, flags);
@@ -35,10 +46,12 @@ auto infoOf(const PinState& pin) {
 }
 
 std::string describe(const PinState& pin) {
-  return fmt::format("<viaduct.Pin {}{} bytes at {:#x}{}{}>",
-                     pin.info().label.empty() ? "" : fmt::format("{:?} ", pin.info().label),
-                     pin.info().bytes, pin.info().address, pin.isReadOnly() ? ", read-only" : "",
-                     pin.isReleased() ? ", released" : "");
+  return fmt::format(
+      "<viaduct.Pin {}{} bytes {} {:#x}{}{}>",
+      pin.info().label.empty() ? "" : fmt::format("{:?} ", pin.info().label), pin.info().bytes,
+      isStorage(pin.info().kind) ? fmt::format("of {} at", memoryKindName(pin.info().kind)) : "at",
+      pin.info().address, pin.isReadOnly() ? ", read-only" : "",
+      pin.isReleased() ? ", released" : "");
 }
 
 constexpr auto kPin = R"(Memory that peers of the agent can reach, until release().
@@ -51,7 +64,10 @@ constexpr auto kPin = R"(Memory that peers of the agent can reach, until release
 
 Agent.allocate() and Agent.pin() return a Pin. memoryview(pin), numpy.frombuffer(pin) and
 torch.frombuffer(pin) make views of the pin's memory by the buffer protocol. The memory stays valid
-while a view lives, also after release(). Garbage collection releases a pin.)";
+while a view lives, also after release(). Garbage collection releases a pin.
+
+Agent.pin_file() and pin_object() return a Pin too. Its `kind` is "file", "block" or "object", and
+its addresses are only for blocks: a view of it raises UnsupportedError.)";
 
 }  // namespace
 
@@ -62,8 +78,12 @@ void bindPin(py::module_& module) {
                                                     type->as_buffer.bf_getbuffer = viewPin;
                                                     type->as_buffer.bf_releasebuffer = dropView;
                                                   }))
-      .def_property_readonly("address", infoOf<&PinInfo::address>,
-                             "The address at which the memory begins.")
+      .def_property_readonly(
+          "address", infoOf<&PinInfo::address>,
+          "The address at which the memory begins. No pointer for a file or object.")
+      .def_property_readonly(
+          "kind", [](const PinState& pin) { return memoryKindName(pin.info().kind); },
+          "\"host\", \"file\", \"block\" (a block device) or \"object\".")
       .def_property_readonly("bytes", infoOf<&PinInfo::bytes>,
                              "The size of the pinned memory in bytes.")
       .def("__len__", infoOf<&PinInfo::bytes>)

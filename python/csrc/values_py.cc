@@ -80,6 +80,9 @@ void bindValues(py::module_& module) {
                     "The address of the memory in the peer's process.")
       .def_readonly("bytes", &PinInfo::bytes, "The size of the pinned memory in bytes.")
       .def_property_readonly(
+          "kind", [](const PinInfo& pin) { return memoryKindName(pin.kind); },
+          "\"host\", \"file\", \"block\" (a block device) or \"object\".")
+      .def_property_readonly(
           "read_only", [](const PinInfo& pin) { return pin.access == MemoryAccess::kReadOnly; },
           "Whether transfers may only read the memory.")
       .def("__len__", [](const PinInfo& pin) { return pin.bytes; })

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -21,3 +22,30 @@ def pytest_configure():
 
     if pathlib.Path(installed).resolve() not in pathlib.Path(viaduct.__file__).resolve().parents:
         raise pytest.UsageError(f"viaduct comes from {viaduct.__file__}, not from {installed}")
+
+
+class FakeS3:
+    """Runs tests/object/fake_s3.py, a strict S3 server. It obeys the commands that it documents."""
+
+    def __init__(self):
+        program = HERE.parents[1] / "tests" / "object" / "fake_s3.py"
+        self._process = subprocess.Popen([sys.executable, "-B", program], stdin=subprocess.PIPE,
+                                         stdout=subprocess.PIPE, text=True)
+        self.endpoint = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
+
+    def ask(self, command):
+        self._process.stdin.write(command + "\n")
+        self._process.stdin.flush()
+        return self._process.stdout.readline().strip()
+
+    def close(self):
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@pytest.fixture
+def fake_s3(monkeypatch):
+    monkeypatch.setenv("no_proxy", "*")  # the server is on loopback
+    server = FakeS3()
+    yield server
+    server.close()

@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from datetime import timedelta
+from os import PathLike
 from typing import Any, Literal, Optional, Protocol, SupportsIndex, Union, overload
 
 from typing_extensions import Buffer
@@ -38,6 +39,13 @@ _Local = Union[
     Blocks, Selection, tuple[Blocks, Optional[_Numbers]], Pin, tuple[int, int], _Array
 ]
 
+class _HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+# A path, an open descriptor, or an open file.
+_File = Union[str, bytes, PathLike[str], PathLike[bytes], int, _HasFileno]
+_Kind = Literal["host", "device", "file", "block", "object"]
+
 class Agent:
     def __init__(self, *, environment: bool = True, **settings: _Setting) -> None: ...
     @staticmethod
@@ -54,6 +62,25 @@ class Agent:
     def statistics(self) -> dict[str, Any]: ...
     def allocate(self, bytes: int, label: str = "", *, huge_pages: bool = False) -> Pin: ...
     def pin(self, memory: _Memory, label: str = "", *, read_only: bool = False) -> Pin: ...
+    def pin_file(
+        self,
+        file: _File,
+        label: str = "",
+        *,
+        offset: int = 0,
+        bytes: Optional[int] = None,
+        create: bool = False,
+        read_only: bool = False,
+    ) -> Pin: ...
+    def pin_object(
+        self,
+        url: str,
+        label: str = "",
+        *,
+        offset: int = 0,
+        bytes: Optional[int] = None,
+        create: bool = False,
+    ) -> Pin: ...
     @property
     def card(self) -> bytes: ...
     @property
@@ -105,6 +132,8 @@ class Pin:
     @property
     def bytes(self) -> int: ...
     @property
+    def kind(self) -> _Kind: ...
+    @property
     def label(self) -> str: ...
     @property
     def read_only(self) -> bool: ...
@@ -129,6 +158,8 @@ class RemotePin:
     def address(self) -> int: ...
     @property
     def bytes(self) -> int: ...
+    @property
+    def kind(self) -> _Kind: ...
     @property
     def read_only(self) -> bool: ...
     def blocks(

@@ -435,6 +435,11 @@ Result<Segment> AgentImpl::opened(const Segment& memory) const {
                .remedy = "see Agent::backends()"};
 }
 
+void AgentImpl::giveUp(std::uint64_t whole) const {
+  for (const auto& backend : backends_)
+    if (const auto storage = backend->storage()) storage->giveUp(whole);
+}
+
 Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
   VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
   const PinEntry& entry = (*pins_)[slot];

@@ -80,6 +80,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Storage: the segment as its backend has opened it. Blocks, so the caller must not hold the
   // lock. Other memory: the segment itself.
   Result<Segment> opened(const Segment& memory) const;
+  void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
 

@@ -117,7 +117,8 @@ inline std::size_t Bundle::give(SliceState& state, const RailUse& use, OpKind ki
                                            .tag = base | (first_tag_ + indexOf(state)),
                                            .link = route_.link,
                                            .ops = ops.subspan(state.taken),
-                                           .whole = route_.whole});
+                                           .whole = route_.whole,
+                                           .required = &route_.required});
   state.taken += static_cast<std::uint32_t>(took);
   return took;
 }

@@ -73,6 +73,7 @@ class alignas(64) Bundle {
     std::string way = {};     // a copy, because the link may be destroyed before this
     bool staged = false;      // other transfers do the work, and the path has their shares
     std::uint64_t whole = 0;  // as in Work
+    core::Requirement required = {};
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
   // link, or else all rails that serve it. Rails that were set aside count only if there are no

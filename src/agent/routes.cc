@@ -20,7 +20,7 @@ constexpr std::uint64_t kMinChunk = 16 << 10;
 
 bool satisfies(const core::Capabilities& can, const core::Requirement& required) {
   return (!required.rdma || can.rdma) && (!required.same_host || can.same_host) &&
-         (!required.not_tcp || !can.tcp) && (!required.no_staging || !can.staged) &&
+         (!required.not_tcp || !can.tcp) &&
          (required.backend.empty() || required.backend == can.name);
 }
 
@@ -35,10 +35,20 @@ class Router {
  public:
   Router(AgentImpl& agent, PeerImpl& peer, OpKind kind, const core::Requirement& required)
       : peer_(peer), kind_(kind) {
-    for (const auto& slot : peer.links())
-      if (satisfies(agent.backend(slot->backend()).can(), required) &&
-          slot->link->state().phase == core::LinkState::Phase::kReady)
+    LinkSlot* staging = nullptr;
+    for (const auto& slot : peer.links()) {
+      if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
+      const core::Capabilities& can = agent.backend(slot->backend()).can();
+      if (can.staged)
+        staging = slot.get();
+      else if (satisfies(can, required))
         links_.push_back(slot.get());
+    }
+    // The stage between the two agents has to meet the requirement, so some backend has to.
+    const auto may_stage = [&] {
+      return !links_.empty() || satisfies(agent.backend(staging->backend()).can(), required);
+    };
+    if (staging != nullptr && !required.no_staging && may_stage()) links_.push_back(staging);
     // Links of equal preference keep the agent's order, so that the choice never depends on chance.
     const auto rank = [&](const LinkSlot* slot) {
       return std::pair(agent.backend(slot->backend()).can().preference, slot->backend());
@@ -122,7 +132,7 @@ std::vector<Bundle::RailUse> railsFor(AgentImpl& agent, LinkSlot& slot,
 }
 
 void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, core::OpList list,
-               std::vector<Bundle>& out) {
+               const core::Requirement& required, std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
   std::vector<Bundle::RailUse> uses = railsFor(agent, *choice.slot, list.spans);
@@ -137,7 +147,8 @@ void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, cor
                                  .backend = can.name,
                                  .way = std::string(choice.way),
                                  .staged = can.staged,
-                                 .whole = whole},
+                                 .whole = whole,
+                                 .required = can.staged ? required : core::Requirement{}},
                    std::move(plan), std::move(uses), first_tag);
 }
 
@@ -184,11 +195,11 @@ Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind,
   if (choices.empty()) return bundles;
   // Nearly always all ops have the same choice, and the list is used as it is.
   if (std::all_of(choices.begin(), choices.end(), [&](auto& c) { return c == choices[0]; })) {
-    addBundle(agent, peer, choices[0], std::move(list), bundles);
+    addBundle(agent, peer, choices[0], std::move(list), requirement, bundles);
     return bundles;
   }
   for (Group& group : divide(list, choices))
-    addBundle(agent, peer, group.choice, std::move(group.list), bundles);
+    addBundle(agent, peer, group.choice, std::move(group.list), requirement, bundles);
   return bundles;
 }
 

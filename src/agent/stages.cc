@@ -1,6 +1,7 @@
 #include "agent/stages.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -9,11 +10,6 @@
 
 namespace viaduct::agent {
 namespace {
-
-// Large enough for the full rate of a device, and few enough for the CPU's cache to matter little
-// (docs/measured/stages.md).
-constexpr std::uint64_t kChunkBytes = std::uint64_t{2} << 20U;
-constexpr std::uint32_t kChunks = 8;
 
 using Hops = std::vector<std::shared_ptr<TransferImpl>>;
 
@@ -52,6 +48,7 @@ class Host final : public move::StagingHost {
     }
   }
 
+  Clock::time_point now() const override { return agent_.now(); }
   const PinInfo* ownPin(std::uint32_t slot) const override {
     const bool live = agent_.pins().generation(slot) != 0;
     return live ? &agent_.pins()[slot].info : nullptr;
@@ -63,16 +60,22 @@ class Host final : public move::StagingHost {
   }
   bool reachesStorage() override { return stages_.reachesItself(); }
   Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
+                                           const core::Requirement& required,
                                            std::function<void(move::HopEnd)> ended) override {
     auto transfer = std::make_shared<TransferImpl>(
         agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
         kind, Selection{}, Selection{}, TransferOptions{});
-    VIADUCT_CHECK(
-        transfer->startHop(std::move(list), [ended = std::move(ended)](const TransferImpl& hop) {
+    VIADUCT_CHECK(transfer->startHop(
+        std::move(list), required, [ended = std::move(ended)](const TransferImpl& hop) {
           ended({.error = hop.end().error, .shares = hop.path().shares});
         }));
     return std::unique_ptr<move::Hop>(std::make_unique<TransferHop>(std::move(transfer), left_));
   }
+  std::uint64_t newWhole() override {
+    static std::atomic<std::uint64_t> last{0};
+    return ++last;
+  }
+  void giveUp(std::uint64_t whole) override { agent_.giveUp(whole); }
   std::function<bool()> settling() const override {
     return [left = left_] {
       std::erase_if(*left, [](const auto& hop) { return !hop->running(); });
@@ -102,12 +105,14 @@ Result<Stages::PooledRing*> Stages::takeRing() {
     one.left = {};
     return &one;
   }
-  VIADUCT_TRY(auto memory, base::SharedMemory::allocate(kChunkBytes * kChunks));
+  const Settings& settings = agent_.settings();
+  VIADUCT_TRY(auto memory,
+              base::SharedMemory::allocate(settings.staging_chunk * settings.staging_chunks));
   VIADUCT_TRY(const PinInfo info, agent_.pin(memory.segment(), "viaduct: staging"));
   rings_.push_back({.memory = std::move(memory),
                     .ring = {.address = info.address,
-                             .chunk_bytes = kChunkBytes,
-                             .chunks = kChunks,
+                             .chunk_bytes = settings.staging_chunk,
+                             .chunks = settings.staging_chunks,
                              .pin = info.slot},
                     .used = true});
   return &rings_.back();

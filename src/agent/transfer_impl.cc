@@ -189,11 +189,13 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   return Ok{};
 }
 
-Status TransferImpl::startHop(core::OpList list, std::function<void(TransferImpl&)> ended) {
+Status TransferImpl::startHop(core::OpList list, core::Requirement required,
+                              std::function<void(TransferImpl&)> ended) {
   if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
   const std::vector<core::PinSpan> spans = list.spans;
   const std::uint64_t bytes = list.bytes;
-  VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), {.no_staging = true}));
+  required.no_staging = true;
+  VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), required));
   remember(std::move(bundles), spans, bytes);
   hop_ended_ = std::move(ended);
   start({});

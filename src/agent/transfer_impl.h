@@ -48,7 +48,8 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void cancel();                            // called by the user
   // Plans and posts these ops as one hop of a staged transfer, without a deadline. `ended` is
   // called once with the exclusive lock held, at the earliest inside this call.
-  Status startHop(core::OpList list, std::function<void(TransferImpl&)> ended);
+  Status startHop(core::OpList list, core::Requirement required,
+                  std::function<void(TransferImpl&)> ended);
   void forgetHop() {
     hop_ended_ = [](TransferImpl&) {};
   }  // `ended` will not be called

@@ -13,6 +13,7 @@
 namespace viaduct::core {
 
 class Link;
+struct Requirement;
 
 // One contiguous copy. Pins are named by their slot in their owner's table.
 struct Op {
@@ -39,6 +40,8 @@ struct Work {
   // 0: the work stands alone. Otherwise works with the same number write one object together, which
   // exists once they have covered it. The number is unique in the process.
   std::uint64_t whole = 0;
+  // The demands on the path of a staged transfer. Null for other backends.
+  const Requirement* required = nullptr;
 };
 
 // `ops` ops of this tag are finished, and visible at the other side.

@@ -197,6 +197,13 @@ constexpr std::array kAgentRows{
         "VIADUCT_NOTE_BACKLOG", "64MiB",
         "Memory for received notes that the application has not taken, at most half of it for one "
         "peer. A sender waits while it is full."),
+    core::sizeSetting<&Settings::staging_chunk, std::uint64_t{64} << 10U,
+                      std::uint64_t{256} << 20U>(
+        "VIADUCT_STAGING_CHUNK", "2MiB",
+        "Size of the chunks of host memory through which transfers with a peer's files and objects "
+        "go."),
+    core::countSetting<&Settings::staging_chunks, 2, 1024>(
+        "VIADUCT_STAGING_CHUNKS", "16", "Chunks for the transfers of one peer, at each end."),
     core::unrecorded(core::settingRow<&Settings::meet, intoMeet, core::showText>(
         "VIADUCT_MEET", "",
         "Meeting place where agents register and find each other by name: host:port of "

@@ -54,6 +54,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_MEET_CA", "ca.pem"},      {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
       {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
       {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_METRICS", "[::1]:27180"},
+      {"VIADUCT_STAGING_CHUNK", "8MiB"},  {"VIADUCT_STAGING_CHUNKS", "4"},
   };
   // Settings::others has the settings of storage backends.
   std::size_t without_field = 0;
@@ -92,6 +93,8 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .meet_certificate = "me.pem",
                           .meet_key = "me.key",
                           .metrics = "[::1]:27180",
+                          .staging_chunk = 8U << 20U,
+                          .staging_chunks = 4,
                           .weather = "seed=7"};
   EXPECT_EQ(*settings, expected);
 }

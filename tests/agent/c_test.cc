@@ -1,5 +1,6 @@
 // Tests the C interface as C, Rust and Go call it: each function works, and refuses wrong
 // arguments.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -15,6 +16,8 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#include "support/temporary_folder.h"
 
 namespace {
 
@@ -215,6 +218,71 @@ TEST_F(CInterface, WakesAnEventLoop) {
   EXPECT_EQ(std::string_view(note.data(), info.bytes), "hello");
 }
 
+TEST_F(CInterface, MovesBlocksOfAFile) {
+  const viaduct::testing::TemporaryFolder folder;
+  const std::string path = folder.path() + "/slab";
+  const viaduct_agent agent = open("files", "local,file");
+  viaduct_peer self{};
+  ok(viaduct_peer_self(agent, &self, &error_));
+  ok(viaduct_peer_wait_ready(self, kSoon, &error_));
+  viaduct_part part = VIADUCT_INIT(viaduct_part);
+  part.bytes = kBytes;
+  part.flags = VIADUCT_CREATE;
+  viaduct_pin slab{}, memory{};
+  ok(viaduct_file_pin(agent, path.c_str(), -1, &part, "slab", &slab, &error_));
+  ok(viaduct_memory_allocate(agent, kBytes, nullptr, 0, &memory, &error_));
+  viaduct_pin_info there = VIADUCT_INIT(viaduct_pin_info), here = VIADUCT_INIT(viaduct_pin_info);
+  ok(viaduct_peer_wait_pin(self, "slab", kSoon, &there, &error_));
+  ok(viaduct_pin_describe(memory, &here, &error_));
+  EXPECT_EQ(there.kind, VIADUCT_MEMORY_FILE);
+  EXPECT_EQ(there.bytes, kBytes);
+  std::memset(memoryOf(here), 'x', kBytes);
+  viaduct_transfer transfer{};
+  ok(viaduct_transfer_plan(agent, VIADUCT_WRITE, self, blocksOf(here.address, 4), nullptr, 0,
+                           blocksOf(there.address, 4), nullptr, 0, nullptr, &transfer, &error_));
+  transfers_.push_back(transfer);
+  ok(viaduct_transfer_post(transfer, VIADUCT_DEFAULT_DEADLINE, nullptr, 0, &error_));
+  ok(viaduct_transfer_wait(transfer, kSoon, &error_));
+
+  std::string held(kBytes, '?');
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(::pread(fd, held.data(), kBytes, 0), static_cast<ssize_t>(kBytes));
+  for (std::size_t i = 0; i < kBytes; ++i)
+    ASSERT_EQ(held[i], i % 8192 < 4096 && i < 4 * 8192 ? 'x' : '\0') << i;
+  // A descriptor that cannot be written.
+  viaduct_pin second{};
+  ok(viaduct_file_pin(agent, nullptr, fd, nullptr, nullptr, &second, &error_));
+  ok(viaduct_pin_describe(second, &there, &error_));
+  EXPECT_EQ(there.bytes, kBytes);
+  EXPECT_EQ(there.access, VIADUCT_READ_ONLY);
+  ::close(fd);
+  for (const viaduct_pin one : {slab, memory, second}) ok(viaduct_pin_close(one, &error_));
+  ok(viaduct_peer_close(self, &error_));
+  ok(viaduct_agent_close(agent, &error_));
+}
+
+TEST_F(CInterface, RefusesFilesThatItCannotPin) {
+  const viaduct_agent agent = open("files", "local,file");
+  viaduct_part part = VIADUCT_INIT(viaduct_part);
+  viaduct_pin pin{};
+  refused(viaduct_file_pin(agent, "/no/such/file", -1, &part, nullptr, &pin, &error_),
+          VIADUCT_NOT_FOUND, "/no/such/file");
+  EXPECT_STREQ(error_.file, "/no/such/file");
+  EXPECT_NE(viaduct_file_pin(agent, nullptr, -1, &part, nullptr, &pin, &error_), VIADUCT_OK);
+  part.flags = 8;
+  invalid(viaduct_file_pin(agent, "/", -1, &part, nullptr, &pin, &error_), "0x8");
+  part.flags = VIADUCT_ONLY_READ;
+  invalid(viaduct_file_pin(agent, "/", -1, &part, nullptr, &pin, &error_), "folder");
+  part.size = 8;
+  invalid(viaduct_file_pin(agent, "/", -1, &part, nullptr, &pin, &error_), "VIADUCT_INIT");
+  invalid(viaduct_file_pin(agent, "/", -1, nullptr, nullptr, nullptr, &error_), "pin is NULL");
+  invalid(viaduct_object_pin(agent, nullptr, nullptr, nullptr, &pin, &error_), "url is NULL");
+  refused(viaduct_object_pin(agent, "s3://b/k", nullptr, nullptr, &pin, &error_),
+          VIADUCT_UNSUPPORTED, "object");
+  EXPECT_EQ(pin.id, 0U);
+  ok(viaduct_agent_close(agent, &error_));
+}
+
 TEST_F(CInterface, ListsItsPeers) {
   std::array<char, 8> name{};
   std::uint64_t length = 99, epoch = 0;
@@ -278,7 +346,7 @@ TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
   std::int32_t number = 0;
   for (const viaduct_agent agent : {viaduct_agent{0}, viaduct_agent{1}, closed,
                                     viaduct_agent{peer_.id}, viaduct_agent{UINT64_MAX}}) {
-    const std::array<viaduct_code, 12> codes{
+    const std::array<viaduct_code, 15> codes{
         viaduct_agent_close(agent, &error_),
         viaduct_agent_name(agent, nullptr, 0, &length, &error_),
         viaduct_agent_poll(agent, &number, &error_),
@@ -290,6 +358,9 @@ TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
         viaduct_peer_connect(agent, "localhost:1", &peer, &error_),
         viaduct_peer_find(agent, "b", 0, &peer, &error_),
         viaduct_peer_known(agent, "b", &peer, &error_),
+        viaduct_peer_self(agent, &peer, &error_),
+        viaduct_file_pin(agent, "/etc/hostname", -1, nullptr, nullptr, &pin, &error_),
+        viaduct_object_pin(agent, "s3://b/k", nullptr, nullptr, &pin, &error_),
         viaduct_note_receive(agent, 0, &note_info, nullptr, 0, &error_)};
     for (const viaduct_code code : codes) invalid(code, "the agent is 0, closed");
   }

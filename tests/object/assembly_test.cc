@@ -156,6 +156,13 @@ TEST_F(ImpatientAssemblyTest, AFailedPartFailsTheObject) {
   EXPECT_EQ(tell("count DELETE"), "1");
 }
 
+TEST_F(ImpatientAssemblyTest, AWorkWithTheWholeObjectAbortsItsUploadOnce) {
+  tell("fault PUT 500 1 partNumber=2");
+  expectFails(postRange(0, kBytes), Code::kDevice, {"PUT s3://kv/k part 2 of upload", "500"});
+  expectNothingLeft();
+  EXPECT_EQ(tell("count DELETE"), "1");
+}
+
 TEST_F(ImpatientAssemblyTest, AnUploadThatCannotBeginFailsAllWorks) {
   tell("fault POST hang 1 uploads");
   for (std::uint64_t i = 0; i < 2; ++i) postChunk(i);
@@ -191,6 +198,9 @@ TEST_F(AssemblyTest, ACancelAbortsAnUploadThatJustBegins) {
   ASSERT_EQ(tell("hung 1"), "ok");
   mover_->cancel(waiting);
   for (const core::Tag tag : {first, waiting}) expectFails(tag, Code::kCancelled, {});
+  tell("fault DELETE hang 1");
+  tell("release");
+  ASSERT_EQ(tell("hung 2"), "ok") << "the abort has arrived";
   tell("release");
   expectNothingLeft();
   EXPECT_EQ(tell("count PUT"), "0");

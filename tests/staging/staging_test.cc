@@ -185,12 +185,26 @@ TEST_P(StagingTest, IsRefusedWhereTheCallerForbidsIt) {
   const Pin there = pinFile(*b_, file("no", noise(4096, 7)), "no");
   auto memory = a_->allocate(4096);
   ASSERT_TRUE(memory);
-  for (const char* require : {"no-staging", "rdma", "same-host", "not-tcp"}) {
+  const std::string other = GetParam() == "tcp" ? "not-tcp" : "backend:tcp";
+  for (const std::string& require : {std::string("no-staging"), std::string("rdma"), other}) {
     const auto refused = a_->plan(OpKind::kRead, *b_peer_, {all(memory->info())}, {all(atB("no"))},
                                   {.require = require});
     ASSERT_FALSE(refused) << require;
     EXPECT_EQ(refused.error().code, Code::kUnsupported);
   }
+}
+
+TEST_P(StagingTest, ARequirementHoldsForTheStageBetweenTheAgents) {
+  const auto content = noise(kMiB, 17);
+  const Pin there = pinFile(*b_, file("yes", content), "yes");
+  auto memory = a_->allocate(content.size());
+  ASSERT_TRUE(memory);
+  auto transfer = a_->plan(OpKind::kRead, *b_peer_, {all(memory->info())}, {all(atB("yes"))},
+                           {.require = "backend:" + GetParam()});
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  ASSERT_TRUE(transfer->wait(60s));
+  EXPECT_EQ(0, std::memcmp(memory->data(), content.data(), content.size()));
 }
 
 TEST_P(StagingTest, ARefusalOfThePeersStorageNamesFileAndPeer) {

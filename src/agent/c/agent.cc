@@ -34,6 +34,31 @@ Status refuseFlags(const char* operation, std::uint32_t flags, std::uint32_t kno
 
 std::string textOf(const char* text) { return text == nullptr ? "" : text; }
 
+static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
+static_assert(static_cast<int>(MemoryKind::kFile) == VIADUCT_MEMORY_FILE);
+static_assert(static_cast<int>(MemoryKind::kBlock) == VIADUCT_MEMORY_BLOCK);
+static_assert(static_cast<int>(MemoryKind::kObject) == VIADUCT_MEMORY_OBJECT);
+
+Result<FileOptions> optionsOf(const char* operation, const viaduct_part* part) {
+  FileOptions options;
+  if (part == nullptr) return options;
+  if (!isSized(part))
+    return misuse(operation, fmt::format("the part has size {}", part->size),
+                  "set its field `size` to its sizeof, as VIADUCT_INIT does");
+  VIADUCT_CHECK(refuseFlags(operation, part->flags, VIADUCT_CREATE | VIADUCT_ONLY_READ));
+  options.offset = part->offset;
+  options.bytes = part->bytes;
+  options.create = (part->flags & VIADUCT_CREATE) != 0;
+  options.read_only = (part->flags & VIADUCT_ONLY_READ) != 0;
+  return options;
+}
+
+Status pinInto(viaduct_pin* pin, AgentObject& open, const Segment& segment, const char* label) {
+  VIADUCT_TRY(auto pinned, open.agent.pin(segment, textOf(label)));
+  give<Pin>(*pin, std::move(pinned));
+  return Ok{};
+}
+
 }  // namespace
 
 // Returns a note that did not fit into the buffer of an earlier call.
@@ -128,9 +153,32 @@ viaduct_code viaduct_memory_pin(viaduct_agent agent, void* start, uint64_t bytes
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto open, find<AgentObject>("pin", "agent", agent.id));
     VIADUCT_CHECK(need("pin", "pin", pin));
-    VIADUCT_TRY(auto pinned, open->agent.pin(Segment::host(start, bytes), textOf(label)));
-    give<Pin>(*pin, std::move(pinned));
-    return Ok{};
+    return pinInto(pin, *open, Segment::host(start, bytes), label);
+  });
+}
+
+viaduct_code viaduct_file_pin(viaduct_agent agent, const char* path, int32_t fd,
+                              const viaduct_part* part, const char* label, viaduct_pin* pin,
+                              viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "pin the file";
+    VIADUCT_TRY(const auto open, find<AgentObject>(kOperation, "agent", agent.id));
+    VIADUCT_CHECK(need(kOperation, "pin", pin));
+    VIADUCT_TRY(const FileOptions options, optionsOf(kOperation, part));
+    if (path != nullptr) return pinInto(pin, *open, Segment::file(path, options), label);
+    return pinInto(pin, *open, Segment::file(fd, options), label);
+  });
+}
+
+viaduct_code viaduct_object_pin(viaduct_agent agent, const char* url, const viaduct_part* part,
+                                const char* label, viaduct_pin* pin, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    constexpr auto kOperation = "pin the object";
+    VIADUCT_TRY(const auto open, find<AgentObject>(kOperation, "agent", agent.id));
+    VIADUCT_CHECK(need(kOperation, "pin", pin));
+    VIADUCT_CHECK(need(kOperation, "url", url));
+    VIADUCT_TRY(const FileOptions options, optionsOf(kOperation, part));
+    return pinInto(pin, *open, Segment::object(url, options), label);
   });
 }
 

@@ -65,6 +65,11 @@ viaduct_code viaduct_peer_find(viaduct_agent agent, const char* name, int64_t ti
   });
 }
 
+viaduct_code viaduct_peer_self(viaduct_agent agent, viaduct_peer* peer, viaduct_error* error) {
+  return givePeer("find the agent itself", agent, peer, error,
+                  [](Agent& open) { return open.self(); });
+}
+
 viaduct_code viaduct_peer_known(viaduct_agent agent, const char* name, viaduct_peer* peer,
                                 viaduct_error* error) {
   return givePeer("peer", agent, peer, error, [&](Agent& open) -> Result<Peer> {

@@ -1,11 +1,15 @@
 // Cuts the ops of a transfer into chunks of a ring. Threads: plain values and functions.
 #pragma once
 
+#include <viaduct/memory.h>
+#include <viaduct/result.h>
+
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
-#include "core/op.h"
+#include "core/plan.h"
 
 namespace viaduct::move {
 
@@ -25,11 +29,30 @@ struct OpCursor {
   std::uint64_t into = 0;  // bytes of that op that are already in a chunk
 };
 
-// Fills a chunk with ops from `at` on, and moves `at` behind them. `align` selects the end whose
+enum class OpEnd : std::uint8_t { kLocal, kRemote };
+inline std::uint64_t addressAt(const core::Op& op, OpEnd end) {
+  return end == OpEnd::kLocal ? op.local : op.remote;
+}
+inline std::uint32_t pinAt(const core::Op& op, OpEnd end) {
+  return end == OpEnd::kLocal ? op.local_pin : op.remote_pin;
+}
+
+// Fills a chunk with ops from `at` on, and moves `at` behind them. `storage` is the end whose
 // addresses are in storage: a piece lies in the chunk as it lies in a page of the storage, so that
 // storage can be read and written directly.
-enum class ChunkAlign : std::uint8_t { kLocal, kRemote };
 ChunkPlan fillChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
-                    ChunkAlign align);
+                    OpEnd storage);
+// The same without gaps, and only with ops of one pin of `end`. All chunks of a pin but its last
+// one are full, as the parts of an object have to be.
+ChunkPlan packChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
+                    OpEnd end);
+
+// Sorts ops whose `end` is in objects by their place there. Refuses ops that do not cover all bytes
+// of an object. Other storage may be among the pins.
+Result<std::vector<core::Op>> sortForObjects(
+    std::span<const core::Op> ops, OpEnd end,
+    const std::function<const PinInfo*(std::uint32_t slot)>& pin);
+
+core::OpList listOf(std::vector<core::Op> ops);
 
 }  // namespace viaduct::move

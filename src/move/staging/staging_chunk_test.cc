@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kChunk = 64 << 10;
 
-std::vector<ChunkPlan> cut(const std::vector<core::Op>& ops, ChunkAlign align) {
+std::vector<ChunkPlan> cut(const std::vector<core::Op>& ops, OpEnd align) {
   std::vector<ChunkPlan> plans;
   for (OpCursor at; at.op < ops.size();) plans.push_back(fillChunk(ops, at, kChunk, align));
   return plans;
@@ -25,7 +25,7 @@ core::Op op(std::uint64_t local, std::uint64_t remote, std::uint64_t bytes) {
 }
 
 TEST(FillChunk, PutsSmallOpsTogether) {
-  const auto plans = cut({op(0x1000, 0x9000, 4096), op(0x5000, 0x1000, 4096)}, ChunkAlign::kLocal);
+  const auto plans = cut({op(0x1000, 0x9000, 4096), op(0x5000, 0x1000, 4096)}, OpEnd::kLocal);
   ASSERT_EQ(plans.size(), 1U);
   ASSERT_EQ(plans[0].pieces.size(), 2U);
   EXPECT_EQ(plans[0].bytes, 8192U);
@@ -33,13 +33,13 @@ TEST(FillChunk, PutsSmallOpsTogether) {
 }
 
 TEST(FillChunk, CutsAnOpThatIsLargerThanAChunk) {
-  const auto plans = cut({op(0, 0x10000, 3 * kChunk)}, ChunkAlign::kLocal);
+  const auto plans = cut({op(0, 0x10000, 3 * kChunk)}, OpEnd::kLocal);
   ASSERT_EQ(plans.size(), 3U);
   for (const ChunkPlan& plan : plans) EXPECT_EQ(plan.bytes, kChunk);
 }
 
 TEST(FillChunk, DoesNotCutABlockThatFitsIntoTheNextChunk) {
-  const auto plans = cut({op(0, 0, 40 << 10), op(1 << 20, 1 << 20, 40 << 10)}, ChunkAlign::kLocal);
+  const auto plans = cut({op(0, 0, 40 << 10), op(1 << 20, 1 << 20, 40 << 10)}, OpEnd::kLocal);
   ASSERT_EQ(plans.size(), 2U);
   EXPECT_EQ(plans[0].bytes, 40U << 10U);
 }
@@ -47,7 +47,7 @@ TEST(FillChunk, DoesNotCutABlockThatFitsIntoTheNextChunk) {
 TEST(FillChunk, LimitsTheNumberOfPieces) {
   std::vector<core::Op> ops;
   for (std::uint64_t i = 0; i < kMostPieces + 1; ++i) ops.push_back(op(i * 16, i * 32, 16));
-  EXPECT_EQ(cut(ops, ChunkAlign::kLocal)[0].pieces.size(), kMostPieces);
+  EXPECT_EQ(cut(ops, OpEnd::kLocal)[0].pieces.size(), kMostPieces);
 }
 
 // Each byte is in one chunk, in order, and lies in its page as it lies in the storage's page.
@@ -61,7 +61,7 @@ TEST(FillChunk, HasEachByteOnceForRandomOps) {
       ops.push_back(op(upTo(1 << 30), upTo(1 << 30), upTo(round % 2 == 0 ? 5000 : 200'000)));
       total += ops.back().bytes;
     }
-    const auto align = round % 3 == 0 ? ChunkAlign::kLocal : ChunkAlign::kRemote;
+    const auto align = round % 3 == 0 ? OpEnd::kLocal : OpEnd::kRemote;
     std::vector<core::Op> back;
     for (const ChunkPlan& plan : cut(ops, align)) {
       std::uint64_t end = 0;
@@ -69,7 +69,7 @@ TEST(FillChunk, HasEachByteOnceForRandomOps) {
       for (const ChunkPiece& piece : plan.pieces) {
         ASSERT_GE(piece.place, end);
         end = piece.place + piece.op.bytes;
-        const auto address = align == ChunkAlign::kLocal ? piece.op.local : piece.op.remote;
+        const auto address = align == OpEnd::kLocal ? piece.op.local : piece.op.remote;
         ASSERT_EQ(piece.place % 4096, address % 4096);
         total -= piece.op.bytes;
         core::Op* const last = back.empty() ? nullptr : &back.back();

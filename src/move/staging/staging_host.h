@@ -2,6 +2,7 @@
 // lock held exclusively.
 #pragma once
 
+#include <viaduct/deadline.h>
 #include <viaduct/memory.h>
 #include <viaduct/path.h>
 #include <viaduct/result.h>
@@ -42,6 +43,7 @@ class Hop {
 class StagingHost {
  public:
   virtual ~StagingHost() = default;
+  virtual Clock::time_point now() const = 0;
   virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
   // Returns a ring that nobody else uses while this host exists.
   virtual Result<Ring> ring() = 0;
@@ -49,10 +51,16 @@ class StagingHost {
   virtual bool reachesStorage() = 0;
   // The other end of a hop: the agent's own storage, or the peer's memory.
   enum class To : std::uint8_t { kStorage, kPeer };
-  // Starts a copy of these ops, whose local end is memory of this agent. `ended` is called once, at
-  // the earliest inside start(), with the same lock held. It must only take notice.
+  // Starts a copy of these ops, whose local end is memory of this agent, over a path that meets
+  // `required`. `ended` is called once, at the earliest inside start(), with the same lock held. It
+  // must only take notice.
   virtual Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
+                                             const core::Requirement& required,
                                              std::function<void(HopEnd)> ended) = 0;
+  // A number for hops that write one object together (core::OpList::whole).
+  virtual std::uint64_t newWhole() = 0;
+  // No further hop has this number. An incomplete object is abandoned.
+  virtual void giveUp(std::uint64_t whole) = 0;
   // True once no hop that was dropped touches memory any more. The function may outlive the host.
   virtual std::function<bool()> settling() const = 0;
 };

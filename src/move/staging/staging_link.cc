@@ -11,17 +11,17 @@
 namespace viaduct::move {
 namespace {
 
-core::OpList listOf(std::vector<core::Op> ops) {
-  core::OpList list;
-  list.ops = std::move(ops);
-  for (const core::Op& op : list.ops) {
-    list.bytes += op.bytes;
-    if (list.spans.empty() || list.spans.back().local_pin != op.local_pin ||
-        list.spans.back().remote_pin != op.remote_pin)
-      list.spans.push_back({.local_pin = op.local_pin, .remote_pin = op.remote_pin});
-    ++list.spans.back().ops;
-  }
-  return list;
+// The least size of a part of an S3 object is 5 MiB, and stores are faster with larger parts.
+constexpr std::uint64_t kObjectPart = std::uint64_t{8} << 20U;
+
+std::size_t index(auto step) { return static_cast<std::size_t>(step); }
+
+// Whether `next` goes on in the storage and in the chunk; then it becomes a part of `piece`.
+bool join(StoragePiece& piece, const StoragePiece& next) {
+  const bool goes_on = next.pin == piece.pin && next.address == piece.address + piece.bytes &&
+                       next.place == piece.place + piece.bytes;
+  if (goes_on) piece.bytes += next.bytes;
+  return goes_on;
 }
 
 Error protocolError(std::string detail) {
@@ -37,7 +37,10 @@ StagingLink::StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost&
       rail_(rail),
       session_(session),
       host_(std::move(host)),
-      settling_(host_->settling()) {
+      settling_(host_->settling()),
+      server_(
+          *host_, [this](const StagingMessage& message) { return send(message); },
+          [this] { wake(); }) {
   rail_.add(*this);
 }
 
@@ -68,6 +71,7 @@ bool StagingLink::servedBy(const core::Rail& rail) const { return &rail == &rail
 
 void StagingLink::take(const core::Work& work) {
   Job job{.tag = work.tag, .kind = work.kind, .ops = work.ops};
+  if (work.required != nullptr) job.required = *work.required;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
   job.local_storage = own != nullptr && isStorage(own->kind);
   job.remote_storage = storage_pins_.contains(work.ops.front().remote_pin);
@@ -75,7 +79,27 @@ void StagingLink::take(const core::Work& work) {
   job.from_storage = write ? job.local_storage : job.remote_storage;
   job.to_storage = write ? job.remote_storage : job.local_storage;
   jobs_.push_back(std::move(job));
+  if (jobs_.back().to_storage) prepareObjects(jobs_.back());
   wake();
+}
+
+// An object is written in the order of its bytes, so that all parts but the last have one size.
+void StagingLink::prepareObjects(Job& job) {
+  const OpEnd end = job.writtenEnd();
+  const auto pin = [&](std::uint32_t slot) -> const PinInfo* {
+    if (end == OpEnd::kLocal) return host_->ownPin(slot);
+    const auto known = storage_pins_.find(slot);
+    return known == storage_pins_.end() ? nullptr : &known->second;
+  };
+  job.to_objects = std::any_of(job.ops.begin(), job.ops.end(), [&](const core::Op& op) {
+    const PinInfo* const target = pin(pinAt(op, end));
+    return target != nullptr && target->kind == MemoryKind::kObject;
+  });
+  if (!job.to_objects) return;
+  auto sorted = sortForObjects(job.ops, end, pin);
+  if (!sorted) return failJob(job, std::move(sorted).error());
+  job.sorted = *std::move(sorted);
+  job.ops = job.sorted;
 }
 
 void StagingLink::cancel(core::Tag tag) {
@@ -100,11 +124,7 @@ void StagingLink::failJob(Job& job, Error why) {
 
 bool StagingLink::busy() const { return news_ || (waits() && host_->reachesStorage()); }
 
-bool StagingLink::waits() const {
-  return waits_for_storage_ || std::any_of(served_.begin(), served_.end(), [](const Served& one) {
-           return one.request && !one.hop && !one.ended;
-         });
-}
+bool StagingLink::waits() const { return waits_for_storage_ || server_.waits(); }
 
 void StagingLink::progress(core::Completions& out) {
   news_ = waits_for_storage_ = false;
@@ -112,11 +132,7 @@ void StagingLink::progress(core::Completions& out) {
     if (chunks_[i].ended) advance(i, out);
   fillFreeChunks();
   endJobs(out);
-  for (std::uint32_t i = 0; i < served_.size(); ++i) {
-    Served& one = served_[i];
-    if (one.request && !one.hop && !one.ended) serve(i);
-    if (one.ended) answer(i);
-  }
+  server_.progress();
 }
 
 void StagingLink::endJobs(core::Completions& out) {
@@ -133,7 +149,17 @@ void StagingLink::endJobs(core::Completions& out) {
       for (const core::Op& op : job->ops) bytes += op.bytes;
       out.emplace_back(core::Moved{.tag = job->tag, .ops = job->ops.size(), .bytes = bytes});
     }
+    giveUpWholes(*job);
     job = jobs_.erase(job);
+  }
+}
+
+void StagingLink::giveUpWholes(const Job& job) {
+  for (const std::uint64_t whole : job.wholes) {
+    if (job.remote_storage && job.kind == OpKind::kWrite && !self_)
+      static_cast<void>(send(WholeEnd{whole}));  // a session that cannot send ends
+    else
+      host_->giveUp(whole);
   }
 }
 
@@ -175,24 +201,79 @@ Ring StagingLink::sizes() const {
 
 bool StagingLink::fillFreeChunk(Job& job) {
   if (job.next.op == job.ops.size()) return false;
-  const auto chunk = std::find_if(chunks_.begin(), chunks_.end(),
-                                  [](const Chunk& one) { return one.step == Step::kFree; });
-  if (chunk == chunks_.end()) return false;
-  const auto number = static_cast<std::uint32_t>(chunk - chunks_.begin());
-  if (number >= sizes().chunks) return false;
-  // The storage that is read decides, because a chunk is read in one piece.
-  const bool local = job.local_storage && (job.kind == OpKind::kWrite || !job.remote_storage);
-  chunk->job = &job;
-  chunk->plan = fillChunk(job.ops, job.next, sizes().chunk_bytes,
-                          local ? ChunkAlign::kLocal : ChunkAlign::kRemote);
+  const std::uint32_t width = job.to_objects ? widthFor(job) : 1;
+  const auto number = freeChunks(width);
+  if (job.error || !number) return false;
+  Chunk& chunk = chunks_[*number];
+  chunk.job = &job;
+  chunk.width = width;
+  for (std::uint32_t i = 1; i < width; ++i) chunks_[*number + i].joined = true;
+  if (job.to_objects)
+    packForObject(job, chunk);
+  else
+    chunk.plan = fillChunk(job.ops, job.next, sizes().chunk_bytes, job.readEnd());
   ++job.chunks;
-  chunk->step = after(*chunk);
-  if (Status begun = begin(number); !begun) {
-    chunk->step = Step::kFree;
-    --job.chunks;
+  chunk.step = after(chunk);
+  if (Status begun = begin(*number); !begun) {
     failJob(job, std::move(begun).error());
+    release(*number);
   }
   return true;
+}
+
+// The number of chunks for the next part of an object. Only its last part may be smaller.
+std::uint32_t StagingLink::widthFor(Job& job) {
+  const OpEnd end = job.writtenEnd();
+  std::uint64_t part = 0;
+  for (std::size_t i = job.next.op; i < job.ops.size() && part < kObjectPart; ++i) {
+    if (pinAt(job.ops[i], end) != pinAt(job.ops[job.next.op], end)) break;
+    part += job.ops[i].bytes - (i == job.next.op ? job.next.into : 0);
+  }
+  const Ring ring = sizes();
+  const std::uint64_t width =
+      (std::min(part, kObjectPart) + ring.chunk_bytes - 1) / ring.chunk_bytes;
+  if (width > ring.chunks)
+    failJob(job, {.code = Code::kExhausted,
+                  .operation = "staging",
+                  .detail = fmt::format("the rings have {} chunks of {} bytes, and a part of an "
+                                        "object needs {} bytes",
+                                        ring.chunks, ring.chunk_bytes, kObjectPart),
+                  .remedy = "raise VIADUCT_STAGING_CHUNK or VIADUCT_STAGING_CHUNKS at both ends"});
+  return static_cast<std::uint32_t>(width);
+}
+
+// The first of `width` free neighbours.
+std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width) const {
+  std::uint32_t free = 0;
+  for (std::uint32_t i = 0; i < sizes().chunks; ++i) {
+    free = chunks_[i].step == Step::kFree && !chunks_[i].joined ? free + 1 : 0;
+    if (free == width) return i + 1 - width;
+  }
+  return std::nullopt;
+}
+
+void StagingLink::packForObject(Job& job, Chunk& chunk) {
+  const OpEnd end = job.writtenEnd();
+  const OpCursor at = job.next;
+  const std::uint64_t room = chunk.width * sizes().chunk_bytes;
+  chunk.plan = packChunk(job.ops, job.next, room, end);
+  const std::uint32_t pin = pinAt(job.ops[at.op], end);
+  const auto is_of_pin = [&](std::size_t op) {
+    return op < job.ops.size() && pinAt(job.ops[op], end) == pin;
+  };
+  const bool first = at.into == 0 && (at.op == 0 || !is_of_pin(at.op - 1));
+  const bool last = !is_of_pin(job.next.op);
+  if (first && !last) job.wholes.push_back(host_->newWhole());
+  chunk.whole = first && last ? 0 : job.wholes.back();
+}
+
+// The bytes of a chunk are not needed any more.
+void StagingLink::release(std::uint32_t number) {
+  Chunk& chunk = chunks_[number];
+  for (std::uint32_t i = 1; i < chunk.width; ++i) chunks_[number + i].joined = false;
+  --chunk.job->chunks;
+  chunk.job = nullptr;
+  chunk.step = Step::kFree;
 }
 
 StagingLink::Step StagingLink::after(const Chunk& chunk) const {
@@ -219,24 +300,36 @@ void StagingLink::advance(std::uint32_t number, core::Completions& out) {
   Job& job = *chunk.job;
   HopEnd ended = *std::exchange(chunk.ended, std::nullopt);
   chunk.hop.reset();
+  if (!ended.shares.empty()) ended.shares.front().busy_ns = countUse(chunk);
+  --job.stages[index(chunk.step)].chunks;
   for (PathShare& share : ended.shares) {
     share.stage = static_cast<std::uint32_t>(chunk.step);
     out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
   }
   if (ended.error) failJob(job, *std::move(ended.error));
-  chunk.step = job.error ? Step::kFree : after(chunk);
-  if (chunk.step != Step::kFree) {
-    Status begun = begin(number);
-    if (begun) return;
-    failJob(job, std::move(begun).error());
-    chunk.step = Step::kFree;
+  if (!job.error) {
+    chunk.step = after(chunk);
+    if (chunk.step != Step::kFree) {
+      Status begun = begin(number);
+      if (begun) return;
+      failJob(job, std::move(begun).error());
+    }
   }
-  --job.chunks;
-  chunk.job = nullptr;
+  release(number);
+}
+
+// The time of the chunk's stage that no chunk has counted yet.
+std::uint64_t StagingLink::countUse(const Chunk& chunk) {
+  StageUse& use = chunk.job->stages[index(chunk.step)];
+  const auto since = std::exchange(use.counted, host_->now());
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(use.counted - since).count());
 }
 
 Status StagingLink::begin(std::uint32_t number) {
   const Chunk& chunk = chunks_[number];
+  StageUse& use = chunk.job->stages[index(chunk.step)];
+  if (use.chunks++ == 0) use.counted = host_->now();
   const bool write = chunk.job->kind == OpKind::kWrite;
   if (chunk.step == Step::kMove) return startMove(number);
   const bool load = chunk.step == Step::kLoad;
@@ -246,12 +339,23 @@ Status StagingLink::begin(std::uint32_t number) {
 }
 
 Status StagingLink::ask(std::uint32_t number, bool store) {
-  StorageRequest request{.chunk = number, .store = store};
-  for (const ChunkPiece& piece : chunks_[number].plan.pieces)
-    request.pieces.push_back({.pin = piece.op.remote_pin,
-                              .place = static_cast<std::uint32_t>(piece.place),
-                              .address = piece.op.remote,
-                              .bytes = piece.op.bytes});
+  const Chunk& chunk = chunks_[number];
+  StorageRequest request{.chunk = number, .store = store, .whole = store ? chunk.whole : 0};
+  for (const ChunkPiece& piece : chunk.plan.pieces) {
+    StoragePiece next{.pin = piece.op.remote_pin,
+                      .place = static_cast<std::uint32_t>(piece.place),
+                      .address = piece.op.remote,
+                      .bytes = piece.op.bytes};
+    if (request.pieces.empty() || !join(request.pieces.back(), next))
+      request.pieces.push_back(next);
+  }
+  if (request.pieces.size() > kMostPieces)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "staging",
+                 .detail = fmt::format("a part of an object has {} blocks of the peer's storage; "
+                                       "the most is {}",
+                                       request.pieces.size(), kMostPieces),
+                 .remedy = "choose larger blocks"};
   return send(request);
 }
 
@@ -268,7 +372,10 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
                    .bytes = piece.op.bytes,
                    .local_pin = own_->pin,
                    .remote_pin = remote_end ? piece.op.remote_pin : piece.op.local_pin});
-  return startHop(number, StagingHost::To::kStorage, kind, std::move(ops));
+  core::OpList list = listOf(std::move(ops));
+  const bool stores = kind == OpKind::kWrite;
+  if (stores) list.whole = chunk.whole;
+  return startHop(number, StagingHost::To::kStorage, kind, std::move(list));
 }
 
 // Copies between this end's memory, or the chunk of its ring, and the peer's.
@@ -296,13 +403,15 @@ Status StagingLink::startMove(std::uint32_t number) {
       ops.push_back(op);
     }
   }
-  return startHop(number, StagingHost::To::kPeer, job.kind, std::move(ops));
+  return startHop(number, StagingHost::To::kPeer, job.kind, listOf(std::move(ops)));
 }
 
 Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind kind,
-                             std::vector<core::Op> ops) {
+                             core::OpList list) {
+  const core::Requirement required =
+      to == StagingHost::To::kPeer ? chunks_[number].job->required : core::Requirement{};
   VIADUCT_TRY(chunks_[number].hop,
-              host_->start(to, kind, listOf(std::move(ops)), [this, number](HopEnd end) {
+              host_->start(to, kind, std::move(list), required, [this, number](HopEnd end) {
                 chunks_[number].ended = std::move(end);
                 wake();
               }));
@@ -312,11 +421,13 @@ Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind ki
 void StagingLink::close(core::Completions& out) {
   closed_ = true;
   chunks_.clear();
-  served_.clear();
-  for (const Job& job : jobs_)
+  server_.close();
+  for (const Job& job : jobs_) {
+    giveUpWholes(job);
     out.emplace_back(core::Failed{.tag = job.tag,
                                   .ops = job.ops.size(),
                                   .why = {.code = Code::kPeerLost, .operation = "staging"}});
+  }
   jobs_.clear();
   news_ = waits_for_storage_ = false;
 }
@@ -332,22 +443,6 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
   std::visit([this](auto&& one) { receive(std::forward<decltype(one)>(one)); },
              *std::move(message));
   wake();
-}
-
-void StagingLink::receive(const RingRequest&) {
-  RingAnswer answer;
-  auto ring = lent_ ? Result<Ring>(*lent_) : host_->ring();
-  if (ring) {
-    lent_ = *ring;
-    served_.resize(lent_->chunks);
-    answer = {.address = lent_->address,
-              .chunk_bytes = lent_->chunk_bytes,
-              .chunks = lent_->chunks,
-              .pin = lent_->pin};
-  } else {
-    answer.error = std::move(ring).error();
-  }
-  static_cast<void>(send(answer));  // a session that cannot send ends
 }
 
 void StagingLink::receive(RingAnswer&& answer) {
@@ -374,76 +469,6 @@ void StagingLink::receive(StorageAnswer&& answer) {
   if (!asked || chunk.hop || chunk.ended) return;
   if (answer.error) answer.error->peer = peer_;
   chunk.ended = HopEnd{.error = std::move(answer.error), .shares = std::move(answer.shares)};
-}
-
-void StagingLink::receive(StorageRequest&& request) {
-  if (request.chunk >= served_.size() || served_[request.chunk].request) return;
-  Served& one = served_[request.chunk];
-  one = {};
-  const Status allowed = check(request);
-  one.request = std::move(request);
-  if (!allowed) one.ended = HopEnd{.error = allowed.error()};
-}
-
-void StagingLink::receive(const StorageCancel& cancel) {
-  if (cancel.chunk >= served_.size()) return;
-  Served& one = served_[cancel.chunk];
-  if (!one.request || one.ended) return;
-  one.cancelled = true;
-  if (one.hop)
-    one.hop->cancel();
-  else
-    one.ended = HopEnd{.error = Error{.code = Code::kCancelled, .operation = "staging"}};
-}
-
-// A peer reaches only pinned storage, with the access of its pin, and only its own chunks.
-Status StagingLink::check(const StorageRequest& request) const {
-  for (const StoragePiece& piece : request.pieces) {
-    const PinInfo* const pin = host_->ownPin(piece.pin);
-    if (pin == nullptr || !isStorage(pin->kind) || piece.address < pin->address ||
-        piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
-      return Error{.code = Code::kDenied,
-                   .operation = "staging",
-                   .detail = fmt::format("{} bytes at {:#x} are in no pinned file or object",
-                                         piece.bytes, piece.address),
-                   .cause = "the pin was released, or its owner never had it"};
-    if (request.store && pin->access == MemoryAccess::kReadOnly)
-      return Error{.code = Code::kDenied,
-                   .operation = "staging",
-                   .detail = fmt::format("the pin at {:#x} is read-only", pin->address)};
-    if (piece.bytes > lent_->chunk_bytes || piece.place > lent_->chunk_bytes - piece.bytes)
-      return protocolError("a piece lies outside of its chunk");
-  }
-  return Ok{};
-}
-
-void StagingLink::serve(std::uint32_t number) {
-  if (!host_->reachesStorage()) return;
-  Served& one = served_[number];
-  std::vector<core::Op> ops;
-  for (const StoragePiece& piece : one.request->pieces)
-    ops.push_back({.local = lent_->address + number * lent_->chunk_bytes + piece.place,
-                   .remote = piece.address,
-                   .bytes = piece.bytes,
-                   .local_pin = lent_->pin,
-                   .remote_pin = piece.pin});
-  auto hop =
-      host_->start(StagingHost::To::kStorage, one.request->store ? OpKind::kWrite : OpKind::kRead,
-                   listOf(std::move(ops)), [this, number](HopEnd end) {
-                     served_[number].ended = std::move(end);
-                     wake();
-                   });
-  if (hop)
-    one.hop = *std::move(hop);
-  else
-    one.ended = HopEnd{.error = std::move(hop).error()};
-}
-
-void StagingLink::answer(std::uint32_t number) {
-  Served done = std::exchange(served_[number], {});
-  static_cast<void>(send(StorageAnswer{.chunk = number,
-                                       .error = std::move(done.ended->error),
-                                       .shares = std::move(done.ended->shares)}));
 }
 
 }  // namespace viaduct::move

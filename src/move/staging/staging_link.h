@@ -17,6 +17,7 @@
 #include "move/staging/staging_chunk.h"
 #include "move/staging/staging_host.h"
 #include "move/staging/staging_message.h"
+#include "move/staging/staging_server.h"
 
 namespace viaduct::move {
 
@@ -52,62 +53,80 @@ class StagingLink final : public core::Link {
  private:
   // The stage of a chunk; its number is PathShare::stage.
   enum class Step : std::uint8_t { kFree, kLoad, kMove, kStore };
+  // A stage that chunks of a job are in, and since when.
+  struct StageUse {
+    std::uint32_t chunks = 0;
+    Clock::time_point counted = {};  // the time until here is in the path
+  };
   // The ops of one post.
   struct Job {
     core::Tag tag = 0;
     OpKind kind = OpKind::kWrite;
     std::span<const core::Op> ops = {};
+    core::Requirement required = {};                // of the stage between the agents
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
     bool local_storage = false, remote_storage = false;
+    // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this
+    // end.
+    OpEnd readEnd() const {
+      const bool local = local_storage && (kind == OpKind::kWrite || !remote_storage);
+      return local ? OpEnd::kLocal : OpEnd::kRemote;
+    }
+    OpEnd writtenEnd() const { return kind == OpKind::kWrite ? OpEnd::kRemote : OpEnd::kLocal; }
     OpCursor next = {};
-    std::uint32_t chunks = 0;  // in a stage
+    std::uint32_t chunks = 0;             // in a stage
+    std::array<StageUse, 4> stages = {};  // by Step
     std::optional<Error> error = {};
+    // It writes objects, each as a whole.
+    bool to_objects = false;
+    std::vector<core::Op> sorted = {};       // behind `ops`, by the place in the objects
+    std::vector<std::uint64_t> wholes = {};  // of objects larger than a chunk, in their order
   };
-  // The use of one chunk of both rings.
+  // The use of one chunk of both rings, or of neighbours as one large chunk.
   struct Chunk {
     Job* job = nullptr;
     Step step = Step::kFree;
+    std::uint32_t width = 1;  // chunks
+    bool joined = false;      // a part of the large chunk before it
+    std::uint64_t whole = 0;  // core::OpList::whole of its store
     ChunkPlan plan = {};
     std::unique_ptr<Hop> hop = {};  // null while the peer does the step
     std::optional<HopEnd> ended = {};
   };
-  // A request of the peer.
-  struct Served {
-    std::optional<StorageRequest> request = {};
-    bool cancelled = false;
-    std::unique_ptr<Hop> hop = {};  // null: it waits until this agent reaches its storage
-    std::optional<HopEnd> ended = {};
-  };
-
   void wake();
   bool isOver(const Job& job) const {
     return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
   }
+  void prepareObjects(Job& job);
   Status prepareRings(const Job& job, bool& wait);
   bool fillFreeChunk(Job& job);
   void fillFreeChunks();
+  std::uint32_t widthFor(Job& job);
+  std::optional<std::uint32_t> freeChunks(std::uint32_t width) const;
+  void packForObject(Job& job, Chunk& chunk);
+  void release(std::uint32_t number);
   void advance(std::uint32_t number, core::Completions& out);
+  std::uint64_t countUse(const Chunk& chunk);
   Step after(const Chunk& chunk) const;
   Status begin(std::uint32_t number);
   Status ask(std::uint32_t number, bool store);
   Status startStorage(std::uint32_t number, OpKind kind);
   Status startMove(std::uint32_t number);
-  Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, std::vector<core::Op> ops);
+  Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
   Ring sizes() const;  // the chunks that this end's job can use, if it has one ring or two
   void failJob(Job& job, Error why);
   void endJobs(core::Completions& out);
+  void giveUpWholes(const Job& job);
   std::uint64_t ownAddress(std::uint32_t chunk) const {
     return own_->address + chunk * own_->chunk_bytes;
   }
 
-  void receive(const RingRequest&);
   void receive(RingAnswer&& answer);
-  void receive(StorageRequest&& request);
   void receive(StorageAnswer&& answer);
-  void receive(const StorageCancel& cancel);
-  void serve(std::uint32_t number);
-  Status check(const StorageRequest& request) const;
-  void answer(std::uint32_t number);
+  template <class Request>
+  void receive(Request&& request) {
+    server_.take(std::forward<Request>(request));
+  }
   Status send(const StagingMessage& message) { return session_.send(encode(message)); }
 
   const std::string peer_;
@@ -122,8 +141,7 @@ class StagingLink final : public core::Link {
   std::optional<Ring> own_, peers_;  // the rings for this end's jobs
   std::optional<Error> no_ring_;     // why the peer lends none
   bool ring_requested_ = false;
-  std::optional<Ring> lent_;
-  std::vector<Served> served_;
+  StagingServer server_;
   bool closed_ = false;
   bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage
   bool news_ = false;               // progress() has work that needs no further event

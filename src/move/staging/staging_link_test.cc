@@ -49,6 +49,7 @@ struct PendingHop {
   StagingHost::To to;
   OpKind kind;
   core::OpList list;
+  core::Requirement required;
   std::function<void(HopEnd)> ended;
   bool cancelled = false, dropped = false;
 };
@@ -76,25 +77,42 @@ class FakeHost final : public StagingHost {
   Result<Ring> ring() override {
     if (refuses_ring) return Error{.code = Code::kExhausted, .operation = "ring"};
     const std::uint32_t slot = kRingPin + mine_.rings++;
-    const std::uint64_t address = kRingAt + slot * kChunkBytes * kChunks;
-    mine_.add(slot, MemoryKind::kHost, address, kChunkBytes * kChunks);
-    return Ring{.address = address, .chunk_bytes = kChunkBytes, .chunks = kChunks, .pin = slot};
+    const std::uint64_t address = kRingAt + slot * chunk_bytes * chunks;
+    mine_.add(slot, MemoryKind::kHost, address, chunk_bytes * chunks);
+    return Ring{.address = address, .chunk_bytes = chunk_bytes, .chunks = chunks, .pin = slot};
   }
   bool reachesStorage() override { return reaches; }
   Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
+                                     const core::Requirement& required,
                                      std::function<void(HopEnd)> ended) override {
-    auto hop = std::make_shared<PendingHop>(
-        PendingHop{.to = to, .kind = kind, .list = std::move(list), .ended = std::move(ended)});
+    auto hop = std::make_shared<PendingHop>(PendingHop{.to = to,
+                                                       .kind = kind,
+                                                       .list = std::move(list),
+                                                       .required = required,
+                                                       .ended = std::move(ended)});
     hops_.push_back(hop);
     return std::unique_ptr<Hop>(std::make_unique<FakeHop>(std::move(hop)));
   }
   std::function<bool()> settling() const override { return {}; }
+  Clock::time_point now() const override { return time; }
+  std::uint64_t newWhole() override { return ++last_whole_; }
+  void giveUp(std::uint64_t whole) override { given_up.push_back(whole); }
 
+  std::uint64_t chunk_bytes = kChunkBytes;
+  std::uint32_t chunks = kChunks;
+  Clock::time_point time = {};
+  std::vector<std::uint64_t> given_up;
   bool refuses_ring = false, reaches = true;
 
  private:
   Memory& mine_;
   PendingHops& hops_;
+  std::uint64_t last_whole_ = 0;
+};
+
+// A hop that wrote to storage.
+struct Store {
+  std::uint64_t whole, place, bytes, ops;
 };
 
 // One agent, with its link to the other one.
@@ -119,6 +137,7 @@ struct End final : public core::LinkHost {
 
   Memory memory;
   PendingHops hops;
+  std::vector<Store> stores;
   std::deque<core::Bytes> sent;
   StagingRail rail;
   FakeHost* host = nullptr;
@@ -154,6 +173,11 @@ class StagingLinkTest : public ::testing::Test {
       bytes += op.bytes;
     }
     const bool storage = hop->to == StagingHost::To::kStorage;
+    if (storage && hop->kind == OpKind::kWrite)
+      end.stores.push_back({.whole = hop->list.whole,
+                            .place = hop->list.ops.front().remote,
+                            .bytes = bytes,
+                            .ops = hop->list.ops.size()});
     hop->ended({.error = std::move(error),
                 .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
   }
@@ -358,10 +382,142 @@ TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
   EXPECT_EQ(with([](auto& p) { p.address -= 1; })->code, Code::kDenied);
   EXPECT_EQ(with([](auto& p) { p.address += kBytes - 4095; })->code, Code::kDenied);
   EXPECT_EQ(with([](auto& p) { p.bytes = ~std::uint64_t{0}; })->code, Code::kDenied);
-  EXPECT_EQ(with([](auto& p) { p.place = kChunkBytes - 4095; })->code, Code::kProtocol);
+  EXPECT_EQ(with([](auto& p) { p.place = kChunks * kChunkBytes - 4095; })->code, Code::kProtocol);
   EXPECT_FALSE(asked({.chunk = kChunks, .pieces = {good}})) << "no such chunk: no answer";
   b_.memory.pins.at(kStoragePin).info.access = MemoryAccess::kReadOnly;
   EXPECT_EQ(asked({.chunk = 0, .store = true, .pieces = {good}})->code, Code::kDenied);
+}
+
+class StagingObjectTest : public StagingLinkTest {
+ protected:
+  static constexpr std::uint64_t kMiB = 1 << 20, kObjectAt = kStorageAt + kBytes,
+                                 kLargeAt = kHostAt + kBytes;
+  static constexpr std::uint32_t kObjectPin = 200, kLargePin = 201;
+
+  // Both agents get an object, and host memory of its size.
+  void setObjects(std::uint64_t bytes) {
+    for (End* end : {&a_, &b_}) {
+      end->host->chunk_bytes = 2 * kMiB;
+      end->host->chunks = 8;
+      end->memory.add(kObjectPin, MemoryKind::kObject, kObjectAt, bytes);
+      end->memory.add(kLargePin, MemoryKind::kHost, kLargeAt, bytes);
+      fill(end->memory, kLargePin);
+    }
+    a_.link->addPin({.info = b_.memory.pins.at(kObjectPin).info, .key = {}});
+  }
+  // Blocks of `block` bytes, from large memory to the object, the last one first.
+  std::vector<core::Op> blocks(std::uint64_t bytes, std::uint64_t block, bool to_local) {
+    std::vector<core::Op> out;
+    for (std::uint64_t at = 0; at < bytes; at += block)
+      out.insert(out.begin(), {.local = (to_local ? kObjectAt : kLargeAt) + at,
+                               .remote = (to_local ? kLargeAt : kObjectAt) + at,
+                               .bytes = std::min(block, bytes - at),
+                               .local_pin = to_local ? kObjectPin : kLargePin,
+                               .remote_pin = to_local ? kLargePin : kObjectPin});
+    return out;
+  }
+  static std::optional<Code> failure(const std::vector<core::Completion>& ended) {
+    EXPECT_EQ(ended.size(), 1U);
+    const auto* const failed = std::get_if<core::Failed>(&ended.at(0));
+    return failed == nullptr ? std::nullopt : std::optional(failed->why.code);
+  }
+};
+
+TEST_F(StagingObjectTest, WritesALargeObjectInEqualPartsOfOneNumber) {
+  constexpr std::uint64_t kObject = 19 * kMiB + 77;
+  setObjects(kObject);
+  for (const bool to_local : {false, true})
+    for (std::uint64_t seed = 1; seed < 4; ++seed) {
+      End& owner = to_local ? a_ : b_;
+      const auto list = blocks(kObject, 300'000, to_local);
+      post(to_local ? OpKind::kRead : OpKind::kWrite, list);
+      run(seed);
+      EXPECT_EQ(failure(ends()), std::nullopt);
+      EXPECT_EQ(owner.memory.pins.at(kObjectPin).bytes,
+                (to_local ? b_ : a_).memory.pins.at(kLargePin).bytes);
+      auto stores = std::exchange(owner.stores, {});
+      std::ranges::sort(stores, {}, &Store::place);
+      ASSERT_EQ(stores.size(), 3U);
+      std::uint64_t place = kObjectAt;
+      for (const Store& store : stores) {
+        EXPECT_EQ(store.place, place);
+        EXPECT_EQ(store.bytes, std::min(8 * kMiB, kObjectAt + kObject - place));
+        EXPECT_NE(store.whole, 0U);
+        EXPECT_EQ(store.whole, stores[0].whole);
+        place += store.bytes;
+      }
+      EXPECT_EQ(std::exchange(owner.host->given_up, {}), std::vector{stores[0].whole});
+    }
+}
+
+TEST_F(StagingObjectTest, WritesASmallObjectInOneHop) {
+  setObjects(3 * kMiB);
+  const auto list = blocks(3 * kMiB, 100'000, false);
+  post(OpKind::kWrite, list);
+  run();
+  EXPECT_EQ(failure(ends()), std::nullopt);
+  ASSERT_EQ(b_.stores.size(), 1U);
+  EXPECT_EQ(b_.stores[0].whole, 0U);
+  EXPECT_EQ(b_.stores[0].ops, 1U) << "neighbours are asked for as one piece";
+  EXPECT_TRUE(b_.host->given_up.empty());
+}
+
+TEST_F(StagingObjectTest, RefusesAPartOfAnObject) {
+  setObjects(3 * kMiB);
+  auto list = blocks(3 * kMiB, 1 << 20, false);
+  list.erase(list.begin() + 1);
+  post(OpKind::kWrite, list);
+  run();
+  EXPECT_EQ(failure(ends()), Code::kUnsupported);
+  EXPECT_TRUE(b_.stores.empty());
+}
+
+TEST_F(StagingObjectTest, GivesUpAnObjectThatItDoesNotFinish) {
+  constexpr std::uint64_t kObject = 40 * kMiB;
+  setObjects(kObject);
+  const auto list = blocks(kObject, kMiB, false);
+  fail_hop_ = 4;
+  post(OpKind::kWrite, list);
+  run();
+  EXPECT_EQ(failure(ends()), Code::kDevice);
+  EXPECT_EQ(std::exchange(b_.host->given_up, {}).size(), 1U);
+
+  post(OpKind::kWrite, list);
+  std::mt19937_64 random(1);
+  b_.stores.clear();
+  while (b_.stores.empty()) ASSERT_TRUE(step(random));
+  core::Completions closed;
+  b_.link->close(closed);
+  EXPECT_EQ(b_.host->given_up.size(), 1U) << "the peer was lost in the middle";
+}
+
+TEST_F(StagingObjectTest, ARingThatIsSmallerThanAPartIsAnError) {
+  setObjects(9 * kMiB);
+  b_.host->chunks = 3;
+  const auto list = blocks(9 * kMiB, kMiB, false);
+  post(OpKind::kWrite, list);
+  run();
+  EXPECT_EQ(failure(ends()), Code::kExhausted);
+}
+
+// Two chunks are in the first stage for 10 ms, then one for 5 ms more: 15 ms, not 25.
+TEST_F(StagingLinkTest, CountsTheTimeInWhichAStageHasWork) {
+  using namespace std::chrono_literals;
+  const auto list = ops(kStorageAt, kHostAt, kStoragePin, kHostPin, kChunkBytes, 2);
+  post(OpKind::kWrite, list);
+  a_.rail.poll(a_.done);
+  ASSERT_EQ(a_.hops.size(), 2U);
+  for (const auto wait : {10ms, 5ms}) {
+    a_.host->time += wait;
+    doHop(a_, b_, 0);
+    a_.rail.poll(a_.done);
+  }
+  a_.host->time += 7ms;
+  run();
+  ends();
+  ASSERT_EQ(stages_.shares.size(), 2U);
+  EXPECT_EQ(stages_.shares[0].busy_ns, 15'000'000U);
+  EXPECT_EQ(stages_.shares[1].busy_ns, 12'000'000U) << "the first chunk's move took 5 + 7 ms";
 }
 
 TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {

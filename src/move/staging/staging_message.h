@@ -45,6 +45,7 @@ struct StoragePiece {
 struct StorageRequest {
   std::uint32_t chunk = 0;
   bool store = false;
+  std::uint64_t whole = 0;  // as core::OpList::whole: the sender's number
   std::vector<StoragePiece> pieces = {};
 };
 // The end of the StorageRequest for this chunk.
@@ -57,17 +58,24 @@ struct StorageAnswer {
 struct StorageCancel {
   std::uint32_t chunk = 0;
 };
+// No further StorageRequest has this number.
+struct WholeEnd {
+  std::uint64_t whole = 0;
+};
 
 auto fields(base::Is<RingAnswer> auto& m) {
   return std::tie(m.address, m.chunk_bytes, m.chunks, m.pin, m.error);
 }
 auto fields(base::Is<StoragePiece> auto& m) { return std::tie(m.pin, m.place, m.address, m.bytes); }
-auto fields(base::Is<StorageRequest> auto& m) { return std::tie(m.chunk, m.store, m.pieces); }
+auto fields(base::Is<StorageRequest> auto& m) {
+  return std::tie(m.chunk, m.store, m.whole, m.pieces);
+}
 auto fields(base::Is<StorageAnswer> auto& m) { return std::tie(m.chunk, m.error, m.shares); }
 auto fields(base::Is<StorageCancel> auto& m) { return std::tie(m.chunk); }
+auto fields(base::Is<WholeEnd> auto& m) { return std::tie(m.whole); }
 
 using StagingMessage =
-    std::variant<RingRequest, RingAnswer, StorageRequest, StorageAnswer, StorageCancel>;
+    std::variant<RingRequest, RingAnswer, StorageRequest, StorageAnswer, StorageCancel, WholeEnd>;
 
 base::Bytes encode(const StagingMessage& message);
 // Refuses bytes that are truncated, too long, of another version or of another kind.

@@ -1,0 +1,141 @@
+#include "move/staging/staging_server.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::move {
+namespace {
+
+// Objects that one peer writes at the same time.
+constexpr std::size_t kMostWholes = 1024;
+
+}  // namespace
+
+void StagingServer::take(const RingRequest& /*request*/) {
+  RingAnswer answer;
+  auto ring = lent_ ? Result<Ring>(*lent_) : host_.ring();
+  if (ring) {
+    lent_ = *ring;
+    served_.resize(lent_->chunks);
+    answer = {.address = lent_->address,
+              .chunk_bytes = lent_->chunk_bytes,
+              .chunks = lent_->chunks,
+              .pin = lent_->pin};
+  } else {
+    answer.error = std::move(ring).error();
+  }
+  static_cast<void>(send_(answer));  // a session that cannot send ends
+}
+
+void StagingServer::take(StorageRequest&& request) {
+  if (request.chunk >= served_.size() || served_[request.chunk].request) return;
+  Served& one = served_[request.chunk];
+  one = {};
+  Status allowed = check(request);
+  if (allowed) allowed = checkWhole(request.whole);
+  one.request = std::move(request);
+  if (!allowed) one.ended = HopEnd{.error = allowed.error()};
+}
+
+void StagingServer::take(const StorageCancel& cancel) {
+  if (cancel.chunk >= served_.size()) return;
+  Served& one = served_[cancel.chunk];
+  if (!one.request || one.ended) return;
+  if (one.hop)
+    one.hop->cancel();
+  else
+    one.ended = HopEnd{.error = Error{.code = Code::kCancelled, .operation = "staging"}};
+}
+
+void StagingServer::take(const WholeEnd& end) {
+  const auto known = wholes_.find(end.whole);
+  if (known == wholes_.end()) return;
+  host_.giveUp(known->second);
+  wholes_.erase(known);
+}
+
+// A peer reaches only pinned storage, with the access of its pin, and only its own chunks.
+Status StagingServer::check(const StorageRequest& request) const {
+  const std::uint64_t room = (lent_->chunks - request.chunk) * lent_->chunk_bytes;
+  for (const StoragePiece& piece : request.pieces) {
+    const PinInfo* const pin = host_.ownPin(piece.pin);
+    if (pin == nullptr || !isStorage(pin->kind) || piece.address < pin->address ||
+        piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
+      return Error{.code = Code::kDenied,
+                   .operation = "staging",
+                   .detail = fmt::format("{} bytes at {:#x} are in no pinned file or object",
+                                         piece.bytes, piece.address),
+                   .cause = "the pin was released, or its owner never had it"};
+    if (request.store && pin->access == MemoryAccess::kReadOnly)
+      return Error{.code = Code::kDenied,
+                   .operation = "staging",
+                   .detail = fmt::format("the pin at {:#x} is read-only", pin->address)};
+    if (piece.bytes > room || piece.place > room - piece.bytes)
+      return Error{.code = Code::kProtocol,
+                   .operation = "staging",
+                   .detail = "a piece lies outside of the ring"};
+  }
+  return Ok{};
+}
+
+// Gives the peer's number one of this agent's numbers, so that peers cannot meet in one object.
+Status StagingServer::checkWhole(std::uint64_t whole) {
+  if (whole == 0 || wholes_.contains(whole)) return Ok{};
+  if (wholes_.size() == kMostWholes)
+    return Error{.code = Code::kExhausted,
+                 .operation = "staging",
+                 .detail = fmt::format("the peer already writes {} objects", kMostWholes)};
+  wholes_.emplace(whole, host_.newWhole());
+  return Ok{};
+}
+
+bool StagingServer::waits() const {
+  return std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.waits(); });
+}
+
+void StagingServer::progress() {
+  for (std::uint32_t i = 0; i < served_.size(); ++i) {
+    if (served_[i].waits() && host_.reachesStorage()) start(i);
+    if (served_[i].ended) answer(i);
+  }
+}
+
+void StagingServer::start(std::uint32_t number) {
+  Served& one = served_[number];
+  std::vector<core::Op> ops;
+  for (const StoragePiece& piece : one.request->pieces)
+    ops.push_back({.local = lent_->address + number * lent_->chunk_bytes + piece.place,
+                   .remote = piece.address,
+                   .bytes = piece.bytes,
+                   .local_pin = lent_->pin,
+                   .remote_pin = piece.pin});
+  core::OpList list = listOf(std::move(ops));
+  if (one.request->whole != 0) list.whole = wholes_.at(one.request->whole);
+  auto hop =
+      host_.start(StagingHost::To::kStorage, one.request->store ? OpKind::kWrite : OpKind::kRead,
+                  std::move(list), {}, [this, number](HopEnd end) {
+                    served_[number].ended = std::move(end);
+                    wake_();
+                  });
+  if (hop)
+    one.hop = *std::move(hop);
+  else
+    one.ended = HopEnd{.error = std::move(hop).error()};
+}
+
+void StagingServer::answer(std::uint32_t number) {
+  Served done = std::exchange(served_[number], {});
+  static_cast<void>(send_(StorageAnswer{.chunk = number,
+                                        .error = std::move(done.ended->error),
+                                        .shares = std::move(done.ended->shares)}));
+}
+
+void StagingServer::close() {
+  served_.clear();
+  for (const auto& [theirs, ours] : wholes_) host_.giveUp(ours);
+  wholes_.clear();
+}
+
+}  // namespace viaduct::move

@@ -1,0 +1,52 @@
+// Serves the storage requests of one peer: copies between the pinned storage of this agent and the
+// ring that it lends to the peer. Threads: under the agent's exclusive lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "move/staging/staging_host.h"
+#include "move/staging/staging_message.h"
+
+namespace viaduct::move {
+
+class StagingServer {
+ public:
+  // `wake`: progress() has work that needs no further event.
+  StagingServer(StagingHost& host, std::function<Status(const StagingMessage&)> send,
+                std::function<void()> wake)
+      : host_(host), send_(std::move(send)), wake_(std::move(wake)) {}
+
+  void take(const RingRequest& request);
+  void take(StorageRequest&& request);
+  void take(const StorageCancel& cancel);
+  void take(const WholeEnd& end);
+  bool waits() const;  // requests wait until this agent reaches its storage
+  void progress();
+  void close();
+
+ private:
+  struct Served {
+    std::optional<StorageRequest> request = {};
+    std::unique_ptr<Hop> hop = {};  // null: it waits until this agent reaches its storage
+    std::optional<HopEnd> ended = {};
+    bool waits() const { return request && !hop && !ended; }
+  };
+  Status check(const StorageRequest& request) const;
+  Status checkWhole(std::uint64_t whole);
+  void start(std::uint32_t number);
+  void answer(std::uint32_t number);
+
+  StagingHost& host_;
+  const std::function<Status(const StagingMessage&)> send_;
+  const std::function<void()> wake_;
+  std::optional<Ring> lent_;
+  std::vector<Served> served_;                     // by the first chunk
+  std::map<std::uint64_t, std::uint64_t> wholes_;  // the peer's numbers, and this agent's
+};
+
+}  // namespace viaduct::move
