@@ -19,7 +19,8 @@ MAY_USE = {
     "core": {"base"},
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core"},
-    "backends": NET | {"host", "core", "move"},
+    "s3": NET | {"core"},
+    "backends": NET | {"host", "core", "s3", "move"},
     # meet/place.cc chooses between the two, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
     "meet/embedded": NET | {"meet"},
@@ -51,7 +52,7 @@ MAY_USE = {
     | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},
     "diag/explain": {"base"},
-    "diag": NET | {"host", "diag/explain"},
+    "diag": NET | {"host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},
     "python": NET | {"core", "agent/session"},
     "examples": set(),

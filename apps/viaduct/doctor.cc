@@ -61,11 +61,23 @@ bool isFile(const std::string& path) {
   return ::stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode);
 }
 
-Result<diag::Node> ownNode(const std::vector<std::string>& names) {
+// The buckets to ask for. A store that the environment names is asked even without a bucket, unless
+// the variables are those of a container and the node is to be examined.
+std::vector<std::string> bucketsFor(const DoctorCommand& command, const diag::Node& node) {
+  if (!command.buckets.empty() || command.node) return command.buckets;
+  for (const char* variable :
+       {"VIADUCT_OBJECT_ENDPOINT", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"})
+    if (node.variable(variable) != nullptr) return {""};
+  return {};
+}
+
+Result<diag::Node> ownNode(const DoctorCommand& command) {
   VIADUCT_TRY(diag::Node node, diag::nodeIn("/"));
   node.variables = diag::ownVariables();
   node.variables_from = "this process";
-  node.live = diag::collectLive(node.tree, node.variables, {.names = names});
+  node.live = diag::collectLive(
+      node.tree, node.variables,
+      {.names = command.names, .paths = command.paths, .buckets = bucketsFor(command, node)});
   return node;
 }
 
@@ -89,7 +101,7 @@ int listTopics() {
 }
 
 Result<int> writeOwnSnapshot(const DoctorCommand& command) {
-  VIADUCT_TRY(const diag::Node node, ownNode(command.names));
+  VIADUCT_TRY(const diag::Node node, ownNode(command));
   const auto entries = diag::snapshotOf(node);
   VIADUCT_CHECK(writeSnapshot(command.snapshot_to, entries));
   std::error_code ignored;
@@ -110,7 +122,7 @@ struct Examined {
 };
 
 Result<Examined> examine(const DoctorCommand& command, const std::string& root) {
-  VIADUCT_TRY(diag::Node node, root == "/" ? ownNode(command.names) : diag::nodeIn(root));
+  VIADUCT_TRY(diag::Node node, root == "/" ? ownNode(command) : diag::nodeIn(root));
   node.for_all_pods = command.node;
   if (command.card) return Examined{.card = diag::nodeCard(node)};
   return Examined{.diagnosis = {diag::nameOf(node), diag::diagnose(node, command.only)}};
@@ -152,6 +164,9 @@ int runDoctor(const DoctorCommand& command) {
   if ((command.root != "/") + !command.listen.empty() + !command.peer.empty() > 1)
     return fail("each of --root, --listen and --peer excludes the others; what to do: drop one",
                 kExitNoDiagnosis);
+  if (command.root != "/" && !(command.paths.empty() && command.buckets.empty()))
+    return fail("--path and --bucket look at this machine; what to do: drop them, or drop --root",
+                kExitNoDiagnosis);
   return orFail(diagnoseNode(command), kExitNoDiagnosis);
 }
 
@@ -159,7 +174,28 @@ int runSnapshot(const DoctorCommand& command) {
   return orFail(writeOwnSnapshot(command), kExitNoDiagnosis);
 }
 
+// Reads "kv" or "s3://kv".
+Status intoBuckets(std::string_view text, std::vector<std::string>& into) {
+  constexpr std::string_view kScheme = "s3://";
+  VIADUCT_CHECK(intoWords(text, into));
+  for (std::string& name : into) {
+    if (name.starts_with(kScheme)) name.erase(0, kScheme.size());
+    if (name.empty() || name.find('/') != std::string::npos)
+      return badFlag("bucket", fmt::format("\"{}\" is no bucket", text), "give a name such as kv");
+  }
+  return Ok{};
+}
+
 using DoctorFlag = Flag<DoctorCommand>;
+constexpr DoctorFlag kPathFlag{"path", "PATH ...", "",
+                               "also look at these files, folders and block devices: O_DIRECT, the "
+                               "file system, free room",
+                               add<intoOneText, &DoctorCommand::paths>};
+constexpr DoctorFlag kBucketFlag{
+    "bucket", "NAME,... ...", "",
+    "also ask the S3 store for these buckets; the variables AWS_* and VIADUCT_OBJECT_* name the "
+    "store. A store that VIADUCT_OBJECT_ENDPOINT or AWS_ENDPOINT_URL names is asked in any case",
+    add<intoBuckets, &DoctorCommand::buckets>};
 constexpr std::array kDoctorFlags{
     DoctorFlag{"root", "PATH", "/", "diagnose the node in this folder or snapshot",
                set<intoText, &DoctorCommand::root>},
@@ -178,6 +214,8 @@ constexpr std::array kDoctorFlags{
     DoctorFlag{"resolve", "HOST,... ...", "",
                "also look up these host names, besides those of the meeting place",
                add<intoWords, &DoctorCommand::names>},
+    kPathFlag,
+    kBucketFlag,
     DoctorFlag{"explain", "FILE", "",
                "explain the known error texts in this log; - reads standard input",
                set<intoText, &DoctorCommand::explain>},
@@ -196,11 +234,14 @@ constexpr std::array kSnapshotFlags{
     DoctorFlag{"resolve", "HOST,... ...", "",
                "also look up these host names, besides those of the meeting place",
                add<intoWords, &DoctorCommand::names>},
+    kPathFlag,
+    kBucketFlag,
 };
 constexpr auto kDoctorAbout =
     "Find out what keeps this node from fast transfers.\n\n"
-    "The doctor looks at RDMA devices, PCIe, IOMMU, GPUs, limits, networks, libraries and "
-    "variables. Each finding has its evidence, its cause and the exact fix. The doctor changes "
+    "The doctor looks at RDMA devices, PCIe, IOMMU, GPUs, limits, networks, libraries, variables, "
+    "files and object stores. Each finding has its evidence, its cause and the exact fix. The "
+    "doctor changes "
     "nothing.\n\n"
     "It needs no privileges. As root it sees more: the kernel log and PCI access control.";
 constexpr auto kDoctorMore =
@@ -209,6 +250,7 @@ constexpr auto kDoctorMore =
     "Examples:\n"
     "  viaduct doctor\n"
     "  viaduct doctor --only rdma,iommu --json\n"
+    "  viaduct doctor --path /nvme --bucket kv-cache\n"
     "  kubectl logs prefill-0 | viaduct doctor --explain -\n"
     "  viaduct doctor --listen 192.168.1.100     # on one host\n"
     "  viaduct doctor --peer 192.168.1.100       # on the other\n"

@@ -21,6 +21,7 @@ struct DoctorCommand {
   std::string root = "/";  // a folder or a snapshot
   std::vector<std::string> only = {};
   std::vector<std::string> names = {};
+  std::vector<std::string> paths = {}, buckets = {};
   bool node = false;  // examine the node for all pods, not for this pod
   bool list = false, json = false, verbose = false, card = false;
   std::string explain = {};      // a log file; "-": standard input

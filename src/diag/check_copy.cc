@@ -1,11 +1,14 @@
 // Checks that the kernel allows copies between processes (CMA) and io_uring.
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/sizes.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
 
@@ -86,18 +89,76 @@ void checkCma(const Node& node, Findings& findings) {
   findings.fine("A process may copy from the memory of another (CMA).");
 }
 
-std::string uringCause(const std::optional<std::uint64_t>& disabled, const ProcessFacts& process) {
-  if (disabled == 2U) return "io_uring is switched off for all (io_uring_disabled 2).";
-  if (disabled == 1U) return "io_uring is for CAP_SYS_ADMIN or one group (io_uring_disabled 1).";
-  if (process.seccomp) return "The container's seccomp profile refuses io_uring_setup.";
-  return "The kernel is older than 5.1, or built without io_uring.";
+constexpr auto kUringGroup = "/proc/sys/kernel/io_uring_group";
+constexpr auto kUringLimitFix =
+    "ulimit -l unlimited\nServices: LimitMEMLOCK=infinity; Docker: --ulimit memlock=-1";
+
+bool isError(const std::optional<Tried>& tried, int error) {
+  return tried && tried->text == ::strerror(error);
 }
 
-std::string uringFix(const std::optional<std::uint64_t>& disabled, const ProcessFacts& process) {
-  if (disabled && *disabled > 0) return "sysctl kernel.io_uring_disabled=0";
+bool isOlderThan(const Node& node, unsigned major, unsigned minor) {
+  const auto version = kernelVersion(node);
+  return version && *version < VersionNumbers{major, minor};
+}
+
+DeniedBy uringDeniedBy(const Node& node, const std::optional<std::uint64_t>& disabled,
+                       const ProcessFacts& process) {
+  const std::string allow = "sysctl kernel.io_uring_disabled=0";
+  if (disabled == 2U) return {"io_uring is switched off for all (io_uring_disabled 2).", allow};
+  if (disabled == 1U)
+    return {"io_uring is for CAP_SYS_ADMIN or one group (io_uring_disabled 1).",
+            allow + "\nOr for one group: sysctl kernel.io_uring_group=GID"};
+  if (isOlderThan(node, 5, 5))
+    return {"The kernel is older than 5.5, whose io_uring is the first that Viaduct uses.",
+            "Use a newer kernel."};
+  if (isError(node.live.io_uring, ENOMEM))
+    return {"The queues exceed the limit of locked memory, which counts them before Linux 5.12.",
+            kUringLimitFix};
+  if (isError(node.live.io_uring, EMFILE))
+    return {"The process has no more file descriptors.", "ulimit -n 1048576"};
   if (process.seccomp)
-    return "Use a seccomp profile that allows io_uring_setup, _enter, _register.";
-  return "Use a kernel with CONFIG_IO_URING.";
+    return {"The container's seccomp profile refuses io_uring_setup.",
+            "Use a seccomp profile that allows io_uring_setup, _enter, _register."};
+  if (isError(node.live.io_uring, ENOSYS))
+    return {"The kernel is built without io_uring, or a sandbox such as gVisor lacks it.",
+            "Use a kernel with CONFIG_IO_URING."};
+  return {"A security module such as SELinux refuses it.", "ausearch -m avc -ts recent"};
+}
+
+std::vector<Evidence> uringEvidence(const Node& node, const std::optional<std::uint64_t>& disabled,
+                                    const ProcessFacts& process) {
+  std::vector<Evidence> out{
+      {"io_uring_setup", node.live.io_uring ? node.live.io_uring->text : "not tried"},
+      {kUringDisabled, disabled ? std::to_string(*disabled) : "absent"},
+      {"/proc/self/status", process.seccomp ? "Seccomp: on" : "Seccomp: off"}};
+  if (disabled == 1U) out.push_back({kUringGroup, node.tree.line(kUringGroup)});
+  return out;
+}
+
+// Transfers of files register the memory that they use again and again.
+void checkUringBuffers(const Node& node, Findings& findings) {
+  constexpr std::uint64_t kWanted = base::kGiB;  // the default of VIADUCT_FILE_REGISTER
+  const ProcessFacts process = processFacts(node);
+  const auto limit = processLimit(node.tree.read(kLimitsFile).text, "Max locked memory");
+  const bool refused = node.live.io_uring_buffers && !node.live.io_uring_buffers->ok;
+  const bool small = limit && limit->soft < kWanted &&
+                     (!process.has(Capability::kIpcLock) || process.user_namespace);
+  if (!refused && !small) return findings.fine("io_uring works, with registered memory.");
+  const bool old = refused && !isError(node.live.io_uring_buffers, ENOMEM);
+  findings.add(
+      {.code = "copy.io-uring-buffers",
+       .what = refused ? "io_uring works, but registers no memory."
+                       : fmt::format("io_uring works, but registers at most {} of memory.",
+                                     shownLimit(limit->soft)),
+       .evidence = {{"io_uring_register",
+                     refused ? node.live.io_uring_buffers->text : "works for one page"},
+                    {kLimitsFile, fmt::format("Max locked memory: {}",
+                                              limit ? shownLimit(limit->soft) : "unknown")}},
+       .cause = old ? "The kernel is older than 5.19, or a sandbox forbids io_uring_register."
+                    : "Registered memory is locked, and this limit counts it.",
+       .fix = old ? "Use a newer kernel." : kUringLimitFix,
+       .gain = "The kernel does not look up the pages of memory at each read and write."});
 }
 
 // Never a fault: hardened systems and containers deny io_uring, and programs have other ways.
@@ -111,17 +172,15 @@ void checkUring(const Node& node, Findings& findings) {
          .evidence = {{kUringDisabled, disabled ? std::to_string(*disabled) : "absent"}},
          .cause = "The folder of files holds no result of io_uring_setup.",
          .fix = "On the node: viaduct doctor --only copy"});
-  if (!denied) return findings.fine("io_uring works.");
+  if (!denied) return checkUringBuffers(node, findings);
   const ProcessFacts process = processFacts(node);
-  findings.add(
-      {.code = "copy.io-uring-denied",
-       .what = "Programs cannot use io_uring here.",
-       .evidence = {{"io_uring_setup", node.live.io_uring ? node.live.io_uring->text : "not tried"},
-                    {kUringDisabled, disabled ? std::to_string(*disabled) : "absent"},
-                    {"/proc/self/status", process.seccomp ? "Seccomp: on" : "Seccomp: off"}},
-       .cause = uringCause(disabled, process),
-       .fix = uringFix(disabled, process),
-       .gain = "Reads and writes of files cost fewer system calls."});
+  DeniedBy by = uringDeniedBy(node, disabled, process);
+  findings.add({.code = "copy.io-uring-denied",
+                .what = "Programs cannot use io_uring here; transfers of files use threads.",
+                .evidence = uringEvidence(node, disabled, process),
+                .cause = std::move(by.cause),
+                .fix = std::move(by.fix),
+                .gain = "Reads and writes of files cost fewer system calls."});
 }
 
 }  // namespace

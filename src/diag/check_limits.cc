@@ -20,31 +20,7 @@
 namespace viaduct::diag {
 namespace {
 
-constexpr auto kLimitsFile = "/proc/self/limits";
 constexpr auto kStatusFile = "/proc/self/status";
-constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
-
-struct ProcessLimit {
-  std::uint64_t soft = 0, hard = 0;
-};
-
-std::optional<std::uint64_t> limitValue(std::string_view word) {
-  if (word == "unlimited") return kUnlimited;
-  return base::numberIn<std::uint64_t>(word);
-}
-
-// Reads "Max locked memory         8388608              unlimited            bytes".
-std::optional<ProcessLimit> processLimit(const std::string& text, std::string_view name) {
-  const std::string values = valueIn(text, name, ' ');
-  const auto words = base::wordsOf(values);
-  if (words.size() < 2) return std::nullopt;
-  const auto soft = limitValue(words[0]), hard = limitValue(words[1]);
-  return soft && hard ? std::optional(ProcessLimit{*soft, *hard}) : std::nullopt;
-}
-
-std::string shownLimit(std::uint64_t bytes) {
-  return bytes == kUnlimited ? "unlimited" : base::formatSize(bytes);
-}
 
 void addUnreadLimit(const std::string& name, Findings& findings) {
   findings.add({.severity = Severity::kUnknown,

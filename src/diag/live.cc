@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 #include <ifaddrs.h>
-#include <linux/io_uring.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/klog.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
-#include <sys/syscall.h>
 #include <sys/timex.h>
 #include <sys/uio.h>
 #include <sys/utsname.h>
@@ -23,13 +21,14 @@
 #include <span>
 #include <thread>
 
-#include "base/fd.h"
 #include "base/lists.h"
 #include "base/net/address.h"
 #include "base/net/lookup.h"
 #include "base/text.h"
 #include "diag/counters.h"
 #include "diag/libraries.h"
+#include "diag/live_storage.h"
+#include "host/io_uring.h"
 
 namespace viaduct::diag {
 namespace {
@@ -74,10 +73,13 @@ Tried tryCopy() {
   return out;
 }
 
-Tried tryIoUring() {
-  io_uring_params parameters{};
-  const base::Fd ring(static_cast<int>(::syscall(SYS_io_uring_setup, 1, &parameters)));
-  return ring ? Tried{.ok = true} : failed(errno);
+Tried triedFrom(int error) { return error == 0 ? Tried{.ok = true} : failed(error); }
+
+void tryIoUring(Live& out) {
+  const host::RingTrial trial = host::tryRing();
+  out.io_uring = triedFrom(trial.open);
+  if (trial.open == 0)
+    out.io_uring_buffers = triedFrom(trial.reserve != 0 ? trial.reserve : trial.registration);
 }
 
 Tried lookAtClock() {
@@ -179,7 +181,7 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   }
   out.uid = ::geteuid();
   out.copy = tryCopy();
-  out.io_uring = tryIoUring();
+  tryIoUring(out);
   struct statvfs shm{};
   if (::statvfs("/dev/shm", &shm) == 0) {
     out.shm_bytes = shm.f_blocks * shm.f_frsize;
@@ -194,6 +196,8 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   for (const std::string& name : names)
     if (const base::HostPort where = hostIn(name); !where.host.empty())
       out.names[where.host] = resolved(where);
+  for (const std::string& path : options.paths) out.paths.push_back(lookAtPath(path));
+  out.stores = lookAtStores(options.buckets);
   if (before.empty()) return out;
   std::this_thread::sleep_until(start + options.counting);
   for (const auto& [path, value] : valuesOf(tree, paths))

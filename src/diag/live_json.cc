@@ -27,6 +27,29 @@ void describe(auto& json, base::Is<Live::Library> auto& library) {
   json.need("path", library.path);
   json.keep("version", library.version);
 }
+void describe(auto& json, base::Is<PathFacts> auto& path) {
+  json.need("path", path.path);
+  json.need("opened", path.opened);
+  json.keep("kind", path.kind);
+  json.keep("mount", path.mount);
+  json.keep("source", path.source);
+  json.keep("read_only", path.read_only);
+  json.keep("bytes", path.bytes);
+  json.keep("free", path.free);
+  json.may("direct", path.direct);
+  json.keep("offset_multiple", path.offset_multiple);
+  json.keep("memory_multiple", path.memory_multiple);
+}
+void describe(auto& json, base::Is<StoreFacts> auto& store) {
+  json.need("endpoint", store.endpoint);
+  json.need("bucket", store.bucket);
+  json.word("ended", store.ended, kStoreSteps);
+  json.keep("text", store.text);
+  json.keep("cause", store.cause);
+  json.keep("remedy", store.remedy);
+  json.may("clock_off", store.clock_off);
+  json.keep("behind", store.behind);
+}
 void describe(auto& json, base::Is<NamedTry> auto& named) {
   json.need("name", named.name);
   json.need("tried", named.tried);
@@ -45,6 +68,7 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
   json.may("uid", live.uid);
   json.may("copy", live.copy);
   json.may("io_uring", live.io_uring);
+  json.may("io_uring_buffers", live.io_uring_buffers);
   json.may("shm_bytes", live.shm_bytes);
   json.may("shm_free", live.shm_free);
   json.may("clock", live.clock);
@@ -54,6 +78,8 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
   json.keep("names", names);
   json.keep("grown", grown);
   json.keep("seconds", live.seconds);
+  json.keep("paths", live.paths);
+  json.keep("stores", live.stores);
 }
 
 }  // namespace

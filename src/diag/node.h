@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/words.h"
 #include "diag/tree.h"
 
 namespace viaduct::diag {
@@ -18,13 +19,63 @@ struct Tried {
   std::string text = {};  // the system's error, or the measured value
 };
 
+// A file, folder or block device that transfers are to use.
+struct PathFacts {
+  std::string path = {};
+  Tried opened = {};
+  // Its file system: "ext4" at "/data", on "/dev/nvme0n1p1". Empty for a block device.
+  std::string kind = {}, mount = {}, source = {};
+  bool read_only = false;  // the mount, or the permissions
+  std::uint64_t bytes = 0, free = 0;
+  std::optional<Tried> direct = {};  // O_DIRECT; empty: no file to try it with
+  std::uint32_t offset_multiple = 0, memory_multiple = 0;  // that O_DIRECT demands
+};
+
+// The step at which a test of an object store ended.
+enum class StoreStep : std::uint8_t {
+  kWorks,
+  kSettings,  // no usable endpoint, or settings
+  kLibrary,   // libcurl
+  kName,
+  kPort,
+  kTls,
+  kClock,
+  kKeys,
+  kBucket,
+  kRights,
+  kAnswer,  // another error, or an answer that is not S3's
+};
+inline constexpr base::Words<StoreStep, 11> kStoreSteps{{{"works", StoreStep::kWorks},
+                                                         {"settings", StoreStep::kSettings},
+                                                         {"library", StoreStep::kLibrary},
+                                                         {"name", StoreStep::kName},
+                                                         {"port", StoreStep::kPort},
+                                                         {"tls", StoreStep::kTls},
+                                                         {"clock", StoreStep::kClock},
+                                                         {"keys", StoreStep::kKeys},
+                                                         {"bucket", StoreStep::kBucket},
+                                                         {"rights", StoreStep::kRights},
+                                                         {"answer", StoreStep::kAnswer}}};
+
+// The answer of an object store to a signed request. It holds no keys.
+struct StoreFacts {
+  std::string endpoint = {};  // "https://minio:9000"; empty: the settings name none
+  std::string bucket = {};    // empty: the list of buckets
+  StoreStep ended = StoreStep::kWorks;
+  std::string text = {}, cause = {}, remedy = {};  // of the error
+  // The difference between this clock and the store's, in seconds.
+  std::optional<std::uint64_t> clock_off = {};
+  bool behind = false;  // this clock
+};
+
 // Facts that no file shows. A snapshot has them in viaduct/live.json. Fields that were not tried
 // are empty.
 struct Live {
   std::string hostname = {}, kernel = {}, machine = {};  // from uname: "6.1.0-13", "x86_64"
   std::optional<std::uint32_t> uid = {};
-  std::optional<Tried> copy = {};      // process_vm_readv between two children
-  std::optional<Tried> io_uring = {};  // the result of io_uring_setup
+  std::optional<Tried> copy = {};              // process_vm_readv between two children
+  std::optional<Tried> io_uring = {};          // the result of io_uring_setup
+  std::optional<Tried> io_uring_buffers = {};  // of the registration of memory, if a ring opened
   std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
   std::optional<Tried> clock = {};  // ok: the kernel considers it synchronized
   // An address in this network namespace: "10.0.106.7" with 24 bits of prefix.
@@ -48,6 +99,8 @@ struct Live {
   }
   // Names of peers and meeting places, with the addresses that they resolve to.
   std::map<std::string, Tried> names = {};
+  std::vector<PathFacts> paths = {};
+  std::vector<StoreFacts> stores = {};
 };
 
 using Variables = std::map<std::string, std::string>;

@@ -301,6 +301,29 @@ FaultyNode onRoce() {
            {file("/proc/sys/kernel/io_uring_disabled", "2"),
             [](Fixture& node) { node.live.io_uring = Tried{.ok = false, .text = "EPERM"}; }},
            true},
+          {"io_uring without registered memory",
+           "copy.io-uring-buffers",
+           "Invalid argument",
+           {[](Fixture& node) { node.live.io_uring_buffers = Tried{.text = "Invalid argument"}; }},
+           true},
+          {"path that is missing", "storage.path-missing", "/data/kv", {[](Fixture& node) {
+             node.live.paths.push_back(
+                 {.path = "/data/kv", .opened = {.text = "stat: No such file or directory"}});
+           }}},
+          {"path without O_DIRECT", "storage.no-direct", "/data/zfs", {[](Fixture& node) {
+             node.live.paths.push_back({.path = "/data/zfs",
+                                        .opened = {.ok = true},
+                                        .kind = "zfs",
+                                        .direct = Tried{.text = "Invalid argument"}});
+           }}},
+          {"store that refuses the keys",
+           "storage.store-keys",
+           "InvalidAccessKeyId",
+           {[](Fixture& node) {
+             node.live.stores.push_back({.endpoint = "https://store",
+                                         .ended = StoreStep::kKeys,
+                                         .text = "HTTP 403 InvalidAccessKeyId"});
+           }}},
           {"governor that saves power",
            "cpu.governor",
            "powersave",

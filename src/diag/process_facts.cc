@@ -4,6 +4,7 @@
 #include <charconv>
 #include <sstream>
 
+#include "base/sizes.h"
 #include "base/text.h"
 
 namespace viaduct::diag {
@@ -29,7 +30,24 @@ bool isMapped(const std::string& map) {
   return outside != inside || count < 0xffffffffU;
 }
 
+std::optional<std::uint64_t> limitValue(std::string_view word) {
+  if (word == "unlimited") return kUnlimited;
+  return base::numberIn<std::uint64_t>(word);
+}
+
 }  // namespace
+
+std::optional<ProcessLimit> processLimit(const std::string& limits, std::string_view name) {
+  const std::string values = valueIn(limits, name, ' ');
+  const auto words = base::wordsOf(values);
+  if (words.size() < 2) return std::nullopt;
+  const auto soft = limitValue(words[0]), hard = limitValue(words[1]);
+  return soft && hard ? std::optional(ProcessLimit{*soft, *hard}) : std::nullopt;
+}
+
+std::string shownLimit(std::uint64_t bytes) {
+  return bytes == kUnlimited ? "unlimited" : base::formatSize(bytes);
+}
 
 bool ProcessFacts::has(Capability capability) const { return holds(effective, capability); }
 bool ProcessFacts::mayGet(Capability capability) const { return holds(bounding, capability); }

@@ -24,6 +24,16 @@ struct ProcessFacts {
 };
 ProcessFacts processFacts(const Node& node);
 
+inline constexpr auto kLimitsFile = "/proc/self/limits";
+inline constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+struct ProcessLimit {
+  std::uint64_t soft = 0, hard = 0;
+};
+// Reads "Max locked memory         8388608              unlimited            bytes".
+std::optional<ProcessLimit> processLimit(const std::string& limits, std::string_view name);
+// "unlimited" or "8MiB".
+std::string shownLimit(std::uint64_t bytes);
+
 // Whether the pod or the node belongs to OpenShift.
 bool onOpenShift(const Node& node);
 

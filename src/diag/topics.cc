@@ -25,6 +25,7 @@ constexpr std::array kTopics{
           false, true},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
     Topic{"copy", "copies between processes (CMA), and io_uring", checkCopy, false, true},
+    Topic{"storage", "paths of --path, and the S3 store of the settings", checkStorage},
     Topic{"network", "interfaces: addresses, routes, subnets, steady links", checkNetwork},
     Topic{"counters", "error and congestion counters, and whether they grow", checkCounters, true},
     Topic{"cpu", "the governor of the CPU frequency", checkCpu, true},

@@ -37,6 +37,7 @@ void checkPcie(const Node& node, Findings& findings);
 void checkRdma(const Node& node, Findings& findings);
 void checkRoce(const Node& node, Findings& findings);
 void checkSriov(const Node& node, Findings& findings);
+void checkStorage(const Node& node, Findings& findings);
 void checkVariables(const Node& node, Findings& findings);
 
 // Runs the topics, all or those named, and adds a finding for each unreadable file. Without /sys,

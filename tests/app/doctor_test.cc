@@ -93,6 +93,8 @@ TEST(Doctor, BadInputIsExplained) {
       {{"snapshot", "-o", "/nowhere/node.tar.gz"}, "No such file or directory"},
       {{"snapshot"}, "--output is required"},
       {{"--frobnicate"}, "--frobnicate"},
+      {{"--root", "/etc", "--path", "/tmp"}, "look at this machine"},
+      {{"--bucket", "s3://kv/key"}, "is no bucket"},
       {{"--peer", "a", "--listen", "b"}, "excludes"}};
   for (const auto& [words, why] : wrong) {
     const Ran ran = doctor(words);
@@ -109,6 +111,19 @@ TEST(Doctor, DiagnosesThisMachine) {
   EXPECT_EQ(card.code, 0);
   EXPECT_TRUE(has(card.out, "| kernel |")) << card.out;
   EXPECT_TRUE(has(doctor({"--list"}).out, "memory"));
+}
+
+// Several paths may follow one flag, and the flag may be repeated.
+TEST(Doctor, LooksAtPaths) {
+  const TemporaryFolder folder;
+  folder.write("/block", "x");
+  const Ran ran = doctor({"--only", "storage", "--json", "--path", "/nowhere", folder.path(),
+                          "--path", folder.path() + "/block"});
+  EXPECT_EQ(ran.code, 2) << ran.out << ran.err;
+  const auto json = base::parseJson(ran.out);
+  ASSERT_TRUE(json) << ran.out;
+  EXPECT_TRUE(has(ran.out, "storage.path-missing")) << ran.out;
+  EXPECT_TRUE(has(ran.out, folder.path() + "/block")) << ran.out;
 }
 
 TEST(Doctor, MeasuresThePathToAnother) {

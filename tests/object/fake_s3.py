@@ -141,6 +141,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def log_message(self, *words):
         pass
 
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(self.store.now() if timestamp is None else timestamp)
+
     def setup(self):
         super().setup()
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -220,6 +223,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.fault = fault
         self.raw_path, _, self.raw_query = self.path.partition("?")
         try:
+            if fault == "page":
+                return self.answer(200, b"<html>a console</html>")
+            if fault == "403":
+                raise Refusal(403, "AccessDenied", "a policy forbids it")
             if fault in ("500", "503"):
                 raise Refusal(int(fault), "SlowDown" if fault == "503" else "InternalError", "try again")
             self.check_signature(payload)

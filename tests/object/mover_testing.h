@@ -28,10 +28,11 @@ class MoverFixture : public ::testing::Test {
   explicit MoverFixture(Options options)
       : server_({VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3}), options_(std::move(options)) {
     ::setenv("no_proxy", "*", 1);  // the server is on loopback
-    options_.endpoint = *parseEndpoint("http://127.0.0.1:" + server_.answer().value_or("none"));
-    options_.region = "us-east-1";
+    options_.access = {
+        .endpoint = *s3::parseEndpoint("http://127.0.0.1:" + server_.answer().value_or("none")),
+        .region = "us-east-1",
+        .credentials = {"FAKEKEY", "fakesecret", ""}};
     options_.sign_bodies = true;
-    options_.credentials = {"FAKEKEY", "fakesecret", ""};
     tell("bucket kv");
   }
   // Sends a command to the server, and returns its answer.

@@ -2,77 +2,26 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/magic.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <utility>
 
 #include "base/file_error.h"
-#include "base/sizes.h"
+#include "host/direct_io.h"
 
 namespace viaduct::file {
 namespace {
 
-constexpr std::uint32_t kUsualBlock = 4096;
-
-// The kernel's struct statx. glibc 2.36 lacks the fields of STATX_DIOALIGN.
-struct Statx {
-  std::uint32_t mask, block_size;
-  std::uint64_t attributes;
-  std::array<std::uint32_t, 4> counts;
-  std::array<std::uint64_t, 4> sizes;
-  std::array<std::uint64_t, 8> times;
-  std::array<std::uint32_t, 4> devices;
-  std::uint64_t mount;
-  std::uint32_t direct_memory, direct_offset;
-  std::array<std::uint64_t, 12> spare;
-};
-static_assert(sizeof(Statx) == 256);
-constexpr unsigned kAskDirect = 0x2000U;  // STATX_DIOALIGN
-
-// A file in memory has no device that O_DIRECT could reach, although it may accept the flag.
-bool isInMemory(int fd) {
-  struct statfs facts{};
-  return ::fstatfs(fd, &facts) == 0 && (facts.f_type == TMPFS_MAGIC || facts.f_type == RAMFS_MAGIC);
-}
-
-// Reads the first block, for kernels that do not tell the alignment.
-bool readsDirectly(int fd, std::uint32_t block) {
-  void* const memory =
-      ::mmap(nullptr, kMostBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  const bool read = ::pread(fd, memory, block, 0) >= 0;
-  ::munmap(memory, kMostBytes);
-  return read;
-}
-
-// The rules of an open descriptor with O_DIRECT. No O_DIRECT: Alignment::direct is false.
+// A file whose blocks exceed the bounce buffers goes through the page cache.
 Alignment alignmentOf(int fd, bool is_device) {
-  if (isInMemory(fd)) return {};
-  Statx facts{};
-  const long asked = ::syscall(SYS_statx, fd, "", AT_EMPTY_PATH, kAskDirect, &facts);
-  if (asked == 0 && (facts.mask & kAskDirect) != 0) {
-    if (facts.direct_offset == 0 || facts.direct_offset > kMostBytes / 4) return {};
-    return {
-        .direct = true, .offset = facts.direct_offset, .memory = std::max(facts.direct_memory, 1U)};
-  }
-  std::uint32_t block = kUsualBlock;
-  int sector = 0;
-  if (is_device && ::ioctl(fd, BLKSSZGET, &sector) == 0 && sector > 0)
-    block = static_cast<std::uint32_t>(sector);
-  if (!readsDirectly(fd, block)) return {};
-  return {.direct = true, .offset = block, .memory = block};
+  const host::DirectIo rules = host::directIo(fd, is_device);
+  if (!rules.works || rules.offset > kMostBytes / 4) return {};
+  return {.direct = true, .offset = rules.offset, .memory = rules.memory};
 }
 
 Error named(const OpenedFile& file, Code code, std::string detail, std::string remedy) {
@@ -94,7 +43,8 @@ std::string nameOf(const Segment& segment) {
 
 // A name under which open() finds the file.
 std::string openableName(const OpenedFile& file) {
-  return file.own ? fmt::format("/proc/self/fd/{}", file.own.get()) : file.path;
+  const int fd = file.own ? file.own.get() : file.borrowed;
+  return fd >= 0 ? fmt::format("/proc/self/fd/{}", fd) : file.path;
 }
 
 base::Fd openWith(const OpenedFile& file, int flags) {
@@ -199,7 +149,8 @@ Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment
   file->is_device = S_ISBLK(facts.st_mode);
   file->id = {.device = facts.st_dev,
               .inode = facts.st_ino,
-              .writable = segment.access == MemoryAccess::kReadWrite};
+              .writable = segment.access == MemoryAccess::kReadWrite,
+              .sync = segment.sync};
   VIADUCT_CHECK(fitBytes(*file, fd.get(), segment));
   VIADUCT_CHECK(chooseAlignment(*file, segment, direct));
   segment.kind = file->is_device ? MemoryKind::kBlock : MemoryKind::kFile;
@@ -213,10 +164,13 @@ Result<Segment> openFile(Segment segment, Toggle direct) {
   auto file = std::make_shared<OpenedFile>();
   file->path = nameOf(segment);
   if (segment.fd >= 0) {
-    file->own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
-    if (!file->own) return base::fileError("pin", errno, file->path);
-    if ((::fcntl(segment.fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
-      segment.access = MemoryAccess::kReadOnly;
+    const int flags = ::fcntl(segment.fd, F_GETFL);
+    if (flags < 0) return base::fileError("pin", errno, file->path);
+    file->borrowed = segment.borrow ? segment.fd : -1;
+    if (!segment.borrow) file->own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
+    if (!segment.borrow && !file->own) return base::fileError("pin", errno, file->path);
+    if ((flags & O_ACCMODE) == O_RDONLY) segment.access = MemoryAccess::kReadOnly;
+    segment.sync = segment.sync || (flags & O_SYNC) == O_SYNC;
   } else if (file->path.empty()) {
     return Error{.code = Code::kInvalid,
                  .operation = "pin",
@@ -232,7 +186,8 @@ Result<Segment> openFile(Segment segment, Toggle direct) {
 }
 
 Result<base::Fd> OpenedFile::reopen() const {
-  const int flags = (id.writable ? O_RDWR : O_RDONLY) | (alignment.direct ? O_DIRECT : 0);
+  const int flags = (id.writable ? O_RDWR : O_RDONLY) | (alignment.direct ? O_DIRECT : 0) |
+                    (id.sync ? O_SYNC : 0);
   base::Fd fd = openWith(*this, flags);
   if (!fd) return base::fileError("open", errno, path);
   struct stat facts{};
@@ -253,7 +208,7 @@ Status checkFile(const OpenedFile& file, int fd, std::uint64_t end) {
   if (file.is_device) return Ok{};
   if (const auto size = static_cast<std::uint64_t>(facts.st_size); size < end)
     return shrunkError(file, size, size);
-  if (facts.st_nlink != 0 || file.own) return Ok{};
+  if (facts.st_nlink != 0 || file.own || file.borrowed >= 0) return Ok{};
   return Error{.code = Code::kNotFound,
                .operation = "fstat",
                .detail = "the file was removed or replaced after it was pinned",

@@ -3,10 +3,8 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -14,6 +12,7 @@
 
 #include "backends/file/engine.h"
 #include "base/fd.h"
+#include "host/io_uring.h"
 
 #if __has_include(<linux/io_uring.h>)
 #include <linux/io_uring.h>
@@ -24,21 +23,7 @@ namespace viaduct::file {
 #if defined(IORING_FEAT_NODROP) && defined(__NR_io_uring_setup)
 namespace {
 
-// Constants that the oldest supported kernel headers lack.
-constexpr unsigned kCoopTaskrun = 1U << 8U, kSingleIssuer = 1U << 12U, kDeferTaskrun = 1U << 13U;
-constexpr unsigned kRegisterBuffers2 = 15, kUpdateBuffers = 16, kSparse = 1U << 0U;
 constexpr std::uint32_t kBuffers = 1024;  // places for registered buffers
-
-// The arguments of kRegisterBuffers2 and kUpdateBuffers.
-struct RegisterArgs {
-  std::uint32_t count = 0, flags = 0;
-  std::uint64_t unused = 0, data = 0, tags = 0;
-};
-struct UpdateArgs {
-  std::uint32_t offset = 0, unused = 0;
-  std::uint64_t data = 0, tags = 0;
-  std::uint32_t count = 0, unused_too = 0;
-};
 
 class Mapping {
  public:
@@ -86,24 +71,13 @@ class Uring final : public Engine {
     // Room for an I/O and its cancel for each token, and for the read of the bell.
     const unsigned entries = std::bit_ceil(2 * depth + 2);
     io_uring_params params{};
-    int rc = -1;
-    for (const unsigned flags : {kSingleIssuer | kDeferTaskrun, kCoopTaskrun, 0U}) {
-      params = {};
-      params.flags = flags;
-      rc = static_cast<int>(::syscall(__NR_io_uring_setup, entries, &params));
-      if (rc >= 0 || errno != EINVAL) break;
-    }
-    if (rc < 0) return errno;
-    ring_.reset(rc);
-    constexpr unsigned kNeeded = IORING_FEAT_NODROP | IORING_FEAT_SINGLE_MMAP;
-    if ((params.features & kNeeded) != kNeeded) return ENOSYS;
+    if (const int error = host::openRing(entries, params, ring_); error != 0) return error;
     if (const int error = map(params); error != 0) return error;
     bell_.reset(::eventfd(0, EFD_CLOEXEC));  // blocking: a read of it waits in the ring
     if (!bell_) return errno;
     places_.assign(files, -1);
     fixed_files_ = enter(IORING_REGISTER_FILES, places_.data(), files) == 0;
-    RegisterArgs sparse{.count = kBuffers, .flags = kSparse};
-    if (enter(kRegisterBuffers2, &sparse, sizeof sparse) == 0)
+    if (host::reserveBuffers(ring_.get(), kBuffers) == 0)
       for (std::uint32_t i = kBuffers; i > 0; --i)
         free_buffers_.push_back(static_cast<std::int32_t>(i - 1));
     listen();
@@ -159,12 +133,14 @@ class Uring final : public Engine {
   std::int32_t registerBuffer(std::span<std::byte> memory) override {
     if (free_buffers_.empty()) return -1;
     const std::int32_t place = free_buffers_.back();
-    if (!updateBuffer(place, {memory.data(), memory.size()})) return -1;
+    if (host::registerBuffer(ring_.get(), static_cast<std::uint32_t>(place), memory) != 0)
+      return -1;
     free_buffers_.pop_back();
     return place;
   }
   void unregisterBuffer(std::int32_t buffer) override {
-    if (updateBuffer(buffer, {})) free_buffers_.push_back(buffer);
+    if (host::registerBuffer(ring_.get(), static_cast<std::uint32_t>(buffer), {}) == 0)
+      free_buffers_.push_back(buffer);
   }
 
  private:
@@ -230,12 +206,6 @@ class Uring final : public Engine {
     update.offset = place;
     update.fds = reinterpret_cast<std::uintptr_t>(&places_[place]);
     return enter(IORING_REGISTER_FILES_UPDATE, &update, 1) == 1;
-  }
-  bool updateBuffer(std::int32_t place, iovec memory) const {
-    const UpdateArgs update{.offset = static_cast<std::uint32_t>(place),
-                            .data = reinterpret_cast<std::uintptr_t>(&memory),
-                            .count = 1};
-    return enter(kUpdateBuffers, const_cast<UpdateArgs*>(&update), sizeof update) == 1;
   }
 
   base::Fd bell_;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kPartStep = 8 * base::kMiB;
 
-Error refusal(const ObjectFacts& object, ByteRange range, Code code, std::string detail) {
+Error refusal(const ObjectFacts& object, s3::ByteRange range, Code code, std::string detail) {
   return {
       .code = code,
       .operation = fmt::format("PUT {} bytes {}-{}", object.name.text(), range.first, range.last),
@@ -30,7 +30,7 @@ Error cancelled(const ObjectFacts& object, std::string detail) {
 
 }  // namespace
 
-Result<std::uint32_t> partNumberOf(const ObjectFacts& object, ByteRange range) {
+Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange range) {
   const std::uint64_t end = range.last + 1;
   const auto fits = [&](std::uint64_t step) {
     return range.first % step == 0 && (end % step == 0 || end == object.bytes);
@@ -72,7 +72,7 @@ Status Assemblies::accept(Assembly& assembly, Running& running) {
   if (work.pin.facts->name != object.name || work.pin.facts->bytes != object.bytes)
     return refusal(*work.pin.facts, *range, Code::kInvalid,
                    "the other parts are of " + object.name.text());
-  if (*range != ByteRange{0, object.bytes - 1}) {
+  if (*range != s3::ByteRange{0, object.bytes - 1}) {
     VIADUCT_TRY(running.part, partNumberOf(object, *range));
   }
   const auto next = assembly.parts.lower_bound(running.part);

@@ -21,7 +21,7 @@ namespace viaduct::object {
 // The number of the part that consists of these bytes of an object. The ranges of an object may
 // come in any order, so the number follows from the range alone. Parts begin at multiples of 8 MiB,
 // the chunk of staged transfers, or at larger steps in an object above 10,000 parts.
-Result<std::uint32_t> partNumberOf(const ObjectFacts& object, ByteRange range);
+Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange range);
 
 class Assemblies {
  public:
@@ -59,7 +59,7 @@ class Assemblies {
     std::shared_ptr<Task> task = {};
   };
   struct Part {
-    ByteRange range;
+    s3::ByteRange range;
     std::string etag = {};
   };
   struct Assembly {

@@ -11,7 +11,7 @@ using base::kMiB;
 
 ObjectFacts objectOf(std::uint64_t bytes) { return {.name = {"b", "k"}, .bytes = bytes}; }
 
-void expectRefused(const ObjectFacts& object, ByteRange range,
+void expectRefused(const ObjectFacts& object, s3::ByteRange range,
                    std::initializer_list<std::string_view> texts) {
   const auto number = partNumberOf(object, range);
   ASSERT_FALSE(number) << *number;
@@ -30,8 +30,8 @@ TEST(PartNumber, FollowsFromTheOffset) {
 
 TEST(PartNumber, IsRefusedToBytesBetweenTheSteps) {
   const ObjectFacts object = objectOf(40 * kMiB + 5);
-  for (const ByteRange range : {ByteRange{0, 8 * kMiB - 2}, ByteRange{0, 2 * kMiB - 1},
-                                ByteRange{1, 8 * kMiB}, ByteRange{2 * kMiB, 40 * kMiB + 4}})
+  for (const s3::ByteRange range : {s3::ByteRange{0, 8 * kMiB - 2}, s3::ByteRange{0, 2 * kMiB - 1},
+                                s3::ByteRange{1, 8 * kMiB}, s3::ByteRange{2 * kMiB, 40 * kMiB + 4}})
     expectRefused(object, range, {"PUT s3://b/k bytes", "no part of an upload", "multiples of 8"});
 }
 

@@ -9,22 +9,14 @@
 
 #include "core/setting_row.h"
 #include "core/words.h"
+#include "s3/access.h"
 
 namespace viaduct::object {
 
-inline constexpr std::string_view kEndpoint = "VIADUCT_OBJECT_ENDPOINT";
-inline constexpr std::string_view kRegion = "VIADUCT_OBJECT_REGION";
-inline constexpr std::string_view kStyle = "VIADUCT_OBJECT_STYLE";
 inline constexpr std::string_view kPartSize = "VIADUCT_OBJECT_PART";
 inline constexpr std::string_view kConnections = "VIADUCT_OBJECT_CONNECTIONS";
 inline constexpr std::string_view kRetries = "VIADUCT_OBJECT_RETRIES";
 inline constexpr std::string_view kSignBodies = "VIADUCT_OBJECT_SIGN_BODIES";
-inline constexpr std::string_view kCa = "VIADUCT_OBJECT_CA";
-inline constexpr std::string_view kCredentialsFile = "VIADUCT_OBJECT_CREDENTIALS";
-inline constexpr std::string_view kProfile = "VIADUCT_OBJECT_PROFILE";
-inline constexpr std::string_view kAccessKey = "AWS_ACCESS_KEY_ID";
-inline constexpr std::string_view kSecretKey = "AWS_SECRET_ACCESS_KEY";
-inline constexpr std::string_view kSessionToken = "AWS_SESSION_TOKEN";
 
 inline constexpr std::string_view kDefaultPart = "8MiB", kDefaultConnections = "16",
                                   kDefaultRetries = "8";
@@ -41,7 +33,7 @@ Status parseAny(std::string_view text, Settings& into) {
 inline Status parseStyle(std::string_view text, Settings& into) {
   if (!core::isOneOf(text, {"auto", "path", "virtual"}))
     return core::expectedForm("auto, path or virtual");
-  keepOther(into, kStyle, text, "auto");
+  keepOther(into, s3::kStyle, text, "auto");
   return Ok{};
 }
 
@@ -89,20 +81,20 @@ constexpr SettingRow aliasRow(std::string_view alias, std::string_view help) {
 }
 
 inline constexpr std::array kSettings{
-    textRow<kEndpoint>(
+    textRow<s3::kEndpoint>(
         "For the backend object: where the object store answers, https://host[:port]. By default "
         "Amazon S3 in the region."),
-    SettingRow{.variable = kRegion,
+    SettingRow{.variable = s3::kRegion,
                .fallback = "",
                .help = "For the backend object: the region in signatures. By default us-east-1.",
-               .parse = parseAny<kRegion>,
-               .show = showOther<kRegion, kNothing>},
-    SettingRow{.variable = kStyle,
+               .parse = parseAny<s3::kRegion>,
+               .show = showOther<s3::kRegion, kNothing>},
+    SettingRow{.variable = s3::kStyle,
                .fallback = kAuto,
                .help = "For the backend object: where requests name the bucket. path: before the "
                        "key; virtual: in the host name; auto: path if an endpoint is set.",
                .parse = parseStyle,
-               .show = showOther<kStyle, kAuto>},
+               .show = showOther<s3::kStyle, kAuto>},
     SettingRow{.variable = kPartSize,
                .fallback = kDefaultPart,
                .help = "For the backend object: largest range or part of one request, from 5MiB to "
@@ -126,24 +118,27 @@ inline constexpr std::array kSettings{
                        "with http; on: always; off: never.",
                .parse = parseSignBodies,
                .show = showOther<kSignBodies, kAuto>},
-    textRow<kCa>("For the backend object: file with the CA certificates that verify the server."),
-    textRow<kCredentialsFile>(
+    textRow<s3::kCa>(
+        "For the backend object: file with the CA certificates that verify the server."),
+    textRow<s3::kCredentialsFile>(
         "For the backend object: file with access keys. By default ~/.aws/credentials."),
-    textRow<kProfile>(
+    textRow<s3::kProfile>(
         "For the backend object: section of the credentials file. By default default."),
-    aliasRow<kEndpoint>("AWS_ENDPOINT_URL",
-                        "Alias of VIADUCT_OBJECT_ENDPOINT, read if that is unset."),
-    aliasRow<kEndpoint>("AWS_ENDPOINT_URL_S3", "The same; stronger than AWS_ENDPOINT_URL."),
-    aliasRow<kRegion>("AWS_DEFAULT_REGION",
-                      "Alias of VIADUCT_OBJECT_REGION, read if that is unset."),
-    aliasRow<kRegion>("AWS_REGION", "The same; stronger than AWS_DEFAULT_REGION."),
-    aliasRow<kCa>("AWS_CA_BUNDLE", "Alias of VIADUCT_OBJECT_CA, read if that is unset."),
-    aliasRow<kCredentialsFile>("AWS_SHARED_CREDENTIALS_FILE",
-                               "Alias of VIADUCT_OBJECT_CREDENTIALS, read if that is unset."),
-    aliasRow<kProfile>("AWS_PROFILE", "Alias of VIADUCT_OBJECT_PROFILE, read if that is unset."),
-    textRow<kAccessKey>("For the backend object: access key; stronger than the credentials file."),
-    textRow<kSecretKey>("For the backend object: secret of AWS_ACCESS_KEY_ID."),
-    textRow<kSessionToken>("For the backend object: token of a temporary AWS_ACCESS_KEY_ID."),
+    aliasRow<s3::kEndpoint>("AWS_ENDPOINT_URL",
+                            "Alias of VIADUCT_OBJECT_ENDPOINT, read if that is unset."),
+    aliasRow<s3::kEndpoint>("AWS_ENDPOINT_URL_S3", "The same; stronger than AWS_ENDPOINT_URL."),
+    aliasRow<s3::kRegion>("AWS_DEFAULT_REGION",
+                          "Alias of VIADUCT_OBJECT_REGION, read if that is unset."),
+    aliasRow<s3::kRegion>("AWS_REGION", "The same; stronger than AWS_DEFAULT_REGION."),
+    aliasRow<s3::kCa>("AWS_CA_BUNDLE", "Alias of VIADUCT_OBJECT_CA, read if that is unset."),
+    aliasRow<s3::kCredentialsFile>("AWS_SHARED_CREDENTIALS_FILE",
+                                   "Alias of VIADUCT_OBJECT_CREDENTIALS, read if that is unset."),
+    aliasRow<s3::kProfile>("AWS_PROFILE",
+                           "Alias of VIADUCT_OBJECT_PROFILE, read if that is unset."),
+    textRow<s3::kAccessKey>(
+        "For the backend object: access key; stronger than the credentials file."),
+    textRow<s3::kSecretKey>("For the backend object: secret of AWS_ACCESS_KEY_ID."),
+    textRow<s3::kSessionToken>("For the backend object: token of a temporary AWS_ACCESS_KEY_ID."),
 };
 
 inline constexpr BackendFacts kFacts{

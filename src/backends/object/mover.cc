@@ -65,7 +65,7 @@ Mover::~Mover() {
 }
 
 // An error answer to HEAD has no body, so it does not tell a wrong key from a missing right.
-Result<ObjectFacts> Mover::look(const ObjectName& name, Deadline until) {
+Result<ObjectFacts> Mover::look(const s3::ObjectName& name, Deadline until) {
   auto found = ask(Task::head(name), until);
   const bool unclear =
       !found && (found.error().code == Code::kDenied || found.error().code == Code::kNotFound ||

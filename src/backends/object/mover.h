@@ -31,7 +31,7 @@ class Mover {
   Mover& operator=(const Mover&) = delete;
 
   // Asks the store for an object's size and version. Blocks.
-  Result<ObjectFacts> look(const ObjectName& name, Deadline until);
+  Result<ObjectFacts> look(const s3::ObjectName& name, Deadline until);
   // As Storage::giveUp().
   void giveUp(std::uint64_t whole);
 

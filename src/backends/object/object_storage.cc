@@ -7,7 +7,7 @@
 namespace viaduct::object {
 namespace {
 
-Error badPin(const ObjectName& name, std::string detail, std::string remedy) {
+Error badPin(const s3::ObjectName& name, std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = "pin " + name.text(),
           .detail = std::move(detail),
@@ -15,7 +15,7 @@ Error badPin(const ObjectName& name, std::string detail, std::string remedy) {
           .remedy = std::move(remedy)};
 }
 
-Result<Segment> fresh(ObjectName name, Segment segment) {
+Result<Segment> fresh(s3::ObjectName name, Segment segment) {
   if (segment.bytes == 0)
     return badPin(name, "a new object needs a size", "set FileOptions::bytes");
   if (segment.fd_offset != 0)
@@ -43,7 +43,7 @@ Result<Mover*> ObjectStorage::start() {
 }
 
 Result<Segment> ObjectStorage::open(Segment segment) {
-  VIADUCT_TRY(ObjectName name, parseObjectName(segment.path));
+  VIADUCT_TRY(s3::ObjectName name, s3::parseObjectName(segment.path));
   VIADUCT_TRY(Mover* const mover, start());
   segment.kind = MemoryKind::kObject;
   if (segment.create) return fresh(std::move(name), std::move(segment));
@@ -54,7 +54,7 @@ void ObjectStorage::giveUp(std::uint64_t whole) {
   if (Mover* const started = mover()) started->giveUp(whole);
 }
 
-Result<Segment> ObjectStorage::existing(Mover& mover, const ObjectName& name,
+Result<Segment> ObjectStorage::existing(Mover& mover, const s3::ObjectName& name,
                                         Segment segment) const {
   VIADUCT_TRY(ObjectFacts facts, mover.look(name, settings_.deadline));
   const std::uint64_t size = facts.bytes, offset = segment.fd_offset;

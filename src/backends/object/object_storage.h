@@ -21,7 +21,7 @@ class ObjectStorage final : public core::Storage {
 
  private:
   Result<Mover*> start();
-  Result<Segment> existing(Mover& mover, const ObjectName& name, Segment segment) const;
+  Result<Segment> existing(Mover& mover, const s3::ObjectName& name, Segment segment) const;
 
   const Settings settings_;
   std::mutex mutex_;  // of the mover's pointer

@@ -1,110 +1,20 @@
 #include "backends/object/options.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <cstdlib>
-
 #include "backends/object/facts.h"
-#include "base/fd.h"
-#include "base/file_error.h"
-#include "base/read_fd.h"
 #include "base/sizes.h"
-#include "base/text.h"
 
 namespace viaduct::object {
-namespace {
-
-constexpr std::size_t kMostFileBytes = std::size_t{1} << 20U;
-
-Error noCredentials(Code code, std::string detail, std::string file) {
-  return {.code = code,
-          .operation = "find S3 credentials",
-          .detail = std::move(detail),
-          .device = "object",
-          .file = std::move(file),
-          .cause = "neither the environment nor the credentials file has keys",
-          .remedy =
-              "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or write them to "
-              "~/.aws/credentials (docs/objects.md)"};
-}
-
-std::string credentialsFile(const Settings& settings) {
-  const std::string named = otherText(settings, kCredentialsFile);
-  if (!named.empty()) return named;
-  const char* const home = std::getenv("HOME");
-  return home == nullptr ? "" : fmt::format("{}/.aws/credentials", home);
-}
-
-Result<Credentials> fileCredentials(const Settings& settings) {
-  const std::string file = credentialsFile(settings);
-  if (file.empty()) return noCredentials(Code::kNotFound, "HOME is unset", "");
-  const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  std::string text;
-  const int failed = fd ? base::readAll(fd.get(), text, kMostFileBytes) : errno;
-  if (failed != 0) {
-    Error error = base::fileError("read S3 credentials", failed, file);
-    error.device = "object";
-    error.remedy = noCredentials(Code::kNotFound, "", "").remedy;
-    return error;
-  }
-  return credentialsIn(text, otherText(settings, kProfile, "default"), file);
-}
-
-Result<Credentials> findCredentials(const Settings& settings) {
-  Credentials out{otherText(settings, kAccessKey), otherText(settings, kSecretKey),
-                  otherText(settings, kSessionToken)};
-  if (out.access_key.empty() && out.secret_key.empty()) return fileCredentials(settings);
-  if (out.access_key.empty() || out.secret_key.empty())
-    return noCredentials(
-        Code::kInvalid,
-        fmt::format("only {} is set", out.access_key.empty() ? kSecretKey : kAccessKey), "");
-  return out;
-}
-
-}  // namespace
-
-Result<Credentials> credentialsIn(std::string_view text, std::string_view profile,
-                                  const std::string& file) {
-  Credentials out;
-  std::string section;
-  for (const std::string& line : base::partsOf(text, '\n')) {
-    const std::string_view words = base::trimmed(line);
-    if (words.starts_with('[') && words.ends_with(']'))
-      section = base::trimmed(words.substr(1, words.size() - 2));
-    const auto equals = words.find('=');
-    if (section != profile || equals == std::string_view::npos) continue;
-    const std::string name = base::lower(base::trimmed(words.substr(0, equals)));
-    const std::string value(base::trimmed(words.substr(equals + 1)));
-    if (name == "aws_access_key_id") out.access_key = value;
-    if (name == "aws_secret_access_key") out.secret_key = value;
-    if (name == "aws_session_token") out.session_token = value;
-  }
-  if (out.access_key.empty() || out.secret_key.empty())
-    return noCredentials(Code::kNotFound,
-                         fmt::format("the section [{}] has no pair of keys", profile), file);
-  return out;
-}
 
 Result<Options> resolveOptions(const Settings& settings) {
   Options out;
-  out.region = otherText(settings, kRegion, "us-east-1");
-  out.endpoint = amazonEndpoint(out.region);
-  if (const std::string url = otherText(settings, kEndpoint); !url.empty()) {
-    VIADUCT_TRY(out.endpoint, parseEndpoint(url));
-  }
-  if (const std::string style = otherText(settings, kStyle); !style.empty())
-    out.endpoint.style = style == "path" ? AddressStyle::kPath : AddressStyle::kVirtual;
+  VIADUCT_TRY(out.access, s3::resolveAccess(settings));
   VIADUCT_TRY(out.part, base::parseSize(otherText(settings, kPartSize, kDefaultPart)));
   VIADUCT_CHECK(core::parseCount(otherText(settings, kConnections, kDefaultConnections), 1, 256,
                                  out.connections));
   VIADUCT_CHECK(
       core::parseCount(otherText(settings, kRetries, kDefaultRetries), 0, 100, out.retries));
   const std::string sign = otherText(settings, kSignBodies);
-  out.sign_bodies = sign.empty() ? !out.endpoint.tls : sign == "on";
-  out.ca_file = otherText(settings, kCa);
-  VIADUCT_TRY(out.credentials, findCredentials(settings));
+  out.sign_bodies = sign.empty() ? !out.access.endpoint.tls : sign == "on";
   return out;
 }
 

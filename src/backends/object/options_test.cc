@@ -1,10 +1,8 @@
 #include "backends/object/options.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
 #include "backends/object/facts.h"
-#include "support/temporary_folder.h"
 
 namespace viaduct::object {
 namespace {
@@ -25,8 +23,8 @@ Settings with(std::map<std::string, std::string, std::less<>> values) {
 TEST(ObjectOptions, AreThoseOfAmazonByDefault) {
   const auto options = resolveOptions(with({}));
   ASSERT_TRUE(options) << options.error().text();
-  EXPECT_EQ(options->endpoint, amazonEndpoint("us-east-1"));
-  EXPECT_EQ(options->endpoint.style, AddressStyle::kVirtual);
+  EXPECT_EQ(options->access.endpoint, s3::amazonEndpoint("us-east-1"));
+  EXPECT_EQ(options->access.endpoint.style, s3::AddressStyle::kVirtual);
   EXPECT_EQ(options->part, std::uint64_t{8} << 20U);
   EXPECT_FALSE(options->sign_bodies);
 }
@@ -37,19 +35,12 @@ TEST(ObjectOptions, AnEndpointHasTheBucketInThePath) {
                                             {"VIADUCT_OBJECT_PART", "16MiB"},
                                             {"VIADUCT_OBJECT_CONNECTIONS", "4"}}));
   ASSERT_TRUE(options) << options.error().text();
-  EXPECT_EQ(options->endpoint.host, "store");
-  EXPECT_EQ(options->endpoint.style, AddressStyle::kPath);
-  EXPECT_EQ(options->region, "eu-west-1");
+  EXPECT_EQ(options->access.endpoint.host, "store");
+  EXPECT_EQ(options->access.endpoint.style, s3::AddressStyle::kPath);
+  EXPECT_EQ(options->access.region, "eu-west-1");
   EXPECT_EQ(options->part, std::uint64_t{16} << 20U);
   EXPECT_EQ(options->connections, 4U);
   EXPECT_TRUE(options->sign_bodies) << "http protects no bytes";
-}
-
-TEST(ObjectOptions, RefuseAHalfPairOfKeysWithoutShowingIt) {
-  const auto options = resolveOptions(with({{"AWS_ACCESS_KEY_ID", ""}}));
-  ASSERT_FALSE(options);
-  EXPECT_NE(options.error().text().find("AWS_SECRET_ACCESS_KEY is set"), std::string::npos);
-  EXPECT_EQ(options.error().text().find("hidden word"), std::string::npos);
 }
 
 TEST(ObjectOptions, NoRowShowsASecret) {
@@ -58,27 +49,6 @@ TEST(ObjectOptions, NoRowShowsASecret) {
     if (row.show != nullptr) {
       EXPECT_EQ(row.show(settings).find("hidden word"), std::string::npos) << row.variable;
     }
-}
-
-TEST(ObjectOptions, ReadTheSectionOfAFile) {
-  testing::TemporaryFolder folder;
-  folder.write("/credentials",
-               "[default]\naws_access_key_id = A\n# aws_secret_access_key = no\n"
-               "aws_secret_access_key=B==\n[ other ]\naws_access_key_id=C\n"
-               "aws_secret_access_key=D\naws_session_token=E\n");
-  const std::string file = folder.path() + "/credentials";
-  const auto keys = [&](const std::string& profile) {
-    return resolveOptions(with({{"AWS_ACCESS_KEY_ID", ""},
-                                {"AWS_SECRET_ACCESS_KEY", ""},
-                                {"AWS_SHARED_CREDENTIALS_FILE", file},
-                                {"AWS_PROFILE", profile}}));
-  };
-  EXPECT_EQ(keys("")->credentials, (Credentials{"A", "B==", ""}));
-  EXPECT_EQ(keys("other")->credentials, (Credentials{"C", "D", "E"}));
-  const auto none = keys("nobody");
-  ASSERT_FALSE(none);
-  EXPECT_NE(none.error().text().find("[nobody]"), std::string::npos) << none.error().text();
-  EXPECT_NE(none.error().text().find(file), std::string::npos) << none.error().text();
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ void Requests::release(std::size_t flight) {
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(flight));
 }
 
-void Requests::abort(const ObjectName& name, const std::string& upload) {
+void Requests::abort(const s3::ObjectName& name, const std::string& upload) {
   ready_.push_front({.task = Task::abort(name, upload), .ask = {Step::kAbort}, .orphan = true});
   ++tidying_;
 }
@@ -126,7 +126,7 @@ bool Requests::start(Request request) {
   auto flight = std::make_unique<Flight>();
   flight->request = std::move(request);
   if (idle_.empty()) {
-    flight->exchange = std::make_unique<Exchange>(curl_, options_.ca_file);
+    flight->exchange = std::make_unique<s3::Exchange>(curl_, options_.access.ca_file);
   } else {
     flight->exchange = std::move(idle_.back());
     idle_.pop_back();
@@ -139,11 +139,12 @@ bool Requests::start(Request request) {
     const Request failed = flight->request;
     idle_.push_back(std::move(flight->exchange));
     if (failed.stop != nullptr && *failed.stop) return true;  // its owner drops the task
-    fail(failed, failureOf({.fault = Fault::kMemory}, {.operation = task.operation(failed.ask),
+    fail(failed,
+         s3::failureOf({.fault = s3::Fault::kMemory}, {.operation = task.operation(failed.ask),
                                                        .place = {},
-                                                       .credentials = options_.credentials,
+                                                       .credentials = options_.access.credentials,
                                                        .time = {}})
-                     ->error);
+             ->error);
     return true;
   }
   if (!flight->exchange->prepare(signedRequest(*flight, *hash), &*flight->memory) ||
@@ -160,7 +161,7 @@ std::optional<std::string> Requests::hashOf(Flight& flight) const {
   if (step == Step::kComplete) {
     hash.add(base::bytesOf(flight.request.task->request(flight.request.ask).body));
   } else if (step == Step::kPut || step == Step::kPart) {
-    if (!options_.sign_bodies) return std::string(kUnsignedPayload);
+    if (!options_.sign_bodies) return std::string(s3::kUnsignedPayload);
     std::array<std::byte, base::CheckedCopy::kMostBytes> buffer;
     for (std::size_t got = 1; got != 0;) {
       if (flight.request.stop != nullptr && *flight.request.stop) return std::nullopt;
@@ -171,22 +172,15 @@ std::optional<std::string> Requests::hashOf(Flight& flight) const {
   return base::hexText(hash.digest());
 }
 
-HttpRequest Requests::signedRequest(Flight& flight, std::string_view hash) const {
+s3::HttpRequest Requests::signedRequest(Flight& flight, std::string_view hash) const {
   const Task& task = *flight.request.task;
-  HttpRequest out = task.request(flight.request.ask);
-  const Query query = task.query(flight.request.ask);
-  const Place place = placeOf(task.name(), options_.endpoint);
   flight.signed_at = std::chrono::system_clock::now();
-  out.url = place.url(options_.endpoint, query);
-  for (std::string& line : signatureLines({.method = out.method,
-                                           .place = place,
-                                           .query = query,
-                                           .payload_hash = hash,
-                                           .region = options_.region,
-                                           .time = flight.signed_at},
-                                          options_.credentials))
-    out.head.push_back(std::move(line));
-  return out;
+  return s3::signedRequest(task.request(flight.request.ask),
+                           {.place = s3::placeOf(task.name(), options_.access.endpoint),
+                            .query = task.query(flight.request.ask),
+                            .payload_hash = hash,
+                            .time = flight.signed_at},
+                           options_.access);
 }
 
 void Requests::collect() {
@@ -197,7 +191,7 @@ void Requests::collect() {
     const CURLcode code = message->data.result;
     const auto at = std::ranges::find_if(
         flights_, [&](const auto& flight) { return flight->exchange->handle() == handle; });
-    const Answer answer = (*at)->exchange->finish(code);
+    const s3::Answer answer = (*at)->exchange->finish(code);
     Request request = std::move((*at)->request);
     const auto signed_at = (*at)->signed_at;
     release(static_cast<std::size_t>(at - flights_.begin()));
@@ -205,13 +199,13 @@ void Requests::collect() {
   }
 }
 
-void Requests::settle(Request request, const Answer& answer,
+void Requests::settle(Request request, const s3::Answer& answer,
                       std::chrono::system_clock::time_point signed_at) {
-  const Place place = placeOf(request.task->name(), options_.endpoint);
-  auto failure = failureOf(answer, {.operation = request.task->operation(request.ask),
-                                    .place = place,
-                                    .credentials = options_.credentials,
-                                    .time = signed_at});
+  const s3::Place place = s3::placeOf(request.task->name(), options_.access.endpoint);
+  auto failure = s3::failureOf(answer, {.operation = request.task->operation(request.ask),
+                                        .place = place,
+                                        .credentials = options_.access.credentials,
+                                        .time = signed_at});
   const std::uint32_t retries =
       request.orphan ? std::min(kAbortRetries, options_.retries) : options_.retries;
   if (failure && failure->again && request.attempt < retries) {
@@ -242,7 +236,7 @@ void Requests::fail(const Request& request, Error why) {
 }
 
 // A dropped upload that has begun meanwhile, or one that is being aborted.
-void Requests::settleOrphan(const Request& request, const Answer& answer, bool failed,
+void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
                             const Error* why) {
   --tidying_;
   const bool creates = request.ask.step == Step::kCreate;

@@ -33,7 +33,7 @@ class Requests {
   // the background.
   void drop(const std::shared_ptr<Task>& task);
   // Aborts an upload in the background.
-  void abort(const ObjectName& name, const std::string& upload);
+  void abort(const s3::ObjectName& name, const std::string& upload);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
@@ -54,8 +54,8 @@ class Requests {
   struct Flight {
     Request request;
     std::chrono::system_clock::time_point signed_at = {};
-    std::optional<MemoryStream> memory = {};
-    std::unique_ptr<Exchange> exchange = {};
+    std::optional<s3::MemoryStream> memory = {};
+    std::unique_ptr<s3::Exchange> exchange = {};
   };
 
   Requests(const base::CurlLibrary& curl, const Options& options, Ended ended,
@@ -63,12 +63,13 @@ class Requests {
   void startReady();
   bool start(Request request);
   std::optional<std::string> hashOf(Flight& flight) const;
-  HttpRequest signedRequest(Flight& flight, std::string_view hash) const;
+  s3::HttpRequest signedRequest(Flight& flight, std::string_view hash) const;
   void collect();
-  void settle(Request request, const Answer& answer,
+  void settle(Request request, const s3::Answer& answer,
               std::chrono::system_clock::time_point signed_at);
   void fail(const Request& request, Error why);
-  void settleOrphan(const Request& request, const Answer& answer, bool failed, const Error* why);
+  void settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
+                    const Error* why);
   void sayRetry(const Error& why, std::uint32_t attempt, Duration wait);
   Duration backOff(std::uint32_t attempt);
   void release(std::size_t flight);
@@ -81,7 +82,7 @@ class Requests {
   std::deque<Request> ready_;
   std::vector<Request> later_;
   std::vector<std::unique_ptr<Flight>> flights_;
-  std::vector<std::unique_ptr<Exchange>> idle_;
+  std::vector<std::unique_ptr<s3::Exchange>> idle_;
   std::size_t tidying_ = 0;
   base::Random random_;
   Clock::time_point warn_after_ = {};

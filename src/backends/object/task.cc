@@ -24,7 +24,7 @@ void sort(std::vector<Piece>& pieces) {
 
 }  // namespace
 
-std::optional<ByteRange> sortedRange(std::vector<Piece>& pieces) {
+std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces) {
   if (pieces.empty()) return std::nullopt;
   sort(pieces);
   const std::uint64_t first = pieces.front().offset;
@@ -34,7 +34,7 @@ std::optional<ByteRange> sortedRange(std::vector<Piece>& pieces) {
     end += piece.bytes;
   }
   if (end == first) return std::nullopt;
-  return ByteRange{first, end - 1};
+  return s3::ByteRange{first, end - 1};
 }
 
 Result<std::shared_ptr<Task>> Task::read(const ObjectPin& pin, std::vector<Piece> pieces,
@@ -53,7 +53,7 @@ Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piec
   std::shared_ptr<Task> out(new Task(pin.facts->name));
   out->pieces_ = std::move(pieces);
   const std::uint64_t bytes = pin.facts->bytes;
-  if (pin.offset != 0 || sortedRange(out->pieces_) != ByteRange{0, bytes - 1})
+  if (pin.offset != 0 || sortedRange(out->pieces_) != s3::ByteRange{0, bytes - 1})
     return Error{.code = Code::kUnsupported,
                  .operation = "PUT " + pin.facts->name.text(),
                  .detail = fmt::format("the transfer writes a part of the {} bytes", bytes),
@@ -66,22 +66,26 @@ Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piec
   return out;
 }
 
-std::shared_ptr<Task> Task::single(ObjectName name, Step step) {
+std::shared_ptr<Task> Task::single(s3::ObjectName name, Step step) {
   std::shared_ptr<Task> out(new Task(std::move(name)));
   out->first_.push_back({step});
   return out;
 }
 
-std::shared_ptr<Task> Task::head(ObjectName name) { return single(std::move(name), Step::kHead); }
-std::shared_ptr<Task> Task::probe(ObjectName name) { return single(std::move(name), Step::kProbe); }
+std::shared_ptr<Task> Task::head(s3::ObjectName name) {
+  return single(std::move(name), Step::kHead);
+}
+std::shared_ptr<Task> Task::probe(s3::ObjectName name) {
+  return single(std::move(name), Step::kProbe);
+}
 
-std::shared_ptr<Task> Task::create(ObjectName name) {
+std::shared_ptr<Task> Task::create(s3::ObjectName name) {
   auto out = single(std::move(name), Step::kCreate);
   out->shares_upload_ = true;
   return out;
 }
 
-std::shared_ptr<Task> Task::part(ObjectName name, std::string upload, std::uint32_t number,
+std::shared_ptr<Task> Task::part(s3::ObjectName name, std::string upload, std::uint32_t number,
                                  std::vector<Piece> pieces) {
   auto out = single(std::move(name), Step::kPart);
   out->upload_ = std::move(upload);
@@ -92,7 +96,7 @@ std::shared_ptr<Task> Task::part(ObjectName name, std::string upload, std::uint3
   return out;
 }
 
-std::shared_ptr<Task> Task::complete(ObjectName name, std::string upload,
+std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
                                      std::vector<UploadPart> parts) {
   auto out = single(std::move(name), Step::kComplete);
   out->upload_ = std::move(upload);
@@ -101,7 +105,7 @@ std::shared_ptr<Task> Task::complete(ObjectName name, std::string upload,
   return out;
 }
 
-std::shared_ptr<Task> Task::abort(ObjectName name, std::string upload) {
+std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
   auto out = single(std::move(name), Step::kAbort);
   out->upload_ = std::move(upload);
   return out;
@@ -116,7 +120,7 @@ void Task::cut(std::uint64_t most_part) {
       const bool goes_on = !parts_.empty() && parts_.back().range.last + 1 == offset &&
                            parts_.back().range.bytes() < most_part;
       if (!goes_on) parts_.push_back({{offset, offset - 1}, i, skip});
-      ByteRange& range = parts_.back().range;
+      s3::ByteRange& range = parts_.back().range;
       const std::uint64_t step = std::min(piece.bytes - skip, most_part - range.bytes());
       range.last += step;
       skip += step;
@@ -127,7 +131,7 @@ void Task::cut(std::uint64_t most_part) {
 
 std::vector<Ask> Task::begin() const { return first_; }
 
-Query Task::query(Ask ask) const {
+s3::Query Task::query(Ask ask) const {
   switch (ask.step) {
     case Step::kCreate:
       return {{"uploads", ""}};
@@ -142,12 +146,12 @@ Query Task::query(Ask ask) const {
   }
 }
 
-HttpRequest Task::request(Ask ask) const {
+s3::HttpRequest Task::request(Ask ask) const {
   switch (ask.step) {
     case Step::kGet: {
-      const ByteRange range = parts_[ask.part].range;
-      HttpRequest out{.head = {fmt::format("Range: bytes={}-{}", range.first, range.last)},
-                      .range = range};
+      const s3::ByteRange range = parts_[ask.part].range;
+      s3::HttpRequest out{.head = {fmt::format("Range: bytes={}-{}", range.first, range.last)},
+                          .range = range};
       if (!etag_.empty()) out.head.push_back("If-Match: " + etag_);
       return out;
     }
@@ -168,7 +172,7 @@ HttpRequest Task::request(Ask ask) const {
   return {.method = "HEAD"};
 }
 
-void Task::describe(Ask ask, MemoryStream& memory) const {
+void Task::describe(Ask ask, s3::MemoryStream& memory) const {
   if (ask.step != Step::kGet && ask.step != Step::kPut && ask.step != Step::kPart) return;
   const Part& part = parts_[ask.part];
   std::uint64_t left = part.range.bytes(), skip = part.skip;
@@ -208,7 +212,7 @@ std::string Task::completion() const {
   std::string out = "<CompleteMultipartUpload>";
   for (const UploadPart& part : upload_parts_)
     out += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", part.number,
-                       escapeXml(part.etag));
+                       s3::escapeXml(part.etag));
   return out + "</CompleteMultipartUpload>";
 }
 
@@ -221,7 +225,7 @@ Error Task::wrong(Ask ask, std::string detail, std::string cause) const {
           .remedy = "check the server"};
 }
 
-Result<std::vector<Ask>> Task::answered(Ask ask, const Answer& answer) {
+Result<std::vector<Ask>> Task::answered(Ask ask, const s3::Answer& answer) {
   switch (ask.step) {
     case Step::kGet:
       return tookRange(ask, answer);
@@ -242,16 +246,16 @@ Result<std::vector<Ask>> Task::answered(Ask ask, const Answer& answer) {
   return std::vector<Ask>{};
 }
 
-Status Task::tookFacts(Ask ask, const Answer& answer) {
+Status Task::tookFacts(Ask ask, const s3::Answer& answer) {
   auto bytes = base::numberIn<std::uint64_t>(answer.content_length);
-  if (ask.step == Step::kProbe) parseContentRange(answer.content_range, bytes);
+  if (ask.step == Step::kProbe) s3::parseContentRange(answer.content_range, bytes);
   if (!bytes) return wrong(ask, "the answer does not tell the size", "the server is faulty");
   found_ = {name_, *bytes, answer.etag};
   return Ok{};
 }
 
 // All ranges have to be of one version. The first one says which, unless the pin does.
-Result<std::vector<Ask>> Task::tookRange(Ask ask, const Answer& answer) {
+Result<std::vector<Ask>> Task::tookRange(Ask ask, const s3::Answer& answer) {
   if (etag_.empty()) etag_ = answer.etag;
   if (etag_ != answer.etag)
     return wrong(ask, fmt::format("the ETag changed from {} to {}", etag_, answer.etag),
@@ -260,10 +264,10 @@ Result<std::vector<Ask>> Task::tookRange(Ask ask, const Answer& answer) {
   return std::vector<Ask>{};
 }
 
-Result<std::vector<Ask>> Task::tookUpload(Ask ask, const Answer& answer) {
+Result<std::vector<Ask>> Task::tookUpload(Ask ask, const s3::Answer& answer) {
   std::vector<Ask> next;
   if (ask.step == Step::kCreate) {
-    upload_ = xmlText(answer.body, "UploadId");
+    upload_ = s3::xmlText(answer.body, "UploadId");
     if (upload_.empty()) return wrong(ask, "the answer has no UploadId", "the server is faulty");
     for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({Step::kPart, i});
     done_ = shares_upload_;

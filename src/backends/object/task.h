@@ -11,15 +11,15 @@
 #include <string>
 #include <vector>
 
-#include "backends/object/answer.h"
-#include "backends/object/exchange.h"
-#include "backends/object/object_name.h"
+#include "s3/answer.h"
+#include "s3/exchange.h"
+#include "s3/object_name.h"
 
 namespace viaduct::object {
 
 // The knowledge about an object that the backend keeps in Segment::opened.
 struct ObjectFacts {
-  ObjectName name = {};
+  s3::ObjectName name = {};
   std::uint64_t bytes = 0;
   std::string etag = {};  // of the version that reads have to see; empty: any, or not yet written
 };
@@ -37,7 +37,7 @@ struct Piece {
 };
 // Sorts the pieces by offset, and returns the bytes of the object that they are. Nothing: there are
 // no bytes, or the pieces leave a gap or overlap.
-std::optional<ByteRange> sortedRange(std::vector<Piece>& pieces);
+std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces);
 
 // The limit of S3 for one upload.
 inline constexpr std::uint64_t kMostParts = 10'000;
@@ -62,29 +62,29 @@ class Task {
                                             std::uint64_t most_part);
   static Result<std::shared_ptr<Task>> write(const ObjectPin& pin, std::vector<Piece> pieces,
                                              std::uint64_t most_part);
-  static std::shared_ptr<Task> head(ObjectName name);
+  static std::shared_ptr<Task> head(s3::ObjectName name);
   // The same by a GET of one byte, whose error has a body with S3's code.
-  static std::shared_ptr<Task> probe(ObjectName name);
+  static std::shared_ptr<Task> probe(s3::ObjectName name);
   // The steps of an upload that outlives each of them. The caller aborts it if it is not completed.
-  static std::shared_ptr<Task> create(ObjectName name);
+  static std::shared_ptr<Task> create(s3::ObjectName name);
   // `pieces` are contiguous bytes of the object, in order.
-  static std::shared_ptr<Task> part(ObjectName name, std::string upload, std::uint32_t number,
+  static std::shared_ptr<Task> part(s3::ObjectName name, std::string upload, std::uint32_t number,
                                     std::vector<Piece> pieces);
-  static std::shared_ptr<Task> complete(ObjectName name, std::string upload,
+  static std::shared_ptr<Task> complete(s3::ObjectName name, std::string upload,
                                         std::vector<UploadPart> parts);
-  static std::shared_ptr<Task> abort(ObjectName name, std::string upload);
+  static std::shared_ptr<Task> abort(s3::ObjectName name, std::string upload);
 
   std::vector<Ask> begin() const;
   // The request, without its signature; its query is unencoded.
-  HttpRequest request(Ask ask) const;
-  Query query(Ask ask) const;
+  s3::HttpRequest request(Ask ask) const;
+  s3::Query query(Ask ask) const;
   // Appends the memory of a request to a stream.
-  void describe(Ask ask, MemoryStream& memory) const;
+  void describe(Ask ask, s3::MemoryStream& memory) const;
   // Takes a successful answer, and returns the next requests.
-  Result<std::vector<Ask>> answered(Ask ask, const Answer& answer);
+  Result<std::vector<Ask>> answered(Ask ask, const s3::Answer& answer);
   bool done() const { return done_; }
 
-  const ObjectName& name() const { return name_; }
+  const s3::ObjectName& name() const { return name_; }
   const ObjectFacts& found() const { return found_; }  // of head() and probe()
   // The unfinished upload that S3 keeps, and stores, until it is completed or aborted.
   const std::string& upload() const { return upload_; }
@@ -95,20 +95,20 @@ class Task {
 
  private:
   struct Part {
-    ByteRange range;
+    s3::ByteRange range;
     std::size_t piece = 0;   // the first of its pieces
     std::uint64_t skip = 0;  // bytes of this piece that belong to parts before
   };
-  explicit Task(ObjectName name) : name_(std::move(name)) {}
-  static std::shared_ptr<Task> single(ObjectName name, Step step);
+  explicit Task(s3::ObjectName name) : name_(std::move(name)) {}
+  static std::shared_ptr<Task> single(s3::ObjectName name, Step step);
   void cut(std::uint64_t most_part);
-  Status tookFacts(Ask ask, const Answer& answer);
-  Result<std::vector<Ask>> tookRange(Ask ask, const Answer& answer);
-  Result<std::vector<Ask>> tookUpload(Ask ask, const Answer& answer);
+  Status tookFacts(Ask ask, const s3::Answer& answer);
+  Result<std::vector<Ask>> tookRange(Ask ask, const s3::Answer& answer);
+  Result<std::vector<Ask>> tookUpload(Ask ask, const s3::Answer& answer);
   Error wrong(Ask ask, std::string detail, std::string cause) const;
   std::string completion() const;
 
-  ObjectName name_;
+  s3::ObjectName name_;
   std::vector<Ask> first_;
   std::vector<Piece> pieces_;  // by offset
   std::vector<Part> parts_;

@@ -28,7 +28,7 @@ TEST(ReadTask, JoinsPiecesThatTouchInTheObject) {
 
 TEST(ReadTask, EndsWithItsLastRange) {
   const auto task = Task::read(pinOf(100), {{0, 1, 100}}, 50);
-  const Answer answer{.status = 206, .etag = "\"v1\""};
+  const s3::Answer answer{.status = 206, .etag = "\"v1\""};
   EXPECT_TRUE((*task)->answered((*task)->begin()[1], answer));
   EXPECT_FALSE((*task)->done());
   // Later requests name the version that the first answer had.
@@ -73,7 +73,7 @@ TEST(WriteTask, BeginsUploadsPartsAndCompletes) {
   ASSERT_TRUE(parts) << parts.error().text();
   ASSERT_EQ(parts->size(), 3U);
   EXPECT_EQ(task.upload(), "u&1");
-  EXPECT_EQ(encodeQuery(task.query((*parts)[2])), "partNumber=3&uploadId=u%261");
+  EXPECT_EQ(s3::encodeQuery(task.query((*parts)[2])), "partNumber=3&uploadId=u%261");
   std::vector<Ask> last;
   for (const Ask part : {(*parts)[2], (*parts)[0], (*parts)[1]})
     last = *task.answered(part, {.status = 200, .etag = "\"e" + std::to_string(part.part) + "\""});
@@ -106,7 +106,7 @@ TEST(WriteTask, NamesTheUploadInItsErrors) {
 }
 
 TEST(SharedUpload, IsATaskForEachStep) {
-  const ObjectName name{"b", "k"};
+  const s3::ObjectName name{"b", "k"};
   const auto create = Task::create(name);
   EXPECT_TRUE(create->answered(create->begin().front(),
                                {.status = 200, .body = "<UploadId>u7</UploadId>"}));
@@ -114,7 +114,7 @@ TEST(SharedUpload, IsATaskForEachStep) {
   EXPECT_EQ(create->upload(), "u7");
   const auto part = Task::part(name, "u7", 5, {{0, 1, kMiB}, {kMiB, 9, kMiB}});
   const Ask ask = part->begin().front();
-  EXPECT_EQ(encodeQuery(part->query(ask)), "partNumber=5&uploadId=u7");
+  EXPECT_EQ(s3::encodeQuery(part->query(ask)), "partNumber=5&uploadId=u7");
   EXPECT_EQ(part->operation(ask), "PUT s3://b/k part 5 of upload u7");
   EXPECT_FALSE(part->leavesUpload()) << "other parts need it";
   EXPECT_TRUE(part->answered(ask, {.status = 200, .etag = "e5"}));

@@ -1,4 +1,4 @@
-#include "backends/object/memory_stream.h"
+#include "s3/memory_stream.h"
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string>
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 std::uint64_t addressOf(const void* at) { return reinterpret_cast<std::uintptr_t>(at); }
@@ -52,4 +52,4 @@ TEST(MemoryStreamTest, FailsForMemoryThatIsGone) {
 }
 
 }  // namespace
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

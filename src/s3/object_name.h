@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 
 struct ObjectName {
   std::string bucket = {}, key = {};
@@ -41,6 +41,8 @@ struct Endpoint {
 };
 // Parses "https://host[:port][/prefix]". The error names the wrong part.
 Result<Endpoint> parseEndpoint(std::string_view url);
+// "https://host[:port][/prefix]".
+std::string endpointText(const Endpoint& endpoint);
 // Amazon's own endpoint of a region.
 Endpoint amazonEndpoint(std::string_view region);
 
@@ -51,5 +53,7 @@ struct Place {
   std::string url(const Endpoint& endpoint, const Query& query) const;
 };
 Place placeOf(const ObjectName& name, const Endpoint& endpoint);
+// The place of the list of a bucket's objects; without a bucket, of the list of all buckets.
+Place placeOfList(const std::string& bucket, const Endpoint& endpoint);
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

@@ -1,8 +1,8 @@
-#include "backends/object/object_name.h"
+#include "s3/object_name.h"
 
 #include <gtest/gtest.h>
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 TEST(ObjectNameTest, HasABucketAndAKey) {
@@ -45,6 +45,20 @@ TEST(EndpointTest, SaysWhichPartIsWrong) {
     EXPECT_FALSE(parseEndpoint(url)) << url;
 }
 
+TEST(EndpointTest, ShowsNoPassword) {
+  const auto endpoint = parseEndpoint("http://user:word@a");
+  EXPECT_EQ(endpoint.error().text().find("word"), std::string::npos) << endpoint.error().text();
+}
+
+TEST(PlaceTest, OfAListNamesTheBucketOrNothing) {
+  Endpoint endpoint = *parseEndpoint("http://store:9000/s3");
+  EXPECT_EQ(placeOfList("kv", endpoint).url(endpoint, {}), "http://store:9000/s3/kv/");
+  EXPECT_EQ(placeOfList("", endpoint).url(endpoint, {}), "http://store:9000/s3/");
+  endpoint.style = AddressStyle::kVirtual;
+  EXPECT_EQ(placeOfList("kv", endpoint).url(endpoint, {}), "http://kv.store:9000/s3/");
+  EXPECT_EQ(placeOfList("", endpoint).url(endpoint, {}), "http://store:9000/s3/");
+}
+
 TEST(PlaceTest, NamesTheBucketInThePathOrTheHost) {
   Endpoint endpoint = *parseEndpoint("http://store:9000/s3");
   const ObjectName name{"kv", "a b"};
@@ -55,4 +69,4 @@ TEST(PlaceTest, NamesTheBucketInThePathOrTheHost) {
 }
 
 }  // namespace
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

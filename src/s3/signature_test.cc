@@ -1,12 +1,12 @@
-#include "backends/object/signature.h"
+#include "s3/signature.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "backends/object/answer.h"
+#include "s3/answer.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 // The vectors are those of botocore 1.29.27 (Debian's python3-boto3 1.26.27): the Authorization of
@@ -72,4 +72,4 @@ TEST_F(Signature, EmptyPayloadIsTheHashOfNothing) {
 }
 
 }  // namespace
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

@@ -9,7 +9,7 @@
 
 #include "base/checked_copy.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 
 class MemoryStream {
  public:
@@ -36,4 +36,4 @@ class MemoryStream {
   std::size_t piece_ = 0, offset_ = 0;  // the place of position_
 };
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

@@ -1,11 +1,11 @@
-#include "backends/object/signature.h"
+#include "s3/signature.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "base/bytes.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 using base::bytesOf;
@@ -57,4 +57,4 @@ std::vector<std::string> signatureLines(const Signed& request, const Credentials
   return lines;
 }
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

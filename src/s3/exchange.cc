@@ -1,4 +1,4 @@
-#include "backends/object/exchange.h"
+#include "s3/exchange.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 constexpr std::size_t kMostBody = std::size_t{64} << 10U;  // of an error or a small answer
@@ -157,13 +157,14 @@ int Exchange::onSeek(void* self, curl_off_t offset, int origin) {
 }
 
 Fault Exchange::faultOf(CURLcode code) const {
+  constexpr std::array kName{CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY};
   constexpr std::array kConnection{
-      CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_CONNECT,  CURLE_PARTIAL_FILE,
-      CURLE_OPERATION_TIMEDOUT,   CURLE_SEND_ERROR,       CURLE_RECV_ERROR,
-      CURLE_GOT_NOTHING,          CURLE_SEND_FAIL_REWIND, CURLE_SSL_CONNECT_ERROR,
-  };
+      CURLE_COULDNT_CONNECT, CURLE_PARTIAL_FILE, CURLE_OPERATION_TIMEDOUT, CURLE_SEND_ERROR,
+      CURLE_RECV_ERROR,      CURLE_GOT_NOTHING,  CURLE_SEND_FAIL_REWIND};
   constexpr std::array kCertificate{CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_CACERT_BADFILE,
                                     CURLE_SSL_ISSUER_ERROR};
+  if (code == CURLE_SSL_CONNECT_ERROR) return Fault::kHandshake;
+  if (std::ranges::find(kName, code) != kName.end()) return Fault::kName;
   if (std::ranges::find(kConnection, code) != kConnection.end()) return Fault::kConnection;
   if (std::ranges::find(kCertificate, code) != kCertificate.end()) return Fault::kCertificate;
   return Fault::kOther;
@@ -187,4 +188,4 @@ Answer Exchange::finish(CURLcode code) {
   return std::move(answer_);
 }
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

@@ -1,4 +1,4 @@
-#include "backends/object/object_name.h"
+#include "s3/object_name.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 constexpr std::string_view kScheme = "s3://";
@@ -42,6 +42,11 @@ std::string encode(std::string_view text, bool keep_slash) {
 bool isPort(std::string_view text) {
   const auto port = base::numberIn<std::uint16_t>(text);
   return port && *port != 0;
+}
+
+// As the header Host has it.
+std::string hostAndPort(const Endpoint& endpoint) {
+  return endpoint.host + (endpoint.port.empty() ? "" : ":" + endpoint.port);
 }
 
 bool isHost(std::string_view text) {
@@ -83,8 +88,12 @@ std::string encodeQuery(const Query& query) {
 }
 
 Result<Endpoint> parseEndpoint(std::string_view url) {
+  // A password before an @ is not shown.
+  const auto at = url.rfind('@');
+  const std::string shown =
+      at == std::string_view::npos ? std::string(url) : fmt::format("...{}", url.substr(at));
   const auto wrong = [&](const char* detail) {
-    return malformed("parse an S3 endpoint", url, detail, "give https://host[:port][/prefix]");
+    return malformed("parse an S3 endpoint", shown, detail, "give https://host[:port][/prefix]");
   };
   Endpoint out;
   out.tls = url.starts_with("https://");
@@ -112,12 +121,21 @@ Endpoint amazonEndpoint(std::string_view region) {
   return {.host = fmt::format("s3.{}.amazonaws.com", region), .style = AddressStyle::kVirtual};
 }
 
+std::string endpointText(const Endpoint& endpoint) {
+  return fmt::format("{}://{}{}", endpoint.tls ? "https" : "http", hostAndPort(endpoint),
+                     endpoint.prefix);
+}
+
+Place placeOfList(const std::string& bucket, const Endpoint& endpoint) {
+  if (bucket.empty()) return {hostAndPort(endpoint), endpoint.prefix + "/"};
+  return placeOf({.bucket = bucket}, endpoint);
+}
+
 Place placeOf(const ObjectName& name, const Endpoint& endpoint) {
   const std::string key = "/" + encodePath(name.key);
-  const std::string port = endpoint.port.empty() ? "" : ":" + endpoint.port;
   if (endpoint.style == AddressStyle::kVirtual)
-    return {name.bucket + "." + endpoint.host + port, endpoint.prefix + key};
-  return {endpoint.host + port, endpoint.prefix + "/" + name.bucket + key};
+    return {name.bucket + "." + hostAndPort(endpoint), endpoint.prefix + key};
+  return {hostAndPort(endpoint), endpoint.prefix + "/" + name.bucket + key};
 }
 
 std::string Place::url(const Endpoint& endpoint, const Query& query) const {
@@ -126,4 +144,4 @@ std::string Place::url(const Endpoint& endpoint, const Query& query) const {
   return out;
 }
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

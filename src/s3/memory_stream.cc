@@ -1,8 +1,8 @@
-#include "backends/object/memory_stream.h"
+#include "s3/memory_stream.h"
 
 #include <algorithm>
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 constexpr std::size_t kMostPieces = 1024;  // IOV_MAX of Linux
@@ -80,4 +80,4 @@ bool MemoryStream::get(std::byte* into, std::size_t room, std::size_t& got) {
   return true;
 }
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

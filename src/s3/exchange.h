@@ -8,19 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/object/answer.h"
-#include "backends/object/memory_stream.h"
 #include "base/net/curl_library.h"
+#include "s3/answer.h"
+#include "s3/memory_stream.h"
 
-namespace viaduct::object {
-
-struct HttpRequest {
-  std::string_view method = "GET";
-  std::string url = {};
-  std::vector<std::string> head = {};   // lines without their ends
-  std::string body = {};                // of a POST
-  std::optional<ByteRange> range = {};  // of a GET
-};
+namespace viaduct::s3 {
 
 // Cannot be moved, because the curl handle has pointers to it.
 class Exchange {
@@ -59,4 +51,4 @@ class Exchange {
   bool in_range_ = false;  // the head of the answer was that of the range
 };
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

@@ -1,4 +1,4 @@
-#include "backends/object/answer.h"
+#include "s3/answer.h"
 
 #include <fmt/format.h>
 #include <time.h>
@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 // A code of S3, with its cause and remedy.
@@ -124,6 +124,20 @@ Failure broken(const Answer& answer, const Asked& asked) {
   Error error{.code = Code::kProtocol, .operation = asked.operation, .device = "object"};
   bool again = false;
   switch (answer.fault) {
+    case Fault::kName:
+      error.code = Code::kPeerLost;
+      error.detail = answer.fault_text;
+      error.cause = "the name is wrong, or its name server does not answer";
+      error.remedy = "check the endpoint, and the name server in /etc/resolv.conf";
+      again = true;
+      break;
+    case Fault::kHandshake:
+      error.code = Code::kPeerLost;
+      error.detail = answer.fault_text;
+      error.cause = fmt::format("{} speaks no TLS that this host accepts", asked.place.host);
+      error.remedy = "check the port, and whether the endpoint is https or http";
+      again = true;
+      break;
     case Fault::kConnection:
       error.code = Code::kPeerLost;
       error.detail = answer.fault_text;
@@ -240,4 +254,4 @@ std::optional<Failure> failureOf(const Answer& answer, const Asked& asked) {
   return refused(answer, asked);
 }
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

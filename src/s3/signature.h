@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/object/object_name.h"
 #include "base/net/crypto.h"
+#include "s3/object_name.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 
 // Never part of an error, a log line or a report.
 struct Credentials {
@@ -36,4 +36,4 @@ struct Signed {
 // The lines of the request's head that carry the signature, and no line for Host.
 std::vector<std::string> signatureLines(const Signed& request, const Credentials& credentials);
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

@@ -1,5 +1,5 @@
-// The answers of an object store: headers, XML, and the errors that they mean. Threads: pure
-// functions.
+// A request to an object store and its answer: headers, XML, and the errors that they mean.
+// Threads: plain values, pure functions.
 #pragma once
 
 #include <viaduct/result.h>
@@ -9,10 +9,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "backends/object/signature.h"
+#include "s3/signature.h"
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 
 // The first and the last byte, both included.
 struct ByteRange {
@@ -21,10 +22,20 @@ struct ByteRange {
   friend bool operator==(const ByteRange&, const ByteRange&) = default;
 };
 
+struct HttpRequest {
+  std::string_view method = "GET";
+  std::string url = {};
+  std::vector<std::string> head = {};   // lines without their ends
+  std::string body = {};                // of a POST
+  std::optional<ByteRange> range = {};  // of a GET
+};
+
 // The reason why there is no usable answer.
 enum class Fault : std::uint8_t {
   kNone,
+  kName,        // the host's name does not resolve
   kConnection,  // no whole answer came: refused, reset, cut off, silent
+  kHandshake,   // no TLS session began
   kCertificate,
   kNotARange,  // 200 to a request for a range
   kWrongRange,
@@ -65,4 +76,4 @@ struct Failure {
 // Nothing: the answer is a success. An answer of 200 may contain an error.
 std::optional<Failure> failureOf(const Answer& answer, const Asked& asked);
 
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

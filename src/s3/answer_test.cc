@@ -1,8 +1,8 @@
-#include "backends/object/answer.h"
+#include "s3/answer.h"
 
 #include <gtest/gtest.h>
 
-namespace viaduct::object {
+namespace viaduct::s3 {
 namespace {
 
 const Place kPlace{"store", "/b/k"};
@@ -91,7 +91,8 @@ TEST(FailureOf, FindsAnErrorBehindStatus200) {
 }
 
 TEST(FailureOf, RepeatsOnlyWhatMayChange) {
-  EXPECT_TRUE(failure({.fault = Fault::kConnection, .fault_text = "reset"})->again);
+  for (const Fault fault : {Fault::kName, Fault::kConnection, Fault::kHandshake})
+    EXPECT_TRUE(failure({.fault = fault, .fault_text = "reset"})->again);
   for (const Fault fault : {Fault::kNotARange, Fault::kWrongRange, Fault::kWrongLength,
                             Fault::kMemory, Fault::kCertificate, Fault::kOther})
     EXPECT_FALSE(failure({.fault = fault})->again);
@@ -104,4 +105,4 @@ TEST(FailureOf, NamesTheRegionOfARedirect) {
 }
 
 }  // namespace
-}  // namespace viaduct::object
+}  // namespace viaduct::s3

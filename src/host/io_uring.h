@@ -1,0 +1,31 @@
+// A ring of io_uring and its registered memory, by system calls: neither the build nor the machine
+// needs a library. All functions return 0 or an errno. Threads: that of the ring.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/fd.h"
+
+struct io_uring_params;
+
+namespace viaduct::host {
+
+// Opens a ring with the newest flags that the kernel knows. The thread that opens it has to use it.
+// ENOSYS: the kernel or this build has no io_uring, or an io_uring older than Linux 5.5.
+int openRing(unsigned entries, io_uring_params& params, base::Fd& ring);
+
+// Reserves places for registered memory. EINVAL: the kernel is older than 5.19.
+int reserveBuffers(int ring, std::uint32_t count);
+// Registers memory at a place. Without memory, ends the registration. ENOMEM: the limit of locked
+// memory.
+int registerBuffer(int ring, std::uint32_t place, std::span<std::byte> memory);
+
+// What this process may do.
+struct RingTrial {
+  int open = 0, reserve = 0, registration = 0;  // of one page
+};
+RingTrial tryRing();
+
+}  // namespace viaduct::host
