@@ -71,7 +71,7 @@ void Requests::drop(const std::shared_ptr<Task>& task) {
       release(i);
     }
   }
-  if (!task->upload().empty() && !task->done()) abort(*task);
+  abortUpload(*task);
 }
 
 // Takes the handle back from libcurl, which closes an unfinished connection.
@@ -81,9 +81,12 @@ void Requests::release(std::size_t flight) {
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(flight));
 }
 
-void Requests::abort(const Task& task) {
+// A task may be dropped twice, by its failure and by its owner, and is aborted once.
+void Requests::abortUpload(Task& task) {
+  std::string upload = task.takeUpload();
+  if (upload.empty()) return;
   ready_.push_front(
-      {.task = Task::abort(task.name(), task.upload()), .ask = {Step::kAbort}, .orphan = true});
+      {.task = Task::abort(task.name(), std::move(upload)), .ask = {Step::kAbort}, .orphan = true});
   ++tidying_;
 }
 
@@ -241,7 +244,7 @@ void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bo
                             const Error* why) {
   --tidying_;
   const bool creates = request.ask.step == Step::kCreate;
-  if (creates && !failed && request.task->answered(request.ask, answer)) abort(*request.task);
+  if (creates && !failed && request.task->answered(request.ask, answer)) abortUpload(*request.task);
   if (creates || !failed || why->code == Code::kNotFound) return;
   base::log(base::LogLevel::kWarning,
             "object: an unfinished upload stays at the store, and takes its room: {}; abort it by "

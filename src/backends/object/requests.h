@@ -68,7 +68,7 @@ class Requests {
   void fail(const Request& request, Error why);
   void settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
                     const Error* why);
-  void abort(const Task& task);
+  void abortUpload(Task& task);
   void sayRetry(const Error& why, std::uint32_t attempt, Duration wait);
   Duration backOff(std::uint32_t attempt);
   void release(std::size_t flight);

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "s3/answer.h"
@@ -69,6 +70,8 @@ class Task {
   const ObjectFacts& found() const { return found_; }  // of head() and probe()
   // The unfinished upload that S3 keeps, and stores, until it is completed or aborted.
   const std::string& upload() const { return upload_; }
+  // Hands it over to the caller, who aborts it. Empty: there is none, or somebody else has it.
+  std::string takeUpload() { return std::exchange(upload_, {}); }
   std::string operation(Ask ask) const;  // for texts
 
  private:
