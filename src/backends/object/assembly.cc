@@ -109,10 +109,9 @@ bool Assemblies::taskEnded(const std::shared_ptr<Task>& task, const std::optiona
     const bool creates = assembly.create == task;
     if (!creates && at == assembly.running.end()) continue;
     if (why) {
-      if (!creates) at->task.reset();  // its requests have ended already
       fail(assembly, *why);
     } else if (creates) {
-      assembly.upload = task->upload();
+      assembly.upload = task->takeUpload();
       assembly.create.reset();
       for (Running& running : assembly.running) start(assembly, running);
     } else {

@@ -30,8 +30,9 @@ TEST(PartNumber, FollowsFromTheOffset) {
 
 TEST(PartNumber, IsRefusedToBytesBetweenTheSteps) {
   const ObjectFacts object = objectOf(40 * kMiB + 5);
-  for (const s3::ByteRange range : {s3::ByteRange{0, 8 * kMiB - 2}, s3::ByteRange{0, 2 * kMiB - 1},
-                                s3::ByteRange{1, 8 * kMiB}, s3::ByteRange{2 * kMiB, 40 * kMiB + 4}})
+  for (const s3::ByteRange range :
+       {s3::ByteRange{0, 8 * kMiB - 2}, s3::ByteRange{0, 2 * kMiB - 1}, s3::ByteRange{1, 8 * kMiB},
+        s3::ByteRange{2 * kMiB, 40 * kMiB + 4}})
     expectRefused(object, range, {"PUT s3://b/k bytes", "no part of an upload", "multiples of 8"});
 }
 

@@ -32,8 +32,8 @@ class Requests {
   // Ends the task's requests. On return none touches memory. An upload that has begun is aborted in
   // the background.
   void drop(const std::shared_ptr<Task>& task);
-  // Aborts an upload in the background.
-  void abort(const s3::ObjectName& name, const std::string& upload);
+  // Aborts an upload in the background. Empty: there is none.
+  void abort(const s3::ObjectName& name, std::string upload);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();

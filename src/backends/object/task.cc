@@ -80,16 +80,14 @@ std::shared_ptr<Task> Task::probe(s3::ObjectName name) {
 }
 
 std::shared_ptr<Task> Task::create(s3::ObjectName name) {
-  auto out = single(std::move(name), Step::kCreate);
-  out->shares_upload_ = true;
-  return out;
+  return single(std::move(name), Step::kCreate);
 }
 
 std::shared_ptr<Task> Task::part(s3::ObjectName name, std::string upload, std::uint32_t number,
                                  std::vector<Piece> pieces) {
   auto out = single(std::move(name), Step::kPart);
   out->upload_ = std::move(upload);
-  out->shares_upload_ = true;
+  out->borrows_upload_ = true;
   out->upload_parts_.push_back({number});
   out->pieces_ = std::move(pieces);
   out->cut(std::numeric_limits<std::uint64_t>::max());
@@ -100,7 +98,7 @@ std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
                                      std::vector<UploadPart> parts) {
   auto out = single(std::move(name), Step::kComplete);
   out->upload_ = std::move(upload);
-  out->shares_upload_ = true;
+  out->borrows_upload_ = true;
   out->upload_parts_ = std::move(parts);
   return out;
 }
@@ -270,13 +268,13 @@ Result<std::vector<Ask>> Task::tookUpload(Ask ask, const s3::Answer& answer) {
     upload_ = s3::xmlText(answer.body, "UploadId");
     if (upload_.empty()) return wrong(ask, "the answer has no UploadId", "the server is faulty");
     for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({Step::kPart, i});
-    done_ = shares_upload_;
+    done_ = parts_.empty();
     return next;
   }
   if (answer.etag.empty()) return wrong(ask, "the answer has no ETag", "the server is faulty");
   upload_parts_[ask.part].etag = answer.etag;
   if (--open_ != 0) return next;
-  done_ = shares_upload_;
+  done_ = borrows_upload_;
   if (!done_) next.push_back({Step::kComplete});
   return next;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "s3/answer.h"
@@ -88,8 +89,9 @@ class Task {
   const ObjectFacts& found() const { return found_; }  // of head() and probe()
   // The unfinished upload that S3 keeps, and stores, until it is completed or aborted.
   const std::string& upload() const { return upload_; }
-  // The upload is the task's own and unfinished, so it has to be aborted if the task is dropped.
-  bool leavesUpload() const { return !upload_.empty() && !shares_upload_ && !done_; }
+  // Hands the upload over to the caller, who completes or aborts it. Empty: there is none, or it is
+  // not the task's own.
+  std::string takeUpload() { return borrows_upload_ ? std::string() : std::exchange(upload_, {}); }
   const std::vector<UploadPart>& uploadParts() const { return upload_parts_; }
   std::string operation(Ask ask) const;  // for texts
 
@@ -115,7 +117,7 @@ class Task {
   std::vector<UploadPart> upload_parts_;
   std::string etag_;  // of the version that is read
   std::string upload_;
-  bool shares_upload_ = false;
+  bool borrows_upload_ = false;
   ObjectFacts found_;
   std::size_t open_ = 0;  // parts without an answer
   bool done_ = false;

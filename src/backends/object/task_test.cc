@@ -111,12 +111,12 @@ TEST(SharedUpload, IsATaskForEachStep) {
   EXPECT_TRUE(create->answered(create->begin().front(),
                                {.status = 200, .body = "<UploadId>u7</UploadId>"}));
   EXPECT_TRUE(create->done());
-  EXPECT_EQ(create->upload(), "u7");
+  EXPECT_EQ(create->takeUpload(), "u7");
   const auto part = Task::part(name, "u7", 5, {{0, 1, kMiB}, {kMiB, 9, kMiB}});
   const Ask ask = part->begin().front();
   EXPECT_EQ(s3::encodeQuery(part->query(ask)), "partNumber=5&uploadId=u7");
   EXPECT_EQ(part->operation(ask), "PUT s3://b/k part 5 of upload u7");
-  EXPECT_FALSE(part->leavesUpload()) << "other parts need it";
+  EXPECT_TRUE(part->takeUpload().empty()) << "other parts need it";
   EXPECT_TRUE(part->answered(ask, {.status = 200, .etag = "e5"}));
   EXPECT_TRUE(part->done());
   EXPECT_EQ(part->uploadParts().front().etag, "e5");
@@ -126,7 +126,7 @@ TEST(SharedUpload, IsATaskForEachStep) {
             "<Part><PartNumber>5</PartNumber><ETag>e5</ETag></Part>"
             "<Part><PartNumber>9</PartNumber><ETag>e9</ETag></Part>"
             "</CompleteMultipartUpload>");
-  EXPECT_FALSE(complete->leavesUpload());
+  EXPECT_TRUE(complete->takeUpload().empty());
 }
 
 }  // namespace
