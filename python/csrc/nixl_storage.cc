@@ -149,14 +149,20 @@ Result<std::shared_ptr<Pin>> StorageAgent::pin(const Segment& segment) {
 Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
   const std::lock_guard held(hosts_mutex_);
   if (memory == pinned_) return Ok{};
+  left_out_.reset();
   std::set<std::uint32_t> serials;
   std::string last;
   for (const core::PinRange& range : memory->ranges()) {
     serials.insert(range.slot);
     if (hosts_.contains(range.slot)) continue;
-    last = std::to_string(range.slot);
-    VIADUCT_TRY(Pin pin, agent_.pin({.address = range.address, .bytes = range.bytes}, last));
-    hosts_.emplace(range.slot, std::move(pin));
+    const std::string label = std::to_string(range.slot);
+    auto pin = agent_.pin({.address = range.address, .bytes = range.bytes}, label);
+    if (!pin) {
+      left_out_ = std::move(pin).error();
+      continue;
+    }
+    hosts_.emplace(range.slot, *std::move(pin));
+    last = label;
   }
   // Another thread may have deregistered memory while this thread pinned it.
   std::erase_if(hosts_, [&](const auto& host) { return !serials.contains(host.first); });
@@ -178,7 +184,10 @@ Status StorageAgent::unpinHost(std::uint32_t serial) {
 // The storage is the local side: a plan knows new local pins at once, but needs the announcement
 // of remote pins.
 Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host) {
-  return agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+  auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+  const std::lock_guard held(hosts_mutex_);
+  if (!planned && left_out_) return *left_out_;
+  return planned;
 }
 
 Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
@@ -187,7 +196,9 @@ Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
   VIADUCT_CHECK(inParallel(keys.size(), kLooksAtOnce, [&](std::size_t i) -> Status {
     const auto pin = agent_.pin(object(keys[i], {}));
     if (pin) sizes[i] = pin->size();
-    if (!pin && pin.error().code != Code::kNotFound) return pin.error();
+    const bool absent = !pin && pin.error().code == Code::kNotFound &&
+                        pin.error().detail.find("NoSuchBucket") == std::string::npos;
+    if (!pin && !absent) return pin.error();
     return Ok{};
   }));
   return sizes;
@@ -198,8 +209,10 @@ Result<std::shared_ptr<Stored>> Stored::find(const StorageAgent& agent, const St
     return std::shared_ptr<Stored>(
         new Stored(std::move(segment), std::move(text), std::move(identity)));
   };
-  if (row.part.bytes == 0)
-    return misuse(fmt::format("device {} has 0 bytes", row.device), "register at least one byte");
+  if (row.part.bytes == 0 || row.part.address + row.part.bytes < row.part.address)
+    return misuse(fmt::format("device {}: {} bytes at offset {}", row.device, row.part.bytes,
+                              row.part.address),
+                  "register at least one byte, and an end below 2^64");
   if (agent.memory() == Memory::kObject) {
     const std::string key = row.metadata.empty() ? std::to_string(row.device) : row.metadata;
     Segment segment = agent.object(key, {});
@@ -253,12 +266,13 @@ Status Stored::checkAccess(bool write) const {
 }
 
 Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool write) {
-  const std::lock_guard held(mutex_);
+  std::unique_lock held(mutex_);
   VIADUCT_CHECK(checkAccess(write));
   Segment wanted = segment_;
   const std::uint64_t end = part.address + part.bytes;
   if (wanted.kind == MemoryKind::kObject) {
     // A new pin for each transfer, because another program may replace the object at any time.
+    held.unlock();
     const std::uint64_t first = write ? 0 : part.address;
     wanted.create = write;
     wanted.fd_offset = first;
