@@ -5,10 +5,12 @@
 #include <poll.h>
 #include <stdlib.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
