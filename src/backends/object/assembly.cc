@@ -11,7 +11,7 @@
 namespace viaduct::object {
 namespace {
 
-constexpr std::uint64_t kPartStep = 8 * base::kMiB;
+constexpr std::uint64_t kLeastPart = 8 * base::kMiB;
 
 Error refusal(const ObjectFacts& object, s3::ByteRange range, Code code, std::string detail) {
   return {
@@ -30,23 +30,19 @@ Error cancelled(const ObjectFacts& object, std::string detail) {
 
 }  // namespace
 
+// Ranges of at least a step have different numbers, which are at most 10,000.
 Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange range) {
-  const std::uint64_t end = range.last + 1;
-  const auto fits = [&](std::uint64_t step) {
-    return range.first % step == 0 && (end % step == 0 || end == object.bytes);
-  };
-  constexpr std::uint64_t kMostBytes = kPartStep * kMostParts;
-  const std::uint64_t step =
-      kPartStep * std::max<std::uint64_t>(1, (object.bytes + kMostBytes - 1) / kMostBytes);
-  if (fits(step)) return static_cast<std::uint32_t>(range.first / step + 1);
-  Error error = refusal(
-      object, range, Code::kUnsupported,
-      fmt::format(
-          "no part of an upload: parts of {} bytes have to begin and end at multiples of {}",
-          object.bytes, base::showSize(step)));
-  error.cause = fits(kPartStep) ? "S3 takes at most 10,000 parts"
-                                : "S3 has no call that changes a part of an object";
-  error.remedy = "write the object from host memory of its own agent, all of it in one transfer";
+  const std::uint64_t step = std::max(kLeastPart, (object.bytes + kMostParts - 1) / kMostParts);
+  if (range.bytes() >= step || range.last + 1 == object.bytes)
+    return static_cast<std::uint32_t>(range.first / step + 1);
+  Error error =
+      refusal(object, range, Code::kUnsupported,
+              fmt::format("too small for a part of an upload: parts of {} bytes have at least {}",
+                          object.bytes, base::showSize(step)));
+  error.cause = step == kLeastPart ? "S3 has no call that changes a part of an object"
+                                   : "S3 takes at most 10,000 parts";
+  error.remedy =
+      "raise VIADUCT_STAGING_CHUNK at both ends, or write from host memory of the object's agent";
   return error;
 }
 

@@ -19,9 +19,9 @@
 
 namespace viaduct::object {
 
-// The number of the part that consists of these bytes of an object. The ranges of an object may
-// come in any order, so the number follows from the range alone. Parts begin at multiples of 8 MiB,
-// the chunk of staged transfers, or at larger steps in an object above 10,000 parts.
+// The number of the part that consists of these bytes of an object. The parts of an object may come
+// in any order, so the number follows from the offset alone. All parts but the last have at least
+// 8 MiB, and more if the object would have more than 10,000 of them.
 Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange range);
 
 class Assemblies {
