@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "measure/load/spec.h"
+#include "measure/pipeline/pipeline.h"
+#include "measure/pipeline/storage.h"
 #include "measure/result/row.h"
 #include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
@@ -81,6 +83,10 @@ struct BenchOptions {
   std::optional<double> slower = {};  // 0.05: fail if B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
 
+  // Pipeline.
+  measure::pipeline::Pipeline pipeline = {};
+  measure::pipeline::StorageOptions storage = {};
+
   // Output.
   std::optional<OutputForm> output = {};
   std::string json = {};
@@ -98,6 +104,7 @@ struct FlagGroup {
   std::span<const BenchFlag> flags;
 };
 std::span<const FlagGroup> benchFlags();
+std::span<const BenchFlag> pipelineFlags();
 // Flags of nixlbench for features that viaduct does not have. Each one is refused by name.
 std::span<const BenchFlag> absentFlags();
 // Flags of nixlbench for backends that viaduct does not have. Scripts pass them with every backend,
