@@ -16,6 +16,7 @@
 #include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/manifest_variables.h"
+#include "viaduct/pipeline.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/runs.h"
@@ -124,6 +125,8 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   }
   const auto settings = measuringSettings();
   if (!settings) problems.push_back(settings.error());
+  if (options.has("pipeline"))
+    return runPipeline(options, settings ? *settings : Settings{}, std::move(problems));
   PlanOrProblems planned = planBench(options, settings ? *settings : Settings{});
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
   if (!problems.empty()) return failAll(problems);

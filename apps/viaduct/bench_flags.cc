@@ -308,11 +308,15 @@ constexpr std::array kOut{
     BenchFlag{"help", "", "false", "print this help", set<intoYesNo, &O::help>},
 };
 
-constexpr std::array kGroups{
-    FlagGroup{"Data", kWhat},          FlagGroup{"Storage", kStorage},
-    FlagGroup{"Workers", kWho},        FlagGroup{"Duration", kHowLong},
-    FlagGroup{"Checks", kChecks},      FlagGroup{"Meeting place", kMeeting},
-    FlagGroup{"Comparison", kAgainst}, FlagGroup{"Output", kOut}};
+const std::array kGroups{FlagGroup{"Data", kWhat},
+                         FlagGroup{"Storage", kStorage},
+                         FlagGroup{"Workers", kWho},
+                         FlagGroup{"Duration", kHowLong},
+                         FlagGroup{"Checks", kChecks},
+                         FlagGroup{"Meeting place", kMeeting},
+                         FlagGroup{"Comparison", kAgainst},
+                         FlagGroup{"Pipeline", pipelineFlags()},
+                         FlagGroup{"Output", kOut}};
 
 }  // namespace
 

@@ -103,6 +103,8 @@ constexpr Help kBench{
     "        --backend ucx --require rdma,proven\n"
     "  Compare two settings:\n"
     "    viaduct bench --backend tcp --against 'VIADUCT_SOCKETS=4 --batch 16'\n"
+    "  Find the slowest stage between two files (docs/pipeline.md):\n"
+    "    viaduct bench --pipeline file:/a,host,net,host,file:/b\n"
     "  Sweep block and batch sizes:\n"
     "    viaduct bench --backend tcp --start-block-size 4K --max-block-size 1M \\\n"
     "        --start-batch-size 1 --max-batch-size 16 --json sweep.json\n"};

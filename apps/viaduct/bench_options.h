@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "measure/load/spec.h"
+#include "measure/pipeline/pipeline.h"
+#include "measure/pipeline/storage.h"
 #include "measure/result/row.h"
 #include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
@@ -89,6 +91,10 @@ struct BenchOptions {
   std::optional<double> slower = {};  // 0.05: fail if B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
 
+  // Pipeline.
+  measure::pipeline::Pipeline pipeline = {};
+  measure::pipeline::StorageOptions storage = {};
+
   // Output.
   std::optional<OutputForm> output = {};
   std::string json = {};
@@ -108,6 +114,7 @@ struct FlagGroup {
 std::span<const FlagGroup> benchFlags();
 // Flags for runs with storage. Others ignore them.
 std::span<const BenchFlag> storageFlags();
+std::span<const BenchFlag> pipelineFlags();
 // Flags of nixlbench for features that viaduct does not have. Each one is refused by name.
 std::span<const BenchFlag> absentFlags();
 // Flags of nixlbench for backends that viaduct does not have. Scripts pass them with every backend,

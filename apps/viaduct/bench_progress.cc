@@ -47,12 +47,16 @@ void BenchProgress::show() const {
 }
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
+  started(number, fmt::format("{}{}{}{}{} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
+                              row.backend.empty() ? "" : " ", opKindName(row.op), row.batch,
+                              base::showSize(row.block_bytes)));
+}
+
+void BenchProgress::started(std::size_t number, std::string what) {
   if (number == 0) start_ = Clock::now();  // the wait for other members does not count
   number_ = number;
   measuring_ = true;
-  what_ = fmt::format("{}{}{}{}{} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
-                      row.backend.empty() ? "" : " ", opKindName(row.op), row.batch,
-                      base::showSize(row.block_bytes));
+  what_ = std::move(what);
   now_.clear();
   draw(last_);
 }

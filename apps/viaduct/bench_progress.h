@@ -22,6 +22,8 @@ class BenchProgress {
   // Names the group of rows that follows, such as a round.
   void part(std::string name) { part_ = std::move(name); }
   void started(std::size_t number, const measure::Workload& row);
+  // The same for a step that is no row.
+  void started(std::size_t number, std::string what);
   // `gb_per_s` is the rate of the row so far, or 0 before the first timed transfer.
   void tick(double gb_per_s);
   void preparing(std::uint64_t done, std::uint64_t of);

@@ -37,6 +37,12 @@ std::vector<std::string_view> offeredBackends() {
   return names;
 }
 
+std::string usualOverNetwork() {
+  for (const BackendFacts& backend : backendFacts())
+    if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);
+  return {};
+}
+
 Status intoText(std::string_view text, std::string& into) {
   into = text;
   return Ok{};

@@ -137,6 +137,7 @@ TEST_F(ObjectFaults, AFailedUploadIsAborted) {
   expectSays(done, Code::kDevice, {"PUT s3://kv/k part 2 of upload id+1/=", "500"});
   agent_.reset();  // waits for the abort
   EXPECT_EQ(tell("uploads"), "0");
+  EXPECT_EQ(tell("count DELETE"), "1");
   EXPECT_EQ(tell("same kv k 20"), "absent");
 }
 
@@ -147,6 +148,8 @@ TEST_F(ObjectFaults, AnErrorBehindStatus200FailsTheWrite) {
   expectSays(write("k", 20 * kMiB), Code::kInvalid,
              {"complete s3://kv/k of upload", "HTTP 200 InternalError"});
   EXPECT_EQ(tell("same kv k 20"), "absent");
+  agent_.reset();
+  EXPECT_EQ(tell("count DELETE"), "1");
 }
 
 TEST_F(ObjectFaults, RepeatsThePartsOfAnUpload) {
@@ -188,6 +191,7 @@ TEST_F(ObjectFaults, ACancelAbortsTheUpload) {
   host_.reset();
   agent_.reset();  // waits for the abort
   EXPECT_EQ(tell("uploads"), "0");
+  EXPECT_EQ(tell("count DELETE"), "1");
 }
 
 // The upload has an id only in an answer that comes after the cancel.

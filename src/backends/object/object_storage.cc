@@ -52,6 +52,10 @@ Result<Segment> ObjectStorage::open(Segment segment) {
   return existing(*mover, name, std::move(segment));
 }
 
+void ObjectStorage::giveUp(std::uint64_t whole) {
+  if (Mover* const started = mover()) started->giveUp(whole);
+}
+
 Result<Segment> ObjectStorage::existing(Mover& mover, const s3::ObjectName& name,
                                         Segment segment) const {
   VIADUCT_TRY(ObjectFacts facts, mover.look(name, settings_.deadline));

@@ -71,7 +71,7 @@ void Requests::drop(const std::shared_ptr<Task>& task) {
       release(i);
     }
   }
-  if (!task->upload().empty() && !task->done()) abort(*task);
+  abort(task->name(), task->takeUpload());
 }
 
 // Takes the handle back from libcurl, which closes an unfinished connection.
@@ -86,9 +86,11 @@ void Requests::remove(const s3::ObjectName& name) {
   ++tidying_;
 }
 
-void Requests::abort(const Task& task) {
+// A task may be dropped twice, by its failure and by its owner. Its upload is aborted once.
+void Requests::abort(const s3::ObjectName& name, std::string upload) {
+  if (upload.empty()) return;
   ready_.push_front(
-      {.task = Task::abort(task.name(), task.upload()), .ask = {Step::kAbort}, .orphan = true});
+      {.task = Task::abort(name, std::move(upload)), .ask = {Step::kAbort}, .orphan = true});
   ++tidying_;
 }
 
@@ -246,7 +248,8 @@ void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bo
                             const Error* why) {
   --tidying_;
   const bool creates = request.ask.step == Step::kCreate;
-  if (creates && !failed && request.task->answered(request.ask, answer)) abort(*request.task);
+  if (creates && !failed && request.task->answered(request.ask, answer))
+    abort(request.task->name(), request.task->takeUpload());
   if (creates || !failed || why->code == Code::kNotFound) return;
   base::log(base::LogLevel::kWarning,
             "object: {} stays at the store, and takes its room: {}; remove it by hand "

@@ -34,10 +34,12 @@ class Requests {
   void drop(const std::shared_ptr<Task>& task);
   // Deletes an object in the background.
   void remove(const s3::ObjectName& name);
+  // Aborts an upload in the background. Empty: there is none.
+  void abort(const s3::ObjectName& name, std::string upload);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
-  // Uploads that drop() has left behind and that are not aborted yet, and objects to delete.
+  // Uploads that have to be aborted, and objects to delete, and that are not yet.
   bool tidying() const { return tidying_ != 0; }
   // Logs each of them.
   void sayWhatIsLeft() const;
@@ -70,7 +72,6 @@ class Requests {
   void fail(const Request& request, Error why);
   void settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
                     const Error* why);
-  void abort(const Task& task);
   void sayRetry(const Error& why, std::uint32_t attempt, Duration wait);
   Duration backOff(std::uint32_t attempt);
   void release(std::size_t flight);
