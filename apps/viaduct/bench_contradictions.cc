@@ -120,9 +120,11 @@ void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
 }
 
 void addPipeline(const BenchOptions& o, std::vector<Error>& found) {
-  for (const char* flag : {"create_source", "overwrite"})
-    if (o.has(flag) && !o.has("pipeline"))
-      found.push_back(badFlag(spelled(flag, '-'), "the flag needs --pipeline"));
+  if (o.has("pipeline")) return;
+  if (o.has("create_source"))
+    found.push_back(badFlag("--create-source", "the flag needs --pipeline"));
+  if (o.has("overwrite") && !o.has("filenames"))
+    found.push_back(badFlag("--overwrite", "the flag needs --pipeline or --filenames"));
 }
 
 }  // namespace

@@ -119,9 +119,6 @@ constexpr std::array kStorage{
               set<intoWords, &O::filenames>},
     BenchFlag{"num_files", "N", "1", "files per device; the blocks go to them in turns",
               count<1, &O::spec, &Spec::storage, &StorageChoice::files>},
-    BenchFlag{"overwrite_files", "", "false",
-              "let a write destroy the contents of existing --filenames",
-              set<intoYesNo, &O::spec, &Spec::storage, &StorageChoice::overwrite>},
     BenchFlag{"storage_enable_direct", "", "VIADUCT_FILE_DIRECT; nixlbench: false",
               "bypass the page cache (O_DIRECT)", set<intoYesNo, &O::storage_enable_direct>},
     BenchFlag{"posix_api_type", "AIO|URING|POSIXAIO", "AIO",
@@ -308,14 +305,10 @@ constexpr std::array kOut{
     BenchFlag{"help", "", "false", "print this help", set<intoYesNo, &O::help>},
 };
 
-const std::array kGroups{FlagGroup{"Data", kWhat},
-                         FlagGroup{"Storage", kStorage},
-                         FlagGroup{"Workers", kWho},
-                         FlagGroup{"Duration", kHowLong},
-                         FlagGroup{"Checks", kChecks},
-                         FlagGroup{"Meeting place", kMeeting},
-                         FlagGroup{"Comparison", kAgainst},
-                         FlagGroup{"Pipeline", pipelineFlags()},
+const std::array kGroups{FlagGroup{"Data", kWhat},          FlagGroup{"Storage", kStorage},
+                         FlagGroup{"Workers", kWho},        FlagGroup{"Duration", kHowLong},
+                         FlagGroup{"Checks", kChecks},      FlagGroup{"Meeting place", kMeeting},
+                         FlagGroup{"Comparison", kAgainst}, FlagGroup{"Pipeline", pipelineFlags()},
                          FlagGroup{"Output", kOut}};
 
 }  // namespace

@@ -104,10 +104,11 @@ std::string storageWords(const measure::Spec& spec) {
   if (storage.kind == MemoryKind::kObject)
     return fmt::format("{}, with objects in the bucket {}",
                        counted(spec.layout.initiators, "device"), storage.place);
-  return fmt::format(
-      "{}, each with {} in {}", counted(spec.layout.initiators, "device"),
-      counted(storage.files, "file"),
-      storage.place.empty() ? fmt::format("{}", fmt::join(storage.names, ",")) : storage.place);
+  if (!storage.names.empty())
+    return fmt::format("1 device, with {}: {}", counted(storage.files, "file"),
+                       fmt::join(storage.names, ", "));
+  return fmt::format("{}, each with {} in {}", counted(spec.layout.initiators, "device"),
+                     counted(storage.files, "file"), storage.place);
 }
 
 void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& members) {

@@ -81,6 +81,7 @@ void addDepth(const BenchOptions& o, StoragePlan& plan) {
 
 Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
   measure::StorageChoice& choice = plan.choice;
+  choice.overwrite = o.storage.overwrite;
   // An absolute name stays as it is.
   for (const std::string& name : o.filenames)
     choice.names.push_back((std::filesystem::path(choice.place) / name).string());

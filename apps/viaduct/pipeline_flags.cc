@@ -23,9 +23,11 @@ constexpr std::array kPipelineFlags{
     BenchFlag{"create_source", "SIZE", "",
               "make the source file of a pipeline, and remove it at the end",
               set<intoSize, &O::storage, &StorageOptions::create_source>},
-    BenchFlag{"overwrite", "", "false",
-              "overwrite the destination of a pipeline if it exists; objects stay in the store",
-              set<intoYesNo, &O::storage, &StorageOptions::overwrite>},
+    BenchFlag{
+        "overwrite", "", "false",
+        "overwrite an existing destination of a pipeline, or existing --filenames of a write; "
+        "objects of a pipeline stay in the store",
+        set<intoYesNo, &O::storage, &StorageOptions::overwrite>},
 };
 
 }  // namespace

@@ -152,11 +152,11 @@ TEST_F(BenchStorage, AFileOfTheUserIsReadAndStaysAsItIs) {
     EXPECT_EQ(contentOf(name), before);
   }
   expectRefused(bench({"--backend", "file", "--filenames", name, "--op", "write"}),
-                {"the file exists, and a write would destroy its contents", "--overwrite_files"});
+                {"the file exists, and a write would destroy its contents", "--overwrite"});
   expectRefused(bench({"--backend", "file", "--filenames", name, "--op", "read", "--batch", "17"}),
                 {"the file has 1.0 MiB, and the rows need 1.1 MiB"});
   EXPECT_EQ(contentOf(name), before);
-  results(bench({"--backend", "file", "--filenames", name, "--overwrite-files"}));
+  results(bench({"--backend", "file", "--filenames", name, "--overwrite"}));
   EXPECT_NE(contentOf(name), before);
   EXPECT_EQ(contentOf(name).size(), before.size());
 }

@@ -72,7 +72,7 @@ Result<base::Fd> openNamed(const std::string& name, const Spec& spec, std::uint6
                    "name a file, or give the folder to --filepath");
   if (writes(spec) && !spec.storage.overwrite)
     return badFile(name, Code::kDenied, "the file exists, and a write would destroy its contents",
-                   "use --op read, another name, or --overwrite_files to lose its contents");
+                   "use --op read, another name, or --overwrite to lose its contents");
   VIADUCT_TRY(const std::uint64_t size, sizeOf(fd, name));
   if (size < bytes)
     return badFile(name, Code::kInvalid,
