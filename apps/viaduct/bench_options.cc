@@ -17,11 +17,24 @@
 namespace viaduct::app {
 namespace {
 
-constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
+constexpr std::array<std::string_view, 5> kSecrets{"etcd_password", "secret", "obj_access_key",
+                                                   "obj_secret_key", "obj_session_token"};
 // Meeting places and credentials are not recorded, because people pass result files around.
-constexpr std::array<std::string_view, 10> kUnrecorded{
-    "etcd_password", "secret",    "meet",     "etcd_endpoints", "etcd_user",
-    "etcd_ca",       "etcd_cert", "etcd_key", "asio_address",   "asio_port"};
+constexpr std::array<std::string_view, 15> kUnrecorded{"etcd_password",
+                                                       "secret",
+                                                       "meet",
+                                                       "etcd_endpoints",
+                                                       "etcd_user",
+                                                       "etcd_ca",
+                                                       "etcd_cert",
+                                                       "etcd_key",
+                                                       "asio_address",
+                                                       "asio_port",
+                                                       "obj_access_key",
+                                                       "obj_secret_key",
+                                                       "obj_ca_bundle",
+                                                       "obj_session_token",
+                                                       "obj_endpoint_override"};
 
 const BenchFlag* find(std::string_view name, std::span<const BenchFlag> flags) {
   for (const BenchFlag& flag : flags)

@@ -32,7 +32,7 @@ std::vector<std::string_view> offeredBackends() {
   std::vector<std::string_view> names = builtInBackends();
   std::erase_if(names, [](std::string_view name) {
     const BackendFacts& facts = *backendFacts(name);
-    return facts.for_tests || facts.storage;
+    return facts.for_tests || facts.storage.has_value();
   });
   return names;
 }

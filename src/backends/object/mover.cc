@@ -106,7 +106,13 @@ void Mover::addPin(std::uint32_t slot, ObjectPin pin) {
 
 void Mover::dropPin(std::uint32_t slot) {
   const std::lock_guard lock(mutex_);
-  pins_.erase(slot);
+  const auto at = pins_.find(slot);
+  if (at == pins_.end()) return;
+  if (at->second.facts->temporary) {
+    removals_.push_back(at->second.facts->name);
+    requests_->wake();
+  }
+  pins_.erase(at);
 }
 
 bool Mover::post(const core::Work& work) {
@@ -219,14 +225,17 @@ void Mover::takeInbox(bool& stopping) {
   std::vector<unsigned> posts;
   std::vector<std::shared_ptr<Look>> asked;
   std::vector<std::uint64_t> given_up;
+  std::vector<s3::ObjectName> removals;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(inbox_);
     inbox_.reserve(kJobs);
     asked.swap(asked_);
     given_up.swap(given_up_);
+    removals.swap(removals_);
     stopping = stopping_;
   }
+  for (const s3::ObjectName& name : removals) requests_->remove(name);
   for (const auto& look : asked) {
     looks_.push_back(look);
     requests_->add(look->task, nullptr);

@@ -35,7 +35,7 @@ class Mover {
   // As Storage::giveUp().
   void giveUp(std::uint64_t whole);
 
-  // Objects that later posts may name.
+  // Objects that later posts may name. dropPin() deletes a temporary one.
   void addPin(std::uint32_t slot, ObjectPin pin);
   void dropPin(std::uint32_t slot);
 
@@ -111,6 +111,7 @@ class Mover {
   std::vector<std::uint64_t> given_up_;
   std::vector<Report> reports_;
   std::map<std::uint32_t, ObjectPin> pins_;
+  std::vector<s3::ObjectName> removals_;
   bool stopping_ = false;
 
   std::thread thread_;

@@ -81,6 +81,11 @@ void Requests::release(std::size_t flight) {
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(flight));
 }
 
+void Requests::remove(const s3::ObjectName& name) {
+  ready_.push_back({.task = Task::remove(name), .ask = {Step::kDelete}, .orphan = true});
+  ++tidying_;
+}
+
 // A task may be dropped twice, by its failure and by its owner. Its upload is aborted once.
 void Requests::abort(const s3::ObjectName& name, std::string upload) {
   if (upload.empty()) return;
@@ -247,8 +252,9 @@ void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bo
     abort(request.task->name(), request.task->takeUpload());
   if (creates || !failed || why->code == Code::kNotFound) return;
   base::log(base::LogLevel::kWarning,
-            "object: an unfinished upload stays at the store, and takes its room: {}; abort it by "
-            "hand (docs/objects.md)",
+            "object: {} stays at the store, and takes its room: {}; remove it by hand "
+            "(docs/objects.md)",
+            request.ask.step == Step::kDelete ? "a temporary object" : "an unfinished upload",
             why->text());
 }
 
@@ -256,7 +262,7 @@ void Requests::sayWhatIsLeft() const {
   const auto say = [](const Request& request) {
     if (request.orphan)
       base::log(base::LogLevel::kWarning,
-                "object: the agent closes before this is done: {}; abort the upload by hand "
+                "object: the agent closes before this is done: {}; do it by hand "
                 "(docs/objects.md)",
                 request.task->operation(request.ask));
   };

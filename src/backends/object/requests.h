@@ -34,10 +34,12 @@ class Requests {
   void drop(const std::shared_ptr<Task>& task);
   // Aborts an upload in the background. Empty: there is none.
   void abort(const s3::ObjectName& name, std::string upload);
+  // Deletes an object in the background.
+  void remove(const s3::ObjectName& name);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
-  // Uploads that have to be aborted and are not yet.
+  // Uploads to abort and objects to delete that are not yet done.
   bool tidying() const { return tidying_ != 0; }
   // Logs each of them.
   void sayWhatIsLeft() const;
@@ -49,7 +51,7 @@ class Requests {
     const std::atomic<bool>* stop = nullptr;
     std::uint32_t attempt = 0;
     Clock::time_point when = {};  // not before
-    bool orphan = false;          // the task was dropped; only its upload id counts
+    bool orphan = false;  // the task was dropped, and only its upload id counts; or it tidies up
   };
   struct Flight {
     Request request;

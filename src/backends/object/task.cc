@@ -103,6 +103,10 @@ std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
   return out;
 }
 
+std::shared_ptr<Task> Task::remove(s3::ObjectName name) {
+  return single(std::move(name), Step::kDelete);
+}
+
 std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
   auto out = single(std::move(name), Step::kAbort);
   out->upload_ = std::move(upload);
@@ -161,6 +165,7 @@ s3::HttpRequest Task::request(Ask ask) const {
     case Step::kComplete:
       return {.method = "POST", .body = completion()};
     case Step::kAbort:
+    case Step::kDelete:
       return {.method = "DELETE"};
     case Step::kProbe:
       return {.head = {"Range: bytes=0-0"}};
@@ -198,6 +203,8 @@ std::string Task::operation(Ask ask) const {
       return fmt::format("complete {}{}", name, upload);
     case Step::kAbort:
       return fmt::format("abort {}{}", name, upload);
+    case Step::kDelete:
+      return "DELETE " + name;
     case Step::kProbe:
       return fmt::format("GET {} bytes 0-0", name);
     case Step::kHead:
@@ -236,6 +243,7 @@ Result<std::vector<Ask>> Task::answered(Ask ask, const s3::Answer& answer) {
       upload_.clear();
       break;
     case Step::kPut:
+    case Step::kDelete:
       break;
     default:
       return tookUpload(ask, answer);

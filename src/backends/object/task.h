@@ -22,7 +22,8 @@ namespace viaduct::object {
 struct ObjectFacts {
   s3::ObjectName name = {};
   std::uint64_t bytes = 0;
-  std::string etag = {};  // of the version that reads have to see; empty: any, or not yet written
+  std::string etag = {};   // of the version that reads have to see; empty: any, or not yet written
+  bool temporary = false;  // deleted once its pin is gone
 };
 
 // A pinned object, or a part of one.
@@ -48,7 +49,17 @@ struct UploadPart {
   std::string etag = {};  // empty: it is not stored yet
 };
 
-enum class Step : std::uint8_t { kGet, kPut, kCreate, kPart, kComplete, kAbort, kHead, kProbe };
+enum class Step : std::uint8_t {
+  kGet,
+  kPut,
+  kCreate,
+  kPart,
+  kComplete,
+  kAbort,
+  kDelete,
+  kHead,
+  kProbe
+};
 
 // One request of a task.
 struct Ask {
@@ -74,6 +85,7 @@ class Task {
   static std::shared_ptr<Task> complete(s3::ObjectName name, std::string upload,
                                         std::vector<UploadPart> parts);
   static std::shared_ptr<Task> abort(s3::ObjectName name, std::string upload);
+  static std::shared_ptr<Task> remove(s3::ObjectName name);
 
   std::vector<Ask> begin() const;
   // The request, without its signature; its query is unencoded.

@@ -88,7 +88,7 @@ class MemberRun {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
     if (request_.work) return request_.work({*agent, *group_, stop_, progress_});
     Worker worker(spec_, *agent, *group_, request_.settings.rails, stop_,
-                  {progress_.waiting, progress_.tick, progress_.interval});
+                  {progress_.waiting, progress_.tick, progress_.interval, progress_.preparing});
     VIADUCT_CHECK(worker.open());
     for (std::size_t i = 0; i < spec_.rows.size(); ++i) {
       if (progress_.started) progress_.started(i, spec_.rows[i]);

@@ -64,6 +64,7 @@ struct Progress {
   // process.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};
+  std::function<void(std::uint64_t done, std::uint64_t of)> preparing = {};  // as Heard has it
   std::function<void(const Row& row)> finished = {};
 };
 
