@@ -112,9 +112,9 @@ struct FlagGroup {
   std::span<const BenchFlag> flags;
 };
 std::span<const FlagGroup> benchFlags();
+std::span<const BenchFlag> pipelineFlags();
 // Flags for runs with storage. Others ignore them.
 std::span<const BenchFlag> storageFlags();
-std::span<const BenchFlag> pipelineFlags();
 // Flags of nixlbench for features that viaduct does not have. Each one is refused by name.
 std::span<const BenchFlag> absentFlags();
 // Flags of nixlbench for backends that viaduct does not have. Scripts pass them with every backend,

@@ -101,6 +101,11 @@ Result<std::string> networkOf(const BenchOptions& o, const Settings& settings) {
       return facts != nullptr && facts->storage;
     });
   if (asked.empty()) return usualOverNetwork();
+  const BackendFacts* const first = backendFacts(backendNamed(asked.front()));
+  if (first != nullptr && first->storage)
+    return badFlag("--backend",
+                   fmt::format("{} reaches files or objects, not another member", asked.front()),
+                   "name the storage in --pipeline");
   if (asked.size() == 1) return asked.front();
   return badFlag(o.has("backend") ? "--backend" : "VIADUCT_BACKENDS",
                  "the net stage of a pipeline uses one backend", "choose one with --backend NAME");

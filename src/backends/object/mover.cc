@@ -224,15 +224,15 @@ void Mover::run() {
 void Mover::takeInbox(bool& stopping) {
   std::vector<unsigned> posts;
   std::vector<std::shared_ptr<Look>> asked;
-  std::vector<s3::ObjectName> removals;
   std::vector<std::uint64_t> given_up;
+  std::vector<s3::ObjectName> removals;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(inbox_);
     inbox_.reserve(kJobs);
     asked.swap(asked_);
-    removals.swap(removals_);
     given_up.swap(given_up_);
+    removals.swap(removals_);
     stopping = stopping_;
   }
   for (const s3::ObjectName& name : removals) requests_->remove(name);

@@ -32,14 +32,14 @@ class Requests {
   // Ends the task's requests. On return none touches memory. An upload that has begun is aborted in
   // the background.
   void drop(const std::shared_ptr<Task>& task);
-  // Deletes an object in the background.
-  void remove(const s3::ObjectName& name);
   // Aborts an upload in the background. Empty: there is none.
   void abort(const s3::ObjectName& name, std::string upload);
+  // Deletes an object in the background.
+  void remove(const s3::ObjectName& name);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
-  // Uploads that have to be aborted, and objects to delete, and that are not yet.
+  // Uploads to abort and objects to delete that are not yet done.
   bool tidying() const { return tidying_ != 0; }
   // Logs each of them.
   void sayWhatIsLeft() const;

@@ -79,10 +79,6 @@ std::shared_ptr<Task> Task::probe(s3::ObjectName name) {
   return single(std::move(name), Step::kProbe);
 }
 
-std::shared_ptr<Task> Task::remove(s3::ObjectName name) {
-  return single(std::move(name), Step::kDelete);
-}
-
 std::shared_ptr<Task> Task::create(s3::ObjectName name) {
   return single(std::move(name), Step::kCreate);
 }
@@ -105,6 +101,10 @@ std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
   out->borrows_upload_ = true;
   out->upload_parts_ = std::move(parts);
   return out;
+}
+
+std::shared_ptr<Task> Task::remove(s3::ObjectName name) {
+  return single(std::move(name), Step::kDelete);
 }
 
 std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
