@@ -26,6 +26,11 @@ struct FileOptions {
   // Makes the file if it is absent, and extends a shorter file to `offset` + `bytes`.
   bool create = false;
   bool read_only = false;
+  // An open descriptor stays the caller's, who keeps it open until the Pin is released. Otherwise
+  // the Pin keeps a duplicate.
+  bool borrow = false;
+  // A transfer that is done survives a power failure (O_SYNC). A descriptor with O_SYNC sets it.
+  bool sync = false;
 };
 
 // Describes a piece of memory; it does not own it.
@@ -44,7 +49,7 @@ struct Segment {
   // process may not write.
   MemoryAccess access = MemoryAccess::kReadWrite;
   std::string path = {};  // storage: the file's path, if there is no fd; the object's URL
-  bool create = false;    // as FileOptions::create
+  bool create = false, borrow = false, sync = false;  // as in FileOptions
   // Set by Agent::pin: the knowledge of the backend that has opened the storage.
   std::shared_ptr<const void> opened = {};
 
@@ -54,14 +59,16 @@ struct Segment {
     out.path = std::move(path);
     return out;
   }
-  // An open file. The Pin keeps a duplicate of the descriptor.
+  // An open file. The Pin keeps a duplicate of the descriptor, unless the options say `borrow`.
   static Segment file(int fd, const FileOptions& options = {}) {
     return {.kind = MemoryKind::kFile,
             .bytes = options.bytes,
             .fd = fd,
             .fd_offset = options.offset,
             .access = options.read_only ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite,
-            .create = options.create};
+            .create = options.create,
+            .borrow = options.borrow,
+            .sync = options.sync};
   }
   // An object of an S3 store: "s3://bucket/key". `create`: a new object of `bytes` bytes, which one
   // transfer writes as a whole; else an existing one, to be read. docs/objects.md

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -56,6 +57,7 @@ NixlAgent::NixlAgent(std::string name, const AgentConfig& config)
 NixlAgent::~NixlAgent() {
   openAgents().erase(this);
   unlockedFromDestructor([this] {
+    for (const auto& [memory, storage] : storages_) storage->close();
     if (agent_) agent_->close();
   });
 }
@@ -69,7 +71,9 @@ void NixlAgent::need(const char* operation) const {
 }
 
 void NixlAgent::close() {
+  const auto storages = storages_;  // a copy: another thread may open one meanwhile
   const Unlocked unlocked;
+  for (const auto& [memory, storage] : storages) storage->close();
   agent_->close();
 }
 
@@ -86,7 +90,8 @@ std::vector<Memory> NixlAgent::memories() const {
   std::vector<Memory> out;
   for (const BackendInfo& backend : agent_->backends())
     for (const MemoryKind kind : backend.memory)
-      if (backend.open && std::find(out.begin(), out.end(), memoryOf(kind)) == out.end())
+      if (backend.open && !isStorage(kind) &&
+          std::find(out.begin(), out.end(), memoryOf(kind)) == out.end())
         out.push_back(memoryOf(kind));
   return out;
 }
@@ -96,7 +101,6 @@ std::vector<Memory> NixlAgent::memories() const {
 std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
                                               const char* operation) const {
   need(operation);
-  requireHost(list.memory, operation);
   std::vector<Key> keys;
   keys.reserve(list.rows->count());
   for (std::size_t row = 0; row < list.rows->count(); ++row) {
@@ -108,6 +112,8 @@ std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
 
 void NixlAgent::registerMemory(const RegistrationList& list) {
   const auto keys = keysOf(list, "register_memory");
+  if (isStorage(list.memory)) return registerStorage(list);
+  requireHost(list.memory, "register_memory");
   // Each registration has its own pin, so that peers cannot access memory once it is deregistered.
   std::vector<Key> known, fresh;
   for (const Key& key : keys) (registrations_.contains(key) ? known : fresh).push_back(key);
@@ -168,20 +174,36 @@ void NixlAgent::deregisterMemory(const RegistrationList& list) {
                        "pass a list that register_memory() returned, and only once",
                        std::get<2>(key), std::get<3>(key), std::get<1>(key)));
   }
-  std::vector<Pin> pins;
+  std::vector<Registration> ended;
   for (const auto& [key, count] : times) {
     const auto found = registrations_.find(key);
     if ((found->second.count -= count) != 0) continue;
-    pins.push_back(*std::move(found->second.pin));
+    ended.push_back(std::move(found->second));
     registrations_.erase(found);
   }
-  own_memory_.reset();
-  metadata_.reset();
+  if (!isStorage(list.memory)) {
+    own_memory_.reset();
+    metadata_.reset();
+  }
+  withdraw(std::move(ended));
+}
+
+// Ends the access of peers and of this agent's transfers. Returns when the memory may be freed.
+void NixlAgent::withdraw(std::vector<Registration> ended) {
+  const auto storages = storages_;  // a copy: another thread may open one meanwhile
   Status status = Ok{};
+  const auto keep = [&](Status released) {
+    if (!released && status) status = std::move(released);
+  };
   {
     const Unlocked unlocked;
-    for (Pin& pin : pins)
-      if (auto released = pin.release(); !released && status) status = std::move(released);
+    for (Registration& one : ended) {
+      if (one.stored) one.stored->withdraw();
+      if (!one.pin) continue;
+      for (const auto& [memory, storage] : storages) keep(storage->unpinHost(one.serial));
+      keep(one.pin->release());
+    }
+    ended.clear();
   }
   check(status);
 }
@@ -190,11 +212,90 @@ std::vector<Region> NixlAgent::regions() const {
   std::vector<Region> out;
   out.reserve(registrations_.size());
   for (const auto& [key, registration] : registrations_)
-    out.push_back({.memory = std::get<0>(key),
-                   .device = std::get<1>(key),
-                   .address = std::get<2>(key),
-                   .bytes = std::get<3>(key),
-                   .serial = registration.serial});
+    if (registration.pin)
+      out.push_back({.memory = std::get<0>(key),
+                     .device = std::get<1>(key),
+                     .address = std::get<2>(key),
+                     .bytes = std::get<3>(key),
+                     .serial = registration.serial});
+  return out;
+}
+
+// Storage
+
+void NixlAgent::openStorage(Memory memory, const StorageAgent::Values& settings,
+                            std::string bucket) {
+  need("create_backend");
+  if (storages_.contains(memory)) return;
+  auto opened =
+      unlocked([&] { return StorageAgent::open(memory, name_, settings, std::move(bucket)); });
+  storages_.try_emplace(memory, valueOf(std::move(opened)));
+}
+
+const std::shared_ptr<StorageAgent>& NixlAgent::storageFor(Memory memory,
+                                                           const char* operation) const {
+  const auto found = storages_.find(memory);
+  if (found == storages_.end())
+    fail(Outcome::kNotSupported,
+         fmt::format("{}: {} needs a backend: call create_backend() with {}", operation,
+                     memoryName(memory), memory == Memory::kFile ? "POSIX, GDS or GDS_MT" : "OBJ"));
+  return found->second;
+}
+
+void NixlAgent::registerStorage(const RegistrationList& list) {
+  const auto storage = storageFor(list.memory, "register_memory");
+  std::vector<StoredRow> rows;
+  for (std::size_t row = 0; row < list.rows->count(); ++row)
+    rows.push_back({list.rows->deviceOf(row), list.rows->extents[row], list.metadata[row]});
+  const auto found = [&]() -> Result<std::vector<std::shared_ptr<Stored>>> {
+    const Unlocked unlocked;
+    std::vector<std::shared_ptr<Stored>> all;
+    for (const StoredRow& row : rows) {
+      VIADUCT_TRY(all.emplace_back(), Stored::find(*storage, row));
+    }
+    return all;
+  }();
+  const auto stored = valueOf(found);
+  const auto keyOf = [&](std::size_t row) {
+    return Key{list.memory, rows[row].device, rows[row].part.address, rows[row].part.bytes};
+  };
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto known = registrations_.find(keyOf(row));
+    if (known == registrations_.end() || list.memory == Memory::kFile) continue;
+    if (!known->second.stored->isSame(*stored[row]))
+      fail(Outcome::kNotAllowed,
+           fmt::format("register_memory: device {} names {} already, and cannot name {} too; use "
+                       "another device for each object",
+                       rows[row].device, known->second.stored->text(), stored[row]->text()));
+  }
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    Registration& here = registrations_[keyOf(row)];
+    ++here.count;
+    // A descriptor that was closed, and opened as another file, means the new file.
+    if (!here.stored || !here.stored->isSame(*stored[row])) here.stored = stored[row];
+  }
+}
+
+std::shared_ptr<Stored> NixlAgent::storedAt(Memory memory, std::uint64_t device,
+                                            const Extent& part) const {
+  constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
+  for (auto row = registrations_.upper_bound(Key{memory, device, part.address, kMost});
+       row != registrations_.begin();) {
+    --row;
+    const auto& [kind, of, first, bytes] = row->first;
+    if (kind != memory || of != device) break;
+    if (part.bytes <= bytes && part.address - first <= bytes - part.bytes)
+      return row->second.stored;
+  }
+  return nullptr;
+}
+
+py::list NixlAgent::objectSizes(const std::vector<std::string>& keys) {
+  need("query_memory");
+  const auto storage = storageFor(Memory::kObject, "query_memory");
+  const auto sizes = valueOf(unlocked([&] { return storage->sizesOf(keys); }));
+  py::list out;
+  for (const auto& size : sizes) out.append(size ? py::object(py::int_(*size)) : py::none());
   return out;
 }
 

@@ -21,6 +21,7 @@
 #include "nixl_lists.h"
 #include "nixl_metadata.h"
 #include "nixl_prepared.h"
+#include "nixl_storage.h"
 
 namespace viaduct::python::nixl {
 
@@ -74,19 +75,24 @@ struct Remote {
 };
 
 struct PreparedList {
-  std::shared_ptr<Remote> remote;  // null: the list describes memory of this agent
-  Prepared descriptors;
+  std::shared_ptr<Remote> remote = {};               // null: memory of this agent, or storage
+  Prepared descriptors = {};                         // in storage, the addresses are offsets
+  std::shared_ptr<StorageAgent> storage = {};        // null: memory
+  std::vector<std::shared_ptr<Stored>> stored = {};  // the file or object of each descriptor
 };
 
 struct Request {
   FencedTransfer transfer;
-  std::shared_ptr<Remote> remote;
+  std::shared_ptr<Remote> remote;  // null: a transfer with storage
   std::string note;
   std::uint64_t descriptors = 0;
   bool posted = false;
   Clock::time_point started{};
   std::optional<Telemetry> telemetry{};
-  bool over = false;  // the post has ended, and `telemetry` has its time
+  bool over = false;              // the post has ended, and `telemetry` has its time
+  Memory memory = Memory::kDram;  // of the remote side
+  std::vector<std::shared_ptr<Stored>> stored = {};
+  std::vector<std::shared_ptr<Pin>> pins = {};  // of the storage
 };
 
 class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
@@ -98,7 +104,12 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   void close();
 
   const std::string& name() const { return name_; }
-  std::vector<Memory> memories() const;  // memory kinds that the open backends can transfer
+  // Memory kinds that agents can transfer to each other.
+  std::vector<Memory> memories() const;
+  // Opens the backend of FILE or OBJ. A second call does nothing.
+  void openStorage(Memory memory, const StorageAgent::Values& settings, std::string bucket);
+  // The size of each object, or None for an absent object.
+  py::list objectSizes(const std::vector<std::string>& keys);
 
   void registerMemory(const RegistrationList& list);
   void deregisterMemory(const RegistrationList& list);
@@ -125,7 +136,10 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   bool checkRequest(std::uint64_t handle);
   Telemetry telemetry(std::uint64_t handle);
   void releaseRequest(std::uint64_t handle);
-  void requireRequest(std::uint64_t handle);
+  // The memory of the remote side.
+  Memory requestMemory(std::uint64_t handle);
+  // How the last post moved its bytes, as Path::text().
+  std::string requestPath(std::uint64_t handle);
 
   py::dict takeNotes();
   void sendNote(const std::string& name, const std::string& note);
@@ -137,11 +151,22 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   struct Registration {
     std::uint64_t count = 0;
     std::uint32_t serial = 0;
-    std::optional<Pin> pin;
+    std::optional<Pin> pin = {};
+    std::shared_ptr<Stored> stored = {};  // of a file or object, in place of the pin
   };
   using Key = std::tuple<Memory, std::uint64_t, std::uint64_t, std::uint64_t>;
 
   std::vector<Key> keysOf(const RegistrationList& list, const char* operation) const;
+  void registerStorage(const RegistrationList& list);
+  void withdraw(std::vector<Registration> ended);
+  const std::shared_ptr<StorageAgent>& storageFor(Memory memory, const char* operation) const;
+  std::shared_ptr<Stored> storedAt(Memory memory, std::uint64_t device, const Extent& part) const;
+  std::shared_ptr<PreparedList> prepareStorage(const std::string& agent, const TransferList& list);
+  std::shared_ptr<Request> makeStorageRequest(Direction direction, const PreparedList& local,
+                                              std::optional<Indices> local_indices,
+                                              const PreparedList& remote,
+                                              std::optional<Indices> remote_indices,
+                                              const std::string& note);
   std::vector<Region> regions() const;
   std::shared_ptr<const core::PinMap> ownMemory();
   Metadata describe(std::vector<Region> regions, bool with_card) const;
@@ -174,6 +199,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::uint32_t last_serial_ = 0;  // guarded by registering_
   std::shared_ptr<const core::PinMap> own_memory_;  // a cache; null after registrations changed
   std::shared_ptr<const std::string> metadata_;     // a cache; null after registrations changed
+  std::map<Memory, std::shared_ptr<StorageAgent>> storages_;
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
   Clock::time_point asked_for_notes_{};

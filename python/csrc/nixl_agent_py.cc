@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "base/lists.h"
 #include "bindings.h"
 #include "errors.h"
 #include "memory_of.h"
@@ -176,8 +175,10 @@ void bindTransfers(AgentClass& agent) {
           },
           "reqh"_a)
       .def("getXferTelemetry", &NixlAgent::telemetry, "reqh"_a)
-      .def("requireXferReq", &NixlAgent::requireRequest, "reqh"_a,
-           "Raises nixlNotFoundError if the agent has no transfer with this handle.")
+      .def("xferMemory", &NixlAgent::requestMemory, "reqh"_a,
+           "The kind of memory on the remote side of a transfer.")
+      .def("xferPath", &NixlAgent::requestPath, "reqh"_a,
+           "How the last post of a transfer moved its bytes: \"file/uring 1.0 MiB in 16 ops\".")
       .def("releaseXferReq", succeeding(&NixlAgent::releaseRequest), "reqh"_a);
 }
 
@@ -204,13 +205,27 @@ void bindAgent(py::module_& module) {
       .value("NIXL_WRITE", Direction::kWrite)
       .export_values();
   bindConfig(module);
+  module.def(
+      "storageMemories",
+      [] {
+        std::vector<Memory> out;
+        for (const std::string_view name : builtInBackends()) {
+          if (name == "file") out.push_back(Memory::kFile);
+          if (name == "object") out.push_back(Memory::kObject);
+        }
+        return out;
+      },
+      "The kinds of storage that this build of Viaduct can transfer.");
   AgentClass agent(module, "nixlAgent");
   agent.def(py::init<std::string, const AgentConfig&>(), "name"_a, "config"_a = AgentConfig())
       .def_property_readonly("name", &NixlAgent::name)
-      .def(
-          "memoryTypes",
-          [](const NixlAgent& self) { return base::mapped(self.memories(), memoryName); },
-          "The kinds of memory that the agent can transfer.");
+      .def("_networkMemories", &NixlAgent::memories,
+           "The kinds of memory that agents can transfer to each other.");
+  agent
+      .def("openStorage", &NixlAgent::openStorage, "memory"_a, "settings"_a, "bucket"_a,
+           "Opens the backend of FILE_SEG or OBJ_SEG with these settings of Viaduct.")
+      .def("objectSizes", &NixlAgent::objectSizes, "keys"_a,
+           "The size of each object of the bucket, or None for an absent object.");
   bindMetadata(agent);
   bindTransfers(agent);
   bindNotes(agent);

@@ -18,7 +18,11 @@ namespace viaduct::python::nixl {
 // Programs compare these numbers with NIXL's, so the numbers must not change.
 enum class Memory : std::uint8_t { kDram, kVram, kBlock, kObject, kFile };
 const char* memoryName(Memory memory);  // for example "DRAM_SEG"
-// Raises nixlNotSupportedError for memory that this release cannot move.
+// Files and objects, of which the bytes lie at offsets and not at addresses.
+constexpr bool isStorage(Memory memory) {
+  return memory == Memory::kObject || memory == Memory::kFile;
+}
+// Raises nixlNotSupportedError for memory other than DRAM.
 void requireHost(Memory memory, const char* operation);
 // Makes a Python str of an agent's name. A name from another process may not be valid UTF-8.
 py::object nameObject(std::string_view name);

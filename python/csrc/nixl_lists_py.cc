@@ -245,8 +245,8 @@ const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::siz
 void requireHost(Memory memory, const char* operation) {
   if (memory == Memory::kDram) return;
   fail(Outcome::kNotSupported,
-       fmt::format("{}: {} needs a backend that this release of Viaduct does not have; DRAM works "
-                   "(docs/nixl.md)",
+       fmt::format("{}: {} needs a backend that this release of Viaduct does not have; DRAM, FILE "
+                   "and OBJ work (docs/nixl.md)",
                    operation, memoryName(memory)));
 }
 

@@ -133,6 +133,12 @@ Result<Prepared> Prepared::make(const Rows& rows, const core::PinMap& registered
   return prepared;
 }
 
+Prepared Prepared::unchecked(std::vector<Extent> extents) {
+  Prepared prepared;
+  prepared.overlapping_ = std::move(extents);
+  return prepared;
+}
+
 Result<Selection> Prepared::select(std::optional<Indices> indices) const {
   if (overlapping_.empty()) return Selection{blocks_, indices ? *std::move(indices) : Indices()};
   std::vector<Extent> taken;

@@ -22,6 +22,9 @@ class Prepared {
   static Result<Prepared> make(const Rows& rows, const core::PinMap& registered,
                                const std::string& whose);
 
+  // For descriptors that the caller has checked. They may overlap.
+  static Prepared unchecked(std::vector<Extent> extents);
+
   std::uint64_t count() const {
     return overlapping_.empty() ? blocks_.count() : overlapping_.size();
   }
@@ -39,7 +42,7 @@ class Prepared {
 
  private:
   Blocks blocks_;                    // holds the descriptors if none of them overlap
-  std::vector<Extent> overlapping_;  // holds the descriptors if some of them overlap
+  std::vector<Extent> overlapping_;  // holds the descriptors if some of them may overlap
 };
 
 // Refuses indices out of range, and pairs of unequal length. Without indices, the whole list

@@ -38,6 +38,7 @@ std::shared_ptr<const std::string> NixlAgent::metadata() {
 
 std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_card) {
   std::vector<Region> some;
+  if (list.rows->count() != 0) requireHost(list.memory, "get_partial_agent_metadata");
   if (list.rows->count() != 0)
     for (const Key& key : keysOf(list, "get_partial_agent_metadata")) {
       const auto found = registrations_.find(key);

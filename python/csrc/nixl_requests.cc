@@ -39,11 +39,19 @@ std::uint64_t microseconds(Duration time) {
       std::chrono::duration_cast<std::chrono::microseconds>(time).count());
 }
 
+// A file or an object receives no notifications.
+void refuseNote(const std::string& note) {
+  if (!note.empty())
+    fail(Outcome::kNotSupported,
+         "a transfer with a file or an object carries no notification; call send_notif()");
+}
+
 }  // namespace
 
 std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
                                                      const TransferList& list) {
   need("prep_xfer_dlist");
+  if (isStorage(list.memory)) return prepareStorage(agent, list);
   requireHost(list.memory, "prepare descriptors");
   auto out = std::make_shared<PreparedList>();
   const bool local = agent.empty() || agent == "NIXL_INIT_AGENT";
@@ -53,6 +61,38 @@ std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
   out->descriptors = valueOf(unlockedIf(rows->count() >= kMany, [&] {
     return Prepared::make(*rows, *memory, local ? "this agent" : agent);
   }));
+  return out;
+}
+
+// Finds the registration of each descriptor, so that transfers need not look again.
+std::shared_ptr<PreparedList> NixlAgent::prepareStorage(const std::string& agent,
+                                                        const TransferList& list) {
+  auto out = std::make_shared<PreparedList>();
+  out->storage = storageFor(list.memory, "prepare descriptors");
+  if (!agent.empty() && agent != "NIXL_INIT_AGENT" && agent != name_)
+    fail(Outcome::kInvalid,
+         fmt::format("prepare descriptors: {} is reached by its own agent only; pass the name of "
+                     "this agent, {}, in place of {}",
+                     memoryName(list.memory), name_, agent));
+  std::vector<Extent> parts;
+  for (std::size_t row = 0; row < list.rows->count(); ++row) {
+    const Run run = list.rows->runs.empty()
+                        ? Run{list.rows->extents[row].address, 0, list.rows->extents[row].bytes, 1}
+                        : list.rows->runs[row];
+    for (std::uint64_t i = 0; i < run.count; ++i) {
+      const Extent part{run.base + i * (run.stride == 0 ? run.bytes : run.stride), run.bytes};
+      auto stored = storedAt(list.memory, list.rows->deviceOf(row), part);
+      if (part.bytes == 0 || !stored)
+        fail(part.bytes == 0 ? Outcome::kInvalid : Outcome::kNotFound,
+             fmt::format("prepare descriptors: descriptor {} of device {}, {} bytes at offset {}, "
+                         "does not lie inside a registered {}; register it first",
+                         parts.size(), list.rows->deviceOf(row), part.bytes, part.address,
+                         list.memory == Memory::kFile ? "file" : "object"));
+      parts.push_back(part);
+      out->stored.push_back(std::move(stored));
+    }
+  }
+  out->descriptors = Prepared::unchecked(std::move(parts));
   return out;
 }
 
@@ -83,7 +123,12 @@ std::shared_ptr<Request> NixlAgent::request(std::uint64_t handle) const {
            name_, handle));
 }
 
-void NixlAgent::requireRequest(std::uint64_t handle) { static_cast<void>(request(handle)); }
+Memory NixlAgent::requestMemory(std::uint64_t handle) { return request(handle)->memory; }
+
+std::string NixlAgent::requestPath(std::uint64_t handle) {
+  const auto one = request(handle);
+  return unlocked([&] { return one->transfer.path().text(); });
+}
 
 std::uint64_t NixlAgent::makeRequest(Direction direction, std::uint64_t local,
                                      Indices local_indices, std::uint64_t remote,
@@ -109,6 +154,17 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
     fail(Outcome::kInvalid, fmt::format("the local side is a list of agent {}'s memory; prepare "
                                         "local memory for NIXL_INIT_AGENT",
                                         local.remote->name));
+  if (local.storage)
+    fail(Outcome::kInvalid,
+         fmt::format("the local side is a list of {}; pass DRAM as the local side",
+                     memoryName(local.storage->memory())));
+  if (remote.storage) {
+    auto made = makeStorageRequest(direction, local, std::move(local_indices), remote,
+                                   std::move(remote_indices), note);
+    const std::uint64_t handle = nextHandle();
+    requests_[handle] = std::move(made);
+    return handle;
+  }
   if (!remote.remote)
     fail(Outcome::kInvalid,
          "the remote side is a list of this agent's memory; prepare it with the remote agent's "
@@ -131,6 +187,39 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
   const std::uint64_t handle = nextHandle();
   requests_[handle] = std::move(made);
   return handle;
+}
+
+std::shared_ptr<Request> NixlAgent::makeStorageRequest(
+    Direction direction, const PreparedList& local, std::optional<Indices> local_indices,
+    const PreparedList& remote, std::optional<Indices> remote_indices, const std::string& note) {
+  refuseNote(note);
+  const bool write = direction == Direction::kWrite;
+  std::vector<Extent> parts;
+  std::vector<std::shared_ptr<Stored>> stored;
+  Reached reached;
+  const auto memory = ownMemory();
+  auto transfer = unlocked([&]() -> Result<Transfer> {
+    VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
+    const std::size_t count = remote_indices ? remote_indices->size() : remote.stored.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t at = remote_indices ? (*remote_indices)[i] : i;
+      parts.push_back(remote.descriptors[at]);
+      stored.push_back(remote.stored[at]);
+    }
+    VIADUCT_TRY(const Selection host, local.descriptors.select(std::move(local_indices)));
+    VIADUCT_CHECK(remote.storage->pinHost(memory));
+    VIADUCT_TRY(reached, reachAll(*remote.storage, parts, stored, write));
+    return remote.storage->plan(write, reached.blocks, host);
+  });
+  return std::shared_ptr<Request>(new Request{
+      .transfer =
+          FencedTransfer(valueOf(std::move(transfer)), "transfer", "the handle was released"),
+      .remote = nullptr,
+      .note = {},
+      .descriptors = parts.size(),
+      .memory = remote.storage->memory(),
+      .stored = std::move(stored),
+      .pins = std::move(reached.pins)});
 }
 
 Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
@@ -183,7 +272,10 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   if (one->transfer.state() == TransferState::kRunning)
     fail(Outcome::kRepostActive,
          "the transfer is still running; call check_xfer_state() until it returns DONE");
-  checkLife(*one->remote);
+  if (one->remote)
+    checkLife(*one->remote);
+  else
+    refuseNote(note);
   if (!note.empty()) one->note = std::move(note);
   const std::string text =
       one->note;  // a copy: another thread may change one->note during the post
@@ -222,6 +314,7 @@ bool NixlAgent::outcomeOf(Request& request, TransferState state) {
       request.telemetry->transfer_us = microseconds(Clock::now() - request.started);
     return true;
   }
+  for (const auto& one : request.stored) one->drop();
   const TransferEnd end = request.transfer.end();
   if (end.error) fail(*end.error);
   fail(Outcome::kUnknown, "the transfer failed and the library gives no reason");
@@ -242,10 +335,11 @@ Telemetry NixlAgent::telemetry(std::uint64_t handle) {
 
 void NixlAgent::releaseRequest(std::uint64_t handle) {
   need("release_xfer_handle");
-  const auto one = request(handle);
+  auto one = request(handle);
   requests_.erase(handle);
   const Unlocked unlocked;
   one->transfer.fence();
+  one.reset();  // without the GIL, because it may release pins
 }
 
 }  // namespace viaduct::python::nixl

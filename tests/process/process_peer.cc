@@ -90,6 +90,15 @@ Answer memory(State& state, const Words& in) {
   return std::string();
 }
 
+// file LABEL PATH BYTES: makes and pins a file
+Answer file(State& state, const Words& in) {
+  VIADUCT_TRY(auto pin,
+              state.agent->pin(Segment::file(in.at(2), {.bytes = number(in.at(3)), .create = true}),
+                               in[1]));
+  state.pins.insert_or_assign(in[1], std::move(pin));
+  return std::string();
+}
+
 int protection(const std::string& name) {
   return name == "none" ? PROT_NONE : name == "read" ? PROT_READ : PROT_READ | PROT_WRITE;
 }
@@ -293,7 +302,7 @@ constexpr Command kCommands[] = {
     {"wait", wait},     {"cancel", cancel},   {"storm", storm},       {"calm", calm},
     {"note", note},     {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
     {"close", close},   {"pages", pages},     {"protect", protect},   {"shortage", shortage},
-    {"plenty", plenty},
+    {"plenty", plenty}, {"file", file},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

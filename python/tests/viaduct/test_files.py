@@ -48,7 +48,8 @@ def store(fake_s3):
 def test_blocks_of_a_new_file_are_written_and_read(agent, me, tmp_path, numbers):
     path = tmp_path / "slab"
     slab = agent.pin_file(path, "slab", bytes=16 * BLOCK, create=True)
-    assert (slab.kind, slab.bytes, slab.label, slab.read_only) == ("file", 16 * BLOCK, "slab", False)
+    assert (slab.kind, slab.bytes, slab.label) == ("file", 16 * BLOCK, "slab")
+    assert not slab.read_only
     there = me.pin("slab", LONG)
     assert there.kind == "file" and there.address == slab.address
     memory = agent.allocate(16 * BLOCK)
@@ -87,7 +88,7 @@ def test_a_view_of_a_file_is_refused(agent, held):
     pin = agent.pin_file(held)
     for view in (memoryview, bytes, lambda one: numpy.frombuffer(one, "uint8"), agent.pin,
                  viaduct.Blocks.of):
-        with pytest.raises(viaduct.UnsupportedError, match="no pointer reaches the bytes of a pinned file"):
+        with pytest.raises(viaduct.UnsupportedError, match="the bytes of a pinned file"):
             view(pin)
     assert "bytes of file at" in repr(pin) and len(pin) == 16 * BLOCK
 

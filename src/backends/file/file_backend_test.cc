@@ -192,6 +192,68 @@ TEST_F(FilePins, OfADescriptorNeedNoName) {
   EXPECT_TRUE(same(memory.bytes(), content));
 }
 
+// Returns how many descriptors of this process name the file, with these flags.
+int openedFor(const std::string& path, int flags) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code failed;
+    const auto link = std::filesystem::read_symlink(entry.path(), failed);
+    const int fd = std::stoi(entry.path().filename());
+    if (!failed && link == path && (::fcntl(fd, F_GETFL) & flags) == flags) ++count;
+  }
+  return count;
+}
+
+TEST_F(FilePins, OfABorrowedDescriptorKeepNoDuplicate) {
+  const auto content = make("data", 10'000);
+  base::Fd fd(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  const Pin file = pinned(Segment::file(fd.get(), {.borrow = true}));
+  EXPECT_EQ(openedFor(path(), 0), 1);
+  const Pin memory = allocated(10'000);
+  ASSERT_EQ(::unlink(path().c_str()), 0);
+  const Status moved = read(file, 0, memory, 0, 10'000);
+  ASSERT_TRUE(moved) << moved.error().text();
+  EXPECT_TRUE(same(memory.bytes(), content));
+}
+
+TEST_F(FilePins, OfABorrowedDescriptorThatWasClosedReachNoOtherFile) {
+  make("data", 10'000);
+  const auto other = make("other", 10'000, 2);
+  base::Fd fd(::open(path().c_str(), O_RDWR | O_CLOEXEC));
+  const int number = fd.get();
+  const Pin file = pinned(Segment::file(number, {.borrow = true}));
+  const Pin memory = allocated(10'000);
+  const base::Fd opened(::open(path("other").c_str(), O_RDWR | O_CLOEXEC));
+  fd.reset();
+  ASSERT_FALSE(write(file, 0, memory, 0, 10'000));
+  fd.reset(::dup2(opened.get(), number));
+  const Status moved = write(file, 0, memory, 0, 10'000);
+  ASSERT_FALSE(moved);
+  EXPECT_EQ(moved.error().code, Code::kNotFound);
+  EXPECT_TRUE(same(bytesOfFile(path("other")), other));
+}
+
+TEST_F(FilePins, ThatSyncOpenTheFileSo) {
+  make("data", 10'000);
+  const Pin memory = allocated(10'000);
+  const auto writes = [&](const Pin& file) {
+    const Status moved = write(file, 0, memory, 0, 10'000);
+    EXPECT_TRUE(moved) << moved.error().text();
+  };
+  {
+    const Pin plain = pinned(Segment::file(path()));
+    writes(plain);
+    EXPECT_EQ(openedFor(path(), O_SYNC), 0);
+    writes(pinned(Segment::file(path(), {.sync = true})));
+    EXPECT_EQ(openedFor(path(), O_RDWR | O_SYNC), 1);
+  }
+  base::Fd fd(::open(path().c_str(), O_RDWR | O_SYNC | O_CLOEXEC));
+  const Pin file = pinned(Segment::file(fd.get()));
+  fd.reset();
+  writes(file);
+  EXPECT_EQ(openedFor(path(), O_RDWR | O_SYNC), 2) << "the duplicate, and the one that writes";
+}
+
 TEST_F(FilePins, OfAReadOnlyDescriptorAreReadOnly) {
   make("data", 10'000);
   const base::Fd fd(::open(path().c_str(), O_RDONLY | O_CLOEXEC));

@@ -43,7 +43,8 @@ std::string nameOf(const Segment& segment) {
 
 // A name under which open() finds the file.
 std::string openableName(const OpenedFile& file) {
-  return file.own ? fmt::format("/proc/self/fd/{}", file.own.get()) : file.path;
+  const int fd = file.own ? file.own.get() : file.borrowed;
+  return fd >= 0 ? fmt::format("/proc/self/fd/{}", fd) : file.path;
 }
 
 base::Fd openWith(const OpenedFile& file, int flags) {
@@ -148,7 +149,8 @@ Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment
   file->is_device = S_ISBLK(facts.st_mode);
   file->id = {.device = facts.st_dev,
               .inode = facts.st_ino,
-              .writable = segment.access == MemoryAccess::kReadWrite};
+              .writable = segment.access == MemoryAccess::kReadWrite,
+              .sync = segment.sync};
   VIADUCT_CHECK(fitBytes(*file, fd.get(), segment));
   VIADUCT_CHECK(chooseAlignment(*file, segment, direct));
   segment.kind = file->is_device ? MemoryKind::kBlock : MemoryKind::kFile;
@@ -162,10 +164,13 @@ Result<Segment> openFile(Segment segment, Toggle direct) {
   auto file = std::make_shared<OpenedFile>();
   file->path = nameOf(segment);
   if (segment.fd >= 0) {
-    file->own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
-    if (!file->own) return base::fileError("pin", errno, file->path);
-    if ((::fcntl(segment.fd, F_GETFL) & O_ACCMODE) == O_RDONLY)
-      segment.access = MemoryAccess::kReadOnly;
+    const int flags = ::fcntl(segment.fd, F_GETFL);
+    if (flags < 0) return base::fileError("pin", errno, file->path);
+    file->borrowed = segment.borrow ? segment.fd : -1;
+    if (!segment.borrow) file->own.reset(::fcntl(segment.fd, F_DUPFD_CLOEXEC, 0));
+    if (!segment.borrow && !file->own) return base::fileError("pin", errno, file->path);
+    if ((flags & O_ACCMODE) == O_RDONLY) segment.access = MemoryAccess::kReadOnly;
+    segment.sync = segment.sync || (flags & O_SYNC) == O_SYNC;
   } else if (file->path.empty()) {
     return Error{.code = Code::kInvalid,
                  .operation = "pin",
@@ -181,7 +186,8 @@ Result<Segment> openFile(Segment segment, Toggle direct) {
 }
 
 Result<base::Fd> OpenedFile::reopen() const {
-  const int flags = (id.writable ? O_RDWR : O_RDONLY) | (alignment.direct ? O_DIRECT : 0);
+  const int flags = (id.writable ? O_RDWR : O_RDONLY) | (alignment.direct ? O_DIRECT : 0) |
+                    (id.sync ? O_SYNC : 0);
   base::Fd fd = openWith(*this, flags);
   if (!fd) return base::fileError("open", errno, path);
   struct stat facts{};
@@ -202,7 +208,7 @@ Status checkFile(const OpenedFile& file, int fd, std::uint64_t end) {
   if (file.is_device) return Ok{};
   if (const auto size = static_cast<std::uint64_t>(facts.st_size); size < end)
     return shrunkError(file, size, size);
-  if (facts.st_nlink != 0 || file.own) return Ok{};
+  if (facts.st_nlink != 0 || file.own || file.borrowed >= 0) return Ok{};
   return Error{.code = Code::kNotFound,
                .operation = "fstat",
                .detail = "the file was removed or replaced after it was pinned",

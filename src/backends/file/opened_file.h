@@ -20,13 +20,19 @@ struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
   bool writable = false;
+  bool sync = false;
+  // Whether both name the same bytes.
+  bool isSameFile(const FileId& other) const {
+    return device == other.device && inode == other.inode;
+  }
   friend bool operator==(const FileId&, const FileId&) = default;
   friend auto operator<=>(const FileId&, const FileId&) = default;
 };
 
 struct OpenedFile {
-  std::string path;  // for texts, and to open the file again
-  base::Fd own;      // of a file that was pinned by its descriptor; else empty
+  std::string path;   // for texts, and to open the file again
+  base::Fd own;       // of a file that was pinned by its descriptor; else empty
+  int borrowed = -1;  // the caller's descriptor, in place of `own`; else -1
   FileId id;
   bool is_device = false;
   Alignment alignment;

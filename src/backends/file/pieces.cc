@@ -74,7 +74,8 @@ bool Pieces::conflicts(const Flight& flight) const {
   const FileId& id = flight.piece.file->file->id;
   return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& other) {
     return other.begun() && other.piece.write && (other.patches() || flight.patches()) &&
-           other.low < flight.high && flight.low < other.high && other.piece.file->file->id == id;
+           other.low < flight.high && flight.low < other.high &&
+           other.piece.file->file->id.isSameFile(id);
   });
 }
 

@@ -27,6 +27,13 @@ _MEMORIES = {
     "cpu": nixlBind.DRAM_SEG,
     "cuda": nixlBind.VRAM_SEG,
 }
+# The parameter to which NIXL passes nixl_agent_config.num_threads.
+_THREADS_PARAMETERS = {
+    "UCX": "num_threads",
+    "LIBFABRIC": "num_threads",
+    "OBJ": "num_threads",
+    "GDS_MT": "thread_count",
+}
 _LISTS = (nixlBind.nixlXferDList, nixlBind.nixlRegDList, nixlBind.nixlRemoteDList)
 
 
@@ -201,8 +208,14 @@ class nixl_agent:
                     self.plugin_list,
                 )
                 continue
-            threads = {"num_threads": str(conf.num_threads)} if conf.num_threads > 0 else {}
-            self.create_backend(backend, threads)
+            key = _THREADS_PARAMETERS.get(backend)
+            threads = {key: str(conf.num_threads)} if key and conf.num_threads > 0 else {}
+            try:
+                self.create_backend(backend, threads)
+            except nixlBind.nixlInvalidParamError as error:
+                if not instantiate_all:
+                    raise
+                logger.warning("backend %s is skipped: %s", backend, error)
 
     # Plugins and backends
 
@@ -316,7 +329,8 @@ class nixl_agent:
     def query_memory(
         self, reg_list: Any, backend: str, mem_type: str | None = None
     ) -> list[dict | None]:
-        """Raises nixlNotSupportedError: Viaduct has no backend that looks up files or objects."""
+        """Looks up files or objects by the names in the metadata of the rows. Returns a dict with
+        the size for each of them, or None for an absent one."""
         if backend not in self.backends:
             raise ValueError(
                 f"agent {self.name} has no backend {backend}; it has {list(self.backends)}"

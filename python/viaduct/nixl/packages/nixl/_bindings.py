@@ -9,10 +9,14 @@ from nixl.logging import get_logger as _get_logger
 from viaduct._core import nixl as _core
 from viaduct._core.nixl import *  # noqa: F403
 from viaduct._core.nixl import (
+    DRAM_SEG,
+    FILE_SEG,
     NIXL_SUCCESS,
+    OBJ_SEG,
     nixl_status_t,
     nixl_thread_sync_t,
     nixlAgentConfig,
+    nixlBackendError,
     nixlInvalidParamError,
     nixlNotFoundError,
     nixlNotSupportedError,
@@ -50,6 +54,22 @@ def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
     return changed
 
 
+def _fileFacts(path: str) -> dict[str, str] | None:
+    """Returns what query_memory() tells of a file, or None for an absent file."""
+    words, _, named = path.partition(":")
+    try:
+        facts = _os.stat(named if words.split(",")[0] in ("ro", "rw") else path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise nixlBackendError(f"NIXL_ERR_BACKEND: query_memory: {error}") from error
+    return {
+        "size": str(facts.st_size),
+        "mode": str(facts.st_mode),
+        "mtime": str(int(facts.st_mtime)),
+    }
+
+
 class nixlAgent(_core.nixlAgent):
     """An agent with integer handles. The methods have the names of NIXL's C++ API."""
 
@@ -64,30 +84,51 @@ class nixlAgent(_core.nixlAgent):
     # Plugins and backends
 
     def getAvailPlugins(self) -> list[str]:
-        return list(_plugins.NETWORK)
+        return list(_plugins.NAMES)
 
     @staticmethod
     def _check_plugin(name: str) -> None:
         if name in _plugins.REFUSED:
             raise nixlNotSupportedError(f"NIXL_ERR_NOT_SUPPORTED: {_plugins.refusal(name)}")
-        if name not in _plugins.NETWORK:
+        if name not in _plugins.NAMES:
             raise nixlNotFoundError(f"NIXL_ERR_NOT_FOUND: {_plugins.refusal(name)}")
 
     def getPluginParams(self, type: str) -> tuple[dict[str, str], list[str]]:
         self._check_plugin(type)
-        return dict(_plugins.PARAMETERS), self.memoryTypes()
+        storage = type in _plugins.STORAGE
+        memories = _plugins.memory_types(type) if storage else self._networkMemories()
+        return dict(_plugins.PARAMETERS[type]), [memory.name for memory in memories]
 
     def createBackend(self, type: str, initParams: dict[str, str] | None = None) -> int:
         self._check_plugin(type)
         for key in initParams or {}:
-            if key not in _plugins.PARAMETERS:
+            if key not in _plugins.PARAMETERS[type]:
                 _logger.warning("backend %s: parameter %s is unknown and is ignored", type, key)
         for handle, name in self._backends.items():
             if name == type:
                 return handle
+        if type in _plugins.STORAGE:
+            self._createStorage(type, dict(initParams or {}))
         handle = len(self._backends) + 1
         self._backends[handle] = type
         return handle
+
+    def _createStorage(self, type: str, parameters: dict[str, str]) -> None:
+        memory = _plugins.STORAGE[type]
+        bucket = _plugins.bucket_of(type, parameters)
+        if memory == OBJ_SEG and not bucket:
+            raise nixlInvalidParamError(
+                f"NIXL_ERR_INVALID_PARAM: backend {type} has no bucket; "
+                'pass {"bucket": name} or set AWS_DEFAULT_BUCKET'
+            )
+        settings = _plugins.settings_of(type, parameters)
+        self.openStorage(memory, list(settings.items()), bucket)
+        if type.startswith("GDS"):
+            _logger.info(
+                "backend %s: files move between disk and host memory through io_uring or "
+                "threads; GPUDirect Storage is not used",
+                type,
+            )
 
     def _backendName(self, backend: int) -> str:
         name = self._backends.get(backend)
@@ -102,18 +143,29 @@ class nixlAgent(_core.nixlAgent):
         return self.getPluginParams(self._backendName(backend))
 
     def queryXferBackend(self, reqh: int) -> int:
-        self.requireXferReq(reqh)
-        return next(iter(self._backends), None) or self.createBackend(_plugins.NETWORK[0])
+        memory = self.xferMemory(reqh)
+        for handle, name in self._backends.items():
+            if _plugins.STORAGE.get(name, DRAM_SEG) == memory:
+                return handle
+        return self.createBackend(_plugins.NETWORK[0])
 
-    def queryMem(self, descs: nixlRegDList, backend: int) -> list:
+    def queryMem(self, descs: nixlRegDList, backend: int) -> list[dict[str, str] | None]:
         name = self._backendName(backend)
-        raise nixlNotSupportedError(
-            f"NIXL_ERR_NOT_SUPPORTED: {name} cannot look up files or objects; they need a "
-            "backend that this release of Viaduct does not have (docs/nixl.md)"
-        )
+        memory = _plugins.STORAGE.get(name)
+        if memory is None or descs.getType() != memory:
+            raise nixlNotSupportedError(
+                f"NIXL_ERR_NOT_SUPPORTED: {name} cannot look up {descs.getType().name}; POSIX, GDS "
+                "and GDS_MT look up FILE_SEG, and OBJ looks up OBJ_SEG (docs/nixl.md)"
+            )
+        names = [_os.fsdecode(row[3]) for row in descs]
+        if memory == FILE_SEG:
+            return [_fileFacts(path) for path in names]
+        return [
+            None if size is None else {"size": str(size)} for size in self.objectSizes(names)
+        ]
 
     def estimateXferCost(self, reqh: int) -> tuple[int, int, int]:
-        self.requireXferReq(reqh)
+        self.xferMemory(reqh)  # refuses an unknown handle
         raise nixlNotSupportedError(
             "NIXL_ERR_NOT_SUPPORTED: Viaduct does not estimate a transfer's cost; post it with "
             "capture_telemetry=True and read get_xfer_telemetry()"

@@ -1,0 +1,323 @@
+#include "nixl_storage.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <viaduct/settings.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <limits>
+#include <set>
+#include <string_view>
+#include <system_error>
+#include <thread>
+#include <unordered_map>
+
+#include "base/fd.h"
+#include "base/file_error.h"
+#include "base/text.h"
+
+namespace viaduct::python::nixl {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kOperation = "register_memory";
+// An agent reaches itself within microseconds, except on a busy machine.
+constexpr std::chrono::seconds kReachSelfWithin{5};
+// Objects that are looked up at the same time, as many as the backend has connections.
+constexpr std::size_t kLooksAtOnce = 16;
+
+Error misuse(std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = kOperation,
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+Status apply(const StorageAgent::Values& values, Settings& into) {
+  for (const auto& [variable, text] : values)
+    for (const SettingRow& row : settingRows()) {
+      if (row.variable != variable) continue;
+      if (auto parsed = row.parse(text, into); !parsed)
+        return Error{.code = Code::kInvalid,
+                     .operation = "create_backend",
+                     .detail = fmt::format("{} cannot be {}", variable, text),
+                     .remedy = fmt::format("give {}", parsed.error().remedy)};
+    }
+  return Ok{};
+}
+
+// Runs `call(i)` for each i below `count`, on several threads. Returns the first error.
+template <class Call>
+Status inParallel(std::size_t count, std::size_t most, const Call& call) {
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;
+  Status first = Ok{};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      Status done = call(i);
+      if (done) continue;
+      next = count;
+      const std::lock_guard held(mutex);
+      if (first) first = std::move(done);
+    }
+  };
+  std::vector<std::thread> threads;
+  try {
+    for (std::size_t i = 1; i < std::min(count, most); ++i) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+    // The process has too many threads already; those that exist do the rest.
+  }
+  work();
+  for (std::thread& thread : threads) thread.join();
+  return first;
+}
+
+// The words of a row's metadata "ro|rw[,option...]:path".
+struct NamedFile {
+  bool read_only = false, create = false, sync = false;
+  std::string path = {};
+};
+
+// Nothing: the metadata does not begin as a path does, so the device is a descriptor.
+Result<std::optional<NamedFile>> parseNamedFile(const std::string& metadata) {
+  const auto colon = metadata.find(':');
+  const auto words = base::partsOf(metadata.substr(0, colon), ',');
+  if (colon == std::string::npos || words.empty() || (words[0] != "ro" && words[0] != "rw"))
+    return std::optional<NamedFile>();
+  NamedFile named{.read_only = words[0] == "ro", .path = metadata.substr(colon + 1)};
+  for (const std::string& word : std::span(words).subspan(1)) {
+    if (word == "create")
+      named.create = true;
+    else if (word == "sync")
+      named.sync = true;
+    else if (word != "direct" && word != "noatime")
+      return misuse(fmt::format("\"{}\": the option {} is unknown", metadata, word),
+                    "use ro or rw, and direct, sync, noatime, create");
+  }
+  if (named.path.empty())
+    return misuse(fmt::format("\"{}\" names no file", metadata), "use \"rw,create:/path\"");
+  return std::optional(std::move(named));
+}
+
+std::string identityOf(const struct stat& facts, const Segment& file) {
+  return fmt::format("{}:{}:{}:{}", facts.st_dev, facts.st_ino, static_cast<int>(file.access),
+                     file.sync);
+}
+
+// Looks up the file that a segment names now. Returns 0 or the errno.
+int look(const Segment& file, struct stat& facts) {
+  const int failed = file.fd >= 0 ? ::fstat(file.fd, &facts) : ::stat(file.path.c_str(), &facts);
+  return failed == 0 ? 0 : errno;
+}
+
+Error noFile(const std::string& text) {
+  return misuse(fmt::format("{} is no regular file or block device", text),
+                "register the descriptor of a file");
+}
+
+bool isFile(const struct stat& facts) { return S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode); }
+
+}  // namespace
+
+Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const std::string& name,
+                                                         const Values& values, std::string bucket) {
+  const char* const backend = memory == Memory::kFile ? "file" : "object";
+  VIADUCT_TRY(Settings settings, settingsFromEnvironment());
+  settings.name = fmt::format("{:.200}.{}", name, backend);
+  settings.listen = {};
+  settings.meet = {};
+  settings.rails = {};
+  settings.backends = {backend};
+  VIADUCT_CHECK(apply(values, settings));
+  VIADUCT_TRY(Agent agent, Agent::open(settings));
+  VIADUCT_TRY(Peer self, agent.self());
+  VIADUCT_CHECK(self.ready(kReachSelfWithin));
+  return std::make_shared<StorageAgent>(std::move(agent), std::move(self), memory,
+                                        std::move(bucket));
+}
+
+Result<std::shared_ptr<Pin>> StorageAgent::pin(const Segment& segment) {
+  VIADUCT_TRY(Pin pin, agent_.pin(segment));
+  return std::make_shared<Pin>(std::move(pin));
+}
+
+Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
+  const std::lock_guard held(hosts_mutex_);
+  if (memory == pinned_) return Ok{};
+  std::set<std::uint32_t> serials;
+  std::string last;
+  for (const core::PinRange& range : memory->ranges()) {
+    serials.insert(range.slot);
+    if (hosts_.contains(range.slot)) continue;
+    last = std::to_string(range.slot);
+    VIADUCT_TRY(Pin pin, agent_.pin({.address = range.address, .bytes = range.bytes}, last));
+    hosts_.emplace(range.slot, std::move(pin));
+  }
+  // Another thread may have deregistered memory while this thread pinned it.
+  std::erase_if(hosts_, [&](const auto& host) { return !serials.contains(host.first); });
+  // The session announces pins in order, so the last one covers the others.
+  if (!last.empty()) VIADUCT_CHECK(self_.waitPin(last, kReachSelfWithin));
+  pinned_ = std::move(memory);
+  return Ok{};
+}
+
+Status StorageAgent::unpinHost(std::uint32_t serial) {
+  const std::lock_guard held(hosts_mutex_);
+  const auto found = hosts_.find(serial);
+  if (found == hosts_.end()) return Ok{};
+  Pin pin = std::move(found->second);
+  hosts_.erase(found);
+  return pin.release();
+}
+
+// The storage is the local side: a plan knows new local pins at once, but needs the announcement
+// of remote pins.
+Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host) {
+  return agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+}
+
+Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
+    std::span<const std::string> keys) {
+  std::vector<std::optional<std::uint64_t>> sizes(keys.size());
+  VIADUCT_CHECK(inParallel(keys.size(), kLooksAtOnce, [&](std::size_t i) -> Status {
+    const auto pin = agent_.pin(object(keys[i], {}));
+    if (pin) sizes[i] = pin->size();
+    if (!pin && pin.error().code != Code::kNotFound) return pin.error();
+    return Ok{};
+  }));
+  return sizes;
+}
+
+Result<std::shared_ptr<Stored>> Stored::find(const StorageAgent& agent, const StoredRow& row) {
+  const auto made = [](Segment segment, std::string text, std::string identity) {
+    return std::shared_ptr<Stored>(
+        new Stored(std::move(segment), std::move(text), std::move(identity)));
+  };
+  if (row.part.bytes == 0)
+    return misuse(fmt::format("device {} has 0 bytes", row.device), "register at least one byte");
+  if (agent.memory() == Memory::kObject) {
+    const std::string key = row.metadata.empty() ? std::to_string(row.device) : row.metadata;
+    Segment segment = agent.object(key, {});
+    const std::string url = segment.path;
+    return made(std::move(segment), url, url);
+  }
+  struct stat facts{};
+  VIADUCT_TRY(const auto named, parseNamedFile(row.metadata));
+  if (named) {
+    const int flags = (named->read_only ? O_RDONLY : O_RDWR) | (named->create ? O_CREAT : 0);
+    const base::Fd fd(::open(named->path.c_str(), flags | O_CLOEXEC, 0644));
+    if (!fd || ::fstat(fd.get(), &facts) != 0)
+      return base::fileError(kOperation, errno, named->path);
+    if (!isFile(facts)) return noFile(named->path);
+    const auto file =
+        Segment::file(named->path, {.read_only = named->read_only, .sync = named->sync});
+    return made(file, named->path, identityOf(facts, file));
+  }
+  const std::string text = fmt::format("the descriptor {}", row.device);
+  const bool fits = row.device <= std::numeric_limits<int>::max();
+  const int fd = fits ? static_cast<int>(row.device) : -1;
+  if (::fstat(fd, &facts) != 0)
+    return misuse(fmt::format("{} is not open", text),
+                  "keep a file open as long as its descriptor is registered");
+  if (!isFile(facts)) return noFile(text);
+  const bool read_only = (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+  const auto file = Segment::file(fd, {.read_only = read_only, .borrow = true});
+  return made(file, text, identityOf(facts, file));
+}
+
+Status Stored::checkAccess(bool write) const {
+  if (withdrawn_)
+    return Error{.code = Code::kNotFound,
+                 .operation = "transfer",
+                 .detail = fmt::format("{} was deregistered", text_),
+                 .remedy = "register it, and prepare its descriptors again"};
+  struct stat facts{};
+  const bool is_file = segment_.kind != MemoryKind::kObject;
+  if (is_file && !held_.pin &&
+      (look(segment_, facts) != 0 || identityOf(facts, segment_) != identity_))
+    return Error{.code = Code::kNotFound,
+                 .operation = "transfer",
+                 .detail = fmt::format("{} is not the file any more that was registered", text_),
+                 .cause = "the descriptor was closed, or the file was replaced or removed",
+                 .remedy = "deregister a file before you close it"};
+  if (!write || segment_.access == MemoryAccess::kReadWrite) return Ok{};
+  return Error{.code = Code::kDenied,
+               .operation = "transfer",
+               .detail = fmt::format("{} is open for reading only", text_),
+               .remedy = "open it with O_RDWR, or register \"rw:path\""};
+}
+
+Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool write) {
+  const std::lock_guard held(mutex_);
+  VIADUCT_CHECK(checkAccess(write));
+  Segment wanted = segment_;
+  const std::uint64_t end = part.address + part.bytes;
+  if (wanted.kind == MemoryKind::kObject) {
+    // A new pin for each transfer, because another program may replace the object at any time.
+    const std::uint64_t first = write ? 0 : part.address;
+    wanted.create = write;
+    wanted.fd_offset = first;
+    wanted.bytes = end - first;
+    VIADUCT_TRY(auto pin, agent.pin(wanted));
+    return Held{std::move(pin), first};
+  }
+  if (held_.pin && part.address >= held_.first && end <= held_.first + held_.pin->size())
+    return held_;
+  const std::uint64_t first = held_.pin ? std::min(held_.first, part.address) : part.address;
+  wanted.create = write;
+  wanted.fd_offset = first;
+  wanted.bytes = (held_.pin ? std::max(end, held_.first + held_.pin->size()) : end) - first;
+  VIADUCT_TRY(auto pin, agent.pin(wanted));
+  held_ = {std::move(pin), first};
+  return held_;
+}
+
+void Stored::drop() {
+  const std::lock_guard held(mutex_);
+  held_ = {};
+}
+
+void Stored::withdraw() {
+  const std::lock_guard held(mutex_);
+  withdrawn_ = true;
+  held_ = {};
+}
+
+Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,
+                         std::span<const std::shared_ptr<Stored>> stored, bool write) {
+  // Pins each file or object once, from its first to its last selected byte.
+  std::vector<std::pair<Stored*, Extent>> needed;
+  std::unordered_map<const Stored*, std::size_t> places;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto [place, is_new] = places.try_emplace(stored[i].get(), needed.size());
+    if (is_new) needed.emplace_back(stored[i].get(), parts[i]);
+    Extent& whole = needed[place->second].second;
+    const std::uint64_t end =
+        std::max(whole.address + whole.bytes, parts[i].address + parts[i].bytes);
+    whole.address = std::min(whole.address, parts[i].address);
+    whole.bytes = end - whole.address;
+  }
+  std::vector<Stored::Held> held(needed.size());
+  const std::size_t threads = agent.memory() == Memory::kObject && !write ? kLooksAtOnce : 1;
+  VIADUCT_CHECK(inParallel(needed.size(), threads, [&](std::size_t i) -> Status {
+    VIADUCT_TRY(held[i], needed[i].first->reach(agent, needed[i].second, write));
+    return Ok{};
+  }));
+  std::vector<Extent> blocks;
+  blocks.reserve(parts.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Stored::Held& one = held[places[stored[i].get()]];
+    blocks.push_back({one.pin->info().address + (parts[i].address - one.first), parts[i].bytes});
+  }
+  Reached reached;
+  VIADUCT_TRY(reached.blocks, Prepared::unchecked(std::move(blocks)).select({}));
+  for (Stored::Held& one : held) reached.pins.push_back(std::move(one.pin));
+  return reached;
+}
+
+}  // namespace viaduct::python::nixl

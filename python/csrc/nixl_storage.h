@@ -1,0 +1,116 @@
+// Declares the files and objects that a NixlAgent has registered, and the agent that moves them.
+// Threads: any, without the GIL, because the calls may block.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nixl_lists.h"
+#include "nixl_metadata.h"
+#include "nixl_prepared.h"
+
+namespace viaduct::python::nixl {
+
+// A viaduct agent for files or for objects. It has no other peer than itself, so no other agent
+// hears of a registered file or reaches it.
+class StorageAgent {
+ public:
+  using Values = std::vector<std::pair<std::string, std::string>>;  // of settings, by variable
+  // `bucket` is the bucket of all objects.
+  static Result<std::shared_ptr<StorageAgent>> open(Memory memory, const std::string& name,
+                                                    const Values& values, std::string bucket);
+  StorageAgent(Agent agent, Peer self, Memory memory, std::string bucket)
+      : memory_(memory),
+        bucket_(std::move(bucket)),
+        agent_(std::move(agent)),
+        self_(std::move(self)) {}
+
+  Memory memory() const { return memory_; }
+  const std::string& bucket() const { return bucket_; }
+  Result<std::shared_ptr<Pin>> pin(const Segment& segment);
+  // Pins exactly this host memory for transfers, as hostMemory() maps it. Costs nothing if the map
+  // is that of the last call.
+  Status pinHost(std::shared_ptr<const core::PinMap> memory);
+  // Ends the transfers that use the memory. Ignores a serial that is not pinned.
+  Status unpinHost(std::uint32_t serial);
+  // Plans a copy between blocks of pins.
+  Result<Transfer> plan(bool write, const Selection& stored, const Selection& host);
+  // The size of each object, or nothing for an absent object. Asks the store in parallel.
+  Result<std::vector<std::optional<std::uint64_t>>> sizesOf(std::span<const std::string> keys);
+  Segment object(const std::string& key, const FileOptions& options) const {
+    return Segment::object("s3://" + bucket_ + "/" + key, options);
+  }
+  void close() { agent_.close(); }
+
+ private:
+  const Memory memory_;
+  const std::string bucket_;
+  Agent agent_;
+  Peer self_;
+  std::mutex hosts_mutex_;
+  std::map<std::uint32_t, Pin> hosts_;          // by serial
+  std::shared_ptr<const core::PinMap> pinned_;  // of the last pinHost()
+};
+
+// One row of a registration: a part of a file, or an object.
+struct StoredRow {
+  std::uint64_t device = 0;  // for a file without a path: its descriptor
+  Extent part = {};          // `address` is the offset in the file or object
+  std::string metadata = {};
+};
+
+// A registered file or object. It is pinned by the first transfer that needs it, because programs
+// register files that are still empty, and objects that do not exist yet.
+class Stored {
+ public:
+  // Refuses a descriptor that is closed or no file. Opens a file that is named by its path, and
+  // makes it if the row says so.
+  static Result<std::shared_ptr<Stored>> find(const StorageAgent& agent, const StoredRow& row);
+  // Whether both mean the same file or object.
+  bool isSame(const Stored& other) const { return identity_ == other.identity_; }
+  const std::string& text() const { return text_; }
+
+  struct Held {
+    std::shared_ptr<Pin> pin;
+    std::uint64_t first = 0;  // the offset of the pin's first byte
+  };
+  // Pins at least this part. To write, extends a shorter file, or makes an object of exactly the
+  // part.
+  Result<Held> reach(StorageAgent& agent, const Extent& part, bool write);
+  // The next transfer pins the file again: it may have been truncated.
+  void drop();
+  // No later transfer reaches the file or object.
+  void withdraw();
+
+ private:
+  Stored(Segment segment, std::string text, std::string identity)
+      : segment_(std::move(segment)), text_(std::move(text)), identity_(std::move(identity)) {}
+  Status checkAccess(bool write) const;
+
+  const Segment segment_;
+  const std::string text_;      // names it in errors
+  const std::string identity_;  // equal for the same file or object
+  std::mutex mutex_;
+  bool withdrawn_ = false;
+  Held held_;  // of a file; empty before the first transfer
+};
+
+// The files or objects of one transfer, pinned.
+struct Reached {
+  Selection blocks = {};
+  std::vector<std::shared_ptr<Pin>> pins = {};
+};
+// Pins the parts, of which `stored` has the files or objects, and translates them to blocks.
+Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,
+                         std::span<const std::shared_ptr<Stored>> stored, bool write);
+
+}  // namespace viaduct::python::nixl

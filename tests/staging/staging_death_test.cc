@@ -1,0 +1,187 @@
+// Either end of a staged transfer is killed or frozen in each stage. The other end notices in time,
+// nothing is touched afterwards, and the pair works again.
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "process/pair.h"
+#include "support/temporary_folder.h"
+
+namespace viaduct::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t kBytes = 32 << 20;
+constexpr auto kDetect = 1s;
+constexpr auto kSlack = 500ms + 10s;  // the grace, and 10 s for a busy machine
+
+enum class Fault : std::uint8_t { kKill, kFreeze };
+
+// A transfer between the survivor's and the victim's memory or file, and the stage of the fault.
+struct Scene {
+  const char* name;
+  OpKind kind;
+  bool own_file, victims_file;
+  std::uint32_t stage;
+  friend void PrintTo(const Scene& scene, std::ostream* out) { *out << scene.name; }
+};
+constexpr Scene kScenes[] = {
+    {"write_file_to_memory_load", OpKind::kWrite, true, false, 1},
+    {"write_file_to_memory_move", OpKind::kWrite, true, false, 2},
+    {"write_memory_to_file_move", OpKind::kWrite, false, true, 2},
+    {"write_memory_to_file_store", OpKind::kWrite, false, true, 3},
+    {"write_file_to_file_store", OpKind::kWrite, true, true, 3},
+    {"read_file_to_memory_load", OpKind::kRead, false, true, 1},
+    {"read_file_to_memory_move", OpKind::kRead, false, true, 2},
+    {"read_memory_to_file_store", OpKind::kRead, true, false, 3},
+    {"read_file_to_file_load", OpKind::kRead, true, true, 1},
+    {"read_file_to_file_store", OpKind::kRead, true, true, 3},
+};
+
+class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
+ protected:
+  const Scene& scene() const { return std::get<0>(GetParam()); }
+  bool kills() const { return std::get<1>(GetParam()) == Fault::kKill; }
+
+  void SetUp() override {
+    auto agent = Agent::open({.name = "survivor", .backends = {"tcp", "file"}, .detect = kDetect});
+    ASSERT_TRUE(agent) << agent.error().text();
+    agent_.emplace(*std::move(agent));
+    auto memory = agent_->allocate(kBytes, {.label = "memory"});
+    ASSERT_TRUE(memory) << memory.error().text();
+    memory_.emplace(*std::move(memory));
+    auto file = agent_->pin(Segment::file(own_path_, {.bytes = kBytes, .create = true}), "file");
+    ASSERT_TRUE(file) << file.error().text();
+    file_.emplace(*std::move(file));
+    start();
+  }
+  void start() {
+    victim_.emplace("name=victim backends=tcp,file detect=1000");
+    victim_->must("memory memory " + std::to_string(kBytes));
+    victim_->must("file file " + folder_.path() + "/victims " + std::to_string(kBytes));
+    victim_->must("import " + toHex(agent_->exportCard()));
+    victim_->must("ready survivor 20000");
+    const auto ready = peer().ready(20s);
+    ASSERT_TRUE(ready) << ready.error().text();
+  }
+  Peer peer() { return *agent_->peer("victim"); }
+  Result<Transfer> plan() {
+    VIADUCT_TRY(const PinInfo there, peer().waitPin(scene().victims_file ? "file" : "memory", 20s));
+    const PinInfo here = (scene().own_file ? *file_ : *memory_).info();
+    const auto blocks = [](const PinInfo& pin) {
+      return Selection{
+          *Blocks::strided({.base = pin.address, .bytes = 65536, .count = pin.bytes / 65536})};
+    };
+    return agent_->plan(scene().kind, peer(), blocks(here), blocks(there));
+  }
+  // Returns once a chunk has passed the stage of the scene, in the middle of a post.
+  void waitForStage(const Transfer& transfer) {
+    const auto end = Clock::now() + 60s;
+    while (Clock::now() < end) {
+      for (const PathShare& share : transfer.path().shares)
+        if (share.stage == scene().stage && share.bytes != 0 && share.bytes != kBytes) return;
+      std::this_thread::yield();
+    }
+    FAIL() << "no chunk passed the stage";
+  }
+  void strike() {
+    if (kills())
+      victim_->process().kill();
+    else
+      victim_->process().stop();
+  }
+  void expectInTime(Clock::time_point struck, const char* what) {
+    std::printf("%s after %lld ms\n", what, static_cast<long long>(since(struck)));
+    EXPECT_LT(Clock::now() - struck, kDetect + kSlack) << what;
+  }
+  void waitSettled() {
+    const auto end = Clock::now() + 20s;
+    while (!peer().settled() && Clock::now() < end) agent_->poll();
+    EXPECT_TRUE(peer().settled());
+  }
+  // All of the survivor's bytes get this value now.
+  void ownBytesBecome(int value) {
+    std::memset(memory_->data(), value, kBytes);
+    std::ofstream(own_path_, std::ios::in | std::ios::binary)
+        << std::string(kBytes, static_cast<char>(value));
+  }
+  void expectOwnBytesAre(int value) {
+    EXPECT_EQ(countOther(memory_->bytes(), static_cast<std::byte>(value)), 0U) << "memory";
+    std::string content(kBytes, ' ');
+    std::ifstream(own_path_, std::ios::binary).read(content.data(), kBytes);
+    EXPECT_TRUE(content == std::string(kBytes, static_cast<char>(value))) << "file";
+  }
+  void expectWorksAgain() {
+    if (kills()) {
+      start();
+    } else {
+      victim_->process().resume();
+      ASSERT_TRUE(peer().ready(20s));
+    }
+    auto transfer = plan();
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    const auto ended = transfer->wait(60s);
+    EXPECT_TRUE(ended) << ended.error().text();
+  }
+
+  TemporaryFolder folder_;
+  const std::string own_path_ = folder_.path() + "/own";
+  std::optional<Agent> agent_;
+  std::optional<Pin> memory_, file_;
+  std::optional<PeerProcess> victim_;
+};
+
+TEST_P(StagingDies, ThePeerOfATransfer) {
+  auto transfer = plan();
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  {
+    Storm storm(*transfer);
+    waitForStage(*transfer);
+    strike();
+    const auto struck = Clock::now();
+    const auto failure = storm.failure(60s);
+    ASSERT_TRUE(failure) << "the transfer still runs";
+    EXPECT_EQ(failure->code, Code::kPeerLost) << failure->text();
+    expectInTime(struck, "the transfer failed");
+  }
+  waitSettled();
+  ownBytesBecome(0x3C);
+  if (!kills()) victim_->process().resume();
+  ASSERT_TRUE(kills() || peer().ready(20s));
+  expectOwnBytesAre(0x3C);
+  expectWorksAgain();
+}
+
+TEST_P(StagingDies, TheInitiatorOfATransfer) {
+  const char* const kind = scene().kind == OpKind::kWrite ? "read" : "write";
+  const std::string theirs = scene().victims_file ? "file" : "memory";
+  const std::string ours = scene().own_file ? "file" : "memory";
+  victim_->must(std::string("plan t ") + kind + " survivor " + theirs + " " + ours + " 65536");
+  victim_->must("storm t");
+  strike();
+  const auto struck = Clock::now();
+  const Peer victim = peer();
+  ASSERT_TRUE(victim.over(victim.epoch(), 60s));
+  expectInTime(struck, "the session ended");
+  waitSettled();
+  ownBytesBecome(0x3D);
+  if (!kills()) victim_->process().resume();
+  ASSERT_TRUE(kills() || peer().ready(20s));
+  expectOwnBytesAre(0x3D);
+  expectWorksAgain();
+}
+
+std::string nameOf(const ::testing::TestParamInfo<std::tuple<Scene, Fault>>& test) {
+  const auto& [scene, fault] = test.param;
+  return std::string(scene.name) + (fault == Fault::kKill ? "_kill" : "_freeze");
+}
+
+INSTANTIATE_TEST_SUITE_P(InEachStage, StagingDies,
+                         ::testing::Combine(::testing::ValuesIn(kScenes),
+                                            ::testing::Values(Fault::kKill, Fault::kFreeze)),
+                         nameOf);
+
+}  // namespace
+}  // namespace viaduct::testing
