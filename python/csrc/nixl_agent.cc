@@ -259,14 +259,20 @@ void NixlAgent::registerStorage(const RegistrationList& list) {
   const auto keyOf = [&](std::size_t row) {
     return Key{list.memory, rows[row].device, rows[row].part.address, rows[row].part.bytes};
   };
+  // Descriptors tell files and objects apart by the device alone.
+  std::map<std::uint64_t, std::shared_ptr<Stored>> named;
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    const auto known = registrations_.find(keyOf(row));
-    if (known == registrations_.end() || list.memory == Memory::kFile) continue;
-    if (!known->second.stored->isSame(*stored[row]))
+    const std::uint64_t device = rows[row].device;
+    const auto [known, is_new] = named.try_emplace(device, stored[row]);
+    if (const auto live = registrations_.lower_bound(Key{list.memory, device, 0, 0});
+        is_new && live != registrations_.end() && std::get<0>(live->first) == list.memory &&
+        std::get<1>(live->first) == device)
+      known->second = live->second.stored;
+    if (known->second->text() != stored[row]->text())
       fail(Outcome::kNotAllowed,
            fmt::format("register_memory: device {} names {} already, and cannot name {} too; use "
-                       "another device for each object",
-                       rows[row].device, known->second.stored->text(), stored[row]->text()));
+                       "another device for each file or object",
+                       device, known->second->text(), stored[row]->text()));
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
     Registration& here = registrations_[keyOf(row)];

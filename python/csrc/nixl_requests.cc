@@ -314,7 +314,10 @@ bool NixlAgent::outcomeOf(Request& request, TransferState state) {
       request.telemetry->transfer_us = microseconds(Clock::now() - request.started);
     return true;
   }
-  for (const auto& one : request.stored) one->drop();
+  if (!request.stored.empty()) {
+    const Unlocked unlocked;
+    for (const auto& one : request.stored) one->drop();
+  }
   const TransferEnd end = request.transfer.end();
   if (end.error) fail(*end.error);
   fail(Outcome::kUnknown, "the transfer failed and the library gives no reason");

@@ -122,6 +122,48 @@ Error noFile(const std::string& text) {
 
 bool isFile(const struct stat& facts) { return S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode); }
 
+// The fields of a Stored.
+struct Found {
+  Segment segment;
+  std::string text, identity;
+};
+
+Result<Found> openNamed(const NamedFile& named) {
+  // Without O_NONBLOCK, the call would wait for the other end of a FIFO.
+  const int flags = (named.read_only ? O_RDONLY : O_RDWR) | (named.create ? O_CREAT : 0);
+  const base::Fd fd(::open(named.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644));
+  struct stat facts{};
+  if (!fd || ::fstat(fd.get(), &facts) != 0) return base::fileError(kOperation, errno, named.path);
+  if (!isFile(facts)) return noFile(named.path);
+  const auto file = Segment::file(named.path, {.read_only = named.read_only, .sync = named.sync});
+  return Found{file, named.path, identityOf(facts, file)};
+}
+
+Result<Found> findDescriptor(std::uint64_t device) {
+  const std::string text = fmt::format("the descriptor {}", device);
+  const bool fits = device <= std::numeric_limits<int>::max();
+  const int fd = fits ? static_cast<int>(device) : -1;
+  struct stat facts{};
+  if (::fstat(fd, &facts) != 0)
+    return misuse(fmt::format("{} is not open", text),
+                  "keep a file open as long as its descriptor is registered");
+  if (!isFile(facts)) return noFile(text);
+  const bool read_only = (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+  const auto file = Segment::file(fd, {.read_only = read_only, .borrow = true});
+  return Found{file, text, identityOf(facts, file)};
+}
+
+Result<Found> findRow(const StorageAgent& agent, const StoredRow& row) {
+  if (agent.memory() == Memory::kObject) {
+    Segment object =
+        agent.object(row.metadata.empty() ? std::to_string(row.device) : row.metadata, {});
+    const std::string url = object.path;
+    return Found{std::move(object), url, url};
+  }
+  VIADUCT_TRY(const auto named, parseNamedFile(row.metadata));
+  return named ? openNamed(*named) : findDescriptor(row.device);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const std::string& name,
@@ -149,14 +191,20 @@ Result<std::shared_ptr<Pin>> StorageAgent::pin(const Segment& segment) {
 Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
   const std::lock_guard held(hosts_mutex_);
   if (memory == pinned_) return Ok{};
+  left_out_.reset();
   std::set<std::uint32_t> serials;
   std::string last;
   for (const core::PinRange& range : memory->ranges()) {
     serials.insert(range.slot);
     if (hosts_.contains(range.slot)) continue;
-    last = std::to_string(range.slot);
-    VIADUCT_TRY(Pin pin, agent_.pin({.address = range.address, .bytes = range.bytes}, last));
-    hosts_.emplace(range.slot, std::move(pin));
+    const std::string label = std::to_string(range.slot);
+    auto pin = agent_.pin({.address = range.address, .bytes = range.bytes}, label);
+    if (!pin) {
+      left_out_ = std::move(pin).error();
+      continue;
+    }
+    hosts_.emplace(range.slot, *std::move(pin));
+    last = label;
   }
   // Another thread may have deregistered memory while this thread pinned it.
   std::erase_if(hosts_, [&](const auto& host) { return !serials.contains(host.first); });
@@ -178,7 +226,10 @@ Status StorageAgent::unpinHost(std::uint32_t serial) {
 // The storage is the local side: a plan knows new local pins at once, but needs the announcement
 // of remote pins.
 Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host) {
-  return agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+  auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+  const std::lock_guard held(hosts_mutex_);
+  if (!planned && left_out_) return *left_out_;
+  return planned;
 }
 
 Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
@@ -187,47 +238,22 @@ Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
   VIADUCT_CHECK(inParallel(keys.size(), kLooksAtOnce, [&](std::size_t i) -> Status {
     const auto pin = agent_.pin(object(keys[i], {}));
     if (pin) sizes[i] = pin->size();
-    if (!pin && pin.error().code != Code::kNotFound) return pin.error();
+    const bool absent = !pin && pin.error().code == Code::kNotFound &&
+                        pin.error().detail.find("NoSuchBucket") == std::string::npos;
+    if (!pin && !absent) return pin.error();
     return Ok{};
   }));
   return sizes;
 }
 
 Result<std::shared_ptr<Stored>> Stored::find(const StorageAgent& agent, const StoredRow& row) {
-  const auto made = [](Segment segment, std::string text, std::string identity) {
-    return std::shared_ptr<Stored>(
-        new Stored(std::move(segment), std::move(text), std::move(identity)));
-  };
-  if (row.part.bytes == 0)
-    return misuse(fmt::format("device {} has 0 bytes", row.device), "register at least one byte");
-  if (agent.memory() == Memory::kObject) {
-    const std::string key = row.metadata.empty() ? std::to_string(row.device) : row.metadata;
-    Segment segment = agent.object(key, {});
-    const std::string url = segment.path;
-    return made(std::move(segment), url, url);
-  }
-  struct stat facts{};
-  VIADUCT_TRY(const auto named, parseNamedFile(row.metadata));
-  if (named) {
-    const int flags = (named->read_only ? O_RDONLY : O_RDWR) | (named->create ? O_CREAT : 0);
-    const base::Fd fd(::open(named->path.c_str(), flags | O_CLOEXEC, 0644));
-    if (!fd || ::fstat(fd.get(), &facts) != 0)
-      return base::fileError(kOperation, errno, named->path);
-    if (!isFile(facts)) return noFile(named->path);
-    const auto file =
-        Segment::file(named->path, {.read_only = named->read_only, .sync = named->sync});
-    return made(file, named->path, identityOf(facts, file));
-  }
-  const std::string text = fmt::format("the descriptor {}", row.device);
-  const bool fits = row.device <= std::numeric_limits<int>::max();
-  const int fd = fits ? static_cast<int>(row.device) : -1;
-  if (::fstat(fd, &facts) != 0)
-    return misuse(fmt::format("{} is not open", text),
-                  "keep a file open as long as its descriptor is registered");
-  if (!isFile(facts)) return noFile(text);
-  const bool read_only = (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
-  const auto file = Segment::file(fd, {.read_only = read_only, .borrow = true});
-  return made(file, text, identityOf(facts, file));
+  if (row.part.bytes == 0 || row.part.address + row.part.bytes < row.part.address)
+    return misuse(fmt::format("device {}: {} bytes at offset {}", row.device, row.part.bytes,
+                              row.part.address),
+                  "register at least one byte, and an end below 2^64");
+  VIADUCT_TRY(Found found, findRow(agent, row));
+  return std::shared_ptr<Stored>(
+      new Stored(std::move(found.segment), std::move(found.text), std::move(found.identity)));
 }
 
 Status Stored::checkAccess(bool write) const {
@@ -253,12 +279,13 @@ Status Stored::checkAccess(bool write) const {
 }
 
 Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool write) {
-  const std::lock_guard held(mutex_);
+  std::unique_lock held(mutex_);
   VIADUCT_CHECK(checkAccess(write));
   Segment wanted = segment_;
   const std::uint64_t end = part.address + part.bytes;
   if (wanted.kind == MemoryKind::kObject) {
     // A new pin for each transfer, because another program may replace the object at any time.
+    held.unlock();
     const std::uint64_t first = write ? 0 : part.address;
     wanted.create = write;
     wanted.fd_offset = first;

@@ -37,14 +37,15 @@ class StorageAgent {
   Memory memory() const { return memory_; }
   const std::string& bucket() const { return bucket_; }
   Result<std::shared_ptr<Pin>> pin(const Segment& segment);
-  // Pins exactly this host memory for transfers, as hostMemory() maps it. Costs nothing if the map
-  // is that of the last call.
+  // Pins exactly this host memory for transfers, as hostMemory() maps it. Leaves out memory that
+  // cannot be pinned any more. Costs nothing if the map is that of the last call.
   Status pinHost(std::shared_ptr<const core::PinMap> memory);
   // Ends the transfers that use the memory. Ignores a serial that is not pinned.
   Status unpinHost(std::uint32_t serial);
   // Plans a copy between blocks of pins.
   Result<Transfer> plan(bool write, const Selection& stored, const Selection& host);
-  // The size of each object, or nothing for an absent object. Asks the store in parallel.
+  // The size of each object, or nothing for an absent object. Asks the store in parallel. Fails if
+  // the bucket is absent.
   Result<std::vector<std::optional<std::uint64_t>>> sizesOf(std::span<const std::string> keys);
   Segment object(const std::string& key, const FileOptions& options) const {
     return Segment::object("s3://" + bucket_ + "/" + key, options);
@@ -59,6 +60,7 @@ class StorageAgent {
   std::mutex hosts_mutex_;
   std::map<std::uint32_t, Pin> hosts_;          // by serial
   std::shared_ptr<const core::PinMap> pinned_;  // of the last pinHost()
+  std::optional<Error> left_out_;               // why pinHost() left out memory
 };
 
 // One row of a registration: a part of a file, or an object.
@@ -77,6 +79,7 @@ class Stored {
   static Result<std::shared_ptr<Stored>> find(const StorageAgent& agent, const StoredRow& row);
   // Whether both mean the same file or object.
   bool isSame(const Stored& other) const { return identity_ == other.identity_; }
+  // Its path or URL, or the number of its descriptor.
   const std::string& text() const { return text_; }
 
   struct Held {
@@ -97,7 +100,7 @@ class Stored {
   Status checkAccess(bool write) const;
 
   const Segment segment_;
-  const std::string text_;      // names it in errors
+  const std::string text_;
   const std::string identity_;  // equal for the same file or object
   std::mutex mutex_;
   bool withdrawn_ = false;

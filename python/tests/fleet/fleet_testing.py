@@ -151,6 +151,15 @@ class Parent:
         return take(cls.pipe)
 
 
+def direct_flag(folder):
+    """Returns O_DIRECT, or 0 if the file system of the folder refuses it."""
+    try:
+        os.close(os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_DIRECT))
+    except OSError:
+        return 0
+    return os.O_DIRECT
+
+
 def address_of(array):
     return array.__array_interface__["data"][0]
 

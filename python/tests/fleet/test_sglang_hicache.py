@@ -13,7 +13,7 @@ import pytest
 
 numpy = pytest.importorskip("numpy")
 
-from fleet_testing import address_of, expect_bytes, pattern, poison, until
+from fleet_testing import address_of, direct_flag, expect_bytes, pattern, poison, until
 
 PAGES, PAGE_BYTES = 16, 4096
 
@@ -122,7 +122,8 @@ class HiCache:
 
     @contextlib.contextmanager
     def by_descriptor(self, keys, operation):
-        flags = os.O_RDWR | (os.O_CREAT if operation == "WRITE" else 0) | os.O_DIRECT
+        flags = os.O_RDWR | (os.O_CREAT if operation == "WRITE" else 0)
+        flags |= direct_flag(self.folder)
         fds = [os.open(self.folder / key, flags, 0o644) for key in keys]
         try:
             rows = [(0, PAGE_BYTES, fd, str(self.folder / key)) for fd, key in zip(fds, keys)]
@@ -205,20 +206,20 @@ def test_pages_in_objects(fake_s3):
         set_and_get(cache, cache.by_key, f"round{round}_", range(PAGES))
 
 
-def test_two_threads_store_and_load_at_the_same_time(tmp_path):
+@pytest.mark.parametrize("way", ["by_descriptor", "by_path"])
+def test_two_threads_store_and_load_at_the_same_time(tmp_path, way):
     cache = HiCache("POSIX", {}, "FILE", tmp_path)
     failures = []
 
-    def work(name, way, pages):
+    def work(name, pages):
         try:
             for round in range(20):
-                set_and_get(cache, way, f"{name}{round}_", pages)
+                set_and_get(cache, getattr(cache, way), f"{name}{round}_", pages)
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=("a", cache.by_path, range(PAGES // 2))),
-               threading.Thread(target=work, args=("b", cache.by_descriptor,
-                                                   range(PAGES // 2, PAGES)))]
+    threads = [threading.Thread(target=work, args=("a", range(PAGES // 2))),
+               threading.Thread(target=work, args=("b", range(PAGES // 2, PAGES)))]
     for thread in threads:
         thread.start()
     for thread in threads:

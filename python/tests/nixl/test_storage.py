@@ -1,6 +1,10 @@
 """Tests registered files and objects: plugins, queries, prepared lists, and misuse."""
 
+import ctypes
+import mmap
 import os
+import subprocess
+import sys
 import threading
 
 import nixl._bindings as b
@@ -62,6 +66,12 @@ def store(fake_s3, monkeypatch):
 # Plugins
 
 
+WITH_OBJECTS = pytest.mark.skipif(
+    b.OBJ_SEG not in b.storageMemories(), reason="this build had no headers of libcurl"
+)
+
+
+@WITH_OBJECTS
 def test_plugins_tell_their_kinds_of_memory():
     agent = nixl_agent("plugins", nixl_agent_config(backends=["POSIX"]))
     assert agent.get_plugin_list() == ["UCX", "LIBFABRIC", "POSIX", "GDS", "GDS_MT", "OBJ"]
@@ -110,6 +120,7 @@ def test_gds_is_not_what_carries_the_bytes(tmp_path, plugin):
     os.close(fd)
 
 
+@WITH_OBJECTS
 def test_objects_need_a_bucket(monkeypatch, caplog):
     monkeypatch.delenv("AWS_DEFAULT_BUCKET", raising=False)
     agent = nixl_agent("no bucket", nixl_agent_config(backends=[]))
@@ -120,6 +131,7 @@ def test_objects_need_a_bucket(monkeypatch, caplog):
     assert "OBJ is skipped" in caplog.text
 
 
+@WITH_OBJECTS
 def test_a_wrong_parameter_is_refused():
     agent = nixl_agent("wrong", nixl_agent_config(backends=[]))
     agent.create_backend("OBJ", {"bucket": "b", "endpoint_override": "http://:::"})
@@ -232,6 +244,25 @@ def test_a_descriptor_with_sync_stays_so(disk):
 def test_paths_that_cannot_be_opened(disk, metadata, error, word):
     with pytest.raises(error, match=word):
         disk.register(5, metadata=metadata)
+
+
+def test_a_path_of_a_fifo_is_refused_at_once(disk, tmp_path):
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(b.nixlInvalidParamError, match="no regular file"):
+        disk.register(5, metadata=f"ro:{tmp_path / 'fifo'}")
+
+
+def test_a_device_names_one_file(disk, tmp_path):
+    fd = disk.open()
+    disk.register(fd)
+    with pytest.raises(b.nixlNotAllowedError, match=f"names the descriptor {fd} already"):
+        disk.register(fd, BLOCK, metadata=f"rw,create:{tmp_path / 'other'}")
+    disk.register(901, metadata=f"rw,create:{disk.path}")
+    with pytest.raises(b.nixlNotAllowedError, match="device 901 names .*data already"):
+        disk.register(901, metadata=f"rw,create:{tmp_path / 'other'}")
+    with pytest.raises(b.nixlInvalidParamError, match="2.64"):
+        disk.register(fd, 1 << 20, offset=(1 << 64) - 4096)
+    os.close(fd)
 
 
 def test_files_are_looked_up(disk, tmp_path):
@@ -433,6 +464,41 @@ def test_a_released_handle_in_flight_touches_no_memory(tmp_path):
     os.close(fd)
 
 
+def test_memory_that_is_gone_harms_only_its_own_transfers(disk):
+    fd = disk.open()
+    disk.register(fd)
+    gone = mmap.mmap(-1, BLOCK)
+    address = np.frombuffer(gone, "uint8").ctypes.data
+    disk.agent.register_memory([(address, BLOCK, 0, "")], "DRAM")
+    # Freed memory might be mapped again, so the test makes it unreadable.
+    assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(address), BLOCK, 0) == 0
+    disk.move("WRITE", [(0, BLOCK, fd)])
+    local = disk.agent.get_xfer_descs([(address, BLOCK, 0)], "DRAM")
+    remote = disk.agent.get_xfer_descs([(0, BLOCK, fd)], "FILE")
+    with pytest.raises(b.nixlInvalidParamError, match="not readable"):
+        disk.agent.initialize_xfer("WRITE", local, remote, disk.name)
+    os.close(fd)
+
+
+EXIT = """
+import os, sys
+sys.path.insert(0, sys.argv[2])
+import test_storage
+disk = test_storage.Disk(sys.argv[1], size=64 << 20)
+fd = disk.open()
+disk.register(fd, 64 << 20)
+local = disk.agent.get_xfer_descs([(disk.address, 64 << 20, 0)], "DRAM")
+remote = disk.agent.get_xfer_descs([(0, 64 << 20, fd)], "FILE")
+handle = disk.agent.initialize_xfer("WRITE", local, remote, disk.name)
+disk.agent.transfer(handle)
+"""
+
+
+def test_a_program_may_exit_in_the_middle_of_a_transfer(tmp_path):
+    here = os.path.dirname(__file__)
+    subprocess.run([sys.executable, "-c", EXIT, tmp_path / "data", here], check=True, timeout=100)
+
+
 def test_threads_share_files(tmp_path):
     disk = Disk(tmp_path / "data", size=64 * BLOCK)
     fd = disk.open()
@@ -517,8 +583,12 @@ def test_misuse_of_objects(store):
         disk.move("WRITE", [(BLOCK, BLOCK, 1)], kind="OBJ")
     with pytest.raises(b.nixlNotFoundError, match="registered object"):
         disk.move("WRITE", [(0, BLOCK, 2)], kind="OBJ")
-    with pytest.raises(b.nixlNotAllowedError, match="names s3://kv/key already"):
-        disk.agent.register_memory([(0, 4 * BLOCK, 1, "other")], "OBJ")
+    for rows in ([(0, 4 * BLOCK, 1, "other")], [(0, BLOCK, 1, "other")],
+                 [(0, BLOCK, 2, "a"), (BLOCK, BLOCK, 2, "b")]):
+        with pytest.raises(b.nixlNotAllowedError, match="names s3://kv/(key|a) already"):
+            disk.agent.register_memory(rows, "OBJ")
+    for name in ("k\xe4y", "k\xe4y".encode()):
+        assert disk.agent.query_memory([(0, 0, 0, name)], "OBJ", "OBJ") == [None]
     disk.move("WRITE", [(0, 2 * BLOCK, 1)], kind="OBJ")
     with pytest.raises(b.nixlInvalidParamError, match="object of 8192 bytes"):
         disk.move("READ", [(0, 3 * BLOCK, 1)], kind="OBJ")
@@ -532,8 +602,11 @@ def test_a_bucket_that_is_missing(store, monkeypatch):
     monkeypatch.setenv("AWS_DEFAULT_BUCKET", "nobody")
     disk = Disk(None, "OBJ")
     disk.agent.register_memory([(0, BLOCK, 1, "key")], "OBJ")
+    for operation in ("WRITE", "READ"):
+        with pytest.raises(b.nixlNotFoundError, match="NoSuchBucket"):
+            disk.move(operation, [(0, BLOCK, 1)], kind="OBJ")
     with pytest.raises(b.nixlNotFoundError, match="NoSuchBucket"):
-        disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+        disk.agent.query_memory([(0, 0, 0, "key")], "OBJ", "OBJ")
 
 
 def test_wrong_keys_and_a_dead_store_are_errors_that_hide_secrets(store, monkeypatch):

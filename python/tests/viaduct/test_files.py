@@ -1,5 +1,6 @@
 """Tests files and objects as pins."""
 
+import asyncio
 import os
 import pathlib
 
@@ -81,6 +82,18 @@ def test_a_file_may_be_the_local_side(agent, me, held, numbers):
     memory = agent.allocate(16 * BLOCK, "memory")
     with agent.pin_file(held) as pin:
         agent.write(me, pin, me.pin("memory", LONG), timeout=LONG)
+    assert bytes(memory) == numbers.tobytes()
+
+
+def test_a_task_awaits_a_file(agent, me, held, numbers):
+    pin = agent.pin_file(held, "held")
+    memory = agent.allocate(16 * BLOCK)
+
+    async def load():
+        await agent.plan("read", me, memory, me.pin("held", LONG)).post(timeout=LONG)
+
+    asyncio.run(load())
+    pin.release()
     assert bytes(memory) == numbers.tobytes()
 
 

@@ -157,9 +157,9 @@ class nixlAgent(_core.nixlAgent):
                 f"NIXL_ERR_NOT_SUPPORTED: {name} cannot look up {descs.getType().name}; POSIX, GDS "
                 "and GDS_MT look up FILE_SEG, and OBJ looks up OBJ_SEG (docs/nixl.md)"
             )
-        names = [_os.fsdecode(row[3]) for row in descs]
+        names = [row[3] for row in descs]
         if memory == FILE_SEG:
-            return [_fileFacts(path) for path in names]
+            return [_fileFacts(_os.fsdecode(path)) for path in names]
         return [
             None if size is None else {"size": str(size)} for size in self.objectSizes(names)
         ]
