@@ -49,7 +49,7 @@ class FileHang : public FileTest, public ::testing::WithParamInterface<std::stri
         agent_->plan(OpKind::kRead, *self_, part(*memory_, 0, kBytes), part(*file_, 0, kBytes));
     EXPECT_TRUE(transfer) << transfer.error().text();
     EXPECT_TRUE(transfer->post({.deadline = kDeadline}));
-    EXPECT_TRUE(disk_->waitForHung(1));
+    EXPECT_TRUE(disk_->waitForHung());
     return *std::move(transfer);
   }
   void expectTimeoutWithinTheGrace(Transfer& transfer) {
