@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# From file to file of two hosts in stages, over a link of a known rate. The hosts are network
+# A pipeline from file to file of two hosts, over a link of a known rate. The hosts are network
 # namespaces; `tc tbf` limits the link in both directions.
 #
-# usage: stages.sh STAGES_BENCH FOLDER [RATE [ROUNDS [MIB]]]     as root; RATE in Mbit, default 1000
+# usage: stages.sh VIADUCT FOLDER [RATE [ROUNDS [MIB]]]     as root; RATE in Mbit, default 1000
 set -euo pipefail
-bench=$(realpath "$1")
+viaduct=$(realpath "$1")
 folder=$(realpath "$2")
 rate=${3:-1000} rounds=${4:-5} mib=${5:-256}
 name=vs$$
@@ -20,4 +20,11 @@ for end in a:1 b:2; do
   ip -n "$ns" link set net0 up
   ip netns exec "$ns" tc qdisc add dev net0 root tbf rate "${rate}mbit" burst 256kb latency 20ms
 done
-ip netns exec "${name}a" "$bench" "$folder" "$rounds" "$mib" "${name}b" 10.78.0.2
+member() {
+  VIADUCT_SECRET=$name ip netns exec "$name$1" "$viaduct" bench --meet 10.78.0.1:7000 --rank "$2" \
+    --pipeline "file:$folder/source,host,net,host,file:$folder/copy" \
+    --create-source "${mib}MiB" --total-buffer-size "${mib}MiB" --repeat "$rounds"
+}
+member b 1 &
+member a 0
+wait

@@ -51,6 +51,9 @@ MAY_USE = {
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},
+    "measure/pipeline": NET
+    | {"host", "meet", "meet/groups", "measure/load", "measure/rates", "measure/result",
+       "measure/run", "measure/stats"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},

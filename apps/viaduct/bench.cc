@@ -16,6 +16,7 @@
 #include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/manifest_variables.h"
+#include "viaduct/pipeline.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/runs.h"
@@ -77,12 +78,6 @@ void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
       settings.meet));
 }
 
-void sayWhatIsIgnored(const BenchOptions& options) {
-  if (!options.ignored.empty())
-    remark(fmt::format("ignored, because this backend does not use them: --{}",
-                       fmt::join(options.ignored, ", --")));
-}
-
 int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
                    const BenchOptions& options, const Settings& settings) {
   const AgainstPlanOrProblems both = planAgainst(plan, words, options, settings);
@@ -99,7 +94,9 @@ Result<int> explainPlan(const BenchPlan& plan, const BenchOptions& options,
                                   .require = measure::requireOfTransfer(plan.run.spec.require)};
   const bool named = options.has("backend") || options.as_nixlbench;
   if (!named) request.settings.backends = environment.backends;
-  VIADUCT_TRY(const auto found, measure::explainChoice(request));
+  VIADUCT_TRY(const auto found, plan.run.spec.layout.stored()
+                                    ? measure::explainStorage(request, plan.run.spec)
+                                    : measure::explainChoice(request));
   const std::string json = measure::explanationJson(found);
   fmt::print("{}", plan.output == OutputForm::kJson ? json : measure::explanationText(found));
   std::fflush(stdout);
@@ -128,10 +125,12 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   }
   const auto settings = measuringSettings();
   if (!settings) problems.push_back(settings.error());
+  if (options.has("pipeline"))
+    return runPipeline(options, settings ? *settings : Settings{}, std::move(problems));
   PlanOrProblems planned = planBench(options, settings ? *settings : Settings{});
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
   if (!problems.empty()) return failAll(problems);
-  sayWhatIsIgnored(options);
+  for (const std::string& line : planned.plan.remarks) remark(line);
   for (const std::string& line : said) remark(line);
   if (!options.explain) sayThatAllRunHere(planned.plan, options, *settings);
   if (options.has("against")) return planAndCompare(planned.plan, words, options, *settings);

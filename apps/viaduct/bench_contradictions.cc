@@ -119,6 +119,12 @@ void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
         badFlag("--against and --output", "a comparison has no such form: use table or json"));
 }
 
+void addPipeline(const BenchOptions& o, std::vector<Error>& found) {
+  for (const char* flag : {"create_source", "overwrite"})
+    if (o.has(flag) && !o.has("pipeline"))
+      found.push_back(badFlag(spelled(flag, '-'), "the flag needs --pipeline"));
+}
+
 }  // namespace
 
 std::vector<Error> contradictions(const BenchOptions& options) {
@@ -129,6 +135,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
                               std::string(rivals.why), std::string(rivals.remedy)));
   addRanges(options, found);
   addAgainst(options, found);
+  addPipeline(options, found);
   if (options.spec.ping_pong) addPingPong(options, found);
   if (options.spec.reregister) addReregistering(options, found);
   return found;

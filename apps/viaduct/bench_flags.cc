@@ -13,6 +13,7 @@ using O = BenchOptions;
 using V = std::string_view;
 using measure::Layout;
 using measure::Spec;
+using measure::StorageChoice;
 
 constexpr base::Words<OpKind, 2> kOps{{{"WRITE", OpKind::kWrite}, {"READ", OpKind::kRead}}};
 constexpr base::Words<OutputForm, 4> kBenchOutputs{{{"table", OutputForm::kTable},
@@ -21,6 +22,9 @@ constexpr base::Words<OutputForm, 4> kBenchOutputs{{{"table", OutputForm::kTable
                                                     {"csv", OutputForm::kCsv}}};
 constexpr base::Words<bool, 2> kArrivals{{{"constant", false}, {"poisson", true}}};
 constexpr base::Words<V, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
+constexpr base::Words<V, 2> kUrlSchemes{{{"http", "http"}, {"https", "https"}}};
+constexpr base::Words<int, 2> kChecksums{{{"supported", 0}, {"required", 1}}};
+constexpr base::Words<int, 3> kPosixTypes{{{"AIO", 0}, {"URING", 1}, {"POSIXAIO", 2}}};
 constexpr base::Words<V, 2> kSegments{{{"DRAM", "DRAM"}, {"VRAM", "VRAM"}}};
 
 // Parses the flag and ignores it, because viaduct always works as it asks.
@@ -30,9 +34,11 @@ Status alreadySo(V text, O& /*into*/) {
 }
 
 constexpr std::array kWhat{
-    BenchFlag{"backend", "NAME,...", "VIADUCT_BACKENDS, or local,tcp; nixlbench: UCX",
-              "backends to measure; a transfer over any other backend is an error",
-              set<intoWords, &O::backends>},
+    BenchFlag{
+        "backend", "NAME,...", "VIADUCT_BACKENDS, or local,tcp; nixlbench: UCX",
+        "backends to measure, or one backend of storage; a transfer over any other backend is "
+        "an error",
+        set<intoWords, &O::backends>},
     BenchFlag{"op_type", "WRITE|READ", "WRITE", "direction of the transfers, as initiators see it",
               oneOf<kOps, &O::op>},
     BenchFlag{"op", "write|read", "write", "alias of op_type", oneOf<kOps, &O::op>},
@@ -81,6 +87,82 @@ constexpr std::array kWhat{
               set<intoWords, &O::device_list>},
     BenchFlag{"seed", "N", "1", "random seed for contents, block order and Poisson arrivals",
               count<0, &O::spec, &Spec::seed>},
+};
+
+// Checks the flag's value. The flag has no effect.
+template <std::uint64_t Most>
+Status noEffect(V text, O& /*into*/) {
+  VIADUCT_CHECK(countIn(text, 0, Most));
+  return Ok{};
+}
+
+template <const auto& Words>
+Status anyOf(V text, O& /*into*/) {
+  if (base::valueOf(Words, text)) return Ok{};
+  return wrongValue(fmt::format("\"{}\" is none of {}", text, base::listOf(Words)), {});
+}
+
+Status notAccelerated(V text, O& /*into*/) {
+  bool asked = false;
+  VIADUCT_CHECK(intoYesNo(text, asked));
+  if (!asked) return Ok{};
+  return Error{.code = Code::kUnsupported,
+               .detail = "accelerated engines of object stores are not built in",
+               .remedy = "leave it out"};
+}
+
+constexpr std::array kStorage{
+    BenchFlag{"filepath", "FOLDER", "", "folder for the files of a run with POSIX (file)",
+              set<intoText, &O::spec, &Spec::storage, &StorageChoice::place>},
+    BenchFlag{"filenames", "NAME,...", "",
+              "files to use, below --filepath; a read leaves them as they are",
+              set<intoWords, &O::filenames>},
+    BenchFlag{"num_files", "N", "1", "files per device; the blocks go to them in turns",
+              count<1, &O::spec, &Spec::storage, &StorageChoice::files>},
+    BenchFlag{"overwrite_files", "", "false",
+              "let a write destroy the contents of existing --filenames",
+              set<intoYesNo, &O::spec, &Spec::storage, &StorageChoice::overwrite>},
+    BenchFlag{"storage_enable_direct", "", "VIADUCT_FILE_DIRECT; nixlbench: false",
+              "bypass the page cache (O_DIRECT)", set<intoYesNo, &O::storage_enable_direct>},
+    BenchFlag{"posix_api_type", "AIO|URING|POSIXAIO", "AIO",
+              "no effect: VIADUCT_FILE_ENGINE chooses io_uring or threads", anyOf<kPosixTypes>},
+    BenchFlag{"posix_ios_pool_size", "N", "65536", "no effect: the pool has the size of the queue",
+              noEffect<1U << 31U>},
+    BenchFlag{"posix_kernel_queue_size", "N", "VIADUCT_FILE_QUEUE_DEPTH",
+              "most reads and writes of files in flight, at most 1024",
+              count<1, &O::kernel_queue_size>},
+    BenchFlag{"obj_bucket_name", "NAME", "AWS_DEFAULT_BUCKET",
+              "bucket for the objects of a run with OBJ (object)",
+              set<intoText, &O::obj_bucket_name>},
+    BenchFlag{"obj_endpoint_override", "URL", "VIADUCT_OBJECT_ENDPOINT, AWS_ENDPOINT_OVERRIDE",
+              "object store, https://host[:port]; by default Amazon S3 in the region",
+              set<intoText, &O::obj_endpoint>},
+    BenchFlag{"obj_scheme", "http|https", "http", "scheme of an obj_endpoint_override without one",
+              oneOf<kUrlSchemes, &O::obj_scheme>},
+    BenchFlag{"obj_region", "NAME", "VIADUCT_OBJECT_REGION; nixlbench: eu-central-1",
+              "region of the bucket", set<intoText, &O::obj_region>},
+    BenchFlag{"obj_use_virtual_addressing", "", "VIADUCT_OBJECT_STYLE; nixlbench: false",
+              "name the bucket in the host name, not in the path", set<intoYesNo, &O::obj_virtual>},
+    BenchFlag{"obj_access_key", "KEY", "AWS_ACCESS_KEY_ID",
+              "access key; ps shows the flag, but not the variable",
+              set<intoText, &O::obj_access_key>},
+    BenchFlag{"obj_secret_key", "KEY", "AWS_SECRET_ACCESS_KEY",
+              "secret key; ps shows the flag, but not the variable",
+              set<intoText, &O::obj_secret_key>},
+    BenchFlag{"obj_session_token", "TOKEN", "AWS_SESSION_TOKEN",
+              "token of a temporary key; ps shows the flag, but not the variable",
+              set<intoText, &O::obj_session_token>},
+    BenchFlag{"obj_ca_bundle", "FILE", "VIADUCT_OBJECT_CA",
+              "CA certificates that verify the object store", set<intoText, &O::obj_ca>},
+    BenchFlag{"obj_req_checksum", "supported|required", "supported",
+              "no effect: VIADUCT_OBJECT_SIGN_BODIES chooses what signatures cover",
+              anyOf<kChecksums>},
+    BenchFlag{"obj_crt_min_limit", "N", "0", "no effect: one client serves all sizes",
+              noEffect<std::uint64_t{1} << 48U>},
+    BenchFlag{"obj_accelerated_enable", "", "false",
+              "refused: accelerated engines are not built in", notAccelerated},
+    BenchFlag{"obj_accelerated_type", "NAME", "", "no effect without obj_accelerated_enable",
+              [](V, O&) -> Status { return Ok{}; }},
 };
 
 constexpr std::array kWho{
@@ -226,16 +308,15 @@ constexpr std::array kOut{
     BenchFlag{"help", "", "false", "print this help", set<intoYesNo, &O::help>},
 };
 
-constexpr std::array kGroups{FlagGroup{"Data", kWhat},
-                             FlagGroup{"Workers", kWho},
-                             FlagGroup{"Duration", kHowLong},
-                             FlagGroup{"Checks", kChecks},
-                             FlagGroup{"Meeting place", kMeeting},
-                             FlagGroup{"Comparison", kAgainst},
-                             FlagGroup{"Output", kOut}};
+const std::array kGroups{FlagGroup{"Data", kWhat},          FlagGroup{"Storage", kStorage},
+                         FlagGroup{"Workers", kWho},        FlagGroup{"Duration", kHowLong},
+                         FlagGroup{"Checks", kChecks},      FlagGroup{"Meeting place", kMeeting},
+                         FlagGroup{"Comparison", kAgainst}, FlagGroup{"Pipeline", pipelineFlags()},
+                         FlagGroup{"Output", kOut}};
 
 }  // namespace
 
 std::span<const FlagGroup> benchFlags() { return kGroups; }
+std::span<const BenchFlag> storageFlags() { return kStorage; }
 
 }  // namespace viaduct::app

@@ -9,10 +9,8 @@ namespace {
 constexpr auto kStorage = "storage backends";
 constexpr auto kGds = "GPUDirect Storage";
 constexpr auto kGpunetio = "GPUNETIO";
-constexpr auto kObject = "object stores";
 constexpr auto kAzure = "Azure Blob";
 constexpr auto kGusli = "GUSLI";
-constexpr auto kPosix = "the POSIX backend";
 
 constexpr std::array kAbsent{
     BenchFlag{"worker_type", "nixl|nvshmem", "nixl", "NVSHMEM workers are not built in", nullptr},
@@ -24,31 +22,11 @@ constexpr std::array kAbsent{
 constexpr std::array kOfOtherBackends{
     BenchFlag{"randomize_location_mode", "MODE", "none", kStorage, nullptr},
     BenchFlag{"randomize_location_mode_seed", "N", "0", kStorage, nullptr},
-    BenchFlag{"filepath", "PATH", "", kStorage, nullptr},
-    BenchFlag{"filenames", "NAMES", "", kStorage, nullptr},
-    BenchFlag{"num_files", "N", "1", kStorage, nullptr},
-    BenchFlag{"storage_enable_direct", "", "false", kStorage, nullptr},
     BenchFlag{"gds_batch_pool_size", "N", "32", kGds, nullptr},
     BenchFlag{"gds_batch_limit", "N", "128", kGds, nullptr},
     BenchFlag{"gds_mt_num_threads", "N", "1", kGds, nullptr},
-    BenchFlag{"posix_api_type", "NAME", "AIO", kPosix, nullptr},
-    BenchFlag{"posix_ios_pool_size", "N", "65536", kPosix, nullptr},
-    BenchFlag{"posix_kernel_queue_size", "N", "256", kPosix, nullptr},
     BenchFlag{"gpunetio_device_list", "LIST", "0", kGpunetio, nullptr},
     BenchFlag{"gpunetio_oob_list", "LIST", "", kGpunetio, nullptr},
-    BenchFlag{"obj_access_key", "KEY", "", kObject, nullptr},
-    BenchFlag{"obj_secret_key", "KEY", "", kObject, nullptr},
-    BenchFlag{"obj_session_token", "TOKEN", "", kObject, nullptr},
-    BenchFlag{"obj_bucket_name", "NAME", "", kObject, nullptr},
-    BenchFlag{"obj_scheme", "NAME", "http", kObject, nullptr},
-    BenchFlag{"obj_region", "NAME", "eu-central-1", kObject, nullptr},
-    BenchFlag{"obj_use_virtual_addressing", "", "false", kObject, nullptr},
-    BenchFlag{"obj_endpoint_override", "URL", "", kObject, nullptr},
-    BenchFlag{"obj_req_checksum", "NAME", "supported", kObject, nullptr},
-    BenchFlag{"obj_ca_bundle", "FILE", "", kObject, nullptr},
-    BenchFlag{"obj_crt_min_limit", "N", "0", kObject, nullptr},
-    BenchFlag{"obj_accelerated_enable", "", "false", kObject, nullptr},
-    BenchFlag{"obj_accelerated_type", "NAME", "", kObject, nullptr},
     BenchFlag{"azure_blob_account_url", "URL", "", kAzure, nullptr},
     BenchFlag{"azure_blob_container_name", "NAME", "", kAzure, nullptr},
     BenchFlag{"azure_blob_connection_string", "TEXT", "", kAzure, nullptr},

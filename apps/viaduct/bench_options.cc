@@ -17,11 +17,24 @@
 namespace viaduct::app {
 namespace {
 
-constexpr std::array<std::string_view, 2> kSecrets{"etcd_password", "secret"};
+constexpr std::array<std::string_view, 5> kSecrets{"etcd_password", "secret", "obj_access_key",
+                                                   "obj_secret_key", "obj_session_token"};
 // Meeting places and credentials are not recorded, because people pass result files around.
-constexpr std::array<std::string_view, 10> kUnrecorded{
-    "etcd_password", "secret",    "meet",     "etcd_endpoints", "etcd_user",
-    "etcd_ca",       "etcd_cert", "etcd_key", "asio_address",   "asio_port"};
+constexpr std::array<std::string_view, 15> kUnrecorded{"etcd_password",
+                                                       "secret",
+                                                       "meet",
+                                                       "etcd_endpoints",
+                                                       "etcd_user",
+                                                       "etcd_ca",
+                                                       "etcd_cert",
+                                                       "etcd_key",
+                                                       "asio_address",
+                                                       "asio_port",
+                                                       "obj_access_key",
+                                                       "obj_secret_key",
+                                                       "obj_ca_bundle",
+                                                       "obj_session_token",
+                                                       "obj_endpoint_override"};
 
 const BenchFlag* find(std::string_view name, std::span<const BenchFlag> flags) {
   for (const BenchFlag& flag : flags)
@@ -90,6 +103,8 @@ constexpr Help kBench{
     "        --backend ucx --require rdma,proven\n"
     "  Compare two settings:\n"
     "    viaduct bench --backend tcp --against 'VIADUCT_SOCKETS=4 --batch 16'\n"
+    "  Find the slowest stage between two files (docs/pipeline.md):\n"
+    "    viaduct bench --pipeline file:/a,host,net,host,file:/b\n"
     "  Sweep block and batch sizes:\n"
     "    viaduct bench --backend tcp --start-block-size 4K --max-block-size 1M \\\n"
     "        --start-batch-size 1 --max-batch-size 16 --json sweep.json\n"};

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "measure/load/spec.h"
+#include "measure/pipeline/pipeline.h"
+#include "measure/pipeline/storage.h"
 #include "measure/result/row.h"
 #include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"
@@ -34,7 +36,7 @@ struct BenchOptions {
   GivenFlags given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
   std::vector<std::string> unread = {};   // flags with a wrong value; they keep their defaults
-  std::vector<std::string> ignored = {};  // flags of other backends, which have no effect
+  std::vector<std::string> ignored = {};  // flags of absent backends, which have no effect
 
   // Options that the plan takes over unchanged.
   measure::Spec spec = {};
@@ -49,6 +51,14 @@ struct BenchOptions {
   bool cold = false;  // transfers cycle through more memory than the caches hold
   std::uint64_t working_set = 0;
   std::vector<std::string> device_list = {};
+
+  // Storage. The strings hold the words of the flags, and the plan interprets them.
+  std::vector<std::string> filenames = {};
+  std::string obj_bucket_name = {}, obj_endpoint = {}, obj_scheme = "http", obj_region = {};
+  std::string obj_ca = {};
+  std::string obj_access_key = {}, obj_secret_key = {}, obj_session_token = {};
+  bool storage_enable_direct = false, obj_virtual = false;
+  std::uint32_t kernel_queue_size = 256;
 
   // Workers.
   bool prepared_xfer = false;
@@ -81,6 +91,10 @@ struct BenchOptions {
   std::optional<double> slower = {};  // 0.05: fail if B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
 
+  // Pipeline.
+  measure::pipeline::Pipeline pipeline = {};
+  measure::pipeline::StorageOptions storage = {};
+
   // Output.
   std::optional<OutputForm> output = {};
   std::string json = {};
@@ -98,6 +112,9 @@ struct FlagGroup {
   std::span<const BenchFlag> flags;
 };
 std::span<const FlagGroup> benchFlags();
+std::span<const BenchFlag> pipelineFlags();
+// Flags for runs with storage. Others ignore them.
+std::span<const BenchFlag> storageFlags();
 // Flags of nixlbench for features that viaduct does not have. Each one is refused by name.
 std::span<const BenchFlag> absentFlags();
 // Flags of nixlbench for backends that viaduct does not have. Scripts pass them with every backend,

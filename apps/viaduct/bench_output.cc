@@ -1,6 +1,7 @@
 #include "viaduct/bench_output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -43,11 +44,11 @@ void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
   flags.push_back({"asio_port", place->where.substr(colon + 1)});
 }
 
-// Returns the memory of one process. 0 stands for memory that does not suffice; the plan has
-// refused such a run.
+// Returns the memory of one process, without that of checks. 0 stands for memory that does not
+// suffice; the plan has refused such a run.
 std::uint64_t processMemory(const measure::Spec& spec) {
   const auto bytes = deviceBytes(spec);
-  return bytes ? processBytes(spec, *bytes, 0) : 0;
+  return bytes ? processBytes(spec, {.initiator = bytes->initiator}, 0) : 0;
 }
 
 // Returns the flags for nixlbench's banner: numbers without units, and 1 and 0 for yes and no.
@@ -80,7 +81,7 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
       {"check_consistency", yes(options.check_consistency)},
       {"total_buffer_size", number(processMemory(spec))},
       {"num_initiator_dev", number(spec.layout.initiators)},
-      {"num_target_dev", number(spec.layout.targets)},
+      {"num_target_dev", number(options.spec.layout.targets)},
       {"start_block_size", number(least->block_bytes)},
       {"max_block_size", number(most->block_bytes)},
       {"start_batch_size", number(few->batch)},
@@ -93,6 +94,22 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
   return flags;
 }
 
+std::string pairWords(const measure::Layout& layout) {
+  return fmt::format("{} x {} {}, {}", layout.initiators, layout.targets, schemeName(layout.scheme),
+                     counted(pairsOf(layout).size(), "pair"));
+}
+
+std::string storageWords(const measure::Spec& spec) {
+  const measure::StorageChoice& storage = spec.storage;
+  if (storage.kind == MemoryKind::kObject)
+    return fmt::format("{}, with objects in the bucket {}",
+                       counted(spec.layout.initiators, "device"), storage.place);
+  return fmt::format(
+      "{}, each with {} in {}", counted(spec.layout.initiators, "device"),
+      counted(storage.files, "file"),
+      storage.place.empty() ? fmt::format("{}", fmt::join(storage.names, ",")) : storage.place);
+}
+
 void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& members) {
   const measure::Spec& spec = plan.run.spec;
   std::set<std::string> hosts;
@@ -102,11 +119,9 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
       "viaduct {} on {}{}: {}, {}\n", VIADUCT_VERSION, host.hostname,
       hosts.size() > 1 ? fmt::format(" and {}", counted(hosts.size() - 1, "other host")) : "",
       host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
-  const std::size_t pairs =
-      pairsOf(spec.layout.scheme, spec.layout.initiators, spec.layout.targets).size();
-  fmt::print("{}, {} x {} {}, {}; memory: {}; contents checked: {}\n\n",
-             fmt::format("{} processes", members.size()), spec.layout.initiators,
-             spec.layout.targets, schemeName(spec.layout.scheme), counted(pairs, "pair"),
+  fmt::print("{}, {}; memory: {}; contents checked: {}\n\n",
+             members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
+             spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout),
              memoryChoiceName(spec.memory), verifiedName(spec.verify));
 }
 

@@ -37,7 +37,7 @@ PlaceOptions keysOf(const BenchOptions& o, const Settings& settings) {
           .insecure = settings.insecure};
 }
 
-std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settings) {
+std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settings, bool stored) {
   PlaceOptions place = keysOf(o, settings);
   const bool asio = base::sameWord(o.runtime_type, "ASIO");
   if (!o.meet.empty() || asio) {
@@ -52,8 +52,9 @@ std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settin
     return place;
   }
   // Only nixlbench uses the agents' meeting place by default. A `viaduct bench` without a place
-  // runs on this machine alone.
-  if (o.local_workers != 0 || !(o.as_nixlbench || o.has("runtime_type"))) return std::nullopt;
+  // runs on this machine alone, and so does a nixlbench with storage.
+  if (o.local_workers != 0 || !((o.as_nixlbench && !stored) || o.has("runtime_type")))
+    return std::nullopt;
   place.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
   place.serve = true;
   return place;
@@ -61,8 +62,9 @@ std::optional<PlaceOptions> chosen(const BenchOptions& o, const Settings& settin
 
 }  // namespace
 
-Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings) {
-  const std::optional<PlaceOptions> place = chosen(o, settings);
+Result<std::optional<PlaceOptions>> placeOf(const BenchOptions& o, const Settings& settings,
+                                            bool stored) {
+  const std::optional<PlaceOptions> place = chosen(o, settings, stored);
   for (const std::string_view flag : kOfEtcd)
     if (o.has(flag) && !(place && meet::isEtcd(*place)))
       return badFlag(spelled(flag, '_'), "the workers do not meet at an etcd",

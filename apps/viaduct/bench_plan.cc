@@ -12,8 +12,11 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "measure/load/machine.h"
+#include "measure/load/storage.h"
 #include "meet/groups/group.h"
+#include "viaduct/against_settings.h"
 #include "viaduct/bench_place.h"
+#include "viaduct/bench_storage.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 #include "viaduct/ranks.h"
@@ -28,25 +31,47 @@ using measure::Spec;
 using measure::Workload;
 
 constexpr std::uint64_t kNixlbenchBuffer = 8192 * base::kMiB;
-constexpr std::array<std::string_view, 13> kNixlBackends{
-    "UCX",   "LIBFABRIC", "GDS",   "GDS_MT", "POSIX",      "GPUNETIO", "Mooncake",
-    "HF3FS", "OBJ",       "GUSLI", "UCCL",   "AZURE_BLOB", "INFINIA"};
+// The backends of nixlbench that viaduct can lack: why, and what to use. No reason: it is left out
+// of this build.
+struct NixlBackend {
+  std::string_view name, why = {}, remedy = {};
+};
+constexpr std::string_view kNoGpu = "it moves GPU memory, which this version does not";
+constexpr std::string_view kOtherLibrary = "it is a transfer library of its own";
+constexpr std::string_view kUsePosix = "use POSIX with --filepath, which moves host memory";
+constexpr std::string_view kUseUcx = "use UCX or tcp";
+constexpr std::string_view kUseObj = "use OBJ, if the store speaks S3";
+constexpr std::array kNixlBackends{
+    NixlBackend{"UCX"},
+    NixlBackend{"LIBFABRIC"},
+    NixlBackend{"POSIX"},
+    NixlBackend{"OBJ"},
+    NixlBackend{"GDS", kNoGpu, kUsePosix},
+    NixlBackend{"GDS_MT", kNoGpu, kUsePosix},
+    NixlBackend{"GPUNETIO", "GPU kernels start its transfers, and this version has none", kUseUcx},
+    NixlBackend{"Mooncake", kOtherLibrary, kUseUcx},
+    NixlBackend{"UCCL", kOtherLibrary, kUseUcx},
+    NixlBackend{"HF3FS", "it needs the client library of 3FS",
+                "use POSIX with a --filepath where 3FS is mounted"},
+    NixlBackend{"GUSLI", "it needs the library of GUSLI",
+                "use POSIX, with the block device in --filenames"},
+    NixlBackend{"AZURE_BLOB", "this version speaks S3 only", kUseObj},
+    NixlBackend{"INFINIA", "it needs the client library of Infinia", kUseObj},
+};
 
 Error notBuiltIn(const std::string& name, bool asked) {
-  const bool nixl = std::any_of(kNixlBackends.begin(), kNixlBackends.end(),
-                                [&](std::string_view one) { return base::sameWord(one, name); });
-  return {.code = Code::kUnsupported,
-          .operation = "--backend",
-          .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
-                                nixl ? "not built in" : "not a backend"),
-          .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
-}
-
-Error storageOnly(const std::string& name) {
-  return {.code = Code::kUnsupported,
-          .operation = "--backend",
-          .detail = fmt::format("{} reaches files or objects, not another member's memory", name),
-          .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
+  const auto nixl = std::find_if(kNixlBackends.begin(), kNixlBackends.end(),
+                                 [&](const auto& one) { return base::sameWord(one.name, name); });
+  const bool known = nixl != kNixlBackends.end();
+  Error out{.code = Code::kUnsupported,
+            .operation = "--backend",
+            .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
+                                  known ? "not built in" : "not a backend"),
+            .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
+  if (!known || nixl->why.empty()) return out;
+  out.detail += fmt::format(": {}", nixl->why);
+  out.remedy = nixl->remedy;
+  return out;
 }
 
 // Returns the backends of --backend, else those of the variable that have no storage. nixlbench has
@@ -80,10 +105,21 @@ Result<std::vector<std::string>> backendsOf(const BenchOptions& o, const Setting
       if (!o.has("backend") && !o.as_nixlbench) error.operation = "VIADUCT_BACKENDS";
       return error;
     }
-    if (backendFacts(*at)->storage) return storageOnly(name);
     out.emplace_back(*at);
   }
   return out;
+}
+
+// Returns the kind of storage that the backends reach, or nothing for backends between members.
+Result<std::optional<MemoryKind>> storageKind(const std::vector<std::string>& backends) {
+  std::optional<MemoryKind> found;
+  for (const std::string& name : backends)
+    if (const auto& kind = backendFacts(name)->storage) found = kind;
+  if (!found || backends.size() == 1) return found;
+  return badFlag("--backend",
+                 fmt::format("{} differ in what they reach: files, objects or members",
+                             fmt::join(backends, " and ")),
+                 "measure each backend of storage in a run of its own");
 }
 
 std::vector<std::uint64_t> doubled(std::uint64_t first, std::uint64_t last) {
@@ -193,11 +229,17 @@ void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problem
     problems.push_back(std::move(there).error());
 }
 
-Result<Layout> layoutOf(const BenchOptions& o) {
+Result<Layout> layoutOf(const BenchOptions& o, bool stored) {
   Layout layout = o.spec.layout;
+  if (stored) {
+    layout.scheme = Scheme::kPairwise;
+    layout.targets = 0;
+    const bool by_workers = o.local_workers != 0 && !o.has("num_initiator_dev");
+    if (by_workers && layout.mode == Mode::kSg) layout.initiators = o.local_workers;
+  }
   if (o.local_workers == 0) return layout;
   const bool counted = o.has("num_initiator_dev") || o.has("num_target_dev");
-  if (!counted && layout.mode == Mode::kSg) {
+  if (!stored && !counted && layout.mode == Mode::kSg) {
     const std::uint32_t n = o.local_workers;
     layout.initiators = layout.scheme == Scheme::kManyToOne   ? n - 1
                         : layout.scheme == Scheme::kOneToMany ? 1
@@ -212,8 +254,8 @@ Result<Layout> layoutOf(const BenchOptions& o) {
       "omit --local_workers, or set it to that number");
 }
 
-Result<std::vector<Workload>> rowsOf(const BenchOptions& o, const Settings& settings) {
-  VIADUCT_TRY(const std::vector<std::string> backends, backendsOf(o, settings));
+Result<std::vector<Workload>> rowsOf(const BenchOptions& o,
+                                     const std::vector<std::string>& backends) {
   std::vector<std::uint64_t> sizes = o.block_sizes;
   const bool doubling = o.as_nixlbench || o.has("start_block_size") || o.has("max_block_size");
   if (sizes.empty())
@@ -240,26 +282,34 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   if (o.has("secret")) settings.secret = o.secret;
   PlanOrProblems out;
   out.problems = contradictions(o);
-  auto layout = take(layoutOf(o), out.problems);
-  auto rows = take(rowsOf(o, settings), out.problems);
-  auto place = take(placeOf(o, settings), out.problems);
+  const auto backends = take(backendsOf(o, settings), out.problems);
+  const auto kind = backends ? take(storageKind(*backends), out.problems) : std::nullopt;
+  const bool stored = kind && *kind;
+  auto layout = take(layoutOf(o, stored), out.problems);
+  auto rows = backends ? take(rowsOf(o, *backends), out.problems) : std::nullopt;
+  auto place = take(placeOf(o, settings, stored), out.problems);
+  auto storage = take(storageOf(o, stored ? *kind : std::nullopt, settings), out.problems);
   if (o.spec.layout.initiators > meet::kMaxMembers || o.spec.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
         badFlag("--num_initiator_dev, --num_target_dev", "the limit is 65536 devices"));
   checkDevices(o, place && !*place, out.problems);
-  if (!out.problems.empty() || !layout || !rows || !place) return out;
+  if (!out.problems.empty() || !layout || !rows || !place || !storage) return out;
   BenchPlan& plan = out.plan;
   plan.output = outputOf(o);
   plan.json = o.json;
   plan.command = commandText(o.as_nixlbench ? "nixlbench" : "viaduct bench", o.given);
+  plan.remarks = std::move(storage->remarks);
   plan.run.spec = specOf(o, *layout, *std::move(rows));
+  plan.run.spec.storage = std::move(storage->choice);
   plan.run.settings = settings;
+  if (auto set = take(withVariables(settings, storage->settings), out.problems))
+    plan.run.settings = *std::move(set);
   findNobodyByName(plan.run.settings);
   plan.run.settings.backends.clear();
   for (const Workload& row : plan.run.spec.rows)
     if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), row.backend) == b.end())
       b.push_back(row.backend);
-  if (namesDevices(o)) plan.run.settings.rails = o.device_list;
+  if (namesDevices(o) && !stored) plan.run.settings.rails = o.device_list;
   plan.run.group = o.benchmark_group;
   plan.run.patience = o.meet_timeout;
   plan.run.place = *std::move(place);
@@ -271,6 +321,8 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   }
   if (auto fits = measure::memorySuffices(plan.run.spec, !plan.run.place); !fits)
     out.problems.push_back(std::move(fits).error());
+  else if (auto room = measure::filesSuffice(plan.run.spec, !plan.run.place); !room)
+    out.problems.push_back(std::move(room).error());
   return out;
 }
 

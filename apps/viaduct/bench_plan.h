@@ -15,8 +15,9 @@ namespace viaduct::app {
 struct BenchPlan {
   measure::RunRequest run = {};
   OutputForm output = OutputForm::kTable;
-  std::string json = {};     // the file for the results; empty: none
-  std::string command = {};  // the command line, for people
+  std::string json = {};                  // the file for the results; empty: none
+  std::vector<std::string> remarks = {};  // what the user should know before the run
+  std::string command = {};               // the command line, for people
 };
 
 // The plan, or all problems of the options. Problems that may only follow from an unreadable flag

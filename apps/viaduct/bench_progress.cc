@@ -47,19 +47,28 @@ void BenchProgress::show() const {
 }
 
 void BenchProgress::started(std::size_t number, const measure::Workload& row) {
+  started(number, fmt::format("{}{}{}{}{} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
+                              row.backend.empty() ? "" : " ", opKindName(row.op), row.batch,
+                              base::showSize(row.block_bytes)));
+}
+
+void BenchProgress::started(std::size_t number, std::string what) {
   if (number == 0) start_ = Clock::now();  // the wait for other members does not count
   number_ = number;
   measuring_ = true;
-  what_ = fmt::format("{}{}{}{}{} {} x {}", part_, part_.empty() ? "" : ": ", row.backend,
-                      row.backend.empty() ? "" : " ", opKindName(row.op), row.batch,
-                      base::showSize(row.block_bytes));
+  what_ = std::move(what);
   now_.clear();
-  draw();
+  draw(last_);
 }
 
 void BenchProgress::tick(double gb_per_s) {
   if (gb_per_s > 0) now_ = fmt::format(", {:.3g} GB/s so far", gb_per_s);
-  draw();
+  draw(last_);
+}
+
+void BenchProgress::preparing(std::uint64_t done, std::uint64_t of) {
+  now_ = fmt::format(", preparing storage: {} of {}", done, of);
+  draw(now_);
 }
 
 void BenchProgress::interval(const measure::RateInterval& interval, std::FILE* to) {
@@ -69,14 +78,14 @@ void BenchProgress::interval(const measure::RateInterval& interval, std::FILE* t
   std::fflush(to);
 }
 
-void BenchProgress::draw() {
+void BenchProgress::draw(const std::string& in_log) {
   const auto now = Clock::now();
   if (quiet_ || now < said_ + (terminal_ ? Duration(kRedraw) : Duration(kLogEvery))) return;
   said_ = now;
   if (terminal_)
     show();
   else
-    fmt::print(stderr, "{}\n", text(last_));
+    fmt::print(stderr, "{}\n", text(in_log));
 }
 
 void BenchProgress::finished(const measure::Row& row) {
@@ -85,7 +94,7 @@ void BenchProgress::finished(const measure::Row& row) {
 }
 
 void BenchProgress::waiting(const std::string& line) {
-  if (measuring_) return draw();
+  if (measuring_) return draw(last_);
   clear();
   remark(line);
 }

@@ -22,8 +22,11 @@ class BenchProgress {
   // Names the group of rows that follows, such as a round.
   void part(std::string name) { part_ = std::move(name); }
   void started(std::size_t number, const measure::Workload& row);
+  // The same for a step that is no row.
+  void started(std::size_t number, std::string what);
   // `gb_per_s` is the rate of the row so far, or 0 before the first timed transfer.
   void tick(double gb_per_s);
+  void preparing(std::uint64_t done, std::uint64_t of);
   // Prints a line about an interval of the running row.
   void interval(const measure::RateInterval& interval, std::FILE* to);
   void finished(const measure::Row& row);
@@ -33,7 +36,7 @@ class BenchProgress {
   void clear();
 
  private:
-  void draw();
+  void draw(const std::string& in_log);
   void show() const;
   void erase() const;
   // `rate` is the text that stands for the rate.

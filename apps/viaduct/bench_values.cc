@@ -32,9 +32,15 @@ std::vector<std::string_view> offeredBackends() {
   std::vector<std::string_view> names = builtInBackends();
   std::erase_if(names, [](std::string_view name) {
     const BackendFacts& facts = *backendFacts(name);
-    return facts.for_tests || facts.storage;
+    return facts.for_tests || facts.storage.has_value();
   });
   return names;
+}
+
+std::string usualOverNetwork() {
+  for (const BackendFacts& backend : backendFacts())
+    if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);
+  return {};
 }
 
 Status intoText(std::string_view text, std::string& into) {

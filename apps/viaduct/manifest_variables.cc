@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "viaduct/bench_options.h"
+#include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {
@@ -50,12 +51,19 @@ class VariableFlags {
       if (one.name == "runtime_type") return base::upper(one.text) == "ETCD";
     return as_nixlbench;
   }
+  // True if the typed backend, or that of `variable`, is the alias of one.
+  bool measures(std::string_view alias, const std::string& variable) const {
+    std::string named = variable;
+    for (const Given& one : typed_)
+      if (one.name == "backend") named = one.text;
+    return backendNamed(named) == backendNamed(std::string(alias));
+  }
   // Adds the flags, unless the user has typed one of them.
   void take(const std::string& variable, const Words& flags) {
     for (std::size_t i = 0; i < flags.size(); i += 2)
       if (has(std::string_view(flags[i]).substr(2))) return;
-    // An address of etcd may hold a password.
-    const bool secret = flags[0] == "--etcd_endpoints";
+    // An address may hold a password.
+    const bool secret = flags[0] == "--etcd_endpoints" || flags[0] == "--obj_endpoint_override";
     out_.said.push_back(fmt::format("{} is set: taken as {}", variable,
                                     secret ? flags[0] : fmt::format("{}", fmt::join(flags, " "))));
     out_.words.insert(out_.words.end(), flags.begin(), flags.end());
@@ -92,6 +100,12 @@ ManifestWords withManifestVariables(
   if (!etcd.empty() && valueOf("VIADUCT_MEET").empty() && valueOf("NIXL_ETCD_ENDPOINTS").empty() &&
       flags.meetsAtEtcd(as_nixlbench))
     flags.take("ETCD_ENDPOINTS", {"--etcd_endpoints", etcd});
+  if (flags.measures("OBJ", valueOf("NIXL_BACKEND"))) {
+    if (const std::string bucket = valueOf("AWS_DEFAULT_BUCKET"); !bucket.empty())
+      flags.take("AWS_DEFAULT_BUCKET", {"--obj_bucket_name", bucket});
+    if (const std::string url = valueOf("AWS_ENDPOINT_OVERRIDE"); !url.empty())
+      flags.take("AWS_ENDPOINT_OVERRIDE", {"--obj_endpoint_override", url});
+  }
   if (const std::string level = valueOf("NIXL_LOG_LEVEL");
       !level.empty() && valueOf("VIADUCT_LOG").empty())
     out.log_level = levelNamed(level);

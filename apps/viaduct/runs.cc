@@ -30,6 +30,7 @@ measure::Progress Runs::onLine() {
                 line_.started(rows_before_ + number, row);
               },
           .tick = [this](double gb_per_s) { line_.tick(gb_per_s); },
+          .preparing = [this](std::uint64_t done, std::uint64_t of) { line_.preparing(done, of); },
           .finished = [this](const measure::Row& row) { line_.finished(row); }};
 }
 

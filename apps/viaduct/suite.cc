@@ -58,13 +58,6 @@ Error unlike(std::size_t rank, const std::string& what) {
           .remedy = "start all members with the same flags"};
 }
 
-// Returns the backend that a suite measures if the user names none.
-std::string usualOverNetwork() {
-  for (const BackendFacts& backend : backendFacts())
-    if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);
-  return {};
-}
-
 // Checks that all members request the same suite. Takes over the number of complete rounds from
 // rank 0, which has the file.
 Status sameWishes(const measure::Agreed& agreed, const Suite& wanted, Suite& suite) {

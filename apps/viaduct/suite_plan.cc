@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include "base/sizes.h"
 #include "measure/run/run.h"
 #include "viaduct/against_settings.h"
+#include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 #include "viaduct/suite_tests.h"
 
@@ -64,6 +66,12 @@ class Planner {
   SuitePlanOrProblems plan() {
     SuitePlanOrProblems out;
     out.problems = contradictionsOf();
+    const BackendFacts* const facts = backendFacts(backendNamed(options_.backend));
+    if (facts != nullptr && facts->storage) {
+      out.problems.push_back(badFlag("--backend", "a suite measures backends between members",
+                                     "use viaduct bench --backend " + options_.backend));
+      return out;
+    }
     const auto probe = planFor({kAnySize}, settings_);
     for (const Error& problem : probe.problems) out.problems.push_back(asAsked(problem));
     if (!out.problems.empty()) return out;

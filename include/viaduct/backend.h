@@ -6,6 +6,7 @@
 #include <viaduct/settings.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,8 +25,8 @@ struct BackendInfo {
   std::vector<std::string> rails = {};
 };
 
-// The kind of counters that see a backend's bytes.
-enum class Realm : std::uint8_t { kMemory, kSockets, kRdma, kUnknown };
+// The kind of counters that see a backend's bytes. kDisk: those of this process at block devices.
+enum class Realm : std::uint8_t { kMemory, kSockets, kRdma, kDisk, kUnknown };
 
 // The facts about a backend that hold before it is opened.
 struct BackendFacts {
@@ -38,8 +39,9 @@ struct BackendFacts {
   Realm (*realm)(std::string_view way) = nullptr;
   bool usual = false;      // `viaduct bench` measures it if no backend is named
   bool for_tests = false;  // opened only if it is named; never suggested
-  // It reaches files or objects, not peers' memory, so `viaduct bench` has no second member for it.
-  bool storage = false;
+  // kFile or kObject: it reaches files or objects, not peers' memory. So `viaduct bench` has no
+  // targets for it.
+  std::optional<MemoryKind> storage = {};
   std::span<const SettingRow> settings = {};
 };
 // The facts of all backends, also of those that this build leaves out.

@@ -31,6 +31,8 @@ struct FileOptions {
   bool borrow = false;
   // A transfer that is done survives a power failure (O_SYNC). A descriptor with O_SYNC sets it.
   bool sync = false;
+  // For a new object: deletes it in the background once its Pin is released. A file refuses it.
+  bool temporary = false;
 };
 
 // Describes a piece of memory; it does not own it.
@@ -49,7 +51,7 @@ struct Segment {
   // process may not write.
   MemoryAccess access = MemoryAccess::kReadWrite;
   std::string path = {};  // storage: the file's path, if there is no fd; the object's URL
-  bool create = false, borrow = false, sync = false;  // as in FileOptions
+  bool create = false, borrow = false, sync = false, temporary = false;  // as in FileOptions
   // Set by Agent::pin: the knowledge of the backend that has opened the storage.
   std::shared_ptr<const void> opened = {};
 
@@ -68,7 +70,8 @@ struct Segment {
             .access = options.read_only ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite,
             .create = options.create,
             .borrow = options.borrow,
-            .sync = options.sync};
+            .sync = options.sync,
+            .temporary = options.temporary};
   }
   // An object of an S3 store: "s3://bucket/key". `create`: a new object of `bytes` bytes, which one
   // transfer writes as a whole; else an existing one, to be read. docs/objects.md

@@ -1,5 +1,6 @@
 #include "host/counters.h"
 
+#include "base/sizes.h"
 #include "host/sysfs.h"
 
 namespace viaduct::host {
@@ -28,6 +29,15 @@ std::vector<Counter> readCounters(const std::string& root) {
   for (const RdmaPort& port : rdmaPorts(root))
     if (auto counter = readPort(port)) out.push_back(*std::move(counter));
   return out;
+}
+
+std::optional<DiskBytes> ownDiskBytes(const std::string& root) {
+  const auto number = [&](std::string_view key) {
+    return base::parseCount(valueOf(root + "/proc/self/io", key));
+  };
+  const auto read = number("read_bytes"), written = number("write_bytes");
+  if (!read || !written) return std::nullopt;
+  return DiskBytes{*read, *written};
 }
 
 std::optional<Delta> deltaOf(std::uint64_t before, std::uint64_t after, std::uint32_t unit) {

@@ -20,6 +20,14 @@ struct Counter {
 // out.
 std::vector<Counter> readCounters(const std::string& root = "/");
 
+// The bytes that block devices have read and written for this process, not those that the page
+// cache had. Nothing if the kernel does not count them.
+struct DiskBytes {
+  std::uint64_t read = 0, written = 0;
+  friend bool operator==(const DiskBytes&, const DiskBytes&) = default;
+};
+std::optional<DiskBytes> ownDiskBytes(const std::string& root = "/");
+
 // Bytes between two readings of one counter.
 struct Delta {
   std::uint64_t bytes = 0;

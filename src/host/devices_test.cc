@@ -54,6 +54,12 @@ class Tree : public ::testing::Test {
   testing::TemporaryFolder root_;
 };
 
+TEST_F(Tree, TheKernelCountsTheBytesOfAProcessAtBlockDevices) {
+  EXPECT_FALSE(ownDiskBytes(root_.path()));
+  put("proc/self/io", "rchar: 7\nwchar: 9\nread_bytes: 4096\nwrite_bytes: 12288");
+  EXPECT_EQ(ownDiskBytes(root_.path()), (DiskBytes{4096, 12288}));
+}
+
 TEST_F(Tree, AnEthernetCardHasARateASlotAndANode) {
   carried({{"lo", 10, 10}, {"eth0", 123, 456}});
   put("sys/class/net/lo/mtu", "65536");

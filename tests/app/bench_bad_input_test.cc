@@ -102,9 +102,9 @@ TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
 }
 
 TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
-  Program run({"bench", "--filepat", "/tmp"});
+  Program run({"bench", "--gds_batch_limi", "1"});
   EXPECT_EQ(run.finish(), 2);
-  EXPECT_FALSE(has(run.err(), "--filepath")) << run.err();
+  EXPECT_FALSE(has(run.err(), "--gds_batch_limit")) << run.err();
 }
 
 // NIXL's own tests use these flags, except for the backend and the meeting place.
@@ -203,8 +203,8 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
 
 TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
   expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is not a backend", "local, "});
-  for (const char* name : {"posix", "GDS_MT", "OBJ", "Mooncake"})
-    expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in", "tcp"});
+  for (const char* name : {"GDS_MT", "Mooncake"})
+    expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in: it "});
 }
 
 TEST(BenchInput, UcxIsTheDefaultOfNixlbenchWhereItIsBuiltIn) {

@@ -78,6 +78,7 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--fresh"}, "--fresh: invalid: --fresh needs"},
       {{"--backend", "carrier-pigeon"}, "carrier-pigeon is not a backend"},
       {{"--backend", "tcp,local"}, "a suite measures one backend"},
+      {{"--backend", "file"}, "a suite measures backends between members"},
       {{"--rails", "no-such-link", "--tests", "baseline"}, "--rails: "},
       {{"--device_list", "no-such-link"}, "there is no device \"no-such-link\""},
       {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},

@@ -55,5 +55,16 @@ TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
     expectCaught(bench("flip", "0.2", {"--iterations", "200", "--verify", "full", "--op", op}));
 }
 
+TEST_F(Copies, OfAPipelineAreAllChecked) {
+  for (const char* kind : {"skip", "short", "shift", "flip"}) {
+    Program program({"bench", "--pipeline", "host,net,host", "--backend", "local", "--memory",
+                     "malloc", "--total-buffer-size", "1MiB", "--repeat", "1"},
+                    {std::string("LD_PRELOAD=") + VIADUCT_LIE_COPIES, std::string("LIE=") + kind,
+                     "LIE_PART=1"});
+    EXPECT_EQ(program.finish(), 1) << kind << program.out();
+    EXPECT_EQ(count(program.err(), "damaged bytes at the end of net"), 1U) << kind << program.err();
+  }
+}
+
 }  // namespace
 }  // namespace viaduct::testing

@@ -14,6 +14,7 @@ of its output is its port. It then obeys commands from its input, one a line, an
     hung COUNT                    answers when so many requests have begun to hang so far
     release                       lets them go on
     uploads                       the number of unfinished uploads
+    objects BUCKET                the number of its objects
     count METHOD                  the number of requests of this method so far
     clock SECONDS                 moves the server's clock
 
@@ -119,6 +120,8 @@ class Store:
                 self.lock.notify_all()
         elif name == "uploads":
             return str(len(self.uploads))
+        elif name == "objects":
+            return str(len(self.buckets[rest[0]]))
         elif name == "count":
             return str(self.counts[rest[0]])
         elif name == "clock":

@@ -68,6 +68,31 @@ TEST_F(ObjectTest, WritesASmallObjectWithOnePut) {
   EXPECT_EQ(tell("count PUT"), "1");
 }
 
+TEST_F(ObjectTest, DeletesATemporaryObjectAfterItsPin) {
+  open();
+  const auto memory = pattern(1000);
+  for (const bool temporary : {false, true}) {
+    auto object = pinObject("k", {.bytes = 1000, .create = true, .temporary = temporary});
+    auto host = pinHost(memory, 1000);
+    ASSERT_TRUE(object && host);
+    auto transfer = plan(OpKind::kWrite, *host, *object);
+    ASSERT_TRUE(transfer && transfer->post() && transfer->wait(60s));
+    EXPECT_EQ(tell("same kv k 1000"), "yes");
+    EXPECT_TRUE(object->release());
+  }
+  agent_.reset();  // waits for the deletion
+  EXPECT_EQ(tell("same kv k 1000"), "absent");
+  EXPECT_EQ(tell("count DELETE"), "1") << "an object that is not temporary stays";
+}
+
+TEST_F(ObjectTest, DeletesOnlyObjectsThatItMakes) {
+  open();
+  tell("put kv k 1000");
+  const auto refused = pinObject("k", {.temporary = true});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid) << refused.error().text();
+}
+
 TEST_F(ObjectTest, WritesALargeObjectInParts) {
   open();
   constexpr std::uint64_t kBytes = 20 * kMiB + 5;

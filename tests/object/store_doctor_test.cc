@@ -4,6 +4,7 @@
 #include "diag/live_storage.h"
 #include "object/object_testing.h"
 #include "support/free_port.h"
+#include "support/temporary_folder.h"
 #include "support/text.h"
 
 namespace viaduct::testing {

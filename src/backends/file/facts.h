@@ -52,10 +52,16 @@ inline constexpr std::array kSettings{
         "is locked. 0: none."),
 };
 
+inline constexpr std::array<std::string_view, 1> kAliases{"POSIX"};
+
 inline constexpr BackendFacts kFacts{
     .name = "file",
-    .realm = [](std::string_view) { return Realm::kMemory; },
-    .storage = true,
+    .aliases = kAliases,
+    .realm =
+        [](std::string_view way) {
+          return way.ends_with("buffered") ? Realm::kMemory : Realm::kDisk;
+        },
+    .storage = MemoryKind::kFile,
     .settings = kSettings,
 };
 

@@ -50,6 +50,8 @@ TEST_F(FileFailure, ASegmentThatNamesNoUsableFileIsRefused) {
   expectRefused(Segment::file(path("absent")), Code::kNotFound, path("absent"));
   expectRefused(Segment::file(folder_.path()), Code::kInvalid, "folder");
   expectRefused(Segment::file(""), Code::kInvalid, "names no file");
+  expectRefused(Segment::file(path("new"), {.bytes = 9, .create = true, .temporary = true}),
+                Code::kUnsupported, "only an object can be temporary");
   expectRefused(Segment::file("/dev/null"), Code::kInvalid, "no regular file");
   expectRefused(Segment::file(path("new"), {.create = true}), Code::kInvalid, "has 0 bytes");
   EXPECT_FALSE(std::filesystem::exists(path("new"))) << "a refused file is not left behind";

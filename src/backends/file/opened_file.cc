@@ -163,6 +163,9 @@ Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment
 Result<Segment> openFile(Segment segment, Toggle direct) {
   auto file = std::make_shared<OpenedFile>();
   file->path = nameOf(segment);
+  if (segment.temporary)
+    return named(*file, Code::kUnsupported, "only an object can be temporary",
+                 "pin the descriptor of a file without a name (O_TMPFILE)");
   if (segment.fd >= 0) {
     const int flags = ::fcntl(segment.fd, F_GETFL);
     if (flags < 0) return base::fileError("pin", errno, file->path);

@@ -86,10 +86,13 @@ inline constexpr std::array kSettings{
         "For the backend object: token of a temporary AWS_ACCESS_KEY_ID.")),
 };
 
+inline constexpr std::array<std::string_view, 1> kAliases{"OBJ"};
+
 inline constexpr BackendFacts kFacts{
     .name = "object",
+    .aliases = kAliases,
     .realm = [](std::string_view) { return Realm::kSockets; },
-    .storage = true,
+    .storage = MemoryKind::kObject,
     .settings = kSettings,
 };
 

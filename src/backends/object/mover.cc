@@ -33,6 +33,10 @@ Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grac
                                                                          std::optional<Error> why) {
                 self->taskEnded(task, std::move(why));
               }));
+  out->assemblies_.emplace(*out->requests_, options.part,
+                           [self = out.get()](unsigned job, std::optional<Error> why) {
+                             self->end(job, std::move(why));
+                           });
   out->reports_.reserve(kJobs);
   out->taken_.reserve(kJobs);
   out->inbox_.reserve(kJobs);
@@ -69,6 +73,12 @@ Result<ObjectFacts> Mover::look(const s3::ObjectName& name, Deadline until) {
   return unclear ? ask(Task::probe(name), until) : found;
 }
 
+void Mover::giveUp(std::uint64_t whole) {
+  const std::lock_guard lock(mutex_);
+  given_up_.push_back(whole);
+  requests_->wake();
+}
+
 Result<ObjectFacts> Mover::ask(std::shared_ptr<Task> task, Deadline until) {
   const auto look = std::make_shared<Look>();
   look->task = std::move(task);
@@ -96,7 +106,13 @@ void Mover::addPin(std::uint32_t slot, ObjectPin pin) {
 
 void Mover::dropPin(std::uint32_t slot) {
   const std::lock_guard lock(mutex_);
-  pins_.erase(slot);
+  const auto at = pins_.find(slot);
+  if (at == pins_.end()) return;
+  if (at->second.facts->temporary) {
+    removals_.push_back(at->second.facts->name);
+    requests_->wake();
+  }
+  pins_.erase(at);
 }
 
 bool Mover::post(const core::Work& work) {
@@ -191,8 +207,13 @@ void Mover::run() {
     const bool before = std::exchange(stopping, false);
     takeInbox(stopping);
     if (stopping && !before) until = Clock::now() + grace_;
-    for (std::size_t i = running_.size(); i-- > 0;)
-      if (jobs_[running_[i]].stop) stop(running_[i]);
+    // One stop may end several jobs.
+    const auto stopped = [this] {
+      return std::ranges::find_if(running_,
+                                  [this](unsigned index) { return jobs_[index].stop.load(); });
+    };
+    for (auto at = stopped(); at != running_.end(); at = stopped()) stop(*at);
+    if (stopping) assemblies_->giveUpAll();
     if (stopping && (!requests_->tidying() || Clock::now() >= until)) break;
     requests_->turn(until);
   }
@@ -203,23 +224,30 @@ void Mover::run() {
 void Mover::takeInbox(bool& stopping) {
   std::vector<unsigned> posts;
   std::vector<std::shared_ptr<Look>> asked;
+  std::vector<std::uint64_t> given_up;
+  std::vector<s3::ObjectName> removals;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(inbox_);
     inbox_.reserve(kJobs);
     asked.swap(asked_);
+    given_up.swap(given_up_);
+    removals.swap(removals_);
     stopping = stopping_;
   }
+  for (const s3::ObjectName& name : removals) requests_->remove(name);
   for (const auto& look : asked) {
     looks_.push_back(look);
     requests_->add(look->task, nullptr);
   }
   for (const unsigned index : posts) begin(index);
+  for (const std::uint64_t whole : given_up) assemblies_->giveUp(whole);
 }
 
 void Mover::begin(unsigned index) {
   Job& job = jobs_[index];
   running_.push_back(index);
+  if (job.work.whole != 0) return assemble(index);
   auto tasks = tasksOf(job.work);
   if (!tasks) return end(index, std::move(tasks).error());
   job.tasks = *std::move(tasks);
@@ -228,34 +256,50 @@ void Mover::begin(unsigned index) {
   if (job.open == 0) end(index, std::nullopt);
 }
 
+// Begins a work that writes an object together with others.
+void Mover::assemble(unsigned index) {
+  Job& job = jobs_[index];
+  auto groups = groupsOf(job.work);
+  if (groups && groups->size() == 1 && groups->begin()->second.writes) {
+    Group& group = groups->begin()->second;
+    return assemblies_->add(job.work.whole,
+                            {index, &job.stop, std::move(group.pin), std::move(group.pieces)});
+  }
+  const Error why = groups ? Error{.code = Code::kInvalid,
+                                   .operation = opKindName(job.work.kind),
+                                   .detail = "a work with a number has to write to one object",
+                                   .device = "object"}
+                           : std::move(groups).error();
+  assemblies_->fail(job.work.whole, why);
+  end(index, why);
+}
+
+Result<std::map<std::uint32_t, Mover::Group>> Mover::groupsOf(const core::Work& work) {
+  std::map<std::uint32_t, Group> groups;
+  const std::lock_guard lock(mutex_);
+  for (const core::Op& op : work.ops) {
+    const bool remote = pins_.contains(op.remote_pin);
+    const std::uint32_t slot = remote ? op.remote_pin : op.local_pin;
+    const auto at = pins_.find(slot);
+    const std::uint64_t address = remote ? op.remote : op.local;
+    if (at == pins_.end() || address < at->second.address || op.bytes > at->second.bytes ||
+        address - at->second.address > at->second.bytes - op.bytes)
+      return Error{.code = Code::kDenied,
+                   .operation = opKindName(work.kind),
+                   .detail = fmt::format("{} bytes at {:#x} are not pinned", op.bytes, address),
+                   .device = "object"};
+    Group& group = groups[slot];
+    group.pin = at->second;
+    group.writes = writesStorage(work.kind, remote);
+    group.pieces.push_back({address - at->second.address + at->second.offset,
+                            remote ? op.local : op.remote, op.bytes});
+  }
+  return groups;
+}
+
 // One task for each object of a post.
 Result<std::vector<std::shared_ptr<Task>>> Mover::tasksOf(const core::Work& work) {
-  struct Group {
-    ObjectPin pin;
-    bool writes = false;
-    std::vector<Piece> pieces = {};
-  };
-  std::map<std::uint32_t, Group> groups;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const core::Op& op : work.ops) {
-      const bool remote = pins_.contains(op.remote_pin);
-      const std::uint32_t slot = remote ? op.remote_pin : op.local_pin;
-      const auto at = pins_.find(slot);
-      const std::uint64_t address = remote ? op.remote : op.local;
-      if (at == pins_.end() || address < at->second.address || op.bytes > at->second.bytes ||
-          address - at->second.address > at->second.bytes - op.bytes)
-        return Error{.code = Code::kDenied,
-                     .operation = opKindName(work.kind),
-                     .detail = fmt::format("{} bytes at {:#x} are not pinned", op.bytes, address),
-                     .device = "object"};
-      Group& group = groups[slot];
-      group.pin = at->second;
-      group.writes = writesStorage(work.kind, remote);
-      group.pieces.push_back({address - at->second.address + at->second.offset,
-                              remote ? op.local : op.remote, op.bytes});
-    }
-  }
+  VIADUCT_TRY(auto groups, groupsOf(work));
   std::vector<std::shared_ptr<Task>> out;
   for (auto& [slot, group] : groups) {
     const auto make = group.writes ? &Task::write : &Task::read;
@@ -275,6 +319,7 @@ void Mover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> wh
     reported_.notify_all();
     return;
   }
+  if (assemblies_->taskEnded(task, why)) return;
   const auto at = std::ranges::find_if(running_, [&](unsigned index) {
     return std::ranges::find(jobs_[index].tasks, task) != jobs_[index].tasks.end();
   });
@@ -282,7 +327,11 @@ void Mover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> wh
   if (why || --jobs_[*at].open == 0) end(*at, std::move(why));
 }
 
-void Mover::stop(unsigned index) { end(index, cancelled(opKindName(jobs_[index].work.kind))); }
+void Mover::stop(unsigned index) {
+  const core::Work& work = jobs_[index].work;
+  if (work.whole != 0) return assemblies_->cancel(work.whole);
+  end(index, cancelled(opKindName(work.kind)));
+}
 
 // Reports a job. Its memory belongs to its owner again from here on.
 void Mover::end(unsigned index, std::optional<Error> why) {

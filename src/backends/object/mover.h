@@ -1,5 +1,6 @@
 // The thread that moves bytes to and from objects, and the posts that it works on. Threads: the
-// agent's calls under its lock, one at a time; look() from any. The thread never calls the agent.
+// agent's calls under its lock, one at a time; look() and giveUp() from any. The thread never calls
+// the agent.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -10,9 +11,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "backends/object/assembly.h"
 #include "backends/object/options.h"
 #include "backends/object/requests.h"
 #include "core/op.h"
@@ -29,8 +32,10 @@ class Mover {
 
   // Asks the store for an object's size and version. Blocks.
   Result<ObjectFacts> look(const s3::ObjectName& name, Deadline until);
+  // As Storage::giveUp().
+  void giveUp(std::uint64_t whole);
 
-  // Objects that later posts may name.
+  // Objects that later posts may name. dropPin() deletes a temporary one.
   void addPin(std::uint32_t slot, ObjectPin pin);
   void dropPin(std::uint32_t slot);
 
@@ -53,7 +58,7 @@ class Mover {
     core::Work work;
     bool used = false;
     std::atomic<bool> stop{false};
-    // The mover's.
+    // The mover's. Empty for a work with a number: the assemblies have its tasks.
     std::vector<std::shared_ptr<Task>> tasks;
     std::size_t open = 0;
   };
@@ -66,11 +71,20 @@ class Mover {
     std::optional<Result<ObjectFacts>> result;
   };
 
+  // The bytes of a work that are of one pinned object.
+  struct Group {
+    ObjectPin pin;
+    bool writes = false;
+    std::vector<Piece> pieces = {};
+  };
+
   explicit Mover(Duration grace) : grace_(grace) {}
   Result<ObjectFacts> ask(std::shared_ptr<Task> task, Deadline until);
   void run();
   void takeInbox(bool& stopping);
   void begin(unsigned index);
+  void assemble(unsigned index);
+  Result<std::map<std::uint32_t, Group>> groupsOf(const core::Work& work);
   Result<std::vector<std::shared_ptr<Task>>> tasksOf(const core::Work& work);
   void taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> why);
   void end(unsigned index, std::optional<Error> why);
@@ -82,7 +96,8 @@ class Mover {
   const Duration grace_;
   std::uint64_t part_ = 0;
   base::Fd event_;
-  std::unique_ptr<Requests> requests_;  // the thread's
+  std::unique_ptr<Requests> requests_;    // the thread's
+  std::optional<Assemblies> assemblies_;  // the thread's
   std::array<Job, kJobs> jobs_;
   unsigned used_ = 0;                         // the agent's count of jobs
   std::vector<Report> taken_;                 // the agent's
@@ -93,8 +108,10 @@ class Mover {
   std::condition_variable reported_;
   std::vector<unsigned> inbox_;
   std::vector<std::shared_ptr<Look>> asked_;
+  std::vector<std::uint64_t> given_up_;
   std::vector<Report> reports_;
   std::map<std::uint32_t, ObjectPin> pins_;
+  std::vector<s3::ObjectName> removals_;
   bool stopping_ = false;
 
   std::thread thread_;

@@ -21,7 +21,7 @@ Result<Segment> fresh(s3::ObjectName name, Segment segment) {
   if (segment.fd_offset != 0)
     return badPin(name, "a new object begins at offset 0", "leave FileOptions::offset at 0");
   segment.opened = std::make_shared<const ObjectFacts>(
-      ObjectFacts{.name = std::move(name), .bytes = segment.bytes});
+      ObjectFacts{.name = std::move(name), .bytes = segment.bytes, .temporary = segment.temporary});
   segment.access = MemoryAccess::kReadWrite;
   return segment;
 }
@@ -46,8 +46,14 @@ Result<Segment> ObjectStorage::open(Segment segment) {
   VIADUCT_TRY(s3::ObjectName name, s3::parseObjectName(segment.path));
   VIADUCT_TRY(Mover* const mover, start());
   segment.kind = MemoryKind::kObject;
+  if (segment.temporary && !segment.create)
+    return badPin(name, "only a new object can be temporary", "set FileOptions::create");
   if (segment.create) return fresh(std::move(name), std::move(segment));
   return existing(*mover, name, std::move(segment));
+}
+
+void ObjectStorage::giveUp(std::uint64_t whole) {
+  if (Mover* const started = mover()) started->giveUp(whole);
 }
 
 Result<Segment> ObjectStorage::existing(Mover& mover, const s3::ObjectName& name,

@@ -15,6 +15,7 @@ class ObjectStorage final : public core::Storage {
  public:
   explicit ObjectStorage(const Settings& settings) : settings_(settings) {}
   Result<Segment> open(Segment segment) override;
+  void giveUp(std::uint64_t whole) override;
   // Null before the first object. It lives as long as this.
   Mover* mover();
 

@@ -71,7 +71,7 @@ void Requests::drop(const std::shared_ptr<Task>& task) {
       release(i);
     }
   }
-  abortUpload(*task);
+  abort(task->name(), task->takeUpload());
 }
 
 // Takes the handle back from libcurl, which closes an unfinished connection.
@@ -81,12 +81,16 @@ void Requests::release(std::size_t flight) {
   flights_.erase(flights_.begin() + static_cast<std::ptrdiff_t>(flight));
 }
 
-// A task may be dropped twice, by its failure and by its owner, and is aborted once.
-void Requests::abortUpload(Task& task) {
-  std::string upload = task.takeUpload();
+void Requests::remove(const s3::ObjectName& name) {
+  ready_.push_back({.task = Task::remove(name), .ask = {Step::kDelete}, .orphan = true});
+  ++tidying_;
+}
+
+// A task may be dropped twice, by its failure and by its owner. Its upload is aborted once.
+void Requests::abort(const s3::ObjectName& name, std::string upload) {
   if (upload.empty()) return;
   ready_.push_front(
-      {.task = Task::abort(task.name(), std::move(upload)), .ask = {Step::kAbort}, .orphan = true});
+      {.task = Task::abort(name, std::move(upload)), .ask = {Step::kAbort}, .orphan = true});
   ++tidying_;
 }
 
@@ -244,11 +248,13 @@ void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bo
                             const Error* why) {
   --tidying_;
   const bool creates = request.ask.step == Step::kCreate;
-  if (creates && !failed && request.task->answered(request.ask, answer)) abortUpload(*request.task);
+  if (creates && !failed && request.task->answered(request.ask, answer))
+    abort(request.task->name(), request.task->takeUpload());
   if (creates || !failed || why->code == Code::kNotFound) return;
   base::log(base::LogLevel::kWarning,
-            "object: an unfinished upload stays at the store, and takes its room: {}; abort it by "
-            "hand (docs/objects.md)",
+            "object: {} stays at the store, and takes its room: {}; remove it by hand "
+            "(docs/objects.md)",
+            request.ask.step == Step::kDelete ? "a temporary object" : "an unfinished upload",
             why->text());
 }
 
@@ -256,7 +262,7 @@ void Requests::sayWhatIsLeft() const {
   const auto say = [](const Request& request) {
     if (request.orphan)
       base::log(base::LogLevel::kWarning,
-                "object: the agent closes before this is done: {}; abort the upload by hand "
+                "object: the agent closes before this is done: {}; do it by hand "
                 "(docs/objects.md)",
                 request.task->operation(request.ask));
   };

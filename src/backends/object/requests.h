@@ -32,10 +32,14 @@ class Requests {
   // Ends the task's requests. On return none touches memory. An upload that has begun is aborted in
   // the background.
   void drop(const std::shared_ptr<Task>& task);
+  // Aborts an upload in the background. Empty: there is none.
+  void abort(const s3::ObjectName& name, std::string upload);
+  // Deletes an object in the background.
+  void remove(const s3::ObjectName& name);
   // Makes progress, and sleeps until there is more to do, at most until `until`.
   void turn(Clock::time_point until);
   void wake();
-  // Uploads that drop() has left behind and that are not aborted yet.
+  // Uploads to abort and objects to delete that are not yet done.
   bool tidying() const { return tidying_ != 0; }
   // Logs each of them.
   void sayWhatIsLeft() const;
@@ -47,7 +51,7 @@ class Requests {
     const std::atomic<bool>* stop = nullptr;
     std::uint32_t attempt = 0;
     Clock::time_point when = {};  // not before
-    bool orphan = false;          // the task was dropped; only its upload id counts
+    bool orphan = false;  // the task was dropped, and only its upload id counts; or it tidies up
   };
   struct Flight {
     Request request;
@@ -68,7 +72,6 @@ class Requests {
   void fail(const Request& request, Error why);
   void settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
                     const Error* why);
-  void abortUpload(Task& task);
   void sayRetry(const Error& why, std::uint32_t attempt, Duration wait);
   Duration backOff(std::uint32_t attempt);
   void release(std::size_t flight);

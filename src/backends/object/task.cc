@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/sizes.h"
@@ -10,8 +11,6 @@
 
 namespace viaduct::object {
 namespace {
-
-constexpr std::uint64_t kMostParts = 10'000;  // the limit of S3
 
 // The size of an upload's parts: larger than usual if there would be too many.
 std::uint64_t partOf(std::uint64_t bytes, std::uint64_t usual) {
@@ -23,16 +22,20 @@ void sort(std::vector<Piece>& pieces) {
   std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.offset; });
 }
 
-bool covers(const std::vector<Piece>& pieces, std::uint64_t bytes) {
-  std::uint64_t end = 0;
+}  // namespace
+
+std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces) {
+  if (pieces.empty()) return std::nullopt;
+  sort(pieces);
+  const std::uint64_t first = pieces.front().offset;
+  std::uint64_t end = first;
   for (const Piece& piece : pieces) {
-    if (piece.offset != end) return false;
+    if (piece.offset != end) return std::nullopt;
     end += piece.bytes;
   }
-  return end == bytes;
+  if (end == first) return std::nullopt;
+  return s3::ByteRange{first, end - 1};
 }
-
-}  // namespace
 
 Result<std::shared_ptr<Task>> Task::read(const ObjectPin& pin, std::vector<Piece> pieces,
                                          std::uint64_t most_part) {
@@ -49,9 +52,8 @@ Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piec
                                           std::uint64_t most_part) {
   std::shared_ptr<Task> out(new Task(pin.facts->name));
   out->pieces_ = std::move(pieces);
-  sort(out->pieces_);
   const std::uint64_t bytes = pin.facts->bytes;
-  if (pin.offset != 0 || !covers(out->pieces_, bytes))
+  if (pin.offset != 0 || sortedRange(out->pieces_) != s3::ByteRange{0, bytes - 1})
     return Error{.code = Code::kUnsupported,
                  .operation = "PUT " + pin.facts->name.text(),
                  .detail = fmt::format("the transfer writes a part of the {} bytes", bytes),
@@ -60,7 +62,7 @@ Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piec
                  .remedy = "write all bytes of the pin in one transfer"};
   out->cut(partOf(bytes, most_part));
   out->first_.push_back({out->parts_.size() == 1 ? Step::kPut : Step::kCreate});
-  out->etags_.resize(out->parts_.size());
+  for (std::uint32_t i = 0; i < out->parts_.size(); ++i) out->upload_parts_.push_back({i + 1});
   return out;
 }
 
@@ -75,6 +77,34 @@ std::shared_ptr<Task> Task::head(s3::ObjectName name) {
 }
 std::shared_ptr<Task> Task::probe(s3::ObjectName name) {
   return single(std::move(name), Step::kProbe);
+}
+
+std::shared_ptr<Task> Task::create(s3::ObjectName name) {
+  return single(std::move(name), Step::kCreate);
+}
+
+std::shared_ptr<Task> Task::part(s3::ObjectName name, std::string upload, std::uint32_t number,
+                                 std::vector<Piece> pieces) {
+  auto out = single(std::move(name), Step::kPart);
+  out->upload_ = std::move(upload);
+  out->borrows_upload_ = true;
+  out->upload_parts_.push_back({number});
+  out->pieces_ = std::move(pieces);
+  out->cut(std::numeric_limits<std::uint64_t>::max());
+  return out;
+}
+
+std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
+                                     std::vector<UploadPart> parts) {
+  auto out = single(std::move(name), Step::kComplete);
+  out->upload_ = std::move(upload);
+  out->borrows_upload_ = true;
+  out->upload_parts_ = std::move(parts);
+  return out;
+}
+
+std::shared_ptr<Task> Task::remove(s3::ObjectName name) {
+  return single(std::move(name), Step::kDelete);
 }
 
 std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
@@ -108,7 +138,8 @@ s3::Query Task::query(Ask ask) const {
     case Step::kCreate:
       return {{"uploads", ""}};
     case Step::kPart:
-      return {{"partNumber", std::to_string(ask.part + 1)}, {"uploadId", upload_}};
+      return {{"partNumber", std::to_string(upload_parts_[ask.part].number)},
+              {"uploadId", upload_}};
     case Step::kComplete:
     case Step::kAbort:
       return {{"uploadId", upload_}};
@@ -134,6 +165,7 @@ s3::HttpRequest Task::request(Ask ask) const {
     case Step::kComplete:
       return {.method = "POST", .body = completion()};
     case Step::kAbort:
+    case Step::kDelete:
       return {.method = "DELETE"};
     case Step::kProbe:
       return {.head = {"Range: bytes=0-0"}};
@@ -166,11 +198,13 @@ std::string Task::operation(Ask ask) const {
     case Step::kCreate:
       return "begin an upload of " + name;
     case Step::kPart:
-      return fmt::format("PUT {} part {}{}", name, ask.part + 1, upload);
+      return fmt::format("PUT {} part {}{}", name, upload_parts_[ask.part].number, upload);
     case Step::kComplete:
       return fmt::format("complete {}{}", name, upload);
     case Step::kAbort:
       return fmt::format("abort {}{}", name, upload);
+    case Step::kDelete:
+      return "DELETE " + name;
     case Step::kProbe:
       return fmt::format("GET {} bytes 0-0", name);
     case Step::kHead:
@@ -181,9 +215,9 @@ std::string Task::operation(Ask ask) const {
 
 std::string Task::completion() const {
   std::string out = "<CompleteMultipartUpload>";
-  for (std::size_t i = 0; i < etags_.size(); ++i)
-    out += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", i + 1,
-                       s3::escapeXml(etags_[i]));
+  for (const UploadPart& part : upload_parts_)
+    out += fmt::format("<Part><PartNumber>{}</PartNumber><ETag>{}</ETag></Part>", part.number,
+                       s3::escapeXml(part.etag));
   return out + "</CompleteMultipartUpload>";
 }
 
@@ -209,6 +243,7 @@ Result<std::vector<Ask>> Task::answered(Ask ask, const s3::Answer& answer) {
       upload_.clear();
       break;
     case Step::kPut:
+    case Step::kDelete:
       break;
     default:
       return tookUpload(ask, answer);
@@ -241,11 +276,14 @@ Result<std::vector<Ask>> Task::tookUpload(Ask ask, const s3::Answer& answer) {
     upload_ = s3::xmlText(answer.body, "UploadId");
     if (upload_.empty()) return wrong(ask, "the answer has no UploadId", "the server is faulty");
     for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({Step::kPart, i});
+    done_ = parts_.empty();
     return next;
   }
   if (answer.etag.empty()) return wrong(ask, "the answer has no ETag", "the server is faulty");
-  etags_[ask.part] = answer.etag;
-  if (--open_ == 0) next.push_back({Step::kComplete});
+  upload_parts_[ask.part].etag = answer.etag;
+  if (--open_ != 0) return next;
+  done_ = borrows_upload_;
+  if (!done_) next.push_back({Step::kComplete});
   return next;
 }
 

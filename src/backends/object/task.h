@@ -1,5 +1,6 @@
 // The requests that move bytes from or to one object, in their order; no I/O. A read is a list of
-// ranges. A write is one PUT, or an upload in parts. Threads: the mover's.
+// ranges. A write is one PUT, or an upload in parts. An upload that several works share is a task
+// for each of its steps. Threads: the mover's.
 #pragma once
 
 #include <viaduct/result.h>
@@ -21,7 +22,8 @@ namespace viaduct::object {
 struct ObjectFacts {
   s3::ObjectName name = {};
   std::uint64_t bytes = 0;
-  std::string etag = {};  // of the version that reads have to see; empty: any, or not yet written
+  std::string etag = {};   // of the version that reads have to see; empty: any, or not yet written
+  bool temporary = false;  // deleted once its pin is gone
 };
 
 // A pinned object, or a part of one.
@@ -35,8 +37,29 @@ struct ObjectPin {
 struct Piece {
   std::uint64_t offset = 0, memory = 0, bytes = 0;
 };
+// Sorts the pieces by offset, and returns the bytes of the object that they are. Nothing: there are
+// no bytes, or the pieces leave a gap or overlap.
+std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces);
 
-enum class Step : std::uint8_t { kGet, kPut, kCreate, kPart, kComplete, kAbort, kHead, kProbe };
+// The limit of S3 for one upload.
+inline constexpr std::uint64_t kMostParts = 10'000;
+// A part of an upload.
+struct UploadPart {
+  std::uint32_t number = 0;
+  std::string etag = {};  // empty: it is not stored yet
+};
+
+enum class Step : std::uint8_t {
+  kGet,
+  kPut,
+  kCreate,
+  kPart,
+  kComplete,
+  kAbort,
+  kDelete,
+  kHead,
+  kProbe
+};
 
 // One request of a task.
 struct Ask {
@@ -54,7 +77,15 @@ class Task {
   static std::shared_ptr<Task> head(s3::ObjectName name);
   // The same by a GET of one byte, whose error has a body with S3's code.
   static std::shared_ptr<Task> probe(s3::ObjectName name);
+  // The steps of an upload that outlives each of them. The caller aborts it if it is not completed.
+  static std::shared_ptr<Task> create(s3::ObjectName name);
+  // `pieces` are contiguous bytes of the object, in order.
+  static std::shared_ptr<Task> part(s3::ObjectName name, std::string upload, std::uint32_t number,
+                                    std::vector<Piece> pieces);
+  static std::shared_ptr<Task> complete(s3::ObjectName name, std::string upload,
+                                        std::vector<UploadPart> parts);
   static std::shared_ptr<Task> abort(s3::ObjectName name, std::string upload);
+  static std::shared_ptr<Task> remove(s3::ObjectName name);
 
   std::vector<Ask> begin() const;
   // The request, without its signature; its query is unencoded.
@@ -70,8 +101,10 @@ class Task {
   const ObjectFacts& found() const { return found_; }  // of head() and probe()
   // The unfinished upload that S3 keeps, and stores, until it is completed or aborted.
   const std::string& upload() const { return upload_; }
-  // Hands it over to the caller, who aborts it. Empty: there is none, or somebody else has it.
-  std::string takeUpload() { return std::exchange(upload_, {}); }
+  // Hands the upload over to the caller, who completes or aborts it. Empty: there is none, or it is
+  // not the task's own.
+  std::string takeUpload() { return borrows_upload_ ? std::string() : std::exchange(upload_, {}); }
+  const std::vector<UploadPart>& uploadParts() const { return upload_parts_; }
   std::string operation(Ask ask) const;  // for texts
 
  private:
@@ -93,9 +126,10 @@ class Task {
   std::vector<Ask> first_;
   std::vector<Piece> pieces_;  // by offset
   std::vector<Part> parts_;
-  std::vector<std::string> etags_;  // of an upload's parts
-  std::string etag_;                // of the version that is read
+  std::vector<UploadPart> upload_parts_;
+  std::string etag_;  // of the version that is read
   std::string upload_;
+  bool borrows_upload_ = false;
   ObjectFacts found_;
   std::size_t open_ = 0;  // parts without an answer
   bool done_ = false;

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/sizes.h"
+
 namespace viaduct::object {
 namespace {
 
-constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
+using base::kMiB;
 
 ObjectPin pinOf(std::uint64_t bytes, const std::string& etag = "") {
   return {.facts = std::make_shared<const ObjectFacts>(
@@ -101,6 +103,30 @@ TEST(WriteTask, NamesTheUploadInItsErrors) {
   const auto parts = (*task)->answered((*task)->begin().front(),
                                        {.status = 200, .body = "<UploadId>u7</UploadId>"});
   EXPECT_EQ((*task)->operation((*parts)[1]), "PUT s3://b/k part 2 of upload u7");
+}
+
+TEST(SharedUpload, IsATaskForEachStep) {
+  const s3::ObjectName name{"b", "k"};
+  const auto create = Task::create(name);
+  EXPECT_TRUE(create->answered(create->begin().front(),
+                               {.status = 200, .body = "<UploadId>u7</UploadId>"}));
+  EXPECT_TRUE(create->done());
+  EXPECT_EQ(create->takeUpload(), "u7");
+  const auto part = Task::part(name, "u7", 5, {{0, 1, kMiB}, {kMiB, 9, kMiB}});
+  const Ask ask = part->begin().front();
+  EXPECT_EQ(s3::encodeQuery(part->query(ask)), "partNumber=5&uploadId=u7");
+  EXPECT_EQ(part->operation(ask), "PUT s3://b/k part 5 of upload u7");
+  EXPECT_TRUE(part->takeUpload().empty()) << "other parts need it";
+  EXPECT_TRUE(part->answered(ask, {.status = 200, .etag = "e5"}));
+  EXPECT_TRUE(part->done());
+  EXPECT_EQ(part->uploadParts().front().etag, "e5");
+  const auto complete = Task::complete(name, "u7", {{5, "e5"}, {9, "e9"}});
+  EXPECT_EQ(complete->request(complete->begin().front()).body,
+            "<CompleteMultipartUpload>"
+            "<Part><PartNumber>5</PartNumber><ETag>e5</ETag></Part>"
+            "<Part><PartNumber>9</PartNumber><ETag>e9</ETag></Part>"
+            "</CompleteMultipartUpload>");
+  EXPECT_TRUE(complete->takeUpload().empty());
 }
 
 }  // namespace

@@ -22,6 +22,7 @@
 #include "base/read_fd.h"
 #include "host/devices.h"
 #include "measure/load/machine.h"
+#include "measure/load/storage.h"
 
 namespace viaduct::measure {
 namespace {
@@ -150,15 +151,14 @@ struct TwoEnds {
   Agent& agent;
   const Peer& peer;
   const Buffer& here;
-  PinInfo there;
+  std::uint64_t there = 0;  // the address of a block at the peer
   const std::string& require;
 };
 
 Result<Path> moveOne(const TwoEnds& ends, OpKind op, std::string require) {
   VIADUCT_TRY(Blocks here,
               Blocks::strided({.base = ends.here.address(), .bytes = kBlock, .count = 1}));
-  VIADUCT_TRY(Blocks there,
-              Blocks::strided({.base = ends.there.address, .bytes = kBlock, .count = 1}));
+  VIADUCT_TRY(Blocks there, Blocks::strided({.base = ends.there, .bytes = kBlock, .count = 1}));
   VIADUCT_TRY(Transfer transfer,
               ends.agent.plan(op, ends.peer, {.blocks = std::move(here)},
                               {.blocks = std::move(there)}, {.require = std::move(require)}));
@@ -181,8 +181,8 @@ Status tryAll(Agent& agent, const OtherEnd& other, const Buffer& here,
               const ExplainRequest& request, std::vector<ExplainedBackend>& backends) {
   VIADUCT_TRY(const Peer peer, agent.importCard(base::bytesOf(other.card())));
   VIADUCT_CHECK(peer.ready(kJoining));
-  VIADUCT_TRY(PinInfo there, peer.waitPin(kLabel, kJoining));
-  const TwoEnds ends{agent, peer, here, std::move(there), request.require};
+  VIADUCT_TRY(const PinInfo there, peer.waitPin(kLabel, kJoining));
+  const TwoEnds ends{agent, peer, here, there.address, request.require};
   const std::vector<PeerWay> ways = peer.ways();
   for (ExplainedBackend& backend : backends)
     for (const PeerWay& way : ways) {
@@ -269,6 +269,34 @@ Result<Explanation> explainChoice(const ExplainRequest& request) {
   VIADUCT_CHECK(tryAll(*ends.agent, *other, here, request, out.backends));
   for (const ExplainedBackend& backend : out.backends)
     if (backend.info.open && !backend.info.same_host) addServing(backend.info, here, out.serving);
+  return out;
+}
+
+Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec) {
+  Explanation out{.asked = request, .stored = true};
+  spec.rows.resize(1);
+  spec.rows[0].block_bytes = kBlock;
+  spec.rows[0].batch = 1;
+  spec.layout.initiators = 1;
+  spec.threads = spec.depth = 1;
+  spec.buffer_bytes = spec.working_set = 0;
+  VIADUCT_TRY(Agent agent, Agent::open(request.settings));
+  VIADUCT_TRY(const Peer self, agent.self());
+  VIADUCT_CHECK(self.ready(kJoining));
+  VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
+  VIADUCT_TRY(const auto storage, Storage::make(agent, self, spec, bytes, 0));
+  VIADUCT_TRY(const Buffer here,
+              Buffer::make(agent, bytesOf(request.memory), request.memory, kLabel));
+  VIADUCT_CHECK(storage->begin(spec.rows[0]));
+  if (!storage->isGiven()) VIADUCT_CHECK(storage->store({}));
+  VIADUCT_TRY(const Blocks blocks, storage->blocks({}));
+  const TwoEnds ends{agent, self, here, blocks[0].address, request.require};
+  for (BackendInfo& info : agent.backends()) {
+    ExplainedBackend& one = out.backends.emplace_back(ExplainedBackend{.info = std::move(info)});
+    for (const PeerWay& way : self.ways())
+      if (one.info.open && way.backend == one.info.name && backendFacts(way.backend) != nullptr)
+        one.attempts.push_back(attempt(ends, spec.rows[0].op, way));
+  }
   return out;
 }
 

@@ -11,6 +11,7 @@
 
 #include "host/nearness.h"
 #include "measure/load/buffer.h"
+#include "measure/load/spec.h"
 
 namespace viaduct::measure {
 
@@ -46,6 +47,7 @@ struct Explanation {
   std::vector<ExplainedBackend> backends = {};  // in the order in which the agent tries them
   ExplainRequest asked = {};
   std::vector<Serving> serving = {};
+  bool stored = false;  // with storage in the place of the other process
 
   // Returns the first backend that carries `op`, or null.
   const ExplainedBackend* chosen(OpKind op) const;
@@ -55,6 +57,8 @@ struct Explanation {
 };
 
 Result<Explanation> explainChoice(const ExplainRequest& request);
+// Moves one block between this process and the storage of `spec`, in the direction of its rows.
+Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec);
 
 std::string explanationText(const Explanation& explanation);
 std::string explanationJson(const Explanation& explanation);

@@ -30,6 +30,13 @@ std::string orderText(const std::vector<ExplainedBackend>& backends) {
   return out;
 }
 
+bool wasTried(const Explanation& all, OpKind op) {
+  for (const ExplainedBackend& one : all.backends)
+    for (const Attempt& attempt : one.attempts)
+      if (attempt.op == op) return true;
+  return false;
+}
+
 std::string choiceText(const Explanation& all, OpKind op) {
   const ExplainedBackend* const chosen = all.chosen(op);
   std::string out =
@@ -102,10 +109,13 @@ Json nameOf(const ExplainedBackend* one) { return one == nullptr ? Json() : Json
 
 std::string explanationText(const Explanation& all) {
   std::string out = fmt::format("{}\n{}", kRule, orderText(all.backends));
-  out += fmt::format("\nBetween two processes of this host, {}{}, one block of 4 KiB:\n",
+  out += fmt::format("\nBetween {}, {}{}, one block of 4 KiB:\n",
+                     all.stored ? "this process and its storage" : "two processes of this host",
                      memoryText(all.asked.memory),
                      all.asked.require.empty() ? "" : ", --require " + all.asked.require);
-  for (const OpKind op : {OpKind::kWrite, OpKind::kRead}) out += choiceText(all, op);
+  for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
+    if (!all.stored || wasTried(all, op)) out += choiceText(all, op);
+  if (all.stored) return out;
   if (const std::string links = linksText(all.backends); !links.empty())
     out += "\nConnections to the other process:\n" + links;
   const auto* const far = all.betweenHosts(OpKind::kWrite);

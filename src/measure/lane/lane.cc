@@ -173,9 +173,7 @@ Result<Transfer> Lane::planOne(std::uint64_t set) {
   VIADUCT_TRY(Blocks own, Blocks::strided({.base = seed_.memory.address() + seed_.own_at + at,
                                            .bytes = row.block_bytes,
                                            .count = row.batch}));
-  VIADUCT_TRY(Blocks remote,
-              Blocks::strided(
-                  {.base = seed_.remote_start + at, .bytes = row.block_bytes, .count = row.batch}));
+  VIADUCT_TRY(Blocks remote, seed_.remote(set));
   std::string require = row.backend.empty() ? "" : "backend:" + row.backend;
   if (const auto more = requireOfTransfer(seed_.spec.require); !more.empty())
     require += (require.empty() ? "" : ",") + more;

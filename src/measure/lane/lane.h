@@ -37,9 +37,10 @@ struct LaneSeed {
   Agent& agent;
   Peer peer;
   const NoteSource& notes;
-  Buffer& memory;                  // the memory of the device that initiates
-  std::uint64_t own_at = 0;        // offset of the lane's first set in `memory`
-  std::uint64_t remote_start = 0;  // address of the lane's first set at the peer
+  Buffer& memory;            // the memory of the device that initiates
+  std::uint64_t own_at = 0;  // offset of the lane's first set in `memory`
+  // Returns the blocks of a set at the peer, in the order of their places.
+  std::function<Result<Blocks>(std::uint64_t set)> remote;
   std::uint64_t sets = 1, stride = 0;
   Role role = Role::kInitiator;  // the role of this end in the layout
   std::uint64_t number = 0;  // the stream's number; it seeds the arrivals, so that streams differ

@@ -14,6 +14,16 @@ namespace {
 constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // checked bytes of a stream
 constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;   // epochs that a Pattern tells apart
 constexpr std::uint64_t kSpots = 16;                         // words that a spot check writes
+constexpr auto kNotTheOriginal = "the storage has other bytes there";
+
+// `original` may be longer than `found`.
+std::optional<Mismatch> firstDifference(std::span<const std::byte> found,
+                                        std::span<const std::byte> original) {
+  const auto at = std::mismatch(found.begin(), found.end(), original.begin()).first;
+  if (at == found.end()) return std::nullopt;
+  return Mismatch{.offset = static_cast<std::uint64_t>(at - found.begin()),
+                  .text = kNotTheOriginal};
+}
 
 }  // namespace
 
@@ -53,6 +63,12 @@ std::span<std::byte> Contents::block(const StreamEnd& end, std::uint64_t set,
                             row_.block_bytes);
 }
 
+// Returns the block that the other end of the stream has in the place of this one.
+std::span<std::byte> Contents::original(const StreamEnd& end, std::uint64_t set,
+                                        std::uint32_t k) const {
+  return block({.stream = end.stream, .role = other(end.role), .memory = end.original}, set, k);
+}
+
 std::uint64_t Contents::number(std::uint32_t stream, std::uint64_t set, std::uint32_t k) const {
   return first_[stream] + set * row_.batch + k;
 }
@@ -86,6 +102,7 @@ std::optional<Mismatch> Contents::check(const StreamEnd& end, const Pattern& now
                                         std::uint32_t k) const {
   auto memory = block(end, set, k);
   if (spec_.verify == Verified::kSampled) memory = memory.first(std::min(memory.size(), kSample));
+  if (!end.original.empty()) return firstDifference(memory, original(end, set, k));
   return now.verify(memory, number(end.stream, set, k));
 }
 
@@ -142,12 +159,19 @@ void Contents::spoil(const StreamEnd& end, const SpotCheck& check) const {
   }
 }
 
-std::optional<std::string> Contents::verify(const StreamEnd& end, const SpotCheck& check) const {
-  const Pattern now = pattern(check.epoch);
+std::optional<std::string> Contents::verify(const StreamEnd& end, const SpotCheck& check,
+                                            std::uint64_t epoch) const {
+  const Pattern now = pattern(epoch);
   for (const Spot spot : spots(check)) {
     const std::uint64_t block_number = number(check.stream, check.set, spot.block);
     const std::uint64_t word = now.word(block_number, spot.offset);
     const auto memory = memoryOf(end, check, spot);
+    if (!end.original.empty()) {
+      const auto wanted = original(end, check.set, spot.block).subspan(spot.offset);
+      if (!firstDifference(memory, wanted)) continue;
+      return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
+                         spot.offset, kNotTheOriginal);
+    }
     if (std::memcmp(memory.data(), &word, memory.size()) == 0) continue;
     return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
                        spot.offset, now.describe(memory, block_number, spot.offset));

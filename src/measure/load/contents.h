@@ -18,6 +18,9 @@ struct StreamEnd {
   std::uint32_t stream = 0;  // the stream's number
   Role role = Role::kInitiator;
   std::span<std::byte> memory = {};
+  // The memory of the other end, if the contents are the user's. Checks compare with these bytes
+  // instead of the pattern.
+  std::span<std::byte> original = {};
 };
 
 // A range of sets. Consecutive transfers of a stream use consecutive sets.
@@ -57,8 +60,9 @@ class Contents {
   void freshen(const StreamEnd& end, const SpotCheck& check) const;
   void restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
   void spoil(const StreamEnd& end, const SpotCheck& check) const;
-  // Returns a description of the first wrong word of the check, or nothing.
-  std::optional<std::string> verify(const StreamEnd& end, const SpotCheck& check) const;
+  // Returns a description of the first of the check's words that is not of `epoch`, or nothing.
+  std::optional<std::string> verify(const StreamEnd& end, const SpotCheck& check,
+                                    std::uint64_t epoch) const;
 
  private:
   struct Spot {
@@ -69,6 +73,7 @@ class Contents {
   std::span<std::byte> memoryOf(const StreamEnd& end, const SpotCheck& check, Spot spot) const;
   Pattern pattern(std::uint64_t epoch) const;
   std::span<std::byte> block(const StreamEnd& end, std::uint64_t set, std::uint32_t k) const;
+  std::span<std::byte> original(const StreamEnd& end, std::uint64_t set, std::uint32_t k) const;
   std::uint64_t number(std::uint32_t stream, std::uint64_t set, std::uint32_t k) const;
   std::optional<Mismatch> check(const StreamEnd& end, const Pattern& now, std::uint64_t set,
                                 std::uint32_t k) const;

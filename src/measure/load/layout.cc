@@ -26,10 +26,16 @@ std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t
   return pairs;
 }
 
+std::vector<Pair> pairsOf(const Layout& layout) {
+  if (layout.stored()) return pairsOf(Scheme::kPairwise, layout.initiators, layout.initiators);
+  return pairsOf(layout.scheme, layout.initiators, layout.targets);
+}
+
 std::vector<Stream> streamsOf(const Layout& layout, std::uint32_t threads, bool bidirectional) {
   std::vector<Stream> streams;
-  std::vector<std::uint32_t> at_initiator(layout.initiators), at_target(layout.targets);
-  for (const Pair& pair : pairsOf(layout.scheme, layout.initiators, layout.targets))
+  std::vector<std::uint32_t> at_initiator(layout.initiators),
+      at_target(layout.stored() ? layout.initiators : layout.targets);
+  for (const Pair& pair : pairsOf(layout))
     for (std::uint32_t thread = 0; thread < threads; ++thread)
       for (const bool reverse : {false, true}) {
         if (reverse && !bidirectional) continue;

@@ -31,14 +31,22 @@ constexpr const char* modeName(Mode mode) { return base::wordOf(kModes, mode); }
 struct Layout {
   Scheme scheme = Scheme::kPairwise;
   Mode mode = Mode::kSg;
-  std::uint32_t initiators = 1, targets = 1;  // devices of each side
+  // Devices of each side. No targets: the other end of each initiator is its process's storage.
+  std::uint32_t initiators = 1, targets = 1;
 
-  std::uint32_t processes() const { return mode == Mode::kMg ? 2 : initiators + targets; }
+  bool stored() const { return targets == 0; }
+  std::uint32_t processes() const {
+    if (mode == Mode::kMg) return stored() ? 1 : 2;
+    return initiators + targets;
+  }
   std::uint32_t initiatorProcesses() const { return mode == Mode::kMg ? 1 : initiators; }
   bool isInitiator(std::uint32_t rank) const { return rank < initiatorProcesses(); }
   // Return the rank of the process that owns device i or j of a side.
   std::uint32_t initiatorRank(std::uint32_t i) const { return mode == Mode::kMg ? 0 : i; }
-  std::uint32_t targetRank(std::uint32_t j) const { return mode == Mode::kMg ? 1 : initiators + j; }
+  std::uint32_t targetRank(std::uint32_t j) const {
+    if (stored()) return initiatorRank(j);
+    return mode == Mode::kMg ? 1 : initiators + j;
+  }
   friend bool operator==(const Layout&, const Layout&) = default;
 };
 
@@ -48,6 +56,8 @@ struct Pair {
 };
 // Returns sorted pairs without duplicates. Every device is in at least one pair.
 std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets);
+// With storage, initiator i and its storage are a pair, whatever the scheme.
+std::vector<Pair> pairsOf(const Layout& layout);
 
 // The transfers of one thread from one device to another. A stream has its own part of both
 // devices' memory. All members of a run number the streams alike.

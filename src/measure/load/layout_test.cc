@@ -73,6 +73,20 @@ TEST(Streams, ShareOutTheMemoryOfEveryDeviceWithoutRest) {
     }
 }
 
+TEST(Layouts, WithoutTargetsEachInitiatorHasItsOwnStorage) {
+  const Layout single{.scheme = Scheme::kTp, .initiators = 3, .targets = 0};
+  EXPECT_TRUE(single.stored());
+  EXPECT_EQ(single.processes(), 3U);
+  EXPECT_TRUE(single.isInitiator(2));
+  EXPECT_EQ(single.targetRank(1), 1U);
+  EXPECT_EQ(pairsOf(single), (Pairs{{0, 0}, {1, 1}, {2, 2}}));
+  EXPECT_EQ(streamsOf(single, 2, false).size(), 6U);
+  const Layout many{.mode = Mode::kMg, .initiators = 3, .targets = 0};
+  EXPECT_EQ(many.processes(), 1U);
+  EXPECT_EQ(many.targetRank(2), 0U);
+  EXPECT_FALSE(Layout{}.stored());
+}
+
 TEST(Layouts, SayWhichProcessOwnsWhat) {
   const Layout single{.initiators = 3, .targets = 2};
   EXPECT_EQ(single.processes(), 5U);

@@ -54,7 +54,8 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
   for (const std::string_view word : requirementWords(require)) {
     std::vector<std::string> able, unable, told;
     for (const BackendInfo& backend : backends) {
-      if (!backend.open) continue;
+      // A backend without facts carries stages, which no row measures.
+      if (!backend.open || backendFacts(backend.name) == nullptr) continue;
       (canBe(backend, word) ? able : unable).push_back(backend.name);
       if (!canBe(backend, word))
         told.push_back(backend.text.empty() ? backend.name
@@ -85,16 +86,17 @@ Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
   }
   const std::uint64_t needed = local ? sum : most;
   if (needed <= available) return Ok{};
+  const bool several = local && members > 1;
   const std::uint64_t fit = available / (local ? members : 1) / base::kMiB * base::kMiB;
-  return Error{
-      .code = Code::kExhausted,
-      .operation = "memory",
-      .detail = fmt::format("{} of {} {} not fit: {} of memory is available",
-                            local ? fmt::format("{} processes", members) : "a process",
-                            base::showSize(most), local ? "do" : "does", base::showSize(available)),
-      .remedy =
-          fmt::format("use --total_buffer_size {}, or smaller blocks, batches or --working_set",
-                      base::formatSize(fit))};
+  return Error{.code = Code::kExhausted,
+               .operation = "memory",
+               .detail = fmt::format("{} of {} {} not fit: {} of memory is available",
+                                     several ? fmt::format("{} processes", members) : "a process",
+                                     base::showSize(most), several ? "do" : "does",
+                                     base::showSize(available)),
+               .remedy = fmt::format(
+                   "use --total_buffer_size {}, or smaller blocks, batches or --working_set",
+                   base::formatSize(fit))};
 }
 
 Status devicesExist(const std::vector<std::string>& names, const std::string& root) {

@@ -35,6 +35,8 @@ TEST(Requirements, AreCheckedAgainstEachOpenBackend) {
   EXPECT_TRUE(requirementMet({local, tcp}, "proven")) << "of rows, not of backends";
   EXPECT_TRUE(requirementMet({local, closed}, "not-tcp,same-host,backend:local"));
   EXPECT_TRUE(requirementMet({fabric}, "rdma,not-tcp"));
+  const BackendInfo stages{.name = "staged", .open = true};
+  EXPECT_TRUE(requirementMet({local, stages}, "same-host")) << "no row measures stages";
   EXPECT_EQ(
       requirementMet({local, tcp}, "rdma").error().text(),
       "REQUIREMENT NOT MET: no RDMA here: unsupported: --require rdma excludes rows over local, "

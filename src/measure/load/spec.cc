@@ -1,8 +1,10 @@
 #include "measure/load/spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/sizes.h"
@@ -20,11 +22,14 @@ std::uint64_t partBytes(std::uint64_t device, std::uint32_t parts) {
   return part >= kPage ? part / kPage * kPage : part;
 }
 
-// Returns the bytes that a stream's part needs for all rows.
-std::uint64_t neededPart(const Spec& spec) {
+// Returns the bytes that a stream's part needs for all rows, if it has `room`.
+std::uint64_t neededPart(const Spec& spec,
+                         std::uint64_t room = std::numeric_limits<std::uint64_t>::max()) {
   std::uint64_t most = 1;
-  for (const Workload& row : spec.rows)
-    most = std::max({most, row.bytes() * spec.depth, spec.working_set / row.bytes() * row.bytes()});
+  for (const Workload& row : spec.rows) {
+    const std::uint64_t sets = std::max<std::uint64_t>(spec.depth, spec.working_set / row.bytes());
+    most = std::max(most, std::min(sets, room / row.bytes()) * row.bytes());
+  }
   return (most + kPage - 1) / kPage * kPage;
 }
 
@@ -99,6 +104,13 @@ std::vector<Option> optionsOf(const Spec& spec) {
                           {"verify", verifiedName(spec.verify)},
                           {"require", spec.require},
                           {"seed", number(spec.seed)}};
+  if (spec.layout.stored()) {
+    const StorageChoice& storage = spec.storage;
+    const bool files = storage.kind == MemoryKind::kFile;
+    out.push_back({files ? "filepath" : "obj_bucket_name", storage.place});
+    if (files) out.push_back({"filenames", fmt::format("{}", fmt::join(storage.names, ","))});
+    if (files) out.push_back({"num_files", number(storage.files)});
+  }
   if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});
   return out;
 }
@@ -108,17 +120,32 @@ Result<DeviceBytes> deviceBytes(const Spec& spec) {
   DeviceBytes bytes{neededPart(spec) * parts.initiator, neededPart(spec) * parts.target};
   if (spec.buffer_bytes != 0) {
     const bool many = spec.layout.mode == Mode::kMg;
-    bytes = {spec.buffer_bytes / (many ? spec.layout.initiators : 1),
-             spec.buffer_bytes / (many ? spec.layout.targets : 1)};
+    bytes.initiator = spec.buffer_bytes / (many ? spec.layout.initiators : 1);
+    // Storage is not larger than the rows need, because it is filled before the first row.
+    bytes.target =
+        spec.layout.stored()
+            ? neededPart(spec, partBytes(bytes.initiator, parts.initiator)) * parts.target
+            : spec.buffer_bytes / (many ? spec.layout.targets : 1);
   }
   VIADUCT_CHECK(fits(spec, "initiators", bytes.initiator, parts.initiator));
   VIADUCT_CHECK(fits(spec, "targets", bytes.target, parts.target));
   return bytes;
 }
 
+std::uint64_t fileBytes(const Spec& spec, const DeviceBytes& bytes) {
+  const std::uint32_t parts = mostParts(spec).target;
+  std::uint64_t most = 0;
+  for (const Workload& row : spec.rows) {
+    const std::uint64_t blocks = partBytes(bytes.target, parts) / row.block_bytes;
+    most = std::max(most, (blocks + spec.storage.files - 1) / spec.storage.files * row.block_bytes);
+  }
+  return (most + kPage - 1) / kPage * kPage * parts;
+}
+
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank) {
   const bool initiator = spec.layout.isInitiator(rank);
-  const std::uint64_t one = initiator ? bytes.initiator : bytes.target;
+  const std::uint64_t stored = spec.layout.stored() ? bytes.target : 0;
+  const std::uint64_t one = (initiator ? bytes.initiator : bytes.target) + stored;
   if (spec.layout.mode == Mode::kSg) return one;
   return one * (initiator ? spec.layout.initiators : spec.layout.targets);
 }

@@ -2,6 +2,8 @@
 // and pure functions.
 #pragma once
 
+#include <viaduct/memory.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -14,8 +16,22 @@
 
 namespace viaduct::measure {
 
+// The storage at the other end of each device, if the layout has no targets.
+struct StorageChoice {
+  MemoryKind kind = MemoryKind::kFile;  // or kObject
+  std::string place = {};               // the folder of the files, or the bucket of the objects
+  // The files that the user named. A file that does not exist, and each file of a run without
+  // names, has no name and ends with the run.
+  std::vector<std::string> names = {};
+  std::uint32_t files = 1;  // of each device
+  bool overwrite = false;   // a write may change existing files
+  bool cached = false;      // reads and writes of files go through the page cache
+  friend bool operator==(const StorageChoice&, const StorageChoice&) = default;
+};
+
 struct Spec {
   Layout layout = {};
+  StorageChoice storage = {};
   std::vector<Workload> rows = {};
   std::uint32_t threads = 1, depth = 1;  // threads of a pair; transfers in flight of a thread
   bool bidirectional = false;
@@ -51,7 +67,10 @@ struct DeviceBytes {
 };
 // Fails if a transfer does not fit into its stream's part of the requested memory.
 Result<DeviceBytes> deviceBytes(const Spec& spec);
-// Returns the bytes of all devices that a process owns.
+// Returns the bytes of each file of a device. Its blocks go to the files in turns.
+std::uint64_t fileBytes(const Spec& spec, const DeviceBytes& bytes);
+// Returns the bytes of all devices that a process owns. Storage has as many bytes of memory, for
+// checks.
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank);
 
 // The places of a stream's transfers: `count` sets of blocks, `stride` bytes apart, from these

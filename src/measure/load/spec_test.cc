@@ -84,6 +84,22 @@ TEST(Memory, SetsOfStreamsNeverOverlap) {
     }
 }
 
+// The buffer that nixlbench asks for by default would fill a disk.
+TEST(Storage, IsAsLargeAsTheRowsNeed) {
+  Spec spec{.layout = {.initiators = 2, .targets = 0},
+            .rows = {row(4096, 64), row(kMiB, 2)},
+            .threads = 2,
+            .depth = 2,
+            .buffer_bytes = 8192 * kMiB};
+  const DeviceBytes bytes = *deviceBytes(spec);
+  EXPECT_EQ(bytes.initiator, 8192 * kMiB);
+  EXPECT_EQ(bytes.target, 8 * kMiB);
+  EXPECT_EQ(processBytes(spec, bytes, 1), 8200 * kMiB) << "with a copy of the storage";
+  EXPECT_EQ(fileBytes(spec, bytes), 8 * kMiB);
+  spec.storage.files = 3;
+  EXPECT_EQ(fileBytes(spec, bytes), 4 * kMiB) << "2 of 4 blocks of each stream are in one file";
+}
+
 TEST(Memory, AHugeWorkingSetIsWalkedEvenly) {
   const Spec spec{.rows = {row(4096, 1)}, .buffer_bytes = 1024 * kMiB, .working_set = 1024 * kMiB};
   const Sets sets =

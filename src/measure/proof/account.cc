@@ -121,6 +121,7 @@ bool Account::sameHost(std::uint32_t a, std::uint32_t b) const {
 
 bool Account::onNetwork(const PayloadStream& stream) const {
   const Realm realm = shares_[stream.share].realm;
+  if (stream.stored) return false;
   return realm == Realm::kRdma || (realm == Realm::kSockets && !loops(stream));
 }
 
@@ -149,6 +150,8 @@ void Account::addClaims(std::uint32_t rank) {
                           .source = writes ? rank : claim.peer,
                           .sink = writes ? claim.peer : rank,
                           .teller = rank,
+                          .stored = claim.stored,
+                          .op = claim.op,
                           .bytes = told.bytes});
     }
   }

@@ -59,6 +59,8 @@ struct Share {
 struct PayloadStream {
   std::size_t share = 0;
   std::uint32_t source = 0, sink = 0, teller = 0;  // ranks; the teller is the initiator
+  bool stored = false;         // between the teller and its storage: it is source and sink
+  OpKind op = OpKind::kWrite;  // of the teller
   std::uint64_t bytes = 0;
 };
 
@@ -75,7 +77,7 @@ class Account {
   bool loops(const PayloadStream& stream) const {
     return domain_of_[stream.source] == domain_of_[stream.sink];
   }
-  // True for a stream whose bytes must pass a device that leads to other hosts.
+  // True for a stream between members whose bytes must pass a device that leads to other hosts.
   bool onNetwork(const PayloadStream& stream) const;
   std::uint64_t payload() const { return payload_; }
 

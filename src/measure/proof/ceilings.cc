@@ -159,8 +159,12 @@ class Limiter {
     for (const PayloadStream& s : account_.streams()) {
       if (account_.domainOf(s.sink) != d) continue;
       const Realm realm = account_.shares()[s.share].realm;
+      // Nothing measures a disk's or a store's own limit.
+      if (s.stored && realm != Realm::kMemory)
+        out_.unknown = "the limit of the storage is not measured";
       if (realm == Realm::kMemory) copied += static_cast<double>(s.bytes);
-      if (realm == Realm::kSockets && account_.loops(s)) looped += static_cast<double>(s.bytes);
+      if (realm == Realm::kSockets && !s.stored && account_.loops(s))
+        looped += static_cast<double>(s.bytes);
     }
     const MemoryRates* rates = memoryOf(domain);
     if (copied + looped <= 0) return;

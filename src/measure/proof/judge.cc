@@ -43,7 +43,7 @@ bool outranMemory(const Case& c) {
 bool meets(const Share& share, std::string_view word) {
   if (word == "rdma") return share.realm == Realm::kRdma;
   if (word == "not-tcp") return share.realm != Realm::kSockets;
-  if (word == "same-host") return share.realm == Realm::kMemory;
+  if (word == "same-host") return share.realm == Realm::kMemory || share.realm == Realm::kDisk;
   if (word.starts_with("backend:")) word.remove_prefix(8);
   return share.told.backend == word;
 }
@@ -193,6 +193,9 @@ constexpr double kRateKept = 0.9;
 
 std::string lookAt(const Case& c) {
   const bool outran = outranMemory(c);
+  const auto& streams = c.account.streams();
+  if (std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
+    return "the page cache carried the bytes: --storage-enable-direct measures the device";
   if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
   if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
   if (crowded(c.facts)) return crowd(c.facts);

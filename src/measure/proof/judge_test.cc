@@ -517,5 +517,46 @@ TEST(Required, AProvenPathMayBeRequired) {
   EXPECT_EQ(plain({.require = "proven", .totals = kAgree}).verdict, Verdict::kOk);
 }
 
+Seen host() { return Seen("a").memory(20); }
+
+TEST(StoredFiles, AreProvenByTheBlockDevicesOfTheirProcess) {
+  const std::vector<PathShare> path{{"file", "uring", "files", kGB, 9}};
+  const auto row = judged({host().disk(0, kGB).stored(path)}, 1);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  EXPECT_EQ(row.path[0].proven, Proven::kYes);
+  EXPECT_TRUE(has(row.proof, "block devices wrote 1.00 GB for 1.00 GB")) << row.proof;
+  EXPECT_FALSE(row.ceiling) << "memory and networks do not limit a disk";
+  EXPECT_TRUE(has(row.conclusion, "the limit of the storage is not measured")) << row.conclusion;
+  const auto cached = judged({host().disk(kGB, 0).stored(path)}, 1);
+  EXPECT_EQ(cached.verdict, Verdict::kUnproven) << "it read, but the row wrote";
+  EXPECT_EQ(judged({host().disk(kGB, 0).stored(path, OpKind::kRead)}, 1).verdict, Verdict::kOk);
+  EXPECT_EQ(judged({host().stored(path)}, 1).verdict, Verdict::kUnproven) << "no counters";
+  EXPECT_EQ(judged({host().disk(0, kGB).stored(path), host().disk(0, 0).stored(path)}, 1).verdict,
+            Verdict::kUnproven)
+      << "the second member has no such bytes";
+  EXPECT_EQ(judged({host().disk(0, kGB).stored(path)}, 1, "same-host").verdict, Verdict::kOk);
+}
+
+TEST(StoredFiles, InThePageCacheAreCopiesInMemory) {
+  const auto row =
+      judged({host().disk(0, 0).stored({{"file", "uring buffered", "files", kGB, 9}})}, 1);
+  EXPECT_EQ(row.verdict, Verdict::kOk) << row.why;
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_TRUE(has(row.ceiling->name, "memory copy")) << row.ceiling->name;
+  EXPECT_TRUE(has(row.conclusion, "the page cache carried the bytes")) << row.conclusion;
+}
+
+TEST(StoredObjects, PassALocalOrADistantStore) {
+  const std::vector<PathShare> path{{"object", "s3", "object0", kGB, 9}};
+  auto here = host().loopback(kGB).stored(path);
+  EXPECT_EQ(judged({here}, 1).verdict, Verdict::kOk);
+  const auto far = judged({host().ethernet("eth0", 100 * kGbit, kGB, 0).stored(path)}, 1);
+  EXPECT_EQ(far.verdict, Verdict::kOk) << far.why;
+  EXPECT_EQ(far.path[0].device, "eth0");
+  EXPECT_FALSE(far.ceiling);
+  const auto read = judged({host().ethernet("eth0", 0, kGB, 0).stored(path, OpKind::kRead)}, 1);
+  EXPECT_EQ(read.path[0].proven, Proven::kNo) << "nothing was received";
+}
+
 }  // namespace
 }  // namespace viaduct::measure::proof

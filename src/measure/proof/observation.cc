@@ -17,6 +17,7 @@ auto fields(base::Is<Device> auto& d) {
                   d.numa, d.lower);
 }
 auto fields(base::Is<Counter> auto& c) { return std::tie(c.device, c.sent, c.received, c.unit); }
+auto fields(base::Is<DiskBytes> auto& d) { return std::tie(d.read, d.written); }
 
 }  // namespace host
 namespace measure::proof {
@@ -26,15 +27,15 @@ auto fields(base::Is<HostPlace> auto& p) {
   return std::tie(p.hostname, p.boot_id, p.network, p.process, p.devices, p.rails, p.memory.threads,
                   p.memory.one_thread_gb_per_s, p.memory.all_threads);
 }
-auto fields(base::Is<Reading> auto& r) { return std::tie(r.at_ns, r.counters); }
-auto fields(base::Is<Claim> auto& c) { return std::tie(c.peer, c.op, c.path.shares); }
+auto fields(base::Is<Reading> auto& r) { return std::tie(r.at_ns, r.counters, r.disk); }
+auto fields(base::Is<Claim> auto& c) { return std::tie(c.peer, c.op, c.path.shares, c.stored); }
 auto fields(base::Is<Observation> auto& o) {
   return std::tie(o.place, o.quiet, o.before, o.after, o.claims);
 }
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 3;
+constexpr std::uint8_t kProofVersion = 4;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)

@@ -6,6 +6,7 @@
 #include <viaduct/transfer.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,7 +21,8 @@ namespace viaduct::measure::proof {
 struct Claim {
   std::uint32_t peer = 0;  // the peer's rank
   OpKind op = OpKind::kWrite;
-  Path path = {};  // bytes and ops of all these transfers together
+  Path path = {};       // bytes and ops of all these transfers together
+  bool stored = false;  // the other end is storage of the member itself, not a member
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
@@ -53,6 +55,7 @@ struct HostPlace {
 struct Reading {
   std::uint64_t at_ns = 0;
   std::vector<host::Counter> counters = {};
+  std::optional<host::DiskBytes> disk = {};  // of the member's process
   friend bool operator==(const Reading&, const Reading&) = default;
 };
 

@@ -52,7 +52,9 @@ Observer::Observer(std::vector<std::string> rails, std::string root) : root_(std
 
 void Observer::measureMemory() { seen_.place.memory = memoryRates(); }
 
-Reading Observer::read() const { return {.at_ns = now(), .counters = host::readCounters(root_)}; }
+Reading Observer::read() const {
+  return {.at_ns = now(), .counters = host::readCounters(root_), .disk = host::ownDiskBytes(root_)};
+}
 
 void Observer::before() {
   seen_.claims.clear();

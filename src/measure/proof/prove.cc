@@ -31,10 +31,11 @@ struct Need {
   Direction way = Direction::kSent;
   Realm realm = Realm::kSockets;
   bool loop = false;                    // on the loopback device
+  bool outside = false;                 // to or from a server, which may be on this host
   const DeviceTraffic* line = nullptr;  // only this device; nullptr: any device of the realm
   friend bool operator<(const Need& a, const Need& b) {
     const auto key = [](const Need& n) {
-      return std::tuple(n.domain, n.way, n.realm, n.loop,
+      return std::tuple(n.domain, n.way, n.realm, n.loop, n.outside,
                         n.line == nullptr ? "" : n.line->device->name);
     };
     return key(a) < key(b);
@@ -47,8 +48,10 @@ struct Finding {
   std::string text = {};
 };
 
-bool serves(const CounterDomain& domain, const DeviceTraffic& line, Realm realm, bool loop) {
+bool serves(const CounterDomain& domain, const DeviceTraffic& line, Realm realm, bool loop,
+            bool outside = false) {
   using host::DeviceKind;
+  if (outside && line.device->kind == DeviceKind::kLoopback) return true;
   const DeviceKind kind = line.device->kind;
   if (loop) return kind == DeviceKind::kLoopback;
   if (realm == Realm::kRdma) return kind == DeviceKind::kRdma;
@@ -97,17 +100,25 @@ class Prover {
       mine.domains.insert(mine.domains.end(), {from, to});
       return;
     }
-    const bool writes = stream.teller == stream.source;
+    if (share.realm == Realm::kDisk) return;
+    const bool writes = stream.op == OpKind::kWrite;
+    if (stream.stored)
+      return need({.domain = from,
+                   .way = writes ? Direction::kSent : Direction::kReceived,
+                   .realm = share.realm,
+                   .outside = true},
+                  stream.bytes, mine.told);
     if (share.realm == Realm::kSockets && account_.loops(stream))
-      return need({from, Direction::kSent, share.realm, true, nullptr}, stream.bytes, mine.told);
+      return need({.domain = from, .realm = share.realm, .loop = true}, stream.bytes, mine.told);
     const std::size_t here = writes ? from : to;
     const Direction way = writes ? Direction::kSent : Direction::kReceived;
     const Direction back = writes ? Direction::kReceived : Direction::kSent;
     const DeviceTraffic* line = account_.domains()[here].lineOfRail(share.told.rail);
     if (line != nullptr && !serves(account_.domains()[here], *line, share.realm, false))
       line = nullptr;
-    need({here, way, share.realm, false, line}, stream.bytes, mine.told);
-    need({writes ? to : from, back, share.realm, false, nullptr}, stream.bytes, mine.other);
+    need({.domain = here, .way = way, .realm = share.realm, .line = line}, stream.bytes, mine.told);
+    need({.domain = writes ? to : from, .way = back, .realm = share.realm}, stream.bytes,
+         mine.other);
   }
 
   // Returns the bytes that the realm's devices had to carry for needs that name them.
@@ -115,7 +126,7 @@ class Prover {
     double out = 0;
     for (const auto& [need, bytes] : needs_)
       if (need.line != nullptr && need.domain == any.domain && need.way == any.way &&
-          need.realm == any.realm && need.loop == any.loop)
+          need.realm == any.realm && need.loop == any.loop && need.outside == any.outside)
         out += static_cast<double>(bytes);
     return out;
   }
@@ -124,7 +135,8 @@ class Prover {
     const CounterDomain& domain = account_.domains()[need.domain];
     std::vector<const DeviceTraffic*> out;
     for (const DeviceTraffic& line : domain.lines)
-      if (need.line == nullptr ? serves(domain, line, need.realm, need.loop) : &line == need.line)
+      if (need.line == nullptr ? serves(domain, line, need.realm, need.loop, need.outside)
+                               : &line == need.line)
         out.push_back(&line);
     return out;
   }
@@ -202,6 +214,8 @@ class Prover {
                       .batches = share.told.batches};
     if (share.realm == Realm::kMemory)
       entry.proven = silence(share, mine);
+    else if (share.realm == Realm::kDisk)
+      entry.proven = onDisk(index);
     else if (share.realm == Realm::kUnknown)
       note(fmt::format("viaduct does not know whether {}/{} uses a network", share.told.backend,
                        share.told.way));
@@ -234,6 +248,39 @@ class Prover {
                      account_.domains()[mine.domains.front()].name,
                      amount(static_cast<double>(share.told.bytes))));
     return Proven::kYes;
+  }
+
+  // The kernel counts the bytes of each process at block devices, so others' traffic is left out.
+  Proven onDisk(std::size_t index) {
+    struct Told {
+      std::uint64_t bytes = 0;  // of all shares
+      bool mine = false;        // some are of this share
+    };
+    std::map<std::pair<std::uint32_t, OpKind>, Told> all;
+    for (const PayloadStream& s : account_.streams()) {
+      if (account_.shares()[s.share].realm != Realm::kDisk) continue;
+      Told& told = all[{s.teller, s.op}];
+      told.bytes += s.bytes;
+      told.mine = told.mine || s.share == index;
+    }
+    Proven out = Proven::kYes;
+    for (const auto& [who, told] : all) {
+      if (!told.mine) continue;
+      const Observation& seen = account_.seen()[who.first];
+      const auto bytes = static_cast<double>(told.bytes);
+      const bool writes = who.second == OpKind::kWrite;
+      if (!seen.before.disk || !seen.after.disk) {
+        note("the kernel does not count this process's bytes at block devices");
+        return Proven::kUnproven;
+      }
+      const auto counted =
+          static_cast<double>(writes ? seen.after.disk->written - seen.before.disk->written
+                                     : seen.after.disk->read - seen.before.disk->read);
+      if (counted < bytes * kMost) out = Proven::kUnproven;
+      note(fmt::format("block devices {} {} for {} of payload of rank {}",
+                       writes ? "wrote" : "read", amount(counted), amount(bytes), who.first));
+    }
+    return out;
   }
 
   void proveNeeds(const OfShare& mine, const Share& share, ProvenShare& entry) {

@@ -94,7 +94,17 @@ class Seen {
   }
   Seen& claims(std::uint32_t peer, const std::vector<PathShare>& shares,
                OpKind op = OpKind::kWrite) {
-    it_.claims.push_back({peer, op, {shares}});
+    it_.claims.push_back({.peer = peer, .op = op, .path = {shares}});
+    return *this;
+  }
+  // Claims of transfers with the member's own storage.
+  Seen& stored(const std::vector<PathShare>& shares, OpKind op = OpKind::kWrite) {
+    it_.claims.push_back({.op = op, .path = {shares}, .stored = true});
+    return *this;
+  }
+  Seen& disk(std::uint64_t read, std::uint64_t written) {
+    it_.before.disk = {1000, 2000};
+    it_.after.disk = {1000 + read, 2000 + written};
     return *this;
   }
   operator Observation() const { return it_; }

@@ -193,8 +193,7 @@ class Composer {
   }
 
   void pairs() {
-    for (const Pair& pair :
-         pairsOf(spec_.layout.scheme, spec_.layout.initiators, spec_.layout.targets)) {
+    for (const Pair& pair : pairsOf(spec_.layout)) {
       PairResult& result = row_.pairs.emplace_back();
       result.initiator = spec_.layout.initiatorRank(pair.initiator);
       result.target = spec_.layout.targetRank(pair.target);

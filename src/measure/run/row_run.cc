@@ -99,15 +99,17 @@ class RowRun {
 
   // This function and the next three return false if a member failed and the row is over.
   Result<bool> steps() {
-    auto done = prepare();
+    auto done = beginStorage();
+    if (done) done = prepare();
     if (done) touchSinks();
-    if (done) fill(++last_epoch_);
+    if (done) refill();
+    if (!done && worker_.stop.load()) return std::move(done).error();
     if (!done) failure_ = done.error();
     VIADUCT_TRY(bool well, allWell(failure_));
     if (!well) return false;
     VIADUCT_TRY(well, warmUp());
     if (!well) return false;
-    fill(++last_epoch_);
+    refill();
     // From here until all members have read their counters, no member moves bytes.
     VIADUCT_TRY(well, allWell({}));
     worker_.observer.before();
@@ -198,22 +200,85 @@ class RowRun {
     const Pair& pair = worker_.streams[own.stream].pair;
     const Sets& sets = contents_.sets(own.stream);
     const Peer& peer = worker_.peers.at(worker_.rankOf(own.stream, there));
-    VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
     const bool initiator = own.role == Role::kInitiator;
-    VIADUCT_TRY(
-        own.lane,
-        Lane::plan({.spec = spec_,
-                    .row = row_,
-                    .agent = worker_.agent,
-                    .peer = peer,
-                    .notes = worker_.notes,
-                    .memory = worker_.deviceOf(own.stream, own.role)->memory,
-                    .own_at = initiator ? sets.initiator_at : sets.target_at,
-                    .remote_start = pin.address + (initiator ? sets.target_at : sets.initiator_at),
-                    .sets = sets.count,
-                    .stride = sets.stride,
-                    .role = own.role,
-                    .number = own.stream}));
+    std::function<Result<Blocks>(std::uint64_t)> remote;
+    if (spec_.layout.stored()) {
+      remote = [this, stream = own.stream](std::uint64_t set) {
+        return storageOf(stream).blocks(storedSet(stream, set));
+      };
+    } else {
+      VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
+      remote = [this, &sets, base = pin.address + (initiator ? sets.target_at : sets.initiator_at)](
+                   std::uint64_t set) {
+        return Blocks::strided(
+            {.base = base + set * sets.stride, .bytes = row_.block_bytes, .count = row_.batch});
+      };
+    }
+    VIADUCT_TRY(own.lane, Lane::plan({.spec = spec_,
+                                      .row = row_,
+                                      .agent = worker_.agent,
+                                      .peer = peer,
+                                      .notes = worker_.notes,
+                                      .memory = *worker_.deviceOf(own.stream, own.role)->memory,
+                                      .own_at = initiator ? sets.initiator_at : sets.target_at,
+                                      .remote = std::move(remote),
+                                      .sets = sets.count,
+                                      .stride = sets.stride,
+                                      .role = own.role,
+                                      .number = own.stream}));
+    return Ok{};
+  }
+
+  bool readsStorage() const { return spec_.layout.stored() && row_.op == OpKind::kRead; }
+  bool writesStorage() const { return spec_.layout.stored() && row_.op == OpKind::kWrite; }
+  Storage& storageOf(std::uint32_t stream) {
+    return *worker_.deviceOf(stream, Role::kTarget)->storage;
+  }
+  StoredSet storedSet(std::uint32_t stream, std::uint64_t set) const {
+    const Sets& sets = contents_.sets(stream);
+    return {.part = worker_.streams[stream].target_part,
+            .first = set * sets.stride / row_.block_bytes,
+            .at = sets.target_at + set * sets.stride};
+  }
+
+  static Error cancelled() { return {.code = Code::kCancelled, .operation = "bench"}; }
+
+  // Gives the storage its first contents. A row of reads finds there what it checks, and a row of
+  // writes finds blocks that are not written for the first time.
+  Status beginStorage() {
+    if (!spec_.layout.stored()) return Ok{};
+    epoch_ = ++last_epoch_;
+    for (WorkerDevice& device : worker_.devices)
+      if (device.storage) VIADUCT_CHECK(device.storage->begin(row_));
+    for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
+      WorkerDevice* const device = worker_.deviceOf(s, Role::kTarget);
+      if (device == nullptr) continue;
+      const bool load = device->storage->isGiven();
+      if (!load) contents_.fill({s, Role::kTarget, device->bytes()}, epoch_, contents_.all(s));
+      std::uint64_t done = 0;
+      VIADUCT_CHECK(eachSet(s, contents_.all(s), [&](const StoredSet& set) -> Status {
+        if (worker_.stop.load()) return cancelled();
+        if (worker_.heard.preparing) worker_.heard.preparing(done++, contents_.sets(s).count);
+        return load ? device->storage->load(set) : device->storage->store(set);
+      }));
+    }
+    return settleStorage();
+  }
+
+  // Leaves no work to the device that would fall into the next round.
+  Status settleStorage() {
+    for (WorkerDevice& device : worker_.devices)
+      if (device.storage) VIADUCT_CHECK(device.storage->settle());
+    return Ok{};
+  }
+
+  // Calls `visit` with sets of a stream that this process stores.
+  template <class Visit>
+  Status eachSet(std::uint32_t stream, SetRange range, Visit visit) {
+    const std::uint64_t there = contents_.sets(stream).count;
+    const std::uint64_t count = std::min(range.count, there);
+    for (std::uint64_t i = 0; i < count; ++i)
+      VIADUCT_CHECK(visit(storedSet(stream, (range.first + i) % there)));
     return Ok{};
   }
 
@@ -358,6 +423,7 @@ class RowRun {
         worker_.agent, worker_.notes, contents_, epoch_, [this] { return watch(); },
         [this] { return isHurried(); });
     auto done = runSpotChecks(checks);
+    if (done) done = settleStorage();
     if (!done) failure_ = done.error();
     checks_ += checks.led();
     missed_ += checks.missed();
@@ -369,12 +435,17 @@ class RowRun {
     last_epoch_ += schedule_.checks;
     for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
       const Role leads = worker_.initiating(s), follows = other(leads);
-      if (WorkerDevice* device = worker_.deviceOf(s, leads)) {
+      WorkerDevice* const device = worker_.deviceOf(s, leads);
+      WorkerDevice* const far_device = worker_.deviceOf(s, follows);
+      if (device != nullptr && spec_.layout.stored()) {
+        VIADUCT_CHECK(checks.leadStored(
+            laneOf(s, leads), endOf(s, leads), endOf(s, follows), schedule_.checks, first,
+            [&](std::uint64_t set) { return far_device->storage->load(storedSet(s, set)); }));
+      } else if (device != nullptr) {
         const Peer& far = worker_.peers.at(worker_.rankOf(s, follows));
-        VIADUCT_CHECK(checks.lead(laneOf(s, leads), {s, leads, device->memory.bytes()}, far,
-                                  schedule_.checks, first));
-      } else if (WorkerDevice* far_device = worker_.deviceOf(s, follows)) {
-        VIADUCT_CHECK(checks.follow({s, follows, far_device->memory.bytes()}));
+        VIADUCT_CHECK(checks.lead(laneOf(s, leads), endOf(s, leads), far, schedule_.checks, first));
+      } else if (far_device != nullptr) {
+        VIADUCT_CHECK(checks.follow(endOf(s, follows)));
       }
     }
     return Ok{};
@@ -386,12 +457,19 @@ class RowRun {
             })->lane;
   }
 
+  // An end of a stream that this process has.
+  StreamEnd endOf(std::uint32_t stream, Role role) {
+    StreamEnd out{
+        .stream = stream, .role = role, .memory = worker_.deviceOf(stream, role)->bytes()};
+    if (readsStorage() && storageOf(stream).isGiven()) out.original = storageOf(stream).bytes();
+    return out;
+  }
+
   std::vector<StreamEnd> ends(bool sources) {
     std::vector<StreamEnd> out;
     for (std::uint32_t s = 0; s < worker_.streams.size(); ++s) {
       const Role role = sources ? contents_.source(s) : other(contents_.source(s));
-      if (WorkerDevice* device = worker_.deviceOf(s, role))
-        out.push_back({.stream = s, .role = role, .memory = device->memory.bytes()});
+      if (worker_.deviceOf(s, role) != nullptr) out.push_back(endOf(s, role));
     }
     return out;
   }
@@ -399,21 +477,26 @@ class RowRun {
   // The first access to a page takes longer than the transfer to it, so it happens before the timed
   // rounds.
   void touchSinks() {
+    if (writesStorage()) return;
     for (const StreamEnd& end : ends(false)) contents_.touch(end);
   }
 
-  void fill(std::uint64_t epoch) {
-    epoch_ = epoch;
-    orderAfterAgent();
-    for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch, contents_.all(end.stream));
-  }
-
-  // Fills the next sets, for `transfers` of each stream.
-  void fillNext(std::uint64_t transfers) {
+  // Fills the memory of the sources. Storage that is read keeps what beginStorage() has put there.
+  void refill() {
+    if (readsStorage()) return;
     epoch_ = ++last_epoch_;
     orderAfterAgent();
-    for (const StreamEnd& end : ends(true))
-      contents_.fill(end, epoch_, {begun_[end.stream], transfers});
+    for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch_, contents_.all(end.stream));
+  }
+
+  // Fills the next sets, for `transfers` of each stream. If storage is read, the receiving memory
+  // gets words of an older epoch instead, which a skipped transfer leaves there.
+  void fillNext(std::uint64_t transfers) {
+    const bool reads = readsStorage();
+    if (!reads) epoch_ = ++last_epoch_;
+    orderAfterAgent();
+    for (const StreamEnd& end : ends(!reads))
+      contents_.fill(end, reads ? epoch_ - 1 : epoch_, {begun_[end.stream], transfers});
   }
 
   // The agent's thread may have accessed the memory that is filled and checked here. Only the other
@@ -425,12 +508,19 @@ class RowRun {
     std::uint64_t wrong_streams = 0;
     orderAfterAgent();
     for (const StreamEnd& end : ends(false)) {
+      if (writesStorage()) loadStored(end.stream, used[end.stream]);
       auto wrong = contents_.verify(end, epoch_, used[end.stream]);
       if (!wrong) continue;
       ++wrong_streams;
       if (mismatch_.empty()) mismatch_ = *std::move(wrong);
     }
     return wrong_streams;
+  }
+
+  void loadStored(std::uint32_t stream, SetRange used) {
+    auto done =
+        eachSet(stream, used, [&](const StoredSet& set) { return storageOf(stream).load(set); });
+    if (!done && !failure_) failure_ = done.error();
   }
 
   void countChecked(const std::vector<SetRange>& used) {
@@ -445,7 +535,8 @@ class RowRun {
       if (!own.lane || own.failure) continue;
       claims.push_back({.peer = worker_.rankOf(own.stream, other(own.role)),
                         .op = row_.op,
-                        .path = own.lane->path()});
+                        .path = own.lane->path(),
+                        .stored = spec_.layout.stored()});
     }
     worker_.observer.after(std::move(claims));
   }

@@ -86,8 +86,9 @@ class MemberRun {
  private:
   Status measure(Result<Agent>& agent) {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
+    if (request_.work) return request_.work({*agent, *group_, stop_, progress_});
     Worker worker(spec_, *agent, *group_, request_.settings.rails, stop_,
-                  {progress_.waiting, progress_.tick, progress_.interval});
+                  {progress_.waiting, progress_.tick, progress_.interval, progress_.preparing});
     VIADUCT_CHECK(worker.open());
     for (std::size_t i = 0; i < spec_.rows.size(); ++i) {
       if (progress_.started) progress_.started(i, spec_.rows[i]);
@@ -126,7 +127,9 @@ class MemberRun {
   Status greet(const Failure& failure) {
     const meet::Roster& roster = group_->roster();
     out_.rank = roster.rank;
-    const MemberHello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
+    MemberHello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
+    own.options.insert(own.options.end(), request_.work_options.begin(),
+                       request_.work_options.end());
     VIADUCT_TRY(const auto texts, group_->gather(encode(own), kHello, stop_));
     std::vector<MemberHello> all;
     for (const std::string& text : texts) {

@@ -2,6 +2,7 @@
 // forks, so its caller must have no thread and no agent yet.
 #pragma once
 
+#include <viaduct/agent.h>
 #include <viaduct/settings.h>
 
 #include <chrono>
@@ -17,13 +18,31 @@
 #include "measure/result/report.h"
 #include "meet/place_options.h"
 
+namespace viaduct::meet {
+class Group;
+}
+
 namespace viaduct::measure {
 
 using base::StopFlag;
 
+struct Progress;
+
+// A member's view of a run after all members have met.
+struct MemberScene {
+  Agent& agent;
+  meet::Group& group;
+  const StopFlag& stop;
+  const Progress& progress;
+};
+
 struct RunRequest {
   Spec spec = {};
   Settings settings = {};  // of the agents
+  // The common work of the members, in place of the rows of `spec`. It has options of its own,
+  // which have to be equal at all members.
+  std::function<Status(const MemberScene& scene)> work = {};
+  std::vector<Option> work_options = {};
   // Nothing: all members are processes of this machine.
   std::optional<meet::PlaceOptions> place = {};
   std::string group = "default";
@@ -39,10 +58,13 @@ struct Progress {
   base::SayWaiting waiting = {};  // names the missing members during a long wait
   std::function<void(std::uint32_t rank, const std::vector<RunMember>& members)> joined = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
+  // Called by work other than rows, before each of its steps.
+  std::function<void(std::size_t number, const std::string& what)> step = {};
   // The next two are called while a row runs, as Heard has them. They are about the streams of this
   // process.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};
+  std::function<void(std::uint64_t done, std::uint64_t of)> preparing = {};  // as Heard has it
   std::function<void(const Row& row)> finished = {};
 };
 

@@ -33,19 +33,53 @@ Error notACheck() {
 
 Status SpotChecks::lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
                         std::uint64_t first_epoch) {
-  base::Random random(first_epoch);
-  Failure failure;
-  for (std::uint64_t i = 0; i < count && !failure && (i == 0 || !hurried_()); ++i) {
-    const SpotCheck check{own.stream, random.below(lane.sets()), first_epoch + i};
-    auto wrong = checkOne(lane, own, far, check);
-    ++led_;
-    if (!wrong) failure = wrong.error();
-    if (!wrong || wrong->empty()) continue;
-    if (missed_++ == 0) wrong_ = *std::move(wrong);
-  }
+  auto checked = checkEach(lane, own.stream, count, first_epoch,
+                           [&](const SpotCheck& check) { return checkOne(lane, own, far, check); });
   // Sent even after a failure, because the other end waits for it.
   auto told = send(far, {.verb = CheckVerb::kOver, .check = {.stream = own.stream}});
-  return failure ? Status(*failure) : told;
+  return checked ? told : checked;
+}
+
+Status SpotChecks::leadStored(Lane& lane, const StreamEnd& own, const StreamEnd& stored,
+                              std::uint64_t count, std::uint64_t first_epoch,
+                              const std::function<Status(std::uint64_t set)>& load) {
+  const auto write = [&](const SpotCheck& check) -> Result<std::string> {
+    contents_.freshen(own, check);
+    VIADUCT_CHECK(lane.once(check.set, ended_));
+    agent_.poll();
+    VIADUCT_CHECK(load(check.set));
+    auto wrong = contents_.verify(stored, check, check.epoch);
+    contents_.restore(own, check, epoch_);
+    VIADUCT_CHECK(lane.once(check.set, ended_));  // restores the words of the storage
+    agent_.poll();
+    return std::move(wrong).value_or("");
+  };
+  const auto read = [&](const SpotCheck& check) -> Result<std::string> {
+    contents_.spoil(own, check);
+    VIADUCT_CHECK(lane.once(check.set, ended_));
+    agent_.poll();
+    return contents_.verify(own, check, epoch_).value_or("");
+  };
+  return checkEach(lane, own.stream, count, first_epoch,
+                   [&](const SpotCheck& check) -> Result<std::string> {
+                     VIADUCT_CHECK(passOthers(lane, check.set, check.epoch));
+                     agent_.poll();  // as in checkOne()
+                     return isSource(own) ? write(check) : read(check);
+                   });
+}
+
+Status SpotChecks::checkEach(Lane& lane, std::uint32_t stream, std::uint64_t count,
+                             std::uint64_t first_epoch, const OneCheck& one) {
+  base::Random random(first_epoch);
+  for (std::uint64_t i = 0; i < count && (i == 0 || !hurried_()); ++i) {
+    const SpotCheck check{stream, random.below(lane.sets()), first_epoch + i};
+    auto wrong = one(check);
+    ++led_;
+    if (!wrong) return std::move(wrong).error();
+    if (wrong->empty()) continue;
+    if (missed_++ == 0) wrong_ = *std::move(wrong);
+  }
+  return Ok{};
 }
 
 Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
@@ -60,7 +94,7 @@ Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const
   if (isSource(own)) {
     VIADUCT_TRY(wrong, ask(far, CheckVerb::kVerify, check));
   } else {
-    wrong = contents_.verify(own, check).value_or("");
+    wrong = contents_.verify(own, check, check.epoch).value_or("");
   }
   contents_.restore(own, check, epoch_);
   return wrong;
@@ -87,7 +121,7 @@ Status SpotChecks::follow(const StreamEnd& own) {
       contents_.freshen(own, asked.check);
       fresh = asked.check;
     } else {
-      reply.wrong = contents_.verify(own, asked.check).value_or("");
+      reply.wrong = contents_.verify(own, asked.check, asked.check.epoch).value_or("");
       contents_.restore(own, asked.check, epoch_);
     }
     VIADUCT_TRY(const Peer leader, agent_.peer(asked.from));

@@ -39,6 +39,12 @@ class SpotChecks {
   // Checks a stream at its initiating end. Check i has the epoch `first_epoch` + i.
   Status lead(Lane& lane, const StreamEnd& own, const Peer& far, std::uint64_t count,
               std::uint64_t first_epoch);
+  // The same for a stream whose other end is storage of this process. What the storage holds stays
+  // as it is during a row of reads: such a check clears the words that the transfer has to bring.
+  // `load` reads the set of the storage into `stored`.
+  Status leadStored(Lane& lane, const StreamEnd& own, const StreamEnd& stored, std::uint64_t count,
+                    std::uint64_t first_epoch,
+                    const std::function<Status(std::uint64_t set)>& load);
   // Answers the checks of a stream at its other end, until lead() there says that it is over.
   Status follow(const StreamEnd& own);
 
@@ -55,6 +61,10 @@ class SpotChecks {
     std::string wrong = {};  // the result of kVerify
     std::string from = {};   // the agent that sent the message
   };
+  using OneCheck = std::function<Result<std::string>(const SpotCheck& check)>;
+  // Makes the checks, and counts them. `one` returns the wrong words.
+  Status checkEach(Lane& lane, std::uint32_t stream, std::uint64_t count, std::uint64_t first_epoch,
+                   const OneCheck& one);
   Result<std::string> checkOne(Lane& lane, const StreamEnd& own, const Peer& far,
                                const SpotCheck& check);
   Status passOthers(Lane& lane, std::uint64_t among, std::uint64_t seed);

@@ -102,8 +102,23 @@ Status Worker::makeMemory() {
     VIADUCT_TRY(Buffer memory,
                 Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target,
                              {state_.spec.memory, state_.spec.huge_pages}, labelOf(role, i)));
-    state_.devices.push_back({role, i, std::move(memory)});
+    state_.devices.push_back({.role = role, .number = i, .memory = std::move(memory)});
+    if (layout.stored()) VIADUCT_CHECK(makeStorage(i));
   }
+  return Ok{};
+}
+
+// The agent reaches its storage as a peer of itself.
+Status Worker::makeStorage(std::uint32_t number) {
+  if (state_.peers.count(state_.rank) == 0) {
+    VIADUCT_TRY(Peer self, state_.agent.self());
+    VIADUCT_CHECK(self.ready(kConnect));
+    state_.peers.emplace(state_.rank, std::move(self));
+  }
+  VIADUCT_TRY(auto storage, Storage::make(state_.agent, state_.peers.at(state_.rank), state_.spec,
+                                          state_.bytes, number));
+  state_.devices.push_back(
+      {.role = Role::kTarget, .number = number, .storage = std::move(storage)});
   return Ok{};
 }
 

@@ -16,6 +16,7 @@
 #include "measure/lane/lane.h"
 #include "measure/load/buffer.h"
 #include "measure/load/spec.h"
+#include "measure/load/storage.h"
 #include "measure/proof/observer.h"
 #include "measure/rates/share.h"
 #include "meet/groups/group.h"
@@ -33,13 +34,18 @@ struct Heard {
   // Called repeatedly while a row runs, with the rate of this process's streams so far.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
+  // Called repeatedly while storage gets its first contents, with the parts that have them.
+  std::function<void(std::uint64_t done, std::uint64_t of)> preparing = {};
 };
 
 // A device that this process owns.
 struct WorkerDevice {
   Role role = Role::kInitiator;
   std::uint32_t number = 0;
-  Buffer memory;
+  std::optional<Buffer> memory = {};
+  std::unique_ptr<Storage> storage = {};  // in the place of memory, if the layout has no targets
+
+  std::span<std::byte> bytes() const { return storage ? storage->bytes() : memory->bytes(); }
 };
 
 // The state that a worker shares with its rows.
@@ -81,8 +87,8 @@ class Worker {
   // Adds a member that is connected already.
   void know(std::uint32_t rank, Peer peer) { state_.peers.emplace(rank, std::move(peer)); }
 
-  // Allocates memory and connects to the peers to which this process initiates. Every member calls
-  // it.
+  // Allocates memory, opens storage, and connects to the peers to which this process initiates.
+  // Every member calls it.
   Status open();
   // Measures a row. All members call it for the same rows in the same order, and rank 0 gets the
   // result. An error ends the run.
@@ -92,6 +98,7 @@ class Worker {
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell(const Failure& mine);
   Status makeMemory();
+  Status makeStorage(std::uint32_t number);
   Status reachPeers();
   Status reach(std::uint32_t rank);
   Status measureMemoryRates();

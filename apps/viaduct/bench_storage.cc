@@ -1,0 +1,178 @@
+#include "viaduct/bench_storage.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <tuple>
+#include <utility>
+
+#include "base/text.h"
+#include "viaduct/flags.h"
+
+namespace viaduct::app {
+namespace {
+
+constexpr auto kDirect = "VIADUCT_FILE_DIRECT", kDepth = "VIADUCT_FILE_QUEUE_DEPTH";
+constexpr std::uint32_t kMostDepth = 1024;
+constexpr auto kRegion = "VIADUCT_OBJECT_REGION", kStyle = "VIADUCT_OBJECT_STYLE";
+constexpr auto kNixlbenchRegion = "eu-central-1";
+
+// Flags without a meaning for a run without targets.
+constexpr std::array<std::string_view, 4> kOfTargets{"num_target_dev", "scheme", "device_list",
+                                                     "target_seg_type"};
+
+bool isOfObjects(std::string_view flag) { return flag.starts_with("obj_"); }
+
+// Returns the given flags that have no effect with this kind of storage.
+std::vector<std::string> ignoredFlags(const BenchOptions& o, std::optional<MemoryKind> kind) {
+  std::vector<std::string> out = o.ignored;
+  for (const BenchFlag& flag : storageFlags()) {
+    const bool used = kind && isOfObjects(flag.name) == (*kind == MemoryKind::kObject);
+    if (o.has(flag.name) && !used) out.emplace_back(flag.name);
+  }
+  for (const std::string_view flag : kOfTargets)
+    if (kind && o.has(flag)) out.emplace_back(flag);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::string valueOf(const Settings& settings, std::string_view variable) {
+  const auto at = settings.others.find(variable);
+  return at == settings.others.end() ? std::string() : at->second;
+}
+
+void setVariable(StoragePlan& plan, std::string_view variable, std::string_view value) {
+  plan.settings.push_back(fmt::format("{}={}", variable, value));
+}
+
+// Refuses flags that need another member.
+Status fitsStorage(const BenchOptions& o) {
+  constexpr std::array<std::string_view, 3> kNeedTargets{"latency", "bidirectional",
+                                                         "reregister_mem"};
+  const std::array<bool, 3> given{o.spec.ping_pong, o.spec.bidirectional, o.spec.reregister};
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (given[i])
+      return badFlag(fmt::format("--{} and --backend", kNeedTargets[i]),
+                     "storage is no member that could answer",
+                     "leave the flag out; the columns p50 and p99 are latencies of transfers");
+  return Ok{};
+}
+
+// nixlbench reads and writes through the page cache by default.
+void addDirect(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
+  const std::string set = valueOf(settings, kDirect);
+  std::string direct = set.empty() && o.as_nixlbench ? "off" : set;
+  if (o.has("storage_enable_direct")) direct = o.storage_enable_direct ? "on" : "off";
+  if (!direct.empty()) setVariable(plan, kDirect, direct);
+  plan.choice.cached = direct == "off";
+}
+
+void addDepth(const BenchOptions& o, StoragePlan& plan) {
+  if (!o.has("posix_kernel_queue_size")) return;
+  const std::uint32_t depth = std::min(o.kernel_queue_size, kMostDepth);
+  if (depth != o.kernel_queue_size)
+    plan.remarks.push_back(
+        fmt::format("--posix_kernel_queue_size: {}, the highest value", kMostDepth));
+  setVariable(plan, kDepth, fmt::to_string(depth));
+}
+
+Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
+  measure::StorageChoice& choice = plan.choice;
+  // An absolute name stays as it is.
+  for (const std::string& name : o.filenames)
+    choice.names.push_back((std::filesystem::path(choice.place) / name).string());
+  if (choice.place.empty() && choice.names.empty())
+    return badFlag("--filepath", "the run needs a folder for its files",
+                   "give --filepath FOLDER, or --filenames");
+  if (!choice.names.empty() && o.has("num_files") && choice.names.size() != choice.files)
+    return badFlag("--num_files and --filenames",
+                   fmt::format("{} files, and {} names", choice.files, choice.names.size()),
+                   "drop --num_files");
+  if (!choice.names.empty()) choice.files = static_cast<std::uint32_t>(choice.names.size());
+  for (const std::string& name : choice.names)
+    if (std::count(choice.names.begin(), choice.names.end(), name) > 1)
+      return badFlag("--filenames", fmt::format("{} is named twice", name));
+  for (const std::string& name : choice.names)
+    if (std::error_code unknown; !std::filesystem::exists(name, unknown) && !unknown)
+      plan.remarks.push_back(
+          fmt::format("{} does not exist; the run uses a file without a name in its place", name));
+  if (!choice.names.empty() && std::max(o.spec.layout.initiators, o.local_workers) > 1)
+    return badFlag("--filenames and --num_initiator_dev", "each process has files of its own",
+                   "use --filepath and --num_files");
+  addDirect(o, settings, plan);
+  addDepth(o, plan);
+  if (o.as_nixlbench || o.has("posix_api_type"))
+    plan.remarks.emplace_back(
+        "each --posix_api_type uses the same engine: io_uring, or threads if the system refuses "
+        "io_uring");
+  if (o.has("posix_ios_pool_size"))
+    plan.remarks.emplace_back("--posix_ios_pool_size has no effect: no pool can run out");
+  return Ok{};
+}
+
+// Returns the store's address. A host without a scheme gets that of --obj_scheme.
+std::string endpointOf(const BenchOptions& o) {
+  if (o.obj_endpoint.find("://") != std::string::npos) return o.obj_endpoint;
+  return fmt::format("{}://{}", o.obj_scheme, o.obj_endpoint);
+}
+
+void addKeys(const BenchOptions& o, StoragePlan& plan) {
+  const std::array<std::tuple<std::string_view, std::string_view, const std::string*>, 3> keys{
+      {{"obj_access_key", "AWS_ACCESS_KEY_ID", &o.obj_access_key},
+       {"obj_secret_key", "AWS_SECRET_ACCESS_KEY", &o.obj_secret_key},
+       {"obj_session_token", "AWS_SESSION_TOKEN", &o.obj_session_token}}};
+  bool typed = false;
+  for (const auto& [flag, variable, value] : keys) {
+    if (!o.has(flag)) continue;
+    typed = true;
+    setVariable(plan, variable, *value);
+  }
+  if (typed)
+    plan.remarks.emplace_back(
+        "ps shows the keys of this command line; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY stay "
+        "hidden");
+}
+
+Status addObjects(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
+  plan.choice.place = o.obj_bucket_name;
+  plan.choice.files = 1;
+  if (o.obj_bucket_name.empty())
+    return badFlag("--obj_bucket_name", "the run needs a bucket for its objects",
+                   "give --obj_bucket_name NAME");
+  if (!o.obj_endpoint.empty()) setVariable(plan, "VIADUCT_OBJECT_ENDPOINT", endpointOf(o));
+  const bool no_region = o.as_nixlbench && valueOf(settings, kRegion).empty();
+  if (o.has("obj_region") || no_region)
+    setVariable(plan, kRegion, o.has("obj_region") ? o.obj_region : kNixlbenchRegion);
+  const bool no_style = o.as_nixlbench && valueOf(settings, kStyle).empty();
+  if (o.has("obj_use_virtual_addressing") || no_style)
+    setVariable(plan, kStyle, o.obj_virtual ? "virtual" : "path");
+  if (o.has("obj_ca_bundle")) setVariable(plan, "VIADUCT_OBJECT_CA", o.obj_ca);
+  // The objects of the run are deleted within the grace time.
+  if (settings.grace == Settings{}.grace) setVariable(plan, "VIADUCT_GRACE", "10s");
+  addKeys(o, plan);
+  for (const char* flag : {"obj_req_checksum", "obj_crt_min_limit", "obj_accelerated_type"})
+    if (o.has(flag)) plan.remarks.push_back(fmt::format("--{} has no effect", flag));
+  return Ok{};
+}
+
+}  // namespace
+
+Result<StoragePlan> storageOf(const BenchOptions& o, std::optional<MemoryKind> kind,
+                              const Settings& settings) {
+  StoragePlan plan;
+  if (const auto ignored = ignoredFlags(o, kind); !ignored.empty())
+    plan.remarks.push_back(fmt::format("ignored, because this backend does not use them: --{}",
+                                       fmt::join(ignored, ", --")));
+  if (!kind) return plan;
+  plan.choice = o.spec.storage;
+  plan.choice.kind = *kind;
+  VIADUCT_CHECK(fitsStorage(o));
+  VIADUCT_CHECK(*kind == MemoryKind::kObject ? addObjects(o, settings, plan)
+                                             : addFiles(o, settings, plan));
+  return plan;
+}
+
+}  // namespace viaduct::app

@@ -1,0 +1,134 @@
+#include "measure/pipeline/flow.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <utility>
+
+namespace viaduct::measure::pipeline {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLook = 20ms;  // how often a waiting flow checks `cancel`
+constexpr auto kAnnounced = 10min;
+
+Result<Selection> selectionOf(const FlowSide& side, const Chunk& chunk) {
+  VIADUCT_TRY(Blocks blocks,
+              Blocks::strided({.base = side.pin.address + (side.ring ? chunk.in_ring : chunk.at),
+                               .bytes = chunk.bytes,
+                               .count = 1}));
+  return Selection{.blocks = std::move(blocks)};
+}
+
+}  // namespace
+
+Result<Flow> Flow::plan(Agent& agent, const Peer& peer, const FlowOptions& options,
+                        const FlowSide& from, const FlowSide& into) {
+  Flow out(options.bytes, options.chunks.ring_chunks);
+  const Chunking whole{.chunk_bytes = options.bytes};
+  const Chunking& cut = from.ring || into.ring ? options.chunks : whole;
+  for (std::uint64_t i = 0; i < cut.countOf(options.bytes); ++i) {
+    const Chunk chunk = cut.chunk(options.bytes, i);
+    VIADUCT_TRY(const Selection local, selectionOf(from, chunk));
+    VIADUCT_TRY(const Selection remote, selectionOf(into, chunk));
+    VIADUCT_TRY(Transfer transfer,
+                agent.plan(OpKind::kWrite, peer, local, remote, {.require = options.require}));
+    out.transfers_.push_back(std::move(transfer));
+  }
+  return out;
+}
+
+Status Flow::await(Transfer& transfer, const std::atomic<bool>& cancel) {
+  for (;;) {
+    auto ended = transfer.wait(kLook);
+    if (transfer.state() != TransferState::kRunning) return ended ? ended : transfer.wait();
+    if (cancel.load()) transfer.cancel();
+  }
+}
+
+// A chunk is posted once the chunk before it in the same place of the ring has ended.
+Status Flow::once(const std::atomic<bool>& cancel) {
+  Status first_failure = Ok{};
+  std::size_t posted = 0, ended = 0;
+  const auto end = [&] {
+    auto done = await(transfers_[ended++], cancel);
+    if (!done && first_failure) first_failure = std::move(done);
+  };
+  while (posted < transfers_.size() && first_failure && !cancel.load()) {
+    if (posted - ended == at_once_) {
+      end();
+      continue;
+    }
+    auto started = transfers_[posted].post({.deadline = Deadline::never()});
+    if (started)
+      ++posted;
+    else
+      first_failure = std::move(started);
+  }
+  while (ended < posted) end();
+  if (first_failure && posted < transfers_.size())
+    return Error{.code = Code::kCancelled, .operation = "pipeline"};
+  return first_failure;
+}
+
+Path Flow::carried() const {
+  Path out;
+  for (const Transfer& transfer : transfers_)
+    for (PathShare share : transfer.carried().shares) out.add(std::move(share));
+  return out;
+}
+
+Path Flow::path() const { return carried().since(before_); }
+
+Status Flow::run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
+                 const std::atomic<bool>& cancel) {
+  times_ = 0;
+  before_ = carried();
+  const auto start = Clock::now();
+  do {
+    auto ended = once(cancel);
+    took_ = Clock::now() - start;
+    if (!ended) return ended;
+    ++times_;
+    moved.store(true);
+  } while (!enough.load() && !cancel.load());
+  return Ok{};
+}
+
+std::vector<std::uint64_t> busyTimes(const Path& path) {
+  std::map<std::uint32_t, std::uint64_t> by_stage;
+  for (const PathShare& share : path.shares)
+    if (share.stage != 0) by_stage[share.stage] += share.busy_ns;
+  std::vector<std::uint64_t> out;
+  for (const auto& [stage, busy] : by_stage) out.push_back(busy);
+  return out;
+}
+
+std::string wayOf(const Path& path) {
+  std::string out;
+  for (const PathShare& share : path.shares) {
+    const std::string way = share.backend + "/" + share.way;
+    if (out.find(way) == std::string::npos) out += (out.empty() ? "" : ", ") + way;
+  }
+  return out;
+}
+
+Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
+                                          std::uint64_t bytes) {
+  // A label of its own: a released Pin stays announced for a while.
+  static std::atomic<std::uint64_t> reads{0};
+  const std::string label = fmt::format("pipeline check {}", ++reads);
+  std::vector<std::byte> memory(bytes);
+  VIADUCT_TRY(const Pin object, agent.pin(Segment::object(url, {.bytes = bytes})));
+  VIADUCT_TRY(const Pin host, agent.pin(Segment::host(memory.data(), bytes), label));
+  VIADUCT_TRY(const Peer self, agent.self());
+  VIADUCT_CHECK(self.ready(kAnnounced));
+  VIADUCT_TRY(const PinInfo into, self.waitPin(label, kAnnounced));
+  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, {.bytes = bytes}, {object.info()}, {into}));
+  std::atomic<bool> enough{true}, moved{false}, cancel{false};
+  VIADUCT_CHECK(flow.run(enough, moved, cancel));
+  return memory;
+}
+
+}  // namespace viaduct::measure::pipeline

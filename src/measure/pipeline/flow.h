@@ -1,0 +1,74 @@
+// Transfers of a pipeline: each stage alone, and the whole pipeline. Threads: see the functions.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/pipeline/chunks.h"
+
+namespace viaduct::measure::pipeline {
+
+// One side of a flow.
+struct FlowSide {
+  PinInfo pin = {};
+  bool ring = false;  // the chunks of the flow pass through a ring; else the side has all bytes
+};
+
+struct FlowOptions {
+  std::uint64_t bytes = 0;
+  Chunking chunks = {};
+  std::string require = {};  // as TransferOptions has it
+};
+
+// A copy that moves its bytes again and again. Threads: one at a time.
+class Flow {
+ public:
+  // Plans the copy from memory or storage of this agent into that of `peer`. It is one
+  // transfer. With a ring, it is a transfer for each chunk, as many at once as the ring has room
+  // for.
+  static Result<Flow> plan(Agent& agent, const Peer& peer, const FlowOptions& options,
+                           const FlowSide& from, const FlowSide& into);
+
+  // Moves the bytes until `enough` is set, at least once. `moved` is set after the first time.
+  // Returns early with an error, or once `cancel` is set.
+  Status run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
+             const std::atomic<bool>& cancel);
+
+  // Of the last run():
+  std::uint64_t times() const { return times_; }
+  std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
+  std::uint64_t bytes() const { return bytes_; }           // each time
+  Path path() const;                                       // of all times together
+
+ private:
+  Path carried() const;
+  Flow(std::uint64_t bytes, std::uint64_t at_once) : bytes_(bytes), at_once_(at_once) {}
+  Status once(const std::atomic<bool>& cancel);
+  static Status await(Transfer& transfer, const std::atomic<bool>& cancel);
+
+  std::uint64_t bytes_;
+  std::uint64_t at_once_;  // transfers in flight
+  std::vector<Transfer> transfers_ = {};
+  Path before_ = {};  // carried before the last run()
+  std::uint64_t times_ = 0;
+  std::chrono::nanoseconds took_{0};
+};
+
+// Returns the busy time of each stage of a staged path, in their order. Empty: the path is direct.
+std::vector<std::uint64_t> busyTimes(const Path& path);
+
+// Returns the mechanisms of a path, without amounts: "file/uring", "tcp/socket".
+std::string wayOf(const Path& path);
+
+// Reads the first bytes of an object in its present version.
+Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
+                                          std::uint64_t bytes);
+
+}  // namespace viaduct::measure::pipeline

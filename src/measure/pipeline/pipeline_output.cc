@@ -1,0 +1,183 @@
+#include "measure/pipeline/pipeline_output.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/json.h"
+#include "base/sizes.h"
+#include "measure/result/text.h"
+#include "measure/stats/statistics.h"
+
+namespace viaduct::measure::pipeline {
+namespace {
+
+using base::Json;
+
+std::optional<double> middle(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(median(values));
+}
+
+std::string percent(std::optional<double> part) {
+  return part ? fmt::format("{:.0f}%", *part * 100) : "-";
+}
+
+std::string spreadOf(const std::vector<double>& values) {
+  return percent(values.empty() ? std::nullopt : std::optional(spread(values)));
+}
+
+using Line = std::array<std::string, 10>;
+
+// Aligns the columns. Figures stand at the right.
+std::string tableOf(const std::vector<Line>& lines) {
+  constexpr std::size_t kTexts = 3;
+  std::array<std::size_t, std::tuple_size_v<Line>> widths{};
+  for (const Line& line : lines)
+    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
+  std::string out;
+  for (const Line& line : lines) {
+    for (std::size_t i = 0; i < line.size(); ++i) {
+      if (i != 0) out += "  ";
+      out += i < kTexts ? fmt::format("{:<{}}", line[i], widths[i])
+                        : fmt::format("{:>{}}", line[i], widths[i]);
+    }
+    out += '\n';
+  }
+  return out;
+}
+
+std::string stagesTable(const PipelineRates& rates) {
+  std::vector<Line> lines{{"stage", "from -> to", "path", "alone GB/s", "+/-", "together", "+/-",
+                           "pipeline", "+/-", "busy"}};
+  for (const StageRates& stage : rates.stages)
+    lines.push_back({stageName(stage.kind), stage.route, stage.way, digits(middle(stage.alone)),
+                     spreadOf(stage.alone), digits(middle(stage.together)),
+                     spreadOf(stage.together), digits(middle(rates.whole)), spreadOf(rates.whole),
+                     percent(middle(stage.busy))});
+  return tableOf(lines);
+}
+
+std::string nameAt(const PipelineRates& rates, std::size_t stage) {
+  return stageName(rates.stages[stage].kind);
+}
+
+std::vector<std::string> tiesOf(const PipelineRates& rates, const Slowest& slowest) {
+  std::vector<std::string> names;
+  for (const std::size_t stage : slowest.ties) names.push_back(nameAt(rates, stage));
+  return names;
+}
+
+// "store, 1.2 GB/s alone (load is within 5 %)"
+std::string slowestText(const PipelineRates& rates, const Slowest& slowest, const char* how) {
+  std::string out =
+      fmt::format("{}, {} GB/s {}", nameAt(rates, slowest.stage), digits(slowest.gb_per_s), how);
+  const auto ties = tiesOf(rates, slowest);
+  if (ties.empty()) return out;
+  return out + fmt::format(" ({} within {:.0f} % of it)", fmt::join(ties, " and "), kTie * 100);
+}
+
+std::string bottleneckText(const PipelineRates& rates, const Conclusions& found) {
+  std::string out = "bottleneck: " + slowestText(rates, *found.alone, "alone") + "\n";
+  if (found.together && found.together->stage != found.alone->stage)
+    out += fmt::format("together, another stage is the slowest: {}\n",
+                       slowestText(rates, *found.together, "together"));
+  if (found.busiest)
+    out +=
+        fmt::format("busiest in the pipeline: {}, {} of the time\n", nameAt(rates, *found.busiest),
+                    percent(middle(rates.stages[*found.busiest].busy)));
+  return out;
+}
+
+std::string efficiencyText(const Conclusions& found) {
+  std::string out;
+  const auto add = [&](const std::optional<Slowest>& slowest, const char* how) {
+    if (!slowest || !slowest->efficiency) return;
+    out += fmt::format("{}{:.0f} % of the slowest stage {}", out.empty() ? "efficiency: " : ", ",
+                       *slowest->efficiency * 100, how);
+  };
+  add(found.alone, "alone");
+  add(found.together, "together");
+  if (out.empty()) return out;
+  constexpr double kImpossible = 1.05;
+  const auto above = [](const std::optional<Slowest>& slowest) {
+    return slowest && slowest->efficiency.value_or(0) > kImpossible;
+  };
+  if (above(found.alone))
+    out +=
+        "\nabove 100 % alone: the rates change from part to part; stop other load, or measure "
+        "longer with --duration";
+  if (above(found.together))
+    out +=
+        "\nabove 100 % together: in the pipeline, the fast stages wait and leave more of a shared "
+        "disk or core to the slow one";
+  return out + "\n";
+}
+
+Json jsonOf(const std::vector<double>& values) {
+  Json out{{"rounds", values}};
+  if (const auto rate = middle(values)) out["gb_per_s"] = *rate;
+  return out;
+}
+
+Json jsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }
+
+Json jsonOf(const StageRates& stage) {
+  return {{"name", stageName(stage.kind)},
+          {"route", stage.route},
+          {"path", stage.way},
+          {"alone", jsonOf(stage.alone)},
+          {"together", jsonOf(stage.together)},
+          {"busy", {{"part", jsonOf(middle(stage.busy))}, {"rounds", stage.busy}}}};
+}
+
+Json jsonOf(const PipelineRates& rates, const std::optional<Slowest>& slowest) {
+  if (!slowest) return {};
+  Json out{{"stage", nameAt(rates, slowest->stage)},
+           {"gb_per_s", slowest->gb_per_s},
+           {"ties", tiesOf(rates, *slowest)}};
+  if (slowest->efficiency) out["efficiency"] = *slowest->efficiency;
+  return out;
+}
+
+}  // namespace
+
+std::string pipelineText(const PipelineReport& report) {
+  const Conclusions found = conclude(report.rates);
+  if (!found.alone) return {};
+  std::string out =
+      fmt::format("pipeline: {}\n{} each transfer, median of {}{}\n\n{}\n", report.pipeline,
+                  base::showSize(report.bytes), counted(report.rounds, "round"),
+                  report.end == "complete" ? "" : ", " + report.end, stagesTable(report.rates));
+  out += bottleneckText(report.rates, found) + efficiencyText(found);
+  return out + fmt::format("{} checked, every byte\n", counted(report.checked, "transfer"));
+}
+
+std::string pipelineJson(const PipelineReport& report) {
+  Json members = Json::array(), stages = Json::array();
+  for (const RunMember& one : report.members)
+    members.push_back({{"rank", one.rank}, {"name", one.name}, {"hostname", one.host.hostname}});
+  for (const StageRates& stage : report.rates.stages) stages.push_back(jsonOf(stage));
+  Json whole = jsonOf(report.rates.whole);
+  whole["path"] = report.rates.path;
+  const Conclusions found = conclude(report.rates);
+  return base::dumpJson({{"format", "viaduct-pipeline/1"},
+                         {"version", report.version},
+                         {"started", report.started},
+                         {"end", report.end},
+                         {"command", report.command},
+                         {"pipeline", report.pipeline},
+                         {"bytes", report.bytes},
+                         {"rounds", report.rounds},
+                         {"checked_transfers", report.checked},
+                         {"members", std::move(members)},
+                         {"stages", std::move(stages)},
+                         {"whole", std::move(whole)},
+                         {"slowest_alone", jsonOf(report.rates, found.alone)},
+                         {"slowest_together", jsonOf(report.rates, found.together)}},
+                        2);
+}
+
+}  // namespace viaduct::measure::pipeline

@@ -1,0 +1,30 @@
+// The results of `viaduct bench --pipeline`, for people and for programs. Threads: pure functions
+// and plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "measure/pipeline/rates.h"
+#include "measure/result/report.h"
+
+namespace viaduct::measure::pipeline {
+
+struct PipelineReport {
+  std::string version = {}, started = {}, command = {};
+  std::string end = "complete";  // or the reason of an early end
+  std::string pipeline = {};     // the list of memories
+  std::vector<RunMember> members = {};
+  std::uint64_t bytes = 0;    // of each transfer
+  std::uint32_t rounds = 0;   // whole rounds
+  std::uint64_t checked = 0;  // transfers, all of whose bytes were checked
+  PipelineRates rates = {};
+};
+
+// The table, the bottleneck and the efficiency.
+std::string pipelineText(const PipelineReport& report);
+// The format viaduct-pipeline/1 (docs/pipeline.md).
+std::string pipelineJson(const PipelineReport& report);
+
+}  // namespace viaduct::measure::pipeline

@@ -1,0 +1,292 @@
+// `viaduct bench --pipeline`: parts of a pipeline, wrong input, and early ends.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <viaduct/deadline.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "app/program.h"
+#include "support/free_port.h"
+#include "support/temporary_folder.h"
+#include "support/text.h"
+
+namespace viaduct::testing {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+class BenchPipeline : public ::testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.path() + "/" + name; }
+  std::string file(const std::string& name) const { return "file:" + path(name); }
+  std::size_t files() const {
+    const auto all = std::filesystem::directory_iterator(folder_.path());
+    return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+  }
+  // A short run.
+  static Words run(const std::string& pipeline, const Words& more = {}) {
+    Words words{"bench",      "--pipeline", pipeline,   "--repeat", "2",
+                "--duration", "10ms",       "--output", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  // Expects that a run succeeds with these stages, and returns its results.
+  static Json measured(const std::string& pipeline, const Words& stages, const Words& more = {}) {
+    Program program(run(pipeline, more));
+    EXPECT_EQ(program.finish(), 0) << pipeline << program.err();
+    const Json out = Json::parse(program.out(), nullptr, false);
+    if (out.is_discarded()) {
+      ADD_FAILURE() << program.out();
+      return out;
+    }
+    Words found;
+    for (const Json& stage : out.at("stages")) {
+      found.push_back(stage.at("name"));
+      EXPECT_GT(stage.at("alone").at("gb_per_s"), 0.0);
+      EXPECT_EQ(stage.at("alone").at("rounds").size(), 2U);
+      EXPECT_EQ(stage.at("together").at("rounds").size(), stages.size() > 1 ? 2U : 0U);
+    }
+    EXPECT_EQ(found, stages);
+    EXPECT_EQ(out.at("whole").at("rounds").size(), stages.size() > 1 ? 2U : 0U);
+    EXPECT_EQ(out.at("end"), "complete");
+    EXPECT_EQ(out.at("rounds"), 2);
+    // Each stage alone and with the others, and the pipeline; in two rounds and the warm-up.
+    EXPECT_EQ(out.at("checked_transfers"), stages.size() > 1 ? 3 * (2 * stages.size() + 1) : 3);
+    return out;
+  }
+  // Expects that the command fails with texts on stderr.
+  static void refused(int code, const Words& words, const Words& texts) {
+    Program program(words);
+    EXPECT_EQ(program.finish(), code) << program.out() << program.err();
+    for (const std::string& text : texts) EXPECT_TRUE(has(program.err(), text)) << program.err();
+  }
+
+  TemporaryFolder folder_;
+};
+
+constexpr auto kSize = "--total-buffer-size";
+
+TEST_F(BenchPipeline, MeasuresEachPartOfTheWholePipelineAndLeavesNoFile) {
+  const Words made{"--create-source", "3MiB"}, size{kSize, "3000001"};
+  const std::string a = file("a"), b = file("b");
+  measured(a + ",host", {"load"}, made);
+  measured("host," + b, {"store"}, size);
+  measured("host,net,host", {"net"}, size);
+  measured(a + ",host," + b, {"load", "store"}, made);
+  measured(a + ",host,net,host", {"load", "net"}, made);
+  measured("host,net,host," + b, {"net", "store"}, size);
+  const Json whole = measured(a + ",host,net,host," + b, {"load", "net", "store"}, made);
+  EXPECT_EQ(whole.at("bytes"), 3 << 20);
+  EXPECT_EQ(whole.at("members").size(), 2U);
+  EXPECT_EQ(whole.at("stages")[0].at("route"), a + " -> host");
+  EXPECT_TRUE(has(whole.at("stages")[1].at("path"), "tcp/")) << whole;
+  EXPECT_TRUE(has(whole.at("whole").at("path"), " -> host -> tcp/")) << whole;
+  for (const Json& stage : whole.at("stages")) {
+    EXPECT_GT(stage.at("busy").at("part"), 0.0) << stage;
+    EXPECT_LE(stage.at("busy").at("part"), 1.0) << stage;
+  }
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(BenchPipeline, ChunksAndRingsMayHaveAnySize) {
+  const std::vector<Words> environments{
+      {"VIADUCT_STAGING_CHUNK=100000", "VIADUCT_STAGING_CHUNKS=3"},
+      {"VIADUCT_STAGING_CHUNK=8MiB", "VIADUCT_STAGING_CHUNKS=2"}};
+  for (const Words& environment : environments) {
+    Program program(run(file("a") + ",host,net,host," + file("b"), {"--create-source", "3000001"}),
+                    environment);
+    EXPECT_EQ(program.finish(), 0) << program.err();
+  }
+}
+
+TEST_F(BenchPipeline, ReadsAnExistingSourceAndOverwritesAsAllowed) {
+  const std::string content(1'500'000, 'v');
+  folder_.write("/a", content);
+  folder_.write("/b", "old, and short");
+  measured(file("a") + ",host,net,host," + file("b"), {"load", "net", "store"}, {"--overwrite"});
+  std::string copy(content.size(), ' ');
+  std::ifstream(path("b")).read(copy.data(), static_cast<std::streamsize>(copy.size()));
+  EXPECT_EQ(copy, content);
+  EXPECT_EQ(std::filesystem::file_size(path("b")), content.size());
+  EXPECT_EQ(std::filesystem::file_size(path("a")), content.size());
+}
+
+TEST_F(BenchPipeline, TheTableNamesStagesBottleneckAndEfficiency) {
+  Program program({"bench", "--pipeline", "host,net,host," + file("b"), kSize, "1MiB", "--repeat",
+                   "1", "--duration", "1ms"});
+  EXPECT_EQ(program.finish(), 0) << program.err();
+  for (const char* text : {"pipeline: host,net,host,file:", "\nnet    host -> host", "\nstore  ",
+                           "bottleneck: ", "efficiency: ", " transfers checked, every byte"})
+    EXPECT_TRUE(has(program.out(), text)) << program.out();
+}
+
+TEST_F(BenchPipeline, WritesTheResultsToAFileToo) {
+  const std::string json = path("result.json");
+  measured("host,net,host", {"net"}, {kSize, "1MiB", "--json", json});
+  std::ifstream in(json);
+  EXPECT_EQ(Json::parse(in).at("format"), "viaduct-pipeline/1");
+}
+
+TEST_F(BenchPipeline, TheBackendCarriesTheNetStage) {
+  const Json local = measured("host,net,host", {"net"}, {kSize, "1MiB", "--backend", "local"});
+  EXPECT_TRUE(has(local.at("stages")[0].at("path"), "local/")) << local;
+  const Json tcp = measured("host,net,host", {"net"}, {kSize, "1MiB"});
+  EXPECT_TRUE(has(tcp.at("stages")[0].at("path"), "tcp/")) << tcp;
+}
+
+TEST_F(BenchPipeline, ARequirementIsOneOfTheNetStage) {
+  const std::string whole = file("a") + ",host,net,host," + file("b");
+  const Words made{"--create-source", "1MiB", "--backend", "local", "--require", "same-host"};
+  measured(whole, {"load", "net", "store"}, made);
+  refused(1, run("host,net,host", {kSize, "1MiB", "--require", "not-tcp"}),
+          {"net: route", "the requirement allows"});
+  refused(2, run("host,net,host", {"--require", "proven"}), {"--require proven", "no path"});
+}
+
+TEST_F(BenchPipeline, CalledAsNixlbenchItHasTheSameDefaults) {
+  Words words = run("host,net,host", {kSize, "1MiB"});
+  words.erase(words.begin());
+  Program program(words, {}, "nixlbench");
+  EXPECT_EQ(program.finish(), 0) << program.err();
+}
+
+TEST_F(BenchPipeline, TwoCommandsMeetAndTheFirstPrintsTheResults) {
+  const std::string pipeline = file("a") + ",host,net,host," + file("b"), where = freeAddress();
+  const auto member = [&](const char* rank) {
+    return run(pipeline, {"--create-source", "2MiB", "--meet", where, "--rank", rank});
+  };
+  Program lead(member("0")), other(member("1"));
+  EXPECT_EQ(lead.finish(), 0) << lead.err();
+  EXPECT_EQ(other.finish(), 0) << other.err();
+  EXPECT_EQ(Json::parse(lead.out()).at("stages").size(), 3U);
+  EXPECT_EQ(other.out(), "");
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(BenchPipeline, TwoCommandsWithDifferentPipelinesDoNotMeasure) {
+  const std::string where = freeAddress();
+  const auto member = [&](const char* pipeline, const char* rank) {
+    return run(pipeline, {kSize, "1MiB", "--meet", where, "--rank", rank});
+  };
+  Program lead(member("host,net,host", "0")), other(member("host,net,host,file:/b", "1"));
+  EXPECT_EQ(lead.finish(), 1);
+  EXPECT_EQ(other.finish(), 1);
+  EXPECT_TRUE(has(lead.err() + other.err(), "pipeline")) << lead.err() << other.err();
+}
+
+TEST_F(BenchPipeline, AWrongPipelineIsRefusedBeforeAnyMeasurement) {
+  refused(2, run(""), {"--pipeline", "the list is empty"});
+  refused(2, run("host,gpu:0"), {"--pipeline", "entry 2 (\"gpu:0\") is not yet supported"});
+  refused(2, run("file:/a,net,host"), {"--pipeline", "entry 2 (\"net\")", "put host between"});
+  refused(2, run("disk:/a,host"), {"entry 1 (\"disk:/a\") is unknown", "file:PATH"});
+}
+
+TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
+  refused(2, run("host,net,host", {"--latency"}), {"--latency", "no effect on a pipeline"});
+  refused(2, run("host,net,host", {"--block-sizes", "4K"}), {"--block-sizes", "no effect"});
+  refused(2, run("host,net,host", {"--output", "csv"}), {"--output", "use table or json"});
+  refused(2, run("host,net,host", {"--backend", "tcp,local"}), {"--backend", "one backend"});
+  refused(2, run("host,net,host", {"--backend", "file"}), {"--backend", "not another member"});
+  refused(2, run("host,file:/b", {"--backend", "tcp"}), {"--backend", "the pipeline has no net"});
+  refused(2, run("host,file:/b", {"--meet", "localhost:1"}), {"--meet", "has no net"});
+  refused(2, run("host,net,host", {"--create-source", "1K"}), {"--create-source", "host memory"});
+  refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in host memory"});
+  refused(2, run("file:/a,host", {"--create-source", "1K", kSize, "2K"}), {"smaller"});
+  refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32GiB"});
+  refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --pipeline"});
+  refused(2, {"bench", "--create-source", "1M"}, {"--create-source", "needs --pipeline"});
+}
+
+TEST_F(BenchPipeline, AWrongFileIsNamed) {
+  folder_.write("/old", "content");
+  std::filesystem::create_directory(path("folder"));
+  const std::string net = ",host,net,host,";
+  refused(1, run(file("none") + ",host"), {path("none"), "No such file", "--create-source"});
+  refused(1, run(file("folder") + ",host"), {path("folder"), "it is a folder"});
+  refused(1, run(file("old") + ",host", {kSize, "1MiB"}), {path("old"), "it has 7, fewer than"});
+  refused(1, run("host," + file("old")), {path("old"), "the file exists", "--overwrite"});
+  refused(1, run("host,net,host," + file("folder")), {"rank 1", path("folder"), "it is a folder"});
+  refused(1, run("host,net,host," + file("none/b")), {"rank 1", path("none/b"), "No such file"});
+  refused(1, run(file("old") + net + file("old"), {"--overwrite"}), {"it is the source"});
+  EXPECT_EQ(std::filesystem::file_size(path("old")), 7U);
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(BenchPipeline, AnObjectIsWrittenOnlyAsAllowed) {
+  refused(1, run("host,object:kv/x", {kSize, "1MiB"}), {"object:kv/x", "--overwrite"});
+  refused(1, run("s3://kv/x,host", {"--create-source", "1MiB"}), {"s3://kv/x", "files only"});
+}
+
+TEST_F(BenchPipeline, AFileThatMayNotBeReadOrWrittenIsNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may read and write every file";
+  folder_.write("/a", "content");
+  ::chmod(path("a").c_str(), 0);
+  refused(1, run(file("a") + ",host"), {path("a"), "Permission denied"});
+  ::chmod(folder_.path().c_str(), 0500);
+  refused(1, run("host," + file("b"), {kSize, "1K"}), {path("b"), "Permission denied"});
+  ::chmod(folder_.path().c_str(), 0700);
+}
+
+// A run that lasts until the test ends it.
+class EndlessPipeline : public BenchPipeline {
+ protected:
+  EndlessPipeline()
+      : program_(
+            run(file("a") + ",host,net,host," + file("b"),
+                {"--create-source", "2MiB", "--repeat", "1000000", "--json", path("result.json")})),
+        worker_(program_.waitForWorker("bench-rank-1")) {
+    EXPECT_GT(worker_, 0);
+    EXPECT_TRUE(waitUntilOpen(program_.pid(), "a"));
+    EXPECT_TRUE(waitUntilOpen(worker_, "b"));
+  }
+  // Waits until the process has the file open, at most 20 s.
+  bool waitUntilOpen(pid_t pid, const std::string& name) const {
+    const std::string wanted = path(name) + " (deleted)";
+    for (const Deadline until = std::chrono::seconds(20); !until.passed(); ::usleep(1000)) {
+      std::error_code gone;
+      for (const auto& fd :
+           std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd", gone))
+        if (std::filesystem::read_symlink(fd, gone) == wanted) return true;
+    }
+    return false;
+  }
+  void expectOnlyResults() const {
+    EXPECT_TRUE(std::filesystem::exists(path("result.json")));
+    EXPECT_EQ(files(), 1U);
+  }
+  Program program_;
+  const pid_t worker_;
+};
+
+TEST_F(EndlessPipeline, CtrlCEndsItKeepsTheRoundsAndLeavesNoFile) {
+  program_.interrupt(SIGINT);
+  EXPECT_EQ(program_.finish(), 130) << program_.err();
+  EXPECT_TRUE(has(program_.err(), "interrupted")) << program_.err();
+  std::ifstream in(path("result.json"));
+  EXPECT_EQ(Json::parse(in).at("end"), "interrupted");
+  expectOnlyResults();
+}
+
+TEST_F(EndlessPipeline, AKilledWorkerIsNamedAndNoFileStays) {
+  ::kill(worker_, SIGKILL);
+  EXPECT_EQ(program_.finish(), 3) << program_.err();
+  EXPECT_TRUE(has(program_.err(), "rank 1")) << program_.err();
+  expectOnlyResults();
+}
+
+TEST_F(EndlessPipeline, AKilledCommandLeavesNoFileAndNoWorker) {
+  ::kill(program_.pid(), SIGKILL);
+  EXPECT_EQ(program_.finish(), 128 + SIGKILL);
+  EXPECT_TRUE(waitGone(worker_));
+  expectOnlyResults();
+}
+
+}  // namespace
+}  // namespace viaduct::testing

@@ -1,0 +1,377 @@
+// `viaduct bench` and nixlbench with files and with objects of an S3 store.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "app/program.h"
+#include "process/process.h"
+#include "support/temporary_folder.h"
+#include "support/text.h"
+
+namespace viaduct::testing {
+namespace {
+
+using Json = nlohmann::json;
+using Words = std::vector<std::string>;
+
+std::string contentOf(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+class BenchStorage : public ::testing::Test {
+ protected:
+  ~BenchStorage() override { EXPECT_EQ(filesLeft(), user_files_) << "the run left files behind"; }
+
+  std::size_t filesLeft() const {
+    const std::filesystem::directory_iterator files(folder_.path());
+    return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  }
+  static Words bench(Words more) {
+    Words words{"bench", "--block-sizes", "64K", "--batch", "3", "--iterations", "100"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+  Words files(Words more) const {
+    more.insert(more.end(), {"--backend", "file", "--filepath", folder_.path()});
+    return bench(std::move(more));
+  }
+  // Runs to a good end and returns the results.
+  static Json results(Words words, const std::string& name = VIADUCT_PROGRAM) {
+    words.insert(words.end(), {"--output", "json"});
+    Program run(words, {}, name);
+    EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
+    return Json::parse(run.out(), nullptr, false);
+  }
+  static void expectRefused(const Words& words, const Words& said,
+                            const std::string& name = VIADUCT_PROGRAM) {
+    Program run(words, {}, name);
+    EXPECT_EQ(run.finish(), 2) << said.front();
+    for (const std::string& one : said) EXPECT_TRUE(has(run.err(), one)) << run.err();
+    EXPECT_EQ(run.out(), "");
+  }
+  // Makes a file of the user with other bytes in each block.
+  std::string userFile(std::uint64_t bytes) {
+    ++user_files_;
+    std::string name = folder_.path() + "/user.bin";
+    std::string content(bytes, 0);
+    for (std::uint64_t i = 0; i < bytes; ++i) content[i] = static_cast<char>(i * 7 / 4096 + i);
+    std::ofstream(name, std::ios::binary) << content;
+    return name;
+  }
+
+  TemporaryFolder folder_;
+  std::size_t user_files_ = 0;
+};
+
+void expectGoodRow(const Json& row, const std::string& backend) {
+  EXPECT_TRUE(row.at("verdict") == "ok" || row.at("verdict") == "unproven") << row.dump();
+  EXPECT_EQ(row.at("backend"), backend);
+  EXPECT_EQ(row.at("targets"), 0);
+  EXPECT_GT(row.at("gb_per_s"), 0.0);
+  EXPECT_FALSE(row.at("proof").get<std::string>().empty());
+  std::uint64_t bytes = 0;
+  for (const Json& share : row.at("path")) {
+    EXPECT_EQ(share.at("backend"), backend);
+    bytes += share.at("bytes").get<std::uint64_t>();
+  }
+  EXPECT_EQ(bytes, row.at("block_size").get<std::uint64_t>() *
+                       row.at("batch_size").get<std::uint64_t>() *
+                       row.at("transfers").get<std::uint64_t>());
+}
+
+TEST_F(BenchStorage, FilesAreWrittenReadAndChecked) {
+  for (const char* op : {"write", "read"})
+    for (const Words& more : {Words{},
+                              {"--num-files", "5", "--num_threads", "2", "--pipeline_depth", "2"},
+                              {"--verify", "full", "--num-files", "2"},
+                              {"--block-sizes", "1000", "--batch", "7"},
+                              {"--working-set", "2M", "--recreate_xfer"},
+                              {"--num_initiator_dev", "2"},
+                              {"--num_initiator_dev", "2", "--mode", "MG"}}) {
+      Words words = files({"--op", op});
+      words.insert(words.end(), more.begin(), more.end());
+      const Json json = results(words);
+      ASSERT_EQ(json.at("rows").size(), 1U) << json.dump();
+      const Json& row = json.at("rows").at(0);
+      expectGoodRow(row, "file");
+      EXPECT_EQ(row.at("op"), op);
+      EXPECT_GE(row.at("checks").at("transfers"), 72);
+      EXPECT_EQ(json.at("settings").at("filepath"), folder_.path());
+      EXPECT_EQ(filesLeft(), 0U);
+    }
+}
+
+TEST_F(BenchStorage, ARunWithoutThePageCacheHasNoCeilingOfMemoryOrNetwork) {
+  const Json row = results(files({})).at("rows").at(0);
+  const std::string way = row.at("path").at(0).at("way");
+  if (has(way, "buffered")) GTEST_SKIP() << "skipped: no O_DIRECT in " << folder_.path();
+  EXPECT_FALSE(row.contains("ceiling")) << row.dump();
+  EXPECT_TRUE(has(row.at("proof"), "block devices wrote")) << row.at("proof");
+}
+
+TEST_F(BenchStorage, NixlbenchUsesThePageCacheUnlessItIsAskedNotTo) {
+  const Words words{"--backend",
+                    "POSIX",
+                    "--filepath",
+                    folder_.path(),
+                    "--num_iter=16",
+                    "--warmup_iter=1",
+                    "--max_block_size=4096",
+                    "--op_type=READ",
+                    "--posix_api_type=URING"};
+  const Json cached = results(words, "nixlbench").at("rows").at(0);
+  expectGoodRow(cached, "file");
+  EXPECT_TRUE(has(cached.at("path").at(0).at("way"), "buffered")) << cached.dump();
+  Words direct = words;
+  direct.emplace_back("--storage_enable_direct");
+  Program run(direct, {}, "nixlbench");
+  const int code = run.finish();
+  EXPECT_TRUE(has(run.err(), "each --posix_api_type uses the same engine")) << run.err();
+  if (code != 0)
+    EXPECT_TRUE(has(run.err(), "its file system has no O_DIRECT")) << run.err();
+  else
+    EXPECT_TRUE(has(run.out(), "Backend (--backend=[UCX,GDS,GDS_MT,POSIX")) << run.out();
+}
+
+TEST_F(BenchStorage, AFileOfTheUserIsReadAndStaysAsItIs) {
+  const std::string name = userFile(1 << 20U), before = contentOf(name);
+  for (const char* verify : {"sampled", "full"}) {
+    const Json json = results(bench({"--backend", "file", "--filenames", name, "--op", "read",
+                                     "--working-set", "768K", "--verify", verify}));
+    expectGoodRow(json.at("rows").at(0), "file");
+    EXPECT_EQ(contentOf(name), before);
+  }
+  expectRefused(bench({"--backend", "file", "--filenames", name, "--op", "write"}),
+                {"the file exists, and a write would destroy its contents", "--overwrite_files"});
+  expectRefused(bench({"--backend", "file", "--filenames", name, "--op", "read", "--batch", "17"}),
+                {"the file has 1.0 MiB, and the rows need 1.1 MiB"});
+  EXPECT_EQ(contentOf(name), before);
+  results(bench({"--backend", "file", "--filenames", name, "--overwrite-files"}));
+  EXPECT_NE(contentOf(name), before);
+  EXPECT_EQ(contentOf(name).size(), before.size());
+}
+
+// The checks compare with the bytes that the file had when the row began.
+TEST_F(BenchStorage, WrongBytesOfAFileAreCaught) {
+  const std::string name = userFile(1 << 20U);
+  Program run({"bench", "--backend", "file", "--filenames", name, "--op", "read", "--block-sizes",
+               "64K", "--batch", "4", "--iterations", "4000000000", "-i", "0.05"});
+  ASSERT_TRUE(run.readUntil("file read 4 x 64.0 KiB: 0.00"));
+  std::ofstream(name, std::ios::binary | std::ios::in) << std::string(1 << 20U, 'x');
+  run.interrupt(SIGINT);
+  EXPECT_EQ(run.finish(), 130) << run.err();
+  EXPECT_TRUE(has(run.out(), "CORRUPT")) << run.out();
+  EXPECT_TRUE(has(run.out(), "the storage has other bytes there")) << run.out();
+}
+
+TEST_F(BenchStorage, NothingIsLeftOfAnEndedRun) {
+  for (const int signal : {SIGINT, SIGKILL}) {
+    Program run(files({"--iterations", "4000000000", "-i", "0.05", "--num_initiator_dev", "2"}));
+    ASSERT_TRUE(run.readUntil("file write 3 x 64.0 KiB: 0.00")) << run.err();
+    if (signal == SIGINT)
+      run.interrupt(signal);
+    else
+      ::kill(run.pid(), signal);
+    EXPECT_EQ(run.finish(), signal == SIGINT ? 130 : 128 + SIGKILL);
+    EXPECT_EQ(filesLeft(), 0U);
+    if (signal == SIGKILL) continue;
+    EXPECT_TRUE(has(run.out(), "interrupted after")) << run.out();
+  }
+}
+
+TEST_F(BenchStorage, AMissingNameIsAFileOfTheRunOnly) {
+  Program run(files({"--filenames", "a,b", "--op", "read"}));
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.err(), "/a does not exist; the run uses a file without a name")) << run.err();
+}
+
+TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
+  const std::string file = userFile(100), folder = folder_.path();
+  const std::pair<Words, const char*> cases[] = {
+      {{}, "--filepath: invalid: the run needs a folder for its files"},
+      {{"--filepath", folder + "/none"}, "No such file or directory"},
+      {{"--filepath", file}, "Not a directory"},
+      {{"--filenames", folder + "/none/a"}, "No such file or directory"},
+      {{"--filenames", folder, "--op", "read"}, "it is a folder"},
+      {{"--filenames", folder}, "Is a directory"},
+      {{"--filenames", "/dev/null", "--op", "read"}, "it is no file or block device"},
+      {{"--filenames", "a,a"}, "a is named twice"},
+      {{"--filenames", "a,b", "--num-files", "3"}, "3 files, and 2 names"},
+      {{"--filenames", "a", "--num_initiator_dev", "2"}, "each process has files of its own"},
+      {{"--filepath", folder, "--num-files", "4000000"}, "descriptors, and the limit is"},
+      {{"--filepath", folder, "--latency"}, "storage is no member that could answer"},
+      {{"--filepath", folder, "--bidirectional"}, "storage is no member that could answer"},
+      {{"--filepath", folder, "--posix-api-type", "MMAP"}, "is none of AIO, URING, POSIXAIO"},
+  };
+  for (const auto& [more, said] : cases) {
+    Words words = bench({"--backend", "file"});
+    words.insert(words.end(), more.begin(), more.end());
+    expectRefused(words, {said});
+  }
+  expectRefused(bench({"--backend", "file,local", "--filepath", folder}),
+                {"file and local differ in what they reach"});
+  if (::geteuid() != 0)
+    expectRefused(bench({"--backend", "file", "--filepath", "/"}), {"Permission denied"});
+}
+
+TEST_F(BenchStorage, AFullFileSystemIsNamedBeforeTheRun) {
+  if (!mayUnshare({"--mount", "--map-root-user"}))
+    GTEST_SKIP() << "skipped: no mount namespaces here";
+  const std::string bench = std::string(VIADUCT_PROGRAM) +
+                            " bench --backend file --block-sizes 1M --batch 2 --filepath " +
+                            folder_.path();
+  const std::string command =
+      "unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=1m none " + folder_.path() +
+      " && exec " + bench + " 2>&1'";
+  FILE* const run = ::popen(command.c_str(), "r");
+  ASSERT_NE(run, nullptr);
+  std::string said;
+  for (int c = std::fgetc(run); c != EOF; c = std::fgetc(run)) said += static_cast<char>(c);
+  EXPECT_EQ(WEXITSTATUS(::pclose(run)), 2) << said;
+  EXPECT_TRUE(has(said, "the files need 2.0 MiB, and the file system has 1.0 MiB free")) << said;
+}
+
+TEST_F(BenchStorage, FlagsWithoutAnEffectAreNamed) {
+  Program files_only(files({"--num-target-dev", "3", "--obj-region", "x", "--gds-batch-limit", "9",
+                            "--posix-kernel-queue-size", "5000"}));
+  EXPECT_EQ(files_only.finish(), 0) << files_only.err();
+  EXPECT_TRUE(has(files_only.err(), "--posix_kernel_queue_size: 1024, the highest value"));
+  EXPECT_TRUE(has(files_only.err(),
+                  "ignored, because this backend does not use them: --gds_batch_limit, "
+                  "--num_target_dev, --obj_region\n"))
+      << files_only.err();
+}
+
+TEST_F(BenchStorage, OtherStorageOfNixlbenchIsRefusedWithTheReason) {
+  const std::pair<const char*, Words> cases[] = {
+      {"GDS", {"it moves GPU memory", "use POSIX"}},
+      {"GDS_MT", {"it moves GPU memory", "use POSIX"}},
+      {"GPUNETIO", {"GPU kernels start its transfers"}},
+      {"Mooncake", {"it is a transfer library of its own", "use UCX"}},
+      {"UCCL", {"it is a transfer library of its own"}},
+      {"HF3FS", {"it needs the client library of 3FS", "use POSIX"}},
+      {"GUSLI", {"it needs the library of GUSLI", "block device in --filenames"}},
+      {"AZURE_BLOB", {"speaks S3 only", "use OBJ"}},
+      {"INFINIA", {"it needs the client library of Infinia", "use OBJ"}},
+  };
+  for (const auto& [name, said] : cases)
+    expectRefused({"--backend", name, "--filepath", folder_.path()}, said, "nixlbench");
+}
+
+TEST_F(BenchStorage, ExplainMovesOneBlockAndLeavesNothing) {
+  Program run(files({"--explain"}));
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "Between this process and its storage")) << run.out();
+  EXPECT_TRUE(has(run.out(), "write: file\n  file    yes: file/")) << run.out();
+  EXPECT_FALSE(has(run.out(), "read: ")) << run.out();
+}
+
+// A store that answers on loopback.
+class BenchObjects : public BenchStorage {
+ protected:
+  BenchObjects() : server_({VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3}) {
+    port_ = server_.answer().value_or("none");
+    EXPECT_EQ(tell("bucket kv"), "ok");
+  }
+  ~BenchObjects() override { EXPECT_EQ(tell("objects kv"), "0") << "the run left objects behind"; }
+  std::string tell(const std::string& command) {
+    return server_.ask(command).value_or("no answer");
+  }
+  Words environment() const {
+    return {"no_proxy=*", "AWS_ACCESS_KEY_ID=FAKEKEY", "AWS_SECRET_ACCESS_KEY=fakesecret",
+            "VIADUCT_OBJECT_ENDPOINT=http://127.0.0.1:" + port_};
+  }
+  Process server_;
+  std::string port_;
+};
+
+TEST_F(BenchObjects, AreWrittenReadCheckedAndDeleted) {
+  for (const char* op : {"write", "read"})
+    for (const Words& more :
+         {Words{}, {"--verify", "full"}, {"--num_threads", "2", "--working-set", "600K"}}) {
+      Words words = bench({"--op", op, "--backend", "object", "--obj-bucket-name", "kv",
+                           "--iterations", "20", "--output", "json"});
+      words.insert(words.end(), more.begin(), more.end());
+      Program run(words, environment());
+      ASSERT_EQ(run.finish(), 0) << run.out() << run.err();
+      const Json json = Json::parse(run.out());
+      const Json& row = json.at("rows").at(0);
+      expectGoodRow(row, "object");
+      // Other traffic on loopback may hide the run's own.
+      EXPECT_TRUE(row.at("verdict") != "ok" || has(row.at("proof"), "lo")) << row.dump();
+      EXPECT_FALSE(row.contains("ceiling")) << row.dump();
+      EXPECT_EQ(tell("objects kv"), "0");
+    }
+}
+
+TEST_F(BenchObjects, NixlbenchTakesItsFlagsAndShowsNoKey) {
+  const std::string file = folder_.path() + "/result.json";
+  user_files_ = 1;
+  Program run(
+      {"--backend=OBJ", "--obj_bucket_name=kv", "--obj_endpoint_override=127.0.0.1:" + port_,
+       "--obj_scheme=http", "--obj_region=eu-central-1", "--obj_access_key=FAKEKEY",
+       "--obj_secret_key=fakesecret", "--obj_use_virtual_addressing=0",
+       "--obj_req_checksum=required", "--max_block_size=4096", "--num_iter=16", "--warmup_iter=1",
+       "--check_consistency", "--op_type=READ", "--json", file},
+      {"no_proxy=*"}, "nixlbench");
+  EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
+  EXPECT_TRUE(has(run.err(), "ps shows the keys of this command line")) << run.err();
+  EXPECT_TRUE(has(run.err(), "--obj_req_checksum has no effect")) << run.err();
+  const std::string all = run.out() + run.err() + contentOf(file);
+  EXPECT_FALSE(has(all, "FAKEKEY"));
+  EXPECT_FALSE(has(all, "fakesecret"));
+  EXPECT_FALSE(has(contentOf(file), port_)) << "the place of the store is not recorded";
+  expectGoodRow(Json::parse(contentOf(file)).at("rows").at(0), "object");
+}
+
+TEST_F(BenchObjects, TakeTheVariablesOfNixlbench) {
+  Words variables = environment();
+  variables.back() = "AWS_ENDPOINT_OVERRIDE=http://127.0.0.1:" + port_;
+  variables.emplace_back("AWS_DEFAULT_BUCKET=kv");
+  Program run(bench({"--backend", "object", "--iterations", "5"}), variables);
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.err(), "AWS_DEFAULT_BUCKET is set: taken as --obj_bucket_name kv"));
+  EXPECT_TRUE(has(run.err(), "AWS_ENDPOINT_OVERRIDE is set: taken as --obj_endpoint_override\n"));
+  Program other(bench({"--backend", "local", "--iterations", "5"}), variables);
+  EXPECT_EQ(other.finish(), 0);
+  EXPECT_FALSE(has(other.err(), "AWS_")) << other.err();
+}
+
+TEST_F(BenchObjects, AnInterruptedRunDeletesItsObjects) {
+  Program run(bench({"--backend", "object", "--obj-bucket-name", "kv", "--iterations", "4000000000",
+                     "-i", "0.05"}),
+              environment());
+  ASSERT_TRUE(run.readUntil("object write 3 x 64.0 KiB: 0.00")) << run.err();
+  run.interrupt(SIGINT);
+  EXPECT_EQ(run.finish(), 130) << run.err();
+  EXPECT_EQ(tell("objects kv"), "0");
+}
+
+TEST_F(BenchObjects, AStoreThatRefusesIsNamedBeforeTheFirstRow) {
+  Words variables = environment();
+  Program bucket(bench({"--backend", "object", "--obj-bucket-name", "none"}), variables);
+  EXPECT_EQ(bucket.finish(), 1);
+  EXPECT_TRUE(has(bucket.err(), "NoSuchBucket")) << bucket.err();
+  variables[2] = "AWS_SECRET_ACCESS_KEY=wrong";
+  Program secret(bench({"--backend", "object", "--obj-bucket-name", "kv"}), variables);
+  EXPECT_EQ(secret.finish(), 1);
+  EXPECT_TRUE(has(secret.err(), "SignatureDoesNotMatch")) << secret.err();
+  EXPECT_FALSE(has(secret.out(), "GB/s")) << secret.out();
+  expectRefused(bench({"--backend", "object"}), {"--obj_bucket_name: invalid: the run needs"});
+  expectRefused(
+      bench({"--backend", "object", "--obj-bucket-name", "kv", "--obj_accelerated_enable"}),
+      {"--obj_accelerated_enable: unsupported: accelerated engines"});
+}
+
+}  // namespace
+}  // namespace viaduct::testing
