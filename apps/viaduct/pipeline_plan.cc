@@ -1,5 +1,6 @@
 // Makes the plan of `viaduct bench --pipeline` from the flags of the command.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <viaduct/backend.h>
 
 #include <algorithm>
@@ -101,12 +102,13 @@ Result<std::string> networkOf(const BenchOptions& o, const Settings& settings) {
       return facts != nullptr && facts->storage;
     });
   if (asked.empty()) return usualOverNetwork();
-  const BackendFacts* const first = backendFacts(backendNamed(asked.front()));
-  if (first != nullptr && first->storage)
+  if (asked.size() == 1) {
+    const BackendFacts* const facts = backendFacts(backendNamed(asked.front()));
+    if (facts == nullptr || !facts->storage) return asked.front();
     return badFlag("--backend",
-                   fmt::format("{} reaches files or objects, not another member", asked.front()),
-                   "name the storage in --pipeline");
-  if (asked.size() == 1) return asked.front();
+                   fmt::format("{} reaches files or objects, not another process", asked.front()),
+                   fmt::format("choose one of {}", fmt::join(offeredBackends(), ", ")));
+  }
   return badFlag(o.has("backend") ? "--backend" : "VIADUCT_BACKENDS",
                  "the net stage of a pipeline uses one backend", "choose one with --backend NAME");
 }

@@ -33,6 +33,15 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kWhiteSpace) - first + 1);
 }
 
+std::string withoutUser(std::string_view url) {
+  constexpr std::string_view kMark = "://";
+  const auto scheme = url.find(kMark), at = url.rfind('@');
+  if (scheme == std::string_view::npos || at == std::string_view::npos || at < scheme)
+    return std::string(url);
+  std::string out(url.substr(0, scheme + kMark.size()));
+  return out.append("***").append(url.substr(at));
+}
+
 std::vector<std::string_view> wordsOf(std::string_view text) {
   std::vector<std::string_view> out;
   for (text = trimmed(text); !text.empty();) {

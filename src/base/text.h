@@ -24,6 +24,9 @@ std::vector<std::string_view> wordsOf(std::string_view text);
 // "a,b,,c" in its parts, without empty ones.
 std::vector<std::string> partsOf(std::string_view text, char between = ',');
 
+// "http://user:word@host" as "http://***@host".
+std::string withoutUser(std::string_view url);
+
 // `lead` and `text` in lines of at most 80 columns, broken between words if possible. Further lines
 // are indented like the text.
 std::string paragraph(std::string_view lead, std::string_view text);

@@ -27,6 +27,12 @@ TEST(Text, EmptyPartsAreLeftOut) {
   EXPECT_EQ(partsOf("/bin::/usr/bin", ':'), (std::vector<std::string>{"/bin", "/usr/bin"}));
 }
 
+TEST(Text, AUrlIsShownWithoutItsUser) {
+  EXPECT_EQ(withoutUser("http://user:w@rd@host/a"), "http://***@host/a");
+  for (const char* plain : {"http://host/a", "name@host", "", "://", "a@b://c"})
+    EXPECT_EQ(withoutUser(plain), plain);
+}
+
 TEST(Text, ANumberIsTheWholeText) {
   EXPECT_EQ(numberIn<int>("-12"), -12);
   EXPECT_EQ(numberIn<std::uint64_t>("ff", 16), 255U);

@@ -47,18 +47,58 @@ inline std::string showList(const std::vector<std::string>& value) {
   return fmt::format("{}", fmt::join(value, ","));
 }
 
-// A backend's settings without a field of their own are texts in Settings::others.
-// The text of such a setting, or its default.
-inline std::string otherText(const Settings& settings, std::string_view variable,
-                             std::string_view fallback = "") {
-  const auto at = settings.others.find(variable);
-  return at == settings.others.end() ? std::string(fallback) : at->second;
+// A backend's setting without a field of its own: a text in Settings::others, which is parsed when
+// it is set, when the agent opens, and when the backend reads it.
+template <class T>
+struct OtherSetting {
+  std::string_view variable, fallback;
+  Status (*parse)(std::string_view text, T& into);
+
+  std::string text(const Settings& settings) const {
+    const auto at = settings.others.find(variable);
+    return at == settings.others.end() ? std::string(fallback) : at->second;
+  }
+  Status check(std::string_view text) const {
+    T ignored{};
+    Status parsed = parse(text, ignored);
+    if (parsed) return parsed;
+    Error error = std::move(parsed).error();
+    error.detail = fmt::format("\"{}\" cannot be read", text);
+    return error;
+  }
+  // The value of checked settings.
+  T of(const Settings& settings) const {
+    T out{};
+    static_cast<void>(parse(text(settings), out));
+    return out;
+  }
+  // Keeps a text that is not the default.
+  Status keep(std::string_view text, Settings& into) const {
+    VIADUCT_CHECK(check(text));
+    into.others.erase(std::string(variable));
+    if (text != fallback) into.others.emplace(variable, text);
+    return Ok{};
+  }
+};
+using OtherText = OtherSetting<std::string>;
+
+template <const auto& Setting>
+constexpr SettingRow otherRow(std::string_view help) {
+  return {.variable = Setting.variable,
+          .fallback = Setting.fallback,
+          .help = help,
+          .parse = [](std::string_view text, Settings& s) { return Setting.keep(text, s); },
+          .check = [](const Settings& s) { return Setting.check(Setting.text(s)); },
+          .show = [](const Settings& s) { return Setting.text(s); }};
 }
-// Keeps a text that is not the default.
-inline void keepOther(Settings& into, std::string_view variable, std::string_view text,
-                      std::string_view fallback) {
-  into.others.erase(std::string(variable));
-  if (text != fallback) into.others.emplace(variable, text);
+// Another system's variable for the same setting, read if the setting's own is unset.
+template <const auto& Setting>
+constexpr SettingRow aliasRow(std::string_view alias, std::string_view help) {
+  return {.variable = alias,
+          .fallback = "",
+          .help = help,
+          .parse = [](std::string_view text, Settings& s) { return Setting.keep(text, s); },
+          .instead_of = Setting.variable};
 }
 
 // Makes a row from a field's own parser and printer.

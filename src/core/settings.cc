@@ -328,7 +328,7 @@ Result<Settings> settingsFromEnvironment() {
     auto parsed = row.parse(text, out);
     if (parsed) continue;
     Error error = std::move(parsed).error();
-    error.detail = fmt::format("{}={} cannot be read", row.variable, text);
+    error.detail = fmt::format("{}={} cannot be read", row.variable, base::withoutUser(text));
     error.remedy = fmt::format("give {} {}, or unset it", row.variable, error.remedy);
     return error;
   }

@@ -11,16 +11,16 @@
 #include "base/file_error.h"
 #include "base/read_fd.h"
 #include "base/text.h"
-#include "core/setting_row.h"
 
 namespace viaduct::s3 {
 namespace {
 
-using core::otherText;
-
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20U;
 
-std::string regionOf(const Settings& settings) { return otherText(settings, kRegion, "us-east-1"); }
+std::string regionOf(const Settings& settings) {
+  const std::string region = kRegion.of(settings);
+  return region.empty() ? "us-east-1" : region;
+}
 
 Error noCredentials(Code code, std::string detail, std::string file) {
   return {.code = code,
@@ -35,8 +35,7 @@ Error noCredentials(Code code, std::string detail, std::string file) {
 }
 
 std::string credentialsFile(const Settings& settings) {
-  const std::string named = otherText(settings, kCredentialsFile);
-  if (!named.empty()) return named;
+  if (std::string named = kCredentialsFile.of(settings); !named.empty()) return named;
   const char* const home = std::getenv("HOME");
   return home == nullptr ? "" : fmt::format("{}/.aws/credentials", home);
 }
@@ -53,17 +52,19 @@ Result<Credentials> fileCredentials(const Settings& settings) {
     error.remedy = noCredentials(Code::kNotFound, "", "").remedy;
     return error;
   }
-  return credentialsIn(text, otherText(settings, kProfile, "default"), file);
+  const std::string profile = kProfile.of(settings);
+  return credentialsIn(text, profile.empty() ? "default" : profile, file);
 }
 
 Result<Credentials> findCredentials(const Settings& settings) {
-  Credentials out{otherText(settings, kAccessKey), otherText(settings, kSecretKey),
-                  otherText(settings, kSessionToken)};
+  Credentials out{kAccessKey.of(settings), kSecretKey.of(settings), kSessionToken.of(settings)};
   if (out.access_key.empty() && out.secret_key.empty()) return fileCredentials(settings);
   if (out.access_key.empty() || out.secret_key.empty())
     return noCredentials(
         Code::kInvalid,
-        fmt::format("only {} is set", out.access_key.empty() ? kSecretKey : kAccessKey), "");
+        fmt::format("only {} is set",
+                    out.access_key.empty() ? kSecretKey.variable : kAccessKey.variable),
+        "");
   return out;
 }
 
@@ -93,16 +94,15 @@ Result<Credentials> credentialsIn(std::string_view text, std::string_view profil
 
 Result<Endpoint> resolveEndpoint(const Settings& settings) {
   Endpoint out = amazonEndpoint(regionOf(settings));
-  if (const std::string url = otherText(settings, kEndpoint); !url.empty()) {
+  if (const std::string url = kEndpoint.of(settings); !url.empty()) {
     VIADUCT_TRY(out, parseEndpoint(url));
   }
-  if (const std::string style = otherText(settings, kStyle); !style.empty())
-    out.style = style == "path" ? AddressStyle::kPath : AddressStyle::kVirtual;
+  out.style = kStyle.of(settings).value_or(out.style);
   return out;
 }
 
 Result<Access> resolveAccess(const Settings& settings) {
-  Access out{.region = regionOf(settings), .ca_file = otherText(settings, kCa)};
+  Access out{.region = regionOf(settings), .ca_file = kCa.of(settings)};
   VIADUCT_TRY(out.endpoint, resolveEndpoint(settings));
   VIADUCT_TRY(out.credentials, findCredentials(settings));
   return out;

@@ -6,25 +6,31 @@
 #include <viaduct/settings.h>
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/setting_row.h"
 #include "s3/answer.h"
 #include "s3/object_name.h"
 #include "s3/signature.h"
 
 namespace viaduct::s3 {
 
-// Names in Settings::others.
-inline constexpr std::string_view kEndpoint = "VIADUCT_OBJECT_ENDPOINT";
-inline constexpr std::string_view kRegion = "VIADUCT_OBJECT_REGION";
-inline constexpr std::string_view kStyle = "VIADUCT_OBJECT_STYLE";
-inline constexpr std::string_view kCa = "VIADUCT_OBJECT_CA";
-inline constexpr std::string_view kCredentialsFile = "VIADUCT_OBJECT_CREDENTIALS";
-inline constexpr std::string_view kProfile = "VIADUCT_OBJECT_PROFILE";
-inline constexpr std::string_view kAccessKey = "AWS_ACCESS_KEY_ID";
-inline constexpr std::string_view kSecretKey = "AWS_SECRET_ACCESS_KEY";
-inline constexpr std::string_view kSessionToken = "AWS_SESSION_TOKEN";
+// The settings. A wrong endpoint in AWS_ENDPOINT_URL is an error only for the first object, because
+// other programs use that variable too.
+inline constexpr core::OtherText kEndpoint{"VIADUCT_OBJECT_ENDPOINT", "", core::parseText};
+inline constexpr core::OtherText kRegion{"VIADUCT_OBJECT_REGION", "", core::parseText};
+// Nothing: that of the endpoint.
+inline constexpr core::OtherSetting<std::optional<AddressStyle>> kStyle{"VIADUCT_OBJECT_STYLE",
+                                                                        "auto", parseStyle};
+inline constexpr core::OtherText kCa{"VIADUCT_OBJECT_CA", "", core::parseText};
+inline constexpr core::OtherText kCredentialsFile{"VIADUCT_OBJECT_CREDENTIALS", "",
+                                                  core::parseText};
+inline constexpr core::OtherText kProfile{"VIADUCT_OBJECT_PROFILE", "", core::parseText};
+inline constexpr core::OtherText kAccessKey{"AWS_ACCESS_KEY_ID", "", core::parseText};
+inline constexpr core::OtherText kSecretKey{"AWS_SECRET_ACCESS_KEY", "", core::parseText};
+inline constexpr core::OtherText kSessionToken{"AWS_SESSION_TOKEN", "", core::parseText};
 
 struct Access {
   Endpoint endpoint = {};

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
+#include "core/setting_row.h"
 
 namespace viaduct::s3 {
 namespace {
@@ -87,13 +88,18 @@ std::string encodeQuery(const Query& query) {
   return out;
 }
 
+Status parseStyle(std::string_view text, std::optional<AddressStyle>& into) {
+  into.reset();
+  if (text == "path") into = AddressStyle::kPath;
+  if (text == "virtual") into = AddressStyle::kVirtual;
+  if (into || text == "auto") return Ok{};
+  return core::expectedForm("auto, path or virtual");
+}
+
 Result<Endpoint> parseEndpoint(std::string_view url) {
-  // A password before an @ is not shown.
-  const auto at = url.rfind('@');
-  const std::string shown =
-      at == std::string_view::npos ? std::string(url) : fmt::format("...{}", url.substr(at));
   const auto wrong = [&](const char* detail) {
-    return malformed("parse an S3 endpoint", shown, detail, "give https://host[:port][/prefix]");
+    return malformed("parse an S3 endpoint", base::withoutUser(url), detail,
+                     "give https://host[:port][/prefix]");
   };
   Endpoint out;
   out.tls = url.starts_with("https://");

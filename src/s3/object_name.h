@@ -3,6 +3,7 @@
 
 #include <viaduct/result.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,8 @@ using Query = std::vector<std::pair<std::string, std::string>>;
 std::string encodeQuery(const Query& query);
 
 enum class AddressStyle : std::uint8_t { kPath, kVirtual };
+// Parses "path" and "virtual". "auto": nothing.
+Status parseStyle(std::string_view text, std::optional<AddressStyle>& into);
 
 // The server of an object store.
 struct Endpoint {

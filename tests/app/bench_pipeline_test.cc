@@ -193,7 +193,7 @@ TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
   refused(2, run("host,net,host", {"--block-sizes", "4K"}), {"--block-sizes", "no effect"});
   refused(2, run("host,net,host", {"--output", "csv"}), {"--output", "use table or json"});
   refused(2, run("host,net,host", {"--backend", "tcp,local"}), {"--backend", "one backend"});
-  refused(2, run("host,net,host", {"--backend", "file"}), {"--backend", "not another member"});
+  refused(2, run("host,net,host", {"--backend", "file"}), {"--backend", "not another process"});
   refused(2, run("host,file:/b", {"--backend", "tcp"}), {"--backend", "the pipeline has no net"});
   refused(2, run("host,file:/b", {"--meet", "localhost:1"}), {"--meet", "has no net"});
   refused(2, run("host,net,host", {"--create-source", "1K"}), {"--create-source", "host memory"});

@@ -2,47 +2,31 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 #include <viaduct/viaduct.h>
 
 #include <cstring>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "process/process.h"
+#include "object/fake_store.h"
 
 namespace viaduct::testing {
 
 using namespace std::chrono_literals;
 
-class ObjectTest : public ::testing::Test {
+class ObjectTest : public ::testing::Test, protected FakeStore {
  protected:
   static constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 
-  explicit ObjectTest(std::vector<std::string> arguments = {}) {
-    ::setenv("no_proxy", "*", 1);  // the servers are on loopback
-    std::vector<std::string> command{VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    server_ = std::make_unique<Process>(command);
-    port_ = server_->answer().value_or("none");
-    tell("bucket kv");
-  }
-
-  // Sends a command to the server, and returns its answer.
-  std::string tell(const std::string& command) {
-    return server_->ask(command).value_or("no answer");
-  }
+  explicit ObjectTest(const std::vector<std::string>& arguments = {}) : FakeStore(arguments) {}
 
   Settings settings() const {
     Settings out;
     out.listen = {};
     out.backends = {"object"};
     out.grace = 30s;  // a busy machine may take long for an abort
-    out.others = {{"VIADUCT_OBJECT_ENDPOINT", "http://127.0.0.1:" + port_},
-                  {"AWS_ACCESS_KEY_ID", "FAKEKEY"},
-                  {"AWS_SECRET_ACCESS_KEY", "fakesecret"}};
+    out.others = others();
     for (const auto& [name, value] : more_) out.others[name] = value;
     return out;
   }
@@ -58,12 +42,6 @@ class ObjectTest : public ::testing::Test {
     ASSERT_TRUE(ready) << ready.error().text();
   }
 
-  // Memory of this size with the bytes that the server's `put` stores, or zeros.
-  static std::vector<std::uint64_t> pattern(std::uint64_t bytes) {
-    std::vector<std::uint64_t> out((bytes + 7) / 8);
-    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = i * 0x9E3779B97F4A7C15U;
-    return out;
-  }
   static bool isPattern(const std::vector<std::uint64_t>& memory, std::uint64_t bytes) {
     const auto wanted = pattern(bytes);
     return std::memcmp(memory.data(), wanted.data(), bytes) == 0;
@@ -116,8 +94,6 @@ class ObjectTest : public ::testing::Test {
   }
 
   std::map<std::string, std::string> more_;
-  std::unique_ptr<Process> server_;
-  std::string port_;
   std::optional<Agent> agent_;
   std::optional<Peer> self_;
   int pins_ = 0;  // number of labels that were given

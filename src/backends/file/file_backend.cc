@@ -85,7 +85,7 @@ class FileLink final : public core::Link {
 FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<Mover> mover)
     : poller_(context.poller),
       mover_(std::move(mover)),
-      storage_(std::make_shared<FileStorage>(mover_, directOf(context.settings))) {
+      storage_(std::make_shared<FileStorage>(mover_, kDirect.of(context.settings))) {
   rails_.push_back(std::make_unique<FileRail>(*mover_));
 }
 

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds kMostPatience{50};
 constexpr std::uint32_t kUsualOpenFilesMost = 256;
 
 std::uint32_t openFileLimit(const Settings& settings) {
-  if (const std::uint32_t wanted = openFilesOf(settings); wanted != 0) return wanted;
+  if (const std::uint32_t wanted = kOpenFiles.of(settings); wanted != 0) return wanted;
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kUsualOpenFilesMost;
   return static_cast<std::uint32_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 1, kUsualOpenFilesMost));
@@ -48,10 +48,10 @@ std::unique_ptr<Engine> openEngine(std::string_view name, std::uint32_t depth, s
 }
 
 Mover::Mover(const Settings& settings, OpenEngine open)
-    : wanted_(otherText(settings, kEngine, kAuto)),
-      limits_{.depth = depthOf(settings),
+    : wanted_(kEngine.of(settings)),
+      limits_{.depth = kDepth.of(settings),
               .open_files = openFileLimit(settings),
-              .registered = registerOf(settings)},
+              .registered = kRegister.of(settings)},
       patience_(std::min<Duration>(settings.grace / 8, kMostPatience)),
       grace_(settings.grace),
       open_(std::move(open)) {

@@ -6,139 +6,84 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 
+#include "base/sizes.h"
 #include "core/setting_row.h"
-#include "core/words.h"
 #include "s3/access.h"
 
 namespace viaduct::object {
 
-inline constexpr std::string_view kPartSize = "VIADUCT_OBJECT_PART";
-inline constexpr std::string_view kConnections = "VIADUCT_OBJECT_CONNECTIONS";
-inline constexpr std::string_view kRetries = "VIADUCT_OBJECT_RETRIES";
-inline constexpr std::string_view kSignBodies = "VIADUCT_OBJECT_SIGN_BODIES";
+inline constexpr core::OtherSetting<std::uint64_t> kPartSize{
+    "VIADUCT_OBJECT_PART", "8MiB", [](std::string_view text, std::uint64_t& into) {
+      return core::parseSize(text, 5 * base::kMiB, 64 * base::kMiB, into);
+    }};
+inline constexpr core::OtherSetting<std::uint32_t> kConnections{
+    "VIADUCT_OBJECT_CONNECTIONS", "16", [](std::string_view text, std::uint32_t& into) {
+      return core::parseCount(text, 1, 256, into);
+    }};
+inline constexpr core::OtherSetting<std::uint32_t> kRetries{
+    "VIADUCT_OBJECT_RETRIES", "8", [](std::string_view text, std::uint32_t& into) {
+      return core::parseCount(text, 0, 100, into);
+    }};
+inline constexpr core::OtherSetting<Toggle> kSignBodies{"VIADUCT_OBJECT_SIGN_BODIES", "auto",
+                                                        core::parseToggle};
 
-inline constexpr std::string_view kDefaultPart = "8MiB", kDefaultConnections = "16",
-                                  kDefaultRetries = "8";
-
-using core::keepOther;
-using core::otherText;
-
-template <const std::string_view& Variable>
-Status parseAny(std::string_view text, Settings& into) {
-  keepOther(into, Variable, text, "");
-  return Ok{};
-}
-
-inline Status parseStyle(std::string_view text, Settings& into) {
-  if (!core::isOneOf(text, {"auto", "path", "virtual"}))
-    return core::expectedForm("auto, path or virtual");
-  keepOther(into, s3::kStyle, text, "auto");
-  return Ok{};
-}
-
-inline Status parsePart(std::string_view text, Settings& into) {
-  std::uint64_t bytes = 0;
-  VIADUCT_CHECK(core::parseSize(text, 5 * base::kMiB, 64 * base::kMiB, bytes));
-  keepOther(into, kPartSize, base::formatSize(bytes), kDefaultPart);
-  return Ok{};
-}
-
-template <const std::string_view& Variable, const std::string_view& Fallback, std::uint64_t Least,
-          std::uint64_t Most>
-Status parseNumber(std::string_view text, Settings& into) {
-  std::uint32_t number = 0;
-  VIADUCT_CHECK(core::parseCount(text, Least, Most, number));
-  keepOther(into, Variable, std::to_string(number), Fallback);
-  return Ok{};
-}
-
-inline Status parseSignBodies(std::string_view text, Settings& into) {
-  Toggle toggle = Toggle::kAuto;
-  VIADUCT_CHECK(core::parseToggle(text, toggle));
-  keepOther(into, kSignBodies, core::showToggle(toggle), "auto");
-  return Ok{};
-}
-
-template <const std::string_view& Variable, const std::string_view& Fallback>
-std::string showOther(const Settings& settings) {
-  return otherText(settings, Variable, Fallback);
-}
-inline constexpr std::string_view kNothing, kAuto = "auto";
-
-template <const std::string_view& Variable>
-constexpr SettingRow textRow(std::string_view help) {
-  return {.variable = Variable, .fallback = "", .help = help, .parse = parseAny<Variable>};
-}
-// Another system's variable for the same setting.
-template <const std::string_view& Variable>
-constexpr SettingRow aliasRow(std::string_view alias, std::string_view help) {
-  return {.variable = alias,
-          .fallback = "",
-          .help = help,
-          .parse = parseAny<Variable>,
-          .instead_of = Variable};
+// Refuses a value that is no endpoint. Aliases are left to s3::resolveEndpoint().
+constexpr SettingRow endpointRow(SettingRow row) {
+  row.parse = [](std::string_view text, Settings& into) -> Status {
+    if (!text.empty() && !s3::parseEndpoint(text))
+      return core::expectedForm("https://host[:port][/prefix], without a user name");
+    return s3::kEndpoint.keep(text, into);
+  };
+  return row;
 }
 
 inline constexpr std::array kSettings{
-    textRow<s3::kEndpoint>(
+    endpointRow(core::unrecorded(core::otherRow<s3::kEndpoint>(
         "For the backend object: where the object store answers, https://host[:port]. By default "
-        "Amazon S3 in the region."),
-    SettingRow{.variable = s3::kRegion,
-               .fallback = "",
-               .help = "For the backend object: the region in signatures. By default us-east-1.",
-               .parse = parseAny<s3::kRegion>,
-               .show = showOther<s3::kRegion, kNothing>},
-    SettingRow{.variable = s3::kStyle,
-               .fallback = kAuto,
-               .help = "For the backend object: where requests name the bucket. path: before the "
-                       "key; virtual: in the host name; auto: path if an endpoint is set.",
-               .parse = parseStyle,
-               .show = showOther<s3::kStyle, kAuto>},
-    SettingRow{.variable = kPartSize,
-               .fallback = kDefaultPart,
-               .help = "For the backend object: largest range or part of one request, from 5MiB to "
-                       "64MiB. Parts of an object above 10,000 parts are larger.",
-               .parse = parsePart,
-               .show = showOther<kPartSize, kDefaultPart>},
-    SettingRow{.variable = kConnections,
-               .fallback = kDefaultConnections,
-               .help = "For the backend object: requests in flight at once, from 1 to 256.",
-               .parse = parseNumber<kConnections, kDefaultConnections, 1, 256>,
-               .show = showOther<kConnections, kDefaultConnections>},
-    SettingRow{.variable = kRetries,
-               .fallback = kDefaultRetries,
-               .help = "For the backend object: how often a request is repeated after an error of "
-                       "the server or the connection, from 0 to 100.",
-               .parse = parseNumber<kRetries, kDefaultRetries, 0, 100>,
-               .show = showOther<kRetries, kDefaultRetries>},
-    SettingRow{.variable = kSignBodies,
-               .fallback = kAuto,
-               .help = "For the backend object: whether signatures cover the written bytes. auto: "
-                       "with http; on: always; off: never.",
-               .parse = parseSignBodies,
-               .show = showOther<kSignBodies, kAuto>},
-    textRow<s3::kCa>(
-        "For the backend object: file with the CA certificates that verify the server."),
-    textRow<s3::kCredentialsFile>(
-        "For the backend object: file with access keys. By default ~/.aws/credentials."),
-    textRow<s3::kProfile>(
-        "For the backend object: section of the credentials file. By default default."),
-    aliasRow<s3::kEndpoint>("AWS_ENDPOINT_URL",
-                            "Alias of VIADUCT_OBJECT_ENDPOINT, read if that is unset."),
-    aliasRow<s3::kEndpoint>("AWS_ENDPOINT_URL_S3", "The same; stronger than AWS_ENDPOINT_URL."),
-    aliasRow<s3::kRegion>("AWS_DEFAULT_REGION",
-                          "Alias of VIADUCT_OBJECT_REGION, read if that is unset."),
-    aliasRow<s3::kRegion>("AWS_REGION", "The same; stronger than AWS_DEFAULT_REGION."),
-    aliasRow<s3::kCa>("AWS_CA_BUNDLE", "Alias of VIADUCT_OBJECT_CA, read if that is unset."),
-    aliasRow<s3::kCredentialsFile>("AWS_SHARED_CREDENTIALS_FILE",
-                                   "Alias of VIADUCT_OBJECT_CREDENTIALS, read if that is unset."),
-    aliasRow<s3::kProfile>("AWS_PROFILE",
-                           "Alias of VIADUCT_OBJECT_PROFILE, read if that is unset."),
-    textRow<s3::kAccessKey>(
-        "For the backend object: access key; stronger than the credentials file."),
-    textRow<s3::kSecretKey>("For the backend object: secret of AWS_ACCESS_KEY_ID."),
-    textRow<s3::kSessionToken>("For the backend object: token of a temporary AWS_ACCESS_KEY_ID."),
+        "Amazon S3 in the region."))),
+    core::otherRow<s3::kRegion>(
+        "For the backend object: the region in signatures. By default us-east-1."),
+    core::otherRow<s3::kStyle>(
+        "For the backend object: where requests name the bucket. path: before the key; virtual: in "
+        "the host name; auto: path if an endpoint is set."),
+    core::otherRow<kPartSize>(
+        "For the backend object: largest range or part of one request, from 5MiB to 64MiB. Parts "
+        "of an object above 10,000 parts are larger."),
+    core::otherRow<kConnections>(
+        "For the backend object: requests in flight at once, from 1 to 256."),
+    core::otherRow<kRetries>(
+        "For the backend object: how often a request is repeated after an error of the server or "
+        "the connection, from 0 to 100."),
+    core::otherRow<kSignBodies>(
+        "For the backend object: whether signatures cover the written bytes. auto: with http; on: "
+        "always; off: never."),
+    core::unrecorded(core::otherRow<s3::kCa>(
+        "For the backend object: file with the CA certificates that verify the server.")),
+    core::unrecorded(core::otherRow<s3::kCredentialsFile>(
+        "For the backend object: file with access keys. By default ~/.aws/credentials.")),
+    core::unrecorded(core::otherRow<s3::kProfile>(
+        "For the backend object: section of the credentials file. By default default.")),
+    core::aliasRow<s3::kEndpoint>("AWS_ENDPOINT_URL",
+                                  "Alias of VIADUCT_OBJECT_ENDPOINT, read if that is unset."),
+    core::aliasRow<s3::kEndpoint>("AWS_ENDPOINT_URL_S3",
+                                  "The same; stronger than AWS_ENDPOINT_URL."),
+    core::aliasRow<s3::kRegion>("AWS_DEFAULT_REGION",
+                                "Alias of VIADUCT_OBJECT_REGION, read if that is unset."),
+    core::aliasRow<s3::kRegion>("AWS_REGION", "The same; stronger than AWS_DEFAULT_REGION."),
+    core::aliasRow<s3::kCa>("AWS_CA_BUNDLE", "Alias of VIADUCT_OBJECT_CA, read if that is unset."),
+    core::aliasRow<s3::kCredentialsFile>(
+        "AWS_SHARED_CREDENTIALS_FILE",
+        "Alias of VIADUCT_OBJECT_CREDENTIALS, read if that is unset."),
+    core::aliasRow<s3::kProfile>("AWS_PROFILE",
+                                 "Alias of VIADUCT_OBJECT_PROFILE, read if that is unset."),
+    core::unrecorded(core::otherRow<s3::kAccessKey>(
+        "For the backend object: access key; stronger than the credentials file.")),
+    core::unrecorded(
+        core::otherRow<s3::kSecretKey>("For the backend object: secret of AWS_ACCESS_KEY_ID.")),
+    core::unrecorded(core::otherRow<s3::kSessionToken>(
+        "For the backend object: token of a temporary AWS_ACCESS_KEY_ID.")),
 };
 
 inline constexpr std::array<std::string_view, 1> kAliases{"OBJ"};

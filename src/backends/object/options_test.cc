@@ -1,6 +1,7 @@
 #include "backends/object/options.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
 #include "backends/object/facts.h"
 
@@ -41,6 +42,53 @@ TEST(ObjectOptions, AnEndpointHasTheBucketInThePath) {
   EXPECT_EQ(options->part, std::uint64_t{16} << 20U);
   EXPECT_EQ(options->connections, 4U);
   EXPECT_TRUE(options->sign_bodies) << "http protects no bytes";
+}
+
+constexpr std::pair<const char*, const char*> kWrong[] = {
+    {"VIADUCT_OBJECT_STYLE", "host"},        {"VIADUCT_OBJECT_PART", "1MiB"},
+    {"VIADUCT_OBJECT_CONNECTIONS", "0"},     {"VIADUCT_OBJECT_RETRIES", "101"},
+    {"VIADUCT_OBJECT_SIGN_BODIES", "maybe"},
+};
+
+TEST(ObjectOptions, WrongValuesAreRefusedWhenTheyAreSet) {
+  for (const auto& [variable, value] : kWrong) {
+    ASSERT_EQ(::setenv(variable, value, 1), 0);
+    const auto read = settingsFromEnvironment();
+    ::unsetenv(variable);
+    ASSERT_FALSE(read) << variable;
+    EXPECT_NE(read.error().text().find(variable), std::string::npos) << read.error().text();
+    Settings settings;
+    settings.others[variable] = value;
+    const auto checked = checkSettings(settings);
+    ASSERT_FALSE(checked) << variable;
+    EXPECT_NE(checked.error().text().find(variable), std::string::npos) << checked.error().text();
+  }
+}
+
+TEST(ObjectOptions, AWrongEndpointIsRefusedWithoutItsPassword) {
+  ASSERT_EQ(::setenv("VIADUCT_OBJECT_ENDPOINT", "http://user:hidden@store", 1), 0);
+  const auto read = settingsFromEnvironment();
+  ::unsetenv("VIADUCT_OBJECT_ENDPOINT");
+  ASSERT_FALSE(read);
+  EXPECT_NE(read.error().text().find("https://host"), std::string::npos) << read.error().text();
+  EXPECT_EQ(read.error().text().find("hidden"), std::string::npos) << read.error().text();
+  // Other programs read this variable as well.
+  ASSERT_EQ(::setenv("AWS_ENDPOINT_URL", "store:9000", 1), 0);
+  const auto alias = settingsFromEnvironment();
+  ::unsetenv("AWS_ENDPOINT_URL");
+  ASSERT_TRUE(alias) << alias.error().text();
+  EXPECT_TRUE(checkSettings(*alias));
+  EXPECT_FALSE(resolveOptions(*alias));
+}
+
+TEST(ObjectOptions, AutoIsTheStyleOfTheEndpoint) {
+  Settings settings = with({{"AWS_ENDPOINT_URL", "http://store"}});
+  settings.others["VIADUCT_OBJECT_STYLE"] = "auto";
+  settings.others["VIADUCT_OBJECT_SIGN_BODIES"] = "auto";
+  const auto options = resolveOptions(settings);
+  ASSERT_TRUE(options) << options.error().text();
+  EXPECT_EQ(options->access.endpoint.style, s3::AddressStyle::kPath);
+  EXPECT_TRUE(options->sign_bodies);
 }
 
 TEST(ObjectOptions, NoRowShowsASecret) {
