@@ -234,24 +234,25 @@ TEST_F(FilePins, OfABorrowedDescriptorThatWasClosedReachNoOtherFile) {
 }
 
 TEST_F(FilePins, ThatSyncOpenTheFileSo) {
-  make("data", 10'000);
+  // The pins live until the end: the mover closes the files of released pins later.
+  for (const char* const name : {"plain", "synced", "given"}) make(name, 10'000);
   const Pin memory = allocated(10'000);
   const auto writes = [&](const Pin& file) {
     const Status moved = write(file, 0, memory, 0, 10'000);
     EXPECT_TRUE(moved) << moved.error().text();
   };
-  {
-    const Pin plain = pinned(Segment::file(path()));
-    writes(plain);
-    EXPECT_EQ(openedFor(path(), O_SYNC), 0);
-    writes(pinned(Segment::file(path(), {.sync = true})));
-    EXPECT_EQ(openedFor(path(), O_RDWR | O_SYNC), 1);
-  }
-  base::Fd fd(::open(path().c_str(), O_RDWR | O_SYNC | O_CLOEXEC));
-  const Pin file = pinned(Segment::file(fd.get()));
+  const Pin plain = pinned(Segment::file(path("plain")));
+  writes(plain);
+  EXPECT_EQ(openedFor(path("plain"), O_SYNC), 0);
+  const Pin synced = pinned(Segment::file(path("synced"), {.sync = true}));
+  writes(synced);
+  EXPECT_EQ(openedFor(path("synced"), O_RDWR | O_SYNC), 1);
+  base::Fd fd(::open(path("given").c_str(), O_RDWR | O_SYNC | O_CLOEXEC));
+  const Pin given = pinned(Segment::file(fd.get()));
   fd.reset();
-  writes(file);
-  EXPECT_EQ(openedFor(path(), O_RDWR | O_SYNC), 2) << "the duplicate, and the one that writes";
+  writes(given);
+  EXPECT_EQ(openedFor(path("given"), O_RDWR | O_SYNC), 2)
+      << "the duplicate, and the one that writes";
 }
 
 TEST_F(FilePins, OfAReadOnlyDescriptorAreReadOnly) {
