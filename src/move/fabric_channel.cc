@@ -296,6 +296,13 @@ void FabricChannel::judgeSilence(Clock::time_point now) {
   peer_.tell(PingChannel{.channel = index(), .life = life().number()});
 }
 
+// The channel may sleep, and a library may have lost the event of the peer's data.
+void FabricChannel::pinged() {
+  if (!joined()) return;
+  last_busy_ = seed_.poller.now();
+  host().activate(*this);
+}
+
 void FabricChannel::answered() {
   if (std::exchange(talk_.asked, false)) ++talk_.answers;
 }

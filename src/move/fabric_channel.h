@@ -66,6 +66,7 @@ class FabricChannel final : public Channel {
   void keysHaveCome();
   void retireKey(std::uint32_t generation);
   void answered();
+  void pinged();  // the peer waits for an answer over this channel
   void peerPolling(bool awake);
 
   bool add(Job& job) override;

@@ -217,6 +217,14 @@ TEST_F(ChannelTest, SleepsAgainAlthoughTheDescriptorStaysReadable) {
   EXPECT_TRUE(turnsUntilAsleep()) << "and sleeps again";
 }
 
+// Libraries lose events. A peer that waits for an answer asks, and that wakes the channel.
+TEST_F(ChannelTest, APingOfThePeerWakesAChannelThatSleeps) {
+  ASSERT_TRUE(turnsUntilAsleep());
+  channel_->pinged();
+  EXPECT_TRUE(channel_->active);
+  EXPECT_TRUE(turnsUntilAsleep());
+}
+
 // A poll may run beside polls of other rails, and the link belongs to all rails.
 TEST_F(ChannelTest, APollLeavesAProvenPathAsAnEvent) {
   channel_->progress(poller_->now(), poller_->now());

@@ -165,10 +165,10 @@ void FabricLink::askForKey(std::uint32_t slot) {
 }
 
 void FabricLink::handle(const PingChannel& ping) {
-  if (!ping.answer)
-    return tell(PingChannel{.answer = true, .channel = ping.channel, .life = ping.life});
-  if (Channel* const channel = find(ping.channel, ping.life))
-    static_cast<FabricChannel&>(*channel).answered();
+  auto* const channel = static_cast<FabricChannel*>(find(ping.channel, ping.life));
+  if (channel != nullptr && ping.answer) channel->answered();
+  if (channel != nullptr && !ping.answer) channel->pinged();
+  if (!ping.answer) tell(PingChannel{.answer = true, .channel = ping.channel, .life = ping.life});
 }
 
 void FabricLink::handle(const PollingNotice& polling) {
