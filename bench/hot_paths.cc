@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -86,6 +87,58 @@ std::function<void()> mover(const char* backend, std::uint64_t bytes, std::uint3
   return [pair, transfer] { pair->move(*transfer); };
 }
 
+// Moves 64 chunks of 64 KiB, with agents whose own threads make progress. Both stages: from one
+// agent's memory to another one's file. Otherwise one stage alone, as 64 blocks.
+enum class Stages { kMove, kStore, kBoth };
+class Chunks {
+ public:
+  explicit Chunks(Stages stages) {
+    const bool store = stages == Stages::kStore;
+    must(peer_.ready(10s));
+    must(self_.ready(10s));
+    const PinInfo there =
+        must((store ? self_ : peer_).waitPin(stages == Stages::kMove ? "memory" : "file", 10s));
+    const auto blocks = [&](const PinInfo& pin) {
+      // Blocks that lie apart, so that a stage alone has as many pieces as it has chunks.
+      Selection out{*Blocks::strided({.base = pin.address, .bytes = kChunk, .count = kChunks})};
+      if (stages != Stages::kBoth)
+        for (std::uint32_t i = kChunks; i-- > 0;) out.indices.push_back(i);
+      return out;
+    };
+    Agent& agent = store ? b_ : a_;
+    transfer_.emplace(must(agent.plan(OpKind::kWrite, store ? self_ : peer_,
+                                      blocks((store ? theirs_ : ours_).info()), blocks(there))));
+  }
+  Chunks(const Chunks&) = delete;
+  Chunks& operator=(const Chunks&) = delete;
+  ~Chunks() { std::filesystem::remove(path_); }
+  void move() {
+    must(transfer_->post());
+    must(transfer_->wait());
+  }
+
+ private:
+  static constexpr std::uint64_t kChunk = 64 << 10, kChunks = 64, kBytes = kChunks * kChunk;
+  static Agent open(const char* name) {
+    Settings settings;
+    settings.name = name;
+    settings.backends = {"tcp", "file"};
+    settings.staging_chunk = kChunk;
+    return must(Agent::open(settings));
+  }
+
+  const std::string path_ = std::filesystem::temp_directory_path() / "viaduct-hot-path";
+  Agent a_ = open("a"), b_ = open("b");
+  Pin ours_ = must(a_.allocate(kBytes)), theirs_ = must(b_.allocate(kBytes, {.label = "memory"}));
+  Pin file_ = must(b_.pin(Segment::file(path_, {.bytes = kBytes, .create = true}), "file"));
+  Peer peer_ = must(a_.importCard(b_.exportCard())), self_ = must(b_.self());
+  std::optional<Transfer> transfer_;
+};
+
+std::function<void()> chunks(Stages stages) {
+  return [chunks = std::make_shared<Chunks>(stages)] { chunks->move(); };
+}
+
 struct HotPath {
   std::string_view name;
   std::function<void()> (*prepare)();
@@ -101,6 +154,9 @@ const std::array kPaths{
     HotPath{"ofi-8", [] { return mover("ofi", 8, 1); }},
     HotPath{"ofi-64x64", [] { return mover("ofi", 64, 64); }},
     HotPath{"ofi-1024x64", [] { return mover("ofi", 64, 1024); }},
+    HotPath{"move-64x64K", [] { return chunks(Stages::kMove); }},
+    HotPath{"store-64x64K", [] { return chunks(Stages::kStore); }},
+    HotPath{"staged-64x64K", [] { return chunks(Stages::kBoth); }},
     HotPath{"note",
             []() -> std::function<void()> {
               return [pair = std::make_shared<Pair>("local")] { pair->note(); };
