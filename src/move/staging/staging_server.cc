@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "move/staging/staging_chunk.h"
+
 namespace viaduct::move {
 namespace {
 
