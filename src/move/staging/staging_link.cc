@@ -187,6 +187,8 @@ void StagingLink::fillFreeChunks() {
     if (chunks_.size() < sizes().chunks) chunks_.resize(sizes().chunks);
     while (!job.error && fillFreeChunk(job)) {
     }
+    // Later jobs must not take the chunks that this job collects for a part of an object.
+    if (!job.error && job.next.op != job.ops.size()) return;
   }
 }
 
@@ -244,8 +246,9 @@ std::uint32_t StagingLink::widthFor(Job& job) {
 
 // The first of `width` free neighbours.
 std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width) const {
+  const std::uint32_t chunks = sizes().chunks;
   std::uint32_t free = 0;
-  for (std::uint32_t i = 0; i < sizes().chunks; ++i) {
+  for (std::uint32_t i = 0; i < chunks; ++i) {
     free = chunks_[i].step == Step::kFree && !chunks_[i].joined ? free + 1 : 0;
     if (free == width) return i + 1 - width;
   }

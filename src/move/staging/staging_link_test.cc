@@ -491,6 +491,22 @@ TEST_F(StagingObjectTest, GivesUpAnObjectThatItDoesNotFinish) {
   EXPECT_EQ(b_.host->given_up.size(), 1U) << "the peer was lost in the middle";
 }
 
+// Four chunks that lie together become free only if the job behind does not take each free one.
+TEST_F(StagingObjectTest, ALaterTransferDoesNotTakeTheChunksOfAPart) {
+  setObjects(8 * kMiB);
+  const auto files = ops(kHostAt, kStorageAt, kHostPin, kStoragePin, kBytes, 1);
+  const auto object = blocks(8 * kMiB, kMiB, false);
+  for (core::Tag tag = 1; tag <= 8; ++tag) post(OpKind::kWrite, files, tag);
+  post(OpKind::kWrite, object, 9);
+  for (core::Tag tag = 10; tag <= 29; ++tag) post(OpKind::kWrite, files, tag);
+  run();
+  std::vector<core::Tag> order;
+  for (const auto& one : ends()) order.push_back(std::get<core::Moved>(one).tag);
+  ASSERT_EQ(order.size(), 29U);
+  const auto place = std::ranges::find(order, core::Tag{9}) - order.begin();
+  EXPECT_LT(place, 20) << "it waits for those before it, and not for all behind it";
+}
+
 TEST_F(StagingObjectTest, ARingThatIsSmallerThanAPartIsAnError) {
   setObjects(9 * kMiB);
   b_.host->chunks = 3;
