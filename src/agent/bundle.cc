@@ -143,7 +143,7 @@ std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
 
 core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progress& so_far,
                                            const std::atomic<bool>& pause, CellCounts& counts) {
-  const core::Work work{.kind = kind, .link = route_.link, .ops = ops_, .whole = route_.whole};
+  const core::Work work{.kind = kind, .link = route_.link, .ops = ops_};
   const auto outcome = direct_->moveNow(work, so_far, pause);
   if (outcome != core::DirectMover::Outcome::kMoved) return outcome;
   SliceState& state = slices_.front();

@@ -40,7 +40,7 @@ struct Work {
   // 0: the work stands alone. Otherwise works with the same number write one object together, which
   // exists once they have covered it. The number is unique in the process.
   std::uint64_t whole = 0;
-  // The demands on the path of a staged transfer. Null for other backends.
+  // The demands on the path, for backends that choose the path of other transfers. May be null.
   const Requirement* required = nullptr;
 };
 
