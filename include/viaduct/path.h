@@ -21,7 +21,7 @@ struct PathShare {
   // 0: the share went directly from memory to memory. Otherwise the transfer was staged through
   // host memory, and all of its bytes passed the stages in the order of these numbers.
   std::uint32_t stage = 0;
-  // Of a stage: how long it had work. The shares of one stage have this time in one of them.
+  // How long the stage had work. One share of each stage has the time of the whole stage.
   std::uint64_t busy_ns = 0;
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };

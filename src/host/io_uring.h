@@ -22,7 +22,7 @@ int reserveBuffers(int ring, std::uint32_t count);
 // memory.
 int registerBuffer(int ring, std::uint32_t place, std::span<std::byte> memory);
 
-// What this process may do.
+// The errno of each step that this process has tried; 0: the step works.
 struct RingTrial {
   int open = 0, reserve = 0, registration = 0;  // of one page
 };

@@ -41,7 +41,7 @@ class Flow {
   Status run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
              const std::atomic<bool>& cancel);
 
-  // Of the last run():
+  // The next four functions describe the last run().
   std::uint64_t times() const { return times_; }
   std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
   std::uint64_t bytes() const { return bytes_; }           // each time

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// What a member knows after it has opened the source.
+// Rank 0 sends this to all members after it has opened the source.
 struct Opening {
   Failure failure = {};
   std::uint64_t bytes = 0;

@@ -23,7 +23,7 @@ struct PipelineRequest {
   std::string require = {};  // of the path between the processes, as TransferOptions has it
   Buffer::Kind memory = {};
   std::uint32_t rounds = 5;  // after one round that is not counted
-  // Of each timed part of a round, at least one transfer.
+  // How long each part of a round takes. A part has at least one transfer.
   std::chrono::nanoseconds duration = std::chrono::milliseconds(300);
 };
 // The request as options that the members compare.
