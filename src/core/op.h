@@ -30,6 +30,9 @@ struct Op {
 // come back.
 using Tag = std::uint64_t;
 
+// The least bytes of a work that writes an object together with others, except the last work.
+inline constexpr std::uint64_t kLeastOfWhole = std::uint64_t{8} << 20U;
+
 // A transfer's ops for one rail and one peer. The ops stay in place until every taken one has come
 // back, so a rail keeps the span and copies nothing.
 struct Work {

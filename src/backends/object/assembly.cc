@@ -7,11 +7,10 @@
 #include <utility>
 
 #include "base/sizes.h"
+#include "core/op.h"
 
 namespace viaduct::object {
 namespace {
-
-constexpr std::uint64_t kLeastPart = 8 * base::kMiB;
 
 Error refusal(const ObjectFacts& object, s3::ByteRange range, Code code, std::string detail) {
   return {
@@ -32,15 +31,16 @@ Error cancelled(const ObjectFacts& object, std::string detail) {
 
 // Ranges of at least a step have different numbers, which are at most 10,000.
 Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange range) {
-  const std::uint64_t step = std::max(kLeastPart, (object.bytes + kMostParts - 1) / kMostParts);
+  const std::uint64_t step =
+      std::max(core::kLeastOfWhole, (object.bytes + kMostParts - 1) / kMostParts);
   if (range.bytes() >= step || range.last + 1 == object.bytes)
     return static_cast<std::uint32_t>(range.first / step + 1);
   Error error =
       refusal(object, range, Code::kUnsupported,
               fmt::format("too small for a part of an upload: parts of {} bytes have at least {}",
                           object.bytes, base::showSize(step)));
-  error.cause = step == kLeastPart ? "S3 has no call that changes a part of an object"
-                                   : "S3 takes at most 10,000 parts";
+  error.cause = step == core::kLeastOfWhole ? "S3 has no call that changes a part of an object"
+                                            : "S3 takes at most 10,000 parts";
   error.remedy =
       "raise VIADUCT_STAGING_CHUNK at both ends, or write from host memory of the object's agent";
   return error;

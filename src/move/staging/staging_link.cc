@@ -11,9 +11,6 @@
 namespace viaduct::move {
 namespace {
 
-// The least size of a part of an S3 object is 5 MiB, and stores are faster with larger parts.
-constexpr std::uint64_t kObjectPart = std::uint64_t{8} << 20U;
-
 std::size_t index(auto step) { return static_cast<std::size_t>(step); }
 
 // Whether `next` goes on in the storage and in the chunk; then it becomes a part of `piece`.
@@ -227,19 +224,19 @@ bool StagingLink::fillFreeChunk(Job& job) {
 std::uint32_t StagingLink::widthFor(Job& job) {
   const OpEnd end = job.writtenEnd();
   std::uint64_t part = 0;
-  for (std::size_t i = job.next.op; i < job.ops.size() && part < kObjectPart; ++i) {
+  for (std::size_t i = job.next.op; i < job.ops.size() && part < core::kLeastOfWhole; ++i) {
     if (pinAt(job.ops[i], end) != pinAt(job.ops[job.next.op], end)) break;
     part += job.ops[i].bytes - (i == job.next.op ? job.next.into : 0);
   }
   const Ring ring = sizes();
   const std::uint64_t width =
-      (std::min(part, kObjectPart) + ring.chunk_bytes - 1) / ring.chunk_bytes;
+      (std::min(part, core::kLeastOfWhole) + ring.chunk_bytes - 1) / ring.chunk_bytes;
   if (width > ring.chunks)
     failJob(job, {.code = Code::kExhausted,
                   .operation = "staging",
                   .detail = fmt::format("the rings have {} chunks of {} bytes, and a part of an "
                                         "object needs {} bytes",
-                                        ring.chunks, ring.chunk_bytes, kObjectPart),
+                                        ring.chunks, ring.chunk_bytes, core::kLeastOfWhole),
                   .remedy = "raise VIADUCT_STAGING_CHUNK or VIADUCT_STAGING_CHUNKS at both ends"});
   return static_cast<std::uint32_t>(width);
 }
