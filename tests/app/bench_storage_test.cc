@@ -204,7 +204,7 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
       {{"--filenames", folder + "/none/a"}, "No such file or directory"},
       {{"--filenames", folder, "--op", "read"}, "it is a folder"},
       {{"--filenames", folder}, "Is a directory"},
-      {{"--filenames", "/dev/null", "--op", "read"}, "it is no file or block device"},
+      {{"--filenames", "/dev/null", "--op", "read"}, "it is no regular file or block device"},
       {{"--filenames", "a,a"}, "a is named twice"},
       {{"--filenames", "a,b", "--num-files", "3"}, "3 files, and 2 names"},
       {{"--filenames", "a", "--num_initiator_dev", "2"}, "each process has files of its own"},
