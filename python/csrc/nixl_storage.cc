@@ -230,10 +230,15 @@ Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
   std::vector<std::optional<std::uint64_t>> sizes(keys.size());
   VIADUCT_CHECK(inParallel(keys.size(), kLooksAtOnce, [&](std::size_t i) -> Status {
     const auto pin = agent_.pin(object(keys[i], {}));
-    if (pin) sizes[i] = pin->size();
-    const bool absent = !pin && pin.error().code == Code::kNotFound &&
-                        pin.error().detail.find("NoSuchBucket") == std::string::npos;
-    if (!pin && !absent) return pin.error();
+    if (pin) {
+      sizes[i] = pin->size();
+      return Ok{};
+    }
+    const Error& why = pin.error();
+    if (why.code == Code::kInvalid && why.detail == "the object is empty") sizes[i] = 0;
+    const bool absent =
+        why.code == Code::kNotFound && why.detail.find("NoSuchBucket") == std::string::npos;
+    if (!sizes[i] && !absent) return why;
     return Ok{};
   }));
   return sizes;

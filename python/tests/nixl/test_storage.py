@@ -590,6 +590,20 @@ def test_misuse_of_objects(store):
     for name in ("k\xe4y", "k\xe4y".encode()):
         assert disk.agent.query_memory([(0, 0, 0, name)], "OBJ", "OBJ") == [None]
     disk.move("WRITE", [(0, 2 * BLOCK, 1)], kind="OBJ")
+def test_an_empty_object_has_the_size_0(store):
+    disk, server = store
+    server.ask("put kv empty 0")
+    server.ask("put kv other 5")
+    rows = [(0, 0, 0, key) for key in ("empty", "none", "other")]
+    found = disk.agent.query_memory(rows, "OBJ", "OBJ")
+    assert found == [{"size": "0"}, None, {"size": "5"}]
+    disk.agent.register_memory([(0, BLOCK, 1, "empty")], "OBJ")
+    with pytest.raises(b.nixlInvalidParamError, match="the object is empty"):
+        disk.move("READ", [(0, BLOCK, 1)], kind="OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+    assert disk.agent.query_memory(rows[:1], "OBJ", "OBJ") == [{"size": str(BLOCK)}]
+
+
     with pytest.raises(b.nixlInvalidParamError, match="object of 8192 bytes"):
         disk.move("READ", [(0, 3 * BLOCK, 1)], kind="OBJ")
     # Two halves that one transfer writes are one object.
