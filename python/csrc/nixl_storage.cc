@@ -176,10 +176,7 @@ Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const st
                                         std::move(bucket));
 }
 
-Result<std::shared_ptr<Pin>> StorageAgent::pin(const Segment& segment) {
-  VIADUCT_TRY(Pin pin, agent_.pin(segment));
-  return std::make_shared<Pin>(std::move(pin));
-}
+Result<Pin> StorageAgent::pin(const Segment& segment) { return agent_.pin(segment); }
 
 Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
   const std::lock_guard held(hosts_mutex_);
@@ -288,8 +285,10 @@ Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool
     wanted.create = write;
     wanted.fd_offset = first;
     wanted.bytes = end - first;
-    VIADUCT_TRY(auto pin, agent.pin(wanted));
-    return Held{std::move(pin), first};
+    VIADUCT_TRY(Pin pin, agent.pin(wanted));
+    held.lock();
+    VIADUCT_CHECK(checkAccess(write));  // another thread may have deregistered the object
+    return remember(std::move(pin), first);
   }
   if (held_.pin && part.address >= held_.first && end <= held_.first + held_.pin->size())
     return held_;
@@ -297,9 +296,16 @@ Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool
   wanted.create = write;
   wanted.fd_offset = first;
   wanted.bytes = (held_.pin ? std::max(end, held_.first + held_.pin->size()) : end) - first;
-  VIADUCT_TRY(auto pin, agent.pin(wanted));
-  held_ = {std::move(pin), first};
+  VIADUCT_TRY(Pin pin, agent.pin(wanted));
+  held_ = remember(std::move(pin), first);
   return held_;
+}
+
+Stored::Held Stored::remember(Pin pin, std::uint64_t first) {
+  std::erase_if(pins_, [](const auto& one) { return one.expired(); });
+  auto shared = std::make_shared<Pin>(std::move(pin));
+  pins_.push_back(shared);
+  return {std::move(shared), first};
 }
 
 void Stored::drop() {
@@ -307,10 +313,27 @@ void Stored::drop() {
   held_ = {};
 }
 
-void Stored::withdraw() {
+Status Stored::withdraw() {
+  std::vector<std::weak_ptr<Pin>> pins;
+  Held last;
+  {
+    const std::lock_guard held(mutex_);
+    withdrawn_ = true;
+    last = std::exchange(held_, {});
+    pins = std::exchange(pins_, {});
+  }
+  Status status = Ok{};
+  for (const auto& one : pins) {
+    const auto pin = one.lock();
+    Status released = pin ? pin->release() : Ok{};
+    if (!released && status) status = std::move(released);
+  }
+  return status;
+}
+
+bool Stored::isWithdrawn() const {
   const std::lock_guard held(mutex_);
-  withdrawn_ = true;
-  held_ = {};
+  return withdrawn_;
 }
 
 Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,

@@ -364,6 +364,32 @@ def test_a_deregistered_file_is_not_reached(disk):
     os.close(fd)
 
 
+def test_deregistering_a_file_ends_its_transfers(tmp_path):
+    disk = Disk(tmp_path / "data", size=32 << 20)
+    fd = disk.open()
+    registered = disk.register(fd, 32 << 20)
+    disk.move("WRITE", [(0, 32 << 20, fd)])
+    local = disk.agent.get_xfer_descs([(disk.address, 32 << 20, 0)], "DRAM")
+    remote = disk.agent.get_xfer_descs([(0, 32 << 20, fd)], "FILE")
+    for _ in range(10):
+        handle = disk.agent.initialize_xfer("READ", local, remote, disk.name)
+        disk.agent.transfer(handle)
+        disk.agent.deregister_memory(registered)
+        before = disk.memory.copy()
+        disk.memory[:] += 1
+        assert (disk.memory == before + 1).all(), "a transfer has written after its end"
+        # A fast disk may have brought all bytes before.
+        try:
+            assert disk.agent.check_xfer_state(handle) == "DONE"
+        except b.nixlNotAllowedError as error:
+            assert f"the descriptor {fd} was deregistered" in str(error)
+        with pytest.raises(b.nixlNotAllowedError, match=f"the descriptor {fd} was deregistered"):
+            disk.agent.transfer(handle)
+        disk.agent.release_xfer_handle(handle)
+        registered = disk.register(fd, 32 << 20)
+    os.close(fd)
+
+
 def test_memory_that_was_deregistered_is_not_reached(disk):
     fd = disk.open()
     disk.register(fd)
@@ -564,6 +590,20 @@ def test_an_object_without_metadata_is_named_by_its_device(store):
     disk.agent.deregister_memory(registered)
 
 
+def test_an_empty_object_has_the_size_0(store):
+    disk, server = store
+    server.ask("put kv empty 0")
+    server.ask("put kv other 5")
+    rows = [(0, 0, 0, key) for key in ("empty", "none", "other")]
+    found = disk.agent.query_memory(rows, "OBJ", "OBJ")
+    assert found == [{"size": "0"}, None, {"size": "5"}]
+    disk.agent.register_memory([(0, BLOCK, 1, "empty")], "OBJ")
+    with pytest.raises(b.nixlInvalidParamError, match="the object is empty"):
+        disk.move("READ", [(0, BLOCK, 1)], kind="OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+    assert disk.agent.query_memory(rows[:1], "OBJ", "OBJ") == [{"size": str(BLOCK)}]
+
+
 def test_an_object_that_is_written_again_is_read_anew(store):
     disk, _ = store
     disk.agent.register_memory([(0, 16 * BLOCK, 1, "a key/with &")], "OBJ")
@@ -590,20 +630,6 @@ def test_misuse_of_objects(store):
     for name in ("k\xe4y", "k\xe4y".encode()):
         assert disk.agent.query_memory([(0, 0, 0, name)], "OBJ", "OBJ") == [None]
     disk.move("WRITE", [(0, 2 * BLOCK, 1)], kind="OBJ")
-def test_an_empty_object_has_the_size_0(store):
-    disk, server = store
-    server.ask("put kv empty 0")
-    server.ask("put kv other 5")
-    rows = [(0, 0, 0, key) for key in ("empty", "none", "other")]
-    found = disk.agent.query_memory(rows, "OBJ", "OBJ")
-    assert found == [{"size": "0"}, None, {"size": "5"}]
-    disk.agent.register_memory([(0, BLOCK, 1, "empty")], "OBJ")
-    with pytest.raises(b.nixlInvalidParamError, match="the object is empty"):
-        disk.move("READ", [(0, BLOCK, 1)], kind="OBJ")
-    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
-    assert disk.agent.query_memory(rows[:1], "OBJ", "OBJ") == [{"size": str(BLOCK)}]
-
-
     with pytest.raises(b.nixlInvalidParamError, match="object of 8192 bytes"):
         disk.move("READ", [(0, 3 * BLOCK, 1)], kind="OBJ")
     # Two halves that one transfer writes are one object.
@@ -664,3 +690,26 @@ def test_transfers_in_flight_end_with_their_handle(store):
     handle = disk.agent.initialize_xfer("WRITE", local, remote, disk.name)
     disk.agent.transfer(handle)
     finish(disk.agent, handle)
+
+
+@pytest.mark.parametrize("operation", ["READ", "WRITE"])
+def test_deregistering_an_object_ends_its_transfers(store, operation):
+    disk, server = store
+    registered = disk.agent.register_memory([(0, BLOCK, 1, "key")], "OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+    local = disk.agent.get_xfer_descs([(disk.address, BLOCK, 0)], "DRAM")
+    remote = disk.agent.get_xfer_descs([(0, BLOCK, 1)], "OBJ")
+    handle = disk.agent.initialize_xfer(operation, local, remote, disk.name)
+    server.ask(f"fault {'GET' if operation == 'READ' else 'PUT'} hang 1 key")
+    assert disk.agent.transfer(handle) == "PROC"
+    server.ask("hung 1")
+    disk.agent.deregister_memory(registered)
+    disk.memory[:] = 7
+    server.ask("release")
+    for call in (disk.agent.check_xfer_state, disk.agent.transfer):
+        with pytest.raises(b.nixlNotAllowedError, match="s3://kv/key was deregistered"):
+            call(handle)
+    disk.agent.release_xfer_handle(handle)
+    assert (disk.memory == 7).all(), "a transfer has written after its end"
+    disk.agent.register_memory([(0, BLOCK, 1, "key")], "OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
