@@ -113,7 +113,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  impl->engine_->start(helpersFor(impl->shared_rails_.size()));
+  VIADUCT_CHECK(impl->engine_->start(helpersFor(impl->shared_rails_.size())));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
