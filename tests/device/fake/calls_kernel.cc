@@ -94,7 +94,9 @@ FAKE_CUDA_EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void* image
     if (text.find(".version") == std::string::npos) return kInvalidImage;
     const CUresult checked = checkPtx(one, text);
     if (checked != CUresult::kSuccess) return checked;
-    *module = one.modules.add<CUmodule>(std::make_shared<Module>(Module{kernelsOf(text)}));
+    const int most = numberAfter(text, ".maxntid", " %d");
+    *module = one.modules.add<CUmodule>(std::make_shared<Module>(
+        Module{kernelsOf(text), most < 0 ? 1024 : static_cast<unsigned>(most)}));
     return CUresult::kSuccess;
   });
 }
@@ -114,7 +116,8 @@ FAKE_CUDA_EXPORT CUresult cuModuleGetFunction(CUfunction* function, CUmodule mod
     if (loaded == nullptr) return CUresult::kInvalidHandle;
     const Kernel* kernel = kernelOf(name);
     if (loaded->kernels.count(name) == 0 || kernel == nullptr) return CUresult::kNotFound;
-    *function = one.functions.add<CUfunction>(std::make_shared<const Kernel>(*kernel));
+    *function = one.functions.add<CUfunction>(
+        std::make_shared<const Function>(Function{kernel, loaded->most_threads}));
     return CUresult::kSuccess;
   });
 }
@@ -124,15 +127,15 @@ FAKE_CUDA_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, u
                                          unsigned block_z, unsigned shared_bytes, CUstream stream,
                                          void** arguments, void** extra) {
   return inContext("cuLaunchKernel", [&](World& one, Lock&, Context& context) {
-    const auto kernel = one.functions.find(function);
-    if (kernel == nullptr) return CUresult::kInvalidHandle;
+    const auto loaded = one.functions.find(function);
+    if (loaded == nullptr) return CUresult::kInvalidHandle;
     const bool flat = grid_y == 1 && grid_z == 1 && block_y == 1 && block_z == 1;
-    if (!flat || grid_x == 0 || block_x == 0 || block_x > 1024 || shared_bytes != 0 ||
-        extra != nullptr)
+    if (!flat || grid_x == 0 || block_x == 0 || block_x > loaded->most_threads ||
+        shared_bytes != 0 || extra != nullptr)
       return CUresult::kInvalidValue;
     Work work;
-    const Launch launch{grid_x, block_x, copyArguments(*kernel, arguments)};
-    work.run = [&one, &context, kernel, launch] {
+    const Launch launch{grid_x, block_x, copyArguments(*loaded->kernel, arguments)};
+    work.run = [&one, &context, kernel = loaded->kernel, launch] {
       return runAndCount(one, *kernel, context, launch);
     };
     return enqueue(one, context, stream, std::move(work));

@@ -43,7 +43,6 @@ Configuration Configuration::fromEnvironment() {
   read("FAKE_CUDA_PEERS", read_values.peers);
   read("FAKE_CUDA_VMM", read_values.virtual_memory);
   read("FAKE_CUDA_FABRIC", read_values.fabric);
-  read_values.missing = listOf(variable("FAKE_CUDA_MISSING"));
   read_values.faults = variable("FAKE_CUDA_FAIL");
   return read_values;
 }

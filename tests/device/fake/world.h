@@ -78,9 +78,14 @@ struct Pool {
 
 struct Kernel;
 
-// A loaded module: the names of its kernels.
+// A loaded module.
 struct Module {
   std::set<std::string> kernels = {};
+  unsigned most_threads = 1024;  // of a group: the PTX's .maxntid
+};
+struct Function {
+  const Kernel* kernel = nullptr;
+  unsigned most_threads = 0;
 };
 
 struct World {
@@ -108,7 +113,7 @@ struct World {
   Registry<Memory> handles{0x530000000000};
   Registry<Pool> pools{0x540000000000};
   Registry<Module> modules{0x550000000000};
-  Registry<const Kernel> functions{0x560000000000};
+  Registry<const Function> functions{0x560000000000};
 };
 
 World& world();
