@@ -17,6 +17,8 @@ DOMAIN = "bench.svc.cluster.local"
 GATEWAY = "10.88.0.1"
 # The installed Python packages, which pods of the Python image have in /python.
 PYTHON_PACKAGES = os.environ.get("VIADUCT_PYTHON_INSTALLED", "")
+# A library that behaves as CUDA's, which NVIDIA's runtime would mount into pods with GPUs.
+FAKE_CUDA = os.environ.get("VIADUCT_FAKE_CUDA", "")
 # The folder of programs of each of our images.
 PROGRAMS = {"viaduct": "bin", "viaduct-python": "bin-python"}
 SECRETS = {"viaduct": {"token": "swordfish"}}
@@ -150,6 +152,8 @@ class Cluster:
             shutil.copy(os.path.join(scripts, name), os.path.join(self.files, "bin", name))
         shutil.copy(viaduct, os.path.join(self.files, "bin", "viaduct"))
         os.symlink("viaduct", os.path.join(self.files, "bin", "nixlbench"))
+        if FAKE_CUDA:
+            shutil.copy(FAKE_CUDA, os.path.join(self.files, "bin", "libcuda.so.1"))
         program = os.path.join(self.files, "bin-python", "viaduct-p2p")
         shutil.copy(os.path.join(ROOT, "examples", "python", "p2p.py"), program)
         os.chmod(program, 0o755)

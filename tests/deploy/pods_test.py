@@ -148,6 +148,22 @@ def etcd(objects, make, _):
     expect(rows_of(lead, 15, 4) == 5, "five block sizes", *members)
 
 
+def vram(objects, make, _):
+    """nixlbench's command for two nodes of eight GPUs, over fake GPUs and TCP, and with less memory."""
+    one = job(objects, "viaduct-vram")
+    small = {"--total_buffer_size": 8 << 20, "--max_block_size": 16 << 10}
+    container = pods.pod_of(one)["containers"][0]
+    container["args"] = [f"{flag}={small[flag]}" if (flag := word.split("=")[0]) in small else word for word in container["args"]]
+    members = [make(one, index) for index in range(2)]
+    start(members)
+    server = make(pods.named(objects, "Deployment", "viaduct-etcd"))
+    server.go()  # later than both pods
+    finish_all(members)
+    lead = next(pod for pod in members if "Block Size (B)" in pod.text())
+    expect(rows_of(lead, 30, 2) == 3, "three block sizes", *members)
+    expect("cuda/" in lead.text() and "ofi/tcp" in lead.text(), "GPU memory, through libfabric", *members)
+
+
 def crowd(objects, make, work):
     one = job(objects, "viaduct-group")
     members = [make(one, index) for index in range(one["spec"]["completions"])]
@@ -226,6 +242,11 @@ SCENARIOS = {
     "python": (python, PLAIN),
     "group": (group, PLAIN + "patches:\n" + settings(DURATION="200ms")),
     "etcd": (etcd, PLAIN),
+    "vram": (
+        vram,
+        "resources: [../viaduct/deploy/k8s/overlays/eks-p5]\npatches:\n"
+        + settings(VIADUCT_OFI_PROVIDER="tcp", VIADUCT_CUDA_LIBRARY="/usr/local/bin/libcuda.so.1", FAKE_CUDA_DEVICES="8"),
+    ),
     "crowd": (crowd, documented("More members") + settings(BLOCK_SIZES="64K", DURATION="200ms")),
     "bench": (bench, PLAIN + "patches:\n" + settings(BLOCK_SIZES="64K,1M", DURATION="100ms", BASELINES="iperf3,ucx_perftest", UCX_TLS="tcp,self")),
     "doctor": (doctor, PLAIN),
@@ -238,7 +259,9 @@ SCENARIOS = {
 def why_not(scenario):
     if os.geteuid() != 0:
         return "no right to make network namespaces"
-    if scenario == "etcd" and not any(os.access(os.path.join(p, "etcd"), os.X_OK) for p in ("/usr/bin", "/usr/local/bin")):
+    if scenario == "vram" and not cluster.FAKE_CUDA:
+        return "VIADUCT_FAKE_CUDA names no library; ctest sets it"
+    if scenario in ("etcd", "vram") and not any(os.access(os.path.join(p, "etcd"), os.X_OK) for p in ("/usr/bin", "/usr/local/bin")):
         return "etcd is not installed"
     if scenario == "python" and not cluster.PYTHON_PACKAGES:
         return "VIADUCT_PYTHON_INSTALLED names no folder with the Python packages; ctest sets it"
