@@ -92,9 +92,9 @@ OTHER_MEANINGS = {
 
 
 def split(folder):
-    """The layer of a folder, and the backend's folder if it is one."""
+    """The layer of a folder, and the name of the backend that has it, if one does."""
     first, _, rest = folder.partition("/")
-    return (first, rest) if first == SIBLINGS else (folder, None)
+    return (first, rest.partition("/")[0]) if first == SIBLINGS else (folder, None)
 
 
 def layer_of(path):
