@@ -1,5 +1,6 @@
 // Moves between memory and storage of two agents, in stages: storage to a ring of host memory, host
-// to host over a network backend, and the ring to storage. Chunks are in different stages at the
+// to host over a network backend, and the ring to storage. Storage is here all memory that only its
+// own agent reaches: files, objects, and memory of GPUs. Chunks are in different stages at the
 // same time, so the slowest stage sets the pace (docs/design/0030-stages.md). Threads: under the
 // agent's exclusive lock.
 #pragma once
@@ -76,6 +77,7 @@ class StagingLink final : public core::Link {
     OpCursor next = {};
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by Step
+    Path path = {};                       // reported when the job ends
     std::optional<Error> error = {};
     // It writes objects, each as a whole.
     bool to_objects = false;
@@ -105,7 +107,7 @@ class StagingLink final : public core::Link {
   std::optional<std::uint32_t> freeChunks(std::uint32_t width) const;
   void packForObject(Job& job, Chunk& chunk);
   void release(std::uint32_t number);
-  void advance(std::uint32_t number, core::Completions& out);
+  void advance(std::uint32_t number);
   std::uint64_t countUse(const Chunk& chunk);
   Step after(const Chunk& chunk) const;
   Status begin(std::uint32_t number);
@@ -116,6 +118,7 @@ class StagingLink final : public core::Link {
   Ring sizes() const;  // the chunks that this end's job can use, if it has one ring or two
   void failJob(Job& job, Error why);
   void endJobs(core::Completions& out);
+  static void reportPath(Job& job, core::Completions& out);
   void giveUpWholes(const Job& job);
   std::uint64_t ownAddress(std::uint32_t chunk) const {
     return own_->address + chunk * own_->chunk_bytes;
