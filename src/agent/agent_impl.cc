@@ -429,10 +429,11 @@ Result<std::shared_ptr<Skill>> AgentImpl::skillFor(
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
     if (auto found = (*backend.*skill)()) return found;
   }
-  return Error{.code = Code::kUnsupported,
-               .operation = "pin",
-               .detail = fmt::format("no open backend has {} memory", memoryKindName(kind)),
-               .remedy = "see Agent::backends()"};
+  return Error{
+      .code = Code::kUnsupported,
+      .operation = "pin",
+      .detail = fmt::format("no open backend takes segments of kind {}", memoryKindName(kind)),
+      .remedy = "see Agent::backends()"};
 }
 
 Result<Segment> AgentImpl::opened(const Segment& memory) const {

@@ -68,8 +68,6 @@ enum class CUpointerAttribute : int {
   kIsManaged = 8,
   kDeviceOrdinal = 9,
   kIsLegacyIpcCapable = 10,
-  kRangeStart = 11,
-  kRangeSize = 12,
   kMapped = 13,
   kAllowedHandleTypes = 14,
   kMempoolHandle = 17,
@@ -151,6 +149,8 @@ inline constexpr std::uint64_t kLegacyStreams = 1;  // cuGetProcAddress: not per
     (unsigned count, CUpointerAttribute* attributes, void** values, CUdeviceptr address))          \
   X(memAlloc, cuMemAlloc, _v2, 3020, kNeeded, (CUdeviceptr* address, std::size_t bytes))           \
   X(memFree, cuMemFree, _v2, 3020, kNeeded, (CUdeviceptr address))                                 \
+  X(memGetAddressRange, cuMemGetAddressRange, _v2, 3020, kNeeded,                                  \
+    (CUdeviceptr* base, std::size_t* bytes, CUdeviceptr address))                                  \
   X(memcpySync, cuMemcpy, , 4000, kNeeded,                                                         \
     (CUdeviceptr to, CUdeviceptr from, std::size_t bytes))                                         \
   X(memcpyAsync, cuMemcpyAsync, , 4000, kNeeded,                                                   \

@@ -21,8 +21,7 @@ struct PointerFacts {
 
 Result<PointerFacts> ask(const Context& context, CUdeviceptr address) {
   using enum CUpointerAttribute;
-  std::array attributes{kMemoryType, kDeviceOrdinal, kIsLegacyIpcCapable,
-                        kRangeStart, kRangeSize,     kBufferId,
+  std::array attributes{kMemoryType, kDeviceOrdinal, kIsLegacyIpcCapable, kBufferId,
                         kIsManaged,  kMempoolHandle, kAllowedHandleTypes};
   // The driver writes 1, 4 or 8 bytes of each, and leaves an unknown one as it is.
   std::array<std::uint64_t, attributes.size()> values{};
@@ -30,11 +29,11 @@ Result<PointerFacts> ask(const Context& context, CUdeviceptr address) {
   std::ranges::transform(values, places.begin(), [](std::uint64_t& one) { return &one; });
   VIADUCT_CUDA_CALL(context, pointerGetAttributes, static_cast<unsigned>(attributes.size()),
                     attributes.data(), places.data(), address);
-  const auto& [type, device, legacy, base, bytes, id, managed, pool, handle_types] = values;
+  const auto& [type, device, legacy, id, managed, pool, handle_types] = values;
   const auto allows = [types = handle_types](CUmemHandleType one) {
     return (types & static_cast<std::uint64_t>(one)) != 0;
   };
-  PointerFacts out{.device = static_cast<int>(device), .range = {base, bytes, id}};
+  PointerFacts out{.device = static_cast<int>(device), .range = {.buffer_id = id}};
   using enum MemoryClass;
   if (managed != 0)
     out.memory_class = kManaged;
@@ -48,6 +47,11 @@ Result<PointerFacts> ask(const Context& context, CUdeviceptr address) {
     out.memory_class = kShareable;
   else
     out.memory_class = allows(CUmemHandleType::kFabric) ? kFabric : kPrivate;
+  if (out.memory_class == kHost) return out;
+  // kRangeStart and kRangeSize are those of the whole reservation, of which a part may be unmapped.
+  std::size_t bytes = 0;
+  VIADUCT_CUDA_CALL(context, memGetAddressRange, &out.range.base, &bytes, address);
+  out.range.bytes = bytes;
   return out;
 }
 

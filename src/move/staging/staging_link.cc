@@ -134,11 +134,11 @@ void StagingLink::progress(core::Completions& out) {
 
 void StagingLink::endJobs(core::Completions& out) {
   for (auto job = jobs_.begin(); job != jobs_.end();) {
+    reportPath(*job, out);
     if (!isOver(*job)) {
       ++job;
       continue;
     }
-    reportPath(*job, out);
     if (job->error) {
       out.emplace_back(
           core::Failed{.tag = job->tag, .ops = job->ops.size(), .why = *std::move(job->error)});
@@ -155,6 +155,7 @@ void StagingLink::endJobs(core::Completions& out) {
 void StagingLink::reportPath(Job& job, core::Completions& out) {
   for (PathShare& share : job.path.shares)
     out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
+  job.path.shares.clear();
 }
 
 void StagingLink::giveUpWholes(const Job& job) {
@@ -429,9 +430,8 @@ void StagingLink::close(core::Completions& out) {
   closed_ = true;
   chunks_.clear();
   server_.close();
-  for (Job& job : jobs_) {
+  for (const Job& job : jobs_) {
     giveUpWholes(job);
-    reportPath(job, out);
     out.emplace_back(core::Failed{.tag = job.tag,
                                   .ops = job.ops.size(),
                                   .why = {.code = Code::kPeerLost, .operation = "staging"}});

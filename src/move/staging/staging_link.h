@@ -77,7 +77,7 @@ class StagingLink final : public core::Link {
     OpCursor next = {};
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by Step
-    Path path = {};                       // reported when the job ends
+    Path path = {};                       // since the last report
     std::optional<Error> error = {};
     // It writes objects, each as a whole.
     bool to_objects = false;
