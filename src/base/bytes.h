@@ -40,7 +40,7 @@ T loadLittle(const std::byte* from) {
 
 class Writer {
  public:
-  Writer() = default;
+  Writer() { out_.reserve(128); }                       // most messages fit
   explicit Writer(Bytes out) : out_(std::move(out)) {}  // appends to `out`
 
   template <class T>

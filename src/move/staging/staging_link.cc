@@ -126,7 +126,7 @@ bool StagingLink::waits() const { return waits_for_storage_ || server_.waits(); 
 void StagingLink::progress(core::Completions& out) {
   news_ = waits_for_storage_ = false;
   for (std::uint32_t i = 0; i < chunks_.size(); ++i)
-    if (chunks_[i].ended) advance(i, out);
+    if (chunks_[i].ended) advance(i);
   fillFreeChunks();
   endJobs(out);
   server_.progress();
@@ -138,6 +138,7 @@ void StagingLink::endJobs(core::Completions& out) {
       ++job;
       continue;
     }
+    reportPath(*job, out);
     if (job->error) {
       out.emplace_back(
           core::Failed{.tag = job->tag, .ops = job->ops.size(), .why = *std::move(job->error)});
@@ -149,6 +150,11 @@ void StagingLink::endJobs(core::Completions& out) {
     giveUpWholes(*job);
     job = jobs_.erase(job);
   }
+}
+
+void StagingLink::reportPath(Job& job, core::Completions& out) {
+  for (PathShare& share : job.path.shares)
+    out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
 }
 
 void StagingLink::giveUpWholes(const Job& job) {
@@ -295,7 +301,7 @@ StagingLink::Step StagingLink::after(const Chunk& chunk) const {
 }
 
 // The step of this chunk has ended. Begins its next one.
-void StagingLink::advance(std::uint32_t number, core::Completions& out) {
+void StagingLink::advance(std::uint32_t number) {
   Chunk& chunk = chunks_[number];
   Job& job = *chunk.job;
   HopEnd ended = *std::exchange(chunk.ended, std::nullopt);
@@ -304,7 +310,7 @@ void StagingLink::advance(std::uint32_t number, core::Completions& out) {
   --job.stages[index(chunk.step)].chunks;
   for (PathShare& share : ended.shares) {
     share.stage = static_cast<std::uint32_t>(chunk.step);
-    out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
+    job.path.add(std::move(share));
   }
   if (ended.error) failJob(job, *std::move(ended.error));
   if (!job.error) {
@@ -408,8 +414,9 @@ Status StagingLink::startMove(std::uint32_t number) {
 
 Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind kind,
                              core::OpList list) {
-  const core::Requirement required =
-      to == StagingHost::To::kPeer ? chunks_[number].job->required : core::Requirement{};
+  static const core::Requirement kNone;
+  const core::Requirement& required =
+      to == StagingHost::To::kPeer ? chunks_[number].job->required : kNone;
   VIADUCT_TRY(chunks_[number].hop,
               host_->start(to, kind, std::move(list), required, [this, number](HopEnd end) {
                 chunks_[number].ended = std::move(end);
@@ -422,8 +429,9 @@ void StagingLink::close(core::Completions& out) {
   closed_ = true;
   chunks_.clear();
   server_.close();
-  for (const Job& job : jobs_) {
+  for (Job& job : jobs_) {
     giveUpWholes(job);
+    reportPath(job, out);
     out.emplace_back(core::Failed{.tag = job.tag,
                                   .ops = job.ops.size(),
                                   .why = {.code = Code::kPeerLost, .operation = "staging"}});

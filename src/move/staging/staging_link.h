@@ -76,6 +76,7 @@ class StagingLink final : public core::Link {
     OpCursor next = {};
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by Step
+    Path path = {};                       // reported when the job ends
     std::optional<Error> error = {};
     // It writes objects, each as a whole.
     bool to_objects = false;
@@ -105,7 +106,7 @@ class StagingLink final : public core::Link {
   std::optional<std::uint32_t> freeChunks(std::uint32_t width) const;
   void packForObject(Job& job, Chunk& chunk);
   void release(std::uint32_t number);
-  void advance(std::uint32_t number, core::Completions& out);
+  void advance(std::uint32_t number);
   std::uint64_t countUse(const Chunk& chunk);
   Step after(const Chunk& chunk) const;
   Status begin(std::uint32_t number);
@@ -116,6 +117,7 @@ class StagingLink final : public core::Link {
   Ring sizes() const;  // the chunks that this end's job can use, if it has one ring or two
   void failJob(Job& job, Error why);
   void endJobs(core::Completions& out);
+  static void reportPath(Job& job, core::Completions& out);
   void giveUpWholes(const Job& job);
   std::uint64_t ownAddress(std::uint32_t chunk) const {
     return own_->address + chunk * own_->chunk_bytes;
