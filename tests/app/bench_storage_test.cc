@@ -393,6 +393,17 @@ TEST_F(BenchObjects, AStoreThatRefusesIsNamedBeforeTheFirstRow) {
   EXPECT_EQ(secret.finish(), 1);
   EXPECT_TRUE(has(secret.err(), "SignatureDoesNotMatch")) << secret.err();
   EXPECT_FALSE(has(secret.out(), "GB/s")) << secret.out();
+  // A store that does not answer is no worker that has died.
+  variables.back() = "VIADUCT_OBJECT_ENDPOINT=http://127.0.0.1:9";
+  variables.emplace_back("VIADUCT_OBJECT_RETRIES=0");
+  for (const Words& words :
+       {bench({"--backend", "object", "--obj-bucket-name", "kv"}),
+        bench({"--backend", "object", "--obj-bucket-name", "kv", "--num_initiator_dev", "2"}),
+        Words{"bench", "--pipeline", "object:kv/key,host"}}) {
+    Program silent(words, variables);
+    EXPECT_EQ(silent.finish(), 1) << silent.err();
+    EXPECT_TRUE(has(silent.err(), "127.0.0.1:9 is down")) << silent.err();
+  }
   expectRefused(bench({"--backend", "object"}), {"--obj_bucket_name: invalid: the run needs"});
   expectRefused(
       bench({"--backend", "object", "--obj-bucket-name", "kv", "--obj_accelerated_enable"}),
