@@ -243,21 +243,38 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
     expectRefused(bench({"--backend", "file", "--filepath", "/"}), {"Permission denied"});
 }
 
+// Runs a command of a shell in `folder`, which then is a disk of 1 MiB. Returns its exit code and
+// its output.
+std::pair<int, std::string> runOnSmallDisk(const std::string& folder, const std::string& command) {
+  const std::string whole =
+      "unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=1m none " + folder +
+      " && cd " + folder + " && exec 2>&1 && " + command + "'";
+  FILE* const run = ::popen(whole.c_str(), "r");
+  std::string said;
+  for (int c = std::fgetc(run); c != EOF; c = std::fgetc(run)) said += static_cast<char>(c);
+  return {WEXITSTATUS(::pclose(run)), said};
+}
+
 TEST_F(BenchStorage, AFullFileSystemIsNamedBeforeTheRun) {
   if (!mayUnshare({"--mount", "--map-root-user"}))
     GTEST_SKIP() << "skipped: no mount namespaces here";
-  const std::string bench = std::string(VIADUCT_PROGRAM) +
-                            " bench --backend file --block-sizes 1M --batch 2 --filepath " +
-                            folder_.path();
-  const std::string command =
-      "unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=1m none " + folder_.path() +
-      " && exec " + bench + " 2>&1'";
-  FILE* const run = ::popen(command.c_str(), "r");
-  ASSERT_NE(run, nullptr);
-  std::string said;
-  for (int c = std::fgetc(run); c != EOF; c = std::fgetc(run)) said += static_cast<char>(c);
-  EXPECT_EQ(WEXITSTATUS(::pclose(run)), 2) << said;
+  const auto [code, said] =
+      runOnSmallDisk(folder_.path(), VIADUCT_PROGRAM
+                     " bench --backend file --block-sizes 1M --batch 2 --filepath .");
+  EXPECT_EQ(code, 2) << said;
   EXPECT_TRUE(has(said, "the files need 2.0 MiB, and the file system has 1.0 MiB free")) << said;
+}
+
+TEST_F(BenchStorage, AFullDiskKeepsTheResultsOfAnEarlierRun) {
+  if (!mayUnshare({"--mount", "--map-root-user"}))
+    GTEST_SKIP() << "skipped: no mount namespaces here";
+  const auto [code, said] = runOnSmallDisk(
+      folder_.path(),
+      "echo old results > results; dd if=/dev/zero of=rest bs=4096 2> /dev/null; " VIADUCT_PROGRAM
+      " bench --backend local --block-sizes 4K --iterations 5 --json results; cat results");
+  EXPECT_EQ(code, 0) << said;
+  EXPECT_TRUE(has(said, "--json: exhausted: No space left on device")) << said;
+  EXPECT_TRUE(said.ends_with("\nold results\n")) << said;
 }
 
 TEST_F(BenchStorage, FlagsWithoutAnEffectAreNamed) {
