@@ -218,11 +218,11 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
   const std::string file = userFile(100), folder = folder_.path();
   const std::pair<Words, const char*> cases[] = {
       {{}, "--filepath: invalid: the run needs a folder for its files"},
-      {{"--filepath", folder + "/none"}, "No such file or directory"},
+      {{"--filepath", folder + "/none"}, "what to do: name an existing folder that you may write"},
       {{"--filepath", file}, "Not a directory"},
       {{"--filenames", folder + "/none/a"}, "No such file or directory"},
       {{"--filenames", folder, "--op", "read"}, "it is a folder"},
-      {{"--filenames", folder}, "Is a directory"},
+      {{"--filenames", folder}, "what to do: name a file that you may write, or use --op read"},
       {{"--filenames", "/dev/null", "--op", "read"}, "it is no regular file or block device"},
       {{"--filenames", "a,a"}, "a is named twice"},
       {{"--filenames", "a,b", "--num-files", "3"}, "3 files, and 2 names"},
