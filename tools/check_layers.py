@@ -20,7 +20,8 @@ MAY_USE = {
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core"},
     "s3": NET | {"core"},
-    "backends": NET | {"host", "core", "s3", "move"},
+    "cuda": {"base", "core"},
+    "backends": NET | {"host", "core", "s3", "cuda", "move"},
     # meet/place.cc chooses between the two, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
     "meet/embedded": NET | {"meet"},
@@ -91,9 +92,9 @@ OTHER_MEANINGS = {
 
 
 def split(folder):
-    """The layer of a folder, and the backend's folder if it is one."""
+    """The layer of a folder, and the name of the backend that has it, if one does."""
     first, _, rest = folder.partition("/")
-    return (first, rest) if first == SIBLINGS else (folder, None)
+    return (first, rest.partition("/")[0]) if first == SIBLINGS else (folder, None)
 
 
 def layer_of(path):

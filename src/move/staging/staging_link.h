@@ -1,5 +1,6 @@
 // Moves between memory and storage of two agents, in stages: storage to a ring of host memory, host
-// to host over a network backend, and the ring to storage. Chunks are in different stages at the
+// to host over a network backend, and the ring to storage. Storage is here all memory that only its
+// own agent reaches: files, objects, and memory of GPUs. Chunks are in different stages at the
 // same time, so the slowest stage sets the pace (docs/design/0030-stages.md). Threads: under the
 // agent's exclusive lock.
 #pragma once
