@@ -42,6 +42,7 @@ struct BackendFacts {
   // kFile or kObject: it reaches files or objects, not peers' memory. So `viaduct bench` has no
   // targets for it.
   std::optional<MemoryKind> storage = {};
+  bool gpus = false;  // one side of each of its copies is memory of a GPU
   std::span<const SettingRow> settings = {};
 };
 // The facts of all backends, also of those that this build leaves out.

@@ -159,6 +159,8 @@ inline constexpr std::uint64_t kLegacyStreams = 1;  // cuGetProcAddress: not per
     (CUstream* stream, unsigned flags, int priority))                                              \
   X(streamDestroy, cuStreamDestroy, _v2, 4000, kNeeded, (CUstream stream))                         \
   X(streamSynchronize, cuStreamSynchronize, , 2000, kNeeded, (CUstream stream))                    \
+  X(streamWaitEvent, cuStreamWaitEvent, , 3020, kNeeded,                                           \
+    (CUstream stream, CUevent event, unsigned flags))                                              \
   X(launchHostFunc, cuLaunchHostFunc, , 10000, kNeeded,                                            \
     (CUstream stream, CUhostFn function, void* data))                                              \
   X(eventCreate, cuEventCreate, , 2000, kNeeded, (CUevent* event, unsigned flags))                 \

@@ -54,7 +54,7 @@ TEST(Backends, AreAllBuiltIn) {
   std::set<std::string> names;
   for (const BackendInfo& one : all) EXPECT_TRUE(names.insert(one.name).second) << one.name;
   const auto built_in = builtInBackends();
-  for (const char* name : {"fake", "file", "local", "ofi", "tcp", "ucx"}) {
+  for (const char* name : {"cuda", "fake", "file", "local", "ofi", "tcp", "ucx"}) {
     EXPECT_TRUE(names.contains(name)) << name;
     const bool here = std::find(built_in.begin(), built_in.end(), name) != built_in.end();
     EXPECT_EQ(named(all, name).text.starts_with("not built in: "), !here) << name;

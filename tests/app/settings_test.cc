@@ -58,7 +58,7 @@ TEST(Version, NamesTheCommitAndTheLibrariesThatAreLoaded) {
   EXPECT_EQ(text.rfind("viaduct 0.", 0), 0U) << text;
   const bool from_git = std::filesystem::exists(VIADUCT_SOURCE_DIR "/.git");
   EXPECT_EQ(text.find(" (git ") != std::string::npos, from_git) << text;
-  EXPECT_NE(text.find("\nbackends: file, local, "), std::string::npos) << text;
+  EXPECT_NE(text.find("\nbackends: cuda, file, local, "), std::string::npos) << text;
   const auto all = builtInBackends();
   const bool loads = std::find(all.begin(), all.end(), "ofi") != all.end();
   EXPECT_EQ(text.find("ofi (libfabric") != std::string::npos, loads) << text;

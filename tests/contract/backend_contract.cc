@@ -54,7 +54,7 @@ void BackendContract::waitForPin(const Peer& at, const std::string& label) {
 std::vector<std::string> everyBackend() {
   std::vector<std::string> names;
   for (const auto& entry : core::backendCatalogue())
-    if (!entry.facts->storage) names.emplace_back(entry.name);
+    if (!entry.facts->storage && !entry.facts->gpus) names.emplace_back(entry.name);
   return names;
 }
 

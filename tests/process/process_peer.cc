@@ -67,6 +67,7 @@ Answer open(State& state, const Words& in) {
     if (key == "rails") settings.rails = split(value);
     if (key == "secret") settings.secret = value;
     if (key == "provider") settings.ofi_provider = value;
+    if (key.starts_with("VIADUCT_")) settings.others[key] = value;
     if (key == "detect") settings.detect = std::chrono::milliseconds(number(value));
   }
   auto agent = Agent::open(settings);
@@ -101,6 +102,15 @@ Answer file(State& state, const Words& in) {
 
 int protection(const std::string& name) {
   return name == "none" ? PROT_NONE : name == "read" ? PROT_READ : PROT_READ | PROT_WRITE;
+}
+
+// gpu LABEL BYTES DEVICE: allocates memory of a GPU
+Answer gpu(State& state, const Words& in) {
+  const auto device = static_cast<std::uint32_t>(number(in.at(3)));
+  VIADUCT_TRY(auto pin,
+              state.agent->allocate(number(in.at(2)), {.label = in[1], .device = device}));
+  state.pins.insert_or_assign(in[1], std::move(pin));
+  return std::string();
 }
 
 // pages LABEL BYTES read|write: pins a separate mapping full of 1s, with that protection
@@ -183,9 +193,9 @@ Result<Selection> backwards(const PinInfo& pin, std::uint64_t block) {
   return Selection{std::move(blocks), std::move(indices)};
 }
 
-// plan ID write|read PEER LOCAL REMOTE BLOCK [REQUIRE]
+// plan ID write|read PEER|self LOCAL REMOTE BLOCK [REQUIRE]
 Answer plan(State& state, const Words& in) {
-  VIADUCT_TRY(auto peer, state.agent->peer(in.at(3)));
+  VIADUCT_TRY(auto peer, in.at(3) == "self" ? state.agent->self() : state.agent->peer(in[3]));
   VIADUCT_TRY(auto there, peer.waitPin(in.at(5), std::chrono::seconds(10)));
   VIADUCT_TRY(auto local, backwards(state.pins.at(in.at(4)).info(), number(in.at(6))));
   VIADUCT_TRY(auto remote, backwards(there, number(in.at(6))));
@@ -302,7 +312,7 @@ constexpr Command kCommands[] = {
     {"wait", wait},     {"cancel", cancel},   {"storm", storm},       {"calm", calm},
     {"note", note},     {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
     {"close", close},   {"pages", pages},     {"protect", protect},   {"shortage", shortage},
-    {"plenty", plenty}, {"file", file},
+    {"plenty", plenty}, {"file", file},       {"gpu", gpu},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

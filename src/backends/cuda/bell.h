@@ -1,0 +1,46 @@
+// Wakes the agent's thread from threads of the driver. Threads: ring() any; the rest under the
+// agent's lock.
+#pragma once
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <viaduct/result.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+
+#include "base/fd.h"
+
+namespace viaduct::cuda {
+
+class Bell {
+ public:
+  // Opens the descriptor, at the first call.
+  Status open() {
+    if (fd_) return Ok{};
+    fd_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!fd_) return systemError(Code::kExhausted, "eventfd", errno);
+    return Ok{};
+  }
+  int fd() const { return fd_.get(); }
+
+  void ring() {
+    if (rung_.exchange(true, std::memory_order_acq_rel)) return;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
+  }
+  bool rung() const { return rung_.load(std::memory_order_acquire); }
+  // Call it before looking for what has ended.
+  void clear() {
+    if (!rung_.exchange(false, std::memory_order_acq_rel)) return;
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const auto heard = ::read(fd_.get(), &rings, sizeof rings);
+  }
+
+ private:
+  base::Fd fd_;
+  std::atomic<bool> rung_{false};
+};
+
+}  // namespace viaduct::cuda

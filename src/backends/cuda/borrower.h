@@ -1,0 +1,86 @@
+// Maps the memory of GPUs that one peer in another process lends, and returns it. Threads: under
+// the agent's lock.
+#pragma once
+
+#include <viaduct/memory.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backends/cuda/copier.h"
+#include "backends/cuda/share_message.h"
+#include "base/fd.h"
+#include "core/backend.h"
+
+namespace viaduct::cuda {
+
+class Borrower {
+ public:
+  // `pins` gets what is mapped. It belongs to the link, as the borrower does. `changed` lets
+  // waiting jobs look at them again.
+  Borrower(std::shared_ptr<Gpus> gpus, std::shared_ptr<Copier> copier, core::LinkHost& host,
+           RemotePins& pins, std::function<void()> changed)
+      : gpus_(std::move(gpus)),
+        copier_(std::move(copier)),
+        host_(host),
+        pins_(pins),
+        changed_(std::move(changed)) {}
+
+  // The peer has announced a pin, or dropped it.
+  void announce(const PinInfo& info, const MemoryKey& key);
+  void drop(std::uint32_t slot);
+  // The way to copy between the two pins, "ipc" or "vmm". The memory is mapped for the first work.
+  std::optional<std::string_view> reaches(const PinnedMemory& local,
+                                          std::uint32_t remote_pin) const;
+  // Asks for the pins that these ops need and that are not mapped.
+  void request(std::span<const core::Op> ops);
+
+  Status receive(const MemoryOffer& offer, std::vector<core::Fd> fds);
+  void receive(const MemoryRefused& refused);
+  void receive(const MemoryRecalled& recalled);
+  // Returns what has left and is not in use any more.
+  void giveBack();
+  void close();
+  // The reason why a pin of the peer is not mapped; empty: there is none.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  struct Announced {
+    PinInfo info = {};
+    MemoryKey key = {};
+    bool asked = false;
+    std::vector<SharedRange> ranges = {};  // offered so far
+    std::vector<core::Fd> fds = {};
+  };
+  struct Leaving {
+    std::uint64_t number = 0;
+    std::shared_ptr<PinnedMemory> memory = {};
+  };
+  Announced* find(std::uint64_t number);
+  Status map(const Announced& one);
+  std::shared_ptr<Gpu> gpuFor(const MemoryKey& key) const;
+  void refuse(Announced& one, Error why);
+  void say(MemoryReturned returned) { static_cast<void>(host_.send(encode(returned))); }
+  void leave(const Announced& one);
+
+  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<Copier> copier_;
+  core::LinkHost& host_;
+  RemotePins& pins_;
+  const std::function<void()> changed_;
+  std::map<std::uint32_t, Announced> announced_;  // by slot
+  std::uint32_t not_asked_ = 0;                   // of these
+  std::vector<Leaving> leaving_;
+  std::shared_ptr<const core::Fd> lifeline_;
+  std::string refusal_;
+};
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,104 @@
+#include "backends/cuda/calibrate.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace viaduct::cuda {
+namespace {
+
+constexpr std::chrono::milliseconds kMostTime{50};
+constexpr std::uint64_t kBytes = std::uint64_t{8} << 20U;  // of each buffer
+constexpr std::uint64_t kLeast = std::uint64_t{4} << 10U, kMost = std::uint64_t{1} << 20U;
+constexpr std::uint64_t kBlocks = 64;
+constexpr int kRounds = 3;
+
+// Two buffers on the GPU and one in registered host memory.
+struct Buffers {
+  explicit Buffers(const Context& on) : context(on) {}
+  ~Buffers() {
+    context.api().memFree(first);
+    context.api().memFree(second);
+    context.api().memFreeHost(host);
+  }
+  Buffers(const Buffers&) = delete;
+  Buffers& operator=(const Buffers&) = delete;
+  Status allocate() {
+    VIADUCT_CUDA_CALL(context, memAlloc, &first, kBytes);
+    VIADUCT_CUDA_CALL(context, memAlloc, &second, kBytes);
+    VIADUCT_CUDA_CALL(context, memHostAlloc, &host, kBytes,
+                      kHostRegisterPortable | kHostRegisterDeviceMap);
+    VIADUCT_CUDA_CALL(context, memHostGetDevicePointer, &mapped, host, 0);
+    return Ok{};
+  }
+
+  const Context& context;
+  CUdeviceptr first = 0, second = 0, mapped = 0;
+  void* host = nullptr;
+};
+
+class Calibration {
+ public:
+  explicit Calibration(const Buffers& buffers) : buffers_(buffers) {}
+
+  // The first size at which the engine is faster; kMost * 4 if there is none.
+  Result<std::uint64_t> measure(Lane& lane, Direction direction) {
+    for (std::uint64_t block = kLeast; block <= kMost; block *= 4) {
+      if (Clock::now() > until_) return block;
+      VIADUCT_TRY(const Duration kernel, shortest(lane, direction, block, true));
+      VIADUCT_TRY(const Duration engine, shortest(lane, direction, block, false));
+      if (engine <= kernel) return block == kLeast ? 0 : block;
+    }
+    return kMost * 4;
+  }
+
+ private:
+  Result<Duration> shortest(Lane& lane, Direction direction, std::uint64_t block, bool by_kernel) {
+    Duration best = Duration::max();
+    for (int round = 0; round < kRounds; ++round) {
+      fill(*lane.next(), direction, block, by_kernel);
+      const auto begun = Clock::now();
+      const Status launched = lane.launch(begun);
+      const Status ended = lane.synchronize();
+      best = std::min<Duration>(best, Clock::now() - begun);
+      lane.release();
+      VIADUCT_CHECK(launched);
+      VIADUCT_CHECK(ended);
+    }
+    return best;
+  }
+
+  // Blocks in reverse order, at twice their distance if there is room, so that no two join.
+  void fill(Batch& batch, Direction direction, std::uint64_t block, bool by_kernel) const {
+    const std::uint64_t room = kBytes / block;
+    const std::uint64_t step = room >= 2 * kBlocks ? 2 * block : block;
+    const std::uint64_t count = std::min(kBlocks, room);
+    CUdeviceptr from = buffers_.first, to = buffers_.second;
+    if (direction == Direction::kIn) from = buffers_.mapped;
+    if (direction == Direction::kOut) to = buffers_.mapped;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const std::uint64_t at = (count - 1 - i) * step;
+      (by_kernel ? batch.kernel : batch.engine).push_back({from + at, to + at, block});
+      if (by_kernel) batch.plain.push_back(batch.kernel.back());
+    }
+  }
+
+  const Buffers& buffers_;
+  const Clock::time_point until_ = Clock::now() + kMostTime;
+};
+
+}  // namespace
+
+Result<Sizes> calibrate(const std::shared_ptr<const Context>& context,
+                        const std::array<std::unique_ptr<Lane>, kDirections>& lanes) {
+  VIADUCT_TRY(const auto current, Current::of(*context));
+  Buffers buffers(*context);
+  VIADUCT_CHECK(buffers.allocate());
+  Calibration calibration(buffers);
+  Sizes out{};
+  for (std::size_t i = 0; i < kDirections; ++i) {
+    VIADUCT_TRY(out[i], calibration.measure(*lanes[i], static_cast<Direction>(i)));
+  }
+  return out;
+}
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,19 @@
+// Measures from which block size on a copy engine is faster than the copy kernel. Threads: any; one
+// at a time for a device.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <memory>
+
+#include "backends/cuda/lane.h"
+#include "cuda/context.h"
+
+namespace viaduct::cuda {
+
+// Measures blocks of 4 KiB to 1 MiB through the lanes, in at most about 50 ms. A direction that the
+// time does not suffice for gets the size of the ones before it.
+Result<Sizes> calibrate(const std::shared_ptr<const Context>& context,
+                        const std::array<std::unique_ptr<Lane>, kDirections>& lanes);
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,487 @@
+#include "backends/cuda/copier.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "backends/cuda/facts.h"
+#include "backends/cuda/host_memory.h"
+
+namespace viaduct::cuda {
+namespace {
+
+// The time that close() waits for the GPU, under the agent's lock.
+constexpr std::chrono::milliseconds kMostPatience{50};
+// The driver copies unregistered host memory within the call, about 5 bytes in a nanosecond.
+constexpr std::uint64_t kMostPageable = std::uint64_t{1} << 20U;
+
+using State = PinnedMemory::Registration;
+
+Error denied(std::string detail) {
+  return {.code = Code::kDenied,
+          .operation = "transfer",
+          .detail = std::move(detail),
+          .device = "cuda"};
+}
+
+std::uint64_t mostRegistered(const Settings& settings) {
+  if (const AutoSize wanted = kRegister.of(settings)) return *wanted;
+  return static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
+}
+
+// Kernels end their context if they touch virtual memory that its owner has not opened to their
+// device, so they touch only memory that certainly is.
+bool kernelsMayReach(Gpu& gpu, const DeviceBuffer& buffer) {
+  if (buffer.context->ordinal() == gpu.context()->ordinal()) return true;
+  const bool opened =
+      buffer.facts.memory_class == MemoryClass::kLegacy || buffer.allocation != nullptr;
+  return opened && gpu.canReach(*buffer.context);
+}
+
+// Checks that the memory at the address is still the one that was pinned. Its last range is checked
+// once in a batch.
+Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
+  // A mapping keeps a peer's memory.
+  if (!use.pin->isDevice() || use.pin->borrowed.mapping) return Ok{};
+  const auto covers = [](const MemoryRange& range, std::uint64_t at) {
+    return at >= range.base && at - range.base < range.bytes;
+  };
+  const std::uint64_t last = address + bytes - 1;
+  if (use.checked != nullptr && covers(*use.checked, address) && covers(*use.checked, last))
+    return Ok{};
+  const DeviceBuffer& buffer = *use.pin->buffer;
+  const auto& ranges = buffer.facts.ranges;
+  auto range = std::ranges::upper_bound(ranges, address, {}, &MemoryRange::base);
+  for (--range; range != ranges.end() && range->base <= last; ++range) {
+    if (use.checked == &*range) continue;
+    VIADUCT_TRY(const std::uint64_t id, bufferId(*buffer.context, range->base));
+    if (id != range->buffer_id)
+      return Error{.code = Code::kDenied,
+                   .operation = "transfer",
+                   .detail = fmt::format("the memory at {:#x} was freed since it was pinned: its "
+                                         "BUFFER_ID was {} and is {}",
+                                         range->base, range->buffer_id, id),
+                   .device = buffer.context->device().name,
+                   .remedy = "release the pin before the memory is freed"};
+    use.checked = &*range;
+  }
+  return Ok{};
+}
+
+// The batch's entry for the pin, which it enters at first. Null: the pin is withdrawn.
+Batch::Use* enter(Batch& batch, const std::shared_ptr<PinnedMemory>& memory) {
+  for (Batch::Use& use : batch.uses)
+    if (use.pin == memory) return &use;
+  if (!memory->enter()) return nullptr;
+  batch.uses.push_back({memory});
+  return &batch.uses.back();
+}
+
+std::uint64_t kernelAddress(const PinnedMemory& memory, std::uint64_t address) {
+  return memory.isDevice() ? address + memory.borrowed.shift
+                           : memory.registered->deviceAddress(address);
+}
+
+}  // namespace
+
+Gpus::Gpus(const Settings& settings, std::shared_ptr<Bell> bell)
+    : library_(kLibrary.of(settings)),
+      kernel_below_(kKernelBelow.of(settings)),
+      bell_(std::move(bell)) {}
+
+Result<std::shared_ptr<Gpu>> Gpus::open(std::uint32_t ordinal) {
+  if (auto known = find(ordinal)) return known;
+  const std::lock_guard one_at_a_time(opening_);
+  if (auto known = find(ordinal)) return known;
+  VIADUCT_TRY(const Driver* driver, cuda::driver(library_));
+  VIADUCT_TRY(auto gpu, Gpu::open(*driver, ordinal, kernel_below_, bell_));
+  const std::lock_guard lock(mutex_);
+  gpus_.push_back(gpu);
+  return gpu;
+}
+
+std::shared_ptr<Gpu> Gpus::find(std::uint32_t ordinal) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::ranges::find_if(
+      gpus_, [&](const auto& gpu) { return gpu->context()->ordinal() == ordinal; });
+  return found == gpus_.end() ? nullptr : *found;
+}
+
+std::vector<std::shared_ptr<Gpu>> Gpus::all() const {
+  const std::lock_guard lock(mutex_);
+  return gpus_;
+}
+
+Copier::Copier(const Settings& settings, std::shared_ptr<Gpus> gpus, std::shared_ptr<Bell> bell)
+    : gpus_(std::move(gpus)),
+      bell_(std::move(bell)),
+      poll_for_(kPollFor.of(settings)),
+      patience_(std::min<Duration>(settings.grace / 8, kMostPatience)),
+      grace_(settings.grace),
+      register_most_(mostRegistered(settings)) {
+  ended_.reserve(kJobs);
+}
+
+void Copier::pin(std::uint32_t slot, std::shared_ptr<PinnedMemory> memory) {
+  const std::lock_guard lock(mutex_);
+  if (slot >= slots_.size()) slots_.resize(slot + 1);
+  slots_[slot] = {.pin = {std::move(memory), ++births_}};
+}
+
+PinnedMemory* Copier::find(std::uint32_t slot) const {
+  const std::lock_guard lock(mutex_);
+  if (slot >= slots_.size()) return nullptr;
+  PinnedMemory* const memory = slots_[slot].pin.memory.get();
+  return memory == nullptr || memory->withdrawn() ? nullptr : memory;
+}
+
+Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
+  const std::lock_guard lock(mutex_);
+  if (slot >= slots_.size() || !slots_[slot].pin.memory) return Ok{};
+  Slot& place = slots_[slot];
+  const std::shared_ptr<PinnedMemory> memory = place.pin.memory;
+  if (!place.leaving) {
+    place.leaving = Clock::now();
+    memory->withdraw();
+    retract(*memory);
+  }
+  collect();
+  if (!memory->inUse() && !memory->isDevice() && !unregisterHost(memory))
+    return Error{.code = Code::kBusy,
+                 .operation = "unpin",
+                 .detail = "the driver still registers the memory"};
+  const bool used_here = memory->inUse();
+  const std::string peers = lent_to(*memory);
+  const bool stuck = used_here || !peers.empty();
+  Error why{.code = Code::kBusy,
+            .operation = "unpin",
+            .detail = used_here ? "a GPU is still copying" : "a peer still maps the memory",
+            .peer = peers,
+            .device = "cuda"};
+  if (stuck && Clock::now() < *place.leaving + grace_) return why;
+  place = {};
+  if (!stuck) return Ok{};
+  if (used_here) stuck_pins_.push_back(memory);
+  why.code = Code::kPeerLost;
+  why.cause = used_here ? "the GPU hangs, or is busy with long kernels"
+                        : "the peer is stopped, or its GPU hangs";
+  why.remedy = used_here ? "keep the memory until settled() of Agent::self() is true"
+                         : "keep the memory until the peer has died or its settled() is true";
+  return why;
+}
+
+std::size_t Copier::post(const core::Work& work, const RemotePins& remote) {
+  const std::lock_guard lock(mutex_);
+  const auto free =
+      std::ranges::find_if(jobs_, [](const Job& job) { return job.state == Job::State::kFree; });
+  if (free == jobs_.end()) return 0;
+  *free = {.state = Job::State::kRuns, .work = work, .remote = &remote, .born = births_};
+  progress();
+  return work.ops.size();
+}
+
+void Copier::poll(core::Completions& out) {
+  if (!busy()) return;
+  const std::lock_guard lock(mutex_);
+  if (bell_->rung()) {
+    bell_->clear();
+    for (Job& job : jobs_) job.waits = false;
+  }
+  collect();
+  progress();
+  if (ended_.empty()) return;
+  for (const std::uint32_t number : ended_) {
+    report(jobs_[number], out);
+    jobs_[number] = {};
+  }
+  ended_.clear();
+  progress();
+}
+
+void Copier::cancel(core::Tag tag) {
+  const std::lock_guard lock(mutex_);
+  for (Job& job : jobs_)
+    if (job.work.tag == tag && !job.left) stopJob(job, std::nullopt);
+  progress();
+}
+
+// Nothing more of the job is launched. It ends with its last batch.
+void Copier::stopJob(Job& job, std::optional<Error> why) {
+  if (job.state != Job::State::kRuns || job.stopped) return;
+  job.stopped = true;
+  job.why = std::move(why);
+}
+
+// Launches what has room, and takes stock.
+void Copier::progress() {
+  launchAll();
+  busy_ = awaits_bell_ = false;
+  const auto before = Clock::now() - poll_for_;
+  for (const auto& gpu : used_) {
+    const bool idle = std::ranges::all_of(gpu->lanes(), [](auto& lane) { return lane->idle(); });
+    if (idle) continue;
+    const auto current = Current::of(*gpu->context());
+    for (const auto& lane : gpu->lanes()) {
+      if (current) lane->ringFor(before);
+      busy_ = busy_ || lane->silent();
+      awaits_bell_ = awaits_bell_ || !(lane->idle() || lane->silent());
+    }
+  }
+  for (Job& job : jobs_) endIfOver(job);
+  busy_ = busy_ || !ended_.empty();
+}
+
+// The jobs take turns, so that no one waits for a longer one.
+void Copier::launchAll() {
+  for (std::uint32_t idle = 0; idle < kJobs; turn_ = (turn_ + 1) % kJobs) {
+    Job& job = jobs_[turn_];
+    idle = job.launchesMore() && !job.waits && launchOne(job) ? 0 : idle + 1;
+  }
+}
+
+// False: the job can launch nothing now.
+bool Copier::launchOne(Job& job) {
+  Filling filling;
+  Batch*& batch = filling.batch;
+  while (job.launchesMore() && (batch == nullptr || !batch->full())) {
+    const core::Op& op = job.work.ops[job.next];
+    const core::Op* const seen = filling.seen;
+    const bool same_pins =
+        seen != nullptr && op.local_pin == seen->local_pin && op.remote_pin == seen->remote_pin;
+    if (!same_pins && !turnTo(job, op, filling)) break;
+    Status added = add(job, op, filling.aim, *batch);
+    if (!added) stopJob(job, std::move(added).error());
+    if (batch->bytes >= filling.aim.most_bytes) break;
+  }
+  if (batch == nullptr) return false;
+  if (batch->empty()) {
+    batch->clear();
+    return false;
+  }
+  if (std::ranges::find(used_, filling.gpu) == used_.end()) used_.push_back(filling.gpu);
+  batch->job = static_cast<std::uint32_t>(&job - jobs_.data());
+  ++job.batches;
+  ++job.launched;
+  Status launched = filling.lane->launch(Clock::now());
+  if (!launched) stopJob(job, std::move(launched).error());
+  return true;
+}
+
+// Prepares the batch for an op between other pins. False: the op cannot be in it.
+bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
+  Aim aim;
+  if (Status aimed = aimAt(job, op, aim); !aimed) {
+    stopJob(job, std::move(aimed).error());
+    return false;
+  }
+  if (job.waits) return false;
+  Lane& lane = aim.gpu->lane(aim.direction);
+  if (filling.lane != nullptr && filling.lane != &lane) return false;
+  if (filling.lane == nullptr) {
+    Batch* const batch = lane.next();
+    if (batch == nullptr) return false;
+    auto current = Current::of(*aim.gpu->context());
+    if (!current) {
+      stopJob(job, std::move(current).error());
+      return false;
+    }
+    filling.current.emplace(*std::move(current));
+    filling.gpu = aim.gpu;
+    filling.lane = &lane;
+    filling.batch = batch;
+  }
+  aim.from_use = enter(*filling.batch, aim.from);
+  aim.to_use = enter(*filling.batch, aim.to);
+  filling.aim = std::move(aim);
+  filling.seen = &op;
+  return true;
+}
+
+Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+  const auto usable = [&](const KnownPin& pin) {
+    return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
+  };
+  const auto remote = job.remote->find(op.remote_pin);
+  if (remote != job.remote->end() && !remote->second.memory) {
+    if (remote->second.refused) return *remote->second.refused;
+    job.waits = true;
+    return Ok{};
+  }
+  if (op.local_pin >= slots_.size() || !usable(slots_[op.local_pin].pin) ||
+      remote == job.remote->end() || !usable(remote->second))
+    return denied("the memory was released");
+  const bool writes = job.work.kind == OpKind::kWrite;
+  out.from = writes ? slots_[op.local_pin].pin.memory : remote->second.memory;
+  out.to = writes ? remote->second.memory : slots_[op.local_pin].pin.memory;
+  if (!out.to->writable) return denied("the pin is read-only");
+  const std::shared_ptr<PinnedMemory>& local = slots_[op.local_pin].pin.memory;
+  const PinnedMemory& device = local->isDevice() ? *local : *remote->second.memory;
+  if (!device.isDevice()) return denied("one side has to be memory of a GPU");
+  out.gpu = gpus_->find(device.buffer->context->ordinal());
+  if (!out.gpu) return denied("the GPU is not open here");
+  out.direction = out.from->isDevice() ? Direction::kOut : Direction::kIn;
+  if (out.from->isDevice() && out.to->isDevice()) out.direction = Direction::kWithin;
+  out.kernel_below = out.gpu->kernelBelow(out.direction);
+  for (const auto& side : {out.from, out.to}) {
+    if (!side->isDevice())
+      prepareHost(job, side, out);
+    else if (!kernelsMayReach(*out.gpu, *side->buffer))
+      out.kernel_below = 0;
+  }
+  return Ok{};
+}
+
+// The first copy of a pin of host memory has it registered, and waits for that.
+void Copier::prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
+  if (host->registration == State::kNone) registerHost(host, aim.gpu->context(), register_most_);
+  const State state = host->registration;
+  job.waits = state == State::kPending;
+  if (state != State::kDone) aim.kernel_below = 0;
+  if (state == State::kRefused) aim.most_bytes = kMostPageable;
+}
+
+// Adds an op, or as much of it as the batch may have.
+Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const {
+  const bool writes = job.work.kind == OpKind::kWrite;
+  std::uint64_t from = writes ? op.local : op.remote;
+  std::uint64_t to = writes ? op.remote : op.local;
+  if (aim.from_use == nullptr || aim.to_use == nullptr) return denied("the memory was released");
+  if (!aim.from->covers(from, op.bytes) || !aim.to->covers(to, op.bytes))
+    return denied(fmt::format("{} bytes are outside their pins", op.bytes));
+  from += job.cut;
+  to += job.cut;
+  const bool by_kernel = op.bytes < aim.kernel_below;
+  const std::uint64_t left = op.bytes - job.cut;
+  const std::uint64_t bytes = by_kernel ? left : std::min(left, aim.most_bytes - batch.bytes);
+  if (bytes != 0) {
+    VIADUCT_CHECK(checkAlive(*aim.from_use, from, bytes));
+    VIADUCT_CHECK(checkAlive(*aim.to_use, to, bytes));
+    if (by_kernel) {
+      batch.kernel.push_back({kernelAddress(*aim.from, from), kernelAddress(*aim.to, to), bytes});
+    }
+    (by_kernel ? batch.plain : batch.engine)
+        .push_back({from + aim.from->borrowed.shift, to + aim.to->borrowed.shift, bytes});
+    batch.bytes += bytes;
+  }
+  job.cut += bytes;
+  if (job.cut == op.bytes) {
+    ++job.next;
+    job.cut = 0;
+  }
+  return Ok{};
+}
+
+// Takes back the batches that the GPUs have ended.
+void Copier::collect() {
+  for (const auto& gpu : used_) {
+    for (const auto& lane : gpu->lanes()) {
+      if (lane->idle()) continue;
+      // A context that has failed cannot become current, and its events report the failure.
+      const auto current = Current::of(*gpu->context());
+      for (auto finished = lane->finished(); finished.batch != nullptr;
+           finished = lane->finished()) {
+        Job& job = jobs_[finished.batch->job];
+        --job.batches;
+        if (finished.why)
+          stopJob(job, std::move(finished.why));
+        else
+          job.moved += finished.batch->bytes;
+        lane->release();
+      }
+    }
+  }
+  for (Job& job : jobs_) endIfOver(job);
+  std::erase_if(stuck_pins_, [](const auto& memory) { return !memory->inUse(); });
+}
+
+void Copier::endIfOver(Job& job) {
+  if (!job.isOver()) return;
+  if (job.left) {
+    job = {};
+    --stuck_;
+    return;
+  }
+  job.state = Job::State::kEnded;
+  ended_.push_back(static_cast<std::uint32_t>(&job - jobs_.data()));
+}
+
+void Copier::report(Job& job, core::Completions& out) {
+  const std::uint64_t ops = job.work.ops.size();
+  if (!job.stopped) {
+    out.emplace_back(
+        core::Moved{.tag = job.work.tag, .ops = ops, .bytes = job.moved, .batches = job.launched});
+    return;
+  }
+  Error why =
+      job.why.value_or(Error{.code = Code::kCancelled, .operation = "transfer", .device = "cuda"});
+  std::uint64_t all = 0;
+  for (const core::Op& op : job.work.ops) all += op.bytes;
+  why.detail +=
+      fmt::format("{}{} of {} bytes had moved", why.detail.empty() ? "" : "; ", job.moved, all);
+  out.emplace_back(core::Failed{.tag = job.work.tag, .ops = ops, .why = std::move(why)});
+}
+
+// Waits until `over()` is true, for a limited time.
+template <class F>
+bool Copier::waitUntil(F over) {
+  for (const auto end = Clock::now() + patience_; !over(); std::this_thread::yield()) {
+    if (Clock::now() > end) return false;
+    collect();
+  }
+  return true;
+}
+
+void Copier::close(const core::Link& link, core::Completions& out) {
+  const std::lock_guard lock(mutex_);
+  const auto runs = [&](const Job& job) {
+    return job.state == Job::State::kRuns && job.work.link == &link && !job.left;
+  };
+  for (Job& job : jobs_)
+    if (runs(job)) stopJob(job, std::nullopt);
+  for (Job& job : jobs_) endIfOver(job);
+  waitUntil([&] { return std::ranges::none_of(jobs_, runs); });
+  for (Job& job : jobs_)
+    if (runs(job)) {
+      report(job, out);
+      job.left = true;
+      job.work.ops = {};
+      ++stuck_;
+    }
+  // Jobs that have ended must not be reported after the link's end.
+  std::erase_if(ended_, [&](std::uint32_t number) {
+    if (jobs_[number].work.link != &link) return false;
+    report(jobs_[number], out);
+    jobs_[number] = {};
+    return true;
+  });
+  progress();
+}
+
+std::function<bool()> Copier::settling(const std::shared_ptr<Copier>& copier) {
+  return [copier] {
+    const std::lock_guard lock(copier->mutex_);
+    copier->collect();
+    return copier->stuck_ == 0 && copier->stuck_pins_.empty();
+  };
+}
+
+bool Copier::stop() {
+  const std::lock_guard lock(mutex_);
+  for (Job& job : jobs_) stopJob(job, std::nullopt);
+  for (Slot& slot : slots_)
+    if (slot.pin.memory) {
+      slot.pin.memory->withdraw();
+      retract(*slot.pin.memory);
+    }
+  return waitUntil([&] {
+    return std::ranges::all_of(used_, [](const auto& gpu) {
+      return std::ranges::all_of(gpu->lanes(), [](const auto& lane) { return lane->idle(); });
+    });
+  });
+}
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,164 @@
+// Carries out the ops of all transfers that touch memory of GPUs: cuts them into batches, launches
+// these, and reports their ends. Threads: under the agent's lock, except the function that
+// settling() returns and Gpus::open().
+#pragma once
+
+#include <viaduct/deadline.h>
+#include <viaduct/settings.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/cuda/bell.h"
+#include "backends/cuda/gpu.h"
+#include "backends/cuda/pinned_memory.h"
+#include "core/op.h"
+
+namespace viaduct::cuda {
+
+// The GPUs that an agent uses. Threads: any.
+class Gpus {
+ public:
+  Gpus(const Settings& settings, std::shared_ptr<Bell> bell);
+  // Opens the GPU, which loads the driver at the first call. May take half a second.
+  Result<std::shared_ptr<Gpu>> open(std::uint32_t ordinal);
+  // The GPU if it is open.
+  std::shared_ptr<Gpu> find(std::uint32_t ordinal) const;
+  std::vector<std::shared_ptr<Gpu>> all() const;
+
+ private:
+  const std::string library_;
+  const AutoSize kernel_below_;
+  const std::shared_ptr<Bell> bell_;
+  std::mutex opening_;
+  mutable std::mutex mutex_;  // guards the rest
+  std::vector<std::shared_ptr<Gpu>> gpus_;
+};
+
+// A pin as ops name it. A job does not use pins that are younger than itself.
+struct KnownPin {
+  std::shared_ptr<PinnedMemory> memory = {};  // null: a peer in another process has not lent it yet
+  std::uint64_t born = 0;
+  std::optional<Error> refused = {};  // it cannot be mapped
+};
+// The pins of a peer, by slot. A link owns them.
+using RemotePins = std::unordered_map<std::uint32_t, KnownPin>;
+
+class Copier {
+ public:
+  Copier(const Settings& settings, std::shared_ptr<Gpus> gpus, std::shared_ptr<Bell> bell);
+  Copier(const Copier&) = delete;
+  Copier& operator=(const Copier&) = delete;
+
+  // As core::Backend.
+  void pin(std::uint32_t slot, std::shared_ptr<PinnedMemory> memory);
+  // The names of the peers in other processes that still map the memory, or an empty text.
+  using LentTo = std::function<std::string(const PinnedMemory& memory)>;
+  Status unpin(std::uint32_t slot, const LentTo& lent_to);
+  // Null: there is no such pin, or it is being removed.
+  PinnedMemory* find(std::uint32_t slot) const;
+  std::uint64_t tick() { return ++births_; }
+
+  // As core::Rail. `remote` belongs to the work's link, and stays until close().
+  std::size_t post(const core::Work& work, const RemotePins& remote);
+  void poll(core::Completions& out);
+  void cancel(core::Tag tag);
+  bool busy() const { return busy_ || bell_->rung(); }
+  // Whether batches are in flight of which only the bell reports the end.
+  bool awaitsBell() const { return awaits_bell_; }
+  bool hasEnded() const { return !ended_.empty(); }
+
+  // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
+  void close(const core::Link& link, core::Completions& out);
+  static std::function<bool()> settling(const std::shared_ptr<Copier>& copier);
+  // Waits for what is in flight, for a limited time. False: the GPU still works on it.
+  bool stop();
+
+ private:
+  static constexpr std::uint32_t kJobs = 64;
+
+  // The ops of one post.
+  struct Job {
+    enum class State : std::uint8_t { kFree, kRuns, kEnded } state = State::kFree;
+    core::Work work = {};
+    const RemotePins* remote = nullptr;
+    std::uint64_t born = 0;
+    std::size_t next = 0;        // the first op that is not launched as a whole
+    std::uint64_t cut = 0;       // its bytes that are
+    std::uint32_t batches = 0;   // in flight
+    std::uint64_t launched = 0;  // batches
+    std::uint64_t moved = 0;     // bytes
+    bool stopped = false;        // nothing more is launched
+    bool waits = false;          // for the registration of host memory
+    bool left = false;           // close() has reported it
+    std::optional<Error> why = {};
+    bool launchesMore() const {
+      return state == State::kRuns && !stopped && next < work.ops.size();
+    }
+    bool isOver() const { return state == State::kRuns && !launchesMore() && batches == 0; }
+  };
+  // How ops between two pins are copied.
+  struct Aim {
+    std::shared_ptr<PinnedMemory> from = {}, to = {};
+    std::shared_ptr<Gpu> gpu = {};
+    Direction direction = Direction::kWithin;
+    std::uint64_t kernel_below = 0;
+    std::uint64_t most_bytes = kMostBatchBytes;  // of a batch
+    Batch::Use* from_use = nullptr;              // in the batch
+    Batch::Use* to_use = nullptr;
+  };
+
+  // A batch that a job fills.
+  struct Filling {
+    Aim aim = {};                    // of the pins of the last op
+    const core::Op* seen = nullptr;  // the op that the aim was made for
+    std::shared_ptr<Gpu> gpu = {};
+    Lane* lane = nullptr;
+    Batch* batch = nullptr;
+    std::optional<Current> current = {};
+  };
+
+  // With the mutex held.
+  void progress();
+  void launchAll();
+  bool launchOne(Job& job);
+  bool turnTo(Job& job, const core::Op& op, Filling& filling);
+  Status aimAt(Job& job, const core::Op& op, Aim& out);
+  void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
+  Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
+  void collect();
+  void endIfOver(Job& job);
+  void stopJob(Job& job, std::optional<Error> why);
+  static void report(Job& job, core::Completions& out);
+  template <class F>
+  bool waitUntil(F over);
+
+  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<Bell> bell_;
+  const Duration poll_for_, patience_, grace_;
+  const std::uint64_t register_most_;
+
+  mutable std::mutex mutex_;
+  std::array<Job, kJobs> jobs_;
+  std::vector<std::shared_ptr<Gpu>> used_;  // GPUs that have had a batch
+  std::vector<std::uint32_t> ended_;        // jobs that poll() has to report
+  std::uint32_t turn_ = 0;                  // the job that launches next
+  std::uint64_t births_ = 0;
+  std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
+  std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
+  bool busy_ = false, awaits_bell_ = false;
+  struct Slot {
+    KnownPin pin = {};
+    std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked
+  };
+  std::vector<Slot> slots_;
+};
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,118 @@
+#include "backends/cuda/cuda_link.h"
+
+#include <utility>
+
+#include "backends/cuda/mapping.h"
+#include "base/bytes.h"
+
+namespace viaduct::cuda {
+
+using core::LinkState;
+
+CudaLink::CudaLink(CudaBackend& backend, core::LinkSeed seed, core::LinkHost& host)
+    : backend_(backend), seed_(std::move(seed)), host_(host) {
+  backend_.enlist(this);
+  if (seed_.same_process) {
+    state_ = {LinkState::Phase::kReady, "one process"};
+  } else if (!seed_.unix_socket) {
+    state_ = {LinkState::Phase::kUnusable,
+              seed_.same_host ? "no Unix socket to the peer, so memory cannot be shared with it"
+                              : "the peer is not known to be on this host"};
+  } else {
+    state_ = {LinkState::Phase::kReady, "memory shared by handles"};
+    lender_ = std::make_shared<Lender>(seed_.peer, host_);
+    backend_.adopt(lender_);
+    borrower_.emplace(backend_.gpus(), backend_.copier(), host_, pins_,
+                      [this] { backend_.ring(); });
+  }
+}
+
+CudaLink::~CudaLink() { backend_.dismiss(this); }
+
+LinkState CudaLink::state() const {
+  LinkState out = state_;
+  if (ready() && borrower_ && !borrower_->refusal().empty())
+    out.text += "; " + borrower_->refusal();
+  return out;
+}
+
+void CudaLink::receive(std::span<const std::byte> message, std::vector<core::Fd> fds) {
+  if (!ready()) return;
+  const Status done = handle(message, std::move(fds));
+  if (done) return;
+  state_ = {LinkState::Phase::kUnusable, done.error().operation + ": " + done.error().detail};
+  host_.changed();
+}
+
+Status CudaLink::handle(std::span<const std::byte> message, std::vector<core::Fd> fds) {
+  VIADUCT_TRY(const ShareMessage decoded, decodeShare(message));
+  const auto* const offer = std::get_if<MemoryOffer>(&decoded);
+  if (!borrower_ || (offer == nullptr && !fds.empty()))
+    return Error{.code = Code::kProtocol, .operation = "cuda link", .detail = "unexpected message"};
+  if (offer != nullptr) return borrower_->receive(*offer, std::move(fds));
+  if (const auto* wanted = std::get_if<MemoryWanted>(&decoded))
+    lender_->lend(wanted->pin, backend_.pinned(wanted->pin));
+  else if (const auto* refused = std::get_if<MemoryRefused>(&decoded))
+    borrower_->receive(*refused);
+  else if (const auto* recalled = std::get_if<MemoryRecalled>(&decoded))
+    borrower_->receive(*recalled);
+  else if (const auto* returned = std::get_if<MemoryReturned>(&decoded))
+    lender_->returned(returned->pin);
+  return Ok{};
+}
+
+void CudaLink::addPin(const core::RemotePin& pin) {
+  const auto key = decodeKey(pin.key);
+  if (!ready() || !key) return;
+  if (borrower_) return borrower_->announce(pin.info, *key);
+  auto memory = findPinned(key->pin);
+  if (!memory || memory->address != pin.info.address || memory->bytes != pin.info.bytes) return;
+  if (memory->isDevice()) backend_.use(*memory);
+  pins_.insert_or_assign(pin.info.slot, KnownPin{std::move(memory), backend_.copier()->tick()});
+}
+
+void CudaLink::dropPin(std::uint32_t slot) {
+  if (borrower_) return borrower_->drop(slot);
+  pins_.erase(slot);
+}
+
+const RemotePins& CudaLink::pinsFor(const core::Work& work) {
+  if (borrower_) borrower_->request(work.ops);
+  return pins_;
+}
+
+std::optional<std::string_view> CudaLink::reaches(OpKind kind, std::uint32_t local_pin,
+                                                  std::uint32_t remote_pin) const {
+  const PinnedMemory* const local = backend_.copier()->find(local_pin);
+  const bool writes = kind == OpKind::kWrite;
+  if (!ready() || local == nullptr || (!writes && !local->writable)) return std::nullopt;
+  const auto pageable = [](const PinnedMemory& memory) {
+    return memory.registration == PinnedMemory::Registration::kRefused;
+  };
+  if (borrower_) {
+    const auto way = borrower_->reaches(*local, remote_pin);
+    return way && pageable(*local) ? "pageable" : way;
+  }
+  const auto found = pins_.find(remote_pin);
+  if (found == pins_.end()) return std::nullopt;
+  const PinnedMemory& remote = *found->second.memory;
+  if (remote.withdrawn() || (!local->isDevice() && !remote.isDevice())) return std::nullopt;
+  if (writes && !remote.writable) return std::nullopt;
+  return pageable(*local) || pageable(remote) ? "pageable" : "direct";
+}
+
+void CudaLink::close(core::Completions& out) {
+  backend_.copier()->close(*this, out);
+  pins_.clear();
+  if (borrower_) borrower_->close();
+  if (lender_) lender_->detach();
+  if (state_.phase != LinkState::Phase::kUnusable) state_ = {LinkState::Phase::kUnusable, "closed"};
+}
+
+std::function<bool()> CudaLink::settling() const {
+  return [here = Copier::settling(backend_.copier()), lender = lender_] {
+    return here() && (!lender || lender->settled());
+  };
+}
+
+}  // namespace viaduct::cuda

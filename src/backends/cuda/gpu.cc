@@ -1,0 +1,118 @@
+#include "backends/cuda/gpu.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "backends/cuda/calibrate.h"
+#include "backends/cuda/kernel/copy_rows_ptx.h"
+#include "base/guarded.h"
+#include "base/log.h"
+#include "base/sizes.h"
+
+namespace viaduct::cuda {
+namespace {
+
+// Groups of 512 threads, each with four loads of 16 bytes in flight. The memory of a GPU needs
+// about 2 MiB in flight, PCIe and NVLink less. All other multiprocessors stay free for the model.
+constexpr std::uint32_t kGroupsWithin = 64, kGroupsOverBus = 16;
+constexpr std::uint64_t kUsualKernelBelow = std::uint64_t{16} << 10U;  // without a measurement
+
+// The measured sizes of this process's devices.
+base::Guarded<std::map<std::pair<const Driver*, CUdevice>, Sizes>>& measured() {
+  static base::Guarded<std::map<std::pair<const Driver*, CUdevice>, Sizes>> all;
+  return all;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<Gpu>> Gpu::open(const Driver& driver, std::uint32_t ordinal,
+                                       AutoSize kernel_below, std::shared_ptr<Bell> bell) {
+  VIADUCT_TRY(auto context, Context::retain(driver, ordinal));
+  const std::shared_ptr<Gpu> out(new Gpu(std::move(context)));
+  if (kernel_below != std::uint64_t{0}) {
+    // The copy engines copy everything then.
+    if (const Status loaded = out->loadKernel(); !loaded) {
+      out->no_kernel_ = loaded.error().text();
+      base::log(base::LogLevel::kWarning, "cuda: small blocks are copied slowly: {}",
+                out->no_kernel_);
+    }
+  }
+  for (std::size_t i = 0; i < kDirections; ++i) {
+    const bool within = static_cast<Direction>(i) == Direction::kWithin;
+    const std::uint32_t groups = std::clamp<std::uint32_t>(
+        out->context_->device().multiprocessors, 1, within ? kGroupsWithin : kGroupsOverBus);
+    VIADUCT_TRY(out->lanes_[i], Lane::open(out->context_, out->kernel_, groups, bell));
+  }
+  if (out->kernel_ == nullptr) return out;
+  if (kernel_below)
+    out->kernel_below_.fill(*kernel_below);
+  else
+    VIADUCT_CHECK(out->measure());
+  return out;
+}
+
+// Takes the sizes that this process has measured before, or measures them.
+Status Gpu::measure() {
+  auto sizes = measured().with([&](auto& all) -> Result<Sizes> {
+    const std::pair key(&context_->driver(), context_->device().handle);
+    if (const auto known = all.find(key); known != all.end()) return known->second;
+    VIADUCT_TRY(const Sizes fresh, calibrate(context_, lanes_));
+    all.emplace(key, fresh);
+    return fresh;
+  });
+  // The GPU's memory is full, which it often is.
+  if (!sizes && sizes.error().code == Code::kExhausted) {
+    base::log(base::LogLevel::kInfo, "cuda: {}: not calibrated: {}", context_->device().name,
+              sizes.error().text());
+    kernel_below_.fill(kUsualKernelBelow);
+    return Ok{};
+  }
+  VIADUCT_TRY(kernel_below_, std::move(sizes));
+  return Ok{};
+}
+
+Status Gpu::loadKernel() {
+  VIADUCT_TRY(const auto current, Current::of(*context_));
+  VIADUCT_CUDA_CALL(*context_, moduleLoadDataEx, &module_, kCopyRowsPtx, 0, nullptr, nullptr);
+  VIADUCT_CUDA_CALL(*context_, moduleGetFunction, &kernel_, module_, "viaduct_copy_rows");
+  return Ok{};
+}
+
+Gpu::~Gpu() {
+  for (auto& lane : lanes_) lane.reset();
+  const auto current = Current::of(*context_);
+  if (current && module_ != nullptr) context_->api().moduleUnload(module_);
+}
+
+bool Gpu::canReach(const Context& other) {
+  if (other.ordinal() == context_->ordinal()) return true;
+  if (other.ordinal() >= kMostDevices) return false;
+  std::atomic<Reach>& known = reach_[other.ordinal()];
+  if (known == Reach::kUnknown) {
+    int can = 0;
+    context_->api().deviceCanAccessPeer(&can, context_->device().handle, other.device().handle);
+    if (can != 0) {
+      const auto current = Current::of(*context_);
+      const CUresult enabled = current ? context_->api().ctxEnablePeerAccess(other.handle(), 0)
+                                       : CUresult::kInvalidContext;
+      can = enabled == CUresult::kSuccess || enabled == CUresult::kPeerAccessAlreadyEnabled ? 1 : 0;
+    }
+    known = can != 0 ? Reach::kYes : Reach::kNo;
+  }
+  return known == Reach::kYes;
+}
+
+std::string Gpu::description() const {
+  if (kernel_ == nullptr)
+    return fmt::format("{}, no kernel{}{}", context_->device().name, no_kernel_.empty() ? "" : ": ",
+                       no_kernel_);
+  return fmt::format("{}, kernel below {} (in), {} (out), {} (within)", context_->device().name,
+                     base::formatSize(kernelBelow(Direction::kIn)),
+                     base::formatSize(kernelBelow(Direction::kOut)),
+                     base::formatSize(kernelBelow(Direction::kWithin)));
+}
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,60 @@
+// One GPU that an agent uses: its context, the copy kernel, and a stream for each direction.
+// Threads: open() and canReach() any; the lanes under the copier's mutex.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "backends/cuda/bell.h"
+#include "backends/cuda/facts.h"
+#include "backends/cuda/lane.h"
+#include "cuda/context.h"
+
+namespace viaduct::cuda {
+
+class Gpu {
+ public:
+  // `kernel_below`: nothing measures the sizes; otherwise the same size in each direction. Takes
+  // some tens of milliseconds at the first call for a device.
+  static Result<std::shared_ptr<Gpu>> open(const Driver& driver, std::uint32_t ordinal,
+                                           AutoSize kernel_below, std::shared_ptr<Bell> bell);
+  ~Gpu();
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
+
+  const std::shared_ptr<const Context>& context() const { return context_; }
+  Lane& lane(Direction direction) { return *lanes_[static_cast<std::size_t>(direction)]; }
+  const auto& lanes() const { return lanes_; }
+  // Blocks below this size go to the kernel; 0: none.
+  std::uint64_t kernelBelow(Direction direction) const {
+    return kernel_below_[static_cast<std::size_t>(direction)];
+  }
+  // Whether kernels here reach memory of that device. The first call for a device enables it.
+  bool canReach(const Context& other);
+  // "GPU 0 (NVIDIA H100), kernel below 32KiB (in), 16KiB (out), 4MiB (within)".
+  std::string description() const;
+
+ private:
+  explicit Gpu(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
+  Status loadKernel();
+  Status measure();
+
+  enum class Reach : std::uint8_t { kUnknown, kYes, kNo };
+  static constexpr std::size_t kMostDevices = 64;
+
+  const std::shared_ptr<const Context> context_;
+  CUmodule module_ = nullptr;
+  CUfunction kernel_ = nullptr;
+  std::string no_kernel_ = {};  // the reason
+  std::array<std::unique_ptr<Lane>, kDirections> lanes_;
+  Sizes kernel_below_ = {};
+  std::array<std::atomic<Reach>, kMostDevices> reach_ = {};
+};
+
+}  // namespace viaduct::cuda

@@ -1,0 +1,204 @@
+// Failures of the backend cuda: memory that is freed or released, the driver's errors, cancelling.
+#include <gtest/gtest.h>
+
+#include "device/cuda_testing.h"
+
+namespace viaduct::testing {
+namespace {
+
+using CudaFailure = CudaPair;
+
+TEST_F(CudaFailure, PinsOfOtherMemoryAreRefused) {
+  start();
+  std::vector<std::byte> plain(4096);
+  const auto memory = a_->deviceMemory();
+  const auto host =
+      memory->open(Segment::gpu(0, reinterpret_cast<std::uintptr_t>(plain.data()), plain.size()));
+  ASSERT_FALSE(host);
+  EXPECT_EQ(host.error().remedy, "pin it as host memory");
+  const auto mine = memory->allocate(1, 4096);
+  ASSERT_TRUE(mine) << mine.error().text();
+  const auto wrong = memory->open(Segment::gpu(0, mine->address, 4096));
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().detail, "it is memory of GPU 1");
+  const auto long_one = memory->open(Segment::gpu(1, mine->address, std::uint64_t{1} << 40U));
+  ASSERT_FALSE(long_one);
+  EXPECT_EQ(long_one.error().code, Code::kInvalid);
+  const auto absent = memory->allocate(7, 4096);
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code, Code::kNotFound);
+}
+
+TEST_F(CudaFailure, WithoutADriverThePinNamesTheLibrary) {
+  start({{"VIADUCT_CUDA_LIBRARY", "libnobody_has_this_cuda.so.1"}});
+  const auto memory = a_->deviceMemory()->allocate(0, 4096);
+  ASSERT_FALSE(memory);
+  EXPECT_EQ(memory.error().code, Code::kUnsupported);
+  EXPECT_EQ(memory.error().operation, "load libnobody_has_this_cuda.so.1");
+}
+
+TEST_F(CudaFailure, FreedMemoryIsNotTouched) {
+  start();
+  const auto here = host(0, 0, 2 * kMiB);
+  const auto gpu = a_->deviceMemory()->allocate(0, kMiB);  // the driver is loaded
+  ASSERT_TRUE(gpu) << gpu.error().text();
+  const auto retain =
+      fakeCudaFunction<cuda::CUresult(cuda::CUcontext*, int)>("cuDevicePrimaryCtxRetain");
+  const auto push = fakeCudaFunction<cuda::CUresult(cuda::CUcontext)>("cuCtxPushCurrent_v2");
+  const auto allocate =
+      fakeCudaFunction<cuda::CUresult(cuda::CUdeviceptr*, std::size_t)>("cuMemAlloc_v2");
+  const auto release = fakeCudaFunction<cuda::CUresult(cuda::CUdeviceptr)>("cuMemFree_v2");
+  cuda::CUcontext context = nullptr;
+  ASSERT_EQ(retain(&context, 0), cuda::CUresult::kSuccess);
+  ASSERT_EQ(push(context), cuda::CUresult::kSuccess);
+  cuda::CUdeviceptr address = 0;
+  ASSERT_EQ(allocate(&address, 2 * kMiB), cuda::CUresult::kSuccess);
+  const auto opened = a_->deviceMemory()->open(Segment::gpu(0, address, 2 * kMiB));
+  ASSERT_TRUE(opened) << opened.error().text();
+  pair_->pin(1, 0, *opened);
+  const auto ops = blocks(addressOf(here), address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  ASSERT_EQ(release(address), cuda::CUresult::kSuccess);
+  const std::uint64_t copied = fakeCudaBytesCopied();
+  auto why = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->code, Code::kDenied) << why->text();
+  cuda::CUdeviceptr again = 0;
+  ASSERT_EQ(allocate(&again, 2 * kMiB), cuda::CUresult::kSuccess);
+  if (again == address) {
+    why = move(OpKind::kWrite, ops);
+    ASSERT_TRUE(why);
+    EXPECT_NE(why->detail.find("BUFFER_ID"), std::string::npos) << why->text();
+  }
+  EXPECT_EQ(fakeCudaBytesCopied(), copied);
+}
+
+TEST_F(CudaFailure, AFailedCopyNamesCallErrorAndDevice) {
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  fakeCudaFail("cuMemcpyAsync", 1, 1);
+  const auto why = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->operation, "cuMemcpyAsync");
+  EXPECT_NE(why->detail.find("CUDA_ERROR_INVALID_VALUE (1)"), std::string::npos) << why->text();
+  EXPECT_EQ(why->device.substr(0, 7), "GPU 0 (") << why->text();
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt) << "one failure ends one transfer";
+}
+
+TEST_F(CudaFailure, ABrokenContextEndsWhatIsInFlight) {
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  fakeCudaFail("copy", 1, 700);
+  auto why = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->detail.find("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), std::string::npos) << why->text();
+  why = move(OpKind::kWrite, ops);
+  EXPECT_TRUE(why) << "the error stays";
+}
+
+TEST_F(CudaFailure, CancellingWaitsForWhatIsLaunched) {
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  pair_->done[0].clear();
+  fakeCudaPause(true);
+  ASSERT_EQ(post(OpKind::kWrite, ops, 7), 1U);
+  rail().cancel(7);
+  for (int i = 0; i < 100; ++i) pair_->progress();
+  EXPECT_EQ(ended(), 0U) << "the GPU may still touch the memory";
+  fakeCudaPause(false);
+  ASSERT_TRUE(pair_->run([&] { return ended() == 1; }));
+  EXPECT_EQ(failure()->code, Code::kCancelled);
+}
+
+TEST_F(CudaFailure, UnpinningWaitsForCopiesOfBothEnds) {
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  pair_->done[0].clear();
+  fakeCudaPause(true);
+  ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
+  for (core::Backend* backend : {a_.get(), b_.get()}) {
+    const Status left = backend->unpin(0);
+    ASSERT_FALSE(left);
+    EXPECT_EQ(left.error().code, Code::kBusy);
+  }
+  fakeCudaPause(false);
+  ASSERT_TRUE(pair_->run([&] { return ended() == 1; }));
+  EXPECT_TRUE(withdraw(*a_, 0));
+  EXPECT_TRUE(withdraw(*b_, 0));
+  EXPECT_EQ(link().reaches(OpKind::kWrite, 0, 0), std::nullopt);
+  const auto why = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(why);
+  EXPECT_EQ(why->detail.substr(0, 23), "the memory was released") << why->text();
+}
+
+TEST_F(CudaFailure, AHungGpuIsReportedAndSettlesLater) {
+  settings_.grace = std::chrono::milliseconds(40);
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  pair_->done[0].clear();
+  fakeCudaPause(true);
+  ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
+  const Status left = withdraw(*a_, 0);
+  ASSERT_FALSE(left);
+  EXPECT_EQ(left.error().code, Code::kPeerLost);
+  const auto settled = link().settling();
+  link().close(pair_->done[0]);
+  EXPECT_EQ(ended(), 1U) << "close() returns every op";
+  EXPECT_FALSE(settled());
+  fakeCudaPause(false);
+  EXPECT_TRUE(pair_->run(settled));
+  EXPECT_EQ(ended(), 1U);
+}
+
+TEST_F(CudaFailure, OpsOutsideTheirPinsAreDenied) {
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  std::vector<core::Op> ops = blocks(addressOf(here), there.address + 2 * kMiB - 4096, 8192, 1);
+  const auto outside = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(outside);
+  EXPECT_EQ(outside->code, Code::kDenied) << outside->text();
+  Segment read_only = there;
+  read_only.access = MemoryAccess::kReadOnly;
+  pair_->pin(1, 1, read_only);
+  EXPECT_EQ(link().reaches(OpKind::kWrite, 0, 1), std::nullopt);
+  EXPECT_EQ(link().reaches(OpKind::kRead, 0, 1), "direct");
+  ops = blocks(addressOf(here), there.address, 8192, 1);
+  ops[0].remote_pin = 1;
+  const auto written = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->code, Code::kDenied) << written->text();
+}
+
+TEST_F(CudaFailure, ABusyRailTakesLaterWhatItRefused) {
+  start();
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, 4096, 1);
+  fakeCudaPause(true);
+  std::uint64_t taken = 0;
+  while (post(OpKind::kWrite, ops, taken + 1) == 1) ++taken;
+  EXPECT_EQ(taken, 64U);
+  fakeCudaPause(false);
+  EXPECT_TRUE(pair_->run([&] { return ended() == taken; }));
+  EXPECT_EQ(post(OpKind::kWrite, ops), 1U);
+  EXPECT_TRUE(pair_->run([&] { return ended() == taken + 1; }));
+}
+
+}  // namespace
+}  // namespace viaduct::testing
