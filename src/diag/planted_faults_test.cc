@@ -281,11 +281,34 @@ FaultyNode onRoce() {
            "5.4.0",
            {[](Fixture& node) { node.live.kernel = "5.4.0-200-generic"; }},
            true},
+          {"libcuda of another driver",
+           "gpu-access.driver-mismatch",
+           "580.159.03",
+           {version("libcuda.so.1", "580.159.03")}},
           {"no nvidia_peermem beside dma-buf",
            "gpu.no-peermem",
            "dma-buf alone",
            {gone("/sys/module/nvidia_peermem")},
            true},
+          {"namespace of IPC",
+           "gpu-access.own-namespaces",
+           "4026533999",
+           {[](Fixture& node) { node.live.ipc_namespace = 4026533999; }},
+           true},
+          {"CUDA_VISIBLE_DEVICES of two GPUs",
+           "gpu-access.hidden-gpus",
+           "sees 2",
+           {variable("CUDA_VISIBLE_DEVICES", "0,3")},
+           true},
+          {"GPU that MIG divides",
+           "gpu-access.mig",
+           "gpu5/mig",
+           {file("/proc/driver/nvidia/capabilities/gpu5/mig/gi1/access", "DeviceFileMinor: 12")},
+           true},
+          {"CUDA_VISIBLE_DEVICES of another node",
+           "gpu-access.visible-devices",
+           "names GPU 8",
+           {variable("CUDA_VISIBLE_DEVICES", "0,8")}},
           {"GPU without a NIC under its switch",
            "gpu.no-near-nic",
            "0000:dd:00.0",
@@ -397,12 +420,16 @@ FaultyNode onRoce() {
            "expandable_segments:True",
            {variable("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")}},
       },
-      {{"closed driver and no peer memory", "no nvidia_peermem beside dma-buf",
+      {{"closed driver and no peer memory", "libcuda of another driver",
+        "both set the version of libcuda"},
+       {"closed driver and no peer memory", "no nvidia_peermem beside dma-buf",
         "the closed driver has no dma-buf"},
        {"closed driver and no peer memory", "old kernel beside nvidia_peermem",
         "the one removes the module that the other needs"},
        {"old kernel beside nvidia_peermem", "no nvidia_peermem beside dma-buf",
-        "an old kernel has no dma-buf"}}};
+        "an old kernel has no dma-buf"},
+       {"CUDA_VISIBLE_DEVICES of two GPUs", "CUDA_VISIBLE_DEVICES of another node",
+        "both set one variable"}}};
 }
 
 // ---- A pod on AKS with InfiniBand: mlx5_ib0 to mlx5_ib7.
@@ -536,6 +563,18 @@ FaultyNode onEfa() {
            "gpu.no-gdrcopy",
            "absent",
            {gone("/dev/gdrdrv"), gone("/sys/module/gdrdrv")}},
+          {"no nvidia-uvm",
+           "gpu-access.no-device-files",
+           "/dev/nvidia-uvm",
+           {gone("/dev/nvidia-uvm")}},
+          {"pod without a GPU",
+           "gpu-access.no-gpu",
+           "None of the node's 8 GPUs",
+           {gone("/dev/nvidiactl"), gone("/dev/nvidia-uvm"),
+            [](Fixture& node) {
+              for (int gpu = 0; gpu < 8; ++gpu) node.erase(fmt::format("/dev/nvidia{}", gpu));
+            }},
+           true},
           {"stubs before the driver",
            "gpu.stub-driver",
            "/usr/local/cuda/lib64/stubs",
@@ -603,7 +642,8 @@ FaultyNode onEfa() {
            "variables.pytorch-alloc-conf",
            "PYTORCH_ALLOC_CONF",
            {variable("PYTORCH_ALLOC_CONF", "expandable_segments:True")}},
-      }};
+      },
+      {{"no nvidia-uvm", "pod without a GPU", "a pod without a GPU lacks all device files"}}};
 }
 
 // ---- A pod on OpenShift with the virtual functions mlx5_6, mlx5_7, mlx5_10 and mlx5_11.

@@ -22,6 +22,8 @@ constexpr std::array kTopics{
     Topic{"pcie", "speed, width and errors of the PCIe links of NICs and GPUs", checkPcie, true},
     Topic{"gpu", "driver, peer memory, GDRCopy, IMEX channel, distances to NICs and GPUs", checkGpu,
           true},
+    Topic{"gpu-access", "libcuda, device files, visible GPUs, and IPC of this process",
+          checkGpuAccess, true, true},
     Topic{"limits", "locked memory, open files, and limits of the control group", checkLimits,
           false, true},
     Topic{"memory", "huge pages and /dev/shm", checkMemory},
