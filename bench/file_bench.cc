@@ -1,18 +1,23 @@
 // Random reads or writes of one file by an agent, for a comparison with fio (bench/file_floor.py).
 // Prints one line of JSON: bytes per second, I/Os per second, and the processor time of this
 // process, with all of its threads.
-//   file_bench FILE read|write BLOCK BLOCKS_PER_TRANSFER TRANSFERS SECONDS [ENGINE [huge]]
-// Keeps TRANSFERS transfers posted, each of random blocks of the file, into ordinary pages of host
-// memory, or into transparent huge pages. The threads sleep while nothing has ended.
+//   file_bench FILE read|write BLOCK BLOCKS_PER_TRANSFER TRANSFERS SECONDS [ENGINE [MEMORY]]
+// Keeps TRANSFERS transfers posted, each of random blocks of the file. Host memory is that of
+// Agent::allocate, or the file MEMORY. The latter is mapped several times if it is smaller than all
+// blocks, so that the bench can share the pages of another program. The threads sleep while nothing
+// has ended.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <viaduct/viaduct.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
@@ -31,7 +36,7 @@ struct Options {
   std::uint32_t blocks = 0, transfers = 0;
   double seconds = 0;
   std::string engine = "auto";
-  bool huge = false;
+  std::string memory;  // a file; empty: allocated
 };
 
 double processorSeconds() {
@@ -43,12 +48,25 @@ double processorSeconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-viaduct::Pin pinnedMemory(viaduct::Agent& agent, std::uint64_t bytes, bool huge) {
-  void* const memory =
-      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) std::abort();
-  ::madvise(memory, bytes, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-  std::memset(memory, 0, bytes);
+viaduct::Pin pinnedMemory(viaduct::Agent& agent, std::uint64_t bytes, const std::string& file) {
+  if (file.empty()) return must(agent.allocate(bytes, {.label = "memory"}));
+  const int fd = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat facts{};
+  if (fd < 0 || ::fstat(fd, &facts) != 0 || facts.st_size == 0) std::abort();
+  const auto size = static_cast<std::uint64_t>(facts.st_size);
+  // Room up to the next multiple of the file's size, and of a huge page before it.
+  constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20U;
+  const std::uint64_t mapped = (bytes + size - 1) / size * size;
+  void* const room =
+      ::mmap(nullptr, mapped + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (room == MAP_FAILED) std::abort();
+  std::byte* memory = static_cast<std::byte*>(room);
+  memory += kHugePage - reinterpret_cast<std::uintptr_t>(memory) % kHugePage;
+  for (std::uint64_t at = 0; at < mapped; at += size)
+    if (::mmap(memory + at, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd,
+               0) == MAP_FAILED)
+      std::abort();
+  ::close(fd);
   return must(agent.pin(viaduct::Segment::host(memory, bytes), "memory"));
 }
 
@@ -73,7 +91,7 @@ void run(const Options& o) {
     settings.others["VIADUCT_FILE_QUEUE_DEPTH"] = depth;
   viaduct::Agent agent = must(viaduct::Agent::open(settings));
   const std::uint64_t bytes = o.block * o.blocks;
-  const viaduct::Pin memory = pinnedMemory(agent, bytes * o.transfers, o.huge);
+  const viaduct::Pin memory = pinnedMemory(agent, bytes * o.transfers, o.memory);
   const viaduct::Pin file = must(agent.pin(viaduct::Segment::file(o.file), "file"));
   const viaduct::Peer self = must(agent.self());
   must(self.ready(30s));
@@ -122,7 +140,8 @@ void run(const Options& o) {
 int main(int argc, char** argv) {
   if (argc < 7) {
     fmt::print(stderr,
-               "usage: file_bench FILE read|write BLOCK BLOCKS TRANSFERS SECONDS [ENGINE]\n");
+               "usage: file_bench FILE read|write BLOCK BLOCKS TRANSFERS SECONDS "
+               "[ENGINE [MEMORY]]\n");
     return 2;
   }
   const std::vector<std::string> words(argv, argv + argc);
@@ -133,5 +152,5 @@ int main(int argc, char** argv) {
        .transfers = static_cast<std::uint32_t>(std::stoul(words[5])),
        .seconds = std::stod(words[6]),
        .engine = argc > 7 ? words[7] : "auto",
-       .huge = argc > 8 && words[8] == "huge"});
+       .memory = argc > 8 ? words[8] : ""});
 }

@@ -20,7 +20,8 @@ MAY_USE = {
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core"},
     "s3": NET | {"core"},
-    "backends": NET | {"host", "core", "s3", "move"},
+    "cuda": {"base", "core"},
+    "backends": NET | {"host", "core", "s3", "cuda", "move"},
     # meet/place.cc chooses between the two, so `meet` may include layers below it.
     "meet": {"base", "meet/embedded", "meet/etcd"},
     "meet/embedded": NET | {"meet"},

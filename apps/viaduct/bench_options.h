@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "measure/load/spec.h"
@@ -35,6 +36,11 @@ struct BenchOptions {
   // replaced.
   GivenFlags given = {};
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
+  // The text of a flag, as it was given.
+  std::string textOf(std::string_view flag, std::string otherwise) const {
+    const auto at = given.find(flag);
+    return at == given.end() ? std::move(otherwise) : at->second;
+  }
   std::vector<std::string> unread = {};   // flags with a wrong value; they keep their defaults
   std::vector<std::string> ignored = {};  // flags of absent backends, which have no effect
 

@@ -14,6 +14,7 @@
 #include "measure/result/table.h"
 #include "measure/result/text.h"
 #include "meet/place.h"
+#include "viaduct/bench_storage.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -35,7 +36,9 @@ void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
   const auto& place = plan.run.place;
   if (!place || isEtcd(*place)) {
     flags.push_back({"runtime_type", "ETCD"});
-    flags.push_back({"etcd_endpoints", place ? place->where : "disabled (all workers run here)"});
+    const char* const none = plan.run.spec.layout.stored() ? "disabled (storage backend)"
+                                                           : "disabled (all workers run here)";
+    flags.push_back({"etcd_endpoints", place ? place->where : none});
     return;
   }
   const auto colon = place->where.rfind(':');
@@ -60,16 +63,12 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
   const auto [few, many] = std::minmax_element(spec.rows.begin(), spec.rows.end(), by_batch);
   const auto yes = [](bool value) { return std::string(value ? "1" : "0"); };
   const auto number = [](std::uint64_t value) { return fmt::to_string(value); };
-  const auto given = [&](const char* flag, std::string otherwise) {
-    const auto at = options.given.find(flag);
-    return at == options.given.end() ? std::move(otherwise) : at->second;
-  };
   const RowLength length = rowLength(options, spec);
   std::vector<measure::Option> flags{
-      {"backend", given("backend", options.as_nixlbench ? "UCX" : least->backend)},
-      {"enable_pt", yes(parseYesNo(given("enable_pt", "no")).value())},
-      {"progress_threads", given("progress_threads", "0")},
-      {"device_list", given("device_list", "all")},
+      {"backend", options.textOf("backend", options.as_nixlbench ? "UCX" : least->backend)},
+      {"enable_pt", yes(parseYesNo(options.textOf("enable_pt", "no")).value())},
+      {"progress_threads", options.textOf("progress_threads", "0")},
+      {"device_list", options.textOf("device_list", "all")},
       {"recreate_xfer", yes(spec.recreate || spec.reregister)},
       {"reregister_mem", yes(spec.reregister)},
       {"prepared_xfer", yes(options.prepared_xfer)},
@@ -91,6 +90,9 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
       {"large_blk_iter_ftr", number(options.large_blk_iter_ftr)},
       {"num_threads", number(spec.threads)}};
   addPlace(plan, flags);
+  if (spec.layout.stored())
+    for (measure::Option& flag : storageBanner(options, spec.storage, plan.run.settings))
+      flags.push_back(std::move(flag));
   return flags;
 }
 

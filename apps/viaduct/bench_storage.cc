@@ -18,6 +18,7 @@ namespace {
 constexpr auto kDirect = "VIADUCT_FILE_DIRECT", kDepth = "VIADUCT_FILE_QUEUE_DEPTH";
 constexpr std::uint32_t kMostDepth = 1024;
 constexpr auto kRegion = "VIADUCT_OBJECT_REGION", kStyle = "VIADUCT_OBJECT_STYLE";
+constexpr auto kEndpoint = "VIADUCT_OBJECT_ENDPOINT", kAuthority = "VIADUCT_OBJECT_CA";
 constexpr auto kNixlbenchRegion = "eu-central-1";
 
 // Flags without a meaning for a run without targets.
@@ -143,14 +144,14 @@ Status addObjects(const BenchOptions& o, const Settings& settings, StoragePlan& 
   if (o.obj_bucket_name.empty())
     return badFlag("--obj_bucket_name", "the run needs a bucket for its objects",
                    "give --obj_bucket_name NAME");
-  if (!o.obj_endpoint.empty()) setVariable(plan, "VIADUCT_OBJECT_ENDPOINT", endpointOf(o));
+  if (!o.obj_endpoint.empty()) setVariable(plan, kEndpoint, endpointOf(o));
   const bool no_region = o.as_nixlbench && valueOf(settings, kRegion).empty();
   if (o.has("obj_region") || no_region)
     setVariable(plan, kRegion, o.has("obj_region") ? o.obj_region : kNixlbenchRegion);
   const bool no_style = o.as_nixlbench && valueOf(settings, kStyle).empty();
   if (o.has("obj_use_virtual_addressing") || no_style)
     setVariable(plan, kStyle, o.obj_virtual ? "virtual" : "path");
-  if (o.has("obj_ca_bundle")) setVariable(plan, "VIADUCT_OBJECT_CA", o.obj_ca);
+  if (o.has("obj_ca_bundle")) setVariable(plan, kAuthority, o.obj_ca);
   // The objects of the run are deleted within the grace time.
   if (settings.grace == Settings{}.grace) setVariable(plan, "VIADUCT_GRACE", "10s");
   addKeys(o, plan);
@@ -159,7 +160,36 @@ Status addObjects(const BenchOptions& o, const Settings& settings, StoragePlan& 
   return Ok{};
 }
 
+// Returns the value of a setting as the agents use it.
+std::string shown(const Settings& settings, std::string_view variable) {
+  for (const SettingRow& row : settingRows())
+    if (row.variable == variable && row.show != nullptr) return row.show(settings);
+  return {};
+}
+
 }  // namespace
+
+std::vector<measure::Option> storageBanner(const BenchOptions& o,
+                                           const measure::StorageChoice& choice,
+                                           const Settings& settings) {
+  if (choice.kind == MemoryKind::kFile)
+    return {{"posix_api_type", o.textOf("posix_api_type", "AIO")},
+            {"posix_ios_pool_size", o.textOf("posix_ios_pool_size", "65536")},
+            {"posix_kernel_queue_size", shown(settings, kDepth)},
+            {"filepath", choice.place},
+            {"filenames", fmt::format("{}", fmt::join(o.filenames, ","))},
+            {"num_files", fmt::to_string(choice.files)},
+            {"storage_enable_direct", choice.cached ? "0" : "1"}};
+  const std::string endpoint = valueOf(settings, kEndpoint);
+  const bool plain = endpoint.starts_with("http://");
+  return {{"obj_bucket_name", choice.place},
+          {"obj_scheme", plain ? "http" : "https"},
+          {"obj_region", shown(settings, kRegion)},
+          {"obj_use_virtual_addressing", shown(settings, kStyle) == "virtual" ? "1" : "0"},
+          {"obj_endpoint_override", endpoint},
+          {"obj_req_checksum", o.textOf("obj_req_checksum", "supported")},
+          {"obj_ca_bundle", valueOf(settings, kAuthority)}};
+}
 
 Result<StoragePlan> storageOf(const BenchOptions& o, std::optional<MemoryKind> kind,
                               const Settings& settings) {

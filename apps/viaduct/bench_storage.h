@@ -25,4 +25,10 @@ struct StoragePlan {
 Result<StoragePlan> storageOf(const BenchOptions& options, std::optional<MemoryKind> kind,
                               const Settings& settings);
 
+// The flags of storage for nixlbench's banner, without the keys of a store. `settings` are those of
+// the agents.
+std::vector<measure::Option> storageBanner(const BenchOptions& options,
+                                           const measure::StorageChoice& choice,
+                                           const Settings& settings);
+
 }  // namespace viaduct::app

@@ -13,6 +13,7 @@
 #include "measure/suite/state.h"
 #include "measure/suite/suite_text.h"
 #include "viaduct/bench_output.h"
+#include "viaduct/bench_values.h"
 #include "viaduct/commands.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"

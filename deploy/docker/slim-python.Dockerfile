@@ -33,6 +33,8 @@ LABEL org.opencontainers.image.title="viaduct-python" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${COMMIT}"
+# For GPU memory: libcuda.so.1 comes from the host, by NVIDIA's container runtime. The image has nothing of CUDA.
+ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
 # RDMA needs root or an unlimited memlock: docs/containers.md.
 USER 65532:65532
 WORKDIR /tmp

@@ -32,6 +32,8 @@ struct AgentOfAClock;  // for tests: opens an agent on a clock that the test mov
 struct AllocateOptions {
   std::string label = {};
   bool huge_pages = false;  // 2 MiB pages; fails if the system has too few
+  // Memory of the GPU with this number under CUDA_VISIBLE_DEVICES, in the place of host memory.
+  std::optional<std::uint32_t> device = {};
 };
 
 class Agent {

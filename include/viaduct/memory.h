@@ -52,7 +52,8 @@ struct Segment {
   MemoryAccess access = MemoryAccess::kReadWrite;
   std::string path = {};  // storage: the file's path, if there is no fd; the object's URL
   bool create = false, borrow = false, sync = false, temporary = false;  // as in FileOptions
-  // Set by Agent::pin: the knowledge of the backend that has opened the storage.
+  // Set by Agent::pin and allocate: the knowledge of the backend that has opened the storage or the
+  // memory of a GPU.
   std::shared_ptr<const void> opened = {};
 
   // A regular file or a block device. docs/files.md
@@ -79,6 +80,10 @@ struct Segment {
     Segment out = file(std::move(url), options);
     out.kind = MemoryKind::kObject;
     return out;
+  }
+  // Memory of the GPU with this number under CUDA_VISIBLE_DEVICES. docs/gpu.md
+  static Segment gpu(std::uint32_t device, std::uint64_t address, std::uint64_t bytes) {
+    return {.kind = MemoryKind::kDevice, .device = device, .address = address, .bytes = bytes};
   }
   static Segment host(const void* start, std::uint64_t bytes) {
     return {.address = reinterpret_cast<std::uintptr_t>(start), .bytes = bytes};

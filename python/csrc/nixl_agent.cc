@@ -198,7 +198,7 @@ void NixlAgent::withdraw(std::vector<Registration> ended) {
   {
     const Unlocked unlocked;
     for (Registration& one : ended) {
-      if (one.stored) one.stored->withdraw();
+      if (one.stored) keep(one.stored->withdraw());
       if (!one.pin) continue;
       for (const auto& [memory, storage] : storages) keep(storage->unpinHost(one.serial));
       keep(one.pin->release());

@@ -46,6 +46,19 @@ void refuseNote(const std::string& note) {
          "a transfer with a file or an object carries no notification; call send_notif()");
 }
 
+// Names a deregistered file or object in the error of its transfer, which knows a pin only. Call
+// without the GIL.
+Error nameWithdrawn(const Request& request, Error error) {
+  if (error.code != Code::kDenied) return error;
+  for (const auto& one : request.stored) {
+    if (!one->isWithdrawn()) continue;
+    error.detail = fmt::format("{} was deregistered", one->text());
+    error.remedy = "deregister a file or an object after its transfers";
+    break;
+  }
+  return error;
+}
+
 }  // namespace
 
 std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
@@ -290,7 +303,11 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   one->over = false;
   // Releases the GIL for small copies too. Otherwise a thread that posts in a loop keeps the GIL
   // from other threads for 5 ms at a time.
-  check(unlocked([&] { return one->transfer.post(options); }));
+  check(unlocked([&]() -> Status {
+    auto posted = one->transfer.post(options);
+    if (!posted) return nameWithdrawn(*one, std::move(posted).error());
+    return posted;
+  }));
   one->posted = true;
   if (one->telemetry) one->telemetry->post_us = microseconds(Clock::now() - one->started);
   return outcomeOf(*one, one->transfer.state());
@@ -314,12 +331,12 @@ bool NixlAgent::outcomeOf(Request& request, TransferState state) {
       request.telemetry->transfer_us = microseconds(Clock::now() - request.started);
     return true;
   }
-  if (!request.stored.empty()) {
-    const Unlocked unlocked;
-    for (const auto& one : request.stored) one->drop();
-  }
   const TransferEnd end = request.transfer.end();
-  if (end.error) fail(*end.error);
+  if (end.error)
+    fail(unlocked([&] {
+      for (const auto& one : request.stored) one->drop();
+      return nameWithdrawn(request, *end.error);
+    }));
   fail(Outcome::kUnknown, "the transfer failed and the library gives no reason");
 }
 

@@ -18,6 +18,7 @@
 
 #include "base/fd.h"
 #include "base/file_error.h"
+#include "base/stored_file.h"
 #include "base/text.h"
 
 namespace viaduct::python::nixl {
@@ -104,9 +105,8 @@ Result<std::optional<NamedFile>> parseNamedFile(const std::string& metadata) {
   return std::optional(std::move(named));
 }
 
-std::string identityOf(const struct stat& facts, const Segment& file) {
-  return fmt::format("{}:{}:{}:{}", facts.st_dev, facts.st_ino, static_cast<int>(file.access),
-                     file.sync);
+std::string identityOf(dev_t device, ino_t inode, const Segment& file) {
+  return fmt::format("{}:{}:{}:{}", device, inode, static_cast<int>(file.access), file.sync);
 }
 
 // Looks up the file that a segment names now. Returns 0 or the errno.
@@ -114,13 +114,6 @@ int look(const Segment& file, struct stat& facts) {
   const int failed = file.fd >= 0 ? ::fstat(file.fd, &facts) : ::stat(file.path.c_str(), &facts);
   return failed == 0 ? 0 : errno;
 }
-
-Error noFile(const std::string& text) {
-  return misuse(fmt::format("{} is no regular file or block device", text),
-                "register the descriptor of a file");
-}
-
-bool isFile(const struct stat& facts) { return S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode); }
 
 // The fields of a Stored.
 struct Found {
@@ -132,25 +125,25 @@ Result<Found> openNamed(const NamedFile& named) {
   // Without O_NONBLOCK, the call would wait for the other end of a FIFO.
   const int flags = (named.read_only ? O_RDONLY : O_RDWR) | (named.create ? O_CREAT : 0);
   const base::Fd fd(::open(named.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644));
-  struct stat facts{};
-  if (!fd || ::fstat(fd.get(), &facts) != 0) return base::fileError(kOperation, errno, named.path);
-  if (!isFile(facts)) return noFile(named.path);
+  if (!fd) return base::fileError(kOperation, errno, named.path);
+  VIADUCT_TRY(const auto stored, base::storedFile(kOperation, fd.get(), named.path));
   const auto file = Segment::file(named.path, {.read_only = named.read_only, .sync = named.sync});
-  return Found{file, named.path, identityOf(facts, file)};
+  return Found{file, named.path, identityOf(stored.device, stored.inode, file)};
 }
 
 Result<Found> findDescriptor(std::uint64_t device) {
   const std::string text = fmt::format("the descriptor {}", device);
   const bool fits = device <= std::numeric_limits<int>::max();
   const int fd = fits ? static_cast<int>(device) : -1;
-  struct stat facts{};
-  if (::fstat(fd, &facts) != 0)
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0)
     return misuse(fmt::format("{} is not open", text),
                   "keep a file open as long as its descriptor is registered");
-  if (!isFile(facts)) return noFile(text);
-  const bool read_only = (::fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
+  VIADUCT_TRY(const auto stored,
+              base::storedFile(kOperation, fd, fmt::format("descriptor {}", fd)));
+  const bool read_only = (flags & O_ACCMODE) == O_RDONLY;
   const auto file = Segment::file(fd, {.read_only = read_only, .borrow = true});
-  return Found{file, text, identityOf(facts, file)};
+  return Found{file, text, identityOf(stored.device, stored.inode, file)};
 }
 
 Result<Found> findRow(const StorageAgent& agent, const StoredRow& row) {
@@ -183,10 +176,7 @@ Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const st
                                         std::move(bucket));
 }
 
-Result<std::shared_ptr<Pin>> StorageAgent::pin(const Segment& segment) {
-  VIADUCT_TRY(Pin pin, agent_.pin(segment));
-  return std::make_shared<Pin>(std::move(pin));
-}
+Result<Pin> StorageAgent::pin(const Segment& segment) { return agent_.pin(segment); }
 
 Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
   const std::lock_guard held(hosts_mutex_);
@@ -237,10 +227,15 @@ Result<std::vector<std::optional<std::uint64_t>>> StorageAgent::sizesOf(
   std::vector<std::optional<std::uint64_t>> sizes(keys.size());
   VIADUCT_CHECK(inParallel(keys.size(), kLooksAtOnce, [&](std::size_t i) -> Status {
     const auto pin = agent_.pin(object(keys[i], {}));
-    if (pin) sizes[i] = pin->size();
-    const bool absent = !pin && pin.error().code == Code::kNotFound &&
-                        pin.error().detail.find("NoSuchBucket") == std::string::npos;
-    if (!pin && !absent) return pin.error();
+    if (pin) {
+      sizes[i] = pin->size();
+      return Ok{};
+    }
+    const Error& why = pin.error();
+    if (why.code == Code::kInvalid && why.detail == "the object is empty") sizes[i] = 0;
+    const bool absent =
+        why.code == Code::kNotFound && why.detail.find("NoSuchBucket") == std::string::npos;
+    if (!sizes[i] && !absent) return why;
     return Ok{};
   }));
   return sizes;
@@ -265,7 +260,7 @@ Status Stored::checkAccess(bool write) const {
   struct stat facts{};
   const bool is_file = segment_.kind != MemoryKind::kObject;
   if (is_file && !held_.pin &&
-      (look(segment_, facts) != 0 || identityOf(facts, segment_) != identity_))
+      (look(segment_, facts) != 0 || identityOf(facts.st_dev, facts.st_ino, segment_) != identity_))
     return Error{.code = Code::kNotFound,
                  .operation = "transfer",
                  .detail = fmt::format("{} is not the file any more that was registered", text_),
@@ -290,8 +285,10 @@ Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool
     wanted.create = write;
     wanted.fd_offset = first;
     wanted.bytes = end - first;
-    VIADUCT_TRY(auto pin, agent.pin(wanted));
-    return Held{std::move(pin), first};
+    VIADUCT_TRY(Pin pin, agent.pin(wanted));
+    held.lock();
+    VIADUCT_CHECK(checkAccess(write));  // another thread may have deregistered the object
+    return remember(std::move(pin), first);
   }
   if (held_.pin && part.address >= held_.first && end <= held_.first + held_.pin->size())
     return held_;
@@ -299,9 +296,16 @@ Result<Stored::Held> Stored::reach(StorageAgent& agent, const Extent& part, bool
   wanted.create = write;
   wanted.fd_offset = first;
   wanted.bytes = (held_.pin ? std::max(end, held_.first + held_.pin->size()) : end) - first;
-  VIADUCT_TRY(auto pin, agent.pin(wanted));
-  held_ = {std::move(pin), first};
+  VIADUCT_TRY(Pin pin, agent.pin(wanted));
+  held_ = remember(std::move(pin), first);
   return held_;
+}
+
+Stored::Held Stored::remember(Pin pin, std::uint64_t first) {
+  std::erase_if(pins_, [](const auto& one) { return one.expired(); });
+  auto shared = std::make_shared<Pin>(std::move(pin));
+  pins_.push_back(shared);
+  return {std::move(shared), first};
 }
 
 void Stored::drop() {
@@ -309,10 +313,27 @@ void Stored::drop() {
   held_ = {};
 }
 
-void Stored::withdraw() {
+Status Stored::withdraw() {
+  std::vector<std::weak_ptr<Pin>> pins;
+  Held last;
+  {
+    const std::lock_guard held(mutex_);
+    withdrawn_ = true;
+    last = std::exchange(held_, {});
+    pins = std::exchange(pins_, {});
+  }
+  Status status = Ok{};
+  for (const auto& one : pins) {
+    const auto pin = one.lock();
+    Status released = pin ? pin->release() : Ok{};
+    if (!released && status) status = std::move(released);
+  }
+  return status;
+}
+
+bool Stored::isWithdrawn() const {
   const std::lock_guard held(mutex_);
-  withdrawn_ = true;
-  held_ = {};
+  return withdrawn_;
 }
 
 Result<Reached> reachAll(StorageAgent& agent, std::span<const Extent> parts,

@@ -36,7 +36,7 @@ class StorageAgent {
 
   Memory memory() const { return memory_; }
   const std::string& bucket() const { return bucket_; }
-  Result<std::shared_ptr<Pin>> pin(const Segment& segment);
+  Result<Pin> pin(const Segment& segment);
   // Pins exactly this host memory for transfers, as hostMemory() maps it. Leaves out memory that
   // cannot be pinned any more. Costs nothing if the map is that of the last call.
   Status pinHost(std::shared_ptr<const core::PinMap> memory);
@@ -91,20 +91,25 @@ class Stored {
   Result<Held> reach(StorageAgent& agent, const Extent& part, bool write);
   // The next transfer pins the file again: it may have been truncated.
   void drop();
-  // No later transfer reaches the file or object.
-  void withdraw();
+  // Ends the transfers that use the file or object, and no later one reaches it. Returns when none
+  // touches it or the memory of this process.
+  Status withdraw();
+  bool isWithdrawn() const;
 
  private:
   Stored(Segment segment, std::string text, std::string identity)
       : segment_(std::move(segment)), text_(std::move(text)), identity_(std::move(identity)) {}
   Status checkAccess(bool write) const;
+  // Records a new pin, so that withdraw() finds it.
+  Held remember(Pin pin, std::uint64_t first);
 
   const Segment segment_;
   const std::string text_;
   const std::string identity_;  // equal for the same file or object
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   bool withdrawn_ = false;
-  Held held_;  // of a file; empty before the first transfer
+  Held held_;                             // of a file; empty before the first transfer
+  std::vector<std::weak_ptr<Pin>> pins_;  // of transfers that still exist, and of held_
 };
 
 // The files or objects of one transfer, pinned.

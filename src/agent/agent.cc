@@ -33,10 +33,21 @@ Status checkRoom(std::uint64_t bytes, const AllocateOptions& options) {
                                      base::showSize(room))};
 }
 
-}  // namespace
-
 using agent::AgentImpl;
 using agent::PinImpl;
+
+Result<Pin> pinChecked(const std::shared_ptr<AgentImpl>& agent, const Segment& memory,
+                       std::string label) {
+  VIADUCT_TRY(const Segment checked, agent::checkedSegment(memory));
+  const auto held = agent->hold();
+  VIADUCT_CHECK(agent->usable("pin"));
+  VIADUCT_TRY(auto info, agent->pin(checked, std::move(label)));
+  return Pin(
+      std::make_unique<PinImpl>(agent, std::move(info), base::SharedMemory(),
+                                checked.kind == MemoryKind::kDevice ? checked.opened : nullptr));
+}
+
+}  // namespace
 
 Agent::Agent(std::shared_ptr<AgentImpl> impl) : impl_(std::move(impl)) {}
 Agent::Agent(Agent&&) noexcept = default;
@@ -72,6 +83,10 @@ std::vector<BackendInfo> Agent::backends() const {
 
 Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {
   VIADUCT_CHECK(impl_->usable("allocate"));
+  if (options.device) {
+    VIADUCT_TRY(Segment memory, impl_->allocateAt(*options.device, bytes));
+    return pinChecked(impl_, std::move(memory), options.label);
+  }
   VIADUCT_CHECK(checkRoom(bytes, options));
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
   const auto held = impl_->hold();
@@ -82,11 +97,7 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
 
 Result<Pin> Agent::pin(const Segment& memory, std::string label) {
   VIADUCT_TRY(const Segment found, impl_->opened(memory));
-  VIADUCT_TRY(const Segment checked, agent::checkedSegment(found));
-  const auto held = impl_->hold();
-  VIADUCT_CHECK(impl_->usable("pin"));
-  VIADUCT_TRY(auto info, impl_->pin(checked, std::move(label)));
-  return Pin(std::make_unique<PinImpl>(impl_, std::move(info), base::SharedMemory()));
+  return pinChecked(impl_, found, std::move(label));
 }
 
 Card Agent::card() const {

@@ -113,7 +113,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  impl->engine_->start(helpersFor(impl->shared_rails_.size()));
+  VIADUCT_CHECK(impl->engine_->start(helpersFor(impl->shared_rails_.size())));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
@@ -211,11 +211,13 @@ void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
   backends_.push_back(std::move(backend));
 }
 
-// The last backend, so that its rail is polled after those that do its work. Agents with storage
-// stage it for their peers, and peers without storage of their own can ask for it.
+// The last backend, so that its rail is polled after those that do its work. Agents with storage or
+// GPUs stage it for their peers, and peers without can ask for it.
 void AgentImpl::openStaging() {
-  const auto has_storage = [](const auto& backend) { return backend->storage() != nullptr; };
-  if (!settings_.backends.empty() && std::ranges::none_of(backends_, has_storage)) return;
+  const auto needs_stages = [](const auto& backend) {
+    return backend->storage() != nullptr || backend->deviceMemory() != nullptr;
+  };
+  if (!settings_.backends.empty() && std::ranges::none_of(backends_, needs_stages)) return;
   stages_ = std::make_unique<Stages>(*this);
   enter(std::make_unique<move::StagingBackend>(
       [this](core::LinkHost& session) { return stages_->hostFor(session); }));
@@ -416,23 +418,37 @@ void AgentImpl::owe(std::function<void()> callback) {
   engine_->takeOverNow();
 }
 
-Result<Segment> AgentImpl::opened(const Segment& memory) const {
-  if (!isStorage(memory.kind)) return memory;
-  std::shared_ptr<core::Storage> storage;
-  {
-    const auto held = hold();
-    VIADUCT_CHECK(usable("pin"));
-    for (const auto& backend : backends_) {
-      const auto& kinds = backend->can().memory;
-      if (!storage && std::find(kinds.begin(), kinds.end(), memory.kind) != kinds.end())
-        storage = backend->storage();
-    }
+// The skill, such as core::Storage, of the first open backend that has it for this kind of memory.
+template <class Skill>
+Result<std::shared_ptr<Skill>> AgentImpl::skillFor(
+    MemoryKind kind, std::shared_ptr<Skill> (core::Backend::*skill)()) const {
+  const auto held = hold();
+  VIADUCT_CHECK(usable("pin"));
+  for (const auto& backend : backends_) {
+    const auto& kinds = backend->can().memory;
+    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
+    if (auto found = (*backend.*skill)()) return found;
   }
-  if (storage) return storage->open(memory);
-  return Error{.code = Code::kUnsupported,
-               .operation = "pin",
-               .detail = fmt::format("no open backend has {} storage", memoryKindName(memory.kind)),
-               .remedy = "see Agent::backends()"};
+  return Error{
+      .code = Code::kUnsupported,
+      .operation = "pin",
+      .detail = fmt::format("no open backend takes segments of kind {}", memoryKindName(kind)),
+      .remedy = "see Agent::backends()"};
+}
+
+Result<Segment> AgentImpl::opened(const Segment& memory) const {
+  if (memory.kind == MemoryKind::kHost) return memory;
+  if (isStorage(memory.kind)) {
+    VIADUCT_TRY(const auto storage, skillFor(memory.kind, &core::Backend::storage));
+    return storage->open(memory);
+  }
+  VIADUCT_TRY(const auto devices, skillFor(memory.kind, &core::Backend::deviceMemory));
+  return devices->open(memory);
+}
+
+Result<Segment> AgentImpl::allocateAt(std::uint32_t device, std::uint64_t bytes) const {
+  VIADUCT_TRY(const auto devices, skillFor(MemoryKind::kDevice, &core::Backend::deviceMemory));
+  return devices->allocate(device, bytes);
 }
 
 void AgentImpl::giveUp(std::uint64_t whole) const {

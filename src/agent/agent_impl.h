@@ -77,9 +77,10 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   PinTable& pins() { return *pins_; }
   // The budget for the pins that all peers together have announced.
   base::Budget& peersPinsBytes() { return peers_pins_bytes_; }
-  // Storage: the segment as its backend has opened it. Blocks, so the caller must not hold the
-  // lock. Other memory: the segment itself.
+  // Storage and memory of GPUs: the segment as its backend has opened it. Blocks, so the caller
+  // must not hold the lock. Host memory: the segment itself.
   Result<Segment> opened(const Segment& memory) const;
+  Result<Segment> allocateAt(std::uint32_t device, std::uint64_t bytes) const;  // blocks as well
   void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
@@ -159,6 +160,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void letGo();
   void waitUntilSettled(Held& held);
   Status leftByPeers();
+  template <class Skill>
+  Result<std::shared_ptr<Skill>> skillFor(MemoryKind kind,
+                                          std::shared_ptr<Skill> (core::Backend::*skill)()) const;
   Status removePin(std::uint32_t slot);
   void abandon();
   void offerWaiting();

@@ -12,8 +12,12 @@ namespace viaduct::agent {
 
 class PinImpl {
  public:
-  PinImpl(std::shared_ptr<AgentImpl> agent, PinInfo info, base::SharedMemory memory)
-      : agent_(std::move(agent)), info_(std::move(info)), memory_(std::move(memory)) {}
+  PinImpl(std::shared_ptr<AgentImpl> agent, PinInfo info, base::SharedMemory memory,
+          std::shared_ptr<const void> device_memory = {})
+      : agent_(std::move(agent)),
+        info_(std::move(info)),
+        memory_(std::move(memory)),
+        device_memory_(std::move(device_memory)) {}
 
   const PinInfo& info() const { return info_; }
   const base::SharedMemory& memory() const { return memory_; }
@@ -25,7 +29,8 @@ class PinImpl {
  private:
   const std::shared_ptr<AgentImpl> agent_;
   const PinInfo info_;
-  base::SharedMemory memory_;  // of allocate(); else empty
+  base::SharedMemory memory_;                        // of allocate(); else empty
+  const std::shared_ptr<const void> device_memory_;  // the same, for memory of a GPU
   std::optional<Status> outcome_;
 };
 

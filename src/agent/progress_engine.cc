@@ -35,12 +35,16 @@ void ProgressEngine::silence() {
 
 ProgressEngine::~ProgressEngine() { stop(); }
 
-void ProgressEngine::start(unsigned helpers) {
-  thread_ = std::thread([this] {
-    // Set by the thread itself: for another thread, glibc would write to a file in /proc.
-    ::pthread_setname_np(::pthread_self(), "viaduct");
-    runProgressThread();
-  });
+Status ProgressEngine::start(unsigned helpers) {
+  try {
+    thread_ = std::thread([this] {
+      // Set by the thread itself: for another thread, glibc would write to a file in /proc.
+      ::pthread_setname_np(::pthread_self(), "viaduct");
+      runProgressThread();
+    });
+  } catch (const std::system_error& failed) {
+    return systemError(Code::kExhausted, "start the progress thread", failed.code().value());
+  }
   try {
     for (unsigned i = 0; i < helpers; ++i)
       helpers_.emplace_back([this] {
@@ -50,6 +54,7 @@ void ProgressEngine::start(unsigned helpers) {
   } catch (const std::system_error&) {
     // The limit of threads is reached. The other threads poll all rails.
   }
+  return Ok{};
 }
 
 void ProgressEngine::stop() {

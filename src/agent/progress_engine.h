@@ -67,7 +67,7 @@ class ProgressEngine {
   base::Poller& poller() { return *poller_; }
 
   // Starts the progress thread, and helpers that poll shared rails.
-  void start(unsigned helpers = 0);
+  Status start(unsigned helpers = 0);
   void stop();  // joins these threads; not from a callback
 
   // One round of progress, without blocking. True: something moved.

@@ -34,7 +34,7 @@ struct Choice {
 class Router {
  public:
   Router(AgentImpl& agent, PeerImpl& peer, OpKind kind, const core::Requirement& required)
-      : peer_(peer), kind_(kind) {
+      : agent_(agent), peer_(peer), kind_(kind), gpu_direct_(required.gpu_direct) {
     LinkSlot* staging = nullptr;
     for (const auto& slot : peer.links()) {
       if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
@@ -49,6 +49,7 @@ class Router {
       return !links_.empty() || satisfies(agent.backend(staging->backend()).can(), required);
     };
     if (staging != nullptr && !required.no_staging && may_stage()) links_.push_back(staging);
+    staging_ = staging;
     // Links of equal preference keep the agent's order, so that the choice never depends on chance.
     const auto rank = [&](const LinkSlot* slot) {
       return std::pair(agent.backend(slot->backend()).can().preference, slot->backend());
@@ -59,13 +60,21 @@ class Router {
 
   // The choice for all ops with the pair of pins of `op`.
   Result<Choice> choose(const core::Op& op) const {
-    for (LinkSlot* slot : links_)
+    for (LinkSlot* slot : links_) {
+      if (slot == staging_ && gpu_direct_ && touchesGpu(op)) continue;
       if (const auto way = slot->link->reaches(kind_, op.local_pin, op.remote_pin))
         return Choice{slot, *way};
+    }
     return refusal(op);
   }
 
  private:
+  bool touchesGpu(const core::Op& op) const {
+    const auto& announced = peer_.pins().all();
+    const auto remote = announced.find(op.remote_pin);
+    return agent_.pins()[op.local_pin].info.kind == MemoryKind::kDevice ||
+           (remote != announced.end() && remote->second.info.kind == MemoryKind::kDevice);
+  }
   Error refusal(const core::Op& op) const {
     std::string said;
     for (const PeerWay& way : peer_.ways())
@@ -81,9 +90,12 @@ class Router {
             .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
   }
 
+  AgentImpl& agent_;
   PeerImpl& peer_;
   const OpKind kind_;
+  const bool gpu_direct_;
   std::vector<LinkSlot*> links_;
+  LinkSlot* staging_ = nullptr;
 };
 
 // The slice sizes for a link that `served` rails serve.

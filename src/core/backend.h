@@ -202,10 +202,24 @@ class Storage {
   virtual void giveUp(std::uint64_t /*whole*/) {}
 };
 
+// An optional skill of a backend: its segments are memory of GPUs. Threads: several at once,
+// without the agent's lock, also after the backend's end.
+class DeviceMemory {
+ public:
+  virtual ~DeviceMemory() = default;
+  // Checks that `memory` is memory of a GPU, and of one. Returns the segment with its device. May
+  // block, because the first call loads the driver. pin() gets the result.
+  virtual Result<Segment> open(Segment memory) = 0;
+  // Allocates memory of that GPU. Segment::opened owns it.
+  virtual Result<Segment> allocate(std::uint32_t device, std::uint64_t bytes) = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
   virtual const Capabilities& can() const = 0;
+  // Null: the backend reaches no memory of GPUs.
+  virtual std::shared_ptr<DeviceMemory> deviceMemory() { return nullptr; }
   // Null: the backend has no storage. A backend with storage gets links only to its own agent
   // (LinkSeed::self).
   virtual std::shared_ptr<Storage> storage() { return nullptr; }

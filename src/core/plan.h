@@ -91,10 +91,12 @@ struct Slicing {
 // speed end at about the same time.
 Sliced slice(OpList list, const Slicing& how);
 
-// A caller's demands on the path: "rdma", "same-host", "not-tcp", "no-staging", "backend:NAME",
-// with commas.
+// A caller's demands on the path: "rdma", "same-host", "not-tcp", "no-staging", "gpu-direct",
+// "backend:NAME", with commas.
 struct Requirement {
-  bool rdma = false, same_host = false, not_tcp = false, no_staging = false;
+  bool rdma = false, same_host = false, not_tcp = false;
+  bool no_staging = false;  // no memory is staged
+  bool gpu_direct = false;  // no memory of a GPU is staged
   std::string backend = {};
   friend bool operator==(const Requirement&, const Requirement&) = default;
 };

@@ -105,6 +105,29 @@ TEST(CheckStorage, TellsTheAlignmentOfAPathThatIsInOrder) {
       "addresses of 4.");
 }
 
+TEST(CheckStorage, NamesAVirtioDiskThatNeedsHugePages) {
+  constexpr auto kSetting = "/sys/kernel/mm/transparent_hugepage/shmem_enabled";
+  auto folder = testing::roceNode();
+  PathFacts path = goodPath();
+  path.virtio_features = std::string(64, '0');
+  folder.live.paths = {path};
+  const auto named = [&] { return diagnose(folder.node()).has("storage.small-pages"); };
+  EXPECT_TRUE(named());  // a kernel without transparent huge pages
+  folder.write(kSetting, "always within_size advise [never] deny force");
+  EXPECT_TRUE(named());
+  EXPECT_EQ(codesAboveInfo(folder), Codes{});
+  EXPECT_NE(textOf(findingOf(folder, "storage.small-pages")).find("echo advise"),
+            std::string::npos);
+  folder.write(kSetting, "always within_size [advise] never deny force");
+  EXPECT_FALSE(named());
+  folder.write(kSetting, "always within_size advise never [deny] force");
+  EXPECT_TRUE(named());
+  folder.live.paths[0].virtio_features[28] = '1';  // indirect descriptors
+  EXPECT_FALSE(named());
+  folder.live.paths[0].virtio_features.clear();  // another disk
+  EXPECT_FALSE(named());
+}
+
 struct StoreCase {
   StoreStep ended;
   const char* code;
@@ -163,6 +186,7 @@ TEST(LiveStorage, SurvivesASnapshot) {
   auto folder = testing::roceNode();
   PathFacts path = goodPath();
   path.direct = Tried{.text = "Invalid argument"};
+  path.virtio_features = "0010";
   folder.live.paths = {path};
   folder.live.stores = {{.endpoint = "https://store",
                          .bucket = "kv",
@@ -174,6 +198,7 @@ TEST(LiveStorage, SurvivesASnapshot) {
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(asJson(*read), asJson(folder.live));
   EXPECT_EQ(read->paths.at(0).direct->text, "Invalid argument");
+  EXPECT_EQ(read->paths.at(0).virtio_features, "0010");
   EXPECT_EQ(read->stores.at(0).ended, StoreStep::kKeys);
   EXPECT_EQ(read->stores.at(0).clock_off, 7U);
 }
@@ -199,6 +224,7 @@ TEST(LiveStorage, LooksAtFilesAndFoldersAndLeavesNothingBehind) {
 TEST(LiveStorage, TellsMemoryAndMissingAndSpecialPaths) {
   const PathFacts memory = lookAtPath("/dev/shm");
   EXPECT_EQ(memory.kind, "tmpfs");
+  EXPECT_EQ(memory.virtio_features, "");
   EXPECT_FALSE(memory.direct && memory.direct->ok);
   EXPECT_EQ(lookAtPath("/nowhere/at/all").opened.text, "stat: No such file or directory");
   EXPECT_EQ(lookAtPath("/dev/null").opened.text, "it is no regular file, folder or block device");

@@ -39,6 +39,7 @@ void describe(auto& json, base::Is<PathFacts> auto& path) {
   json.may("direct", path.direct);
   json.keep("offset_multiple", path.offset_multiple);
   json.keep("memory_multiple", path.memory_multiple);
+  json.keep("virtio_features", path.virtio_features);
 }
 void describe(auto& json, base::Is<StoreFacts> auto& store) {
   json.need("endpoint", store.endpoint);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 #include <viaduct/settings.h>
 
@@ -93,6 +94,15 @@ std::optional<Tried> directInFolder(PathFacts& out) {
   return errno == EINVAL ? std::optional(refused("open with O_DIRECT", EINVAL)) : std::nullopt;
 }
 
+// Only a virtio disk has this file. The folder of a partition lies in that of its disk.
+std::string virtioFeatures(dev_t disk) {
+  const std::string folder = fmt::format("/sys/dev/block/{}:{}", major(disk), minor(disk));
+  for (const char* file : {"/device/features", "/../device/features"})
+    if (const std::string text = contentOf(folder + file); !text.empty())
+      return text.substr(0, text.find('\n'));
+  return {};
+}
+
 PathFacts look(const std::string& path) {
   PathFacts out{.path = path};
   struct stat facts{};
@@ -114,6 +124,7 @@ PathFacts look(const std::string& path) {
     out.free = room.f_bavail * room.f_frsize;
   }
   if (!device) addMount(fd.get(), out);
+  out.virtio_features = virtioFeatures(device ? facts.st_rdev : facts.st_dev);
   out.read_only = (room.f_flag & ST_RDONLY) != 0 || ::access(path.c_str(), W_OK) != 0;
   if (folder) {
     out.direct = directInFolder(out);

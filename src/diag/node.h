@@ -29,6 +29,8 @@ struct PathFacts {
   std::uint64_t bytes = 0, free = 0;
   std::optional<Tried> direct = {};  // O_DIRECT; empty: no file to try it with
   std::uint32_t offset_multiple = 0, memory_multiple = 0;  // that O_DIRECT demands
+  // The features of a virtio disk, "0110...": the first character is bit 0. Empty: another disk.
+  std::string virtio_features = {};
 };
 
 // The step at which a test of an object store ended.

@@ -1,14 +1,16 @@
-// Agent::open() ends within its deadline.
+// Agent::open() ends within its deadline, and reports what the system refuses.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <viaduct/viaduct.h>
 
+#include <cerrno>
 #include <thread>
 
 #include "base/fd.h"
 #include "support/own_names.h"
+#include "support/shortage.h"
 
 namespace viaduct {
 namespace {
@@ -44,6 +46,18 @@ TEST(Open, DoesNotWaitForANameServerBeyondItsDeadline) {
     }
     EXPECT_TRUE(Agent::open({.listen = {"localhost:0"}, .deadline = 20s}));
   }).join();
+}
+
+TEST(Open, ReportsThatTheProgressThreadDoesNotStart) {
+  const Settings settings{.listen = {}, .backends = {"tcp"}};
+  {
+    const testing::ThreadShortage shortage(0);
+    const auto agent = Agent::open(settings);
+    ASSERT_FALSE(agent);
+    EXPECT_EQ(agent.error().code, Code::kExhausted) << agent.error().text();
+    EXPECT_EQ(agent.error().os_errno, EAGAIN);
+  }
+  EXPECT_TRUE(Agent::open(settings));
 }
 
 }  // namespace

@@ -1,9 +1,7 @@
 #include "agent/progress_engine.h"
 
 #include <gtest/gtest.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +14,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "support/shortage.h"
 
 namespace viaduct::agent {
 namespace {
@@ -54,7 +54,7 @@ class Bells final : public Progressable {
         handler = std::this_thread::get_id();
       }
     }));
-    engine->start(helpers);
+    ASSERT_TRUE(engine->start(helpers));
   }
   void ring() const {
     const std::uint64_t one = 1;
@@ -200,44 +200,11 @@ TEST(ProgressEngine, TheProgressThreadKeepsOffWhileAThreadWaitsInALoop) {
   bells.engine->stop();
 }
 
-// A period in which this process can start one more thread, because the stacks of two exceed its
-// address space.
-class ThreadShortage {
- public:
-  ThreadShortage() {
-    constexpr std::size_t kStack = std::size_t{1} << 30;
-    EXPECT_EQ(::pthread_getattr_default_np(&before_), 0);
-    pthread_attr_t large;
-    EXPECT_EQ(::pthread_getattr_default_np(&large), 0);
-    EXPECT_EQ(::pthread_attr_setstacksize(&large, kStack), 0);
-    EXPECT_EQ(::pthread_setattr_default_np(&large), 0);
-    ::pthread_attr_destroy(&large);
-    std::uint64_t pages = 0;
-    std::ifstream("/proc/self/statm") >> pages;
-    EXPECT_EQ(::getrlimit(RLIMIT_AS, &limit_), 0);
-    const rlimit less{
-        .rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + kStack * 3 / 2,
-        .rlim_max = limit_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_AS, &less), 0);
-  }
-  ~ThreadShortage() {
-    EXPECT_EQ(::setrlimit(RLIMIT_AS, &limit_), 0);
-    EXPECT_EQ(::pthread_setattr_default_np(&before_), 0);
-    ::pthread_attr_destroy(&before_);
-  }
-  ThreadShortage(const ThreadShortage&) = delete;
-  ThreadShortage& operator=(const ThreadShortage&) = delete;
-
- private:
-  pthread_attr_t before_{};
-  rlimit limit_{};
-};
-
 // Helpers only make polls of many rails faster.
 TEST(ProgressEngine, RunsWithoutHelpersIfNoMoreThreadsStart) {
   Bells bells;
   {
-    const ThreadShortage shortage;
+    const testing::ThreadShortage shortage(1);
     bells.open(0us, 8);
   }
   EXPECT_TRUE(bells.waitForRing(1));

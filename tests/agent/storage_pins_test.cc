@@ -111,7 +111,8 @@ TEST(StoragePin, OfAnAgentWithoutSuchABackendSaysSo) {
   const auto pin = agent.pin(Segment::file("/etc/hostname"));
   ASSERT_FALSE(pin);
   EXPECT_EQ(pin.error().code, Code::kUnsupported);
-  EXPECT_NE(pin.error().text().find("no open backend has file storage"), std::string::npos)
+  EXPECT_NE(pin.error().text().find("no open backend takes segments of kind file"),
+            std::string::npos)
       << pin.error().text();
 }
 

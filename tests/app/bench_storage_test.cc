@@ -143,6 +143,25 @@ TEST_F(BenchStorage, NixlbenchUsesThePageCacheUnlessItIsAskedNotTo) {
     EXPECT_TRUE(has(run.out(), "Backend (--backend=[UCX,GDS,GDS_MT,POSIX")) << run.out();
 }
 
+TEST_F(BenchStorage, NixlbenchPrintsItsFlagsOfFiles) {
+  Program run({"--backend=POSIX", "--filepath", folder_.path(), "--num_files=3", "--num_iter=16",
+               "--warmup_iter=1", "--max_block_size=4096", "--posix_api_type=URING",
+               "--posix_kernel_queue_size=5000"},
+              {}, "nixlbench");
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(),
+                  "POSIX API type (--posix_api_type=[AIO,URING,POSIXAIO])      : URING\n"
+                  "POSIX IO pool size (--posix_ios_pool_size=N)                : 65536\n"
+                  "POSIX kernel queue size (--posix_kernel_queue_size=N)       : 1024\n"
+                  "filepath (--filepath=path)                                  : " +
+                      folder_.path() +
+                      "\n"
+                      "Number of files (--num_files=N)                             : 3\n"
+                      "Storage enable direct (--storage_enable_direct=[0,1])       : 0\n"))
+      << run.out();
+  EXPECT_TRUE(has(run.out(), ": disabled (storage backend)\n")) << run.out();
+}
+
 TEST_F(BenchStorage, AFileOfTheUserIsReadAndStaysAsItIs) {
   const std::string name = userFile(1 << 20U), before = contentOf(name);
   for (const char* verify : {"sampled", "full"}) {
@@ -204,7 +223,7 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
       {{"--filenames", folder + "/none/a"}, "No such file or directory"},
       {{"--filenames", folder, "--op", "read"}, "it is a folder"},
       {{"--filenames", folder}, "Is a directory"},
-      {{"--filenames", "/dev/null", "--op", "read"}, "it is no file or block device"},
+      {{"--filenames", "/dev/null", "--op", "read"}, "it is no regular file or block device"},
       {{"--filenames", "a,a"}, "a is named twice"},
       {{"--filenames", "a,b", "--num-files", "3"}, "3 files, and 2 names"},
       {{"--filenames", "a", "--num_initiator_dev", "2"}, "each process has files of its own"},
@@ -327,6 +346,13 @@ TEST_F(BenchObjects, NixlbenchTakesItsFlagsAndShowsNoKey) {
   EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
   EXPECT_TRUE(has(run.err(), "ps shows the keys of this command line")) << run.err();
   EXPECT_TRUE(has(run.err(), "--obj_req_checksum has no effect")) << run.err();
+  for (const std::string& line :
+       {std::string("OBJ S3 bucket name (--obj_bucket_name=nixlbench-bucket)     : kv\n"),
+        std::string("OBJ S3 scheme (--obj_scheme=[http, https])                  : http\n"),
+        std::string("OBJ S3 region (--obj_region=region)                         : eu-central-1\n"),
+        "(--obj_endpoint_override=endpoint) : http://127.0.0.1:" + port_ + "\n",
+        std::string("(--obj_req_checksum=[supported, required]): required\n")})
+    EXPECT_TRUE(has(run.out(), line)) << run.out();
   const std::string all = run.out() + run.err() + contentOf(file);
   EXPECT_FALSE(has(all, "FAKEKEY"));
   EXPECT_FALSE(has(all, "fakesecret"));

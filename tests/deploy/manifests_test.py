@@ -17,7 +17,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 K8S = os.path.join(ROOT, "deploy", "k8s")
 SECRETS = {"viaduct": {"token": "swordfish"}}  # made by hand, as in docs/kubernetes.md
 FIELDS = {"metadata.name": "pod-0", "spec.nodeName": "node0", "status.podIP": "10.88.1.1"}
-RDMA = ("eks-efa", "eks-dra", "openshift-sriov", "bare-metal-rdma")
+RDMA = ("eks-efa", "eks-dra", "eks-p5", "openshift-sriov", "bare-metal-rdma", "gpu-rdma")
 
 
 class Skipped(Exception):
@@ -42,6 +42,7 @@ def folders(work):
         documented(work, "host-network", "The network of the node"),
         documented(work, "metrics", "Watch a run"),
         documented(work, "registry", "Quick start: Python"),
+        documented(work, "gpu-rdma", "GPU memory"),
     ]
 
 
@@ -106,7 +107,7 @@ def faults_of_meeting(objects, workload, words):
                 yield f"{word}: the pods are not in the subdomain {service}"
             if not served or served["spec"].get("clusterIP") != "None" or not served["spec"]["publishNotReadyAddresses"]:
                 yield f"{word}: no headless service {service} that names pods before they are ready"
-        if word.startswith("--etcd_endpoints="):
+        if word.startswith(("--etcd_endpoints=", "http://")):
             if not pods.named(objects, "Service", word.split("//")[1].split(":")[0]):
                 yield f"{word}: no such service"
 
@@ -132,6 +133,11 @@ def faults_of_references(objects, workload, container):
             yield f"no claim {one['name']}"
 
 
+def devices_of(words):
+    """The devices of the initiators and of the targets, where the command names them."""
+    return [int(word.split("=")[1]) for word in words if re.match(r"--num.(initiator|target).dev=\d+$", word)]
+
+
 def faults_of_workload(objects, workload, cluster):
     pod, spec = pods.pod_of(workload), workload["spec"]
     if not pods.named(objects, "ServiceAccount", pod["serviceAccountName"]):
@@ -155,7 +161,9 @@ def faults_of_workload(objects, workload, cluster):
         words = pods.command(container, pods.environment(objects, container, SECRETS, FIELDS))
         yield from (f"{word}: not set" for word in words if pods.REFERENCE.search(word))
         yield from faults_of_meeting(objects, workload, words)
-        members = [int(word.split("=")[1]) for word in words if re.match(r"--num.(initiator|target).dev=\d+$", word)]
+        members = devices_of(words)
+        if "--mode=MG" in words:
+            members = [1] * len(members)  # one process for all devices of a side
         if members and not sum(members) == spec["completions"] == spec["parallelism"]:
             yield f"{sum(members)} members, {spec['completions']} completions, parallelism {spec['parallelism']}"
 
@@ -212,6 +220,58 @@ def check_rights(_, work):
                 yield f"{name}: {workload['metadata']['name']}: {fault}"
 
 
+def faults_of_gpus(objects, workload, container):
+    environment = pods.environment(objects, container, SECRETS, FIELDS)
+    limits = container["resources"]["limits"]
+    # The GPUs that the scheduler counts: of the device plugin, or of a claim.
+    counted = "nvidia.com/gpu" in limits or "claims" in container["resources"]
+    uncounted = "NVIDIA_VISIBLE_DEVICES" in environment
+    moves = environment.get("SEG_TYPE") == "VRAM" and container["name"] == "viaduct"
+    if moves and not counted:
+        yield "it moves GPU memory, and gets no GPU"
+    if workload["kind"] == "Job" and uncounted:
+        yield "it sees GPUs that the scheduler gives to others"
+    if workload["kind"] == "DaemonSet" and counted:
+        yield "it waits on nodes without a free GPU"
+    if (moves or uncounted) and "compute" not in environment.get("NVIDIA_DRIVER_CAPABILITIES", ""):
+        yield "NVIDIA_DRIVER_CAPABILITIES has no compute, which brings libcuda.so.1"
+    words = pods.command(container, environment)
+    if moves and "--mode=MG" in words and 1 < limits.get("nvidia.com/gpu", 1) < max(devices_of(words)):
+        yield f"{limits['nvidia.com/gpu']} GPUs for {max(devices_of(words))} devices"
+
+
+def check_gpus(_, work):
+    """Pods that move GPU memory get GPUs and the driver's library; the others take none."""
+    counts = {}
+    for name, objects in renderings(work).items():
+        for workload in pods.workloads(objects):
+            for container in pods.containers(workload):
+                counts[name] = counts.get(name, 0) + ("nvidia.com/gpu" in container["resources"]["limits"])
+                for fault in faults_of_gpus(objects, workload, container):
+                    yield f"{name}: {workload['metadata']['name']}: {fault}"
+    for name in ("gpu-tcp", "gpu-rdma", "eks-p5"):
+        if not counts.get(name):
+            yield f"{name}: no pod gets a GPU"
+    if counts["generic-tcp"]:
+        yield "generic-tcp: a pod asks for a GPU"
+    for one in ("slim", "slim-python"):
+        text = kustomize.read(os.path.join(ROOT, "deploy", "docker", f"{one}.Dockerfile"))
+        steps = "\n".join(line for line in text.split("\n") if not line.startswith("#"))
+        if "\nENV NVIDIA_DRIVER_CAPABILITIES=compute,utility\n" not in steps:
+            yield f"{one}: the image does not ask for libcuda.so.1"
+        if re.search("NVIDIA_VISIBLE_DEVICES|cuda", steps):
+            yield f"{one}: the image brings CUDA, or takes GPUs that nobody gave it"
+
+
+def without_gpus(words):
+    """The same flags for host memory of this machine, which has neither the GPUs nor 60 GiB."""
+    if "VRAM" not in " ".join(words):
+        return words
+    small = {"--total_buffer_size": 64 << 20, "--max_block_size": 1 << 20}
+    out = [word.replace("VRAM", "DRAM") for word in words]
+    return [f"{flag}={small[flag]}" if (flag := word.split("=")[0]) in small else word for word in out]
+
+
 def command_lines(objects):
     """Every call of the program, as (program, words)."""
     for workload in pods.workloads(objects):
@@ -240,7 +300,7 @@ def check_commands(viaduct, work):
             os.symlink(viaduct, link)
     lines = set()
     for objects in renderings(work).values():
-        lines |= {tuple(words) for words in command_lines(objects)}
+        lines |= {tuple(without_gpus(words)) for words in command_lines(objects)}
     environment = dict(os.environ, VIADUCT_SECRET="swordfish")
     for words in sorted(lines):
         call = [os.path.join(bin_folder, words[0])] + list(words[1:])
@@ -259,6 +319,7 @@ CHECKS = {
     "schemas": check_schemas,
     "names": check_names,
     "rights": check_rights,
+    "gpus": check_gpus,
     "commands": check_commands,
 }
 

@@ -240,7 +240,7 @@ def test_a_descriptor_with_sync_stays_so(disk):
     ("ro:/no/such/file", b.nixlNotFoundError, "No such file"),
     ("rw,fast:/tmp/file", b.nixlInvalidParamError, "option fast"),
     ("rw:", b.nixlInvalidParamError, "names no file"),
-    ("ro:/", b.nixlInvalidParamError, "no regular file")])
+    ("ro:/", b.nixlInvalidParamError, "it is a folder; file /")])
 def test_paths_that_cannot_be_opened(disk, metadata, error, word):
     with pytest.raises(error, match=word):
         disk.register(5, metadata=metadata)
@@ -295,8 +295,8 @@ def test_a_closed_descriptor_is_refused(disk):
 def test_a_descriptor_that_is_no_file_is_refused(disk, tmp_path):
     reader, writer = os.pipe()
     folder = os.open(tmp_path, os.O_RDONLY)
-    for fd in (reader, folder):
-        with pytest.raises(b.nixlInvalidParamError, match="no regular file"):
+    for fd, kind in ((reader, "no regular file or block device"), (folder, "a folder")):
+        with pytest.raises(b.nixlInvalidParamError, match=f"it is {kind}; file descriptor {fd}"):
             disk.register(fd)
     for fd in (reader, writer, folder):
         os.close(fd)
@@ -361,6 +361,32 @@ def test_a_deregistered_file_is_not_reached(disk):
     with pytest.raises(b.nixlNotFoundError, match="was deregistered"):
         disk.agent.make_prepped_xfer("WRITE", local, [0], remote, [0])
     assert os.fstat(fd).st_size == 0
+    os.close(fd)
+
+
+def test_deregistering_a_file_ends_its_transfers(tmp_path):
+    disk = Disk(tmp_path / "data", size=32 << 20)
+    fd = disk.open()
+    registered = disk.register(fd, 32 << 20)
+    disk.move("WRITE", [(0, 32 << 20, fd)])
+    local = disk.agent.get_xfer_descs([(disk.address, 32 << 20, 0)], "DRAM")
+    remote = disk.agent.get_xfer_descs([(0, 32 << 20, fd)], "FILE")
+    for _ in range(10):
+        handle = disk.agent.initialize_xfer("READ", local, remote, disk.name)
+        disk.agent.transfer(handle)
+        disk.agent.deregister_memory(registered)
+        before = disk.memory.copy()
+        disk.memory[:] += 1
+        assert (disk.memory == before + 1).all(), "a transfer has written after its end"
+        # A fast disk may have brought all bytes before.
+        try:
+            assert disk.agent.check_xfer_state(handle) == "DONE"
+        except b.nixlNotAllowedError as error:
+            assert f"the descriptor {fd} was deregistered" in str(error)
+        with pytest.raises(b.nixlNotAllowedError, match=f"the descriptor {fd} was deregistered"):
+            disk.agent.transfer(handle)
+        disk.agent.release_xfer_handle(handle)
+        registered = disk.register(fd, 32 << 20)
     os.close(fd)
 
 
@@ -564,6 +590,20 @@ def test_an_object_without_metadata_is_named_by_its_device(store):
     disk.agent.deregister_memory(registered)
 
 
+def test_an_empty_object_has_the_size_0(store):
+    disk, server = store
+    server.ask("put kv empty 0")
+    server.ask("put kv other 5")
+    rows = [(0, 0, 0, key) for key in ("empty", "none", "other")]
+    found = disk.agent.query_memory(rows, "OBJ", "OBJ")
+    assert found == [{"size": "0"}, None, {"size": "5"}]
+    disk.agent.register_memory([(0, BLOCK, 1, "empty")], "OBJ")
+    with pytest.raises(b.nixlInvalidParamError, match="the object is empty"):
+        disk.move("READ", [(0, BLOCK, 1)], kind="OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+    assert disk.agent.query_memory(rows[:1], "OBJ", "OBJ") == [{"size": str(BLOCK)}]
+
+
 def test_an_object_that_is_written_again_is_read_anew(store):
     disk, _ = store
     disk.agent.register_memory([(0, 16 * BLOCK, 1, "a key/with &")], "OBJ")
@@ -650,3 +690,26 @@ def test_transfers_in_flight_end_with_their_handle(store):
     handle = disk.agent.initialize_xfer("WRITE", local, remote, disk.name)
     disk.agent.transfer(handle)
     finish(disk.agent, handle)
+
+
+@pytest.mark.parametrize("operation", ["READ", "WRITE"])
+def test_deregistering_an_object_ends_its_transfers(store, operation):
+    disk, server = store
+    registered = disk.agent.register_memory([(0, BLOCK, 1, "key")], "OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")
+    local = disk.agent.get_xfer_descs([(disk.address, BLOCK, 0)], "DRAM")
+    remote = disk.agent.get_xfer_descs([(0, BLOCK, 1)], "OBJ")
+    handle = disk.agent.initialize_xfer(operation, local, remote, disk.name)
+    server.ask(f"fault {'GET' if operation == 'READ' else 'PUT'} hang 1 key")
+    assert disk.agent.transfer(handle) == "PROC"
+    server.ask("hung 1")
+    disk.agent.deregister_memory(registered)
+    disk.memory[:] = 7
+    server.ask("release")
+    for call in (disk.agent.check_xfer_state, disk.agent.transfer):
+        with pytest.raises(b.nixlNotAllowedError, match="s3://kv/key was deregistered"):
+            call(handle)
+    disk.agent.release_xfer_handle(handle)
+    assert (disk.memory == 7).all(), "a transfer has written after its end"
+    disk.agent.register_memory([(0, BLOCK, 1, "key")], "OBJ")
+    disk.move("WRITE", [(0, BLOCK, 1)], kind="OBJ")

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <system_error>
 #include <utility>
 
 #include "backends/file/facts.h"
@@ -63,9 +64,13 @@ Status Mover::start() {
   if (phase_ == Phase::kNone && !stopping_) {
     bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!bell_) return systemError(Code::kExhausted, "eventfd", errno);
-    phase_ = Phase::kStarts;
     const base::BlockedSignals none;
-    thread_ = std::thread([self = shared_from_this()] { self->run(self); });
+    try {
+      thread_ = std::thread([self = shared_from_this()] { self->run(self); });
+    } catch (const std::system_error& failed) {
+      return systemError(Code::kExhausted, "start the thread for files", failed.code().value());
+    }
+    phase_ = Phase::kStarts;
   }
   changed_.wait(lock, [this] { return phase_ != Phase::kStarts; });
   if (phase_ == Phase::kRuns && !stopping_) return Ok{};

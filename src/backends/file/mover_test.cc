@@ -10,6 +10,7 @@
 
 #include "backends/file/facts.h"
 #include "core/backend.h"
+#include "support/shortage.h"
 #include "support/temporary_folder.h"
 
 namespace viaduct::file {
@@ -200,6 +201,18 @@ TEST_F(HangingDisk, AFullTableOfJobsTakesNoMore) {
   }));
   for (const auto& one : out_) EXPECT_TRUE(std::holds_alternative<core::Moved>(one));
   EXPECT_EQ(mover_->post({.kind = OpKind::kRead, .tag = 1, .link = link(), .ops = ops_}), 1U);
+}
+
+TEST(Mover, ReportsThatItsThreadDoesNotStart) {
+  const auto mover = std::make_shared<Mover>(Settings{});
+  {
+    const testing::ThreadShortage shortage(0);
+    const auto started = mover->start();
+    ASSERT_FALSE(started);
+    EXPECT_EQ(started.error().code, Code::kExhausted) << started.error().text();
+  }
+  EXPECT_TRUE(mover->start());
+  mover->stop();
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/file_error.h"
+#include "base/stored_file.h"
 #include "host/direct_io.h"
 
 namespace viaduct::file {
@@ -51,13 +52,6 @@ base::Fd openWith(const OpenedFile& file, int flags) {
   return base::Fd(::open(openableName(file).c_str(), flags | O_CLOEXEC, 0666));
 }
 
-Status checkType(const OpenedFile& file, const struct stat& facts) {
-  if (S_ISREG(facts.st_mode) || S_ISBLK(facts.st_mode)) return Ok{};
-  return named(file, Code::kInvalid,
-               S_ISDIR(facts.st_mode) ? "it is a folder" : "it is no regular file or block device",
-               "name a regular file or a block device");
-}
-
 // Opens without O_DIRECT. Chooses reading only if the file cannot be written.
 Result<base::Fd> openPlain(OpenedFile& file, Segment& segment) {
   struct stat facts{};
@@ -65,7 +59,7 @@ Result<base::Fd> openPlain(OpenedFile& file, Segment& segment) {
   if (!there && !(segment.create && errno == ENOENT))
     return base::fileError("pin", errno, file.path);
   if (there) {
-    VIADUCT_CHECK(checkType(file, facts));
+    VIADUCT_CHECK(base::checkStored("pin", facts, file.path));
   }
   const int create = segment.create ? O_CREAT : 0;
   if (segment.access == MemoryAccess::kReadWrite) {
@@ -78,12 +72,6 @@ Result<base::Fd> openPlain(OpenedFile& file, Segment& segment) {
   base::Fd fd = openWith(file, O_RDONLY);
   if (fd) return fd;
   return base::fileError("pin", errno, file.path);
-}
-
-Result<std::uint64_t> sizeOf(const OpenedFile& file, int fd) {
-  const off_t end = ::lseek(fd, 0, SEEK_END);
-  if (end < 0) return base::fileError("lseek", errno, file.path);
-  return static_cast<std::uint64_t>(end);
 }
 
 // The kernel ends a process with a signal that extends a file beyond its limit.
@@ -112,8 +100,7 @@ Status extend(const OpenedFile& file, int fd, std::uint64_t size, std::uint64_t 
 }
 
 // Fills in the bytes of the segment, and extends the file if it is asked to.
-Status fitBytes(const OpenedFile& file, int fd, Segment& segment) {
-  VIADUCT_TRY(std::uint64_t size, sizeOf(file, fd));
+Status fitBytes(const OpenedFile& file, int fd, std::uint64_t size, Segment& segment) {
   std::uint64_t end = 0;
   if (__builtin_add_overflow(segment.fd_offset, segment.bytes, &end) || end >> 63U != 0)
     return named(file, Code::kInvalid, "the part ends beyond 2^63", "check offset and bytes");
@@ -143,15 +130,13 @@ Status chooseAlignment(OpenedFile& file, const Segment& segment, Toggle direct) 
 
 Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment, Toggle direct) {
   VIADUCT_TRY(const base::Fd fd, openPlain(*file, segment));
-  struct stat facts{};
-  if (::fstat(fd.get(), &facts) != 0) return base::fileError("fstat", errno, file->path);
-  VIADUCT_CHECK(checkType(*file, facts));
-  file->is_device = S_ISBLK(facts.st_mode);
-  file->id = {.device = facts.st_dev,
-              .inode = facts.st_ino,
+  VIADUCT_TRY(const auto stored, base::storedFile("pin", fd.get(), file->path));
+  file->is_device = stored.is_device;
+  file->id = {.device = stored.device,
+              .inode = stored.inode,
               .writable = segment.access == MemoryAccess::kReadWrite,
               .sync = segment.sync};
-  VIADUCT_CHECK(fitBytes(*file, fd.get(), segment));
+  VIADUCT_CHECK(fitBytes(*file, fd.get(), stored.bytes, segment));
   VIADUCT_CHECK(chooseAlignment(*file, segment, direct));
   segment.kind = file->is_device ? MemoryKind::kBlock : MemoryKind::kFile;
   segment.opened = file;

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -81,8 +82,11 @@ class ThreadEngine final : public Engine {
   void start(std::uint32_t token, const Io& io) override {
     const std::lock_guard lock(shared_->mutex);
     shared_->requests.push_back({token, io});
-    if (shared_->idle < shared_->requests.size() && threads_.size() < most_)
-      threads_.emplace_back(serve, shared_);
+    if (shared_->idle < shared_->requests.size() && threads_.size() < most_) addThread();
+    if (threads_.empty()) {  // so it is the only request
+      shared_->requests.clear();
+      shared_->ended.push_back({token, -EAGAIN});
+    }
     shared_->work.notify_one();
   }
   // Only a request that no thread has taken can end early.
@@ -105,6 +109,14 @@ class ThreadEngine final : public Engine {
   }
 
  private:
+  void addThread() {
+    try {
+      threads_.emplace_back(serve, shared_);
+    } catch (const std::system_error&) {
+      // The limit of threads is reached. The other threads carry out all requests.
+    }
+  }
+
   const std::uint32_t most_;
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
   std::vector<std::thread> threads_;

@@ -60,6 +60,9 @@ Result<Segment> ObjectStorage::existing(Mover& mover, const s3::ObjectName& name
                                         Segment segment) const {
   VIADUCT_TRY(ObjectFacts facts, mover.look(name, settings_.deadline));
   const std::uint64_t size = facts.bytes, offset = segment.fd_offset;
+  if (size == 0)
+    return badPin(name, "the object is empty",
+                  "write it first, or pin it with FileOptions::create");
   if (offset >= size || segment.bytes > size - offset)
     return badPin(name,
                   fmt::format("{} bytes from offset {} of an object of {} bytes", segment.bytes,

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "base/file_error.h"
 #include "base/sizes.h"
+#include "base/stored_file.h"
 
 namespace viaduct::measure {
 namespace {
@@ -52,31 +52,22 @@ Error badFile(const std::string& name, Code code, std::string detail, std::strin
           .remedy = std::move(remedy)};
 }
 
-Result<std::uint64_t> sizeOf(const base::Fd& fd, const std::string& name) {
-  const off_t end = ::lseek(fd.get(), 0, SEEK_END);
-  if (end < 0) return base::fileError("lseek", errno, name);
-  return static_cast<std::uint64_t>(end);
-}
-
 // Opens a file that the user named. Returns nothing if there is no such file.
 Result<base::Fd> openNamed(const std::string& name, const Spec& spec, std::uint64_t bytes) {
   const int access = writes(spec) ? O_RDWR : O_RDONLY;
   base::Fd fd(::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK));
   if (!fd && errno == ENOENT) return fd;
   if (!fd) return base::fileError("--filenames", errno, name);
-  struct stat facts{};
-  if (::fstat(fd.get(), &facts) != 0) return base::fileError("fstat", errno, name);
-  if (!S_ISREG(facts.st_mode) && !S_ISBLK(facts.st_mode))
-    return badFile(name, Code::kInvalid,
-                   S_ISDIR(facts.st_mode) ? "it is a folder" : "it is no file or block device",
-                   "name a file, or give the folder to --filepath");
+  const auto file = base::storedFile("--filenames", fd.get(), name);
+  if (!file)
+    return badFile(name, file.error().code, file.error().detail,
+                   "name a file or a block device, or give a folder to --filepath");
   if (writes(spec) && !spec.storage.overwrite)
     return badFile(name, Code::kDenied, "the file exists, and a write would destroy its contents",
                    "use --op read, another name, or --overwrite to lose its contents");
-  VIADUCT_TRY(const std::uint64_t size, sizeOf(fd, name));
-  if (size < bytes)
+  if (file->bytes < bytes)
     return badFile(name, Code::kInvalid,
-                   fmt::format("the file has {}, and the rows need {}", base::showSize(size),
+                   fmt::format("the file has {}, and the rows need {}", base::showSize(file->bytes),
                                base::showSize(bytes)),
                    "use smaller blocks, batches or --working_set, or a larger file");
   return fd;

@@ -81,8 +81,8 @@ Path Flow::carried() const {
 
 Path Flow::path() const { return carried().since(before_); }
 
-Status Flow::run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
-                 const std::atomic<bool>& cancel) {
+Status Flow::run(const std::atomic<bool>& enough, const std::atomic<bool>& cancel,
+                 const std::function<void()>& moved) {
   times_ = 0;
   before_ = carried();
   const auto start = Clock::now();
@@ -90,8 +90,7 @@ Status Flow::run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
     auto ended = once(cancel);
     took_ = Clock::now() - start;
     if (!ended) return ended;
-    ++times_;
-    moved.store(true);
+    if (++times_ == 1) moved();
   } while (!enough.load() && !cancel.load());
   return Ok{};
 }
@@ -126,8 +125,8 @@ Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
   VIADUCT_CHECK(self.ready(kAnnounced));
   VIADUCT_TRY(const PinInfo into, self.waitPin(label, kAnnounced));
   VIADUCT_TRY(Flow flow, Flow::plan(agent, self, {.bytes = bytes}, {object.info()}, {into}));
-  std::atomic<bool> enough{true}, moved{false}, cancel{false};
-  VIADUCT_CHECK(flow.run(enough, moved, cancel));
+  const std::atomic<bool> enough{true}, cancel{false};
+  VIADUCT_CHECK(flow.run(enough, cancel, [] {}));
   return memory;
 }
 

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,10 +37,10 @@ class Flow {
   static Result<Flow> plan(Agent& agent, const Peer& peer, const FlowOptions& options,
                            const FlowSide& from, const FlowSide& into);
 
-  // Moves the bytes until `enough` is set, at least once. `moved` is set after the first time.
+  // Moves the bytes until `enough` is set, at least once. Calls `moved` after the first time.
   // Returns early with an error, or once `cancel` is set.
-  Status run(const std::atomic<bool>& enough, std::atomic<bool>& moved,
-             const std::atomic<bool>& cancel);
+  Status run(const std::atomic<bool>& enough, const std::atomic<bool>& cancel,
+             const std::function<void()>& moved);
 
   // The next four functions describe the last run().
   std::uint64_t times() const { return times_; }

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
+#include <condition_variable>
+#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -12,14 +13,15 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAround{5};  // between looks at the running flows
+// Time between looks at a stop, at the group and at notes, which wake no waiting thread.
+constexpr std::chrono::milliseconds kLookAround{20};
 
 // A flow in a thread of its own.
 struct Running {
   explicit Running(Flow& one) : flow(one) {}
   Flow& flow;
-  std::atomic<bool> moved{false}, ended{false};
-  std::optional<Error> failure = {};  // once `ended` is set
+  bool moved = false, ended = false;
+  std::optional<Error> failure = {};
 };
 
 // The member's own flows, and its agreement with the other member about their end.
@@ -32,16 +34,8 @@ class AtOnce {
 
   Status run() {
     std::vector<std::thread> threads;
-    for (Running& one : running_)
-      threads.emplace_back([&] {
-        if (auto done = one.flow.run(enough_, one.moved, cancel_); !done)
-          one.failure = std::move(done).error();
-        one.ended.store(true);
-      });
-    while (!all([](const Running& one) { return one.ended.load(); })) {
-      look();
-      std::this_thread::sleep_for(kLookAround);
-    }
+    for (Running& one : running_) threads.emplace_back([&] { runOne(one); });
+    awaitEnds();
     for (std::thread& thread : threads) thread.join();
     tellOnce();
     for (const Running& one : running_)
@@ -50,10 +44,30 @@ class AtOnce {
   }
 
  private:
+  void runOne(Running& one) {
+    auto done = one.flow.run(enough_, cancel_, [&] { change([&] { one.moved = true; }); });
+    change([&] {
+      one.ended = true;
+      if (!done) one.failure = std::move(done).error();
+    });
+  }
+  void change(auto how) {
+    const std::lock_guard held(mutex_);
+    how();
+    changed_.notify_one();
+  }
   bool all(auto holds) const { return std::all_of(running_.begin(), running_.end(), holds); }
 
+  void awaitEnds() {
+    std::unique_lock held(mutex_);
+    while (!all([](const Running& one) { return one.ended; })) {
+      look();
+      const auto now = Clock::now(), soon = now + kLookAround;
+      changed_.wait_until(held, until_ > now ? std::min(until_, soon) : soon);
+    }
+  }
   void look() {
-    const bool moved = all([](const Running& one) { return one.moved.load() || one.ended.load(); });
+    const bool moved = all([](const Running& one) { return one.moved || one.ended; });
     if (moved) tellOnce();
     if (moved && hears() && Clock::now() >= until_) enough_.store(true);
     if (scene_.stop.load() || scene_.group.trouble()) cancel_.store(true);
@@ -73,7 +87,9 @@ class AtOnce {
 
   const FlowsScene& scene_;
   const Clock::time_point until_;
-  std::deque<Running> running_;  // atomic members do not move
+  std::vector<Running> running_;  // what is in one is guarded by mutex_, except its flow
+  std::mutex mutex_;
+  std::condition_variable changed_;  // a flow has moved its bytes once, or has ended
   std::atomic<bool> enough_{false}, cancel_{false};
   bool told_ = false, heard_ = false;
 };

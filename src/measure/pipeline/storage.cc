@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +12,7 @@
 
 #include "base/file_error.h"
 #include "base/sizes.h"
+#include "base/stored_file.h"
 #include "measure/pipeline/flow.h"
 
 namespace viaduct::measure::pipeline {
@@ -37,18 +36,6 @@ Error systemFault(const char* operation, const std::string& path, std::string re
   Error error = base::fileError(operation, errno, path);
   error.remedy = std::move(remedy);
   return error;
-}
-
-// Returns the size of a regular file or a block device.
-Result<std::uint64_t> sizeOf(const char* operation, const base::Fd& fd, const std::string& path) {
-  struct stat facts{};
-  if (::fstat(fd.get(), &facts) != 0) return systemFault(operation, path);
-  if (S_ISREG(facts.st_mode)) return static_cast<std::uint64_t>(facts.st_size);
-  std::uint64_t bytes = 0;
-  if (S_ISBLK(facts.st_mode) && ::ioctl(fd.get(), BLKGETSIZE64, &bytes) == 0) return bytes;
-  return wrongFile(operation, Code::kInvalid, path,
-                   S_ISDIR(facts.st_mode) ? "it is a folder" : "it is no regular file",
-                   "name a regular file or a block device");
 }
 
 // Makes a file of this size. Removes its name before it has contents, so that no kill leaves a file
@@ -124,17 +111,19 @@ Result<OpenedDestination> openDestination(const std::string& path, std::uint64_t
   VIADUCT_TRY(base::Fd made, makeUnnamed(kDestination, path, bytes));
   if (made) return OpenedDestination{std::move(made), true};
   struct stat facts{};
-  const bool folder = ::stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode);
-  if (!overwrite && !folder)
+  if (::stat(path.c_str(), &facts) == 0) {
+    VIADUCT_CHECK(base::checkStored(kDestination, facts, path));
+  }
+  if (!overwrite)
     return wrongFile(kDestination, Code::kInvalid, path, "the file exists",
                      "name a new file, or allow to overwrite it with --overwrite");
-  base::Fd fd(::open(path.c_str(), (folder ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK));
+  base::Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
   if (!fd) return systemFault(kDestination, path);
-  VIADUCT_TRY(const std::uint64_t size, sizeOf(kDestination, fd, path));
-  if (S_ISBLK(facts.st_mode) && size < bytes)
+  VIADUCT_TRY(const auto file, base::storedFile(kDestination, fd.get(), path));
+  if (file.is_device && file.bytes < bytes)
     return wrongFile(kDestination, Code::kInvalid, path,
                      fmt::format("the device has {}, fewer than the {} to move",
-                                 base::formatSize(size), base::formatSize(bytes)),
+                                 base::formatSize(file.bytes), base::formatSize(bytes)),
                      "choose a smaller --total-buffer-size");
   return OpenedDestination{std::move(fd), false};
 }
@@ -159,9 +148,9 @@ Result<PinnedStorage> PinnedStorage::source(Agent& agent, const Storage& storage
     return PinnedStorage(storage, {}, false, std::move(pin));
   }
   VIADUCT_TRY(base::Fd fd, made ? makeSource(storage.path, options) : openSource(storage.path));
-  VIADUCT_TRY(const std::uint64_t size, sizeOf(kSource, fd, storage.path));
-  const std::uint64_t wanted = options.bytes == 0 && made ? size : options.bytes;
-  VIADUCT_TRY(const std::uint64_t bytes, bytesOf(storage.path, size, wanted));
+  VIADUCT_TRY(const auto file, base::storedFile(kSource, fd.get(), storage.path));
+  const std::uint64_t wanted = options.bytes == 0 && made ? file.bytes : options.bytes;
+  VIADUCT_TRY(const std::uint64_t bytes, bytesOf(storage.path, file.bytes, wanted));
   VIADUCT_TRY(Pin pin, agent.pin(Segment::file(fd.get(), {.bytes = bytes, .read_only = true}),
                                  kSourceLabel));
   return PinnedStorage(storage, std::move(fd), made, std::move(pin));

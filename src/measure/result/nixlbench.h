@@ -11,7 +11,8 @@
 namespace viaduct::measure {
 
 // Returns "NIXLBench Configuration" and its lines. `flags` have their nixlbench names without
-// dashes. A missing flag has nixlbench's default.
+// dashes. A missing flag has nixlbench's default; a flag of a meeting place or of storage has no
+// line then.
 std::string nixlbenchBanner(const std::vector<Option>& flags);
 
 // nixlbench prints two more columns for pairwise runs in mode SG with more than two processes.

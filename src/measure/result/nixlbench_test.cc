@@ -67,7 +67,8 @@ TEST(NixlbenchOutput, TheBanner) {
         "\nLarge block iter factor (--large_blk_iter_ftr=N)            : 16\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line;
   EXPECT_TRUE(text.ends_with("\n" + kRule + "\n"));
-  EXPECT_EQ(text.find("ASIO Address"), std::string::npos) << text;
+  for (const char* absent : {"ASIO Address", "POSIX API type", "OBJ S3", "filepath", "num_files"})
+    EXPECT_EQ(text.find(absent), std::string::npos) << text;
   const std::string met = nixlbenchBanner(
       {{"runtime_type", "ASIO"}, {"asio_address", "10.0.0.1"}, {"asio_port", "12345"}});
   EXPECT_NE(
@@ -75,6 +76,28 @@ TEST(NixlbenchOutput, TheBanner) {
                "ASIO Port (--asio_port)                                     : 12345\nWorker type"),
       std::string::npos)
       << met;
+}
+
+TEST(NixlbenchOutput, TheBannerOfStorage) {
+  const std::string files = nixlbenchBanner({{"use_hugepages", "1"},
+                                             {"posix_api_type", "URING"},
+                                             {"filepath", "/data"},
+                                             {"num_files", "4"},
+                                             {"storage_enable_direct", "1"}});
+  EXPECT_NE(files.find("(--use_hugepages=[0,1])                       : 1\n"
+                       "POSIX API type (--posix_api_type=[AIO,URING,POSIXAIO])      : URING\n"
+                       "filepath (--filepath=path)                                  : /data\n"
+                       "Number of files (--num_files=N)                             : 4\n"
+                       "Storage enable direct (--storage_enable_direct=[0,1])       : 1\n"
+                       "Initiator seg type"),
+            std::string::npos)
+      << files;
+  const std::string objects = nixlbenchBanner({{"obj_bucket_name", "kv"}, {"obj_region", "here"}});
+  EXPECT_NE(objects.find("OBJ S3 bucket name (--obj_bucket_name=nixlbench-bucket)     : kv\n"
+                         "OBJ S3 region (--obj_region=region)                         : here\n"
+                         "Initiator seg type"),
+            std::string::npos)
+      << objects;
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ bool StagingRail::busy() const {
 // Its network stage may use any backend, so no property of the path is promised.
 StagingBackend::StagingBackend(HostFor host_for)
     : can_{.name = kName,
-           .memory = {MemoryKind::kFile, MemoryKind::kBlock, MemoryKind::kObject},
+           .memory = {MemoryKind::kDevice, MemoryKind::kFile, MemoryKind::kBlock,
+                      MemoryKind::kObject},
            .tcp = true,
            .staged = true,
            .preference = 100},

@@ -46,7 +46,7 @@ class StagingBackend final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   core::Bytes address() const override { return {}; }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
-  // A key without bytes tells peers that the pin is storage.
+  // A key without bytes tells peers that the pin has to be staged.
   Result<core::Bytes> pin(std::uint32_t /*slot*/, const Segment& /*memory*/) override {
     return core::Bytes{};
   }

@@ -56,7 +56,7 @@ core::LinkState StagingLink::state() const {
 std::optional<std::string_view> StagingLink::reaches(OpKind /*kind*/, std::uint32_t local_pin,
                                                      std::uint32_t remote_pin) const {
   const PinInfo* const own = host_->ownPin(local_pin);
-  const bool local = own != nullptr && isStorage(own->kind);
+  const bool local = own != nullptr && own->kind != MemoryKind::kHost;
   const bool remote = storage_pins_.contains(remote_pin);
   constexpr std::array<std::string_view, 4> kWays{"", "local storage", "remote storage",
                                                   "storage at both ends"};
@@ -70,7 +70,7 @@ void StagingLink::take(const core::Work& work) {
   Job job{.tag = work.tag, .kind = work.kind, .ops = work.ops};
   if (work.required != nullptr) job.required = *work.required;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
-  job.local_storage = own != nullptr && isStorage(own->kind);
+  job.local_storage = own != nullptr && own->kind != MemoryKind::kHost;
   job.remote_storage = storage_pins_.contains(work.ops.front().remote_pin);
   const bool write = work.kind == OpKind::kWrite;
   job.from_storage = write ? job.local_storage : job.remote_storage;
@@ -134,11 +134,11 @@ void StagingLink::progress(core::Completions& out) {
 
 void StagingLink::endJobs(core::Completions& out) {
   for (auto job = jobs_.begin(); job != jobs_.end();) {
+    reportPath(*job, out);
     if (!isOver(*job)) {
       ++job;
       continue;
     }
-    reportPath(*job, out);
     if (job->error) {
       out.emplace_back(
           core::Failed{.tag = job->tag, .ops = job->ops.size(), .why = *std::move(job->error)});
@@ -155,6 +155,7 @@ void StagingLink::endJobs(core::Completions& out) {
 void StagingLink::reportPath(Job& job, core::Completions& out) {
   for (PathShare& share : job.path.shares)
     out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
+  job.path.shares.clear();
 }
 
 void StagingLink::giveUpWholes(const Job& job) {
@@ -429,9 +430,8 @@ void StagingLink::close(core::Completions& out) {
   closed_ = true;
   chunks_.clear();
   server_.close();
-  for (Job& job : jobs_) {
+  for (const Job& job : jobs_) {
     giveUpWholes(job);
-    reportPath(job, out);
     out.emplace_back(core::Failed{.tag = job.tag,
                                   .ops = job.ops.size(),
                                   .why = {.code = Code::kPeerLost, .operation = "staging"}});

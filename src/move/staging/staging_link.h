@@ -1,5 +1,6 @@
 // Moves between memory and storage of two agents, in stages: storage to a ring of host memory, host
-// to host over a network backend, and the ring to storage. Chunks are in different stages at the
+// to host over a network backend, and the ring to storage. Storage is here all memory that only its
+// own agent reaches: files, objects, and memory of GPUs. Chunks are in different stages at the
 // same time, so the slowest stage sets the pace (docs/design/0030-stages.md). Threads: under the
 // agent's exclusive lock.
 #pragma once
@@ -76,7 +77,7 @@ class StagingLink final : public core::Link {
     OpCursor next = {};
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by Step
-    Path path = {};                       // reported when the job ends
+    Path path = {};                       // since the last report
     std::optional<Error> error = {};
     // It writes objects, each as a whole.
     bool to_objects = false;

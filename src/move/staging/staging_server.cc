@@ -63,7 +63,7 @@ Status StagingServer::check(const StorageRequest& request) const {
   const std::uint64_t room = (lent_->chunks - request.chunk) * lent_->chunk_bytes;
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
-    if (pin == nullptr || !isStorage(pin->kind) || piece.address < pin->address ||
+    if (pin == nullptr || pin->kind == MemoryKind::kHost || piece.address < pin->address ||
         piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
       return Error{.code = Code::kDenied,
                    .operation = "staging",

@@ -1,0 +1,25 @@
+// Tells a regular file or a block device from other files, and its size. Threads: any.
+#pragma once
+
+#include <sys/stat.h>
+#include <viaduct/result.h>
+
+#include <cstdint>
+#include <string>
+
+namespace viaduct::base {
+
+struct StoredFile {
+  bool is_device = false;  // a block device, else a regular file
+  std::uint64_t bytes = 0;
+  dev_t device = 0;  // of the file system. With `inode`, it identifies the file on this host
+  ino_t inode = 0;
+};
+
+// Refuses a folder, and any other file that is neither a regular file nor a block device.
+Status checkStored(const char* operation, const struct stat& facts, const std::string& name);
+
+// Describes an open file, or refuses it as checkStored() does. Leaves the offset of `fd` unchanged.
+Result<StoredFile> storedFile(const char* operation, int fd, const std::string& name);
+
+}  // namespace viaduct::base

@@ -1,0 +1,37 @@
+// Counts calls, and lets chosen calls fail. Beside the driver's names there are two names for work
+// of streams: "copy" and "kernel". Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "device/fake/driver_types.h"
+
+namespace viaduct::fakegpu {
+
+class Faults {
+ public:
+  // As -9 of FAKE_CUDA_FAIL: the process kills itself in place of a failure.
+  static constexpr int kKill = -9;
+
+  // Reads "cuMemcpyAsync:3:700,cuMemAlloc:1:2": the third copy and the first allocation fail.
+  void plan(const std::string& text);
+  // The `nth` call from now on returns `code`; 0: each call does. The code 0 ends all failures.
+  void plan(const std::string& call, unsigned nth, int code);
+
+  // Counts a call, and returns its planned failure or kSuccess.
+  CUresult count(std::string_view call);
+  std::uint64_t counted(std::string_view call) const;
+
+ private:
+  struct Plan {
+    unsigned nth = 0;
+    int code = 0;
+  };
+  std::map<std::string, Plan, std::less<>> plans_;
+  std::map<std::string, std::uint64_t, std::less<>> counts_;
+};
+
+}  // namespace viaduct::fakegpu
