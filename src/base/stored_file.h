@@ -1,4 +1,4 @@
-// Opens regular files and block devices, tells them from other files, and their size. Threads: any.
+// Opens and describes regular files and block devices, and refuses other files. Threads: any.
 #pragma once
 
 #include <sys/stat.h>
