@@ -28,11 +28,8 @@ class LegacyMapping final : public Mapping {
     VIADUCT_TRY(const auto current, Current::of(*context_));
     VIADUCT_CUDA_CALL(*context_, ipcOpenMemHandle, &address_, handle, kIpcLazyPeerAccess);
     CUdeviceptr start = 0;
-    std::uint64_t there = 0;
-    VIADUCT_CUDA_CALL(*context_, pointerGetAttribute, &start, CUpointerAttribute::kRangeStart,
-                      address_);
-    VIADUCT_CUDA_CALL(*context_, pointerGetAttribute, &there, CUpointerAttribute::kRangeSize,
-                      address_);
+    std::size_t there = 0;
+    VIADUCT_CUDA_CALL(*context_, memGetAddressRange, &start, &there, address_);
     if (start != address_ || there < bytes) return protocol("an allocation that is too short");
     return Ok{};
   }
