@@ -58,14 +58,9 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options, ResultsFile& res
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);
-  auto written = results.write(report);
+  const auto written = results.write(report);
   const int code = verdictOf(outcome);
-  if (!written) {
-    Error error = std::move(written).error();
-    error.remedy = "the rows above are complete; --output json prints the file's content";
-    return fail(error.text(), kExitFailed);
-  }
-  return code;
+  return written ? code : fail(written.error().text(), kExitFailed);
 }
 
 // Tells the user that all workers run here. The meeting place in the environment may suggest

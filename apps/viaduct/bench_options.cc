@@ -103,6 +103,8 @@ constexpr Help kBench{
     "        --backend ucx --require rdma,proven\n"
     "  Compare two settings:\n"
     "    viaduct bench --backend tcp --against 'VIADUCT_SOCKETS=4 --batch 16'\n"
+    "  Measure the disk of a folder, without leaving a file:\n"
+    "    viaduct bench --backend file --filepath /nvme --op read\n"
     "  Find the slowest stage between two files (docs/pipeline.md):\n"
     "    viaduct bench --pipeline file:/a,host,net,host,file:/b\n"
     "  Sweep block and batch sizes:\n"
@@ -119,6 +121,8 @@ constexpr Help kNixlbench{"nixlbench",
                           "    nixlbench --runtime_type ASIO --asio_address node0 --secret WORD\n"
                           "  Measure this machine:\n"
                           "    nixlbench --local_workers 2 --backend tcp --max_block_size 1048576\n"
+                          "  Measure the disk of a folder, without etcd and other workers:\n"
+                          "    nixlbench --backend POSIX --filepath /nvme --storage_enable_direct\n"
                           "  Show the path and the proof of each row:\n"
                           "    nixlbench --local_workers 2 --backend tcp --output table\n"};
 constexpr auto kMore =
@@ -128,8 +132,8 @@ constexpr auto kMore =
     "VIADUCT_* variables configure the agents: see `viaduct settings`. NIXL_BACKEND, "
     "NIXL_WORKER_TYPE, NIXL_TARGET_SEG_TYPE, ETCD_ENDPOINTS and NIXL_LOG_LEVEL stand for flags "
     "that are not typed.\n\n"
-    "nixlbench's flags for features that are not built in are errors. Its flags for storage "
-    "backends are ignored with a note.\n\n"
+    "nixlbench's flags for features that are not built in are errors. Flags of storage are ignored "
+    "with a note if the backend is none of storage.\n\n"
     "Exit codes:\n"
     "  0    every row was measured and is valid\n"
     "  1    a row failed or is not valid, or B is slower than --fail-if-slower allows\n"

@@ -67,7 +67,9 @@ Error notBuiltIn(const std::string& name, bool asked) {
             .operation = "--backend",
             .detail = fmt::format("{}{} is {}", name, asked ? "" : ", the default of nixlbench,",
                                   known ? "not built in" : "not a backend"),
-            .remedy = fmt::format("choose one of {}", fmt::join(offeredBackends(), ", "))};
+            .remedy = fmt::format("choose one of {}, or for storage one of {}",
+                                  fmt::join(offeredBackends(), ", "),
+                                  fmt::join(storageBackends(), ", "))};
   if (!known || nixl->why.empty()) return out;
   out.detail += fmt::format(": {}", nixl->why);
   out.remedy = nixl->remedy;

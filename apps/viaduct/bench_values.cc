@@ -37,6 +37,13 @@ std::vector<std::string_view> offeredBackends() {
   return names;
 }
 
+std::vector<std::string_view> storageBackends() {
+  std::vector<std::string_view> names = builtInBackends();
+  std::erase_if(names,
+                [](std::string_view name) { return !backendFacts(name)->storage.has_value(); });
+  return names;
+}
+
 std::string usualOverNetwork() {
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);

@@ -48,6 +48,8 @@ Status intoRequire(std::string_view text, std::string& into);
 
 // Returns the built-in backends between members: without those for tests and those of storage.
 std::vector<std::string_view> offeredBackends();
+// Returns the built-in backends of storage.
+std::vector<std::string_view> storageBackends();
 // Returns the backend that carries bytes between hosts if the user names none.
 std::string usualOverNetwork();
 // Returns a backend's name for an alias that another tool uses, such as "LIBFABRIC".

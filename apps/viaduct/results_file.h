@@ -14,7 +14,8 @@ namespace viaduct::app {
 class ResultsFile {
  public:
   // Opens the file before the run, so that a file that cannot be written does not waste a
-  // measurement. write() replaces the old content. An empty name means no file.
+  // measurement. write() replaces the old content, and keeps it if the disk is full. An empty name
+  // means no file.
   static Result<ResultsFile> open(const std::string& name);
   Status write(const measure::Report& report) { return write(toJson(report)); }
   Status write(const std::string& text);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "host/nearness.h"
+
 namespace viaduct::move {
 
 bool namedIn(const Settings& settings, std::string_view backend) {
@@ -25,6 +27,11 @@ std::string notNear(std::span<const std::string> devices) {
   if (devices.empty()) return {};
   return fmt::format(" (not {}: farther from this process's CPUs, or slower)",
                      fmt::join(devices, ", "));
+}
+
+std::string gpuIsStaged(const std::function<std::string()>& why, const std::string& root) {
+  if (host::gpusOnPci(root).empty()) return {};
+  return "; GPU memory is staged: " + why();
 }
 
 }  // namespace viaduct::move

@@ -5,6 +5,7 @@
 #include <viaduct/result.h>
 #include <viaduct/settings.h>
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,5 +19,11 @@ Error notOpenedUnasked(std::string_view backend, std::string detail);
 // The text for devices that host::nearOwnCpus has not chosen. It follows the names of the rails in
 // a description, and is empty without such devices.
 std::string notNear(std::span<const std::string> devices);
+
+// A reason for gpuIsStaged().
+inline constexpr const char* kHostMemoryOnly = "this backend registers host memory only";
+// The text that memory of GPUs goes through host memory, and why. It follows a description, and is
+// empty on a host without a GPU. `root`: the directory that has /sys.
+std::string gpuIsStaged(const std::function<std::string()>& why, const std::string& root = "/");
 
 }  // namespace viaduct::move

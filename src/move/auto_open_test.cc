@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "support/temporary_folder.h"
+
 namespace viaduct::move {
 namespace {
 
@@ -27,6 +29,15 @@ TEST(AutoOpen, TheDescriptionNamesUnusedDevices) {
   EXPECT_EQ(notNear({}), "");
   const std::vector<std::string> far{"mlx5_2", "mlx5_3"};
   EXPECT_EQ(notNear(far), " (not mlx5_2, mlx5_3: farther from this process's CPUs, or slower)");
+}
+
+TEST(AutoOpen, TheDescriptionSaysWhyGpuMemoryIsStagedOnAHostWithAGpu) {
+  const testing::TemporaryFolder host;
+  const auto text = [&] { return gpuIsStaged([] { return "no CUDA"; }, host.path()); };
+  EXPECT_EQ(text(), "");
+  host.write("/sys/bus/pci/devices/0000:18:00.0/class", "0x030200\n");
+  host.write("/sys/bus/pci/devices/0000:18:00.0/vendor", "0x10de\n");
+  EXPECT_EQ(text(), "; GPU memory is staged: no CUDA");
 }
 
 }  // namespace

@@ -202,7 +202,8 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
 }
 
 TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
-  expectRefused({"bench", "--backend", "pigeon"}, {"pigeon is not a backend", "local, "});
+  expectRefused({"bench", "--backend", "pigeon"},
+                {"pigeon is not a backend", "local, ", "or for storage one of file"});
   for (const char* name : {"GDS_MT", "Mooncake"})
     expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in: it "});
 }

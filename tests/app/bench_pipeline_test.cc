@@ -228,7 +228,7 @@ TEST_F(BenchPipeline, AFileThatMayNotBeReadOrWrittenIsNamed) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read and write every file";
   folder_.write("/a", "content");
   ::chmod(path("a").c_str(), 0);
-  refused(1, run(file("a") + ",host"), {path("a"), "Permission denied"});
+  refused(1, run(file("a") + ",host"), {path("a"), "Permission denied", "that you may read"});
   ::chmod(folder_.path().c_str(), 0500);
   refused(1, run("host," + file("b"), {kSize, "1K"}), {path("b"), "Permission denied"});
   ::chmod(folder_.path().c_str(), 0700);

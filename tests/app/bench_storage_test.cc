@@ -218,11 +218,11 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
   const std::string file = userFile(100), folder = folder_.path();
   const std::pair<Words, const char*> cases[] = {
       {{}, "--filepath: invalid: the run needs a folder for its files"},
-      {{"--filepath", folder + "/none"}, "No such file or directory"},
+      {{"--filepath", folder + "/none"}, "what to do: name an existing folder that you may write"},
       {{"--filepath", file}, "Not a directory"},
       {{"--filenames", folder + "/none/a"}, "No such file or directory"},
       {{"--filenames", folder, "--op", "read"}, "it is a folder"},
-      {{"--filenames", folder}, "Is a directory"},
+      {{"--filenames", folder}, "what to do: name a file that you may write, or use --op read"},
       {{"--filenames", "/dev/null", "--op", "read"}, "it is no regular file or block device"},
       {{"--filenames", "a,a"}, "a is named twice"},
       {{"--filenames", "a,b", "--num-files", "3"}, "3 files, and 2 names"},
@@ -243,21 +243,38 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
     expectRefused(bench({"--backend", "file", "--filepath", "/"}), {"Permission denied"});
 }
 
+// Runs a command of a shell in `folder`, which then is a disk of 1 MiB. Returns its exit code and
+// its output.
+std::pair<int, std::string> runOnSmallDisk(const std::string& folder, const std::string& command) {
+  const std::string whole =
+      "unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=1m none " + folder +
+      " && cd " + folder + " && exec 2>&1 && " + command + "'";
+  FILE* const run = ::popen(whole.c_str(), "r");
+  std::string said;
+  for (int c = std::fgetc(run); c != EOF; c = std::fgetc(run)) said += static_cast<char>(c);
+  return {WEXITSTATUS(::pclose(run)), said};
+}
+
 TEST_F(BenchStorage, AFullFileSystemIsNamedBeforeTheRun) {
   if (!mayUnshare({"--mount", "--map-root-user"}))
     GTEST_SKIP() << "skipped: no mount namespaces here";
-  const std::string bench = std::string(VIADUCT_PROGRAM) +
-                            " bench --backend file --block-sizes 1M --batch 2 --filepath " +
-                            folder_.path();
-  const std::string command =
-      "unshare --mount --map-root-user sh -c 'mount -t tmpfs -o size=1m none " + folder_.path() +
-      " && exec " + bench + " 2>&1'";
-  FILE* const run = ::popen(command.c_str(), "r");
-  ASSERT_NE(run, nullptr);
-  std::string said;
-  for (int c = std::fgetc(run); c != EOF; c = std::fgetc(run)) said += static_cast<char>(c);
-  EXPECT_EQ(WEXITSTATUS(::pclose(run)), 2) << said;
+  const auto [code, said] =
+      runOnSmallDisk(folder_.path(), VIADUCT_PROGRAM
+                     " bench --backend file --block-sizes 1M --batch 2 --filepath .");
+  EXPECT_EQ(code, 2) << said;
   EXPECT_TRUE(has(said, "the files need 2.0 MiB, and the file system has 1.0 MiB free")) << said;
+}
+
+TEST_F(BenchStorage, AFullDiskKeepsTheResultsOfAnEarlierRun) {
+  if (!mayUnshare({"--mount", "--map-root-user"}))
+    GTEST_SKIP() << "skipped: no mount namespaces here";
+  const auto [code, said] = runOnSmallDisk(
+      folder_.path(),
+      "echo old results > results; dd if=/dev/zero of=rest bs=4096 2> /dev/null; " VIADUCT_PROGRAM
+      " bench --backend local --block-sizes 4K --iterations 5 --json results; cat results");
+  EXPECT_EQ(code, 0) << said;
+  EXPECT_TRUE(has(said, "--json: exhausted: No space left on device")) << said;
+  EXPECT_TRUE(said.ends_with("\nold results\n")) << said;
 }
 
 TEST_F(BenchStorage, FlagsWithoutAnEffectAreNamed) {
@@ -393,6 +410,17 @@ TEST_F(BenchObjects, AStoreThatRefusesIsNamedBeforeTheFirstRow) {
   EXPECT_EQ(secret.finish(), 1);
   EXPECT_TRUE(has(secret.err(), "SignatureDoesNotMatch")) << secret.err();
   EXPECT_FALSE(has(secret.out(), "GB/s")) << secret.out();
+  // A store that does not answer is no worker that has died.
+  variables.back() = "VIADUCT_OBJECT_ENDPOINT=http://127.0.0.1:9";
+  variables.emplace_back("VIADUCT_OBJECT_RETRIES=0");
+  for (const Words& words :
+       {bench({"--backend", "object", "--obj-bucket-name", "kv"}),
+        bench({"--backend", "object", "--obj-bucket-name", "kv", "--num_initiator_dev", "2"}),
+        Words{"bench", "--pipeline", "object:kv/key,host"}}) {
+    Program silent(words, variables);
+    EXPECT_EQ(silent.finish(), 1) << silent.err();
+    EXPECT_TRUE(has(silent.err(), "127.0.0.1:9 is down")) << silent.err();
+  }
   expectRefused(bench({"--backend", "object"}), {"--obj_bucket_name: invalid: the run needs"});
   expectRefused(
       bench({"--backend", "object", "--obj-bucket-name", "kv", "--obj_accelerated_enable"}),

@@ -117,7 +117,12 @@ TEST_F(CudaLend, ThePeersProtocolIsChecked) {
   startApart();
   device(0, 0, kMiB);
   const Segment far = device(1, 0, kMiB);
-  cuda::MemoryOffer offer{.pin = 1, .all = 1};
+  const auto key = cuda::decodeKey(*b_->pin(1, far));
+  ASSERT_TRUE(key);
+  link().addPin(
+      {.info = {.kind = MemoryKind::kDevice, .address = far.address, .bytes = far.bytes, .slot = 1},
+       .key = cuda::encodeKey(*key)});
+  cuda::MemoryOffer offer{.pin = key->pin, .all = 1};  // nobody asked
   offer.ranges.push_back({.base = far.address, .bytes = far.bytes, .buffer_id = 1});
   link().receive(cuda::encode(offer), {});
   EXPECT_EQ(link().state().phase, core::LinkState::Phase::kUnusable) << text();

@@ -107,7 +107,7 @@ TEST_P(CudaProcess, AStoppedPeerIsReportedAndSettlesWhenItIsDead) {
   borrow();
   a_->process().stop();
   const std::string left = b_->ask("release gpu");
-  EXPECT_TRUE(left.starts_with("error peer-lost")) << left;
+  EXPECT_TRUE(left.starts_with("error peer lost")) << left;
   EXPECT_NE(left.find("a peer still maps the memory"), std::string::npos) << left;
   EXPECT_EQ(b_->must("settled a"), "0");
   a_->process().kill();

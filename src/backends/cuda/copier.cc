@@ -219,7 +219,7 @@ void Copier::stopJob(Job& job, std::optional<Error> why) {
 // Launches what has room, and takes stock.
 void Copier::progress() {
   launchAll();
-  busy_ = false;
+  busy_ = awaits_bell_ = false;
   const auto before = Clock::now() - poll_for_;
   for (const auto& gpu : used_) {
     const bool idle = std::ranges::all_of(gpu->lanes(), [](auto& lane) { return lane->idle(); });
@@ -228,6 +228,7 @@ void Copier::progress() {
     for (const auto& lane : gpu->lanes()) {
       if (current) lane->ringFor(before);
       busy_ = busy_ || lane->silent();
+      awaits_bell_ = awaits_bell_ || !(lane->idle() || lane->silent());
     }
   }
   for (Job& job : jobs_) endIfOver(job);

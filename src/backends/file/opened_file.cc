@@ -95,7 +95,7 @@ Status extend(const OpenedFile& file, int fd, std::uint64_t size, std::uint64_t 
   ::ftruncate(fd, from) == 0 ? void() : void();  // fallocate may have extended it by a part
   Error why = base::fileError("fallocate", error == EOPNOTSUPP ? errno : error, file.path);
   why.detail = fmt::format("extending the file from {} to {} bytes: {}", size, end, why.detail);
-  why.remedy = "free room on the file system, or pin fewer bytes";
+  why.remedy = "free room on the file system, or move fewer bytes";
   return why;
 }
 

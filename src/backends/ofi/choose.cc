@@ -236,11 +236,16 @@ bool connects(const Offer& offer) {
   return isOneOf(kConnected, offer.provider) && !forEndpoints(offer);
 }
 
-// libfabric's list for endpoints of this type, with this order of writes and these modes.
-Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, int mr_mode) {
+// The version of libfabric that registers memory by a descriptor of a dma-buf (FI_MR_DMABUF).
+constexpr std::uint32_t kDmaBuf = FI_VERSION(1, 20);
+
+// libfabric's list for endpoints of this type, with this order of writes and these modes. `more`:
+// capabilities beside FI_RMA.
+Result<Info> ask(const OfiLibrary& ofi, fi_ep_type type, std::uint64_t order, int mr_mode,
+                 std::uint64_t more = 0) {
   Info hints(ofi.fi_dupinfo(nullptr));
   if (!hints) return Error{.code = Code::kExhausted, .operation = "fi_dupinfo", .device = "ofi"};
-  hints->caps = FI_RMA;
+  hints->caps = FI_RMA | more;
   hints->mode = 0;
   hints->ep_attr->type = type;
   hints->tx_attr->msg_order = order;
@@ -308,6 +313,28 @@ Result<std::vector<Offer>> askAll(const OfiLibrary& ofi, std::vector<Info>& list
   return out;
 }
 
+// The providers for memory of devices.
+std::vector<std::string> withHmem(const OfiLibrary& ofi) {
+  const auto list = ask(ofi, FI_EP_RDM, 0, kAnyMode | FI_MR_HMEM, FI_HMEM);
+  if (!list) return {};
+  return each(offersIn(list->get()), &Offer::provider);
+}
+
+}  // namespace
+
+std::string whyGpuIsStaged(std::uint32_t library, const std::string& provider,
+                           std::span<const std::string> with_hmem) {
+  if (!isRdma(provider)) return move::kHostMemoryOnly;
+  if (FI_VERSION_LT(library, kDmaBuf))
+    return fmt::format("libfabric {}.{} has no FI_MR_DMABUF, which {}.{} has", FI_MAJOR(library),
+                       FI_MINOR(library), FI_MAJOR(kDmaBuf), FI_MINOR(kDmaBuf));
+  if (std::find(with_hmem.begin(), with_hmem.end(), provider) == with_hmem.end())
+    return "libfabric offers no FI_HMEM for " + provider;
+  return move::kHostMemoryOnly;
+}
+
+namespace {
+
 std::string describe(const OfiLibrary& ofi, const Fabric& chosen, const RailOffers& rails) {
   const EndpointProfile& profile = static_cast<const OfiDomain&>(*chosen.domains.front()).profile();
   std::string out =
@@ -315,6 +342,8 @@ std::string describe(const OfiLibrary& ofi, const Fabric& chosen, const RailOffe
                   chosen.kind, fmt::join(chosen.names, ", "), notNear(rails.left_out),
                   profile.inject, profile.doorbell ? "shared" : "each",
                   profile.ordered ? "writes in order" : "writes in no order");
+  out += move::gpuIsStaged(
+      [&] { return whyGpuIsStaged(ofi.fi_version(), chosen.kind, withHmem(ofi)); });
   if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;
   return out;
 }

@@ -40,6 +40,11 @@ Result<std::string> providerFor(const std::string& wanted, std::span<const Offer
 Result<Offer> deviceFor(const std::string& rail, const std::string& provider,
                         std::span<const Offer> offers);
 
+// The reason why memory of GPUs is staged over a provider. `library`: the version of libfabric;
+// `with_hmem`: its providers for memory of devices (FI_HMEM).
+std::string whyGpuIsStaged(std::uint32_t library, const std::string& provider,
+                           std::span<const std::string> with_hmem);
+
 // The offers that become rails, and the devices that were left out.
 struct RailOffers {
   std::vector<Offer> offers = {};

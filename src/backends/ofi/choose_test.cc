@@ -201,6 +201,17 @@ TEST_F(ChooseHere, TwoNamesOfOneInterfaceAreTwoRails) {
   EXPECT_NE(chosen->names[0], chosen->names[1]);
 }
 
+TEST(Choose, ItSaysWhyGpuMemoryIsStaged) {
+  const std::vector<std::string> hmem{"efa"};
+  constexpr std::uint32_t kOld = FI_VERSION(1, 17), kNew = FI_VERSION(2, 5);
+  EXPECT_EQ(whyGpuIsStaged(kOld, "efa", hmem),
+            "libfabric 1.17 has no FI_MR_DMABUF, which 1.20 has");
+  EXPECT_EQ(whyGpuIsStaged(kNew, "verbs;ofi_rxm", hmem),
+            "libfabric offers no FI_HMEM for verbs;ofi_rxm");
+  EXPECT_EQ(whyGpuIsStaged(kNew, "efa", hmem), "this backend registers host memory only");
+  EXPECT_EQ(whyGpuIsStaged(kOld, "tcp", {}), "this backend registers host memory only");
+}
+
 // libfabric reads FI_PROVIDER only once, so the test has to be the first in its process. Under
 // ctest each test has its own process.
 TEST_F(ChooseHere, TheErrorNamesAFilterThatHidesAllProviders) {

@@ -101,6 +101,11 @@ Result<RailDevices> railsFor(const std::vector<std::string>& named,
   return out;
 }
 
+std::string whyGpuIsStaged(std::uint64_t memory_types) {
+  if ((memory_types & UCS_BIT(UCS_MEMORY_TYPE_CUDA)) == 0) return "this UCX has no CUDA";
+  return move::kHostMemoryOnly;
+}
+
 namespace {
 
 // Opens each rail's context, on devices that the context `all` has. If one rail that the user has
@@ -130,10 +135,13 @@ Status openRails(const UcxLibrary& ucx, const Settings& settings, const ContextO
   }
   if (settings.rails.empty()) out.near = move::NearRails(out.names);
   if (out.domains.empty()) add("any", std::move(all));
+  const auto staged = move::gpuIsStaged([&] {
+    return whyGpuIsStaged(static_cast<const Context&>(*out.domains.front()).memoryTypes());
+  });
   const std::string set = settingsText(ucx);
-  out.description = fmt::format("UCX {} over {}{}{}{}{}", ucx.version, listText(there),
+  out.description = fmt::format("UCX {} over {}{}{}{}{}{}", ucx.version, listText(there),
                                 common.by_messages ? ", by messages" : "", notNear(rails.left_out),
-                                set.empty() ? "" : "; ", set);
+                                staged, set.empty() ? "" : "; ", set);
   return Ok{};
 }
 

@@ -4,6 +4,7 @@
 
 #include <viaduct/settings.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,9 @@ std::string transportsFor(bool user_has_set, bool any_rdma);
 // The device that `rail` names. "mlx5_0" also names "mlx5_0:1", and an address names its interface.
 // The error lists the devices, and proposes a similar name.
 Result<std::string> deviceFor(const std::string& rail, const std::vector<Transport>& resources);
+
+// The reason why memory of GPUs is staged, for a UCX that can reach these kinds of memory.
+std::string whyGpuIsStaged(std::uint64_t memory_types);
 
 // The devices that become rails, one each, and the devices that were left out.
 struct RailDevices {

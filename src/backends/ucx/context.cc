@@ -84,6 +84,12 @@ Result<std::unique_ptr<Context>> Context::open(const UcxLibrary& ucx,
   return out;
 }
 
+std::uint64_t Context::memoryTypes() const {
+  ucp_context_attr_t facts{};
+  facts.field_mask = UCP_ATTR_FIELD_MEMORY_TYPES;
+  return ucx_.ucp_context_query(handle_, &facts) == UCS_OK ? facts.memory_types : 0;
+}
+
 Context::~Context() {
   const LogCapture capture;
   if (handle_ != nullptr) ucx_.ucp_cleanup(handle_);

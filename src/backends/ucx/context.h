@@ -36,6 +36,8 @@ class Context final : public move::Domain {
   const UcxLibrary& ucx() const { return ucx_; }
   ucp_context_h handle() const { return handle_; }
   const std::vector<Transport>& resources() const { return resources_; }
+  // The kinds of memory that UCX can reach: UCS_BIT() of each ucs_memory_type_t.
+  std::uint64_t memoryTypes() const;
   bool rdmaOnly() const { return rdma_only_; }
   const base::CheckedCopy& copy() const { return copy_; }  // copies the data of messages
 

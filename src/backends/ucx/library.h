@@ -14,7 +14,7 @@
 #define VIADUCT_UCX_FUNCTIONS(F)                                                                  \
   F(ucp_get_version) F(ucp_get_version_string) F(ucp_config_read) F(ucp_config_modify)            \
   F(ucp_config_release) F(ucp_config_print) F(ucp_init_version) F(ucp_cleanup)                    \
-  F(ucp_context_print_info)                                                                       \
+  F(ucp_context_print_info) F(ucp_context_query)                                                  \
   F(ucp_worker_create) F(ucp_worker_destroy) F(ucp_worker_query) F(ucp_worker_get_address)        \
   F(ucp_worker_release_address) F(ucp_worker_progress) F(ucp_worker_get_efd) F(ucp_worker_arm)    \
   F(ucp_ep_create) F(ucp_ep_close_nbx) F(ucp_ep_flush_nbx) F(ucp_ep_print_info) F(ucp_mem_map)    \

@@ -85,6 +85,19 @@ TEST(UcxOpen, LeavesTheProgramsSignalsAlone) {
   EXPECT_TRUE(now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN);
 }
 
+TEST(UcxOpen, SaysWhyGpuMemoryIsStaged) {
+  EXPECT_EQ(whyGpuIsStaged(UCS_BIT(UCS_MEMORY_TYPE_HOST)), "this UCX has no CUDA");
+  EXPECT_EQ(whyGpuIsStaged(UCS_BIT(UCS_MEMORY_TYPE_HOST) | UCS_BIT(UCS_MEMORY_TYPE_CUDA)),
+            "this backend registers host memory only");
+}
+
+TEST(UcxOpen, AContextKnowsTheKindsOfMemoryThatUcxReaches) {
+  const auto chosen = choose({.backends = {"ucx"}});
+  ASSERT_TRUE(chosen) << chosen.error().text();
+  const auto& context = static_cast<const Context&>(*chosen->domains.front());
+  EXPECT_NE(context.memoryTypes() & UCS_BIT(UCS_MEMORY_TYPE_HOST), 0U);
+}
+
 TEST(UcxOpen, OldVersionsOpenOnlyIfNamed) {
   EXPECT_FALSE(fitUnasked(1, 13));
   EXPECT_TRUE(fitUnasked(1, 14));

@@ -31,15 +31,21 @@ std::string folderOf(const std::string& name) {
   return folder.empty() ? "." : folder;
 }
 
+Error badFolder(const std::string& folder) {
+  Error error = base::fileError("--filepath", errno, folder);
+  error.remedy = "name an existing folder that you may write";
+  return error;
+}
+
 // Makes a file without a name. It ends with its last descriptor, however the process ends.
 Result<base::Fd> makeNameless(const std::string& folder) {
   base::Fd fd(::open(folder.c_str(), O_TMPFILE | O_RDWR | O_EXCL | O_CLOEXEC, 0600));
   if (fd) return fd;
   const bool unknown = errno == EOPNOTSUPP || errno == EISDIR;
-  if (!unknown) return base::fileError("--filepath", errno, folder);
+  if (!unknown) return badFolder(folder);
   std::string name = folder + "/.viaduct-bench-XXXXXX";
   fd.reset(::mkostemp(name.data(), O_CLOEXEC));
-  if (!fd) return base::fileError("--filepath", errno, folder);
+  if (!fd) return badFolder(folder);
   if (::unlink(name.c_str()) != 0) return base::fileError("unlink", errno, name);
   return fd;
 }
@@ -57,7 +63,12 @@ Result<base::Fd> openNamed(const std::string& name, const Spec& spec, std::uint6
   const int access = writes(spec) ? O_RDWR : O_RDONLY;
   base::Fd fd(::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK));
   if (!fd && errno == ENOENT) return fd;
-  if (!fd) return base::fileError("--filenames", errno, name);
+  if (!fd) {
+    Error error = base::fileError("--filenames", errno, name);
+    error.remedy = writes(spec) ? "name a file that you may write, or use --op read"
+                                : "name a file that you may read";
+    return error;
+  }
   const auto file = base::storedFile("--filenames", fd.get(), name);
   if (!file)
     return badFile(name, file.error().code, file.error().detail,

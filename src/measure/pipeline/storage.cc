@@ -86,9 +86,10 @@ Result<base::Fd> makeSource(const std::string& path, const StorageOptions& optio
 Result<base::Fd> openSource(const std::string& path) {
   base::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (fd) return fd;
-  return systemFault(
-      kSource, path,
-      errno == ENOENT ? "name an existing file, or make one with --create-source SIZE" : "");
+  return systemFault(kSource, path,
+                     errno == ENOENT
+                         ? "name an existing file, or make one with --create-source SIZE"
+                         : "name a file that you may read");
 }
 
 // Returns the number of bytes to move from a source of `size` bytes.
@@ -118,7 +119,7 @@ Result<OpenedDestination> openDestination(const std::string& path, std::uint64_t
     return wrongFile(kDestination, Code::kInvalid, path, "the file exists",
                      "name a new file, or allow to overwrite it with --overwrite");
   base::Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return systemFault(kDestination, path);
+  if (!fd) return systemFault(kDestination, path, "name a file that you may write");
   VIADUCT_TRY(const auto file, base::storedFile(kDestination, fd.get(), path));
   if (file.is_device && file.bytes < bytes)
     return wrongFile(kDestination, Code::kInvalid, path,

@@ -195,7 +195,8 @@ std::string lookAt(const Case& c) {
   const bool outran = outranMemory(c);
   const auto& streams = c.account.streams();
   if (std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
-    return "the page cache carried the bytes: --storage-enable-direct measures the device";
+    return "the page cache carried the bytes: to measure the device, use --storage-enable-direct "
+           "on a file system with O_DIRECT";
   if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
   if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
   if (crowded(c.facts)) return crowd(c.facts);

@@ -236,7 +236,10 @@ RunOutcome runAsMember(const RunRequest& request, const Progress& progress, cons
   if (stop.load())
     out.end = RunEnd::kInterrupted;
   else if (out.end == RunEnd::kComplete)
-    out.end = done.error().code == Code::kPeerLost ? RunEnd::kWorkerDied : RunEnd::kFailed;
+    // A run of one process has lost a store of objects.
+    out.end = done.error().code == Code::kPeerLost && request.spec.layout.processes() > 1
+                  ? RunEnd::kWorkerDied
+                  : RunEnd::kFailed;
   return out;
 }
 

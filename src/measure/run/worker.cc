@@ -162,6 +162,8 @@ Status Worker::open() {
   Status made = makeMemory();
   Failure failure;
   if (!made) failure = made.error();
+  // The lost end is a store of objects. The other members would take it for a lost worker.
+  if (failure && failure->code == Code::kPeerLost) failure->code = Code::kDevice;
   VIADUCT_TRY(const auto all, state_.gather(encode(failure)));
   for (std::uint32_t rank = 0; rank < all.size(); ++rank) {
     VIADUCT_TRY(const Failure theirs, decodeFailure(all[rank]));
