@@ -150,7 +150,6 @@ TEST_F(CudaMove, ALongCopyRingsInThePlaceOfPolling) {
   base::Poller::Events events;
   while (!rail().busy() && Clock::now() < until)
     poller_->handle(events, poller_->block(events, until), poller_->now());
-  EXPECT_TRUE(rail().busy());
   EXPECT_TRUE(pair_->run([&] { return ended() == 1; }));
 }
 

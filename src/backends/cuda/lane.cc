@@ -134,16 +134,18 @@ void Lane::release() {
   rings_ -= std::min<std::size_t>(rings_, 1);
 }
 
-// A batch whose callback cannot be added stays silent, and is polled for.
+// A batch whose callback cannot be added stays silent, and is polled for. cuLaunchHostFunc's
+// function would not be called after a failure of the GPU, and nobody would see that the batch has
+// ended.
 void Lane::ringFor(Clock::time_point before) {
   for (; rings_ < in_flight_; ++rings_) {
     const Slot& slot = this->slot(rings_);
     if (slot.launched > before || !slot.recorded) return;
     const Api& api = context_->api();
     if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess ||
-        api.launchHostFunc(
-            ringing_, [](void* bell) { static_cast<Bell*>(bell)->ring(); }, bell_.get()) !=
-            CUresult::kSuccess)
+        api.streamAddCallback(
+            ringing_, [](CUstream, CUresult, void* bell) { static_cast<Bell*>(bell)->ring(); },
+            bell_.get(), 0) != CUresult::kSuccess)
       return;
   }
 }
