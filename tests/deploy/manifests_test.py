@@ -29,7 +29,7 @@ def documented(work, name, heading):
     folder = os.path.join(work, name)
     os.makedirs(folder, exist_ok=True)
     page = kustomize.read(os.path.join(ROOT, "docs", "kubernetes.md"))
-    text = page.split(f"\n## {heading}\n")[1].split("```yaml\n")[1].split("```")[0]
+    text = re.split(f"\n##+ {heading}\n", page)[1].split("```yaml\n")[1].split("```")[0]
     up = os.path.relpath(K8S, os.path.realpath(folder))
     with open(os.path.join(folder, "kustomization.yaml"), "w", encoding="utf-8") as file:
         file.write(text.replace("../viaduct/deploy/k8s", up).replace("eks-efa", "generic-tcp"))
@@ -43,6 +43,7 @@ def folders(work):
         documented(work, "metrics", "Watch a run"),
         documented(work, "registry", "Quick start: Python"),
         documented(work, "gpu-rdma", "GPU memory"),
+        documented(work, "gpu-same-node", "GPUs of one node"),
     ]
 
 
@@ -194,6 +195,8 @@ def faults_of_rights(name, workload):
         yield "it gets a token of the API server"
     if not rdma and not pod["securityContext"]["runAsNonRoot"]:
         yield "it runs as root"
+    if pod.get("hostIPC") and name != "gpu-same-node":
+        yield "it shares the IPC namespace of the node"
     if pod.get("hostNetwork") and pod.get("dnsPolicy") != "ClusterFirstWithHostNet":
         yield "names of services do not resolve in the network of the host"
     if name == "host-network" and workload["kind"] == "Job" and not pod.get("hostNetwork"):
@@ -227,10 +230,13 @@ def faults_of_gpus(objects, workload, container):
     counted = "nvidia.com/gpu" in limits or "claims" in container["resources"]
     uncounted = "NVIDIA_VISIBLE_DEVICES" in environment
     moves = environment.get("SEG_TYPE") == "VRAM" and container["name"] == "viaduct"
-    if moves and not counted:
+    if moves and not (counted or uncounted):
         yield "it moves GPU memory, and gets no GPU"
-    if workload["kind"] == "Job" and uncounted:
-        yield "it sees GPUs that the scheduler gives to others"
+    if counted and uncounted:
+        yield "it sees more GPUs than its limit"
+    shared = bool(pods.pod_of(workload).get("hostIPC"))
+    if workload["kind"] == "Job" and container["name"] == "viaduct" and uncounted != shared:
+        yield "it sees GPUs that the scheduler gives to others" if uncounted else "it does not see the other pod's GPU"
     if workload["kind"] == "DaemonSet" and counted:
         yield "it waits on nodes without a free GPU"
     if (moves or uncounted) and "compute" not in environment.get("NVIDIA_DRIVER_CAPABILITIES", ""):
