@@ -8,6 +8,7 @@
 #include <viaduct/viaduct.h>
 
 #include <array>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -117,6 +118,43 @@ TEST_P(DeviceCalls, FailOnceWithoutHarm) {
     work();
     if (!HasFailure()) expectNothingLeft();
     ::_exit(HasFailure() ? 1 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+}
+
+// Of GPUs that cannot reach each other, the driver copies memory of cuMemAlloc only.
+TEST(DevicePeers, WithoutAccessTransfersGoThroughHostMemory) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("FAKE_CUDA_PEERS", "0", 1);
+    const Settings settings{
+        .backends = {"tcp", "cuda"},
+        .others = {{"VIADUCT_CUDA_LIBRARY", kFakeCuda}, {"VIADUCT_CUDA_KERNEL_BELOW", "32KiB"}}};
+    auto a = Agent::open(settings);
+    auto b = Agent::open(settings);
+    ASSERT_TRUE(a && b);
+    const auto peer = a->connect(b->card());
+    ASSERT_TRUE(peer && peer->ready(20s));
+    const auto near = a->allocate(kBytes, {.device = 0});
+    const auto far = b->allocate(kBytes, {.label = "far", .device = 1});
+    ASSERT_TRUE(near && far);
+    const auto info = peer->waitPin("far", 20s);
+    ASSERT_TRUE(info);
+    const auto all = [](std::uint64_t base) {
+      return Selection{*Blocks::strided({.base = base, .bytes = kBytes, .count = 1})};
+    };
+    std::memset(fakeCudaAlias(near->info().address), 'x', kBytes);
+    auto transfer =
+        a->plan(OpKind::kWrite, *peer, {all(near->info().address)}, {all(info->address)});
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    const auto ended = transfer->wait(60s);
+    EXPECT_TRUE(ended) << ended.error().text();
+    EXPECT_EQ(transfer->path().shares.size(), 3U) << transfer->path().text();
+    EXPECT_EQ(fakeCudaAlias(info->address)[kBytes - 1], 'x');
+    ::_exit(::testing::Test::HasFailure() ? 1 : 0);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
