@@ -28,7 +28,7 @@ Error refused(const Segment& memory, std::string detail, std::string remedy) {
 
 class CudaMemory final : public core::DeviceMemory {
  public:
-  explicit CudaMemory(std::shared_ptr<Gpus> gpus) : gpus_(std::move(gpus)) {}
+  explicit CudaMemory(std::shared_ptr<OpenGpus> gpus) : gpus_(std::move(gpus)) {}
 
   Result<Segment> open(Segment memory) override {
     if (memory.opened) return memory;  // allocate() has made it
@@ -62,7 +62,7 @@ class CudaMemory final : public core::DeviceMemory {
     return memory;
   }
 
-  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<OpenGpus> gpus_;
 };
 
 // The only rail: each GPU has streams of its own behind it.
@@ -93,8 +93,8 @@ class CudaRail final : public core::Rail {
 
 CudaBackend::CudaBackend(const core::BackendContext& context)
     : poller_(context.poller),
-      bell_(std::make_shared<Bell>()),
-      gpus_(std::make_shared<Gpus>(context.settings, bell_)),
+      bell_(std::make_shared<EndBell>()),
+      gpus_(std::make_shared<OpenGpus>(context.settings, bell_)),
       copier_(std::make_shared<Copier>(context.settings, gpus_, bell_)),
       device_memory_(std::make_shared<CudaMemory>(gpus_)) {
   rails_.push_back(std::make_unique<CudaRail>(*this));

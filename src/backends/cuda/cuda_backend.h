@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cuda/bell.h"
 #include "backends/cuda/copier.h"
+#include "backends/cuda/end_bell.h"
 #include "backends/cuda/lender.h"
 #include "base/poller.h"
 #include "core/backend.h"
@@ -34,7 +34,7 @@ class CudaBackend final : public core::Backend {
 
   // Used by the links.
   const std::shared_ptr<Copier>& copier() const { return copier_; }
-  const std::shared_ptr<Gpus>& gpus() const { return gpus_; }
+  const std::shared_ptr<OpenGpus>& gpus() const { return gpus_; }
   // Null: this agent has no such pin.
   const PinnedMemory* pinned(std::uint64_t number) const;
   void enlist(CudaLink* link) { links_.push_back(link); }
@@ -53,8 +53,8 @@ class CudaBackend final : public core::Backend {
   Status listen();
 
   base::Poller& poller_;
-  const std::shared_ptr<Bell> bell_;
-  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<EndBell> bell_;
+  const std::shared_ptr<OpenGpus> gpus_;
   const std::shared_ptr<Copier> copier_;
   const std::shared_ptr<core::DeviceMemory> device_memory_;
   std::vector<std::unique_ptr<core::Rail>> rails_;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "backends/cuda/mapping.h"
+#include "backends/cuda/peer_mapping.h"
 #include "base/bytes.h"
 #include "base/log.h"
 

@@ -31,7 +31,7 @@ class Registrar {
     }
     changed_.notify_one();
   }
-  void addBell(const std::shared_ptr<Bell>& bell) {
+  void addBell(const std::shared_ptr<EndBell>& bell) {
     const std::lock_guard lock(mutex_);
     std::erase_if(bells_, [](const auto& one) { return one.expired(); });
     bells_.push_back(bell);
@@ -72,7 +72,7 @@ class Registrar {
   std::condition_variable changed_;
   bool started_ = false;
   std::deque<std::function<void()>> queue_;
-  std::vector<std::weak_ptr<Bell>> bells_;
+  std::vector<std::weak_ptr<EndBell>> bells_;
   std::vector<std::weak_ptr<const HostRegistration>> known_;
 };
 
@@ -167,6 +167,6 @@ bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory) {
   return memory->registration.load() != State::kPending;
 }
 
-void addBell(const std::shared_ptr<Bell>& bell) { registrar().addBell(bell); }
+void addBell(const std::shared_ptr<EndBell>& bell) { registrar().addBell(bell); }
 
 }  // namespace viaduct::cuda

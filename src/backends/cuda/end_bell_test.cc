@@ -1,4 +1,4 @@
-#include "backends/cuda/bell.h"
+#include "backends/cuda/end_bell.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,13 +10,13 @@
 namespace viaduct::cuda {
 namespace {
 
-bool isReadable(const Bell& bell) {
+bool isReadable(const EndBell& bell) {
   pollfd watched{.fd = bell.fd(), .events = POLLIN, .revents = 0};
   return ::poll(&watched, 1, 0) == 1;
 }
 
-TEST(CudaBell, ARingIsSeenUntilItIsCleared) {
-  Bell bell;
+TEST(CudaEndBell, ARingIsSeenUntilItIsCleared) {
+  EndBell bell;
   ASSERT_TRUE(bell.open());
   EXPECT_FALSE(bell.rung() || isReadable(bell));
   bell.ring();
@@ -28,9 +28,9 @@ TEST(CudaBell, ARingIsSeenUntilItIsCleared) {
 
 // A descriptor that stays readable without a ring would wake the agent's thread for ever. Each
 // round clears the bell as soon as the other thread has rung it.
-TEST(CudaBell, NoRingStaysInTheDescriptorAlone) {
+TEST(CudaEndBell, NoRingStaysInTheDescriptorAlone) {
   constexpr int kRounds = 2000;
-  Bell bell;
+  EndBell bell;
   ASSERT_TRUE(bell.open());
   std::atomic<int> begun = 0;
   std::atomic<int> rung = 0;

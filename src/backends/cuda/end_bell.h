@@ -14,7 +14,7 @@
 
 namespace viaduct::cuda {
 
-class Bell {
+class EndBell {
  public:
   // Opens the descriptor, at the first call.
   Status open() {
