@@ -33,15 +33,6 @@ std::uint64_t mostRegistered(const Settings& settings) {
          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
-// Kernels end their context if they touch virtual memory that its owner has not opened to their
-// device, so they touch only memory that certainly is.
-bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer) {
-  if (buffer.context->ordinal() == gpu.context()->ordinal()) return true;
-  const bool opened =
-      buffer.facts.memory_class == MemoryClass::kLegacy || buffer.allocation != nullptr;
-  return opened && gpu.canReach(*buffer.context);
-}
-
 // Checks that the memory at the address is still the one that was pinned. Its last range is checked
 // once in a batch.
 Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
@@ -87,6 +78,13 @@ std::uint64_t kernelAddress(const PinnedMemory& memory, std::uint64_t address) {
 }
 
 }  // namespace
+
+bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer) {
+  if (buffer.context->ordinal() == gpu.context()->ordinal()) return true;
+  const bool opened =
+      buffer.facts.memory_class == MemoryClass::kLegacy || buffer.allocation != nullptr;
+  return opened && gpu.canReach(*buffer.context);
+}
 
 OpenGpus::OpenGpus(const Settings& settings, std::shared_ptr<EndBell> bell)
     : library_(kLibrary.of(settings)),

@@ -51,6 +51,10 @@ struct KnownPin {
 // The pins of a peer, by slot. A link owns them.
 using RemotePins = std::unordered_map<std::uint32_t, KnownPin>;
 
+// Kernels end their context if they touch virtual memory that its owner has not opened to their
+// device, so they touch only memory that certainly is.
+bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer);
+
 class Copier {
  public:
   Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus, std::shared_ptr<EndBell> bell);

@@ -185,9 +185,10 @@ void CudaBackend::giveBack() {
   for (CudaLink* link : links_) link->giveBack();
 }
 
-void CudaBackend::use(const PinnedMemory& memory) {
-  if (!listen()) return;
-  static_cast<void>(gpus_->open(memory.buffer->context->ordinal()));
+Status CudaBackend::use(const PinnedMemory& memory) {
+  VIADUCT_CHECK(listen());
+  VIADUCT_TRY(const auto gpu, gpus_->open(memory.buffer->context->ordinal()));
+  return Ok{};
 }
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {

@@ -47,7 +47,7 @@ class CudaBackend final : public core::Backend {
   // Returns memory of peers that no batch uses any more.
   void giveBack();
   // Opens the GPU of memory that is about to be copied, if another agent of this process pinned it.
-  void use(const PinnedMemory& memory);
+  Status use(const PinnedMemory& memory);
 
  private:
   Status listen();
