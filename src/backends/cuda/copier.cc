@@ -218,7 +218,7 @@ void Copier::stopJob(Job& job, std::optional<Error> why) {
 // Launches what has room, and takes stock.
 void Copier::progress() {
   launchAll();
-  busy_ = awaits_bell_ = false;
+  busy_ = false;
   const auto before = Clock::now() - poll_for_;
   for (const auto& gpu : used_) {
     const bool idle =
@@ -228,7 +228,6 @@ void Copier::progress() {
     for (const auto& stream : gpu->streams()) {
       if (current) stream->ringFor(before);
       busy_ = busy_ || stream->silent();
-      awaits_bell_ = awaits_bell_ || !(stream->idle() || stream->silent());
     }
   }
   for (Job& job : jobs_) endIfOver(job);

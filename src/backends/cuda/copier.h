@@ -75,8 +75,6 @@ class Copier {
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return busy_ || bell_->rung(); }
-  // Whether batches are in flight of which only the bell reports the end.
-  bool awaitsBell() const { return awaits_bell_; }
   bool hasEnded() const { return !ended_.empty(); }
 
   // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
@@ -157,7 +155,7 @@ class Copier {
   std::uint64_t births_ = 0;
   std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
-  bool busy_ = false, awaits_bell_ = false;
+  bool busy_ = false;
   struct Slot {
     KnownPin pin = {};
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked

@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "backends/cuda/cuda_link.h"
@@ -15,8 +14,6 @@
 
 namespace viaduct::cuda {
 namespace {
-
-constexpr std::chrono::milliseconds kLookEvery{100};
 
 Error refused(const Segment& memory, std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
@@ -71,14 +68,11 @@ class CudaRail final : public core::Rail {
   explicit CudaRail(CudaBackend& backend) : backend_(backend), copier_(*backend.copier()) {}
   std::string_view name() const override { return "gpus"; }
   std::size_t post(const core::Work& work) override {
-    const std::size_t taken = copier_.post(work, static_cast<CudaLink*>(work.link)->pinsFor(work));
-    backend_.lookLater();
-    return taken;
+    return copier_.post(work, static_cast<CudaLink*>(work.link)->pinsFor(work));
   }
   void poll(core::Completions& out) override {
     copier_.poll(out);
     backend_.giveBack();
-    backend_.lookLater();
   }
   void cancel(core::Tag tag) override { copier_.cancel(tag); }
   bool busy() const override { return copier_.busy(); }
@@ -101,7 +95,6 @@ CudaBackend::CudaBackend(const core::BackendContext& context)
 }
 
 CudaBackend::~CudaBackend() {
-  if (look_ != 0) poller_.forgetTimer(look_);
   if (watch_ != 0) poller_.forget(watch_);
   if (copier_->stop()) return;
   base::log(base::LogLevel::kError, "cuda: a GPU has not ended a copy; its streams stay open");
@@ -171,14 +164,6 @@ const PinnedMemory* CudaBackend::pinned(std::uint64_t number) const {
 void CudaBackend::adopt(std::shared_ptr<Lender> lender) {
   std::erase_if(lenders_, [](const auto& one) { return one.use_count() == 1 && one->settled(); });
   lenders_.push_back(std::move(lender));
-}
-
-void CudaBackend::lookLater() {
-  if (look_ != 0 || !copier_->awaitsBell()) return;
-  look_ = poller_.at(poller_.now() + kLookEvery, [this] {
-    look_ = 0;
-    bell_->ring();
-  });
 }
 
 void CudaBackend::giveBack() {

@@ -41,9 +41,6 @@ class CudaBackend final : public core::Backend {
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);
   void ring() { bell_->ring(); }
-  // Looks for the end of copies now and then while only the bell reports it: the driver calls no
-  // callback in a context that has failed.
-  void lookLater();
   // Returns memory of peers that no batch uses any more.
   void giveBack();
   // Opens the GPU of memory that is about to be copied, if another agent of this process pinned it.
@@ -58,7 +55,7 @@ class CudaBackend final : public core::Backend {
   const std::shared_ptr<Copier> copier_;
   const std::shared_ptr<core::DeviceMemory> device_memory_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
-  base::Poller::Id watch_ = 0, look_ = 0;
+  base::Poller::Id watch_ = 0;
   std::vector<CudaLink*> links_;
   // Those of all links, and of closed links until they are settled.
   std::vector<std::shared_ptr<Lender>> lenders_;

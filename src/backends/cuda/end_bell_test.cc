@@ -15,7 +15,7 @@ bool isReadable(const EndBell& bell) {
   return ::poll(&watched, 1, 0) == 1;
 }
 
-TEST(CudaEndBell, ARingIsSeenUntilItIsCleared) {
+TEST(CudaBell, ARingIsSeenUntilItIsCleared) {
   EndBell bell;
   ASSERT_TRUE(bell.open());
   EXPECT_FALSE(bell.rung() || isReadable(bell));
@@ -28,7 +28,7 @@ TEST(CudaEndBell, ARingIsSeenUntilItIsCleared) {
 
 // A descriptor that stays readable without a ring would wake the agent's thread for ever. Each
 // round clears the bell as soon as the other thread has rung it.
-TEST(CudaEndBell, NoRingStaysInTheDescriptorAlone) {
+TEST(CudaBell, NoRingStaysInTheDescriptorAlone) {
   constexpr int kRounds = 2000;
   EndBell bell;
   ASSERT_TRUE(bell.open());
