@@ -52,6 +52,7 @@ class DeviceAgents : public ::testing::Test {
           .name = name,
           .backends = {network, "cuda", "file"},
           .ofi_provider = ofiProvider(),
+          .detect = 8h,  // no test here loses a peer by its silence
           .others = {{"VIADUCT_CUDA_LIBRARY", kFakeCuda}, {"VIADUCT_CUDA_KERNEL_BELOW", "32KiB"}}});
       ASSERT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));
