@@ -217,9 +217,10 @@ inline constexpr std::uint64_t kLegacyStreams = 1;  // cuGetProcAddress: not per
 
 // The driver's functions. An optional one is null if the driver lacks it.
 struct Api {
-// NOLINTNEXTLINE(bugprone-macro-parentheses): the arguments are a list of parameters
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a list of parameters
 #define VIADUCT_CUDA_MEMBER(member, name, suffix, version, need, arguments) \
   CUresult(*member) arguments = nullptr;
+  // NOLINTEND(bugprone-macro-parentheses)
   VIADUCT_CUDA_CALLS(VIADUCT_CUDA_MEMBER)
 #undef VIADUCT_CUDA_MEMBER
 };

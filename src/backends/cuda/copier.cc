@@ -300,13 +300,15 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   return true;
 }
 
-Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+// The pins of an op. Neither, if the job has to wait for a peer's memory.
+Status Copier::findPins(Job& job, const core::Op& op, Aim& out) const {
   const auto usable = [&](const KnownPin& pin) {
     return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
   };
   const auto remote = job.remote->find(op.remote_pin);
   if (remote != job.remote->end() && !remote->second.memory) {
-    if (remote->second.refused) return *remote->second.refused;
+    const auto& refused = remote->second.refused;
+    if (refused) return *refused;
     job.waits = true;
     return Ok{};
   }
@@ -317,8 +319,15 @@ Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
   out.from = writes ? slots_[op.local_pin].pin.memory : remote->second.memory;
   out.to = writes ? remote->second.memory : slots_[op.local_pin].pin.memory;
   if (!out.to->writable) return denied("the pin is read-only");
-  const std::shared_ptr<PinnedMemory>& local = slots_[op.local_pin].pin.memory;
-  const PinnedMemory& device = local->isDevice() ? *local : *remote->second.memory;
+  return Ok{};
+}
+
+Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+  VIADUCT_CHECK(findPins(job, op, out));
+  if (!out.from) return Ok{};
+  const bool writes = job.work.kind == OpKind::kWrite;
+  const PinnedMemory& local = writes ? *out.from : *out.to;
+  const PinnedMemory& device = local.isDevice() ? local : writes ? *out.to : *out.from;
   if (!device.isDevice()) return denied("one side has to be memory of a GPU");
   out.gpu = gpus_->find(device.buffer->context->ordinal());
   if (!out.gpu) return denied("the GPU is not open here");

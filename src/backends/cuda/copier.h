@@ -60,6 +60,7 @@ class Copier {
   Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus, std::shared_ptr<EndBell> bell);
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
+  ~Copier() = default;
 
   // As core::Backend.
   void pin(std::uint32_t slot, std::shared_ptr<PinnedMemory> memory);
@@ -132,6 +133,7 @@ class Copier {
   void launchAll();
   bool launchOne(Job& job);
   bool turnTo(Job& job, const core::Op& op, Filling& filling);
+  Status findPins(Job& job, const core::Op& op, Aim& out) const;
   Status aimAt(Job& job, const core::Op& op, Aim& out);
   void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
   Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;

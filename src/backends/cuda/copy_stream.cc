@@ -52,7 +52,7 @@ CopyStream::~CopyStream() {
   const auto current = Current::of(*context_);
   if (!current) return;
   const Api& api = context_->api();
-  for (const CUstream stream : {stream_, ringing_})
+  for (CUstream stream : {stream_, ringing_})
     if (stream != nullptr) {
       api.streamSynchronize(stream);
       api.streamDestroy(stream);

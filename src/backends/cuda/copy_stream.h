@@ -104,7 +104,7 @@ class CopyStream {
   Status record(Slot& slot);
 
   const std::shared_ptr<const Context> context_;
-  const CUfunction kernel_;
+  CUfunction kernel_;
   const std::uint32_t groups_;
   const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;

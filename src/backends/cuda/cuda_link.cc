@@ -104,15 +104,15 @@ std::optional<std::string_view> CudaLink::reaches(OpKind kind, std::uint32_t loc
   const auto found = pins_.find(remote_pin);
   if (found == pins_.end()) return std::nullopt;
   const PinnedMemory& remote = *found->second.memory;
-  if (remote.withdrawn() || (!local->isDevice() && !remote.isDevice())) return std::nullopt;
-  if (writes && !remote.writable) return std::nullopt;
-  if (local->isDevice() && remote.isDevice() && !copiesTo(*local, remote)) return std::nullopt;
+  if (remote.withdrawn() || (writes && !remote.writable) || !canCopy(*local, remote))
+    return std::nullopt;
   return pageable(*local) || pageable(remote) ? "pageable" : "direct";
 }
 
-// Whether the local memory's GPU copies from and to the other memory. The driver copies between all
-// GPUs' memory of cuMemAlloc. Other memory has to be open to the GPU.
-bool CudaLink::copiesTo(const PinnedMemory& local, const PinnedMemory& remote) const {
+// Whether a GPU copies between the two. The driver copies between all GPUs' memory of cuMemAlloc.
+// Other memory has to be open to the GPU of the local memory.
+bool CudaLink::canCopy(const PinnedMemory& local, const PinnedMemory& remote) const {
+  if (!local.isDevice() || !remote.isDevice()) return local.isDevice() || remote.isDevice();
   const auto gpu = backend_.gpus()->find(local.buffer->context->ordinal());
   return gpu && (remote.buffer->facts.memory_class == MemoryClass::kLegacy ||
                  kernelsMayReach(*gpu, *remote.buffer));

@@ -109,7 +109,8 @@ Result<std::shared_ptr<const HostRegistration>> registerPages(
 
 State registered(PinnedMemory& memory, const std::shared_ptr<const Context>& context,
                  std::uint64_t most) {
-  if ((memory.registered = registrar().find(memory.address, memory.bytes))) return State::kDone;
+  memory.registered = registrar().find(memory.address, memory.bytes);
+  if (memory.registered) return State::kDone;
   const auto current = Current::of(*context);
   if (!current || !memory.writable) return State::kRefused;
   if (isKnown(*context, memory.address) && isKnown(*context, memory.address + memory.bytes - 1))

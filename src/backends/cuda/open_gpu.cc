@@ -30,7 +30,7 @@ base::Guarded<std::map<std::pair<const Driver*, CUdevice>, Sizes>>& measured() {
 
 Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32_t ordinal,
                                                AutoSize kernel_below,
-                                               std::shared_ptr<EndBell> bell) {
+                                               const std::shared_ptr<EndBell>& bell) {
   VIADUCT_TRY(auto context, Context::retain(driver, ordinal));
   const std::shared_ptr<OpenGpu> out(new OpenGpu(std::move(context)));
   if (kernel_below != std::uint64_t{0}) {

@@ -24,7 +24,7 @@ class OpenGpu {
   // some tens of milliseconds at the first call for a device.
   static Result<std::shared_ptr<OpenGpu>> open(const Driver& driver, std::uint32_t ordinal,
                                                AutoSize kernel_below,
-                                               std::shared_ptr<EndBell> bell);
+                                               const std::shared_ptr<EndBell>& bell);
   ~OpenGpu();
   OpenGpu(const OpenGpu&) = delete;
   OpenGpu& operator=(const OpenGpu&) = delete;

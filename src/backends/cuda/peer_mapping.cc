@@ -19,6 +19,8 @@ Error protocol(const char* what) {
 class LegacyMapping final : public PeerMapping {
  public:
   explicit LegacyMapping(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
+  LegacyMapping(const LegacyMapping&) = delete;
+  LegacyMapping& operator=(const LegacyMapping&) = delete;
   ~LegacyMapping() override {
     const auto current = Current::of(*context_);
     if (current && address_ != 0) context_->api().ipcCloseMemHandle(address_);
@@ -43,6 +45,8 @@ class VirtualMapping final : public PeerMapping {
  public:
   VirtualMapping(std::shared_ptr<const Context> context, std::uint64_t bytes)
       : context_(std::move(context)), bytes_(bytes) {}
+  VirtualMapping(const VirtualMapping&) = delete;
+  VirtualMapping& operator=(const VirtualMapping&) = delete;
   ~VirtualMapping() override {
     const auto current = Current::of(*context_);
     if (!current || address_ == 0) return;
