@@ -33,7 +33,7 @@ MAY_USE = {
     "agent/c": {"base"},
     "measure/stats": {"base"},
     "measure/result": {"base", "host"},
-    "measure/load": {"base", "base/net", "host", "measure/result"},
+    "measure/load": {"base", "base/net", "cuda", "host", "measure/result"},
     "measure/proof": {"base", "host", "measure/load", "measure/result"},
     "measure/lane": {"base", "measure/load", "measure/stats"},
     "measure/rates": {

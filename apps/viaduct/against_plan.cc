@@ -50,12 +50,23 @@ std::string nameOf(const BenchOptions& options) {
   return commandText(options.as_nixlbench ? "nixlbench" : "viaduct bench", given);
 }
 
+// CUDA does not work in a child of a process that has used it, and each turn forks its workers.
+Status mayForkAgain(const BenchPlan& plan) {
+  const measure::Spec& spec = plan.run.spec;
+  if (plan.run.place || spec.layout.processes() == 1) return Ok{};
+  if (!spec.initiator_gpu && !spec.target_gpu) return Ok{};
+  return badFlag("--against and VRAM", "the workers of one host cannot use GPUs in several turns",
+                 "start each member with --meet and --rank, or compare two result files");
+}
+
 // Fails if the two sides cannot be compared.
 Status comparable(const BenchPlan& a, const BenchPlan& b, const std::string& against) {
   if (a.run.spec == b.run.spec && a.run.settings == b.run.settings)
     return badFlag("--against",
                    fmt::format("A and B are the same: \"{}\" changes nothing", against),
                    "name a setting with another value");
+  VIADUCT_CHECK(mayForkAgain(a));
+  VIADUCT_CHECK(mayForkAgain(b));
   return sameRows(a.run.spec, b.run.spec);
 }
 

@@ -86,6 +86,8 @@ Result<int> explainPlan(const BenchPlan& plan, const BenchOptions& options,
                         const Settings& environment, ResultsFile& file) {
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
+                                  .initiator_gpu = plan.run.spec.initiator_gpu,
+                                  .target_gpu = plan.run.spec.target_gpu,
                                   .require = measure::requireOfTransfer(plan.run.spec.require)};
   const bool named = options.has("backend") || options.as_nixlbench;
   if (!named) request.settings.backends = environment.backends;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "measure/result/csv.h"
@@ -74,6 +75,8 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
       {"prepared_xfer", yes(options.prepared_xfer)},
       {"pipeline_depth", number(spec.depth)},
       {"use_hugepages", yes(spec.huge_pages)},
+      {"initiator_seg_type", spec.initiator_gpu ? "VRAM" : "DRAM"},
+      {"target_seg_type", options.target_seg_type},
       {"scheme", schemeName(spec.layout.scheme)},
       {"mode", modeName(spec.layout.mode)},
       {"op_type", spec.rows.front().op == OpKind::kRead ? "READ" : "WRITE"},
@@ -113,6 +116,15 @@ std::string storageWords(const measure::Spec& spec) {
                      counted(storage.files, "file"), storage.place);
 }
 
+// The members report the GPUs with their rows.
+std::string memoryWords(const measure::Spec& spec) {
+  if (!spec.initiator_gpu && !spec.target_gpu) return memoryChoiceName(spec.memory);
+  const char* const here = spec.initiator_gpu ? "VRAM" : "DRAM";
+  const char* const there = spec.target_gpu ? "VRAM" : "DRAM";
+  const bool same = spec.layout.stored() || std::string_view(here) == there;
+  return same ? here : fmt::format("{}/{}", here, there);
+}
+
 void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& members) {
   const measure::Spec& spec = plan.run.spec;
   std::set<std::string> hosts;
@@ -124,8 +136,8 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
       host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
   fmt::print("{}, {}; memory: {}; contents checked: {}\n\n",
              members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
-             spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout),
-             memoryChoiceName(spec.memory), verifiedName(spec.verify));
+             spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout), memoryWords(spec),
+             verifiedName(spec.verify));
 }
 
 std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome) {
@@ -170,7 +182,9 @@ void BenchOutput::row(const measure::Row& row) {
       break;
     case OutputForm::kNixlbench:
       fmt::print("{}", measure::nixlbenchLine(row, columnsOf(plan_.run.spec.layout)));
-      if (row.interrupted) remark(row.remark);  // nixlbench's table has no column for it
+      // nixlbench's table has no column for remarks.
+      if (row.interrupted || (usesGpu(row) && row.remark != remark_)) remark(row.remark);
+      remark_ = row.remark;
       break;
     case OutputForm::kCsv:
       fmt::print("{}", measure::csvLine(row));

@@ -26,6 +26,7 @@ class BenchOutput {
   const BenchPlan& plan_;
   const BenchOptions& options_;
   measure::TextTable table_;
+  std::string remark_;  // of the last row
 };
 
 // Tells the user on which terminal the results appear, for members that run on several. `first` is

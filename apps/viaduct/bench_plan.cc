@@ -30,15 +30,14 @@ using measure::Scheme;
 using measure::Spec;
 using measure::Workload;
 
+constexpr std::string_view kVram = "VRAM";
 constexpr std::uint64_t kNixlbenchBuffer = 8192 * base::kMiB;
 // The backends of nixlbench that viaduct can lack: why, and what to use. No reason: it is left out
 // of this build.
 struct NixlBackend {
   std::string_view name, why = {}, remedy = {};
 };
-constexpr std::string_view kNoGpu = "it moves GPU memory, which this version does not";
 constexpr std::string_view kOtherLibrary = "it is a transfer library of its own";
-constexpr std::string_view kUsePosix = "use POSIX with --filepath, which moves host memory";
 constexpr std::string_view kUseUcx = "use UCX or tcp";
 constexpr std::string_view kUseObj = "use OBJ, if the store speaks S3";
 constexpr std::array kNixlBackends{
@@ -46,8 +45,6 @@ constexpr std::array kNixlBackends{
     NixlBackend{"LIBFABRIC"},
     NixlBackend{"POSIX"},
     NixlBackend{"OBJ"},
-    NixlBackend{"GDS", kNoGpu, kUsePosix},
-    NixlBackend{"GDS_MT", kNoGpu, kUsePosix},
     NixlBackend{"GPUNETIO", "GPU kernels start its transfers, and this version has none", kUseUcx},
     NixlBackend{"Mooncake", kOtherLibrary, kUseUcx},
     NixlBackend{"UCCL", kOtherLibrary, kUseUcx},
@@ -76,6 +73,18 @@ Error notBuiltIn(const std::string& name, bool asked) {
   return out;
 }
 
+bool movesGpuMemory(const BenchOptions& o) {
+  return o.initiator_seg_type == kVram || o.target_seg_type == kVram;
+}
+
+// Returns the backends that pin memory of GPUs.
+std::vector<std::string> gpuBackends() {
+  std::vector<std::string> out;
+  for (const std::string_view name : builtInBackends())
+    if (backendFacts(name)->gpus) out.emplace_back(name);
+  return out;
+}
+
 // Returns the backends of --backend, else those of the variable that have no storage. nixlbench has
 // a default of its own.
 std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& settings) {
@@ -87,7 +96,7 @@ std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& s
     return facts != nullptr && facts->storage;
   });
   if (!listed.empty()) return listed;
-  std::vector<std::string> usual;
+  std::vector<std::string> usual = movesGpuMemory(o) ? gpuBackends() : std::vector<std::string>{};
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual) usual.emplace_back(backend.name);
   return usual;
@@ -188,6 +197,8 @@ Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> r
   spec.verify = verifyOf(o);
   if (spec.reregister) spec.memory = measure::MemoryChoice::kMalloc;
   if (o.as_nixlbench && spec.buffer_bytes == 0) spec.buffer_bytes = kNixlbenchBuffer;
+  if (o.initiator_seg_type == kVram) spec.initiator_gpu = 0;
+  if (o.target_seg_type == kVram && !layout.stored()) spec.target_gpu = 0;
   if (o.has("warmup")) spec.warmup = o.warmup;
   if (o.has("duration")) spec.duration = o.duration;
   return spec;
@@ -224,8 +235,8 @@ bool namesDevices(const BenchOptions& o) {
 // `alone` is true if all workers run here. On several hosts an agent waits for its devices instead,
 // because a pod may get them a little later.
 void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problems) {
-  if (o.initiator_seg_type == "VRAM" || o.target_seg_type == "VRAM")
-    problems.push_back(measure::noDeviceMemory("VRAM", 0, "use DRAM"));
+  if (movesGpuMemory(o) && gpuBackends().empty())
+    problems.push_back(badFlag("VRAM", "this build has no backend for GPU memory", "use DRAM"));
   if (!alone || !namesDevices(o)) return;
   if (auto there = measure::devicesExist(o.device_list); !there)
     problems.push_back(std::move(there).error());
@@ -308,9 +319,11 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
     plan.run.settings = *std::move(set);
   findNobodyByName(plan.run.settings);
   plan.run.settings.backends.clear();
-  for (const Workload& row : plan.run.spec.rows)
-    if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), row.backend) == b.end())
-      b.push_back(row.backend);
+  std::vector<std::string> opened = movesGpuMemory(o) ? gpuBackends() : std::vector<std::string>{};
+  for (const Workload& row : plan.run.spec.rows) opened.push_back(row.backend);
+  for (std::string& name : opened)
+    if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), name) == b.end())
+      b.push_back(std::move(name));
   if (namesDevices(o) && !stored) plan.run.settings.rails = o.device_list;
   plan.run.group = o.benchmark_group;
   plan.run.patience = o.meet_timeout;

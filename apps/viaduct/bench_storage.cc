@@ -104,6 +104,10 @@ Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& pl
   if (!choice.names.empty() && std::max(o.spec.layout.initiators, o.local_workers) > 1)
     return badFlag("--filenames and --num_initiator_dev", "each process has files of its own",
                    "use --filepath and --num_files");
+  const std::string asked = base::upper(o.textOf("backend", ""));
+  if (asked == "GDS" || asked == "GDS_MT")
+    plan.remarks.push_back(fmt::format(
+        "{}: GPUDirect Storage is not used; memory of GPUs is staged through host memory", asked));
   addDirect(o, settings, plan);
   addDepth(o, plan);
   if (o.as_nixlbench || o.has("posix_api_type"))

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/sizes.h"
-#include "measure/load/machine.h"
+#include "measure/load/mirror.h"
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
@@ -42,9 +42,14 @@ void print(const std::string& text) {
 }
 void say(const std::string& line) { print(line + "\n"); }
 
+std::optional<std::uint32_t> gpuOf(const P2pOptions& options) {
+  return options.cuda ? std::optional<std::uint32_t>(options.gpu_id) : std::nullopt;
+}
+
 // Returns the spec of one pair, with a row for each size.
 measure::Spec specOf(const P2pOptions& options) {
   measure::Spec spec{.bidirectional = options.bidirectional,
+                     .initiator_gpu = gpuOf(options),
                      .warmup = std::chrono::nanoseconds(0),
                      .require = options.require,
                      .link_rates = options.link_rates,
@@ -85,21 +90,18 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   say(guarded(settings));
   say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
                   options.port));
-  p2p::serveP2p(*agent, settings.rails, say, stop);
+  p2p::serveP2p(*agent, settings, gpuOf(options), say, stop);
   return kExitOk;
 }
 
 std::string carried(const Row& row) {
-  std::vector<std::string> ways;  // two rails may have used one device
-  for (const auto& share : row.path) {
+  return stagesWords(row, ", ", [](const measure::ProvenShare& share) {
     const std::string device = share.device.empty() ? "" : " over " + share.device;
-    std::string way = fmt::format("{}/{}{}: {}", share.backend, share.way, device,
-                                  share.proven == measure::Proven::kYes  ? "proven"
-                                  : share.proven == measure::Proven::kNo ? "DISPROVEN"
-                                                                         : "unproven");
-    if (std::find(ways.begin(), ways.end(), way) == ways.end()) ways.push_back(std::move(way));
-  }
-  return fmt::format("{}", fmt::join(ways, ", "));
+    return fmt::format("{}/{}{}: {}", share.backend, share.way, device,
+                       share.proven == measure::Proven::kYes  ? "proven"
+                       : share.proven == measure::Proven::kNo ? "DISPROVEN"
+                                                              : "unproven");
+  });
 }
 
 void printRow(const std::string& size, const Row& row) {
@@ -139,7 +141,7 @@ class Run {
     auto peer = agent.connect(where.text());
     if (!peer) return p2p::unreachable(peer.error(), where, !settings_.secret.empty());
     VIADUCT_CHECK(reach(*peer, where, until));
-    p2p::P2pInitiator initiator(agent, settings_.rails, *peer, stop_);
+    p2p::P2pInitiator initiator(agent, settings_, *peer, stop_);
     VIADUCT_TRY(const measure::RunMember target, initiator.greet(until, say, remark));
     report_.environment.members = {initiator.self(), target};
     printHead(where, target);
@@ -190,17 +192,24 @@ class Run {
                     target.name, target.host.hostname));
     say(settings_.secret.empty() ? "no secret: the target accepts everyone"
                                  : "both ends know the secret");
-    say(fmt::format("{}{}: host memory, the same block for each transfer\n",
-                    opKindName(options_.op), options_.bidirectional ? " both ways" : ""));
+    say(fmt::format(
+        "{}{}: {}, the same block for each transfer\n", opKindName(options_.op),
+        options_.bidirectional ? " both ways" : "",
+        options_.cuda ? fmt::format("memory of GPU {}", options_.gpu_id) : "host memory"));
     say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", "size", "iterations",
                     "GB/s", "mean us", "p50 us", "p99 us", "of max", "skips", "carried by"));
   }
 
   void show(const Row& row) const {
-    if (options_.csv)
-      print(measure::csvLine(row));
-    else
-      printRow(options_.sizes[report_.rows.size()].text, row);
+    if (options_.csv) return print(measure::csvLine(row));
+    showMemory(row);
+    printRow(options_.sizes[report_.rows.size()].text, row);
+  }
+
+  // Both ends choose their memory, so only a row knows both.
+  void showMemory(const Row& row) const {
+    const bool shown = !report_.rows.empty() && report_.rows.back().memory == row.memory;
+    if (usesGpu(row) && !shown) say(fmt::format("memory of initiator/target: {}", row.memory));
   }
 
   const P2pOptions& options_;
@@ -253,14 +262,12 @@ int runP2p(const P2pOptions& given) {
                      {"1MB", 1'000'000},
                      {"16MB", 16'000'000},
                      {"64MB", 64'000'000}};
-  if (options.cuda)
-    return fail(measure::noDeviceMemory("--cuda", options.gpu_id,
-                                        "measure between host buffers, without --cuda")
-                    .text(),
-                kExitFailed);
   const auto environment = measuringSettings();
   if (!environment) return fail(environment.error().text(), kExitUsage);
   const Settings settings = settingsFor(options, *environment);
+  if (const auto gpu = gpuOf(options))
+    if (const auto usable = measure::gpuOf(settings, measure::Mode::kMg, *gpu, 0); !usable)
+      return fail("--cuda: " + usable.error().text(), kExitFailed);
   const base::StopFlag& stop = stopOnSignals();
   return options.target ? runTarget(options, settings, stop)
                         : runInitiator(options, settings, stop);
@@ -313,7 +320,7 @@ constexpr std::array kP2pFlags{
     P2pFlag{"bidirectional", "", "", "move as much data in the other direction at the same time",
             set<intoYesNo, &P2pOptions::bidirectional>},
     P2pFlag{"warmup", "N", "10", "warm-up transfers per size", count<0, &P2pOptions::warmup>},
-    P2pFlag{"cuda", "", "", "use a GPU buffer", set<intoYesNo, &P2pOptions::cuda>},
+    P2pFlag{"cuda", "", "", "use memory of a GPU at this end", set<intoYesNo, &P2pOptions::cuda>},
     P2pFlag{"gpu_id", "N", "0", "index of the GPU", count<0, &P2pOptions::gpu_id>},
     P2pFlag{"require", "PATH", "",
             "required path, joined by commas: rdma, same-host, not-tcp, backend:NAME, proven",

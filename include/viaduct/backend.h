@@ -26,7 +26,8 @@ struct BackendInfo {
 };
 
 // The kind of counters that see a backend's bytes. kDisk: those of this process at block devices.
-enum class Realm : std::uint8_t { kMemory, kSockets, kRdma, kDisk, kUnknown };
+// kGpu: none, because GPUs copy the bytes within their host.
+enum class Realm : std::uint8_t { kMemory, kSockets, kRdma, kDisk, kGpu, kUnknown };
 
 // The facts about a backend that hold before it is opened.
 struct BackendFacts {

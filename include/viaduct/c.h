@@ -155,6 +155,7 @@ VIADUCT_C_API viaduct_code viaduct_agent_event_fd(viaduct_agent agent, int32_t* 
 
 enum {
   VIADUCT_MEMORY_HOST = 0,
+  VIADUCT_MEMORY_DEVICE = 1, /* of a GPU */
   VIADUCT_MEMORY_FILE = 2,
   VIADUCT_MEMORY_BLOCK = 3, /* a block device */
   VIADUCT_MEMORY_OBJECT = 4
@@ -164,7 +165,7 @@ enum { VIADUCT_READ_WRITE = 0, VIADUCT_READ_ONLY = 1 };
 /* Pinned memory, here or at a peer. */
 typedef struct viaduct_pin_info {
   uint64_t size;
-  uint64_t address; /* at a peer, or of a file or object: for blocks, and no pointer */
+  uint64_t address; /* at a peer, or of a GPU, file or object: for blocks, and no pointer */
   uint64_t bytes;
   int32_t kind;   /* VIADUCT_MEMORY_HOST, ... */
   int32_t access; /* VIADUCT_READ_ONLY: no transfer writes here */
@@ -183,6 +184,16 @@ VIADUCT_C_API viaduct_code viaduct_memory_allocate(viaduct_agent agent, uint64_t
 VIADUCT_C_API viaduct_code viaduct_memory_pin(viaduct_agent agent, void* start, uint64_t bytes,
                                               const char* label, viaduct_pin* pin,
                                               viaduct_error* error);
+/* Memory of the GPU with this number under CUDA_VISIBLE_DEVICES (docs/gpu.md), pinned at once, and
+   freed with its pin. viaduct_pin_describe has its address. */
+VIADUCT_C_API viaduct_code viaduct_gpu_allocate(viaduct_agent agent, uint32_t device,
+                                                uint64_t bytes, const char* label, viaduct_pin* pin,
+                                                viaduct_error* error);
+/* Pins memory of a GPU that the caller keeps until viaduct_pin_close has returned. `address` is
+   what cuMemAlloc or cudaMalloc gave. */
+VIADUCT_C_API viaduct_code viaduct_gpu_pin(viaduct_agent agent, uint32_t device, uint64_t address,
+                                           uint64_t bytes, const char* label, viaduct_pin* pin,
+                                           viaduct_error* error);
 
 /* For viaduct_part: makes an absent file and extends a shorter one to `offset` + `bytes`; makes a
    new object of `bytes` bytes, which one transfer writes as a whole. */
@@ -210,7 +221,8 @@ VIADUCT_C_API viaduct_code viaduct_object_pin(viaduct_agent agent, const char* u
                                               viaduct_pin* pin, viaduct_error* error);
 VIADUCT_C_API viaduct_code viaduct_pin_describe(viaduct_pin pin, viaduct_pin_info* info,
                                                 viaduct_error* error);
-/* Unpins, closes the handle in every case, and frees what viaduct_memory_allocate gave. On return
+/* Unpins, closes the handle in every case, and frees what viaduct_memory_allocate or
+   viaduct_gpu_allocate gave. On return
    no peer reaches the memory, and no transfer of this process uses it: transfers that still run end
    with an error. VIADUCT_PEER_LOST: a peer was stopped in the middle of a copy, and may still
    change the memory until viaduct_peer_settled says 1 for it. */

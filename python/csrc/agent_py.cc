@@ -32,28 +32,32 @@ std::shared_ptr<AgentState> open(const py::kwargs& settings) {
 }
 
 std::shared_ptr<PinState> allocate(AgentState& state, const py::object& bytes,
-                                   const std::string& label, bool huge_pages) {
+                                   const std::string& label, bool huge_pages,
+                                   std::optional<std::uint32_t> device) {
   state.need("allocate");
   const std::uint64_t size = parseUnsigned(bytes, "bytes");
-  auto pin = unlocked(
-      [&] { return state.agent.allocate(size, {.label = label, .huge_pages = huge_pages}); });
+  const AllocateOptions options{.label = label, .huge_pages = huge_pages, .device = device};
+  auto pin = unlocked([&] { return state.agent.allocate(size, options); });
   return state.addPin(valueOf(std::move(pin)), py::object());
 }
 
 std::shared_ptr<PinState> pin(AgentState& state, const py::object& object, const std::string& label,
-                              bool read_only) {
+                              bool read_only, std::optional<std::uint32_t> device) {
   state.need("pin");
   ObjectMemory memory;
   if (isPair(object)) {
     const py::tuple pair = object;
     memory = {.address = parseUnsigned(pair[0], "address"),
               .shape = {static_cast<std::int64_t>(parseUnsigned(pair[1], "bytes"))},
-              .strides = {1}};
+              .strides = {1},
+              .gpu = device};
   } else {
     memory = denseMemoryOf("pin", object);
   }
   const bool only_reading = read_only || memory.read_only;
   const Segment segment{
+      .kind = memory.gpu ? MemoryKind::kDevice : MemoryKind::kHost,
+      .device = memory.gpu.value_or(0),
       .address = memory.address,
       .bytes = memory.bytes(),
       .access = only_reading ? MemoryAccess::kReadOnly : MemoryAccess::kReadWrite};
@@ -232,19 +236,20 @@ environment variables VIADUCT_* give all other settings, unless environment=Fals
 Any thread may make any call. Calls that block or copy release the GIL. A child of fork() cannot use
 the parent's agent. An agent closes when it is garbage collected, and when the interpreter exits.)";
 
-constexpr auto kAllocate = R"(allocate($self, /, bytes, label='', *, huge_pages=False)
+constexpr auto kAllocate = R"(allocate($self, /, bytes, label='', *, huge_pages=False, device=None)
 --
 
 Allocates zeroed, pinned memory that peers on this host can map. No other memory transfers faster.
 
 `label` is the name under which peers find the memory with Peer.pin(). huge_pages=True uses pages of
-2 MiB. ExhaustedError: the system has no free huge pages.)";
+2 MiB. ExhaustedError: the system has no free huge pages. device=0 allocates memory of that GPU, which
+is not zeroed.)";
 
-constexpr auto kPinDoc = R"(pin($self, /, memory, label='', *, read_only=False)
+constexpr auto kPinDoc = R"(pin($self, /, memory, label='', *, read_only=False, device=None)
 --
 
-Pins memory of the caller: a buffer (bytearray, mmap), a numpy array, a tensor in host memory, or
-(address, bytes).
+Pins memory of the caller: a buffer (bytearray, mmap), a numpy array, a tensor in host memory or in
+memory of a GPU, or (address, bytes). device=0 says that the address is one of that GPU.
 
 The memory has to be contiguous. The Pin keeps the object alive. After pin((address, bytes)), keep
 the memory valid until release() has returned. Read-only objects, such as bytes, are pinned
@@ -315,9 +320,9 @@ post() explain the arguments. Ctrl-C or another exception cancels the copy and w
 void bindMemory(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
   agent
       .def("allocate", allocate, py::arg("bytes"), py::arg("label") = "", py::kw_only(),
-           py::arg("huge_pages") = false, kAllocate)
+           py::arg("huge_pages") = false, py::arg("device") = py::none(), kAllocate)
       .def("pin", pin, py::arg("memory"), py::arg("label") = "", py::kw_only(),
-           py::arg("read_only") = false, kPinDoc)
+           py::arg("read_only") = false, py::arg("device") = py::none(), kPinDoc)
       .def("pin_file", pinFile, py::arg("file"), py::arg("label") = "", py::kw_only(),
            py::arg("offset") = 0, py::arg("bytes") = py::none(), py::arg("create") = false,
            py::arg("read_only") = false, kPinFile)

@@ -18,7 +18,9 @@ namespace {
 struct DlDevice {
   std::int32_t type, id;
 };
-constexpr std::int32_t kDlCpu = 1, kDlCudaHost = 3, kDlRocmHost = 11;
+constexpr std::int32_t kDlCpu = 1, kDlCuda = 2, kDlCudaHost = 3, kDlRocmHost = 11;
+// For __dlpack__: the caller orders its own work, as docs/gpu.md asks.
+constexpr int kNoStream = -1;
 struct DlTensor {
   void* data;
   DlDevice device;
@@ -30,12 +32,13 @@ struct DlTensor {
   std::uint64_t byte_offset;
 };
 
-[[noreturn]] void refuseDevice(const char* operation, const std::string& what) {
+[[noreturn]] void refuseDevice(const char* operation, py::handle object, std::int32_t type) {
   raise({.code = Code::kUnsupported,
          .operation = operation,
-         .detail = fmt::format("{} lies in GPU memory", what),
-         .cause = "no backend of this build can access GPU memory",
-         .remedy = "copy it to host memory, for example with tensor.cpu(), and pin the copy"});
+         .detail = fmt::format("a {} lies in memory of a device of DLPack's type {}",
+                               typeName(object), type),
+         .cause = "only memory of the host and of CUDA's GPUs can be pinned",
+         .remedy = "copy it to host memory, and pin the copy"});
 }
 
 void rowMajor(ObjectMemory& memory) {
@@ -58,12 +61,12 @@ ObjectMemory ofBuffer(const py::object& view) {
   return memory;
 }
 
-ObjectMemory ofArrayInterface(const char* operation, py::handle object) {
-  const py::dict described = object.attr("__array_interface__");
+ObjectMemory ofArrayInterface(const char* operation, py::handle object, const char* interface) {
+  const py::dict described = object.attr(interface);
   const py::object data = described["data"];
   if (!py::isinstance<py::tuple>(data))
     raiseMisuse(operation,
-                fmt::format("the __array_interface__ of a {} has no address", typeName(object)),
+                fmt::format("the {} of a {} has no address", interface, typeName(object)),
                 "give an object that supports the buffer protocol or DLPack");
   const py::tuple pointer = data;
   ObjectMemory memory{.address = pointer[0].cast<std::uint64_t>(),
@@ -84,19 +87,37 @@ ObjectMemory ofArrayInterface(const char* operation, py::handle object) {
   return memory;
 }
 
-ObjectMemory ofDlpack(const char* operation, py::handle object) {
+// Returns the GPU of an object, or nothing for memory that the CPU can access.
+std::optional<std::uint32_t> gpuOfDlpack(const char* operation, py::handle object) {
   const py::tuple device = object.attr("__dlpack_device__")();
   const auto type = py::int_(device[0]).cast<std::int32_t>();
+  if (type == kDlCuda) return py::int_(device[1]).cast<std::uint32_t>();
   if (type != kDlCpu && type != kDlCudaHost && type != kDlRocmHost)
-    refuseDevice(operation, fmt::format("a {}", typeName(object)));
+    refuseDevice(operation, object, type);
+  return std::nullopt;
+}
+
+// The interface does not name the GPU. An object without DLPack is taken to be of the first one,
+// and the driver refuses it if that is wrong.
+ObjectMemory ofCudaInterface(const char* operation, py::handle object) {
+  ObjectMemory memory = ofArrayInterface(operation, object, "__cuda_array_interface__");
+  memory.gpu = 0;
+  if (py::hasattr(object, "__dlpack_device__")) memory.gpu = gpuOfDlpack(operation, object);
+  return memory;
+}
+
+ObjectMemory ofDlpack(const char* operation, py::handle object) {
+  const auto gpu = gpuOfDlpack(operation, object);
   // No library consumes this capsule, so its destructor frees the exported tensor.
-  const py::object capsule = object.attr("__dlpack__")();
+  const py::object capsule =
+      gpu ? object.attr("__dlpack__")(py::arg("stream") = kNoStream) : object.attr("__dlpack__")();
   const auto* tensor =
       static_cast<const DlTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
   if (tensor == nullptr) throw py::error_already_set();
   ObjectMemory memory{
       .address = reinterpret_cast<std::uintptr_t>(tensor->data) + tensor->byte_offset,
       .item_bytes = tensor->type_bits * tensor->type_lanes / 8,
+      .gpu = gpu,
       .keeper = capsule};
   memory.shape.assign(tensor->shape, tensor->shape + tensor->axes);
   if (tensor->strides == nullptr) {
@@ -130,8 +151,7 @@ std::uint64_t ObjectMemory::bytes(std::size_t first) const {
 }
 
 ObjectMemory memoryOf(const char* operation, py::handle object) {
-  if (py::hasattr(object, "__cuda_array_interface__"))
-    refuseDevice(operation, fmt::format("a {}", typeName(object)));
+  if (py::hasattr(object, "__cuda_array_interface__")) return ofCudaInterface(operation, object);
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     if (PyObject* view = PyMemoryView_FromObject(object.ptr()))
       return ofBuffer(py::reinterpret_steal<py::object>(view));
@@ -140,7 +160,8 @@ ObjectMemory memoryOf(const char* operation, py::handle object) {
     const py::error_already_set refused;  // takes the error, which hasattr() would clear
     if (!py::hasattr(object, "__array_interface__")) throw refused;
   }
-  if (py::hasattr(object, "__array_interface__")) return ofArrayInterface(operation, object);
+  if (py::hasattr(object, "__array_interface__"))
+    return ofArrayInterface(operation, object, "__array_interface__");
   if (py::hasattr(object, "__dlpack__")) return ofDlpack(operation, object);
   raiseWrongType(operation, object,
                  "give a buffer (bytearray, mmap, numpy array), a tensor, or (address, bytes)");

@@ -6,6 +6,7 @@
 #include <viaduct/blocks.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace viaduct::python {
@@ -18,7 +19,8 @@ struct ObjectMemory {
   std::vector<std::int64_t> strides = {};  // in bytes
   std::int64_t item_bytes = 1;
   bool read_only = false;
-  py::object keeper = {};  // keeps the memory valid and in its place
+  std::optional<std::uint32_t> gpu = {};  // whose memory it is; nothing: host memory
+  py::object keeper = {};                 // keeps the memory valid and in its place
 
   // True if the axes from `first` on cover one contiguous piece of memory, in any order of axes.
   bool isDense(std::size_t first = 0) const;
@@ -26,8 +28,9 @@ struct ObjectMemory {
   std::uint64_t bytes(std::size_t first = 0) const;
 };
 
-// Accepts a buffer (bytearray, mmap, numpy), __array_interface__, or DLPack (torch, jax). Raises
-// UnsupportedError for GPU memory, and TypeError for an object of another kind.
+// Accepts a buffer (bytearray, mmap, numpy), __array_interface__, __cuda_array_interface__ (cupy,
+// torch) or DLPack (torch, jax). Raises UnsupportedError for memory of other devices than CUDA's,
+// and TypeError for an object of another kind.
 ObjectMemory memoryOf(const char* operation, py::handle object);
 // Does the same as memoryOf(), and raises InvalidError for memory that is not contiguous.
 ObjectMemory denseMemoryOf(const char* operation, py::handle object);

@@ -9,13 +9,13 @@
 namespace viaduct::python {
 namespace {
 
-// Raises UnsupportedError for a file or an object: its addresses are no pointers.
+// Raises UnsupportedError for a GPU, a file or an object: its addresses are no pointers.
 void needMemory(const PinState& pin) {
-  if (!isStorage(pin.info().kind)) return;
+  if (pin.info().kind == MemoryKind::kHost) return;
   const char* const kind = memoryKindName(pin.info().kind);
   raise({.code = Code::kUnsupported,
          .operation = "view the pin",
-         .detail = fmt::format("no pointer reaches the bytes of a pinned {}", kind),
+         .detail = fmt::format("no pointer of the CPU reaches the bytes of a pinned {}", kind),
          .remedy = fmt::format("read the {} into allocated memory, and view that memory", kind)});
 }
 
@@ -46,12 +46,14 @@ auto infoOf(const PinState& pin) {
 }
 
 std::string describe(const PinState& pin) {
-  return fmt::format(
-      "<viaduct.Pin {}{} bytes {} {:#x}{}{}>",
-      pin.info().label.empty() ? "" : fmt::format("{:?} ", pin.info().label), pin.info().bytes,
-      isStorage(pin.info().kind) ? fmt::format("of {} at", memoryKindName(pin.info().kind)) : "at",
-      pin.info().address, pin.isReadOnly() ? ", read-only" : "",
-      pin.isReleased() ? ", released" : "");
+  return fmt::format("<viaduct.Pin {}{} bytes {} {:#x}{}{}>",
+                     pin.info().label.empty() ? "" : fmt::format("{:?} ", pin.info().label),
+                     pin.info().bytes,
+                     pin.info().kind != MemoryKind::kHost
+                         ? fmt::format("of {} at", memoryKindName(pin.info().kind))
+                         : "at",
+                     pin.info().address, pin.isReadOnly() ? ", read-only" : "",
+                     pin.isReleased() ? ", released" : "");
 }
 
 constexpr auto kPin = R"(Memory that peers of the agent can reach, until release().
@@ -83,7 +85,9 @@ void bindPin(py::module_& module) {
           "The address at which the memory begins. No pointer for a file or object.")
       .def_property_readonly(
           "kind", [](const PinState& pin) { return memoryKindName(pin.info().kind); },
-          "\"host\", \"file\", \"block\" (a block device) or \"object\".")
+          "\"host\", \"device\" (a GPU), \"file\", \"block\" (a block device) or \"object\".")
+      .def_property_readonly("device", infoOf<&PinInfo::device>,
+                             "The number of the GPU, if the kind is \"device\".")
       .def_property_readonly("bytes", infoOf<&PinInfo::bytes>,
                              "The size of the pinned memory in bytes.")
       .def("__len__", infoOf<&PinInfo::bytes>)

@@ -60,8 +60,22 @@ class Agent:
     @property
     def backends(self) -> dict[str, tuple[bool, str]]: ...
     def statistics(self) -> dict[str, Any]: ...
-    def allocate(self, bytes: int, label: str = "", *, huge_pages: bool = False) -> Pin: ...
-    def pin(self, memory: _Memory, label: str = "", *, read_only: bool = False) -> Pin: ...
+    def allocate(
+        self,
+        bytes: int,
+        label: str = "",
+        *,
+        huge_pages: bool = False,
+        device: Optional[int] = None,
+    ) -> Pin: ...
+    def pin(
+        self,
+        memory: _Memory,
+        label: str = "",
+        *,
+        read_only: bool = False,
+        device: Optional[int] = None,
+    ) -> Pin: ...
     def pin_file(
         self,
         file: _File,
@@ -133,6 +147,8 @@ class Pin:
     def bytes(self) -> int: ...
     @property
     def kind(self) -> _Kind: ...
+    @property
+    def device(self) -> int: ...
     @property
     def label(self) -> str: ...
     @property

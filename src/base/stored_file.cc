@@ -1,5 +1,6 @@
 #include "base/stored_file.h"
 
+#include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 
@@ -31,6 +32,13 @@ Result<StoredFile> storedFile(const char* operation, int fd, const std::string& 
   if (out.is_device && ::ioctl(fd, BLKGETSIZE64, &out.bytes) != 0)
     return fileError(operation, errno, name);
   return out;
+}
+
+Fd openStored(const std::string& path, bool writes) {
+  struct stat facts{};
+  const bool device = ::stat(path.c_str(), &facts) == 0 && S_ISBLK(facts.st_mode);
+  const int access = writes ? O_RDWR | (device ? O_EXCL : 0) : O_RDONLY;
+  return Fd(::open(path.c_str(), access | O_CLOEXEC | O_NONBLOCK));
 }
 
 }  // namespace viaduct::base

@@ -1,4 +1,4 @@
-// Tells a regular file or a block device from other files, and its size. Threads: any.
+// Opens and describes regular files and block devices, and refuses other files. Threads: any.
 #pragma once
 
 #include <sys/stat.h>
@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <string>
+
+#include "base/fd.h"
 
 namespace viaduct::base {
 
@@ -21,5 +23,9 @@ Status checkStored(const char* operation, const struct stat& facts, const std::s
 
 // Describes an open file, or refuses it as checkStored() does. Leaves the offset of `fd` unchanged.
 Result<StoredFile> storedFile(const char* operation, int fd, const std::string& name);
+
+// Opens an existing file, and does not wait for the other end of a FIFO. If `writes`, refuses a
+// block device that is mounted or otherwise in use: no descriptor, and EBUSY in errno.
+Fd openStored(const std::string& path, bool writes);
 
 }  // namespace viaduct::base

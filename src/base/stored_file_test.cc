@@ -1,8 +1,9 @@
 #include "base/stored_file.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
+
+#include <cerrno>
 
 #include "base/fd.h"
 #include "support/loop_device.h"
@@ -14,12 +15,10 @@ namespace {
 using viaduct::testing::LoopDevice;
 using viaduct::testing::TemporaryFolder;
 
-Fd opened(const std::string& path) {
-  return Fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-}
+Fd openToRead(const std::string& path) { return openStored(path, false); }
 
 std::string errorOf(const std::string& path) {
-  const auto found = storedFile("open", opened(path).get(), path);
+  const auto found = storedFile("open", openToRead(path).get(), path);
   return found ? "described" : found.error().text();
 }
 
@@ -28,13 +27,13 @@ TEST(StoredFile, DescribesARegularFile) {
   folder.write("/file", "12345");
   folder.write("/other", "");
   const std::string path = folder.path() + "/file";
-  const Fd fd = opened(path);
+  const Fd fd = openToRead(path);
   const auto found = storedFile("open", fd.get(), path);
   ASSERT_TRUE(found) << found.error().text();
   EXPECT_FALSE(found->is_device);
   EXPECT_EQ(found->bytes, 5U);
-  const auto again = storedFile("open", opened(path).get(), path);
-  const auto other = storedFile("open", opened(folder.path() + "/other").get(), "other");
+  const auto again = storedFile("open", openToRead(path).get(), path);
+  const auto other = storedFile("open", openToRead(folder.path() + "/other").get(), "other");
   EXPECT_EQ(found->inode, again->inode);
   EXPECT_NE(found->inode, other->inode);
   EXPECT_EQ(other->bytes, 0U);
@@ -44,13 +43,27 @@ TEST(StoredFile, DescribesABlockDevice) {
   const TemporaryFolder folder;
   folder.write("/disk", std::string(1U << 20U, 'x'));
   const LoopDevice device(folder.path() + "/disk");
-  const Fd fd = opened(device.name());
+  const Fd fd = openToRead(device.name());
   if (!fd) GTEST_SKIP() << "skipped: no loop device";
   const auto found = storedFile("open", fd.get(), device.name());
   ASSERT_TRUE(found) << found.error().text();
   EXPECT_TRUE(found->is_device);
   EXPECT_EQ(found->bytes, 1U << 20U);
   EXPECT_EQ(::lseek(fd.get(), 0, SEEK_CUR), 0) << "the offset of the descriptor has changed";
+}
+
+TEST(StoredFile, OpensNoDeviceInUseForWriting) {
+  const TemporaryFolder folder;
+  folder.write("/disk", std::string(1U << 20U, 'x'));
+  const LoopDevice device(folder.path() + "/disk");
+  Fd user = openStored(device.name(), true);
+  if (!user) GTEST_SKIP() << "skipped: no loop device";
+  EXPECT_FALSE(openStored(device.name(), true));
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_TRUE(openStored(device.name(), false));
+  user.reset();
+  EXPECT_TRUE(openStored(device.name(), true));
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(openStored(folder.path() + "/disk", true)) << "a file";
 }
 
 TEST(StoredFile, RefusesOtherFilesByTheirKind) {

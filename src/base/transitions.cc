@@ -11,7 +11,7 @@ void reportForbiddenStep(std::string_view name, unsigned state, unsigned event) 
       "a bug of this library: {} in state {} has no step for event {}, and keeps the state; please "
       "report it with the lines before",
       name, state, event);
-  assert(!"no step");
+  assert(false && "no step");
 }
 
 }  // namespace viaduct::base

@@ -56,10 +56,10 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_METRICS", "[::1]:27180"},
       {"VIADUCT_STAGING_CHUNK", "8MiB"},  {"VIADUCT_STAGING_CHUNKS", "4"},
   };
-  // Settings::others has the settings of storage backends.
+  // Settings::others has the settings of the backends of storage and of GPUs.
   std::size_t without_field = 0;
   for (const BackendFacts& backend : backendFacts())
-    if (backend.storage) without_field += backend.settings.size();
+    if (backend.storage || backend.gpus) without_field += backend.settings.size();
   EXPECT_EQ(std::size(values) + without_field, settingRows().size());
   for (const auto& [variable, value] : values) set(variable, value);
   const auto settings = settingsFromEnvironment();

@@ -18,7 +18,6 @@ using CUstream = struct StreamObject*;
 using CUevent = struct EventObject*;
 using CUmodule = struct ModuleObject*;
 using CUfunction = struct FunctionObject*;
-using CUhostFn = void (*)(void* data);
 
 enum class CUresult : int {
   kSuccess = 0,
@@ -47,6 +46,7 @@ enum class CUresult : int {
   kNotSupported = 801,
   kUnknown = 999,
 };
+using CUstreamCallback = void (*)(CUstream stream, CUresult result, void* data);
 
 // CUdevice_attribute.
 enum class CUdeviceAttribute : int {
@@ -161,8 +161,8 @@ inline constexpr std::uint64_t kLegacyStreams = 1;  // cuGetProcAddress: not per
   X(streamSynchronize, cuStreamSynchronize, , 2000, kNeeded, (CUstream stream))                    \
   X(streamWaitEvent, cuStreamWaitEvent, , 3020, kNeeded,                                           \
     (CUstream stream, CUevent event, unsigned flags))                                              \
-  X(launchHostFunc, cuLaunchHostFunc, , 10000, kNeeded,                                            \
-    (CUstream stream, CUhostFn function, void* data))                                              \
+  X(streamAddCallback, cuStreamAddCallback, , 5000, kNeeded,                                       \
+    (CUstream stream, CUstreamCallback callback, void* data, unsigned flags))                      \
   X(eventCreate, cuEventCreate, , 2000, kNeeded, (CUevent* event, unsigned flags))                 \
   X(eventRecord, cuEventRecord, , 2000, kNeeded, (CUevent event, CUstream stream))                 \
   X(eventQuery, cuEventQuery, , 2000, kNeeded, (CUevent event))                                    \
@@ -217,9 +217,10 @@ inline constexpr std::uint64_t kLegacyStreams = 1;  // cuGetProcAddress: not per
 
 // The driver's functions. An optional one is null if the driver lacks it.
 struct Api {
-// NOLINTNEXTLINE(bugprone-macro-parentheses): the arguments are a list of parameters
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are a list of parameters
 #define VIADUCT_CUDA_MEMBER(member, name, suffix, version, need, arguments) \
   CUresult(*member) arguments = nullptr;
+  // NOLINTEND(bugprone-macro-parentheses)
   VIADUCT_CUDA_CALLS(VIADUCT_CUDA_MEMBER)
 #undef VIADUCT_CUDA_MEMBER
 };

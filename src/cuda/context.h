@@ -37,7 +37,7 @@ class Context {
 
   const Driver& driver_;
   const Device device_;
-  const CUcontext handle_;
+  CUcontext handle_;
 };
 
 // Makes a context current for this thread, and restores the caller's at its end.

@@ -68,9 +68,11 @@ Result<Driver> Driver::load(const std::string& path) {
   GetProcAddress* find = nullptr;
   file->bind("cuGetProcAddress_v2", find);
   using enum Need;
+// NOLINTBEGIN(bugprone-macro-parentheses): the names are no expressions
 #define VIADUCT_CUDA_BIND(member, name, suffix, version, need, arguments)               \
   if (!bind(*file, find, #name, #name #suffix, version, api.member) && need == kNeeded) \
     return tooOld(path, "it has no " #name);
+  // NOLINTEND(bugprone-macro-parentheses)
   VIADUCT_CUDA_CALLS(VIADUCT_CUDA_BIND)
 #undef VIADUCT_CUDA_BIND
   return start(path, api);
@@ -170,8 +172,8 @@ Result<const Driver*> driver(const std::string& path) {
   return loaded.with([&](Loaded& all) -> Result<const Driver*> {
     auto& one = all[path];
     if (one == nullptr) {
-      VIADUCT_TRY(Driver fresh, Driver::load(path));
-      one = std::make_unique<const Driver>(std::move(fresh));
+      VIADUCT_TRY(const Driver fresh, Driver::load(path));
+      one = std::make_unique<const Driver>(fresh);
     }
     return one.get();
   });

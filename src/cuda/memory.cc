@@ -177,7 +177,8 @@ Status setAccess(const Context& context, CUdeviceptr base, std::uint64_t bytes) 
   for (std::uint32_t one = 0; one < context.driver().devices(); ++one) {
     const auto device = static_cast<CUdevice>(one);
     int can = device == context.device().handle ? 1 : 0;
-    if (can == 0) context.api().deviceCanAccessPeer(&can, device, context.device().handle);
+    if (can == 0)
+      VIADUCT_CUDA_CALL(context, deviceCanAccessPeer, &can, device, context.device().handle);
     if (can != 0)
       who.push_back({{CUmemLocationType::kDevice, device}, CUmemAccessFlags::kReadWrite});
   }

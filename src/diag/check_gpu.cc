@@ -4,28 +4,22 @@
 
 #include <algorithm>
 #include <cctype>
-#include <map>
 #include <optional>
-#include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/lists.h"
 #include "base/text.h"
 #include "diag/allocation.h"
+#include "diag/gpu_distances.h"
 #include "diag/hardware.h"
 #include "diag/kernel_log.h"
 #include "diag/peer_memory.h"
 #include "diag/topics.h"
-#include "host/nearness.h"
 
 namespace viaduct::diag {
 namespace {
-
-constexpr auto kDriverVersion = "/proc/driver/nvidia/version";
 
 void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memory, bool nics,
                  Findings& findings) {
@@ -48,9 +42,9 @@ void checkDriver(const std::vector<PciFunction>& gpus, const GpuPeerMemory& memo
 void checkExcluded(const Tree& tree, const std::vector<PciFunction>& gpus, Findings& findings) {
   Cases excluded;
   for (const PciFunction& gpu : gpus) {
-    const std::string path = fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address);
-    const std::string line = lineWith(tree.read(path).text, "GPU Excluded:");
-    if (line.find("Yes") != std::string::npos) excluded.add(gpu.address, {path, line});
+    const std::string line = lineWith(driverInformation(tree, gpu), "GPU Excluded:");
+    if (line.find("Yes") != std::string::npos)
+      excluded.add(gpu.address, {"/proc/driver/nvidia/gpus/" + gpu.address + "/information", line});
   }
   if (excluded.empty()) return;
   findings.add(
@@ -99,13 +93,43 @@ constexpr auto kPeerFix =
     "- dma-buf: the driver's open kernel modules, Linux 5.12 or later, CUDA 11.7,\n"
     "  rdma-core 34";
 
+// The reason why the driver and the kernel do not offer dma-buf.
+std::string noDmaBufCause(const GpuPeerMemory& memory) {
+  return memory.open ? "dma-buf needs Linux 5.12 or later."
+                     : "The closed kernel modules have no dma-buf.";
+}
+
+// One of the two ways suffices, but each has users that know no other.
+void checkBothWays(const Node& node, const GpuPeerMemory& memory, Findings& findings) {
+  if (memory.module.empty())
+    return findings.add({.code = "gpu.no-peermem",
+                         .what = "NICs reach GPU memory by dma-buf alone: no peer memory module is "
+                                 "loaded.",
+                         .evidence = peerEvidence(node, memory),
+                         .cause = "Programs that register GPU addresses by ibv_reg_mr need the "
+                                  "module; those that use ibv_reg_dmabuf_mr do not.",
+                         .fix = "If such a program reports Bad address: modprobe nvidia_peermem"});
+  if (memory.dmaBuf()) return;
+  findings.add({.code = "gpu.no-dma-buf",
+                .what = fmt::format("NICs reach GPU memory by {} alone: there is no dma-buf.",
+                                    memory.module),
+                .evidence = {{"/sys/module/" + memory.module, "present"},
+                             {kDriverVersion, memory.driver},
+                             {"kernel", node.live.kernel.empty() ? "unknown" : node.live.kernel}},
+                .cause = noDmaBufCause(memory),
+                .fix = "For programs that register GPU memory by dma-buf only: the driver's open\n"
+                       "kernel modules, on Linux 5.12 or later"});
+}
+
 void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& findings) {
   if (memory.driver.empty()) return;
   if (memory.any()) {
     const std::string way = !memory.module.empty() ? memory.module
                             : memory.efa           ? "the EFA driver"
                                                    : "dma-buf";
-    return findings.fine("NICs reach GPU memory through " + way + ".");
+    findings.fine("NICs reach GPU memory through " + way + ".");
+    if (!memory.efa) checkBothWays(node, memory, findings);
+    return;
   }
   if (std::string line = peermemMismatch(node); !line.empty())
     return addSymbolMismatch(node, memory, std::move(line), findings);
@@ -118,8 +142,7 @@ void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& fi
                ? "Could not tell whether the kernel has dma-buf for RDMA."
                : "NICs cannot reach GPU memory: there is neither a peer memory module nor dma-buf.",
        .evidence = peerEvidence(node, memory),
-       .cause = memory.open ? "dma-buf needs Linux 5.12 or later."
-                            : "The closed kernel modules have no dma-buf.",
+       .cause = noDmaBufCause(memory),
        .fix = kPeerFix,
        .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
 }
@@ -219,13 +242,6 @@ void checkStubs(const Node& node, const std::string& driver, Findings& findings)
   }
 }
 
-// Only GPUs with Grace share NVLink with GPUs of other nodes.
-bool sharesNvlink(const Tree& tree, const PciFunction& gpu) {
-  constexpr auto kInformation = "/proc/driver/nvidia/gpus/{}/information";
-  return tree.read(fmt::format(kInformation, gpu.address)).text.find("NVIDIA GB") !=
-         std::string::npos;
-}
-
 constexpr auto kImexFix =
     "In Kubernetes, with NVIDIA's DRA driver: make a ComputeDomain for the pods of the job, and\n"
     "claim a channel by its template in each:\n"
@@ -266,104 +282,6 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Fi
                "or NIXL_ERR_BACKEND)."});
 }
 
-host::Place placeOf(const PciFunction& function) { return {function.way, function.numa}; }
-
-// The NUMA nodes that the kernel lists, and others that PCI functions name.
-host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
-                        const std::vector<RdmaNic>& nics) {
-  constexpr std::string_view kPrefix = "node";
-  std::set<int> numbers;
-  for (const PciFunction& gpu : gpus) numbers.insert(gpu.numa);
-  for (const RdmaNic& nic : nics) numbers.insert(nic.function.numa);
-  for (const std::string& name : tree.list("/sys/devices/system/node")) {
-    if (!name.starts_with(kPrefix)) continue;
-    if (const auto number = base::numberIn<int>(name.substr(kPrefix.size())))
-      numbers.insert(*number);
-  }
-  numbers.erase(numbers.begin(), numbers.lower_bound(0));  // -1: unknown
-  host::Nodes out{.numbers = {numbers.begin(), numbers.end()}};
-  for (const int number : out.numbers) {
-    std::istringstream row(
-        tree.line(fmt::format("/sys/devices/system/node/node{}/distance", number)));
-    auto& distances = out.distances.emplace_back();
-    for (int one = 0; row >> one;) distances.push_back(one);
-  }
-  return out;
-}
-
-struct GpuNearest {
-  std::string gpu;
-  int numa = -1;
-  host::NearGroup nearest;
-};
-
-std::string nearestText(const GpuNearest& one) {
-  return fmt::format("{} ({})", listed(one.nearest.names, 4), host::textOf(one.nearest.distance));
-}
-
-std::vector<Evidence> distanceEvidence(const std::vector<GpuNearest>& gpus) {
-  return base::mapped(gpus, [](const GpuNearest& one) {
-    return Evidence{fmt::format("/sys/bus/pci/devices/{} (NUMA node {})", one.gpu, one.numa),
-                    "nearest: " + nearestText(one)};
-  });
-}
-
-std::string gpuNames(const std::vector<GpuNearest>& gpus) {
-  return listed(base::mapped(gpus, &GpuNearest::gpu));
-}
-
-void addFar(const std::vector<GpuNearest>& far, Findings& findings) {
-  findings.add(
-      {.severity = Severity::kWarning,
-       .code = "gpu.far-nic",
-       .what = fmt::format("GPUs have their nearest NIC on another NUMA node: {}.", gpuNames(far)),
-       .evidence = distanceEvidence(far),
-       .cause = "The pod got a NIC of the other socket, or the card sits in the wrong slot.",
-       .fix = "Let the kubelet align NICs and GPUs, in its configuration:\n"
-              "  topologyManagerPolicy: single-numa-node\n"
-              "On your own machine: move the NIC to a slot of the GPU's socket.",
-       .gain = "Transfers stay off the link between the sockets."});
-}
-
-// Reports GPUs without a NIC under their switch. On a platform without such switches this is
-// normal, and there is nothing to repair.
-void addNoNear(const std::vector<GpuNearest>& alone, bool others_have, Findings& findings) {
-  findings.add({.severity = others_have ? Severity::kWarning : Severity::kInfo,
-                .code = "gpu.no-near-nic",
-                .what = fmt::format("No NIC is under the PCIe switch of GPU {}.", gpuNames(alone)),
-                .evidence = distanceEvidence(alone),
-                .cause = others_have ? "Other GPUs here have one: a NIC is missing or not given."
-                                     : "No GPU here has one: the traffic passes the CPU.",
-                .fix = others_have ? "Compare: ls /sys/class/infiniband; lspci -tv" : "",
-                .gain = "GPU and NIC exchange data inside the PCIe switch."});
-}
-
-void checkDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
-                    const std::vector<RdmaNic>& nics, Findings& findings) {
-  using Kind = host::Distance::Kind;
-  const host::Nodes nodes = numaNodesOf(tree, gpus, nics);
-  // Includes NICs that are down, because the topic `rdma` reports those.
-  const auto placed = base::mapped(nics, [](const RdmaNic& nic) {
-    return host::Nic{.name = nic.device.name, .place = placeOf(nic.function)};
-  });
-  std::map<Kind, std::vector<GpuNearest>> by;
-  for (const PciFunction& gpu : gpus) {
-    const host::NearGroup nearest = host::byNearness(placeOf(gpu), placed, nodes).front();
-    by[nearest.distance.kind].push_back({gpu.address, gpu.numa, nearest});
-  }
-  const std::size_t near = by[Kind::kBridge].size();
-  if (near > 0) findings.fine(fmt::format("{} GPUs have a NIC under their PCIe switch.", near));
-  if (by.contains(Kind::kOtherNode)) addFar(by[Kind::kOtherNode], findings);
-  if (by.contains(Kind::kNode)) addNoNear(by[Kind::kNode], near > 0, findings);
-  if (by.contains(Kind::kUnknown))
-    findings.add(
-        {.code = "gpu.distance-unknown",
-         .what = fmt::format("The distance between GPU {} and the NICs is unknown.",
-                             gpuNames(by[Kind::kUnknown])),
-         .evidence = distanceEvidence(by[Kind::kUnknown]),
-         .cause = "The kernel does not know their NUMA nodes, as in many virtual machines."});
-}
-
 }  // namespace
 
 void checkGpu(const Node& node, Findings& findings) {
@@ -375,10 +293,11 @@ void checkGpu(const Node& node, Findings& findings) {
   checkExcluded(node.tree, gpus, findings);
   checkStubs(node, driverVersion(memory.driver), findings);
   checkImexChannel(node, gpus, findings);
+  checkGpuPairs(node.tree, gpus, findings);
   if (nics.empty()) return findings.fine("No RDMA device: GPUDirect RDMA does not matter.");
   checkPeerMemory(node, memory, findings);
   checkGdrcopy(node.tree, nics, findings);
-  checkDistances(node.tree, gpus, nics, findings);
+  checkNicDistances(node.tree, gpus, nics, findings);
 }
 
 }  // namespace viaduct::diag

@@ -12,10 +12,12 @@ using testing::findingOf;
 using Codes = std::vector<std::string>;
 
 constexpr auto kClosed =
-    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.135  Fri Oct 11 15:06:32 UTC 2024";
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.95.05  Tue Sep 23 10:02:12 UTC 2025";
 
 TEST(CheckGpu, ReadsTheDriversVersion) {
-  EXPECT_EQ(driverVersion(kClosed), "550.135");
+  EXPECT_EQ(
+      driverVersion("NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.135  Fri Oct 11 15:06:32"),
+      "550.135");
   EXPECT_EQ(driverVersion("NVRM version: NVIDIA UNIX Open Kernel Module for aarch64  580.95.05  "
                           "Release Build  (dvs-builder@U22-I3-B03-02)"),
             "580.95.05");
@@ -36,6 +38,33 @@ TEST(CheckGpu, NeedsPeerMemoryOrDmaBuf) {
   folder.live.kernel = "";
   folder.write("/proc/sys/kernel/osrelease", "garbage");
   EXPECT_EQ(codesAboveInfo(folder), Codes{"gpu.peer-memory-unknown"});
+}
+
+TEST(CheckGpu, SaysWhichOfTheTwoWaysIsMissing) {
+  auto folder = testing::roceNode();
+  EXPECT_FALSE(diagnose(folder.node()).has("gpu.no-peermem"));
+  EXPECT_FALSE(diagnose(folder.node()).has("gpu.no-dma-buf"));
+  folder.live.kernel = "5.4.0-200-generic";
+  EXPECT_EQ(findingOf(folder, "gpu.no-dma-buf").cause, "dma-buf needs Linux 5.12 or later.");
+  folder.live.kernel = "6.8.0";
+  folder.write("/proc/driver/nvidia/version", kClosed);
+  EXPECT_EQ(findingOf(folder, "gpu.no-dma-buf").severity, Severity::kInfo);
+  EXPECT_EQ(findingOf(folder, "gpu.no-dma-buf").cause,
+            "The closed kernel modules have no dma-buf.");
+  EXPECT_EQ(findingOf(testing::gb200(), "gpu.no-peermem").severity, Severity::kInfo);
+  EXPECT_FALSE(diagnose(testing::p5().node()).has("gpu.no-peermem")) << "EFA brings its own";
+}
+
+TEST(CheckGpu, CountsThePairsOfGpusThatHaveOnlyPcie) {
+  const auto folder = testing::openShiftAfter();
+  const Finding finding = findingOf(folder, "gpu.pairs-over-pcie");
+  EXPECT_EQ(finding.severity, Severity::kInfo);
+  ASSERT_EQ(finding.evidence.size(), 2U);
+  EXPECT_EQ(finding.evidence[0].source, "0000:1b:00.0 and 0000:3b:00.0");
+  EXPECT_EQ(finding.evidence[0].value, "on one NUMA node, through the CPU: 2 pairs");
+  EXPECT_NE(finding.evidence[1].value.find("4 pairs"), std::string::npos);
+  for (const auto make : {testing::roceNode, testing::gb200})
+    EXPECT_FALSE(diagnose(make().node()).has("gpu.pairs-over-pcie")) << "NVSwitches and NVLink";
 }
 
 TEST(CheckGpu, KnowsThatEfaBringsPeerMemory) {

@@ -1,4 +1,4 @@
-// Checks that the IOMMU and ACS let NICs and GPUs reach each other's memory directly.
+// Checks that the IOMMU and ACS let GPUs, and NICs and GPUs, reach each other's memory directly.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +12,7 @@
 #include "base/lists.h"
 #include "base/text.h"
 #include "diag/acs.h"
+#include "diag/gpu_distances.h"
 #include "diag/hardware.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
@@ -27,6 +28,13 @@ struct DmaDevice {
   std::string name;
   PciFunction function;
   bool nic = false;
+};
+
+// The devices that reach each other's memory over PCIe.
+struct Peers {
+  bool nics = false;  // NICs and GPUs
+  bool gpus = false;  // GPUs and GPUs: they have no NVSwitch
+  const char* text() const { return !nics ? "GPUs" : gpus ? "GPUs and NICs" : "GPU and NIC"; }
 };
 
 // The kernel's IOMMU settings. They are only hints: the type of a device's own group decides.
@@ -205,7 +213,16 @@ Severity translationSeverity(const std::vector<DmaDevice>& devices,
              : Severity::kWarning;
 }
 
-void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, Findings& findings) {
+constexpr auto kRdmaGain =
+    "RDMA between NIC and GPU works (without: IBV_WC_LOC_PROT_ERR).\n"
+    "A published case went from 0.98 GiB/s over TCP to 83.33 GiB/s, with this and unlimited "
+    "memlock.";
+constexpr auto kGpuGain =
+    "Copies between GPUs over PCIe work. NVIDIA does not support them while the IOMMU translates:\n"
+    "they may damage memory.";
+
+void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, const Peers& peers,
+                      Findings& findings) {
   const std::vector<DmaDevice> translated = base::only(devices, isTranslated);
   if (translated.empty()) return;
   const IommuHints hints = iommuHints(node);
@@ -217,9 +234,7 @@ void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, F
                 .cause = std::move(found.cause),
                 .fix = std::move(found.fix) + "\nThen " + typePath(translated[0].function) +
                        " reads identity.",
-                .gain = "RDMA between NIC and GPU works (without: IBV_WC_LOC_PROT_ERR).\n"
-                        "A published case went from 0.98 GiB/s over TCP to 83.33 GiB/s, with this "
-                        "and unlimited memlock."});
+                .gain = peers.nics ? kRdmaGain : kGpuGain});
 }
 
 // Reports groups of unknown type: kernels before 5.11 do not show it, and newer ones may have new
@@ -260,15 +275,16 @@ Bridges bridgesBetween(const PciFunction& one, const PciFunction& other) {
   return out;
 }
 
-Bridges bridgesBetweenGpusAndNics(const std::vector<DmaDevice>& devices) {
+Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const Peers& peers) {
   Bridges out;
   for (const DmaDevice& gpu : devices)
-    for (const DmaDevice& nic : devices)
-      if (!gpu.nic && nic.nic) out.merge(bridgesBetween(gpu.function, nic.function));
+    for (const DmaDevice& other : devices)
+      if (!gpu.nic && (other.nic || (peers.gpus && &other != &gpu)))
+        out.merge(bridgesBetween(gpu.function, other.function));
   return out;
 }
 
-void addRedirects(const Cases& redirecting, Findings& findings) {
+void addRedirects(const Cases& redirecting, const Peers& peers, Findings& findings) {
   const std::vector<std::string>& bridges = redirecting.names;
   std::string fix = "As root, on the node, at each boot:\n";
   for (const std::string& bridge : bridges)
@@ -279,18 +295,20 @@ void addRedirects(const Cases& redirecting, Findings& findings) {
   findings.add(
       {.severity = Severity::kWarning,
        .code = "iommu.acs-redirect",
-       .what = fmt::format("ACS sends traffic between GPU and NIC up to the CPU at {}.",
+       .what = fmt::format("ACS sends traffic between {} up to the CPU at {}.", peers.text(),
                            listed(bridges)),
        .evidence = redirecting.evidence,
        .cause =
            "The firmware or the kernel switches ACS on to isolate devices for virtual machines.",
        .fix = std::move(fix),
-       .gain = "GPU and NIC exchange data inside the PCIe switch. "
-               "ACS is also a known cause of error 4, vendor error 81."});
+       .gain = fmt::format(
+           "{} exchange data inside the PCIe switch.{}", peers.text(),
+           peers.nics ? " ACS is also a known cause of error 4, vendor error 81." : "")});
 }
 
-void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Findings& findings) {
-  const Bridges between = bridgesBetweenGpusAndNics(devices);
+void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, const Peers& peers,
+              Findings& findings) {
+  const Bridges between = bridgesBetweenPeers(devices, peers);
   if (between.empty()) return;
   Cases redirecting;
   std::vector<std::string> hidden;
@@ -301,17 +319,17 @@ void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, Findings&
     if (control.redirects())
       redirecting.add(bridge, {folder + "/config", "ACSCtl: " + control.text()});
   }
-  if (!redirecting.empty()) addRedirects(redirecting, findings);
+  if (!redirecting.empty()) addRedirects(redirecting, peers, findings);
   if (!hidden.empty())
     findings.add({.code = "iommu.acs-unseen",
-                  .what = fmt::format("Cannot see ACS of the bridges between GPUs and NICs: {}.",
+                  .what = fmt::format("Cannot see ACS of the bridges between {}: {}.", peers.text(),
                                       listed(hidden, 4)),
                   .evidence = {{fmt::format("/sys/bus/pci/devices/{}/config", hidden[0]),
                                 "the first 64 bytes, or less"}},
                   .cause = "The kernel shows more of the config space only to CAP_SYS_ADMIN.",
                   .fix = "sudo viaduct doctor --only iommu"});
   if (redirecting.empty() && hidden.empty())
-    findings.fine(fmt::format("No bridge between GPUs and NICs redirects by ACS ({} looked at).",
+    findings.fine(fmt::format("No bridge between {} redirects by ACS ({} looked at).", peers.text(),
                               between.size()));
 }
 
@@ -329,13 +347,16 @@ void sayFine(const std::vector<DmaDevice>& devices, Findings& findings) {
 
 void checkIommu(const Node& node, Findings& findings) {
   const std::vector<DmaDevice> devices = dmaDevices(node);
-  const bool nics =
-      std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.nic; });
-  if (!nics) return findings.fine("No RDMA device on PCI: the IOMMU does not matter.");
-  checkTranslation(node, devices, findings);
+  const Peers peers{
+      .nics = std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.nic; }),
+      .gpus = meetOnPcie(node.tree, nvidiaGpus(node.tree))};
+  if (!peers.nics && !peers.gpus)
+    return findings.fine(
+        "No RDMA device on PCI, and no GPUs that meet there: the IOMMU does not matter.");
+  checkTranslation(node, devices, peers, findings);
   checkUnknownTypes(node, devices, findings);
   sayFine(devices, findings);
-  checkAcs(node, devices, findings);
+  checkAcs(node, devices, peers, findings);
 }
 
 }  // namespace viaduct::diag

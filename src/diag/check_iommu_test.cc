@@ -96,5 +96,53 @@ TEST(CheckIommu, NamesBridgesThatRedirect) {
   EXPECT_EQ(finding.fix.find("0000:17:00.0"), std::string::npos);
 }
 
+// Two GPUs below one switch, without a NIC.
+class TwoGpus {
+ public:
+  TwoGpus() {
+    for (const char* port : {"1", "2"}) {
+      folder.addPci(
+          {.address = std::string("0000:0") + (*port == '1' ? "4" : "5") + ":00.0",
+           .bridge = "pci0000:00",
+           .above = {"0000:00:01.0", "0000:02:00.0", std::string("0000:03:0") + port + ".0"},
+           .vendor = "0x10de",
+           .kind = "0x030000",
+           .group = *port - '0',
+           .group_type = "identity"});
+      acs(std::string("0000:03:0") + port + ".0", 0);
+    }
+  }
+  void acs(const std::string& bridge, std::uint16_t control) const {
+    const std::string place = folder.node().tree.resolve("/sys/bus/pci/devices/" + bridge);
+    folder.write(place + "/config",
+                 testing::configSpace({{0x0001, 0x140, 0}, {0x000d, 0, control}}));
+  }
+  Findings findings() const { return diagnose(folder.node(), Codes{"iommu"}); }
+  testing::NodeFolder folder;
+};
+
+TEST(CheckIommu, LooksAtGpusThatMeetOnPcieWithoutANic) {
+  TwoGpus node;
+  EXPECT_EQ(node.findings().worst(), Severity::kInfo);
+  node.acs("0000:03:02.0", 0x1d);
+  const Finding redirect = node.findings().all().at(0);
+  EXPECT_EQ(redirect.code, "iommu.acs-redirect");
+  EXPECT_EQ(redirect.what, "ACS sends traffic between GPUs up to the CPU at 0000:03:02.0.");
+  EXPECT_EQ(redirect.gain, "GPUs exchange data inside the PCIe switch.");
+  node.folder.write("/sys/kernel/iommu_groups/1/type", "DMA-FQ");
+  const Finding translated = node.findings().all().at(0);
+  EXPECT_EQ(translated.code, "iommu.translated");
+  EXPECT_EQ(translated.severity, Severity::kWarning);
+  EXPECT_NE(translated.gain.find("Copies between GPUs"), std::string::npos) << translated.gain;
+}
+
+TEST(CheckIommu, DoesNotCareAboutGpusThatDoNotMeetOnPcie) {
+  TwoGpus node;
+  node.acs("0000:03:02.0", 0x1d);
+  node.folder.addPci(
+      {.address = "0000:08:00.0", .bridge = "pci0000:00", .vendor = "0x10de", .kind = "0x068000"});
+  EXPECT_TRUE(node.findings().all().empty()) << "an NVSwitch joins them";
+}
+
 }  // namespace
 }  // namespace viaduct::diag

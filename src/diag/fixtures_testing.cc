@@ -111,6 +111,8 @@ void addMachine(NodeFolder& folder, const Machine& machine) {
   folder.live.hostname = machine.hostname;
   folder.live.kernel = machine.kernel;
   folder.live.machine = machine.machine;
+  folder.live.ipc_namespace = 0xefffffff;  // the first ones of the kernel
+  folder.live.pid_namespace = 0xeffffffc;
   folder.write("/proc/sys/kernel/osrelease", machine.kernel);
   folder.write("/proc/sys/kernel/hostname", machine.hostname);
   folder.write("/proc/sys/kernel/io_uring_disabled", "0");
@@ -131,6 +133,8 @@ void addMachine(NodeFolder& folder, const Machine& machine) {
 void enterPod(NodeFolder& folder) {
   folder.variables["KUBERNETES_SERVICE_HOST"] = "10.100.0.1";
   folder.variables["KUBERNETES_SERVICE_PORT"] = "443";
+  folder.live.ipc_namespace = 4026533210;
+  folder.live.pid_namespace = 4026533212;
   folder.write("/var/run/secrets/kubernetes.io/serviceaccount/namespace", "inference");
   folder.live.names["etcd.default"] = {.ok = true, .text = "10.100.41.7"};
 }
@@ -815,6 +819,15 @@ void fillRoceNode(NodeFolder& folder) {
             .group_type = "identity"},
            "NVIDIA H100 80GB HBM3", i);
   }
+  // The board's four NVSwitches.
+  for (unsigned i = 0; i < 4; ++i)
+    addFunction(folder, {.address = fmt::format("0000:{:02x}:00.0", 5 + i),
+                         .bridge = "pci0000:00",
+                         .above = {fmt::format("0000:00:1d.{}", i)},
+                         .vendor = "0x10de",
+                         .device = "0x22a3",
+                         .kind = "0x068000",
+                         .width = "2"});
   addRoutes(folder, "192.168.7.1");
   setKernelLog(folder,
                "DMAR: IOMMU enabled\n"

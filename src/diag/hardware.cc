@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "diag/allocation.h"
@@ -20,10 +21,20 @@ std::vector<RdmaDevice> devicesToLookAt(const Node& node) {
   return named && !given.devices.empty() ? std::move(given.devices) : rdmaDevices(node.tree);
 }
 
+constexpr std::string_view kDisplay = "0x03", kOtherBridge = "0x0680";
+
 // Reads only two files, because a node has hundreds of PCI functions.
-bool isNvidiaGpu(const Tree& tree, const std::string& folder) {
-  return tree.line(folder + "/class").starts_with("0x03") &&
+bool isNvidia(const Tree& tree, const std::string& folder, std::string_view kind) {
+  return tree.line(folder + "/class").starts_with(kind) &&
          tree.number(folder + "/vendor") == 0x10deU;
+}
+
+std::size_t countNvidia(const Tree& tree, std::string_view kind) {
+  const auto functions = tree.list(kPciDevices);
+  return static_cast<std::size_t>(
+      std::count_if(functions.begin(), functions.end(), [&](const std::string& address) {
+        return isNvidia(tree, fmt::format("{}/{}", kPciDevices, address), kind);
+      }));
 }
 
 bool handedToVirtualMachine(const Tree& tree, const std::string& folder) {
@@ -51,7 +62,7 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
   std::vector<PciFunction> out;
   for (const std::string& address : tree.list(kPciDevices)) {
     const std::string folder = fmt::format("{}/{}", kPciDevices, address);
-    if (!isNvidiaGpu(tree, folder) || handedToVirtualMachine(tree, folder)) continue;
+    if (!isNvidia(tree, folder, kDisplay) || handedToVirtualMachine(tree, folder)) continue;
     if (auto function = pciFunction(tree, address)) out.push_back(*std::move(function));
   }
   return out;
@@ -59,17 +70,18 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
 
 std::size_t countNvidiaGpus(const Tree& tree) {
   const std::size_t driven = tree.list("/proc/driver/nvidia/gpus").size();
-  if (driven != 0) return driven;
-  const auto functions = tree.list(kPciDevices);
-  return static_cast<std::size_t>(
-      std::count_if(functions.begin(), functions.end(), [&](const std::string& address) {
-        return isNvidiaGpu(tree, fmt::format("{}/{}", kPciDevices, address));
-      }));
+  return driven != 0 ? driven : countNvidia(tree, kDisplay);
 }
+
+std::string driverInformation(const Tree& tree, const PciFunction& gpu) {
+  return tree.read(fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address)).text;
+}
+
+std::size_t countNvSwitches(const Tree& tree) { return countNvidia(tree, kOtherBridge); }
 
 bool hasRdma(const Tree& tree) { return !tree.list("/sys/class/infiniband").empty(); }
 
-bool hasNvidiaDriver(const Tree& tree) { return tree.has("/proc/driver/nvidia/version"); }
+bool hasNvidiaDriver(const Tree& tree) { return tree.has(kDriverVersion); }
 
 std::string listed(std::span<const std::string> names, std::size_t most) {
   const std::size_t shown = std::min(names.size(), most);

@@ -26,6 +26,12 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree);
 // The number of GPUs that the driver shows, or, without a driver, of all on PCI.
 std::size_t countNvidiaGpus(const Tree& tree);
 
+inline constexpr auto kDriverVersion = "/proc/driver/nvidia/version";
+// The driver's text about a GPU: "Model: NVIDIA H100 ...". Empty: the driver does not show the GPU.
+std::string driverInformation(const Tree& tree, const PciFunction& gpu);
+// The NVSwitches that this system sees. The firmware of some systems hides them.
+std::size_t countNvSwitches(const Tree& tree);
+
 // Tests for presence, which are cheaper than the lists.
 bool hasRdma(const Tree& tree);
 bool hasNvidiaDriver(const Tree& tree);

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <sys/klog.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
 #include <sys/uio.h>
@@ -80,6 +81,12 @@ void tryIoUring(Live& out) {
   out.io_uring = triedFrom(trial.open);
   if (trial.open == 0)
     out.io_uring_buffers = triedFrom(trial.reserve != 0 ? trial.reserve : trial.registration);
+}
+
+std::optional<std::uint64_t> namespaceNumber(const std::string& kind) {
+  struct stat facts{};
+  if (::stat(("/proc/self/ns/" + kind).c_str(), &facts) != 0) return std::nullopt;
+  return facts.st_ino;
 }
 
 Tried lookAtClock() {
@@ -180,6 +187,8 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
     out.machine = system.machine;
   }
   out.uid = ::geteuid();
+  out.ipc_namespace = namespaceNumber("ipc");
+  out.pid_namespace = namespaceNumber("pid");
   out.copy = tryCopy();
   tryIoUring(out);
   struct statvfs shm{};

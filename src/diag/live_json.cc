@@ -67,6 +67,8 @@ void describeLive(auto& json, auto& live, auto& names, auto& grown) {
   json.keep("kernel", live.kernel);
   json.keep("machine", live.machine);
   json.may("uid", live.uid);
+  json.may("ipc_namespace", live.ipc_namespace);
+  json.may("pid_namespace", live.pid_namespace);
   json.may("copy", live.copy);
   json.may("io_uring", live.io_uring);
   json.may("io_uring_buffers", live.io_uring_buffers);

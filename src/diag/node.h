@@ -75,6 +75,8 @@ struct StoreFacts {
 struct Live {
   std::string hostname = {}, kernel = {}, machine = {};  // from uname: "6.1.0-13", "x86_64"
   std::optional<std::uint32_t> uid = {};
+  // The numbers of this process's namespaces, of IPC and of processes.
+  std::optional<std::uint64_t> ipc_namespace = {}, pid_namespace = {};
   std::optional<Tried> copy = {};              // process_vm_readv between two children
   std::optional<Tried> io_uring = {};          // the result of io_uring_setup
   std::optional<Tried> io_uring_buffers = {};  // of the registration of memory, if a ring opened

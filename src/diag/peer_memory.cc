@@ -24,7 +24,7 @@ bool efaBringsIt(const Tree& tree, const RdmaNic& nic) {
 }  // namespace
 
 GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
-  GpuPeerMemory out{.driver = node.tree.line("/proc/driver/nvidia/version"),
+  GpuPeerMemory out{.driver = node.tree.line(kDriverVersion),
                     .module = loadedPeerModule(node.tree),
                     .new_kernel = {}};
   out.open = out.driver.find("Open Kernel Module") != std::string::npos;

@@ -25,6 +25,7 @@ void checkCounters(const Node& node, Findings& findings);
 void checkCpu(const Node& node, Findings& findings);
 void checkEfa(const Node& node, Findings& findings);
 void checkGpu(const Node& node, Findings& findings);
+void checkGpuAccess(const Node& node, Findings& findings);
 void checkIommu(const Node& node, Findings& findings);
 void checkKernelLog(const Node& node, Findings& findings);
 void checkKubernetes(const Node& node, Findings& findings);

@@ -204,7 +204,7 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
 TEST(BenchInput, BackendsThatAreNotBuiltInAreNamedWithThoseThatAre) {
   expectRefused({"bench", "--backend", "pigeon"},
                 {"pigeon is not a backend", "local, ", "or for storage one of file"});
-  for (const char* name : {"GDS_MT", "Mooncake"})
+  for (const char* name : {"UCCL", "Mooncake"})
     expectRefused({"bench", "--backend", name}, {std::string(name) + " is not built in: it "});
 }
 
@@ -233,33 +233,6 @@ TEST(BenchInput, TooLittleMemoryIsReportedBeforeAnyIsAllocated) {
                 {"2 processes of 64.0 TiB do not fit", "--total_buffer_size"});
   expectRefused({"bench", "--total_buffer_size", "1M", "--block-sizes", "64K", "--batch", "32"},
                 {"32 blocks of 64.0 KiB do not fit"});
-  expectRefused({"bench", "--initiator_seg_type", "VRAM"},
-                {"VRAM: unsupported: this version does not move GPU memory; ", "use DRAM"});
-}
-
-// A literal command line of a cluster: all of its unusable parts are reported at once.
-TEST(BenchInput, ACommandLineOfAClusterIsUnderstood) {
-  const Words words{"-etcd_endpoints",
-                    "http://etcd.default:2379",
-                    "--backend",
-                    "LIBFABRIC",
-                    "--benchmark_group",
-                    "bg100000",
-                    "--target_seg_type",
-                    "VRAM",
-                    "--initiator_seg_type",
-                    "VRAM",
-                    "--num_initiator_dev=8",
-                    "--num_target_dev=8",
-                    "--total_buffer_size=64424509440",
-                    "--max_block_size=2147483648",
-                    "--mode=MG"};
-  const auto all = builtInBackends();
-  if (std::find(all.begin(), all.end(), "ofi") != all.end())
-    expectRefused(words, {"nixlbench: ", "VRAM"}, "nixlbench");
-  else
-    expectRefused(words, {"nixlbench: --backend: unsupported: LIBFABRIC is not built in", "VRAM"},
-                  "nixlbench");
 }
 
 TEST(BenchInput, TheBackendLibfabricMeansOfi) {

@@ -135,7 +135,6 @@ TEST(BenchExplain, InvalidInputIsRefusedAsWithoutExplain) {
       {{"--against", "--memory malloc"}, "--explain and --against"},
       {{"--require", "rdm"}, "\"rdm\" is not a requirement"},
       {{"--memory", "disk"}, "none of allocate, malloc"},
-      {{"--initiator_seg_type", "VRAM"}, "use DRAM"},
       {{"--json", "/no/such/folder/file"}, "/no/such/folder/file"},
       {{"--explain=perhaps"}, "\"perhaps\" is neither yes nor no"},
   };

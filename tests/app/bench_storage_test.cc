@@ -290,8 +290,6 @@ TEST_F(BenchStorage, FlagsWithoutAnEffectAreNamed) {
 
 TEST_F(BenchStorage, OtherStorageOfNixlbenchIsRefusedWithTheReason) {
   const std::pair<const char*, Words> cases[] = {
-      {"GDS", {"it moves GPU memory", "use POSIX"}},
-      {"GDS_MT", {"it moves GPU memory", "use POSIX"}},
       {"GPUNETIO", {"GPU kernels start its transfers"}},
       {"Mooncake", {"it is a transfer library of its own", "use UCX"}},
       {"UCCL", {"it is a transfer library of its own"}},

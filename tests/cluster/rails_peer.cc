@@ -41,7 +41,7 @@ Status initiate(const std::vector<std::string>& rails) {
   VIADUCT_TRY(const Note hello, agent.waitNote(20s));
   VIADUCT_TRY(const Peer peer, agent.peer(hello.from));
   const base::StopFlag stop{false};
-  measure::p2p::P2pInitiator initiator(agent, rails, peer, stop);
+  measure::p2p::P2pInitiator initiator(agent, {.rails = rails}, peer, stop);
   VIADUCT_CHECK(initiator.greet(20s, [](const std::string&) {}));
   const measure::Spec spec{
       .rows = {{.block_bytes = 4 << 20, .warm_iterations = 1, .iterations = 10}}};
@@ -57,7 +57,7 @@ Status serve(const std::vector<std::string>& rails, const std::string& card) {
   VIADUCT_CHECK(peer.ready(20s));
   VIADUCT_CHECK(peer.note("here"));
   const base::StopFlag stop{false};  // the test ends this process
-  measure::p2p::serveP2p(agent, rails, [](const std::string&) {}, stop);
+  measure::p2p::serveP2p(agent, {.rails = rails}, {}, [](const std::string&) {}, stop);
   return Ok{};
 }
 

@@ -19,12 +19,12 @@ void BackendContract::connect() {
   auto peer = a_->importCard(b_->exportCard());
   ASSERT_TRUE(peer) << peer.error().text();
   b_at_a_ = *peer;
-  const auto ready = b_at_a_->ready(5s);
+  const auto ready = b_at_a_->ready(60s);
   ASSERT_TRUE(ready) << ready.error().text();
   auto back = b_->peer("a");
   ASSERT_TRUE(back) << back.error().text();
   a_at_b_ = *back;
-  const auto back_ready = a_at_b_->ready(5s);
+  const auto back_ready = a_at_b_->ready(60s);
   ASSERT_TRUE(back_ready) << back_ready.error().text();
 }
 
@@ -47,7 +47,7 @@ Selection BackendContract::blocks(const Pin& pin, std::uint64_t bytes, std::uint
 }
 
 void BackendContract::waitForPin(const Peer& at, const std::string& label) {
-  const auto pin = at.waitPin(label, 5s);
+  const auto pin = at.waitPin(label, 60s);
   ASSERT_TRUE(pin) << pin.error().text();
 }
 

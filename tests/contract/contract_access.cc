@@ -42,8 +42,8 @@ TEST_P(BackendContract, ReadOnlyMemoryIsReadAndNeverWritten) {
   const auto there_fixed = b_->pin(theirs.segment(), "fixed");
   ASSERT_TRUE(here && there && here_fixed && there_fixed);
   waitForPin(*b_at_a_, "fixed");
-  EXPECT_EQ(b_at_a_->waitPin("fixed", 5s)->access, MemoryAccess::kReadOnly);
-  EXPECT_EQ(b_at_a_->waitPin("there", 5s)->access, MemoryAccess::kReadWrite);
+  EXPECT_EQ(b_at_a_->waitPin("fixed", 60s)->access, MemoryAccess::kReadOnly);
+  EXPECT_EQ(b_at_a_->waitPin("there", 60s)->access, MemoryAccess::kReadWrite);
   const auto refused = [&](OpKind kind, const Pin& local, const Pin& remote) {
     const auto plan = a_->plan(kind, *b_at_a_, whole(local), whole(remote));
     ASSERT_FALSE(plan);
@@ -56,7 +56,7 @@ TEST_P(BackendContract, ReadOnlyMemoryIsReadAndNeverWritten) {
     auto transfer = a_->plan(kind, *b_at_a_, whole(local), whole(remote));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
-    const auto done = transfer->wait(10s);
+    const auto done = transfer->wait(60s);
     EXPECT_TRUE(done) << done.error().text();
   };
   moves(OpKind::kRead, *here, *there_fixed);

@@ -22,11 +22,11 @@ TEST_P(BackendContract, ANoteComesAfterTheDataItAnnounces) {
     const auto text = std::to_string(salt);
     ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span(text))}));
     // The test makes no call on the initiator until the note has arrived.
-    const auto note = b_->waitNote(10s);
+    const auto note = b_->waitNote(60s);
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(note->text(), text);
     ASSERT_TRUE(holds(there->bytes(), salt)) << salt;
-    ASSERT_TRUE(transfer->wait(10s));
+    ASSERT_TRUE(transfer->wait(60s));
   }
 }
 
@@ -36,9 +36,9 @@ TEST_P(BackendContract, NotesOfAnySizeArriveOnceAndInOrder) {
   ASSERT_TRUE(b_at_a_->note(std::string_view("a\0b", 3)));
   ASSERT_TRUE(b_at_a_->note(big));
   ASSERT_TRUE(b_at_a_->note(""));
-  EXPECT_EQ(b_->waitNote(5s)->text(), std::string_view("a\0b", 3));
-  EXPECT_TRUE(b_->waitNote(5s)->bytes == big);
-  EXPECT_EQ(b_->waitNote(5s)->bytes.size(), 0U);
+  EXPECT_EQ(b_->waitNote(60s)->text(), std::string_view("a\0b", 3));
+  EXPECT_TRUE(b_->waitNote(60s)->bytes == big);
+  EXPECT_EQ(b_->waitNote(60s)->bytes.size(), 0U);
   EXPECT_FALSE(b_->takeNote());
   big.push_back(std::byte{0});
   const auto refused = b_at_a_->note(big);
@@ -65,7 +65,7 @@ TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
     ASSERT_TRUE(transfer->post());
     posting = false;
     // The test does not poll, so the agent's progress thread has to make the callback.
-    const auto until = Clock::now() + 5s;
+    const auto until = Clock::now() + 60s;
     while (ends < i && Clock::now() < until) std::this_thread::yield();
     ASSERT_EQ(ends, i);
   }
@@ -85,7 +85,7 @@ TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
       ASSERT_TRUE(transfer->post());
       for (int i = 0; i < round; ++i) transfer->poll();
       transfer->cancel();
-      static_cast<void>(transfer->wait(5s));
+      static_cast<void>(transfer->wait(60s));
       const auto state = transfer->end().state;
       ASSERT_TRUE(state == TransferState::kCancelled || state == TransferState::kDone)
           << transferStateName(state);
@@ -94,7 +94,7 @@ TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
       fill(there->bytes(), 200);
       // Waits for a later note, so that late bytes have had time to arrive.
       ASSERT_TRUE(b_at_a_->note("ping"));
-      ASSERT_TRUE(b_->waitNote(5s));
+      ASSERT_TRUE(b_->waitNote(60s));
       ASSERT_TRUE(holds(here->bytes(), 100)) << opKindName(kind) << round;
       ASSERT_TRUE(holds(there->bytes(), 200)) << opKindName(kind) << round;
     }
@@ -108,7 +108,7 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
   auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   ASSERT_TRUE(transfer->post({.deadline = Deadline(0ms)}));
-  const auto ended = transfer->wait(5s);
+  const auto ended = transfer->wait(60s);
   EXPECT_FALSE(transfer->end().state == TransferState::kRunning);
   if (!ended) {
     EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
@@ -116,14 +116,13 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
   }
   // The transfer can be posted again.
   ASSERT_TRUE(transfer->post());
-  const auto again = transfer->wait(20s);
+  const auto again = transfer->wait(60s);
   EXPECT_TRUE(again) << again.error().text();
 }
 
 TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that take as long as they are told to";
   weather_ = "rails=1,delay_us=1000000000";
-  base_.detect = 8h;
   open();
   const auto here = a_->allocate(64 << 10);
   const auto there = b_->allocate(64 << 10, {.label = "there"});
@@ -138,11 +137,11 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
     transfers.push_back(std::move(*transfer));
   }
   transfers[3].cancel();  // its deadline would be the first
-  EXPECT_FALSE(transfers[3].wait(8s));
+  EXPECT_FALSE(transfers[3].wait(60s));
   clock_.advance(10s);
   for (const std::size_t next : {2U, 1U}) {
     clock_.advance(10s);
-    const auto ended = transfers[next].wait(8s);
+    const auto ended = transfers[next].wait(60s);
     ASSERT_FALSE(ended);
     EXPECT_EQ(ended.error().code, Code::kTimeout) << ended.error().text();
     EXPECT_EQ(transfers[next].end().state, TransferState::kFailed);
@@ -155,7 +154,6 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
   if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
   weather_ = "rails=1,hang=0.5,delay_us=200000";
-  base_.detect = 8h;
   open();
   constexpr std::uint64_t kBlock = 4096, kHalf = 32;
   const auto here = a_->allocate(4 * kBlock * kHalf);
@@ -178,7 +176,7 @@ TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
     clock_.advance(next);
     a_->poll();
   }
-  ASSERT_FALSE(transfer->wait(20s));
+  ASSERT_FALSE(transfer->wait(60s));
   EXPECT_EQ(transfer->end().state, TransferState::kFailed);
   EXPECT_EQ(transfer->end().error->code, Code::kDenied) << transfer->end().error->text();
 }
@@ -191,13 +189,13 @@ TEST_P(BackendContract, AWithdrawnPinIsRefused) {
   auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   ASSERT_TRUE(transfer->post());
-  ASSERT_TRUE(transfer->wait(5s));
+  ASSERT_TRUE(transfer->wait(60s));
   const auto released = there->release();
   ASSERT_TRUE(released) << released.error().text();
   fill(there->bytes(), 5);
   // The post fails, or the transfer does later, depending on whether the news has arrived.
   if (transfer->post()) {
-    EXPECT_FALSE(transfer->wait(5s));
+    EXPECT_FALSE(transfer->wait(60s));
   }
   EXPECT_TRUE(holds(there->bytes(), 5));
 }
@@ -219,7 +217,7 @@ TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
       const auto released = pin.release();
       ASSERT_TRUE(released) << released.error().text();
       fill(pin.bytes(), 77);
-      static_cast<void>(transfer->wait(5s));
+      static_cast<void>(transfer->wait(60s));
       EXPECT_NE(transfer->end().state, TransferState::kRunning);
       EXPECT_TRUE(holds(pin.bytes(), 77)) << at_target << round;
     }
@@ -242,7 +240,7 @@ TEST_P(BackendContract, ReleasingAPinDuringTheCopyOfAnotherThreadLeavesItsMemory
         do {
           ++posts;
           posts.notify_all();
-        } while (transfer->post() && transfer->wait(20s));
+        } while (transfer->post() && transfer->wait(60s));
         ++posts;  // so that the other thread does not wait for ever if the first post fails
         posts.notify_all();
       });

@@ -40,7 +40,7 @@ TEST_P(BackendContract, ScatteredBlocksLandInTheirPlacesAndNowhereElse) {
                              blocks(*there, kBytes, kStride, kCount, put));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
-    const auto done = transfer->wait(10s);
+    const auto done = transfer->wait(60s);
     ASSERT_TRUE(done) << done.error().text();
     std::vector<std::byte> expected(into.size(), std::byte{0x5a});
     for (std::size_t i = 0; i < take.size(); ++i) {
@@ -68,7 +68,7 @@ TEST_P(BackendContract, PlainMemoryAndAllocatedMemoryMixBothWays) {
         auto transfer = a_->plan(kind, *b_at_a_, whole(*here), whole(*there));
         ASSERT_TRUE(transfer) << transfer.error().text();
         ASSERT_TRUE(transfer->post());
-        const auto done = transfer->wait(10s);
+        const auto done = transfer->wait(60s);
         ASSERT_TRUE(done) << done.error().text();
         EXPECT_TRUE(holds(kind == OpKind::kWrite ? there->bytes() : here->bytes(), salt));
       }
@@ -84,7 +84,7 @@ TEST_P(BackendContract, APlanIsPostedAgainAndAgain) {
   for (std::uint64_t salt = 1; salt <= 20; ++salt) {
     fill(here->bytes(), salt);
     ASSERT_TRUE(transfer->post());
-    const auto done = transfer->wait(10s);
+    const auto done = transfer->wait(60s);
     ASSERT_TRUE(done) << done.error().text();
     ASSERT_TRUE(holds(there->bytes(), salt)) << salt;
   }
@@ -99,7 +99,7 @@ TEST_P(BackendContract, ThePathNamesTheBackendAndEveryByte) {
                            {.require = "backend:" + GetParam()});
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post());
-  ASSERT_TRUE(transfer->wait(10s));
+  ASSERT_TRUE(transfer->wait(60s));
   std::uint64_t bytes = 0;
   for (const PathShare& share : transfer->path().shares) {
     EXPECT_EQ(share.backend, GetParam());
@@ -141,7 +141,7 @@ TEST_P(BackendContract, BothDirectionsAtOnceDoNotBlockEachOther) {
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(forth->post());
     ASSERT_TRUE(back->post());
-    const auto forth_done = forth->wait(20s), back_done = back->wait(20s);
+    const auto forth_done = forth->wait(60s), back_done = back->wait(60s);
     ASSERT_TRUE(forth_done) << forth_done.error().text();
     ASSERT_TRUE(back_done) << back_done.error().text();
   }
@@ -174,7 +174,7 @@ TEST_P(BackendContract, AnyThreadMayCall) {
       ASSERT_TRUE(transfer) << transfer.error().text();
       for (int i = 0; i < kRounds; ++i) {
         ASSERT_TRUE(transfer->post());
-        const auto done = transfer->wait(10s);
+        const auto done = transfer->wait(60s);
         ASSERT_TRUE(done) << done.error().text();
       }
     });
@@ -188,16 +188,16 @@ TEST_P(BackendContract, AnAgentIsItsOwnPeer) {
   ASSERT_TRUE(here && there);
   auto self = a_->self();
   ASSERT_TRUE(self) << self.error().text();
-  const auto ready = self->ready(5s);
+  const auto ready = self->ready(60s);
   ASSERT_TRUE(ready) << ready.error().text();
   fill(here->bytes(), 9);
   auto transfer = a_->plan(OpKind::kWrite, *self, whole(*here), whole(*there));
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span("to myself", 9))}));
-  const auto done = transfer->wait(10s);
+  const auto done = transfer->wait(60s);
   ASSERT_TRUE(done) << done.error().text();
   EXPECT_TRUE(holds(there->bytes(), 9));
-  const auto note = a_->waitNote(5s);
+  const auto note = a_->waitNote(60s);
   ASSERT_TRUE(note) << note.error().text();
   EXPECT_EQ(note->text(), "to myself");
   EXPECT_EQ(note->from, "a");

@@ -14,9 +14,9 @@ TEST_P(BackendContract, APeerThatGoesEndsItsTransfersAndWakesWaiters) {
   const auto epoch = b_at_a_->epoch();
   ASSERT_TRUE(transfer->post());
   b_.reset();
-  static_cast<void>(transfer->wait(5s));
+  static_cast<void>(transfer->wait(60s));
   EXPECT_NE(transfer->end().state, TransferState::kRunning);
-  const auto over = b_at_a_->over(epoch, 5s);
+  const auto over = b_at_a_->over(epoch, 60s);
   EXPECT_TRUE(over) << over.error().text();
   const auto refused = transfer->post();
   ASSERT_FALSE(refused);
@@ -35,21 +35,21 @@ TEST_P(BackendContract, APeerThatComesBackIsReachedWithoutRestartingTheSurvivor)
     auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
-    const auto done = transfer->wait(10s);
+    const auto done = transfer->wait(60s);
     ASSERT_TRUE(done) << done.error().text();
     EXPECT_TRUE(holds(there->bytes(), life));
     const auto epoch = b_at_a_->epoch();
     b_.reset();
-    ASSERT_TRUE(b_at_a_->over(epoch, 5s));
+    ASSERT_TRUE(b_at_a_->over(epoch, 60s));
     auto again = Agent::open(settings("b"));
     ASSERT_TRUE(again) << again.error().text();
     b_.emplace(*std::move(again));
     auto back = b_->importCard(a_->exportCard());
     ASSERT_TRUE(back);
-    const auto ready = b_at_a_->ready(10s);
+    const auto ready = b_at_a_->ready(60s);
     ASSERT_TRUE(ready) << ready.error().text();
     EXPECT_GT(b_at_a_->epoch(), epoch);
-    ASSERT_TRUE(back->ready(10s));
+    ASSERT_TRUE(back->ready(60s));
   }
 }
 
@@ -64,11 +64,11 @@ TEST_P(BackendContract, BothMayDialAtOnce) {
     auto d_at_c = c->importCard(d->exportCard());
     auto c_at_d = d->importCard(c->exportCard());
     ASSERT_TRUE(d_at_c && c_at_d);
-    const auto c_ready = d_at_c->ready(5s), d_ready = c_at_d->ready(5s);
+    const auto c_ready = d_at_c->ready(60s), d_ready = c_at_d->ready(60s);
     ASSERT_TRUE(c_ready) << c_ready.error().text();
     ASSERT_TRUE(d_ready) << d_ready.error().text();
     ASSERT_TRUE(d_at_c->note("hello"));
-    const auto note = d->waitNote(5s);
+    const auto note = d->waitNote(60s);
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(d_at_c->epoch(), c_at_d->epoch());
   }

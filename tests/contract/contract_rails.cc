@@ -39,7 +39,7 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
       for (int again = 0; again < 3; ++again) {
         fillWith(into.bytes(), std::byte{0});
         ASSERT_TRUE(transfer->post());
-        const auto done = transfer->wait(10s);
+        const auto done = transfer->wait(60s);
         ASSERT_TRUE(done) << done.error().text();
         comeBehindTheAgents();
         EXPECT_TRUE(holds(into.bytes().first(bytes), salt)) << bytes;
@@ -67,7 +67,7 @@ TEST_P(BackendContract, OtherRailsCarryTheSlicesOfABrokenRail) {
     for (std::uint64_t salt = 1; salt <= 20; ++salt, ++ended) {
       fill(here->bytes(), salt);
       ASSERT_TRUE(write->post());
-      if (const auto ends = write->wait(10s); !ends) {
+      if (const auto ends = write->wait(60s); !ends) {
         EXPECT_EQ(ends.error().code, Code::kDevice) << ends.error().text();
         continue;
       }
@@ -94,7 +94,7 @@ TEST_P(BackendContract, StripingIsTurnedOnAndOff) {
     waitForPin(*b_at_a_, label);
     auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, bytes, bytes, 1),
                              blocks(*there, bytes, bytes, 1));
-    EXPECT_TRUE(transfer && transfer->post() && transfer->wait(10s));
+    EXPECT_TRUE(transfer && transfer->post() && transfer->wait(60s));
     return transfer->path().shares.size();
   };
   EXPECT_EQ(shares(kBytes), 1U);

@@ -57,7 +57,7 @@ class ThreadsContract : public BackendContract {
     fill(from, salt);
     ASSERT_TRUE(transfer.post());
     while (index % 2 == 0 && transfer.poll() == TransferState::kRunning) std::this_thread::yield();
-    const auto done = transfer.wait(30s);
+    const auto done = transfer.wait(60s);
     ASSERT_TRUE(done) << done.error().text();
     comeBehindTheAgents();
     ASSERT_TRUE(holds(into, salt)) << "thread " << index << ", round " << salt;

@@ -102,6 +102,24 @@ TEST_F(CudaFailure, ABrokenContextEndsWhatIsInFlight) {
   EXPECT_TRUE(why) << "the error stays";
 }
 
+TEST_F(CudaFailure, ABrokenContextRingsForTheCopyThatIsNotPolledFor) {
+  start({{"VIADUCT_CUDA_POLL_FOR", "0"}});
+  const auto here = host(0, 0, kMiB);
+  const Segment there = device(1, 0, 2 * kMiB);
+  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);  // registers the memory
+  pair_->done[0].clear();
+  fakeCudaPause(true);
+  ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
+  ASSERT_TRUE(pair_->run([&] { return !rail().busy(); }));
+  fakeCudaFail("copy", 1, 700);
+  fakeCudaPause(false);
+  base::Poller::Events events;
+  EXPECT_GT(poller_->block(events, poller_->now() + std::chrono::seconds(30)), 0);
+  EXPECT_TRUE(pair_->run([&] { return ended() == 1; }));
+  EXPECT_TRUE(failure());
+}
+
 TEST_F(CudaFailure, CancellingWaitsForWhatIsLaunched) {
   start();
   const auto here = host(0, 0, kMiB);

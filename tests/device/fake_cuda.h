@@ -32,7 +32,7 @@ Function* fakeCudaFunction(const char* name) {
 inline void fakeCudaFail(const char* call, unsigned nth, int code) {
   fakeCudaFunction<void(const char*, unsigned, int)>("fakeCudaFail")(call, nth, code);
 }
-// How often a call was made.
+// How often a call was made; "after fork": any call in a child of fork().
 inline std::uint64_t fakeCudaCount(const char* call) {
   return fakeCudaFunction<std::uint64_t(const char*)>("fakeCudaCount")(call);
 }

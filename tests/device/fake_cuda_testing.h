@@ -67,6 +67,11 @@ inline CUdeviceptr allocate(std::size_t bytes) {
   return address;
 }
 
+inline CUresult launchHostFunc(CUstream stream, void (*function)(void*), void* data) {
+  return fakeCudaFunction<CUresult(CUstream, void (*)(void*), void*)>("cuLaunchHostFunc")(
+      stream, function, data);
+}
+
 inline CUstream newStream() {
   CUstream stream = nullptr;
   EXPECT_EQ(fakeApi().streamCreateWithPriority(&stream, kStreamNonBlocking, 0), CUresult::kSuccess);

@@ -238,6 +238,7 @@ TEST(FakeProcess, AChildOfForkCanCallNothing) {
       EXPECT_EQ(fakeApi().memAlloc(&address, 10), CUresult::kNotInitialized);
       EXPECT_EQ(fakeApi().memcpySync(memory, memory + 5, 5), CUresult::kNotInitialized);
       EXPECT_EQ(fakeApi().eventQuery(nullptr), CUresult::kNotInitialized);
+      EXPECT_EQ(fakeCudaCount("after fork"), 4U);
     }));
     EXPECT_EQ(fakeApi().memFree(memory), CUresult::kSuccess);
   }));

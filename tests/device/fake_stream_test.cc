@@ -75,7 +75,7 @@ TEST(FakeStream, WorkRunsInOrder) {
   std::vector<Note> notes;
   for (int i = 0; i < 100; ++i) notes.push_back({&order, i});
   for (Note& note : notes)
-    EXPECT_EQ(fakeApi().launchHostFunc(
+    EXPECT_EQ(launchHostFunc(
                   stream,
                   [](void* data) {
                     const Note& one = *static_cast<Note*>(data);
@@ -91,7 +91,7 @@ TEST(FakeStream, WorkRunsInOrder) {
 TEST(FakeStream, AHostFunctionMayCallNothing) {
   const OnDevice device;
   CUresult inside = CUresult::kSuccess;
-  EXPECT_EQ(fakeApi().launchHostFunc(
+  EXPECT_EQ(launchHostFunc(
                 nullptr,
                 [](void* data) {
                   CUdeviceptr address = 0;
@@ -101,6 +101,36 @@ TEST(FakeStream, AHostFunctionMayCallNothing) {
             CUresult::kSuccess);
   EXPECT_EQ(fakeApi().streamSynchronize(nullptr), CUresult::kSuccess);
   EXPECT_EQ(inside, CUresult::kNotPermitted);
+}
+
+// In contrast to a function of cuLaunchHostFunc.
+TEST(FakeStream, ACallbackIsCalledAfterAFailureToo) {
+  const OnDevice device;
+  const CUstream stream = newStream();
+  const CUdeviceptr there = allocate(10);
+  CUresult seen = CUresult::kSuccess;
+  bool called = false;
+  fakeCudaFail("copy", 1, 700);
+  {
+    const Paused paused;
+    EXPECT_EQ(fakeApi().memcpyAsync(there, there + 5, 5, stream), CUresult::kSuccess);
+    EXPECT_EQ(launchHostFunc(
+                  stream, [](void* data) { *static_cast<bool*>(data) = true; }, &called),
+              CUresult::kSuccess);
+    EXPECT_EQ(
+        fakeApi().streamAddCallback(
+            stream,
+            [](CUstream, CUresult result, void* data) { *static_cast<CUresult*>(data) = result; },
+            &seen, 0),
+        CUresult::kSuccess);
+  }
+  const auto synchronize = fakeCudaFunction<CUresult()>("cuCtxSynchronize");
+  while (synchronize() == CUresult::kSuccess) ::sched_yield();
+  while (fakeApi().primaryCtxRelease(0) != CUresult::kSuccess) ::sched_yield();
+  EXPECT_EQ(seen, CUresult::kIllegalAddress);
+  EXPECT_FALSE(called);
+  CUcontext again = nullptr;
+  EXPECT_EQ(fakeApi().primaryCtxRetain(&again, 0), CUresult::kSuccess);
 }
 
 TEST(FakeStream, AStreamWaitsForAnotherOnesEvent) {

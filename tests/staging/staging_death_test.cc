@@ -2,8 +2,10 @@
 // nothing is touched afterwards, and the pair works again.
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <thread>
 
+#include "device/fake_cuda.h"
 #include "process/pair.h"
 #include "support/temporary_folder.h"
 
@@ -18,25 +20,35 @@ constexpr auto kSlack = 500ms + 10s;  // the grace, and 10 s for a busy machine
 
 enum class Fault : std::uint8_t { kKill, kFreeze };
 
-// A transfer between the survivor's and the victim's memory or file, and the stage of the fault.
+// A transfer between the survivor's and the victim's "memory", "file" or "gpu", and the stage of
+// the fault.
 struct Scene {
   const char* name;
   OpKind kind;
-  bool own_file, victims_file;
+  const char *own, *victims;
   std::uint32_t stage;
+  bool uses(std::string_view pin) const { return pin == own || pin == victims; }
   friend void PrintTo(const Scene& scene, std::ostream* out) { *out << scene.name; }
 };
 constexpr Scene kScenes[] = {
-    {"write_file_to_memory_load", OpKind::kWrite, true, false, 1},
-    {"write_file_to_memory_move", OpKind::kWrite, true, false, 2},
-    {"write_memory_to_file_move", OpKind::kWrite, false, true, 2},
-    {"write_memory_to_file_store", OpKind::kWrite, false, true, 3},
-    {"write_file_to_file_store", OpKind::kWrite, true, true, 3},
-    {"read_file_to_memory_load", OpKind::kRead, false, true, 1},
-    {"read_file_to_memory_move", OpKind::kRead, false, true, 2},
-    {"read_memory_to_file_store", OpKind::kRead, true, false, 3},
-    {"read_file_to_file_load", OpKind::kRead, true, true, 1},
-    {"read_file_to_file_store", OpKind::kRead, true, true, 3},
+    {"write_file_to_memory_load", OpKind::kWrite, "file", "memory", 1},
+    {"write_file_to_memory_move", OpKind::kWrite, "file", "memory", 2},
+    {"write_memory_to_file_move", OpKind::kWrite, "memory", "file", 2},
+    {"write_memory_to_file_store", OpKind::kWrite, "memory", "file", 3},
+    {"write_file_to_file_store", OpKind::kWrite, "file", "file", 3},
+    {"read_file_to_memory_load", OpKind::kRead, "memory", "file", 1},
+    {"read_file_to_memory_move", OpKind::kRead, "memory", "file", 2},
+    {"read_memory_to_file_store", OpKind::kRead, "file", "memory", 3},
+    {"read_file_to_file_load", OpKind::kRead, "file", "file", 1},
+    {"read_file_to_file_store", OpKind::kRead, "file", "file", 3},
+    {"write_gpu_to_gpu_load", OpKind::kWrite, "gpu", "gpu", 1},
+    {"write_gpu_to_gpu_move", OpKind::kWrite, "gpu", "gpu", 2},
+    {"write_gpu_to_gpu_store", OpKind::kWrite, "gpu", "gpu", 3},
+    {"write_memory_to_gpu_store", OpKind::kWrite, "memory", "gpu", 3},
+    {"write_file_to_gpu_move", OpKind::kWrite, "file", "gpu", 2},
+    {"read_gpu_to_gpu_load", OpKind::kRead, "gpu", "gpu", 1},
+    {"read_gpu_to_memory_load", OpKind::kRead, "memory", "gpu", 1},
+    {"read_memory_to_gpu_store", OpKind::kRead, "gpu", "memory", 3},
 };
 
 class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
@@ -45,7 +57,11 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
   bool kills() const { return std::get<1>(GetParam()) == Fault::kKill; }
 
   void SetUp() override {
-    auto agent = Agent::open({.name = "survivor", .backends = {"tcp", "file"}, .detect = kDetect});
+    auto agent = Agent::open(
+        {.name = "survivor",
+         .backends = {"tcp", "file", "cuda"},
+         .detect = kDetect,
+         .others = {{"VIADUCT_CUDA_LIBRARY", kFakeCuda}, {"VIADUCT_CUDA_KERNEL_BELOW", "0"}}});
     ASSERT_TRUE(agent) << agent.error().text();
     agent_.emplace(*std::move(agent));
     auto memory = agent_->allocate(kBytes, {.label = "memory"});
@@ -54,12 +70,19 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     auto file = agent_->pin(Segment::file(own_path_, {.bytes = kBytes, .create = true}), "file");
     ASSERT_TRUE(file) << file.error().text();
     file_.emplace(*std::move(file));
+    if (scene().uses("gpu")) {
+      auto gpu = agent_->allocate(kBytes, {.label = "gpu", .device = 0});
+      ASSERT_TRUE(gpu) << gpu.error().text();
+      gpu_.emplace(*std::move(gpu));
+    }
     start();
   }
   void start() {
-    victim_.emplace("name=victim backends=tcp,file detect=1000");
+    victim_.emplace(std::string("name=victim backends=tcp,file,cuda detect=1000 ") +
+                    "VIADUCT_CUDA_LIBRARY=" + kFakeCuda + " VIADUCT_CUDA_KERNEL_BELOW=0");
     victim_->must("memory memory " + std::to_string(kBytes));
     victim_->must("file file " + folder_.path() + "/victims " + std::to_string(kBytes));
+    if (scene().uses("gpu")) victim_->must("gpu gpu " + std::to_string(kBytes) + " 1");
     victim_->must("import " + toHex(agent_->exportCard()));
     victim_->must("ready survivor 20000");
     const auto ready = peer().ready(20s);
@@ -67,13 +90,20 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
   }
   Peer peer() { return *agent_->peer("victim"); }
   Result<Transfer> plan() {
-    VIADUCT_TRY(const PinInfo there, peer().waitPin(scene().victims_file ? "file" : "memory", 20s));
-    const PinInfo here = (scene().own_file ? *file_ : *memory_).info();
+    VIADUCT_TRY(const PinInfo there, peer().waitPin(scene().victims, 20s));
+    const PinInfo here = ownPin(scene().own).info();
     const auto blocks = [](const PinInfo& pin) {
       return Selection{
           *Blocks::strided({.base = pin.address, .bytes = 65536, .count = pin.bytes / 65536})};
     };
-    return agent_->plan(scene().kind, peer(), blocks(here), blocks(there));
+    return agent_->plan(scene().kind, peer(), blocks(here), blocks(there),
+                        {.require = "backend:tcp"});
+  }
+  const Pin& ownPin(std::string_view name) const {
+    return name == "file" ? *file_ : name == "gpu" ? *gpu_ : *memory_;
+  }
+  std::span<std::byte> ownGpuBytes() const {
+    return {reinterpret_cast<std::byte*>(fakeCudaAlias(gpu_->info().address)), kBytes};
   }
   // Returns once a chunk has passed the stage of the scene, in the middle of a post.
   void waitForStage(const Transfer& transfer) {
@@ -103,11 +133,15 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
   // All of the survivor's bytes get this value now.
   void ownBytesBecome(int value) {
     std::memset(memory_->data(), value, kBytes);
+    if (gpu_) std::memset(ownGpuBytes().data(), value, kBytes);
     std::ofstream(own_path_, std::ios::in | std::ios::binary)
         << std::string(kBytes, static_cast<char>(value));
   }
   void expectOwnBytesAre(int value) {
     EXPECT_EQ(countOther(memory_->bytes(), static_cast<std::byte>(value)), 0U) << "memory";
+    if (gpu_) {
+      EXPECT_EQ(countOther(ownGpuBytes(), static_cast<std::byte>(value)), 0U) << "GPU";
+    }
     std::string content(kBytes, ' ');
     std::ifstream(own_path_, std::ios::binary).read(content.data(), kBytes);
     EXPECT_TRUE(content == std::string(kBytes, static_cast<char>(value))) << "file";
@@ -129,7 +163,7 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
   TemporaryFolder folder_;
   const std::string own_path_ = folder_.path() + "/own";
   std::optional<Agent> agent_;
-  std::optional<Pin> memory_, file_;
+  std::optional<Pin> memory_, file_, gpu_;
   std::optional<PeerProcess> victim_;
 };
 
@@ -156,9 +190,8 @@ TEST_P(StagingDies, ThePeerOfATransfer) {
 
 TEST_P(StagingDies, TheInitiatorOfATransfer) {
   const char* const kind = scene().kind == OpKind::kWrite ? "read" : "write";
-  const std::string theirs = scene().victims_file ? "file" : "memory";
-  const std::string ours = scene().own_file ? "file" : "memory";
-  victim_->must(std::string("plan t ") + kind + " survivor " + theirs + " " + ours + " 65536");
+  victim_->must(std::string("plan t ") + kind + " survivor " + scene().victims + " " + scene().own +
+                " 65536 backend:tcp");
   victim_->must("storm t");
   strike();
   const auto struck = Clock::now();

@@ -119,19 +119,26 @@ class OnGpu:
                                 "version": 3}
 
 
-class DlpackOnGpu:
+class OnRocm:
     def __dlpack_device__(self):
-        return (2, 0)
+        return (10, 0)
 
     def __dlpack__(self):
         raise AssertionError("asked for memory of a GPU")
 
 
-@pytest.mark.parametrize("tensor", [OnGpu(), DlpackOnGpu()])
-def test_a_tensor_of_a_gpu_is_refused_with_the_reason(agent, tensor):
-    with pytest.raises(viaduct.UnsupportedError) as raised:
-        agent.pin(tensor)
-    assert "GPU" in raised.value.detail and "cpu()" in raised.value.remedy
+def test_memory_of_a_gpu_needs_the_driver():
+    with viaduct.Agent(cuda_library="libno-such-driver.so.1", listen="127.0.0.1:0") as agent:
+        for call in (lambda: agent.pin(OnGpu()), lambda: agent.allocate(4096, device=0),
+                     lambda: agent.pin((1 << 40, 16), device=1)):
+            with pytest.raises(viaduct.UnsupportedError, match="libno-such-driver.so.1"):
+                call()
+
+
+def test_memory_of_other_devices_is_refused_with_the_reason(agent):
+    with pytest.raises(viaduct.UnsupportedError, match="DLPack's type 10") as raised:
+        agent.pin(OnRocm())
+    assert "host memory" in raised.value.remedy
 
 
 class ArrayInterface:

@@ -35,6 +35,7 @@ Status refuseFlags(const char* operation, std::uint32_t flags, std::uint32_t kno
 std::string textOf(const char* text) { return text == nullptr ? "" : text; }
 
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
+static_assert(static_cast<int>(MemoryKind::kDevice) == VIADUCT_MEMORY_DEVICE);
 static_assert(static_cast<int>(MemoryKind::kFile) == VIADUCT_MEMORY_FILE);
 static_assert(static_cast<int>(MemoryKind::kBlock) == VIADUCT_MEMORY_BLOCK);
 static_assert(static_cast<int>(MemoryKind::kObject) == VIADUCT_MEMORY_OBJECT);
@@ -154,6 +155,27 @@ viaduct_code viaduct_memory_pin(viaduct_agent agent, void* start, uint64_t bytes
     VIADUCT_TRY(const auto open, find<AgentObject>("pin", "agent", agent.id));
     VIADUCT_CHECK(need("pin", "pin", pin));
     return pinInto(pin, *open, Segment::host(start, bytes), label);
+  });
+}
+
+viaduct_code viaduct_gpu_allocate(viaduct_agent agent, uint32_t device, uint64_t bytes,
+                                  const char* label, viaduct_pin* pin, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto open, find<AgentObject>("allocate", "agent", agent.id));
+    VIADUCT_CHECK(need("allocate", "pin", pin));
+    VIADUCT_TRY(auto allocated,
+                open->agent.allocate(bytes, {.label = textOf(label), .device = device}));
+    give<Pin>(*pin, std::move(allocated));
+    return Ok{};
+  });
+}
+
+viaduct_code viaduct_gpu_pin(viaduct_agent agent, uint32_t device, uint64_t address, uint64_t bytes,
+                             const char* label, viaduct_pin* pin, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto open, find<AgentObject>("pin", "agent", agent.id));
+    VIADUCT_CHECK(need("pin", "pin", pin));
+    return pinInto(pin, *open, Segment::gpu(device, address, bytes), label);
   });
 }
 

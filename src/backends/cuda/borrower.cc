@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "backends/cuda/mapping.h"
+#include "backends/cuda/peer_mapping.h"
 #include "base/log.h"
 
 namespace viaduct::cuda {
@@ -49,7 +49,7 @@ void Borrower::drop(std::uint32_t slot) {
 
 // The same GPU if it is open here, else any: it may reach the peer's over PCIe or NVLink. Null: no
 // GPU is open, so this process maps nothing.
-std::shared_ptr<Gpu> Borrower::gpuFor(const MemoryKey& key) const {
+std::shared_ptr<OpenGpu> Borrower::gpuFor(const MemoryKey& key) const {
   const auto all = gpus_->all();
   const auto same = std::ranges::find_if(all, [&](const auto& gpu) {
     return std::ranges::equal(gpu->context()->device().uuid.bytes, key.gpu);

@@ -26,7 +26,7 @@ class Borrower {
  public:
   // `pins` gets what is mapped. It belongs to the link, as the borrower does. `changed` lets
   // waiting jobs look at them again.
-  Borrower(std::shared_ptr<Gpus> gpus, std::shared_ptr<Copier> copier, core::LinkHost& host,
+  Borrower(std::shared_ptr<OpenGpus> gpus, std::shared_ptr<Copier> copier, core::LinkHost& host,
            RemotePins& pins, std::function<void()> changed)
       : gpus_(std::move(gpus)),
         copier_(std::move(copier)),
@@ -66,12 +66,12 @@ class Borrower {
   };
   Announced* find(std::uint64_t number);
   Status map(const Announced& one);
-  std::shared_ptr<Gpu> gpuFor(const MemoryKey& key) const;
+  std::shared_ptr<OpenGpu> gpuFor(const MemoryKey& key) const;
   void refuse(Announced& one, Error why);
   void say(MemoryReturned returned) { static_cast<void>(host_.send(encode(returned))); }
   void leave(const Announced& one);
 
-  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<OpenGpus> gpus_;
   const std::shared_ptr<Copier> copier_;
   core::LinkHost& host_;
   RemotePins& pins_;

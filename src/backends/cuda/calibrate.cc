@@ -41,26 +41,27 @@ class Calibration {
   explicit Calibration(const Buffers& buffers) : buffers_(buffers) {}
 
   // The first size at which the engine is faster; kMost * 4 if there is none.
-  Result<std::uint64_t> measure(Lane& lane, Direction direction) {
+  Result<std::uint64_t> measure(CopyStream& stream, Direction direction) {
     for (std::uint64_t block = kLeast; block <= kMost; block *= 4) {
       if (Clock::now() > until_) return block;
-      VIADUCT_TRY(const Duration kernel, shortest(lane, direction, block, true));
-      VIADUCT_TRY(const Duration engine, shortest(lane, direction, block, false));
+      VIADUCT_TRY(const Duration kernel, shortest(stream, direction, block, true));
+      VIADUCT_TRY(const Duration engine, shortest(stream, direction, block, false));
       if (engine <= kernel) return block == kLeast ? 0 : block;
     }
     return kMost * 4;
   }
 
  private:
-  Result<Duration> shortest(Lane& lane, Direction direction, std::uint64_t block, bool by_kernel) {
+  Result<Duration> shortest(CopyStream& stream, Direction direction, std::uint64_t block,
+                            bool by_kernel) {
     Duration best = Duration::max();
     for (int round = 0; round < kRounds; ++round) {
-      fill(*lane.next(), direction, block, by_kernel);
+      fill(*stream.next(), direction, block, by_kernel);
       const auto begun = Clock::now();
-      const Status launched = lane.launch(begun);
-      const Status ended = lane.synchronize();
+      const Status launched = stream.launch(begun);
+      const Status ended = stream.synchronize();
       best = std::min<Duration>(best, Clock::now() - begun);
-      lane.release();
+      stream.release();
       VIADUCT_CHECK(launched);
       VIADUCT_CHECK(ended);
     }
@@ -89,14 +90,14 @@ class Calibration {
 }  // namespace
 
 Result<Sizes> calibrate(const std::shared_ptr<const Context>& context,
-                        const std::array<std::unique_ptr<Lane>, kDirections>& lanes) {
+                        const std::array<std::unique_ptr<CopyStream>, kDirections>& streams) {
   VIADUCT_TRY(const auto current, Current::of(*context));
   Buffers buffers(*context);
   VIADUCT_CHECK(buffers.allocate());
   Calibration calibration(buffers);
   Sizes out{};
   for (std::size_t i = 0; i < kDirections; ++i) {
-    VIADUCT_TRY(out[i], calibration.measure(*lanes[i], static_cast<Direction>(i)));
+    VIADUCT_TRY(out[i], calibration.measure(*streams[i], static_cast<Direction>(i)));
   }
   return out;
 }

@@ -33,15 +33,6 @@ std::uint64_t mostRegistered(const Settings& settings) {
          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
-// Kernels end their context if they touch virtual memory that its owner has not opened to their
-// device, so they touch only memory that certainly is.
-bool kernelsMayReach(Gpu& gpu, const DeviceBuffer& buffer) {
-  if (buffer.context->ordinal() == gpu.context()->ordinal()) return true;
-  const bool opened =
-      buffer.facts.memory_class == MemoryClass::kLegacy || buffer.allocation != nullptr;
-  return opened && gpu.canReach(*buffer.context);
-}
-
 // Checks that the memory at the address is still the one that was pinned. Its last range is checked
 // once in a batch.
 Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
@@ -88,35 +79,43 @@ std::uint64_t kernelAddress(const PinnedMemory& memory, std::uint64_t address) {
 
 }  // namespace
 
-Gpus::Gpus(const Settings& settings, std::shared_ptr<Bell> bell)
+bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer) {
+  if (buffer.context->ordinal() == gpu.context()->ordinal()) return true;
+  const bool opened =
+      buffer.facts.memory_class == MemoryClass::kLegacy || buffer.allocation != nullptr;
+  return opened && gpu.canReach(*buffer.context);
+}
+
+OpenGpus::OpenGpus(const Settings& settings, std::shared_ptr<EndBell> bell)
     : library_(kLibrary.of(settings)),
       kernel_below_(kKernelBelow.of(settings)),
       bell_(std::move(bell)) {}
 
-Result<std::shared_ptr<Gpu>> Gpus::open(std::uint32_t ordinal) {
+Result<std::shared_ptr<OpenGpu>> OpenGpus::open(std::uint32_t ordinal) {
   if (auto known = find(ordinal)) return known;
   const std::lock_guard one_at_a_time(opening_);
   if (auto known = find(ordinal)) return known;
   VIADUCT_TRY(const Driver* driver, cuda::driver(library_));
-  VIADUCT_TRY(auto gpu, Gpu::open(*driver, ordinal, kernel_below_, bell_));
+  VIADUCT_TRY(auto gpu, OpenGpu::open(*driver, ordinal, kernel_below_, bell_));
   const std::lock_guard lock(mutex_);
   gpus_.push_back(gpu);
   return gpu;
 }
 
-std::shared_ptr<Gpu> Gpus::find(std::uint32_t ordinal) const {
+std::shared_ptr<OpenGpu> OpenGpus::find(std::uint32_t ordinal) const {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(
       gpus_, [&](const auto& gpu) { return gpu->context()->ordinal() == ordinal; });
   return found == gpus_.end() ? nullptr : *found;
 }
 
-std::vector<std::shared_ptr<Gpu>> Gpus::all() const {
+std::vector<std::shared_ptr<OpenGpu>> OpenGpus::all() const {
   const std::lock_guard lock(mutex_);
   return gpus_;
 }
 
-Copier::Copier(const Settings& settings, std::shared_ptr<Gpus> gpus, std::shared_ptr<Bell> bell)
+Copier::Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus,
+               std::shared_ptr<EndBell> bell)
     : gpus_(std::move(gpus)),
       bell_(std::move(bell)),
       poll_for_(kPollFor.of(settings)),
@@ -219,16 +218,16 @@ void Copier::stopJob(Job& job, std::optional<Error> why) {
 // Launches what has room, and takes stock.
 void Copier::progress() {
   launchAll();
-  busy_ = awaits_bell_ = false;
+  busy_ = false;
   const auto before = Clock::now() - poll_for_;
   for (const auto& gpu : used_) {
-    const bool idle = std::ranges::all_of(gpu->lanes(), [](auto& lane) { return lane->idle(); });
+    const bool idle =
+        std::ranges::all_of(gpu->streams(), [](auto& stream) { return stream->idle(); });
     if (idle) continue;
     const auto current = Current::of(*gpu->context());
-    for (const auto& lane : gpu->lanes()) {
-      if (current) lane->ringFor(before);
-      busy_ = busy_ || lane->silent();
-      awaits_bell_ = awaits_bell_ || !(lane->idle() || lane->silent());
+    for (const auto& stream : gpu->streams()) {
+      if (current) stream->ringFor(before);
+      busy_ = busy_ || stream->silent();
     }
   }
   for (Job& job : jobs_) endIfOver(job);
@@ -266,7 +265,7 @@ bool Copier::launchOne(Job& job) {
   batch->job = static_cast<std::uint32_t>(&job - jobs_.data());
   ++job.batches;
   ++job.launched;
-  Status launched = filling.lane->launch(Clock::now());
+  Status launched = filling.stream->launch(Clock::now());
   if (!launched) stopJob(job, std::move(launched).error());
   return true;
 }
@@ -279,10 +278,10 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
     return false;
   }
   if (job.waits) return false;
-  Lane& lane = aim.gpu->lane(aim.direction);
-  if (filling.lane != nullptr && filling.lane != &lane) return false;
-  if (filling.lane == nullptr) {
-    Batch* const batch = lane.next();
+  CopyStream& stream = aim.gpu->stream(aim.direction);
+  if (filling.stream != nullptr && filling.stream != &stream) return false;
+  if (filling.stream == nullptr) {
+    Batch* const batch = stream.next();
     if (batch == nullptr) return false;
     auto current = Current::of(*aim.gpu->context());
     if (!current) {
@@ -291,7 +290,7 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
     }
     filling.current.emplace(*std::move(current));
     filling.gpu = aim.gpu;
-    filling.lane = &lane;
+    filling.stream = &stream;
     filling.batch = batch;
   }
   aim.from_use = enter(*filling.batch, aim.from);
@@ -301,13 +300,15 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   return true;
 }
 
-Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+// The pins of an op. Neither, if the job has to wait for a peer's memory.
+Status Copier::findPins(Job& job, const core::Op& op, Aim& out) const {
   const auto usable = [&](const KnownPin& pin) {
     return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
   };
   const auto remote = job.remote->find(op.remote_pin);
   if (remote != job.remote->end() && !remote->second.memory) {
-    if (remote->second.refused) return *remote->second.refused;
+    const auto& refused = remote->second.refused;
+    if (refused) return *refused;
     job.waits = true;
     return Ok{};
   }
@@ -318,8 +319,15 @@ Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
   out.from = writes ? slots_[op.local_pin].pin.memory : remote->second.memory;
   out.to = writes ? remote->second.memory : slots_[op.local_pin].pin.memory;
   if (!out.to->writable) return denied("the pin is read-only");
-  const std::shared_ptr<PinnedMemory>& local = slots_[op.local_pin].pin.memory;
-  const PinnedMemory& device = local->isDevice() ? *local : *remote->second.memory;
+  return Ok{};
+}
+
+Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+  VIADUCT_CHECK(findPins(job, op, out));
+  if (!out.from) return Ok{};
+  const bool writes = job.work.kind == OpKind::kWrite;
+  const PinnedMemory& local = writes ? *out.from : *out.to;
+  const PinnedMemory& device = local.isDevice() ? local : writes ? *out.to : *out.from;
   if (!device.isDevice()) return denied("one side has to be memory of a GPU");
   out.gpu = gpus_->find(device.buffer->context->ordinal());
   if (!out.gpu) return denied("the GPU is not open here");
@@ -378,19 +386,19 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
 // Takes back the batches that the GPUs have ended.
 void Copier::collect() {
   for (const auto& gpu : used_) {
-    for (const auto& lane : gpu->lanes()) {
-      if (lane->idle()) continue;
+    for (const auto& stream : gpu->streams()) {
+      if (stream->idle()) continue;
       // A context that has failed cannot become current, and its events report the failure.
       const auto current = Current::of(*gpu->context());
-      for (auto finished = lane->finished(); finished.batch != nullptr;
-           finished = lane->finished()) {
+      for (auto finished = stream->finished(); finished.batch != nullptr;
+           finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
         if (finished.why)
           stopJob(job, std::move(finished.why));
         else
           job.moved += finished.batch->bytes;
-        lane->release();
+        stream->release();
       }
     }
   }
@@ -479,7 +487,7 @@ bool Copier::stop() {
     }
   return waitUntil([&] {
     return std::ranges::all_of(used_, [](const auto& gpu) {
-      return std::ranges::all_of(gpu->lanes(), [](const auto& lane) { return lane->idle(); });
+      return std::ranges::all_of(gpu->streams(), [](const auto& stream) { return stream->idle(); });
     });
   });
 }

@@ -1,6 +1,6 @@
 // Carries out the ops of all transfers that touch memory of GPUs: cuts them into batches, launches
 // these, and reports their ends. Threads: under the agent's lock, except the function that
-// settling() returns and Gpus::open().
+// settling() returns and OpenGpus::open().
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -16,30 +16,30 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cuda/bell.h"
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/end_bell.h"
+#include "backends/cuda/open_gpu.h"
 #include "backends/cuda/pinned_memory.h"
 #include "core/op.h"
 
 namespace viaduct::cuda {
 
 // The GPUs that an agent uses. Threads: any.
-class Gpus {
+class OpenGpus {
  public:
-  Gpus(const Settings& settings, std::shared_ptr<Bell> bell);
+  OpenGpus(const Settings& settings, std::shared_ptr<EndBell> bell);
   // Opens the GPU, which loads the driver at the first call. May take half a second.
-  Result<std::shared_ptr<Gpu>> open(std::uint32_t ordinal);
+  Result<std::shared_ptr<OpenGpu>> open(std::uint32_t ordinal);
   // The GPU if it is open.
-  std::shared_ptr<Gpu> find(std::uint32_t ordinal) const;
-  std::vector<std::shared_ptr<Gpu>> all() const;
+  std::shared_ptr<OpenGpu> find(std::uint32_t ordinal) const;
+  std::vector<std::shared_ptr<OpenGpu>> all() const;
 
  private:
   const std::string library_;
   const AutoSize kernel_below_;
-  const std::shared_ptr<Bell> bell_;
+  const std::shared_ptr<EndBell> bell_;
   std::mutex opening_;
   mutable std::mutex mutex_;  // guards the rest
-  std::vector<std::shared_ptr<Gpu>> gpus_;
+  std::vector<std::shared_ptr<OpenGpu>> gpus_;
 };
 
 // A pin as ops name it. A job does not use pins that are younger than itself.
@@ -51,11 +51,16 @@ struct KnownPin {
 // The pins of a peer, by slot. A link owns them.
 using RemotePins = std::unordered_map<std::uint32_t, KnownPin>;
 
+// Kernels end their context if they touch virtual memory that its owner has not opened to their
+// device, so they touch only memory that certainly is.
+bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer);
+
 class Copier {
  public:
-  Copier(const Settings& settings, std::shared_ptr<Gpus> gpus, std::shared_ptr<Bell> bell);
+  Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus, std::shared_ptr<EndBell> bell);
   Copier(const Copier&) = delete;
   Copier& operator=(const Copier&) = delete;
+  ~Copier() = default;
 
   // As core::Backend.
   void pin(std::uint32_t slot, std::shared_ptr<PinnedMemory> memory);
@@ -71,8 +76,6 @@ class Copier {
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return busy_ || bell_->rung(); }
-  // Whether batches are in flight of which only the bell reports the end.
-  bool awaitsBell() const { return awaits_bell_; }
   bool hasEnded() const { return !ended_.empty(); }
 
   // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
@@ -107,7 +110,7 @@ class Copier {
   // How ops between two pins are copied.
   struct Aim {
     std::shared_ptr<PinnedMemory> from = {}, to = {};
-    std::shared_ptr<Gpu> gpu = {};
+    std::shared_ptr<OpenGpu> gpu = {};
     Direction direction = Direction::kWithin;
     std::uint64_t kernel_below = 0;
     std::uint64_t most_bytes = kMostBatchBytes;  // of a batch
@@ -119,8 +122,8 @@ class Copier {
   struct Filling {
     Aim aim = {};                    // of the pins of the last op
     const core::Op* seen = nullptr;  // the op that the aim was made for
-    std::shared_ptr<Gpu> gpu = {};
-    Lane* lane = nullptr;
+    std::shared_ptr<OpenGpu> gpu = {};
+    CopyStream* stream = nullptr;
     Batch* batch = nullptr;
     std::optional<Current> current = {};
   };
@@ -130,6 +133,7 @@ class Copier {
   void launchAll();
   bool launchOne(Job& job);
   bool turnTo(Job& job, const core::Op& op, Filling& filling);
+  Status findPins(Job& job, const core::Op& op, Aim& out) const;
   Status aimAt(Job& job, const core::Op& op, Aim& out);
   void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
   Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
@@ -140,20 +144,20 @@ class Copier {
   template <class F>
   bool waitUntil(F over);
 
-  const std::shared_ptr<Gpus> gpus_;
-  const std::shared_ptr<Bell> bell_;
+  const std::shared_ptr<OpenGpus> gpus_;
+  const std::shared_ptr<EndBell> bell_;
   const Duration poll_for_, patience_, grace_;
   const std::uint64_t register_most_;
 
   mutable std::mutex mutex_;
   std::array<Job, kJobs> jobs_;
-  std::vector<std::shared_ptr<Gpu>> used_;  // GPUs that have had a batch
-  std::vector<std::uint32_t> ended_;        // jobs that poll() has to report
-  std::uint32_t turn_ = 0;                  // the job that launches next
+  std::vector<std::shared_ptr<OpenGpu>> used_;  // GPUs that have had a batch
+  std::vector<std::uint32_t> ended_;            // jobs that poll() has to report
+  std::uint32_t turn_ = 0;                      // the job that launches next
   std::uint64_t births_ = 0;
   std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
-  bool busy_ = false, awaits_bell_ = false;
+  bool busy_ = false;
   struct Slot {
     KnownPin pin = {};
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked

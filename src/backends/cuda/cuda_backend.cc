@@ -4,7 +4,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "backends/cuda/cuda_link.h"
@@ -16,8 +15,6 @@
 namespace viaduct::cuda {
 namespace {
 
-constexpr std::chrono::milliseconds kLookEvery{100};
-
 Error refused(const Segment& memory, std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = "pin",
@@ -28,7 +25,7 @@ Error refused(const Segment& memory, std::string detail, std::string remedy) {
 
 class CudaMemory final : public core::DeviceMemory {
  public:
-  explicit CudaMemory(std::shared_ptr<Gpus> gpus) : gpus_(std::move(gpus)) {}
+  explicit CudaMemory(std::shared_ptr<OpenGpus> gpus) : gpus_(std::move(gpus)) {}
 
   Result<Segment> open(Segment memory) override {
     if (memory.opened) return memory;  // allocate() has made it
@@ -62,7 +59,7 @@ class CudaMemory final : public core::DeviceMemory {
     return memory;
   }
 
-  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<OpenGpus> gpus_;
 };
 
 // The only rail: each GPU has streams of its own behind it.
@@ -71,14 +68,11 @@ class CudaRail final : public core::Rail {
   explicit CudaRail(CudaBackend& backend) : backend_(backend), copier_(*backend.copier()) {}
   std::string_view name() const override { return "gpus"; }
   std::size_t post(const core::Work& work) override {
-    const std::size_t taken = copier_.post(work, static_cast<CudaLink*>(work.link)->pinsFor(work));
-    backend_.lookLater();
-    return taken;
+    return copier_.post(work, static_cast<CudaLink*>(work.link)->pinsFor(work));
   }
   void poll(core::Completions& out) override {
     copier_.poll(out);
     backend_.giveBack();
-    backend_.lookLater();
   }
   void cancel(core::Tag tag) override { copier_.cancel(tag); }
   bool busy() const override { return copier_.busy(); }
@@ -93,18 +87,18 @@ class CudaRail final : public core::Rail {
 
 CudaBackend::CudaBackend(const core::BackendContext& context)
     : poller_(context.poller),
-      bell_(std::make_shared<Bell>()),
-      gpus_(std::make_shared<Gpus>(context.settings, bell_)),
+      bell_(std::make_shared<EndBell>()),
+      gpus_(std::make_shared<OpenGpus>(context.settings, bell_)),
       copier_(std::make_shared<Copier>(context.settings, gpus_, bell_)),
       device_memory_(std::make_shared<CudaMemory>(gpus_)) {
   rails_.push_back(std::make_unique<CudaRail>(*this));
 }
 
 CudaBackend::~CudaBackend() {
-  if (look_ != 0) poller_.forgetTimer(look_);
   if (watch_ != 0) poller_.forget(watch_);
   if (copier_->stop()) return;
   base::log(base::LogLevel::kError, "cuda: a GPU has not ended a copy; its streams stay open");
+  // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): a process without memory may end here
   static_cast<void>(new std::shared_ptr<Copier>(copier_));
 }
 
@@ -173,21 +167,14 @@ void CudaBackend::adopt(std::shared_ptr<Lender> lender) {
   lenders_.push_back(std::move(lender));
 }
 
-void CudaBackend::lookLater() {
-  if (look_ != 0 || !copier_->awaitsBell()) return;
-  look_ = poller_.at(poller_.now() + kLookEvery, [this] {
-    look_ = 0;
-    bell_->ring();
-  });
-}
-
 void CudaBackend::giveBack() {
   for (CudaLink* link : links_) link->giveBack();
 }
 
-void CudaBackend::use(const PinnedMemory& memory) {
-  if (!listen()) return;
-  static_cast<void>(gpus_->open(memory.buffer->context->ordinal()));
+Status CudaBackend::use(const PinnedMemory& memory) {
+  VIADUCT_CHECK(listen());
+  VIADUCT_TRY(const auto gpu, gpus_->open(memory.buffer->context->ordinal()));
+  return Ok{};
 }
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {

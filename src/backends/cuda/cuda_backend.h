@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backends/cuda/bell.h"
 #include "backends/cuda/copier.h"
+#include "backends/cuda/end_bell.h"
 #include "backends/cuda/lender.h"
 #include "base/poller.h"
 #include "core/backend.h"
@@ -34,31 +34,28 @@ class CudaBackend final : public core::Backend {
 
   // Used by the links.
   const std::shared_ptr<Copier>& copier() const { return copier_; }
-  const std::shared_ptr<Gpus>& gpus() const { return gpus_; }
+  const std::shared_ptr<OpenGpus>& gpus() const { return gpus_; }
   // Null: this agent has no such pin.
   const PinnedMemory* pinned(std::uint64_t number) const;
   void enlist(CudaLink* link) { links_.push_back(link); }
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);
   void ring() { bell_->ring(); }
-  // Looks for the end of copies now and then while only the bell reports it: the driver calls no
-  // callback in a context that has failed.
-  void lookLater();
   // Returns memory of peers that no batch uses any more.
   void giveBack();
   // Opens the GPU of memory that is about to be copied, if another agent of this process pinned it.
-  void use(const PinnedMemory& memory);
+  Status use(const PinnedMemory& memory);
 
  private:
   Status listen();
 
   base::Poller& poller_;
-  const std::shared_ptr<Bell> bell_;
-  const std::shared_ptr<Gpus> gpus_;
+  const std::shared_ptr<EndBell> bell_;
+  const std::shared_ptr<OpenGpus> gpus_;
   const std::shared_ptr<Copier> copier_;
   const std::shared_ptr<core::DeviceMemory> device_memory_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
-  base::Poller::Id watch_ = 0, look_ = 0;
+  base::Poller::Id watch_ = 0;
   std::vector<CudaLink*> links_;
   // Those of all links, and of closed links until they are settled.
   std::vector<std::shared_ptr<Lender>> lenders_;

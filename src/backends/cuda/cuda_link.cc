@@ -2,8 +2,9 @@
 
 #include <utility>
 
-#include "backends/cuda/mapping.h"
+#include "backends/cuda/peer_mapping.h"
 #include "base/bytes.h"
+#include "base/log.h"
 
 namespace viaduct::cuda {
 
@@ -67,7 +68,14 @@ void CudaLink::addPin(const core::RemotePin& pin) {
   if (borrower_) return borrower_->announce(pin.info, *key);
   auto memory = findPinned(key->pin);
   if (!memory || memory->address != pin.info.address || memory->bytes != pin.info.bytes) return;
-  if (memory->isDevice()) backend_.use(*memory);
+  if (memory->isDevice()) {
+    // Without the GPU here, transfers go through host memory of both agents.
+    if (const Status used = backend_.use(*memory); !used) {
+      base::log(base::LogLevel::kWarning, "cuda: no direct copies of {}'s memory: {}", seed_.peer,
+                used.error().text());
+      return;
+    }
+  }
   pins_.insert_or_assign(pin.info.slot, KnownPin{std::move(memory), backend_.copier()->tick()});
 }
 
@@ -96,9 +104,18 @@ std::optional<std::string_view> CudaLink::reaches(OpKind kind, std::uint32_t loc
   const auto found = pins_.find(remote_pin);
   if (found == pins_.end()) return std::nullopt;
   const PinnedMemory& remote = *found->second.memory;
-  if (remote.withdrawn() || (!local->isDevice() && !remote.isDevice())) return std::nullopt;
-  if (writes && !remote.writable) return std::nullopt;
+  if (remote.withdrawn() || (writes && !remote.writable) || !canCopy(*local, remote))
+    return std::nullopt;
   return pageable(*local) || pageable(remote) ? "pageable" : "direct";
+}
+
+// Whether a GPU copies between the two. The driver copies between all GPUs' memory of cuMemAlloc.
+// Other memory has to be open to the GPU of the local memory.
+bool CudaLink::canCopy(const PinnedMemory& local, const PinnedMemory& remote) const {
+  if (!local.isDevice() || !remote.isDevice()) return local.isDevice() || remote.isDevice();
+  const auto gpu = backend_.gpus()->find(local.buffer->context->ordinal());
+  return gpu && (remote.buffer->facts.memory_class == MemoryClass::kLegacy ||
+                 kernelsMayReach(*gpu, *remote.buffer));
 }
 
 void CudaLink::close(core::Completions& out) {

@@ -38,6 +38,7 @@ class CudaLink final : public core::Link {
   }
 
  private:
+  bool canCopy(const PinnedMemory& local, const PinnedMemory& remote) const;
   bool ready() const { return state_.phase == core::LinkState::Phase::kReady; }
   Status handle(std::span<const std::byte> message, std::vector<core::Fd> fds);
 

@@ -51,7 +51,7 @@ inline constexpr std::array kSettings{
 
 inline constexpr BackendFacts kFacts{
     .name = "cuda",
-    .realm = [](std::string_view) { return Realm::kMemory; },
+    .realm = [](std::string_view) { return Realm::kGpu; },
     .gpus = true,
     .settings = kSettings,
 };

@@ -31,7 +31,7 @@ class Registrar {
     }
     changed_.notify_one();
   }
-  void addBell(const std::shared_ptr<Bell>& bell) {
+  void addBell(const std::shared_ptr<EndBell>& bell) {
     const std::lock_guard lock(mutex_);
     std::erase_if(bells_, [](const auto& one) { return one.expired(); });
     bells_.push_back(bell);
@@ -72,7 +72,7 @@ class Registrar {
   std::condition_variable changed_;
   bool started_ = false;
   std::deque<std::function<void()>> queue_;
-  std::vector<std::weak_ptr<Bell>> bells_;
+  std::vector<std::weak_ptr<EndBell>> bells_;
   std::vector<std::weak_ptr<const HostRegistration>> known_;
 };
 
@@ -109,7 +109,8 @@ Result<std::shared_ptr<const HostRegistration>> registerPages(
 
 State registered(PinnedMemory& memory, const std::shared_ptr<const Context>& context,
                  std::uint64_t most) {
-  if ((memory.registered = registrar().find(memory.address, memory.bytes))) return State::kDone;
+  memory.registered = registrar().find(memory.address, memory.bytes);
+  if (memory.registered) return State::kDone;
   const auto current = Current::of(*context);
   if (!current || !memory.writable) return State::kRefused;
   if (isKnown(*context, memory.address) && isKnown(*context, memory.address + memory.bytes - 1))
@@ -167,6 +168,6 @@ bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory) {
   return memory->registration.load() != State::kPending;
 }
 
-void addBell(const std::shared_ptr<Bell>& bell) { registrar().addBell(bell); }
+void addBell(const std::shared_ptr<EndBell>& bell) { registrar().addBell(bell); }
 
 }  // namespace viaduct::cuda

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "backends/cuda/bell.h"
+#include "backends/cuda/end_bell.h"
 #include "backends/cuda/pinned_memory.h"
 #include "cuda/context.h"
 
@@ -43,6 +43,6 @@ void registerHost(const std::shared_ptr<PinnedMemory>& memory,
 // ring when it is.
 bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory);
 // Rings this bell as well, as long as it exists.
-void addBell(const std::shared_ptr<Bell>& bell);
+void addBell(const std::shared_ptr<EndBell>& bell);
 
 }  // namespace viaduct::cuda

@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "backends/cuda/mapping.h"
+#include "backends/cuda/peer_mapping.h"
 
 namespace viaduct::cuda {
 namespace {

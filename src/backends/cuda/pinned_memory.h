@@ -20,14 +20,14 @@ struct DeviceBuffer {
 };
 
 class HostRegistration;
-class Mapping;
+class PeerMapping;
 
 // Memory of a GPU that a peer in another process has lent.
 struct Borrowed {
   // The peer notices when the last copy of this closes, so it stays open longer than the mapping.
   std::shared_ptr<const base::Fd> lifeline = {};
-  std::shared_ptr<const Mapping> mapping = {};  // null: the memory is this process's
-  std::uint64_t shift = 0;                      // from the peer's addresses to ours
+  std::shared_ptr<const PeerMapping> mapping = {};  // null: the memory is this process's
+  std::uint64_t shift = 0;                          // from the peer's addresses to ours
 };
 
 class PinnedMemory {

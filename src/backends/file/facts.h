@@ -52,7 +52,8 @@ inline constexpr std::array kSettings{
         "is locked. 0: none."),
 };
 
-inline constexpr std::array<std::string_view, 1> kAliases{"POSIX"};
+// GPUDirect Storage is not used: memory of GPUs is staged.
+inline constexpr std::array<std::string_view, 3> kAliases{"POSIX", "GDS", "GDS_MT"};
 
 inline constexpr BackendFacts kFacts{
     .name = "file",

@@ -1,5 +1,6 @@
 #include "base/net/crypto.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>

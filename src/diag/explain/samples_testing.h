@@ -278,6 +278,21 @@ inline std::vector<LogSample> systemSamples() {
        "initialized"},
       {"log.cuda-802", "NCCL WARN Cuda failure 'system not yet initialized'"},
       {"log.cuda-802", "rank 3: error 802: system not yet initialized"},
+      {"log.cuda-803",
+       "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 803: system has "
+       "unsupported "
+       "display driver / cuda driver combination"},
+      {"log.cuda-803", "Failed to initialize NVML: Driver/library version mismatch"},
+      {"log.cuda-no-device", "RuntimeError: CUDA error: no CUDA-capable device is detected"},
+      {"log.cuda-no-device", "cuInit(0) failed: CUDA_ERROR_NO_DEVICE"},
+      {"log.cuda-ipc",
+       "cuda_ipc_cache.c:174 UCX  ERROR cuIpcOpenMemHandle() failed: invalid argument"},
+      {"log.cuda-ipc", "cudaIpcOpenMemHandle(&base, handle, 1): invalid resource handle"},
+      {"log.cuda-ipc", "cuda_ipc_md.c:95 UCX  ERROR cuIpcGetMemHandle() failed: invalid argument"},
+      {"log.cuda-ipc", "Cuda failure in cudaIpcGetMemHandle 'invalid argument'"},
+      {"log.cuda-peer",
+       "RuntimeError: CUDA error: peer access is not supported between these two devices"},
+      {"log.cuda-peer", "cuCtxEnablePeerAccess: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"},
       {"log.shm", "write /dev/shm/nccl-x1: No space left on device"},
       {"log.shm", "NCCL WARN posix_fallocate: No space left on device (28), /dev/shm/nccl-x1"},
       {"log.shm", "mm_sysv.c:59 UCX  ERROR shmat(shmid=3) failed: Invalid argument"},
@@ -368,6 +383,9 @@ inline std::vector<std::string_view> harmlessLines() {
       "git: remote operation error, HTTP 500",
       "logging system not yet initialized",
       "nvidia_peermem: loaded",
+      "Driver/library versions match",
+      "cuIpcOpenMemHandle: 3 handles in the cache",
+      "peer access is enabled between devices 0 and 1",
       "AER: enabled with IRQ 33",
   };
 }

@@ -112,6 +112,60 @@ std::vector<KnownText> gpuTexts() {
          "Remove the compat folder from LD_LIBRARY_PATH."}}}};
 }
 
+std::vector<KnownText> cudaTexts() {
+  return {{"log.cuda-803",
+           kError,
+           {{"unsupported display driver / cuda driver combination"},
+            {"Driver/library version mismatch"}},
+           "libcuda does not fit the driver's kernel module (error 803)",
+           "CUDA starts only if libcuda.so.1 and the loaded kernel module have one version.",
+           {{"The driver was updated, and the old kernel module is still loaded.",
+             {"gpu-access.driver-mismatch"},
+             "Restart the node, or reload the modules: rmmod nvidia_uvm nvidia; modprobe nvidia."},
+            {"The image has a libcuda of its own, or a compat folder before the driver's.",
+             {"gpu-access.driver-mismatch", "gpu.stub-driver"},
+             "Remove it from the image. The container runtime adds the node's."}}},
+          {"log.cuda-no-device",
+           kError,
+           {{"no CUDA-capable device is detected"}, {"CUDA_ERROR_NO_DEVICE"}},
+           "CUDA finds no GPU (error 100)",
+           "The process sees no GPU, although libcuda is there.",
+           {{"The container has no GPU, or not all device files.",
+             {"gpu-access.no-gpu", "gpu-access.no-device-files"},
+             "Kubernetes: resources.limits nvidia.com/gpu. Docker: --gpus all."},
+            {"CUDA_VISIBLE_DEVICES hides the GPUs, or names one that is not there.",
+             {"gpu-access.visible-devices", "gpu-access.hidden-gpus"},
+             "unset CUDA_VISIBLE_DEVICES"},
+            {"The driver is not loaded.", {"gpu.no-driver"}, "modprobe nvidia"}}},
+          {"log.cuda-ipc",
+           kError,
+           {{"cuIpcOpenMemHandle", "invalid"},
+            {"cudaIpcOpenMemHandle", "invalid"},
+            {"cuIpcGetMemHandle", "invalid"},
+            {"cudaIpcGetMemHandle", "invalid"}},
+           "CUDA IPC cannot share this GPU memory",
+           "Another process cannot open the memory, so copies take a slower way or fail.",
+           {{"Memory of expandable segments has no CUDA IPC handle.",
+             {"variables.pytorch-cuda-alloc-conf"},
+             "Unset PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."},
+            {"The processes are in containers with their own namespaces.",
+             {"gpu-access.own-namespaces"},
+             "One pod with shareProcessNamespace: true. Docker: --ipc=host --pid=host."},
+            {"The process does not see the GPU of the memory, or MIG divides it.",
+             {"gpu-access.hidden-gpus", "gpu-access.mig"},
+             "Give both processes all GPUs, and choose with cudaSetDevice."}}},
+          {"log.cuda-peer",
+           kError,
+           {{"peer access is not supported between these two devices"},
+            {"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED"}},
+           "two GPUs cannot reach each other's memory (error 217)",
+           "The driver offers no P2P between these GPUs, over NVLink or PCIe.",
+           {{"There is only PCIe between them, and this kind of GPU or board has no P2P over it.",
+             {"gpu.pairs-over-pcie"},
+             "nvidia-smi topo -p2p r shows the pairs. Copies go through host memory."},
+            {"MIG divides a GPU.", {"gpu-access.mig"}, "Use whole GPUs: nvidia-smi -mig 0."}}}};
+}
+
 std::vector<KnownText> limitTexts() {
   return {
       {"log.shm",
@@ -168,7 +222,7 @@ std::vector<KnownText> limitTexts() {
 
 std::vector<KnownText> systemTexts() {
   std::vector<KnownText> out = iommuTexts();
-  for (auto* more : {&pcieTexts, &gpuTexts, &limitTexts})
+  for (auto* more : {&pcieTexts, &gpuTexts, &cudaTexts, &limitTexts})
     for (KnownText& text : more()) out.push_back(text);
   return out;
 }

@@ -1,6 +1,7 @@
 #include "measure/compare/compare.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -15,11 +16,24 @@
 namespace viaduct::measure {
 namespace {
 
+// "VRAM 0/VRAM 1" becomes "VRAM", as raw tools write it.
+std::string withoutGpus(const std::string& memory) {
+  std::vector<std::string> kinds;
+  for (std::string_view rest = memory; !rest.empty();) {
+    const std::string_view side = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(side.size() + 1, rest.size()));
+    const std::string kind(side.substr(0, side.find(' ')));
+    if (kinds.empty() || kinds.back() != kind) kinds.push_back(kind);
+  }
+  return fmt::format("{}", fmt::join(kinds, "/"));
+}
+
 // Returns the properties that two comparable rows have in common. Without the backend, the
 // allocation of host memory is ignored too, because raw tools do not choose it.
 std::string keyOf(const Row& row, bool with_backend) {
-  const bool device = row.memory.find("VRAM") != std::string::npos;
-  const std::string memory = with_backend || device ? row.memory : "";
+  const std::string memory = with_backend   ? row.memory
+                             : usesGpu(row) ? withoutGpus(row.memory)
+                                            : "";
   return fmt::format("{} {} {}, {} x {}, {} to {}, {} threads, depth {}{}{}{}",
                      with_backend ? row.backend : "", opKindName(row.op), row.scheme,
                      row.batch_size, base::formatSize(row.block_size), row.initiators, row.targets,

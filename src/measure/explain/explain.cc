@@ -38,6 +38,15 @@ constexpr int kEnding = 3000;  // milliseconds for the other process to end
 
 std::uint64_t bytesOf(const Buffer::Kind& memory) { return memory.huge_pages ? kHugePage : kBlock; }
 
+Result<Buffer> bufferOf(const ExplainRequest& request, Agent& agent,
+                        const std::optional<std::uint32_t>& gpu) {
+  Buffer::Kind kind = request.memory;
+  if (gpu) {
+    VIADUCT_TRY(kind.gpu, gpuOf(request.settings, Mode::kMg, *gpu, 0));
+  }
+  return Buffer::make(agent, bytesOf(kind), kind, kLabel);
+}
+
 // An agent with all requested backends that open, and the errors of the others.
 struct Ends {
   std::optional<Agent> agent = {};  // none: no backend opens
@@ -95,8 +104,7 @@ Status serve(const ExplainRequest& request, base::Fd card, const base::Fd& stay)
   if (settings.listen == Settings{}.listen) settings.listen = listenHere(settings.rails);
   VIADUCT_TRY(auto ends, openWhatOpens(settings));
   if (!ends.agent) return Ok{};
-  VIADUCT_TRY(const Buffer memory,
-              Buffer::make(*ends.agent, bytesOf(request.memory), request.memory, kLabel));
+  VIADUCT_TRY(const Buffer memory, bufferOf(request, *ends.agent, request.target_gpu));
   const std::vector<std::byte> own = ends.agent->exportCard();
   if (base::writeAll(card.get(), {reinterpret_cast<const char*>(own.data()), own.size()}) != 0)
     return Ok{};  // the explaining process has gone
@@ -214,7 +222,8 @@ void addServing(const BackendInfo& backend, const Buffer& here, std::vector<Serv
     out.push_back({backend.name, std::move(memory), host::byNearness(place, nics, nodes)});
   };
   const auto bytes = here.bytes();
-  add("this memory", {.node = host::nodeOfMemory(bytes.data(), bytes.size())});
+  if (here.mirror() == nullptr)
+    add("this memory", {.node = host::nodeOfMemory(bytes.data(), bytes.size())});
   if (nodes.several())
     for (const int node : nodes.numbers) add(fmt::format("node {}", node), {.node = node});
   for (const host::PciGpu& gpu : host::gpusOnPci()) add("GPU " + gpu.address, gpu.place);
@@ -263,8 +272,7 @@ Result<Explanation> explainChoice(const ExplainRequest& request) {
     }
   for (BackendInfo& info : ends.refused) out.backends.push_back({.info = std::move(info)});
   if (!ends.agent) return out;
-  VIADUCT_TRY(const Buffer here,
-              Buffer::make(*ends.agent, bytesOf(request.memory), request.memory, kLabel));
+  VIADUCT_TRY(const Buffer here, bufferOf(request, *ends.agent, request.initiator_gpu));
   std::memset(here.bytes().data(), 0, here.bytes().size());
   VIADUCT_CHECK(tryAll(*ends.agent, *other, here, request, out.backends));
   for (const ExplainedBackend& backend : out.backends)
@@ -285,8 +293,7 @@ Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec) {
   VIADUCT_CHECK(self.ready(kJoining));
   VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
   VIADUCT_TRY(const auto storage, Storage::make(agent, self, spec, bytes, 0));
-  VIADUCT_TRY(const Buffer here,
-              Buffer::make(agent, bytesOf(request.memory), request.memory, kLabel));
+  VIADUCT_TRY(const Buffer here, bufferOf(request, agent, request.initiator_gpu));
   VIADUCT_CHECK(storage->begin(spec.rows[0]));
   if (!storage->isGiven()) VIADUCT_CHECK(storage->store({}));
   VIADUCT_TRY(const Blocks blocks, storage->blocks({}));

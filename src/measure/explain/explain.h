@@ -6,6 +6,8 @@
 #include <viaduct/settings.h>
 #include <viaduct/transfer.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +20,7 @@ namespace viaduct::measure {
 struct ExplainRequest {
   Settings settings = {};  // the explanation includes named backends that fail to open
   Buffer::Kind memory = {};
+  std::optional<std::uint32_t> initiator_gpu = {}, target_gpu = {};  // as in Spec
   std::string require = {};  // a requirement as in TransferOptions::require
 };
 

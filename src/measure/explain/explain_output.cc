@@ -77,9 +77,14 @@ std::string servingText(const std::vector<Serving>& serving) {
   return out;
 }
 
-std::string memoryText(const Buffer::Kind& memory) {
-  return fmt::format("memory: {}{}", memoryChoiceName(memory.choice),
-                     memory.huge_pages ? ", 2 MiB pages" : "");
+std::string memoryText(const ExplainRequest& asked) {
+  const auto of = [&](const std::optional<std::uint32_t>& gpu) {
+    if (gpu) return fmt::format("VRAM {}", *gpu);
+    return fmt::format("{}{}", memoryChoiceName(asked.memory.choice),
+                       asked.memory.huge_pages ? ", 2 MiB pages" : "");
+  };
+  const std::string here = of(asked.initiator_gpu), there = of(asked.target_gpu);
+  return fmt::format("memory: {}{}", here, here == there ? "" : " and " + there);
 }
 
 Json asJson(const ExplainedBackend& one) {
@@ -111,7 +116,7 @@ std::string explanationText(const Explanation& all) {
   std::string out = fmt::format("{}\n{}", kRule, orderText(all.backends));
   out += fmt::format("\nBetween {}, {}{}, one block of 4 KiB:\n",
                      all.stored ? "this process and its storage" : "two processes of this host",
-                     memoryText(all.asked.memory),
+                     memoryText(all.asked),
                      all.asked.require.empty() ? "" : ", --require " + all.asked.require);
   for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
     if (!all.stored || wasTried(all, op)) out += choiceText(all, op);

@@ -4,41 +4,53 @@
 #include <viaduct/agent.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "cuda/memory.h"
+#include "measure/load/mapping.h"
+#include "measure/load/mirror.h"
 #include "measure/load/workload.h"
 
 namespace viaduct::measure {
-
-struct Unmap {
-  std::size_t bytes = 0;
-  void operator()(std::byte* at) const;
-};
-using Mapping = std::unique_ptr<std::byte, Unmap>;
 
 class Buffer {
  public:
   struct Kind {
     MemoryChoice choice = MemoryChoice::kAllocate;
-    bool huge_pages = false;
+    bool huge_pages = false;  // of host memory
+    Gpu gpu = {};             // null: host memory
   };
   // Peers find the Pin by its `label`.
-  static Result<Buffer> make(Agent& agent, std::uint64_t bytes, Kind kind,
+  static Result<Buffer> make(Agent& agent, std::uint64_t bytes, const Kind& kind,
                              const std::string& label);
 
-  std::span<std::byte> bytes() const { return pin_.bytes(); }
+  // The memory, or its mirror if the memory is a GPU's.
+  std::span<std::byte> bytes() const { return mirror_ ? mirror_->bytes() : pin_.bytes(); }
+  const Mirror* mirror() const { return mirror_.get(); }
+  // The number of the GPU whose memory this is.
+  std::optional<std::uint32_t> gpu() const;
   std::uint64_t address() const { return pin_.info().address; }
   Status release() { return pin_.release(); }
   // Releases the Pin of plain memory and registers the memory again, with the same label.
   Status registerAgain(Agent& agent);
 
  private:
-  Buffer(Mapping own, Pin pin, std::string label);
-  Mapping own_;  // for MemoryChoice::kMalloc; outlives the Pin
+  // The memory of MemoryChoice::kMalloc. It outlives the Pin.
+  struct Own {
+    Mapping host = {};
+    std::shared_ptr<const cuda::Allocation> device = {};
+  };
+  Buffer(Own own, Pin pin, std::string label);
+  static Result<Buffer> makePlain(Agent& agent, std::uint64_t bytes, const Kind& kind,
+                                  const std::string& label);
+  Own own_;
   Pin pin_;
   std::string label_;
+  std::unique_ptr<Mirror> mirror_;
 };
 
 }  // namespace viaduct::measure

@@ -53,14 +53,18 @@ Pattern Contents::pattern(std::uint64_t epoch) const {
           .epoch = epoch % kEpochs};
 }
 
+// Returns all blocks of a set.
+std::span<std::byte> Contents::blocks(const StreamEnd& end, std::uint64_t set) const {
+  const Sets& sets = sets_[end.stream];
+  const bool initiator = end.role == Role::kInitiator;
+  return end.memory.subspan((initiator ? sets.initiator_at : sets.target_at) + set * sets.stride,
+                            row_.bytes());
+}
+
 std::span<std::byte> Contents::block(const StreamEnd& end, std::uint64_t set,
                                      std::uint32_t k) const {
-  const bool initiator = end.role == Role::kInitiator;
-  const Sets& sets = sets_[end.stream];
-  const std::uint64_t place = initiator ? initiator_order_[k] : target_order_[k];
-  return end.memory.subspan((initiator ? sets.initiator_at : sets.target_at) + set * sets.stride +
-                                place * row_.block_bytes,
-                            row_.block_bytes);
+  const auto& order = end.role == Role::kInitiator ? initiator_order_ : target_order_;
+  return blocks(end, set).subspan(order[k] * row_.block_bytes, row_.block_bytes);
 }
 
 // Returns the block that the other end of the stream has in the place of this one.
@@ -80,6 +84,7 @@ std::uint64_t Contents::fewestSets() const {
 }
 
 void Contents::touch(const StreamEnd& end) const {
+  if (end.mirror != nullptr) return;
   constexpr std::uint64_t kPage = 4096;
   for (std::uint64_t set = 0; set < sets_[end.stream].count; ++set)
     for (std::uint32_t k = 0; k < row_.batch; ++k) {
@@ -88,26 +93,35 @@ void Contents::touch(const StreamEnd& end) const {
     }
 }
 
-void Contents::fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
+Status Contents::fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
   const Pattern now = pattern(epoch);
   const std::uint64_t there = sets_[end.stream].count;
   for (std::uint64_t i = 0; i < std::min(sets.count, there); ++i) {
     const std::uint64_t set = (sets.first + i) % there;
     for (std::uint32_t k = 0; k < row_.batch; ++k)
       now.fill(block(end, set, k), number(end.stream, set, k));
+    if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->push(blocks(end, set)));
   }
+  return Ok{};
 }
 
-std::optional<Mismatch> Contents::check(const StreamEnd& end, const Pattern& now, std::uint64_t set,
-                                        std::uint32_t k) const {
-  auto memory = block(end, set, k);
-  if (spec_.verify == Verified::kSampled) memory = memory.first(std::min(memory.size(), kSample));
-  if (!end.original.empty()) return firstDifference(memory, original(end, set, k));
-  return now.verify(memory, number(end.stream, set, k));
+std::span<std::byte> Contents::checkedPart(const StreamEnd& end, std::uint64_t set,
+                                           std::uint32_t k) const {
+  const auto memory = block(end, set, k);
+  return spec_.verify == Verified::kFull ? memory : memory.first(std::min(memory.size(), kSample));
 }
 
-std::optional<std::string> Contents::verify(const StreamEnd& end, std::uint64_t epoch,
-                                            SetRange sets) const {
+Wrong Contents::check(const StreamEnd& end, const Pattern& now, std::uint64_t set,
+                      std::uint32_t k) const {
+  const auto memory = checkedPart(end, set, k);
+  const auto wrong = end.original.empty() ? now.verify(memory, number(end.stream, set, k))
+                                          : firstDifference(memory, original(end, set, k));
+  if (!wrong) return std::nullopt;
+  return fmt::format("block {} of set {} is wrong from offset {}: {}", k, set, wrong->offset,
+                     wrong->text);
+}
+
+Result<Wrong> Contents::verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
   const Pattern now = pattern(epoch);
   const std::uint64_t there = sets_[end.stream].count;
   const std::uint64_t total = std::min(sets.count, there) * row_.batch;
@@ -117,11 +131,12 @@ std::optional<std::string> Contents::verify(const StreamEnd& end, std::uint64_t 
   for (std::uint64_t i = 0; i < total; i += step) {
     const auto k = static_cast<std::uint32_t>(i % row_.batch);
     const std::uint64_t set = (sets.first + i / row_.batch) % there;
-    if (const auto wrong = check(end, now, set, k))
-      return fmt::format("block {} of set {} is wrong from offset {}: {}", k, set, wrong->offset,
-                         wrong->text);
+    // If every block is checked, one copy of a whole set is faster than many of its blocks.
+    if (end.mirror != nullptr && (step > 1 || k == 0))
+      VIADUCT_CHECK(end.mirror->pull(step > 1 ? checkedPart(end, set, k) : blocks(end, set)));
+    if (auto wrong = check(end, now, set, k)) return wrong;
   }
-  return std::nullopt;
+  return Wrong();
 }
 
 std::vector<Contents::Spot> Contents::spots(const SpotCheck& check) const {
@@ -139,44 +154,54 @@ std::span<std::byte> Contents::memoryOf(const StreamEnd& end, const SpotCheck& c
   return memory.first(std::min(memory.size(), kWordBytes));
 }
 
-void Contents::freshen(const StreamEnd& end, const SpotCheck& check) const {
-  restore(end, check, check.epoch);
+Status Contents::freshen(const StreamEnd& end, const SpotCheck& check) const {
+  return restore(end, check, check.epoch);
 }
 
-void Contents::restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const {
+Status Contents::restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const {
   const Pattern then = pattern(epoch);
   for (const Spot spot : spots(check)) {
     const std::uint64_t word = then.word(number(check.stream, check.set, spot.block), spot.offset);
     const auto memory = memoryOf(end, check, spot);
     std::memcpy(memory.data(), &word, memory.size());
+    if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->push(memory));
   }
+  return Ok{};
 }
 
-void Contents::spoil(const StreamEnd& end, const SpotCheck& check) const {
+Status Contents::spoil(const StreamEnd& end, const SpotCheck& check) const {
   for (const Spot spot : spots(check)) {
     const auto memory = memoryOf(end, check, spot);
     std::memset(memory.data(), 0, memory.size());
+    if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->push(memory));
   }
+  return Ok{};
 }
 
-std::optional<std::string> Contents::verify(const StreamEnd& end, const SpotCheck& check,
-                                            std::uint64_t epoch) const {
+Wrong Contents::check(const StreamEnd& end, const SpotCheck& check, const Pattern& now,
+                      Spot spot) const {
+  const std::uint64_t block_number = number(check.stream, check.set, spot.block);
+  const std::uint64_t word = now.word(block_number, spot.offset);
+  const auto memory = memoryOf(end, check, spot);
+  if (!end.original.empty()) {
+    const auto wanted = original(end, check.set, spot.block).subspan(spot.offset);
+    if (!firstDifference(memory, wanted)) return std::nullopt;
+    return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
+                       spot.offset, kNotTheOriginal);
+  }
+  if (std::memcmp(memory.data(), &word, memory.size()) == 0) return std::nullopt;
+  return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
+                     spot.offset, now.describe(memory, block_number, spot.offset));
+}
+
+Result<Wrong> Contents::verify(const StreamEnd& end, const SpotCheck& check,
+                               std::uint64_t epoch) const {
   const Pattern now = pattern(epoch);
   for (const Spot spot : spots(check)) {
-    const std::uint64_t block_number = number(check.stream, check.set, spot.block);
-    const std::uint64_t word = now.word(block_number, spot.offset);
-    const auto memory = memoryOf(end, check, spot);
-    if (!end.original.empty()) {
-      const auto wanted = original(end, check.set, spot.block).subspan(spot.offset);
-      if (!firstDifference(memory, wanted)) continue;
-      return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
-                         spot.offset, kNotTheOriginal);
-    }
-    if (std::memcmp(memory.data(), &word, memory.size()) == 0) continue;
-    return fmt::format("block {} of set {} is wrong at offset {}: {}", spot.block, check.set,
-                       spot.offset, now.describe(memory, block_number, spot.offset));
+    if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->pull(memoryOf(end, check, spot)));
+    if (auto wrong = this->check(end, check, now, spot)) return wrong;
   }
-  return std::nullopt;
+  return Wrong();
 }
 
 }  // namespace viaduct::measure

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/load/mirror.h"
 #include "measure/load/pattern.h"
 #include "measure/load/spec.h"
 
@@ -21,7 +22,11 @@ struct StreamEnd {
   // The memory of the other end, if the contents are the user's. Checks compare with these bytes
   // instead of the pattern.
   std::span<std::byte> original = {};
+  const Mirror* mirror = nullptr;  // of a GPU's memory; null: `memory` is what transfers move
 };
+
+// A description of the first wrong bytes, or nothing.
+using Wrong = std::optional<std::string>;
 
 // A range of sets. Consecutive transfers of a stream use consecutive sets.
 struct SetRange {
@@ -50,19 +55,19 @@ class Contents {
   }
   SetRange all(std::uint32_t stream) const { return {.count = sets_[stream].count}; }
   std::uint64_t fewestSets() const;
-  void touch(const StreamEnd& end) const;  // writes to each page of all sets
-  void fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
-  // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull. Returns a
-  // description of the first wrong block, or nothing.
-  std::optional<std::string> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
+  // Writes to each page of all sets in host memory.
+  void touch(const StreamEnd& end) const;
+  // This and the other calls fail only if the memory is a GPU's, and its driver fails.
+  Status fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
+  // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull.
+  Result<Wrong> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
 
   // Write the check's words: of its own epoch, of `epoch`, or zeros, which belong to no epoch.
-  void freshen(const StreamEnd& end, const SpotCheck& check) const;
-  void restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
-  void spoil(const StreamEnd& end, const SpotCheck& check) const;
-  // Returns a description of the first of the check's words that is not of `epoch`, or nothing.
-  std::optional<std::string> verify(const StreamEnd& end, const SpotCheck& check,
-                                    std::uint64_t epoch) const;
+  Status freshen(const StreamEnd& end, const SpotCheck& check) const;
+  Status restore(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
+  Status spoil(const StreamEnd& end, const SpotCheck& check) const;
+  // Checks that all of the check's words are of `epoch`.
+  Result<Wrong> verify(const StreamEnd& end, const SpotCheck& check, std::uint64_t epoch) const;
 
  private:
   struct Spot {
@@ -72,11 +77,13 @@ class Contents {
   std::vector<Spot> spots(const SpotCheck& check) const;
   std::span<std::byte> memoryOf(const StreamEnd& end, const SpotCheck& check, Spot spot) const;
   Pattern pattern(std::uint64_t epoch) const;
+  std::span<std::byte> blocks(const StreamEnd& end, std::uint64_t set) const;
   std::span<std::byte> block(const StreamEnd& end, std::uint64_t set, std::uint32_t k) const;
   std::span<std::byte> original(const StreamEnd& end, std::uint64_t set, std::uint32_t k) const;
   std::uint64_t number(std::uint32_t stream, std::uint64_t set, std::uint32_t k) const;
-  std::optional<Mismatch> check(const StreamEnd& end, const Pattern& now, std::uint64_t set,
-                                std::uint32_t k) const;
+  std::span<std::byte> checkedPart(const StreamEnd& end, std::uint64_t set, std::uint32_t k) const;
+  Wrong check(const StreamEnd& end, const Pattern& now, std::uint64_t set, std::uint32_t k) const;
+  Wrong check(const StreamEnd& end, const SpotCheck& check, const Pattern& now, Spot spot) const;
 
   const Spec& spec_;
   const Workload& row_;

@@ -29,11 +29,11 @@ class OriginalContents : public ::testing::Test {
 
 TEST_F(OriginalContents, AreComparedWithTheStorage) {
   for (std::size_t i = 0; i < storage_.size(); ++i) storage_[i] = static_cast<std::byte>(i * 7);
-  EXPECT_TRUE(contents_.verify(end(), 1, contents_.all(0)));
+  EXPECT_TRUE(*contents_.verify(end(), 1, contents_.all(0)));
   read();
-  EXPECT_FALSE(contents_.verify(end(), 1, contents_.all(0)));
+  EXPECT_FALSE(*contents_.verify(end(), 1, contents_.all(0)));
   memory_[3999] ^= std::byte{1};
-  const auto wrong = contents_.verify(end(), 1, contents_.all(0));
+  const auto wrong = *contents_.verify(end(), 1, contents_.all(0));
   ASSERT_TRUE(wrong);
   EXPECT_TRUE(testing::has(*wrong, "from offset 999: the storage has other bytes there")) << *wrong;
 }
@@ -42,11 +42,11 @@ TEST_F(OriginalContents, HaveSpotsThatATransferBrings) {
   storage_.assign(storage_.size(), std::byte{9});
   read();
   const SpotCheck check{.epoch = 5};
-  EXPECT_FALSE(contents_.verify(end(), check, 1));
-  contents_.spoil(end(), check);
-  EXPECT_TRUE(contents_.verify(end(), check, 1)) << "a transfer that is skipped";
+  EXPECT_FALSE(*contents_.verify(end(), check, 1));
+  ASSERT_TRUE(contents_.spoil(end(), check));
+  EXPECT_TRUE(*contents_.verify(end(), check, 1)) << "a transfer that is skipped";
   read();
-  EXPECT_FALSE(contents_.verify(end(), check, 1));
+  EXPECT_FALSE(*contents_.verify(end(), check, 1));
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "base/sizes.h"
 #include "host/devices.h"
 #include "host/facts.h"
-#include "host/gpu.h"
 #include "host/memory.h"
 #include "host/sysfs.h"
 
@@ -77,7 +76,8 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
 Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
   const std::uint64_t available = host::availableMemory(root) / 100 * kPercent;
   if (available == 0) return Ok{};
-  VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
+  VIADUCT_TRY(const DeviceBytes all, deviceBytes(spec));
+  const DeviceBytes bytes = hostBytes(spec, all);
   const std::uint32_t members = spec.layout.processes();
   std::uint64_t sum = 0, most = 0;
   for (std::uint32_t rank = 0; rank < members; ++rank) {
@@ -137,17 +137,6 @@ std::vector<std::string> listenHere(const std::vector<std::string>& rails,
       if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(std::move(place));
     }
   return out;
-}
-
-Error noDeviceMemory(const char* operation, int gpu_id, const char* remedy) {
-  const auto gpu = host::findGpu(gpu_id);
-  return {.code = Code::kUnsupported,
-          .operation = operation,
-          .detail = fmt::format("this version does not move GPU memory; {}",
-                                gpu ? fmt::format("GPU {} ({}, {}) stays unused", gpu->id,
-                                                  gpu->name, base::showSize(gpu->memory))
-                                    : "this host has no usable GPU either: " + gpu.error().detail),
-          .remedy = remedy};
 }
 
 std::uint64_t coldBytes() {

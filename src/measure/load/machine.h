@@ -24,9 +24,6 @@ std::vector<std::string> listenHere(const std::vector<std::string>& rails,
                                     const std::string& root = "/");
 // Checks before the run whether each open backend can satisfy `require`, as far as its facts tell.
 Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view require);
-// Returns the error that memory of this GPU is not available. `operation` and `remedy` are the
-// error's.
-Error noDeviceMemory(const char* operation, int gpu_id, const char* remedy);
 // Returns the working set of --cold: four times the last-level cache.
 std::uint64_t coldBytes();
 

@@ -111,6 +111,8 @@ std::vector<Option> optionsOf(const Spec& spec) {
     if (files) out.push_back({"filenames", fmt::format("{}", fmt::join(storage.names, ","))});
     if (files) out.push_back({"num_files", number(storage.files)});
   }
+  if (spec.initiator_gpu) out.push_back({"initiator_seg_type", "VRAM"});
+  if (spec.target_gpu) out.push_back({"target_seg_type", "VRAM"});
   if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});
   return out;
 }
@@ -140,6 +142,17 @@ std::uint64_t fileBytes(const Spec& spec, const DeviceBytes& bytes) {
     most = std::max(most, (blocks + spec.storage.files - 1) / spec.storage.files * row.block_bytes);
   }
   return (most + kPage - 1) / kPage * kPage * parts;
+}
+
+DeviceBytes hostBytes(const Spec& spec, const DeviceBytes& bytes) {
+  const MostParts parts = mostParts(spec);
+  DeviceBytes out = bytes;
+  const auto used = [&](std::uint64_t device, std::uint32_t count) {
+    return std::min(device, neededPart(spec, partBytes(device, count)) * count);
+  };
+  if (spec.initiator_gpu) out.initiator = used(bytes.initiator, parts.initiator);
+  if (spec.target_gpu) out.target = used(bytes.target, parts.target);
+  return out;
 }
 
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct Spec {
 
   MemoryChoice memory = MemoryChoice::kAllocate;
   bool huge_pages = false;
+  // The GPU of the first device of a side, whose devices have GPU memory. Nothing: host memory.
+  std::optional<std::uint32_t> initiator_gpu = {}, target_gpu = {};
   std::uint64_t buffer_bytes = 0;  // of each process; 0: as much as the rows need
   std::uint64_t working_set = 0;   // bytes that each stream cycles through; 0: `depth` transfers
 
@@ -69,6 +72,9 @@ struct DeviceBytes {
 Result<DeviceBytes> deviceBytes(const Spec& spec);
 // Returns the bytes of each file of a device. Its blocks go to the files in turns.
 std::uint64_t fileBytes(const Spec& spec, const DeviceBytes& bytes);
+// Returns the bytes of host memory for each device. A GPU's memory needs as much as the rows use,
+// for checks.
+DeviceBytes hostBytes(const Spec& spec, const DeviceBytes& bytes);
 // Returns the bytes of all devices that a process owns. Storage has as many bytes of memory, for
 // checks.
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank);

@@ -60,13 +60,13 @@ Error badFile(const std::string& name, Code code, std::string detail, std::strin
 
 // Opens a file that the user named. Returns nothing if there is no such file.
 Result<base::Fd> openNamed(const std::string& name, const Spec& spec, std::uint64_t bytes) {
-  const int access = writes(spec) ? O_RDWR : O_RDONLY;
-  base::Fd fd(::open(name.c_str(), access | O_CLOEXEC | O_NONBLOCK));
+  base::Fd fd = base::openStored(name, writes(spec));
   if (!fd && errno == ENOENT) return fd;
   if (!fd) {
     Error error = base::fileError("--filenames", errno, name);
-    error.remedy = writes(spec) ? "name a file that you may write, or use --op read"
-                                : "name a file that you may read";
+    error.remedy = error.os_errno == EBUSY ? "unmount the device, or use --op read"
+                   : writes(spec)          ? "name a file that you may write, or use --op read"
+                                           : "name a file that you may read";
     return error;
   }
   const auto file = base::storedFile("--filenames", fd.get(), name);

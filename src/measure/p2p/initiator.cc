@@ -21,10 +21,10 @@ constexpr auto kTurn = 50ms;        // how often ask() checks the target and `st
 
 }  // namespace
 
-P2pInitiator::P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer target,
+P2pInitiator::P2pInitiator(Agent& agent, const Settings& settings, Peer target,
                            const base::StopFlag& stop)
     : agent_(agent),
-      rails_(std::move(rails)),
+      settings_(settings),
       stop_(stop),
       notes_([&agent](Deadline until) { return agent.waitNote(until); }),
       target_(std::move(target)) {}
@@ -107,7 +107,7 @@ Status P2pInitiator::measure(const Spec& spec, const std::function<void(const Co
 Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) {
   VIADUCT_CHECK(ask({.verb = P2pRequest::Verb::kRun, .spec = spec}, kAnswer));
   PairGroup group(0, target_, notes_, [] { return false; });
-  Worker worker(spec, agent_, group, rails_, stop_, heard, group.notes());
+  Worker worker(spec, agent_, group, settings_, stop_, heard, group.notes());
   worker.know(1, target_);
   VIADUCT_CHECK(worker.open());
   auto measured = worker.measure(spec.rows.front());

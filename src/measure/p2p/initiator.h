@@ -20,9 +20,8 @@ namespace viaduct::measure::p2p {
 
 class P2pInitiator {
  public:
-  // `rails` is the agent's Settings::rails.
-  P2pInitiator(Agent& agent, std::vector<std::string> rails, Peer target,
-               const base::StopFlag& stop);
+  // `settings` are the agent's.
+  P2pInitiator(Agent& agent, const Settings& settings, Peer target, const base::StopFlag& stop);
 
   // Introduces this end, and returns the target as a member. Waits while the target serves another
   // initiator: `busy` is called once, and `waiting` repeatedly.
@@ -44,7 +43,7 @@ class P2pInitiator {
   Result<Composed> measureRow(const Spec& spec, const Heard& heard);
 
   Agent& agent_;
-  const std::vector<std::string> rails_;
+  const Settings settings_;
   const base::StopFlag& stop_;
   const NoteSource notes_;
   const Peer target_;

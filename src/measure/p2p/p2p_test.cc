@@ -64,7 +64,7 @@ class P2p : public ::testing::Test {
   std::vector<std::string> told_;  // guarded by the mutex until the target has ended
   std::optional<Agent> target_ = open("target");
   std::thread serving_{[this] {
-    serveP2p(*target_, {}, [this](const std::string& line) { tell(line); }, stop_target_);
+    serveP2p(*target_, {}, {}, [this](const std::string& line) { tell(line); }, stop_target_);
   }};
 };
 

@@ -25,8 +25,8 @@ constexpr std::uint64_t kPartOfMemory = 4;
 
 class Target {
  public:
-  Target(Agent& agent, std::vector<std::string> rails, P2pTold told)
-      : agent_(agent), rails_(std::move(rails)), told_(std::move(told)) {}
+  Target(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu, P2pTold told)
+      : agent_(agent), settings_(settings), gpu_(gpu), told_(std::move(told)) {}
 
   void serve(const base::StopFlag& stop) {
     while (!stop.load()) {
@@ -71,6 +71,7 @@ class Target {
     if (request.verb == P2pRequest::Verb::kGreet) return greet();
     VIADUCT_CHECK(prepare(request.spec));
     asked_ = request.spec;
+    asked_->target_gpu = gpu_;
     return std::string();
   }
 
@@ -99,7 +100,7 @@ class Target {
     const Spec spec = *std::exchange(asked_, std::nullopt);
     const NoteSource notes = [this](Deadline until) { return nextOfGuest(until); };
     PairGroup group(1, *guest_, notes, [this] { return left_.load(); });
-    Worker worker(spec, agent_, group, rails_, stop, {}, group.notes());
+    Worker worker(spec, agent_, group, settings_, stop, {}, group.notes());
     worker.know(0, *guest_);
     auto done = worker.open();
     if (done) {
@@ -139,7 +140,8 @@ class Target {
   }
 
   Agent& agent_;
-  const std::vector<std::string> rails_;
+  const Settings& settings_;
+  const std::optional<std::uint32_t> gpu_;
   const P2pTold told_;
   std::optional<Peer> guest_;
   std::string guest_name_;
@@ -149,9 +151,9 @@ class Target {
 
 }  // namespace
 
-void serveP2p(Agent& agent, std::vector<std::string> rails, P2pTold told,
-              const base::StopFlag& stop) {
-  Target(agent, std::move(rails), std::move(told)).serve(stop);
+void serveP2p(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu,
+              P2pTold told, const base::StopFlag& stop) {
+  Target(agent, settings, gpu, std::move(told)).serve(stop);
 }
 
 }  // namespace viaduct::measure::p2p

@@ -4,9 +4,10 @@
 
 #include <viaduct/agent.h>
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
-#include <vector>
 
 #include "base/stop.h"
 
@@ -15,8 +16,9 @@ namespace viaduct::measure::p2p {
 // Receives a line about each event: "node-b connected", "node-b disconnected".
 using P2pTold = std::function<void(const std::string& line)>;
 
-// Answers requests until `stop` is set. `rails` is the agent's Settings::rails.
-void serveP2p(Agent& agent, std::vector<std::string> rails, P2pTold told,
-              const base::StopFlag& stop);
+// Answers requests until `stop` is set. `settings` are the agent's. `gpu`: the GPU whose memory
+// initiators reach; nothing: host memory.
+void serveP2p(Agent& agent, const Settings& settings, std::optional<std::uint32_t> gpu,
+              P2pTold told, const base::StopFlag& stop);
 
 }  // namespace viaduct::measure::p2p

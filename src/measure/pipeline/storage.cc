@@ -84,7 +84,7 @@ Result<base::Fd> makeSource(const std::string& path, const StorageOptions& optio
 }
 
 Result<base::Fd> openSource(const std::string& path) {
-  base::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  base::Fd fd = base::openStored(path, false);
   if (fd) return fd;
   return systemFault(kSource, path,
                      errno == ENOENT
@@ -118,8 +118,11 @@ Result<OpenedDestination> openDestination(const std::string& path, std::uint64_t
   if (!overwrite)
     return wrongFile(kDestination, Code::kInvalid, path, "the file exists",
                      "name a new file, or allow to overwrite it with --overwrite");
-  base::Fd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  if (!fd) return systemFault(kDestination, path, "name a file that you may write");
+  base::Fd fd = base::openStored(path, true);
+  if (!fd)
+    return systemFault(
+        kDestination, path,
+        errno == EBUSY ? "unmount the device, or name another" : "name a file that you may write");
   VIADUCT_TRY(const auto file, base::storedFile(kDestination, fd.get(), path));
   if (file.is_device && file.bytes < bytes)
     return wrongFile(kDestination, Code::kInvalid, path,

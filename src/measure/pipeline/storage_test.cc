@@ -7,6 +7,8 @@
 #include <fstream>
 
 #include "base/sizes.h"
+#include "base/stored_file.h"
+#include "support/loop_device.h"
 #include "support/temporary_folder.h"
 
 namespace viaduct::measure::pipeline {
@@ -132,6 +134,20 @@ TEST_F(StorageTest, OverwriteTakesAnExistingFileOrMakesOne) {
   EXPECT_EQ(std::filesystem::file_size(path("old")), 9U);
   EXPECT_EQ(destinationError("new", {.bytes = 9, .overwrite = true}), "opened");
   EXPECT_FALSE(std::filesystem::exists(path("new")));
+}
+
+// A mounted file system would be destroyed.
+TEST_F(StorageTest, ADeviceInUseIsNotOverwritten) {
+  make("disk", std::string(kMiB, 'x'));
+  const viaduct::testing::LoopDevice device(path("disk"));
+  const base::Fd user = base::openStored(device.name(), true);
+  if (!user) GTEST_SKIP() << "skipped: no loop device";
+  const Storage storage{MemoryKind::kFile, "file:" + device.name(), device.name()};
+  const StorageOptions options{.bytes = kMiB, .overwrite = true};
+  const auto destination = PinnedStorage::destination(*agent_, storage, options);
+  ASSERT_FALSE(destination);
+  expectHas(destination.error().text(), {"resource busy", device.name(), "unmount the device"});
+  EXPECT_TRUE(PinnedStorage::source(*agent_, storage, options)) << "it may be read";
 }
 
 }  // namespace

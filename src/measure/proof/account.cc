@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 namespace viaduct::measure::proof {
 namespace {
@@ -47,6 +48,9 @@ CounterDomain domainFrom(const Observation& seen) {
   }
   return out;
 }
+
+// PathShare::stage of copies at the source and at the sink.
+constexpr std::uint32_t kLoad = 1, kStore = 3;
 
 bool sameCounters(const HostPlace& a, const HostPlace& b) {
   return !a.boot_id.empty() && a.boot_id == b.boot_id && a.network == b.network;
@@ -128,33 +132,46 @@ bool Account::onNetwork(const PayloadStream& stream) const {
 std::size_t Account::shareOf(const PathShare& told) {
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const PathShare& known = shares_[i].told;
-    if (known.backend == told.backend && known.way == told.way && known.rail == told.rail) return i;
+    if (std::tie(known.backend, known.way, known.rail, known.stage) ==
+        std::tie(told.backend, told.way, told.rail, told.stage))
+      return i;
   }
-  shares_.push_back({.told = {told.backend, told.way, told.rail, 0, 0},
-                     .realm = realmOf(told.backend, told.way)});
+  shares_.push_back(
+      {.told = {.backend = told.backend, .way = told.way, .rail = told.rail, .stage = told.stage},
+       .realm = realmOf(told.backend, told.way)});
   return shares_.size() - 1;
 }
 
 void Account::addClaims(std::uint32_t rank) {
   for (const Claim& claim : seen_[rank].claims) {
     if (claim.peer >= seen_.size()) continue;  // an unknown member
-    const bool writes = claim.op == OpKind::kWrite;
+    // All bytes of a staged transfer pass all of its stages, so one stage counts.
+    std::uint32_t counted = kStore;
+    for (const PathShare& told : claim.path.shares)
+      if (told.stage != 0) counted = std::min(counted, told.stage);
     for (const PathShare& told : claim.path.shares) {
-      const std::size_t share = shareOf(told);
-      shares_[share].told.bytes += told.bytes;
-      shares_[share].told.ops += told.ops;
-      shares_[share].told.injected += told.injected;
-      shares_[share].told.batches += told.batches;
-      payload_ += told.bytes;
-      streams_.push_back({.share = share,
-                          .source = writes ? rank : claim.peer,
-                          .sink = writes ? claim.peer : rank,
-                          .teller = rank,
-                          .stored = claim.stored,
-                          .op = claim.op,
-                          .bytes = told.bytes});
+      addShare(rank, claim, told);
+      if (told.stage == 0 || told.stage == counted) payload_ += told.bytes;
     }
   }
+}
+
+void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& told) {
+  const std::size_t share = shareOf(told);
+  PathShare& all = shares_[share].told;
+  all.bytes += told.bytes;
+  all.ops += told.ops;
+  all.injected += told.injected;
+  all.batches += told.batches;
+  const bool writes = claim.op == OpKind::kWrite;
+  const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
+  streams_.push_back({.share = share,
+                      .source = told.stage == kStore ? sink : source,
+                      .sink = told.stage == kLoad ? source : sink,
+                      .teller = rank,
+                      .stored = claim.stored,
+                      .op = claim.op,
+                      .bytes = told.bytes});
 }
 
 std::string amount(double bytes) {

@@ -49,13 +49,14 @@ struct CounterDomain {
   bool isPart(const DeviceTraffic& line) const;
 };
 
-// One entry of a row's path: all bytes with one backend, way and rail name.
+// One entry of a row's path: all bytes with one backend, way, rail name and stage.
 struct Share {
   PathShare told = {};
   Realm realm = Realm::kUnknown;
 };
 
-// The payload of one share from one member to another.
+// The payload of one share from one member to another. A load or a store of a staged transfer has
+// its member as source and sink.
 struct PayloadStream {
   std::size_t share = 0;
   std::uint32_t source = 0, sink = 0, teller = 0;  // ranks; the teller is the initiator
@@ -85,6 +86,7 @@ class Account {
   void addDomains();
   void addClaims(std::uint32_t rank);
   std::size_t shareOf(const PathShare& told);
+  void addShare(std::uint32_t rank, const Claim& claim, const PathShare& told);
 
   std::span<const Observation> seen_;
   std::vector<CounterDomain> domains_;

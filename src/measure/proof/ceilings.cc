@@ -162,6 +162,7 @@ class Limiter {
       // Nothing measures a disk's or a store's own limit.
       if (s.stored && realm != Realm::kMemory)
         out_.unknown = "the limit of the storage is not measured";
+      if (realm == Realm::kGpu) out_.unknown = "the rate of the GPUs' copies is not measured";
       if (realm == Realm::kMemory) copied += static_cast<double>(s.bytes);
       if (realm == Realm::kSockets && !s.stored && account_.loops(s))
         looped += static_cast<double>(s.bytes);

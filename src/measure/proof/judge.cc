@@ -39,11 +39,17 @@ bool outranMemory(const Case& c) {
          c.facts.gb_per_s > binding->gb_per_s;
 }
 
-// True if a share's backend claims to meet a requirement.
+// True if a share's backend claims to meet a requirement. A staged transfer has to meet it between
+// the members.
 bool meets(const Share& share, std::string_view word) {
+  constexpr std::uint32_t kBetween = 2;  // PathShare::stage
+  if (word == "no-staging" || word == "gpu-direct") return share.told.stage == 0;
+  if (share.told.stage != 0 && share.told.stage != kBetween) return true;
   if (word == "rdma") return share.realm == Realm::kRdma;
   if (word == "not-tcp") return share.realm != Realm::kSockets;
-  if (word == "same-host") return share.realm == Realm::kMemory || share.realm == Realm::kDisk;
+  if (word == "same-host")
+    return share.realm != Realm::kSockets && share.realm != Realm::kRdma &&
+           share.realm != Realm::kUnknown;
   if (word.starts_with("backend:")) word.remove_prefix(8);
   return share.told.backend == word;
 }

@@ -58,6 +58,9 @@ bool serves(const CounterDomain& domain, const DeviceTraffic& line, Realm realm,
   return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) && !domain.isPart(line);
 }
 
+// True if no device carries the bytes.
+bool staysInHost(Realm realm) { return realm == Realm::kMemory || realm == Realm::kGpu; }
+
 using Kinds = bool (*)(host::DeviceKind kind);
 bool isRdma(host::DeviceKind kind) { return kind == host::DeviceKind::kRdma; }
 bool isLoopback(host::DeviceKind kind) { return kind == host::DeviceKind::kLoopback; }
@@ -95,7 +98,7 @@ class Prover {
     const Share& share = account_.shares()[stream.share];
     const std::size_t from = account_.domainOf(stream.source);
     const std::size_t to = account_.domainOf(stream.sink);
-    if (share.realm == Realm::kMemory || share.realm == Realm::kUnknown) {
+    if (staysInHost(share.realm) || share.realm == Realm::kUnknown) {
       mine.apart = mine.apart || !account_.sameHost(stream.source, stream.sink);
       mine.domains.insert(mine.domains.end(), {from, to});
       return;
@@ -211,9 +214,10 @@ class Prover {
                       .bytes = share.told.bytes,
                       .ops = share.told.ops,
                       .injected = share.told.injected,
-                      .batches = share.told.batches};
-    if (share.realm == Realm::kMemory)
-      entry.proven = silence(share, mine);
+                      .batches = share.told.batches,
+                      .stage = share.told.stage};
+    if (staysInHost(share.realm))
+      entry.proven = share.told.stage == 0 ? silence(share, mine) : quietBesides(share, mine);
     else if (share.realm == Realm::kDisk)
       entry.proven = onDisk(index);
     else if (share.realm == Realm::kUnknown)
@@ -248,6 +252,38 @@ class Prover {
                      account_.domains()[mine.domains.front()].name,
                      amount(static_cast<double>(share.told.bytes))));
     return Proven::kYes;
+  }
+
+  // A stage in memory passes no device, so the devices carried the other stages only.
+  Proven quietBesides(const Share& share, const OfShare& mine) {
+    const double limit = static_cast<double>(share.told.bytes) * kQuiet;
+    for (const std::size_t d : mine.domains)
+      for (const Direction way : {Direction::kSent, Direction::kReceived})
+        if (carriedBy(d, way) - neededOf(d, way) >= limit) {
+          note(fmt::format("devices of {} carried more than the stage between the members",
+                           account_.domains()[d].name));
+          return Proven::kUnproven;
+        }
+    note(fmt::format("memory: no device of {} carried the {} of stage {}",
+                     account_.domains()[mine.domains.front()].name,
+                     amount(static_cast<double>(share.told.bytes)), share.told.stage));
+    return Proven::kYes;
+  }
+
+  double carriedBy(std::size_t d, Direction way) const {
+    const CounterDomain& domain = account_.domains()[d];
+    double out = 0;
+    for (const DeviceTraffic& line : domain.lines)
+      if (!domain.isPart(line)) out += std::max(line.in(way).ours(), 0.0);
+    return out;
+  }
+
+  // Returns the bytes that devices of a domain had to carry. Loopback sends what it receives.
+  double neededOf(std::size_t d, Direction way) const {
+    double out = 0;
+    for (const auto& [need, bytes] : needs_)
+      if (need.domain == d && (need.way == way || need.loop)) out += static_cast<double>(bytes);
+    return out;
   }
 
   // The kernel counts the bytes of each process at block devices, so others' traffic is left out.

@@ -1,9 +1,11 @@
 // Makes one row from the shares of all members.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "measure/proof/judge.h"
@@ -39,7 +41,6 @@ class Composer {
              .initiators = spec.layout.initiators,
              .targets = spec.layout.targets,
              .bidirectional = spec.bidirectional,
-             .memory = memoryChoiceName(spec.memory),
              .heat = spec.working_set == 0 ? "hot" : "cold"} {}
 
   Result<Composed> composed() {
@@ -48,6 +49,7 @@ class Composer {
       hosts_.push_back(one.place.boot_id);
       seen_.push_back(std::move(one));
     }
+    row_.memory = memoryWords();
     facts_.failure = failure();
     if (!facts_.failure) {
       sum();
@@ -67,6 +69,34 @@ class Composer {
 
  private:
   using Repeat = std::vector<std::vector<Placed>>;  // by round
+
+  // Returns the memory of a side's devices: "DRAM", "VRAM 0-7".
+  std::string memoryOf(bool initiators) const {
+    std::set<std::uint32_t> gpus;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      if (spec_.layout.isInitiator(rank) == initiators)
+        gpus.insert(shares_[rank].gpus.begin(), shares_[rank].gpus.end());
+    if (gpus.empty()) return "DRAM";
+    const bool row = *gpus.rbegin() - *gpus.begin() + 1 == gpus.size();
+    if (gpus.size() > 1 && row) return fmt::format("VRAM {}-{}", *gpus.begin(), *gpus.rbegin());
+    return fmt::format("VRAM {}", fmt::join(gpus, ","));
+  }
+
+  // Returns the memory of both sides. Without GPUs, it is the choice of host memory.
+  std::string memoryWords() const {
+    const std::string here = memoryOf(true);
+    const std::string there = spec_.layout.stored() ? here : memoryOf(false);
+    if (here == "DRAM" && there == here) return memoryChoiceName(spec_.memory);
+    return here == there ? here : fmt::format("{}/{}", here, there);
+  }
+
+  // Says why a row of GPU memory is slower than its backend.
+  std::string stagingWords() const {
+    const auto staged = [](const ProvenShare& share) { return share.stage != 0; };
+    if (!usesGpu(row_) || std::none_of(row_.path.begin(), row_.path.end(), staged)) return {};
+    return fmt::format("staged through host memory, because {} does not reach this GPU memory",
+                       row_.backend);
+  }
 
   // Returns the first failure. Prefers a cause: a cancelled member follows another member's
   // failure.
@@ -263,14 +293,23 @@ class Composer {
     facts_.working_set = workingSet();
     proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
     row_.path = std::move(judgement.path);
-    if (row_.backend.empty() && !row_.path.empty()) row_.backend = row_.path.front().backend;
+    if (row_.backend.empty() && !row_.path.empty()) row_.backend = carrier().backend;
     row_.proof = std::move(judgement.proof);
     row_.ceiling = std::move(judgement.ceiling);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
-    for (const std::string& words : {interruptionWords(), stallWords(), judgement.remark})
+    for (const std::string& words :
+         {stagingWords(), interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
+  }
+
+  // Returns the share between the members, if the path has stages.
+  const ProvenShare& carrier() const {
+    constexpr std::uint32_t kLoad = 1;  // PathShare::stage
+    const auto at = std::find_if(row_.path.begin(), row_.path.end(),
+                                 [](const ProvenShare& share) { return share.stage != kLoad; });
+    return at == row_.path.end() ? row_.path.front() : *at;
   }
 
   void clocks() {

@@ -75,6 +75,7 @@ struct RowShare {
   std::string mismatch = {};                 // empty: no wrong bytes
   std::uint64_t checks = 0, missed = 0;      // checked transfers, and how many were wrong
   std::vector<RateInterval> intervals = {};  // of the member's own streams
+  std::vector<std::uint32_t> gpus = {};      // whose memory the member's devices have
   std::string observation = {};              // of the devices, encoded
 };
 

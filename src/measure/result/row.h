@@ -69,6 +69,7 @@ struct ProvenShare {
   std::uint64_t ops = 0;
   Proven proven = Proven::kUnproven;
   std::uint64_t injected = 0, batches = 0;  // 0: not counted
+  std::uint32_t stage = 0;                  // as PathShare::stage
   friend bool operator==(const ProvenShare&, const ProvenShare&) = default;
 };
 // Returns a transfer's path as unproven shares.
@@ -162,5 +163,8 @@ struct Row {
   std::string remark = {};  // other facts that explain the figures
   friend bool operator==(const Row&, const Row&) = default;
 };
+
+// True if memory of a GPU takes part.
+bool usesGpu(const Row& row);
 
 }  // namespace viaduct::measure

@@ -55,6 +55,7 @@ void describe(auto& json, base::Is<ProvenShare> auto& share) {
   json.word("proven", share.proven, kProvens);
   json.may("injected", share.injected);
   json.may("batches", share.batches);
+  json.may("stage", share.stage);
 }
 
 void describe(auto& json, base::Is<PairResult> auto& pair) {

@@ -39,6 +39,7 @@ std::string figuresOf(const Row& row) {
 std::string TextTable::add(const Row& row) {
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
+  if (usesGpu(row)) what += ", " + row.memory;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
@@ -51,7 +52,9 @@ std::string TextTable::add(const Row& row) {
   out += "\n";
   if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, kIndent);
   if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, kIndent);
-  if (!row.remark.empty()) out += wrapped("^ " + row.remark, kIndent);
+  // The remark about a path holds for many rows.
+  if (!row.remark.empty() && row.remark != remark_) out += wrapped("^ " + row.remark, kIndent);
+  remark_ = row.remark;
   return out;
 }
 

@@ -15,6 +15,7 @@ class TextTable {
 
  private:
   std::string what_, path_;  // of the last heading
+  std::string remark_;       // of the last row
 };
 
 }  // namespace viaduct::measure

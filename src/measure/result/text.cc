@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <vector>
 
 #include "base/text.h"
@@ -63,14 +64,27 @@ std::string counted(std::size_t count, std::string_view one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+std::string stagesWords(const Row& row, std::string_view separator,
+                        const std::function<std::string(const ProvenShare&)>& words) {
+  std::map<std::uint32_t, std::vector<std::string>> stages;
+  for (const ProvenShare& share : row.path) addOnce(stages[share.stage], words(share));
+  std::string out;
+  for (const auto& [stage, all] : stages)
+    out += fmt::format("{}{}",
+                       out.empty() ? ""
+                       : stage > 1 ? " -> host -> "
+                                   : ", ",
+                       fmt::join(all, separator));
+  return out;
+}
+
 std::string pathWords(const Row& row) {
   if (row.path.empty()) return {};
-  std::vector<std::string> ways, devices;
-  for (const ProvenShare& s : row.path) {
-    addOnce(ways, s.way.empty() ? s.backend : s.backend + "/" + s.way);
-    addOnce(devices, s.device);
-  }
-  std::string out = fmt::format("{}", fmt::join(ways, "+"));
+  std::vector<std::string> devices;
+  for (const ProvenShare& s : row.path) addOnce(devices, s.device);
+  std::string out = stagesWords(row, "+", [](const ProvenShare& s) {
+    return s.way.empty() ? s.backend : s.backend + "/" + s.way;
+  });
   if (devices.size() > kMostDevices)
     out += fmt::format(" on {} devices", devices.size());
   else if (!devices.empty())

@@ -1,6 +1,7 @@
 // Formats parts of a row, and counts, in the same way for every output. Threads: pure functions.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,10 @@ std::string counted(std::size_t count, std::string_view one);
 // Breaks a text into lines of at most 80 columns with an indent of `indent` spaces. Breaks between
 // words if possible.
 std::string wrapped(std::string text, std::size_t indent);
+// Joins the words of a row's shares, each once: by `separator` within a stage, and by host memory
+// between two stages of a staged path.
+std::string stagesWords(const Row& row, std::string_view separator,
+                        const std::function<std::string(const ProvenShare&)>& words);
 // Returns a row's ways and devices, and whether they are proven: "tcp/socket on eth0, proven".
 // Empty if the path is unknown.
 std::string pathWords(const Row& row);

@@ -102,16 +102,17 @@ class RowRun {
     auto done = beginStorage();
     if (done) done = prepare();
     if (done) touchSinks();
-    if (done) refill();
+    if (done) done = refill();
     if (!done && worker_.stop.load()) return std::move(done).error();
     if (!done) failure_ = done.error();
     VIADUCT_TRY(bool well, allWell(failure_));
     if (!well) return false;
     VIADUCT_TRY(well, warmUp());
     if (!well) return false;
-    refill();
+    keepFailure(refill());
     // From here until all members have read their counters, no member moves bytes.
-    VIADUCT_TRY(well, allWell({}));
+    VIADUCT_TRY(well, allWell(failure_));
+    if (!well) return false;
     worker_.observer.before();
     for (Own& own : own_) own.lane->mark();
     return timed();
@@ -161,7 +162,7 @@ class RowRun {
   }
 
   Result<bool> timedRound(const Goal& goal) {
-    if (schedule_.every_transfer) fillNext(goal.iterations);
+    if (schedule_.every_transfer) keepFailure(fillNext(goal.iterations));
     VIADUCT_TRY(bool well, allWell(failure_));
     if (!well) return false;
     left_ns_ = nanosecondsAt(Clock::now());
@@ -256,12 +257,16 @@ class RowRun {
       VIADUCT_CHECK(eachSet(s, contents_.all(s), [&](std::uint64_t set) -> Status {
         if (worker_.stop.load()) return cancelled();
         if (worker_.heard.preparing) worker_.heard.preparing(set, contents_.sets(s).count);
-        if (device->storage->isGiven()) return device->storage->load(storedSet(s, set));
-        contents_.fill({s, Role::kTarget, device->bytes()}, epoch_, {set, 1});
-        return device->storage->store(storedSet(s, set));
+        return storeFirst(s, set, *device->storage);
       }));
     }
     return settleStorage();
+  }
+
+  Status storeFirst(std::uint32_t stream, std::uint64_t set, Storage& storage) {
+    if (storage.isGiven()) return storage.load(storedSet(stream, set));
+    VIADUCT_CHECK(contents_.fill({stream, Role::kTarget, storage.bytes()}, epoch_, {set, 1}));
+    return storage.store(storedSet(stream, set));
   }
 
   // Leaves no work to the device that would fall into the next round.
@@ -422,7 +427,7 @@ class RowRun {
         [this] { return isHurried(); });
     auto done = runSpotChecks(checks);
     if (done) done = settleStorage();
-    if (!done) failure_ = done.error();
+    keepFailure(done);
     checks_ += checks.led();
     missed_ += checks.missed();
     if (mismatch_.empty()) mismatch_ = checks.wrong();
@@ -457,8 +462,9 @@ class RowRun {
 
   // An end of a stream that this process has.
   StreamEnd endOf(std::uint32_t stream, Role role) {
+    const WorkerDevice& device = *worker_.deviceOf(stream, role);
     StreamEnd out{
-        .stream = stream, .role = role, .memory = worker_.deviceOf(stream, role)->bytes()};
+        .stream = stream, .role = role, .memory = device.bytes(), .mirror = device.mirror()};
     if (readsStorage() && storageOf(stream).isGiven()) out.original = storageOf(stream).bytes();
     return out;
   }
@@ -480,21 +486,29 @@ class RowRun {
   }
 
   // Fills the memory of the sources. Storage that is read keeps what beginStorage() has put there.
-  void refill() {
-    if (readsStorage()) return;
+  Status refill() {
+    if (readsStorage()) return Ok{};
     epoch_ = ++last_epoch_;
     orderAfterAgent();
-    for (const StreamEnd& end : ends(true)) contents_.fill(end, epoch_, contents_.all(end.stream));
+    for (const StreamEnd& end : ends(true))
+      VIADUCT_CHECK(contents_.fill(end, epoch_, contents_.all(end.stream)));
+    return Ok{};
   }
 
   // Fills the next sets, for `transfers` of each stream. If storage is read, the receiving memory
   // gets words of an older epoch instead, which a skipped transfer leaves there.
-  void fillNext(std::uint64_t transfers) {
+  Status fillNext(std::uint64_t transfers) {
     const bool reads = readsStorage();
     if (!reads) epoch_ = ++last_epoch_;
     orderAfterAgent();
     for (const StreamEnd& end : ends(!reads))
-      contents_.fill(end, reads ? epoch_ - 1 : epoch_, {begun_[end.stream], transfers});
+      VIADUCT_CHECK(
+          contents_.fill(end, reads ? epoch_ - 1 : epoch_, {begun_[end.stream], transfers}));
+    return Ok{};
+  }
+
+  void keepFailure(const Status& done) {
+    if (!done && !failure_) failure_ = done.error();
   }
 
   // The agent's thread may have accessed the memory that is filled and checked here. Only the other
@@ -507,10 +521,11 @@ class RowRun {
     orderAfterAgent();
     for (const StreamEnd& end : ends(false)) {
       if (writesStorage()) loadStored(end.stream, used[end.stream]);
-      auto wrong = contents_.verify(end, epoch_, used[end.stream]);
-      if (!wrong) continue;
+      auto checked = contents_.verify(end, epoch_, used[end.stream]);
+      if (!checked) keepFailure(checked.error());
+      if (!checked || !*checked) continue;
       ++wrong_streams;
-      if (mismatch_.empty()) mismatch_ = *std::move(wrong);
+      if (mismatch_.empty()) mismatch_ = **std::move(checked);
     }
     return wrong_streams;
   }
@@ -519,7 +534,7 @@ class RowRun {
     auto done = eachSet(stream, used, [&](std::uint64_t set) {
       return storageOf(stream).load(storedSet(stream, set));
     });
-    if (!done && !failure_) failure_ = done.error();
+    keepFailure(done);
   }
 
   void countChecked(const std::vector<SetRange>& used) {
@@ -560,6 +575,9 @@ class RowRun {
                              .iterations = own.times.iterations,
                              .latency_us = latencyOf(own.times.latency)});
     }
+    for (const WorkerDevice& device : worker_.devices)
+      if (const auto gpu = device.memory ? device.memory->gpu() : std::nullopt)
+        out.gpus.push_back(*gpu);
     out.observation = worker_.observer.encoded();
     return out;
   }

@@ -87,7 +87,7 @@ class MemberRun {
   Status measure(Result<Agent>& agent) {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
     if (request_.work) return request_.work({*agent, *group_, stop_, progress_});
-    Worker worker(spec_, *agent, *group_, request_.settings.rails, stop_,
+    Worker worker(spec_, *agent, *group_, request_.settings, stop_,
                   {progress_.waiting, progress_.tick, progress_.interval, progress_.preparing});
     VIADUCT_CHECK(worker.open());
     for (std::size_t i = 0; i < spec_.rows.size(); ++i) {

@@ -44,21 +44,22 @@ Status SpotChecks::leadStored(Lane& lane, const StreamEnd& own, const StreamEnd&
                               std::uint64_t count, std::uint64_t first_epoch,
                               const std::function<Status(std::uint64_t set)>& load) {
   const auto write = [&](const SpotCheck& check) -> Result<std::string> {
-    contents_.freshen(own, check);
+    VIADUCT_CHECK(contents_.freshen(own, check));
     VIADUCT_CHECK(lane.once(check.set, ended_));
     agent_.poll();
     VIADUCT_CHECK(load(check.set));
-    auto wrong = contents_.verify(stored, check, check.epoch);
-    contents_.restore(own, check, epoch_);
+    VIADUCT_TRY(auto wrong, contents_.verify(stored, check, check.epoch));
+    VIADUCT_CHECK(contents_.restore(own, check, epoch_));
     VIADUCT_CHECK(lane.once(check.set, ended_));  // restores the words of the storage
     agent_.poll();
     return std::move(wrong).value_or("");
   };
   const auto read = [&](const SpotCheck& check) -> Result<std::string> {
-    contents_.spoil(own, check);
+    VIADUCT_CHECK(contents_.spoil(own, check));
     VIADUCT_CHECK(lane.once(check.set, ended_));
     agent_.poll();
-    return contents_.verify(own, check, epoch_).value_or("");
+    VIADUCT_TRY(auto wrong, contents_.verify(own, check, epoch_));
+    return std::move(wrong).value_or("");
   };
   return checkEach(lane, own.stream, count, first_epoch,
                    [&](const SpotCheck& check) -> Result<std::string> {
@@ -87,16 +88,17 @@ Result<std::string> SpotChecks::checkOne(Lane& lane, const StreamEnd& own, const
   if (!isSource(own)) VIADUCT_CHECK(ask(far, CheckVerb::kFreshen, check));
   VIADUCT_CHECK(passOthers(lane, check.set, check.epoch));
   agent_.poll();  // orders the agent's writes to this memory before the writes here
-  isSource(own) ? contents_.freshen(own, check) : contents_.spoil(own, check);
+  VIADUCT_CHECK(isSource(own) ? contents_.freshen(own, check) : contents_.spoil(own, check));
   VIADUCT_CHECK(lane.once(check.set, ended_));
   agent_.poll();
   std::string wrong;
   if (isSource(own)) {
     VIADUCT_TRY(wrong, ask(far, CheckVerb::kVerify, check));
   } else {
-    wrong = contents_.verify(own, check, check.epoch).value_or("");
+    VIADUCT_TRY(auto found, contents_.verify(own, check, check.epoch));
+    wrong = std::move(found).value_or("");
   }
-  contents_.restore(own, check, epoch_);
+  VIADUCT_CHECK(contents_.restore(own, check, epoch_));
   return wrong;
 }
 
@@ -114,15 +116,16 @@ Status SpotChecks::follow(const StreamEnd& own) {
   for (;;) {
     VIADUCT_TRY(const CheckMessage asked, receive(own.stream, false));
     agent_.poll();  // orders the agent's writes to this memory before the writes here
-    if (fresh) contents_.restore(own, *std::exchange(fresh, std::nullopt), epoch_);
+    if (fresh) VIADUCT_CHECK(contents_.restore(own, *std::exchange(fresh, std::nullopt), epoch_));
     if (asked.verb == CheckVerb::kOver) return Ok{};
     CheckMessage reply{.answer = true, .verb = asked.verb, .check = asked.check};
     if (asked.verb == CheckVerb::kFreshen) {
-      contents_.freshen(own, asked.check);
+      VIADUCT_CHECK(contents_.freshen(own, asked.check));
       fresh = asked.check;
     } else {
-      reply.wrong = contents_.verify(own, asked.check, asked.check.epoch).value_or("");
-      contents_.restore(own, asked.check, epoch_);
+      VIADUCT_TRY(auto wrong, contents_.verify(own, asked.check, asked.check.epoch));
+      reply.wrong = std::move(wrong).value_or("");
+      VIADUCT_CHECK(contents_.restore(own, asked.check, epoch_));
     }
     VIADUCT_TRY(const Peer leader, agent_.peer(asked.from));
     VIADUCT_CHECK(send(leader, reply));

@@ -72,19 +72,19 @@ Role WorkerState::initiating(std::uint32_t stream) const {
   return streams[stream].reverse ? Role::kTarget : Role::kInitiator;
 }
 
-Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group,
-               const std::vector<std::string>& rails, const StopFlag& stop, Heard heard,
-               NoteSource notes)
+Worker::Worker(const Spec& spec, Agent& agent, meet::Group& group, const Settings& settings,
+               const StopFlag& stop, Heard heard, NoteSource notes)
     : state_{.spec = spec,
              .agent = agent,
              .group = group,
+             .settings = settings,
              .stop = stop,
              .heard = std::move(heard),
              .notes = notes ? std::move(notes)
                             : [&agent](Deadline until) { return agent.waitNote(until); },
              .streams = streamsOf(spec.layout, spec.threads, spec.bidirectional),
              .rank = group.roster().rank,
-             .observer = proof::Observer(rails)} {}
+             .observer = proof::Observer(settings.rails)} {}
 
 Result<bool> Worker::allWell(const Failure& mine) {
   VIADUCT_TRY(const auto all, state_.gather(encode(mine)));
@@ -99,13 +99,22 @@ Status Worker::makeMemory() {
   const std::uint32_t count = initiates ? layout.initiators : layout.targets;
   for (std::uint32_t i = 0; i < count; ++i) {
     if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) != state_.rank) continue;
-    VIADUCT_TRY(Buffer memory,
-                Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target,
-                             {state_.spec.memory, state_.spec.huge_pages}, labelOf(role, i)));
+    VIADUCT_TRY(Buffer memory, makeBuffer(role, i));
     state_.devices.push_back({.role = role, .number = i, .memory = std::move(memory)});
     if (layout.stored()) VIADUCT_CHECK(makeStorage(i));
   }
   return Ok{};
+}
+
+Result<Buffer> Worker::makeBuffer(Role role, std::uint32_t number) const {
+  const Spec& spec = state_.spec;
+  const bool initiates = role == Role::kInitiator;
+  Buffer::Kind kind{.choice = spec.memory, .huge_pages = spec.huge_pages};
+  if (const auto first = initiates ? spec.initiator_gpu : spec.target_gpu) {
+    VIADUCT_TRY(kind.gpu, gpuOf(state_.settings, spec.layout.mode, *first, number));
+  }
+  return Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target, kind,
+                      labelOf(role, number));
 }
 
 // The agent reaches its storage as a peer of itself.

@@ -46,6 +46,7 @@ struct WorkerDevice {
   std::unique_ptr<Storage> storage = {};  // in the place of memory, if the layout has no targets
 
   std::span<std::byte> bytes() const { return storage ? storage->bytes() : memory->bytes(); }
+  const Mirror* mirror() const { return storage ? nullptr : memory->mirror(); }
 };
 
 // The state that a worker shares with its rows.
@@ -53,6 +54,7 @@ struct WorkerState {
   const Spec& spec;
   Agent& agent;
   meet::Group& group;
+  const Settings settings;  // of the agent
   const StopFlag& stop;
   const Heard heard;
   const NoteSource notes;
@@ -79,9 +81,8 @@ Result<bool> areWell(const std::vector<std::string>& failures);
 
 class Worker {
  public:
-  // `rails` lists the rails that the user named; empty means any. `notes` returns the agent's
-  // notes; by default all of them.
-  Worker(const Spec& spec, Agent& agent, meet::Group& group, const std::vector<std::string>& rails,
+  // `settings` are those of the agent. `notes` returns the agent's notes; by default all of them.
+  Worker(const Spec& spec, Agent& agent, meet::Group& group, const Settings& settings,
          const StopFlag& stop, Heard heard, NoteSource notes = {});
 
   // Adds a member that is connected already.
@@ -98,6 +99,7 @@ class Worker {
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell(const Failure& mine);
   Status makeMemory();
+  Result<Buffer> makeBuffer(Role role, std::uint32_t number) const;
   Status makeStorage(std::uint32_t number);
   Status reachPeers();
   Status reach(std::uint32_t rank);

@@ -29,8 +29,8 @@ class Members {
     for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
       roster.rank = rank;
       groups_.push_back(std::make_unique<ThreadGroup>(table, roster));
-      workers_.push_back(std::make_unique<Worker>(spec_, agents_[rank], *groups_[rank],
-                                                  std::vector<std::string>{}, stop, Heard{}));
+      workers_.push_back(std::make_unique<Worker>(spec_, agents_[rank], *groups_[rank], Settings{},
+                                                  stop, Heard{}));
     }
   }
 

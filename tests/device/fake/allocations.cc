@@ -15,8 +15,9 @@ bool has(std::uint64_t bits, int device) { return ((bits >> device) & 1) != 0; }
 bool mayUse(const Context& context, User user, const Block& block, bool write) {
   if (block.kind == BlockKind::kMapped)
     return has(write ? block.writing : block.reading, context.device);
-  if (user == User::kCopy || block.kind == BlockKind::kManaged) return true;
   const int device = block.memory->device();
+  if (block.kind == BlockKind::kPooled) return device == context.device;
+  if (user == User::kCopy || block.kind == BlockKind::kManaged) return true;
   const bool opened_here = block.kind == BlockKind::kOpened && block.context == &context;
   return opened_here || device == context.device || context.peers.count(device) != 0;
 }

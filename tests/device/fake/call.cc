@@ -19,7 +19,16 @@ bool& inHostFunction() {
   return inside;
 }
 
-bool forked(const World& world) { return world.process != 0 && world.process != ::getpid(); }
+std::atomic<std::uint64_t>& callsAfterFork() {
+  static std::atomic<std::uint64_t> calls = 0;
+  return calls;
+}
+
+bool forked(const World& world) {
+  const bool in_child = world.process != 0 && world.process != ::getpid();
+  if (in_child) ++callsAfterFork();
+  return in_child;
+}
 
 CUresult admit(World& world, const char* call) {
   const CUresult planned = world.faults.count(call);

@@ -3,6 +3,9 @@
 // context. Threads: any.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+
 #include "device/fake/world.h"
 
 namespace viaduct::fakegpu {
@@ -15,7 +18,9 @@ bool& inHostFunction();
 
 // The refusal of any call, or kSuccess. Counts the call.
 CUresult admit(World& world, const char* call);
+// Whether this process is a child of the one that called cuInit. Counts such calls.
 bool forked(const World& world);
+std::atomic<std::uint64_t>& callsAfterFork();
 
 // Calls body(World&, Lock&).
 template <class Body>

@@ -28,6 +28,8 @@ void destroy(World& world, Lock& lock, Context& context) {
   if (context.null_stream != nullptr) context.null_stream->close();
   context.null_stream = nullptr;
   freeAllOf(world, context);
+  world.events.removeOf(context);
+  world.modules.removeOf(context);
   context.alive = false;
   world.device(context.device).primary = nullptr;
 }

@@ -89,14 +89,14 @@ using namespace viaduct::fakegpu;  // NOLINT(google-build-using-namespace)
 
 FAKE_CUDA_EXPORT CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned, int*,
                                              void**) {
-  return inContext("cuModuleLoadDataEx", [&](World& one, Lock&, Context&) {
+  return inContext("cuModuleLoadDataEx", [&](World& one, Lock&, Context& context) {
     const std::string text = static_cast<const char*>(image);
     if (text.find(".version") == std::string::npos) return kInvalidImage;
     const CUresult checked = checkPtx(one, text);
     if (checked != CUresult::kSuccess) return checked;
     const int most = numberAfter(text, ".maxntid", " %d");
     *module = one.modules.add<CUmodule>(std::make_shared<Module>(
-        Module{kernelsOf(text), most < 0 ? 1024 : static_cast<unsigned>(most)}));
+        Module{&context, kernelsOf(text), most < 0 ? 1024 : static_cast<unsigned>(most)}));
     return CUresult::kSuccess;
   });
 }

@@ -61,6 +61,7 @@ FAKE_CUDA_EXPORT void fakeCudaFail(const char* call, unsigned nth, int code) {
 }
 
 FAKE_CUDA_EXPORT std::uint64_t fakeCudaCount(const char* call) {
+  if (std::string_view(call) == "after fork") return callsAfterFork();
   Lock lock(world());
   return world().faults.counted(call);
 }

@@ -38,11 +38,18 @@ CUresult waitForEvent(World& world, Context& context, CUstream stream, CUevent h
   return enqueue(world, context, stream, std::move(work));
 }
 
-CUresult callHostFunction(CUhostFn function, void* data) {
+// Calls a function that may call nothing of the driver.
+template <class Function>
+CUresult callOnHost(Function function) {
   inHostFunction() = true;
-  function(data);
+  function();
   inHostFunction() = false;
   return CUresult::kSuccess;
+}
+
+CUresult failureOf(World& world, const Context& context) {
+  const Lock lock(world);
+  return context.failure;
 }
 
 template <class Word>
@@ -139,7 +146,23 @@ FAKE_CUDA_EXPORT CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, v
   return inContext("cuLaunchHostFunc", [&](World& one, Lock&, Context& context) {
     if (function == nullptr) return CUresult::kInvalidValue;
     Work work;
-    work.run = [function, data] { return callHostFunction(function, data); };
+    work.run = [function, data] { return callOnHost([&] { function(data); }); };
+    return enqueue(one, context, stream, std::move(work));
+  });
+}
+
+// In contrast to that of cuLaunchHostFunc, its function is called after a failure too.
+FAKE_CUDA_EXPORT CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function,
+                                              void* data, unsigned flags) {
+  return inContext("cuStreamAddCallback", [&](World& one, Lock&, Context& context) {
+    if (function == nullptr || flags != 0) return CUresult::kInvalidValue;
+    Work work;
+    work.always = true;
+    work.run = [&one, &context, stream, function, data] {
+      const CUresult result = failureOf(one, context);
+      callOnHost([&] { function(stream, result, data); });
+      return result;
+    };
     return enqueue(one, context, stream, std::move(work));
   });
 }

@@ -11,6 +11,7 @@ namespace viaduct::fakegpu {
 // NOLINTBEGIN(google-build-using-namespace,readability-identifier-naming): the driver's names
 using namespace viaduct::cuda;
 
+using CUhostFn = void (*)(void* data);
 using CUmemoryPool = struct PoolObject*;
 
 struct CUmemPoolProps {

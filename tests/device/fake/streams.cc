@@ -81,7 +81,7 @@ void Stream::work() {
 void Stream::runOne(Lock& lock) {
   const Work work = std::move(queue_.front());
   queue_.pop_front();
-  if (context_.failure == CUresult::kSuccess) {
+  if (context_.failure == CUresult::kSuccess || work.always) {
     const CUresult result = lock.without([&] {
       linger();
       return work.run();

@@ -26,10 +26,11 @@ struct Moment {
 };
 
 // One piece of work. `run` is called without the lock, and not at all after a failure in its
-// context.
+// context, unless `always`.
 struct Work {
   std::function<CUresult()> run = {};
   std::vector<Moment> after = {};
+  bool always = false;
 };
 
 class Stream : public std::enable_shared_from_this<Stream> {

@@ -42,6 +42,10 @@ class Registry {
   void remove(Handle handle) {
     objects_.erase(std::uint64_t(handle));
   }
+  // Removes the objects of a context that has ended.
+  void removeOf(const Context& context) {
+    std::erase_if(objects_, [&](const auto& one) { return one.second->context == &context; });
+  }
   std::size_t size() const { return objects_.size(); }
   const std::map<std::uint64_t, std::shared_ptr<Object>>& objects() const { return objects_; }
 
@@ -80,6 +84,7 @@ struct Kernel;
 
 // A loaded module.
 struct Module {
+  Context* context = nullptr;
   std::set<std::string> kernels = {};
   unsigned most_threads = 1024;  // of a group: the PTX's .maxntid
 };

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/cuda/bell.h"
+#include "backends/cuda/end_bell.h"
 #include "backends/cuda/pinned_memory.h"
 #include "backends/cuda/rows.h"
 #include "cuda/context.h"
@@ -52,17 +52,17 @@ struct Batch {
   void clear();
 };
 
-class Lane {
+class CopyStream {
  public:
   static constexpr std::size_t kBatches = 3;
 
   // `kernel` may be null. A kernel has `groups` groups of threads.
-  static Result<std::unique_ptr<Lane>> open(std::shared_ptr<const Context> context,
-                                            CUfunction kernel, std::uint32_t groups,
-                                            std::shared_ptr<Bell> bell);
-  ~Lane();
-  Lane(const Lane&) = delete;
-  Lane& operator=(const Lane&) = delete;
+  static Result<std::unique_ptr<CopyStream>> open(std::shared_ptr<const Context> context,
+                                                  CUfunction kernel, std::uint32_t groups,
+                                                  std::shared_ptr<EndBell> bell);
+  ~CopyStream();
+  CopyStream(const CopyStream&) = delete;
+  CopyStream& operator=(const CopyStream&) = delete;
 
   // The batch to fill and launch next; null: all are in flight.
   Batch* next() { return in_flight_ == kBatches ? nullptr : &slot(in_flight_).batch; }
@@ -94,8 +94,8 @@ class Lane {
     Row* host_rows = nullptr;
     CUdeviceptr device_rows = 0;
   };
-  Lane(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
-       std::shared_ptr<Bell> bell)
+  CopyStream(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
+             std::shared_ptr<EndBell> bell)
       : context_(std::move(context)), kernel_(kernel), groups_(groups), bell_(std::move(bell)) {}
   Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % kBatches]; }
   Status open();
@@ -104,9 +104,9 @@ class Lane {
   Status record(Slot& slot);
 
   const std::shared_ptr<const Context> context_;
-  const CUfunction kernel_;
+  CUfunction kernel_;
   const std::uint32_t groups_;
-  const std::shared_ptr<Bell> bell_;
+  const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
   void* host_rows_ = nullptr;

@@ -1,4 +1,4 @@
-#include "backends/cuda/mapping.h"
+#include "backends/cuda/peer_mapping.h"
 
 #include <algorithm>
 #include <cstring>
@@ -16,9 +16,11 @@ Error protocol(const char* what) {
 }
 
 // An allocation, opened by its legacy handle.
-class LegacyMapping final : public Mapping {
+class LegacyMapping final : public PeerMapping {
  public:
   explicit LegacyMapping(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
+  LegacyMapping(const LegacyMapping&) = delete;
+  LegacyMapping& operator=(const LegacyMapping&) = delete;
   ~LegacyMapping() override {
     const auto current = Current::of(*context_);
     if (current && address_ != 0) context_->api().ipcCloseMemHandle(address_);
@@ -39,10 +41,12 @@ class LegacyMapping final : public Mapping {
 };
 
 // Virtual memory, at one range of addresses.
-class VirtualMapping final : public Mapping {
+class VirtualMapping final : public PeerMapping {
  public:
   VirtualMapping(std::shared_ptr<const Context> context, std::uint64_t bytes)
       : context_(std::move(context)), bytes_(bytes) {}
+  VirtualMapping(const VirtualMapping&) = delete;
+  VirtualMapping& operator=(const VirtualMapping&) = delete;
   ~VirtualMapping() override {
     const auto current = Current::of(*context_);
     if (!current || address_ == 0) return;
@@ -89,32 +93,32 @@ class VirtualMapping final : public Mapping {
 // The open legacy handles of this process: a context can open each only once. The key has the
 // device, the handle and the BUFFER_ID.
 using LegacyKey = std::tuple<CUdevice, base::Bytes, std::uint64_t>;
-base::Guarded<std::map<LegacyKey, std::weak_ptr<const Mapping>>>& opened() {
-  static base::Guarded<std::map<LegacyKey, std::weak_ptr<const Mapping>>> all;
+base::Guarded<std::map<LegacyKey, std::weak_ptr<const PeerMapping>>>& opened() {
+  static base::Guarded<std::map<LegacyKey, std::weak_ptr<const PeerMapping>>> all;
   return all;
 }
 
-Result<std::shared_ptr<const Mapping>> openLegacy(const std::shared_ptr<const Context>& context,
-                                                  const SharedRange& range) {
+Result<std::shared_ptr<const PeerMapping>> openLegacy(const std::shared_ptr<const Context>& context,
+                                                      const SharedRange& range) {
   CUipcMemHandle handle;
   if (range.handle.size() != handle.bytes.size()) return protocol("a handle of the wrong length");
   std::memcpy(handle.bytes.data(), range.handle.data(), handle.bytes.size());
-  return opened().with([&](auto& all) -> Result<std::shared_ptr<const Mapping>> {
+  return opened().with([&](auto& all) -> Result<std::shared_ptr<const PeerMapping>> {
     std::erase_if(all, [](const auto& one) { return one.second.expired(); });
     auto& known = all[{context->device().handle, range.handle, range.buffer_id}];
     if (auto live = known.lock()) return live;
     auto fresh = std::make_shared<LegacyMapping>(context);
     VIADUCT_CHECK(fresh->open(handle, range.bytes));
     known = fresh;
-    return std::shared_ptr<const Mapping>(std::move(fresh));
+    return std::shared_ptr<const PeerMapping>(std::move(fresh));
   });
 }
 
 }  // namespace
 
-Result<std::shared_ptr<const Mapping>> mapMemory(const std::shared_ptr<const Context>& context,
-                                                 std::span<const SharedRange> ranges,
-                                                 std::span<const base::Fd> fds) {
+Result<std::shared_ptr<const PeerMapping>> mapMemory(const std::shared_ptr<const Context>& context,
+                                                     std::span<const SharedRange> ranges,
+                                                     std::span<const base::Fd> fds) {
   if (ranges.empty()) return protocol("an offer without ranges");
   for (std::size_t i = 1; i < ranges.size(); ++i)
     if (ranges[i].base != ranges[i - 1].base + ranges[i - 1].bytes)
@@ -132,7 +136,7 @@ Result<std::shared_ptr<const Mapping>> mapMemory(const std::shared_ptr<const Con
   const std::uint64_t bytes = ranges.back().base + ranges.back().bytes - ranges.front().base;
   auto out = std::make_shared<VirtualMapping>(context, bytes);
   VIADUCT_CHECK(out->map(ranges, fds));
-  return std::shared_ptr<const Mapping>(std::move(out));
+  return std::shared_ptr<const PeerMapping>(std::move(out));
 }
 
 }  // namespace viaduct::cuda

@@ -1,5 +1,5 @@
 // One GPU that an agent uses: its context, the copy kernel, and a stream for each direction.
-// Threads: open() and canReach() any; the lanes under the copier's mutex.
+// Threads: open() and canReach() any; the streams under the copier's mutex.
 #pragma once
 
 #include <viaduct/result.h>
@@ -11,26 +11,27 @@
 #include <optional>
 #include <string>
 
-#include "backends/cuda/bell.h"
+#include "backends/cuda/copy_stream.h"
+#include "backends/cuda/end_bell.h"
 #include "backends/cuda/facts.h"
-#include "backends/cuda/lane.h"
 #include "cuda/context.h"
 
 namespace viaduct::cuda {
 
-class Gpu {
+class OpenGpu {
  public:
   // `kernel_below`: nothing measures the sizes; otherwise the same size in each direction. Takes
   // some tens of milliseconds at the first call for a device.
-  static Result<std::shared_ptr<Gpu>> open(const Driver& driver, std::uint32_t ordinal,
-                                           AutoSize kernel_below, std::shared_ptr<Bell> bell);
-  ~Gpu();
-  Gpu(const Gpu&) = delete;
-  Gpu& operator=(const Gpu&) = delete;
+  static Result<std::shared_ptr<OpenGpu>> open(const Driver& driver, std::uint32_t ordinal,
+                                               AutoSize kernel_below,
+                                               const std::shared_ptr<EndBell>& bell);
+  ~OpenGpu();
+  OpenGpu(const OpenGpu&) = delete;
+  OpenGpu& operator=(const OpenGpu&) = delete;
 
   const std::shared_ptr<const Context>& context() const { return context_; }
-  Lane& lane(Direction direction) { return *lanes_[static_cast<std::size_t>(direction)]; }
-  const auto& lanes() const { return lanes_; }
+  CopyStream& stream(Direction direction) { return *streams_[static_cast<std::size_t>(direction)]; }
+  const auto& streams() const { return streams_; }
   // Blocks below this size go to the kernel; 0: none.
   std::uint64_t kernelBelow(Direction direction) const {
     return kernel_below_[static_cast<std::size_t>(direction)];
@@ -41,7 +42,7 @@ class Gpu {
   std::string description() const;
 
  private:
-  explicit Gpu(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
+  explicit OpenGpu(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
   Status loadKernel();
   Status measure();
 
@@ -52,7 +53,7 @@ class Gpu {
   CUmodule module_ = nullptr;
   CUfunction kernel_ = nullptr;
   std::string no_kernel_ = {};  // the reason
-  std::array<std::unique_ptr<Lane>, kDirections> lanes_;
+  std::array<std::unique_ptr<CopyStream>, kDirections> streams_;
   Sizes kernel_below_ = {};
   std::array<std::atomic<Reach>, kMostDevices> reach_ = {};
 };

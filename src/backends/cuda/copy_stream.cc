@@ -1,4 +1,4 @@
-#include "backends/cuda/lane.h"
+#include "backends/cuda/copy_stream.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,14 +15,16 @@ constexpr std::size_t kRowsOfCopy = 3, kRowsOfEachWarp = 5;
 
 }  // namespace
 
-Result<std::unique_ptr<Lane>> Lane::open(std::shared_ptr<const Context> context, CUfunction kernel,
-                                         std::uint32_t groups, std::shared_ptr<Bell> bell) {
-  std::unique_ptr<Lane> out(new Lane(std::move(context), kernel, groups, std::move(bell)));
+Result<std::unique_ptr<CopyStream>> CopyStream::open(std::shared_ptr<const Context> context,
+                                                     CUfunction kernel, std::uint32_t groups,
+                                                     std::shared_ptr<EndBell> bell) {
+  std::unique_ptr<CopyStream> out(
+      new CopyStream(std::move(context), kernel, groups, std::move(bell)));
   VIADUCT_CHECK(out->open());
   return out;
 }
 
-Status Lane::open() {
+Status CopyStream::open() {
   VIADUCT_TRY(const auto current, Current::of(*context_));
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &stream_, kStreamNonBlocking, 0);
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &ringing_, kStreamNonBlocking, 0);
@@ -46,11 +48,11 @@ Status Lane::open() {
   return Ok{};
 }
 
-Lane::~Lane() {
+CopyStream::~CopyStream() {
   const auto current = Current::of(*context_);
   if (!current) return;
   const Api& api = context_->api();
-  for (const CUstream stream : {stream_, ringing_})
+  for (CUstream stream : {stream_, ringing_})
     if (stream != nullptr) {
       api.streamSynchronize(stream);
       api.streamDestroy(stream);
@@ -61,7 +63,7 @@ Lane::~Lane() {
   if (device_rows_ != 0) api.memFree(device_rows_);
 }
 
-Status Lane::launch(Clock::time_point now) {
+Status CopyStream::launch(Clock::time_point now) {
   Slot& slot = this->slot(in_flight_++);
   slot.launched = now;
   Status begun = copyByEngine(slot.batch.engine);
@@ -72,13 +74,13 @@ Status Lane::launch(Clock::time_point now) {
   return begun;
 }
 
-Status Lane::copyByEngine(std::span<const Copy> copies) {
+Status CopyStream::copyByEngine(std::span<const Copy> copies) {
   for (const Copy& copy : copies)
     VIADUCT_CUDA_CALL(*context_, memcpyAsync, copy.to, copy.from, copy.bytes, stream_);
   return Ok{};
 }
 
-Status Lane::copyByKernel(Slot& slot) {
+Status CopyStream::copyByKernel(Slot& slot) {
   constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
   if (slot.batch.kernel.size() < kFewestForKernel) return copyByEngine(slot.batch.plain);
   cutRows(slot.batch.kernel, groups_ * kWarps, rows_);
@@ -96,7 +98,7 @@ Status Lane::copyByKernel(Slot& slot) {
 }
 
 // Without an event nothing tells when the batch ends, so this waits then.
-Status Lane::record(Slot& slot) {
+Status CopyStream::record(Slot& slot) {
   const CUresult recorded = context_->api().eventRecord(slot.ended, stream_);
   slot.recorded = recorded == CUresult::kSuccess;
   if (slot.recorded) return Ok{};
@@ -104,7 +106,7 @@ Status Lane::record(Slot& slot) {
   return context_->error(CallName::eventRecord, recorded);
 }
 
-Lane::Finished Lane::finished() {
+CopyStream::Finished CopyStream::finished() {
   if (in_flight_ == 0) return {};
   Slot& slot = this->slot(0);
   if (slot.recorded) {
@@ -125,7 +127,7 @@ void Batch::clear() {
   plain.clear();
 }
 
-void Lane::release() {
+void CopyStream::release() {
   Slot& slot = this->slot(0);
   slot.batch.clear();
   slot.why.reset();
@@ -134,21 +136,23 @@ void Lane::release() {
   rings_ -= std::min<std::size_t>(rings_, 1);
 }
 
-// A batch whose callback cannot be added stays silent, and is polled for.
-void Lane::ringFor(Clock::time_point before) {
+// A batch whose callback cannot be added stays silent, and is polled for. cuLaunchHostFunc's
+// function would not be called after a failure of the GPU, and nobody would see that the batch has
+// ended.
+void CopyStream::ringFor(Clock::time_point before) {
   for (; rings_ < in_flight_; ++rings_) {
     const Slot& slot = this->slot(rings_);
     if (slot.launched > before || !slot.recorded) return;
     const Api& api = context_->api();
     if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess ||
-        api.launchHostFunc(
-            ringing_, [](void* bell) { static_cast<Bell*>(bell)->ring(); }, bell_.get()) !=
-            CUresult::kSuccess)
+        api.streamAddCallback(
+            ringing_, [](CUstream, CUresult, void* bell) { static_cast<EndBell*>(bell)->ring(); },
+            bell_.get(), 0) != CUresult::kSuccess)
       return;
   }
 }
 
-Status Lane::synchronize() {
+Status CopyStream::synchronize() {
   VIADUCT_CUDA_CALL(*context_, streamSynchronize, stream_);
   return Ok{};
 }

@@ -14,7 +14,7 @@
 
 namespace viaduct::cuda {
 
-class Bell {
+class EndBell {
  public:
   // Opens the descriptor, at the first call.
   Status open() {
@@ -25,10 +25,13 @@ class Bell {
   }
   int fd() const { return fd_.get(); }
 
+  // Writes before it sets the flag: clear() between the two would leave the descriptor readable,
+  // and nothing would read it.
   void ring() {
-    if (rung_.exchange(true, std::memory_order_acq_rel)) return;
+    if (rung()) return;
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto written = ::write(fd_.get(), &one, sizeof one);
+    rung_.store(true, std::memory_order_release);
   }
   bool rung() const { return rung_.load(std::memory_order_acquire); }
   // Call it before looking for what has ended.

@@ -1,4 +1,4 @@
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/open_gpu.h"
 
 #include <fmt/format.h>
 
@@ -28,10 +28,11 @@ base::Guarded<std::map<std::pair<const Driver*, CUdevice>, Sizes>>& measured() {
 
 }  // namespace
 
-Result<std::shared_ptr<Gpu>> Gpu::open(const Driver& driver, std::uint32_t ordinal,
-                                       AutoSize kernel_below, std::shared_ptr<Bell> bell) {
+Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32_t ordinal,
+                                               AutoSize kernel_below,
+                                               const std::shared_ptr<EndBell>& bell) {
   VIADUCT_TRY(auto context, Context::retain(driver, ordinal));
-  const std::shared_ptr<Gpu> out(new Gpu(std::move(context)));
+  const std::shared_ptr<OpenGpu> out(new OpenGpu(std::move(context)));
   if (kernel_below != std::uint64_t{0}) {
     // The copy engines copy everything then.
     if (const Status loaded = out->loadKernel(); !loaded) {
@@ -44,7 +45,7 @@ Result<std::shared_ptr<Gpu>> Gpu::open(const Driver& driver, std::uint32_t ordin
     const bool within = static_cast<Direction>(i) == Direction::kWithin;
     const std::uint32_t groups = std::clamp<std::uint32_t>(
         out->context_->device().multiprocessors, 1, within ? kGroupsWithin : kGroupsOverBus);
-    VIADUCT_TRY(out->lanes_[i], Lane::open(out->context_, out->kernel_, groups, bell));
+    VIADUCT_TRY(out->streams_[i], CopyStream::open(out->context_, out->kernel_, groups, bell));
   }
   if (out->kernel_ == nullptr) return out;
   if (kernel_below)
@@ -55,11 +56,11 @@ Result<std::shared_ptr<Gpu>> Gpu::open(const Driver& driver, std::uint32_t ordin
 }
 
 // Takes the sizes that this process has measured before, or measures them.
-Status Gpu::measure() {
+Status OpenGpu::measure() {
   auto sizes = measured().with([&](auto& all) -> Result<Sizes> {
     const std::pair key(&context_->driver(), context_->device().handle);
     if (const auto known = all.find(key); known != all.end()) return known->second;
-    VIADUCT_TRY(const Sizes fresh, calibrate(context_, lanes_));
+    VIADUCT_TRY(const Sizes fresh, calibrate(context_, streams_));
     all.emplace(key, fresh);
     return fresh;
   });
@@ -74,20 +75,20 @@ Status Gpu::measure() {
   return Ok{};
 }
 
-Status Gpu::loadKernel() {
+Status OpenGpu::loadKernel() {
   VIADUCT_TRY(const auto current, Current::of(*context_));
   VIADUCT_CUDA_CALL(*context_, moduleLoadDataEx, &module_, kCopyRowsPtx, 0, nullptr, nullptr);
   VIADUCT_CUDA_CALL(*context_, moduleGetFunction, &kernel_, module_, "viaduct_copy_rows");
   return Ok{};
 }
 
-Gpu::~Gpu() {
-  for (auto& lane : lanes_) lane.reset();
+OpenGpu::~OpenGpu() {
+  for (auto& stream : streams_) stream.reset();
   const auto current = Current::of(*context_);
   if (current && module_ != nullptr) context_->api().moduleUnload(module_);
 }
 
-bool Gpu::canReach(const Context& other) {
+bool OpenGpu::canReach(const Context& other) {
   if (other.ordinal() == context_->ordinal()) return true;
   if (other.ordinal() >= kMostDevices) return false;
   std::atomic<Reach>& known = reach_[other.ordinal()];
@@ -105,7 +106,7 @@ bool Gpu::canReach(const Context& other) {
   return known == Reach::kYes;
 }
 
-std::string Gpu::description() const {
+std::string OpenGpu::description() const {
   if (kernel_ == nullptr)
     return fmt::format("{}, no kernel{}{}", context_->device().name, no_kernel_.empty() ? "" : ": ",
                        no_kernel_);

@@ -20,23 +20,23 @@ constexpr const char* wayToMap(MemoryClass memory_class) {
   return memory_class == MemoryClass::kShareable ? "vmm" : nullptr;
 }
 
-class Mapping {
+class PeerMapping {
  public:
-  virtual ~Mapping() = default;
-  Mapping(const Mapping&) = delete;
-  Mapping& operator=(const Mapping&) = delete;
+  virtual ~PeerMapping() = default;
+  PeerMapping(const PeerMapping&) = delete;
+  PeerMapping& operator=(const PeerMapping&) = delete;
   // The address here of the first byte of the first range.
   CUdeviceptr address() const { return address_; }
 
  protected:
-  Mapping() = default;
+  PeerMapping() = default;
   CUdeviceptr address_ = 0;
 };
 
 // Maps neighbouring ranges, for the device of the context. There is one descriptor for each range
 // of virtual memory, and none for a legacy handle.
-Result<std::shared_ptr<const Mapping>> mapMemory(const std::shared_ptr<const Context>& context,
-                                                 std::span<const SharedRange> ranges,
-                                                 std::span<const base::Fd> fds);
+Result<std::shared_ptr<const PeerMapping>> mapMemory(const std::shared_ptr<const Context>& context,
+                                                     std::span<const SharedRange> ranges,
+                                                     std::span<const base::Fd> fds);
 
 }  // namespace viaduct::cuda
