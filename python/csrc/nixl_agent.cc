@@ -86,11 +86,12 @@ void closeAgents() {
   }
 }
 
+// Without memory of GPUs, which register_memory() refuses.
 std::vector<Memory> NixlAgent::memories() const {
   std::vector<Memory> out;
   for (const BackendInfo& backend : agent_->backends())
     for (const MemoryKind kind : backend.memory)
-      if (backend.open && !isStorage(kind) &&
+      if (backend.open && kind == MemoryKind::kHost &&
           std::find(out.begin(), out.end(), memoryOf(kind)) == out.end())
         out.push_back(memoryOf(kind));
   return out;

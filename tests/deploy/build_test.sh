@@ -24,7 +24,7 @@ expect() {
   shift 2
   : >"$work/told"
   env "$@" "$root/deploy/docker/build.sh" >"$work/said" 2>&1 || code=$?
-  if ((code != want)) || ! cat "$work/said" "$work/told" | grep -qF -- "$text"; then
+  if ((code != want)) || ! grep -qF -- "$text" "$work/said" "$work/told"; then
     echo "build.sh with $*: exit code $code, $want wanted, with: $text"
     cat "$work/said" "$work/told"
     exit 1
