@@ -519,6 +519,52 @@ TEST(Required, AProvenPathMayBeRequired) {
 
 Seen host() { return Seen("a").memory(20); }
 
+// The shares of a transfer from memory of a GPU to memory of another host's GPU.
+std::vector<PathShare> staged(std::uint64_t bytes) {
+  return {
+      {.backend = "cuda", .way = "direct", .rail = "gpus", .bytes = bytes, .ops = 1, .stage = 1},
+      {.backend = "tcp", .way = "socket", .rail = "eth0", .bytes = bytes, .ops = 1, .stage = 2},
+      {.backend = "cuda", .way = "direct", .rail = "gpus", .bytes = bytes, .ops = 1, .stage = 3}};
+}
+
+Judgement judgedStaged(std::uint64_t carried, const std::string& require) {
+  const std::vector<Observation> seen{
+      Seen("a").ethernet("eth0", 100 * kGbit, carried, 0).memory(20).claims(1, staged(kGB)),
+      Seen("b").ethernet("eth0", 100 * kGbit, 0, carried).memory(20)};
+  constexpr auto kBytes = static_cast<double>(kGB);
+  return judge(seen,
+               {.require = require,
+                .gb_per_s = 1,
+                .totals = {.rated = kBytes, .timed = kBytes, .all = kBytes, .seconds = 1},
+                .transfer_bytes = kGB,
+                .verified = Verified::kFull},
+               {});
+}
+
+TEST(Staged, EachStageIsProvenAndThePayloadCountsOnce) {
+  const Judgement row = judgedStaged(kGB + kGB / 50, "not-tcp");
+  ASSERT_EQ(row.path.size(), 3U);
+  for (std::uint32_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(row.path[i].stage, i + 1);
+    EXPECT_EQ(row.path[i].proven, Proven::kYes) << row.proof;
+  }
+  EXPECT_EQ(row.verdict, Verdict::kNotRequired) << row.why;
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 12.5) << row.ceiling->name;
+}
+
+TEST(Staged, ARequirementIsOneOfTheStageBetweenTheMembers) {
+  EXPECT_EQ(judgedStaged(kGB + kGB / 50, "backend:tcp").verdict, Verdict::kOk);
+  for (const char* word : {"no-staging", "gpu-direct", "rdma"})
+    EXPECT_EQ(judgedStaged(kGB + kGB / 50, word).verdict, Verdict::kNotRequired) << word;
+}
+
+TEST(Staged, CopiesThatPassedADeviceAreNotProven) {
+  const Judgement row = judgedStaged(3 * kGB, "");
+  EXPECT_EQ(row.path[0].proven, Proven::kUnproven);
+  EXPECT_EQ(row.verdict, Verdict::kUnproven) << row.why;
+}
+
 TEST(StoredFiles, AreProvenByTheBlockDevicesOfTheirProcess) {
   const std::vector<PathShare> path{{"file", "uring", "files", kGB, 9}};
   const auto row = judged({host().disk(0, kGB).stored(path)}, 1);

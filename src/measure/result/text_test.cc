@@ -31,6 +31,11 @@ TEST(Text, APathInWords) {
   EXPECT_EQ(pathWords(row), "tcp/socket+local/cma on 3 devices, DISPROVEN");
   row.path = {{"local", "", "", 1, 1, Proven::kUnproven}};
   EXPECT_EQ(pathWords(row), "local, unproven");
+  row.path = {{.backend = "cuda", .way = "direct", .device = "gpus", .stage = 1},
+              {.backend = "tcp", .way = "socket", .device = "lo", .stage = 2},
+              {.backend = "cuda", .way = "direct", .device = "gpus", .stage = 3}};
+  EXPECT_EQ(pathWords(row),
+            "cuda/direct -> host -> tcp/socket -> host -> cuda/direct on gpus+lo, unproven");
 }
 
 }  // namespace
