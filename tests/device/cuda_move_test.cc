@@ -42,6 +42,28 @@ TEST_F(CudaMove, LargeCopiesGoBothWaysByTheEngines) {
   EXPECT_EQ(fakeCudaBytesPageable(), 0U);
 }
 
+// The driver registers whole pages, and each page once.
+TEST_F(CudaMove, HostMemoryMaySharePages) {
+  constexpr std::uint64_t kPage = 4096, kPart = kPage;
+  start({{"VIADUCT_CUDA_KERNEL_BELOW", "0"}});
+  auto& memory = memory_.emplace_back(5 * kPage);
+  const std::uint64_t first = (addressOf(memory) / kPage + 1) * kPage + 100;
+  for (std::uint32_t slot = 0; slot < 2; ++slot)
+    pair_->pin(0, slot,
+               Segment::host(reinterpret_cast<void*>(first + slot * kPart), kPart));  // NOLINT
+  const Segment there = device(1, 0, 2 * kPart);
+  fillRandom(memory, 5);
+  for (std::uint32_t slot = 0; slot < 2; ++slot) {
+    const core::Op op{.local = first + slot * kPart,
+                      .remote = there.address + slot * kPart,
+                      .bytes = kPart,
+                      .local_pin = slot};
+    EXPECT_EQ(move(OpKind::kWrite, {op}), std::nullopt) << slot;
+  }
+  EXPECT_TRUE(same(bytesOf(there).first(2 * kPart),
+                   std::span(memory).subspan(first - addressOf(memory), 2 * kPart)));
+}
+
 TEST_F(CudaMove, SmallBlocksGoByOneKernelForABatch) {
   start();
   const auto here = host(0, 0, kMiB);

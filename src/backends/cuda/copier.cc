@@ -72,6 +72,18 @@ Batch::Use* enter(Batch& batch, const std::shared_ptr<PinnedMemory>& memory) {
   return &batch.uses.back();
 }
 
+// The bytes from `at` on that one call may copy. The registration of a neighbour in the same page
+// may cover the first or the last page of unregistered memory, and the driver refuses a copy that
+// is covered in part.
+std::uint64_t upToEdge(const PinnedMemory& memory, std::uint64_t at, std::uint64_t bytes) {
+  if (memory.isDevice() || memory.registration != State::kRefused) return bytes;
+  static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (const std::uint64_t edge :
+       {(memory.address + page - 1) / page * page, (memory.address + memory.bytes) / page * page})
+    if (at < edge) bytes = std::min(bytes, edge - at);
+  return bytes;
+}
+
 std::uint64_t kernelAddress(const PinnedMemory& memory, std::uint64_t address) {
   return memory.isDevice() ? address + memory.borrowed.shift
                            : memory.registered->deviceAddress(address);
@@ -364,7 +376,11 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
   to += job.cut;
   const bool by_kernel = op.bytes < aim.kernel_below;
   const std::uint64_t left = op.bytes - job.cut;
-  const std::uint64_t bytes = by_kernel ? left : std::min(left, aim.most_bytes - batch.bytes);
+  std::uint64_t bytes = left;
+  if (!by_kernel) {
+    bytes = std::min(bytes, aim.most_bytes - batch.bytes);
+    bytes = upToEdge(*aim.to, to, upToEdge(*aim.from, from, bytes));
+  }
   if (bytes != 0) {
     VIADUCT_CHECK(checkAlive(*aim.from_use, from, bytes));
     VIADUCT_CHECK(checkAlive(*aim.to_use, to, bytes));
