@@ -76,11 +76,11 @@ def arguments():
                         "not-tcp, backend:NAME")
     parser.add_argument("--timeout", type=float, default=10.0,
                         help="seconds to reach the target, and to wait for it while it is busy")
-    parser.add_argument("--cuda", action="store_true", help="refused: only host memory is moved")
+    parser.add_argument("--cuda", action="store_true", help="refused: viaduct p2p has it")
     parser.add_argument("--gpu_id", "--gpu-id", type=int, default=0)
     given = parser.parse_args()
     if given.cuda:
-        parser.error("--cuda: this version moves no GPU memory; leave it out at this end")
+        parser.error("--cuda: this example moves no GPU memory; `viaduct p2p --cuda` does")
     if given.iterations == 0:
         parser.error("--iterations 0 measures nothing: give at least 1")
     return given

@@ -86,12 +86,11 @@ void closeAgents() {
   }
 }
 
-// Without memory of GPUs, which register_memory() refuses.
 std::vector<Memory> NixlAgent::memories() const {
   std::vector<Memory> out;
   for (const BackendInfo& backend : agent_->backends())
     for (const MemoryKind kind : backend.memory)
-      if (backend.open && kind == MemoryKind::kHost &&
+      if (backend.open && !isStorage(kind) &&
           std::find(out.begin(), out.end(), memoryOf(kind)) == out.end())
         out.push_back(memoryOf(kind));
   return out;
@@ -114,7 +113,7 @@ std::vector<NixlAgent::Key> NixlAgent::keysOf(const RegistrationList& list,
 void NixlAgent::registerMemory(const RegistrationList& list) {
   const auto keys = keysOf(list, "register_memory");
   if (isStorage(list.memory)) return registerStorage(list);
-  requireHost(list.memory, "register_memory");
+  requireAddresses(list.memory, "register_memory");
   // Each registration has its own pin, so that peers cannot access memory once it is deregistered.
   std::vector<Key> known, fresh;
   for (const Key& key : keys) (registrations_.contains(key) ? known : fresh).push_back(key);
@@ -126,7 +125,10 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
     const std::lock_guard one_after_another(registering_);
     for (const Key& key : fresh) {
       const std::uint32_t serial = ++last_serial_;
-      auto pin = agent_->pin({.address = std::get<2>(key), .bytes = std::get<3>(key)},
+      auto pin = agent_->pin(segmentOf({.memory = std::get<0>(key),
+                                        .device = std::get<1>(key),
+                                        .address = std::get<2>(key),
+                                        .bytes = std::get<3>(key)}),
                              labelOf(id_, serial));
       if (!pin) {
         status = std::move(pin).error();
@@ -157,8 +159,7 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
       twice.push_back(std::move(made[i]));
     }
   }
-  own_memory_.reset();
-  metadata_.reset();
+  forgetCaches();
   const Unlocked unlocked;
   twice.clear();
 }
@@ -182,10 +183,7 @@ void NixlAgent::deregisterMemory(const RegistrationList& list) {
     ended.push_back(std::move(found->second));
     registrations_.erase(found);
   }
-  if (!isStorage(list.memory)) {
-    own_memory_.reset();
-    metadata_.reset();
-  }
+  if (!isStorage(list.memory)) forgetCaches();
   withdraw(std::move(ended));
 }
 
@@ -201,7 +199,7 @@ void NixlAgent::withdraw(std::vector<Registration> ended) {
     for (Registration& one : ended) {
       if (one.stored) keep(one.stored->withdraw());
       if (!one.pin) continue;
-      for (const auto& [memory, storage] : storages) keep(storage->unpinHost(one.serial));
+      for (const auto& [memory, storage] : storages) keep(storage->unpinMemory(one.serial));
       keep(one.pin->release());
     }
     ended.clear();
@@ -306,8 +304,13 @@ py::list NixlAgent::objectSizes(const std::vector<std::string>& keys) {
   return out;
 }
 
+std::shared_ptr<const std::vector<Region>> NixlAgent::ownRegions() {
+  if (!own_regions_) own_regions_ = std::make_shared<const std::vector<Region>>(regions());
+  return own_regions_;
+}
+
 std::shared_ptr<const core::PinMap> NixlAgent::ownMemory() {
-  if (!own_memory_) own_memory_ = std::make_shared<const core::PinMap>(hostMemory(regions()));
+  if (!own_memory_) own_memory_ = std::make_shared<const core::PinMap>(mapOf(*ownRegions()));
   return own_memory_;
 }
 

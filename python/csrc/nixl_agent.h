@@ -168,7 +168,13 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
                                               std::optional<Indices> remote_indices,
                                               const std::string& note);
   std::vector<Region> regions() const;
+  std::shared_ptr<const std::vector<Region>> ownRegions();
   std::shared_ptr<const core::PinMap> ownMemory();
+  void forgetCaches() {
+    own_regions_.reset();
+    own_memory_.reset();
+    metadata_.reset();
+  }
   Metadata describe(std::vector<Region> regions, bool with_card) const;
   std::shared_ptr<Remote> remoteOf(const std::string& name);
   std::shared_ptr<Remote> self();
@@ -197,8 +203,10 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::map<Key, Registration> registrations_;
   std::mutex registering_;         // so that peers hear of serials in order; locked without the GIL
   std::uint32_t last_serial_ = 0;  // guarded by registering_
-  std::shared_ptr<const core::PinMap> own_memory_;  // a cache; null after registrations changed
-  std::shared_ptr<const std::string> metadata_;     // a cache; null after registrations changed
+  // Caches; null after registrations changed.
+  std::shared_ptr<const std::vector<Region>> own_regions_;
+  std::shared_ptr<const core::PinMap> own_memory_;
+  std::shared_ptr<const std::string> metadata_;
   std::map<Memory, std::shared_ptr<StorageAgent>> storages_;
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;

@@ -92,11 +92,17 @@ std::optional<Region> regionOf(const PinInfo& pin) {
                 .serial = static_cast<std::uint32_t>(serial)};
 }
 
-core::PinMap hostMemory(const std::vector<Region>& regions) {
+Segment segmentOf(const Region& region) {
+  if (region.memory == Memory::kVram)
+    return Segment::gpu(static_cast<std::uint32_t>(region.device), region.address, region.bytes);
+  return {.address = region.address, .bytes = region.bytes};
+}
+
+core::PinMap mapOf(const std::vector<Region>& regions) {
   std::vector<core::PinRange> ranges;
   ranges.reserve(regions.size());
   for (const Region& region : regions)
-    if (region.memory == Memory::kDram)
+    if (region.memory == Memory::kDram || region.memory == Memory::kVram)
       ranges.push_back({.address = region.address, .bytes = region.bytes, .slot = region.serial});
   return core::PinMap(std::move(ranges));
 }

@@ -38,8 +38,10 @@ std::string labelOf(const AgentId& agent, std::uint32_t serial);
 // Returns as much of the AgentId as labelPrefix() tells, or zeros for another label.
 AgentId agentOf(const PinInfo& pin);
 
-// Maps the regions of host memory. The slot of each mapped range is the region's serial.
-core::PinMap hostMemory(const std::vector<Region>& regions);
+// The memory that a region names.
+Segment segmentOf(const Region& region);
+// Maps the regions of DRAM and VRAM. The slot of each mapped range is the region's serial.
+core::PinMap mapOf(const std::vector<Region>& regions);
 
 struct Metadata {
   std::string name = {};

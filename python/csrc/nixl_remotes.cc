@@ -38,7 +38,7 @@ std::shared_ptr<const std::string> NixlAgent::metadata() {
 
 std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_card) {
   std::vector<Region> some;
-  if (list.rows->count() != 0) requireHost(list.memory, "get_partial_agent_metadata");
+  if (list.rows->count() != 0) requireAddresses(list.memory, "get_partial_agent_metadata");
   if (list.rows->count() != 0)
     for (const Key& key : keysOf(list, "get_partial_agent_metadata")) {
       const auto found = registrations_.find(key);
@@ -84,7 +84,7 @@ const std::string& NixlAgent::addRemote(std::string blob) {
   }
   if (metadata.card) startConnecting(*fresh, valueOf(agent_->connect(*metadata.card)), same_life);
   if (fresh->peer) fresh->loaded_epoch = fresh->peer->epoch();
-  fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));
+  fresh->setMemory(std::make_shared<const core::PinMap>(mapOf(fresh->regions)));
   if (!metadata.partial) fresh->blob = std::move(blob);
   remotes_[fresh->name] = fresh;
   return fresh->name;
@@ -124,7 +124,7 @@ bool NixlAgent::knowsRemote(const std::string& name, const TransferList& list) {
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return false;
   if (list.rows->count() == 0) return true;
-  return list.memory == Memory::kDram &&
+  return !isStorage(list.memory) && list.memory != Memory::kBlock &&
          Prepared::make(*list.rows, *found->second->memory, name).has_value();
 }
 
@@ -149,7 +149,7 @@ void NixlAgent::findRemote(const std::string& name) {
   fresh->loaded_epoch = peer.epoch();
   startConnecting(*fresh, std::move(peer), false);
   fresh->was_connected = true;
-  fresh->setMemory(std::make_shared<const core::PinMap>(hostMemory(fresh->regions)));
+  fresh->setMemory(std::make_shared<const core::PinMap>(mapOf(fresh->regions)));
   remotes_[name] = std::move(fresh);
 }
 

@@ -65,7 +65,7 @@ std::shared_ptr<PreparedList> NixlAgent::prepareList(const std::string& agent,
                                                      const TransferList& list) {
   need("prep_xfer_dlist");
   if (isStorage(list.memory)) return prepareStorage(agent, list);
-  requireHost(list.memory, "prepare descriptors");
+  requireAddresses(list.memory, "prepare descriptors");
   auto out = std::make_shared<PreparedList>();
   const bool local = agent.empty() || agent == "NIXL_INIT_AGENT";
   if (!local) out->remote = remoteOf(agent);
@@ -169,7 +169,7 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
                                         local.remote->name));
   if (local.storage)
     fail(Outcome::kInvalid,
-         fmt::format("the local side is a list of {}; pass DRAM as the local side",
+         fmt::format("the local side is a list of {}; pass DRAM or VRAM as the local side",
                      memoryName(local.storage->memory())));
   if (remote.storage) {
     auto made = makeStorageRequest(direction, local, std::move(local_indices), remote,
@@ -210,7 +210,7 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(
   std::vector<Extent> parts;
   std::vector<std::shared_ptr<Stored>> stored;
   Reached reached;
-  const auto memory = ownMemory();
+  const auto memory = ownRegions();
   auto transfer = unlocked([&]() -> Result<Transfer> {
     VIADUCT_CHECK(checkPairs(local.descriptors, local_indices, remote.descriptors, remote_indices));
     const std::size_t count = remote_indices ? remote_indices->size() : remote.stored.size();
@@ -220,7 +220,7 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(
       stored.push_back(remote.stored[at]);
     }
     VIADUCT_TRY(const Selection host, local.descriptors.select(std::move(local_indices)));
-    VIADUCT_CHECK(remote.storage->pinHost(memory));
+    VIADUCT_CHECK(remote.storage->pinMemory(memory));
     VIADUCT_TRY(reached, reachAll(*remote.storage, parts, stored, write));
     return remote.storage->plan(write, reached.blocks, host);
   });

@@ -168,6 +168,8 @@ Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const st
   settings.meet = {};
   settings.rails = {};
   settings.backends = {backend};
+  for (const BackendFacts& facts : backendFacts())  // for VRAM at the other side
+    if (facts.gpus) settings.backends.emplace_back(facts.name);
   VIADUCT_CHECK(apply(values, settings));
   VIADUCT_TRY(Agent agent, Agent::open(settings));
   VIADUCT_TRY(Peer self, agent.self());
@@ -178,38 +180,39 @@ Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const st
 
 Result<Pin> StorageAgent::pin(const Segment& segment) { return agent_.pin(segment); }
 
-Status StorageAgent::pinHost(std::shared_ptr<const core::PinMap> memory) {
-  const std::lock_guard held(hosts_mutex_);
-  if (memory == pinned_) return Ok{};
+Status StorageAgent::pinMemory(std::shared_ptr<const std::vector<Region>> regions) {
+  const std::lock_guard held(memory_mutex_);
+  if (regions == last_pinned_) return Ok{};
   left_out_.reset();
   std::set<std::uint32_t> serials;
   std::string last;
-  for (const core::PinRange& range : memory->ranges()) {
-    serials.insert(range.slot);
-    if (hosts_.contains(range.slot)) continue;
-    const std::string label = std::to_string(range.slot);
-    auto pin = agent_.pin({.address = range.address, .bytes = range.bytes}, label);
+  for (const Region& region : *regions) {
+    if (region.memory != Memory::kDram && region.memory != Memory::kVram) continue;
+    serials.insert(region.serial);
+    if (memory_pins_.contains(region.serial)) continue;
+    const std::string label = std::to_string(region.serial);
+    auto pin = agent_.pin(segmentOf(region), label);
     if (!pin) {
       left_out_ = std::move(pin).error();
       continue;
     }
-    hosts_.emplace(range.slot, *std::move(pin));
+    memory_pins_.emplace(region.serial, *std::move(pin));
     last = label;
   }
   // Another thread may have deregistered memory while this thread pinned it.
-  std::erase_if(hosts_, [&](const auto& host) { return !serials.contains(host.first); });
+  std::erase_if(memory_pins_, [&](const auto& one) { return !serials.contains(one.first); });
   // The session announces pins in order, so the last one covers the others.
   if (!last.empty()) VIADUCT_CHECK(self_.waitPin(last, kReachSelfWithin));
-  pinned_ = std::move(memory);
+  last_pinned_ = std::move(regions);
   return Ok{};
 }
 
-Status StorageAgent::unpinHost(std::uint32_t serial) {
-  const std::lock_guard held(hosts_mutex_);
-  const auto found = hosts_.find(serial);
-  if (found == hosts_.end()) return Ok{};
+Status StorageAgent::unpinMemory(std::uint32_t serial) {
+  const std::lock_guard held(memory_mutex_);
+  const auto found = memory_pins_.find(serial);
+  if (found == memory_pins_.end()) return Ok{};
   Pin pin = std::move(found->second);
-  hosts_.erase(found);
+  memory_pins_.erase(found);
   return pin.release();
 }
 
@@ -217,7 +220,7 @@ Status StorageAgent::unpinHost(std::uint32_t serial) {
 // of remote pins.
 Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host) {
   auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
-  const std::lock_guard held(hosts_mutex_);
+  const std::lock_guard held(memory_mutex_);
   if (!planned && left_out_) return *left_out_;
   return planned;
 }

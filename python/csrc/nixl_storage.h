@@ -37,11 +37,11 @@ class StorageAgent {
   Memory memory() const { return memory_; }
   const std::string& bucket() const { return bucket_; }
   Result<Pin> pin(const Segment& segment);
-  // Pins exactly this host memory for transfers, as hostMemory() maps it. Leaves out memory that
-  // cannot be pinned any more. Costs nothing if the map is that of the last call.
-  Status pinHost(std::shared_ptr<const core::PinMap> memory);
+  // Pins exactly these regions of DRAM and VRAM for transfers. Leaves out memory that cannot be
+  // pinned any more. Costs nothing if the regions are those of the last call.
+  Status pinMemory(std::shared_ptr<const std::vector<Region>> regions);
   // Ends the transfers that use the memory. Ignores a serial that is not pinned.
-  Status unpinHost(std::uint32_t serial);
+  Status unpinMemory(std::uint32_t serial);
   // Plans a copy between blocks of pins.
   Result<Transfer> plan(bool write, const Selection& stored, const Selection& host);
   // The size of each object, or nothing for an absent object. Asks the store in parallel. Fails if
@@ -57,10 +57,10 @@ class StorageAgent {
   const std::string bucket_;
   Agent agent_;
   Peer self_;
-  std::mutex hosts_mutex_;
-  std::map<std::uint32_t, Pin> hosts_;          // by serial
-  std::shared_ptr<const core::PinMap> pinned_;  // of the last pinHost()
-  std::optional<Error> left_out_;               // why pinHost() left out memory
+  std::mutex memory_mutex_;
+  std::map<std::uint32_t, Pin> memory_pins_;                // by serial
+  std::shared_ptr<const std::vector<Region>> last_pinned_;  // by pinMemory()
+  std::optional<Error> left_out_;                           // why pinMemory() left out memory
 };
 
 // One row of a registration: a part of a file, or an object.

@@ -211,7 +211,7 @@ def test_a_failing_registration_registers_nothing():
         side.agent.register_memory([(more.ctypes.data, 0, 0, "")], "DRAM")
 
 
-@pytest.mark.parametrize("kind", ["VRAM", "cuda", "BLOCK", "FILE", "OBJ"])
+@pytest.mark.parametrize("kind", ["BLOCK", "FILE", "OBJ"])
 def test_kinds_without_a_backend_say_so(kind):
     side = Side()
     with pytest.raises(b.nixlNotSupportedError, match="needs a backend"):
