@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::string_view kLibrary = VIADUCT_CUDA_UNDER_TEST;
 
 // The setting for the size of blocks below which a kernel copies, and the size of a block.
-using Case = std::tuple<const char*, std::uint64_t>;
+using Case = std::tuple<std::string, std::uint64_t>;
 
 class GpuMoves : public ::testing::TestWithParam<Case> {
  protected:
@@ -87,14 +87,14 @@ TEST_P(GpuMoves, EachBlockArrivesAtItsPlace) {
         << "block " << i;
 }
 
-constexpr const char* kKernelBelow[] = {"auto", "0", "1GiB"};
+const std::string kKernelBelow[] = {"auto", "0", "1GiB"};
 constexpr std::uint64_t kBlockSizes[] = {1, 48, 1000, 4096, 16 << 10, 100'000};
 
 INSTANTIATE_TEST_SUITE_P(VIADUCT_DRIVER_UNDER_TEST, GpuMoves,
                          ::testing::Combine(::testing::ValuesIn(kKernelBelow),
                                             ::testing::ValuesIn(kBlockSizes)),
                          [](const auto& one) {
-                           return std::string(std::get<0>(one.param)) + "_" +
+                           return std::get<0>(one.param) + "_" +
                                   std::to_string(std::get<1>(one.param));
                          });
 
