@@ -16,6 +16,7 @@ BYTES = 64 << 10
 @pytest.fixture(autouse=True)
 def driver(monkeypatch):
     monkeypatch.setenv("VIADUCT_CUDA_LIBRARY", DRIVER)
+    monkeypatch.setenv("VIADUCT_DETECT", "1h")  # no test here loses a peer by its silence
 
 
 @pytest.fixture
