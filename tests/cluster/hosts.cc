@@ -36,9 +36,17 @@ std::uint64_t Host::count(const std::string& interface, std::size_t column) cons
   return 0;
 }
 
+bool Host::waitUntil(const std::string& shell_condition) const {
+  return run("i=0; until " + shell_condition +
+             "; do i=$((i+1)); [ $i -lt 1000 ] || exit 1; sleep 0.01; done");
+}
+
 bool Host::carries(const std::string& interface) const {
-  return run("i=0; until ip -o link show " + interface +
-             " | grep -q \"state UP\"; do i=$((i+1)); [ $i -lt 1000 ] || exit 1; sleep 0.01; done");
+  return waitUntil("ip -o link show " + interface + " | grep -q \"state UP\"");
+}
+
+bool Host::losesCarrier(const std::string& interface) const {
+  return waitUntil("ip -o link show " + interface + " | grep -qv \"state UP\"");
 }
 
 bool Host::limit(const std::string& interface, unsigned megabits) const {

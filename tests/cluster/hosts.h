@@ -35,10 +35,13 @@ class Host {
   // Waits for the link: the kernel reports it up to a second after it is up, and libfabric lists
   // only links that are up.
   bool carries(const std::string& interface) const;
+  // Waits until the kernel reports that a link that was cut is not up.
+  bool losesCarrier(const std::string& interface) const;
   // Limits the rate of an interface's outgoing traffic.
   bool limit(const std::string& interface, unsigned megabits) const;
 
  private:
+  bool waitUntil(const std::string& shell_condition) const;
   std::uint64_t count(const std::string& interface, std::size_t column) const;
   Process holder_;
   bool made_;

@@ -66,7 +66,7 @@ TEST_P(NamedDevice, IsWaitedForUntilItHasACarrier) {
   const auto built = builtInBackends();
   if (std::find(built.begin(), built.end(), GetParam()) == built.end())
     GTEST_SKIP() << "skipped: the backend " << GetParam() << " is not built";
-  ASSERT_TRUE(desk_.cut(1, 1));
+  ASSERT_TRUE(desk_.cut(1, 1) && desk_[1].losesCarrier("rail1"));
   const std::string rail = "--secret swordfish --device_list rail1 --iterations 20";
   Command lead(desk_[0], member(0, GetParam(), rail));
   Command late(desk_[1], member(1, GetParam(), rail));
