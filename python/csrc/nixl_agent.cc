@@ -125,11 +125,7 @@ void NixlAgent::registerMemory(const RegistrationList& list) {
     const std::lock_guard one_after_another(registering_);
     for (const Key& key : fresh) {
       const std::uint32_t serial = ++last_serial_;
-      auto pin = agent_->pin(segmentOf({.memory = std::get<0>(key),
-                                        .device = std::get<1>(key),
-                                        .address = std::get<2>(key),
-                                        .bytes = std::get<3>(key)}),
-                             labelOf(id_, serial));
+      auto pin = agent_->pin(segmentOf(registeredRegion(key, serial)), labelOf(id_, serial));
       if (!pin) {
         status = std::move(pin).error();
         made.clear();
@@ -211,12 +207,7 @@ std::vector<Region> NixlAgent::regions() const {
   std::vector<Region> out;
   out.reserve(registrations_.size());
   for (const auto& [key, registration] : registrations_)
-    if (registration.pin)
-      out.push_back({.memory = std::get<0>(key),
-                     .device = std::get<1>(key),
-                     .address = std::get<2>(key),
-                     .bytes = std::get<3>(key),
-                     .serial = registration.serial});
+    if (registration.pin) out.push_back(registeredRegion(key, registration.serial));
   return out;
 }
 

@@ -156,6 +156,10 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   };
   using Key = std::tuple<Memory, std::uint64_t, std::uint64_t, std::uint64_t>;
 
+  static Region registeredRegion(const Key& key, std::uint32_t serial) {
+    const auto& [memory, device, address, bytes] = key;
+    return {memory, device, address, bytes, serial};
+  }
   std::vector<Key> keysOf(const RegistrationList& list, const char* operation) const;
   void registerStorage(const RegistrationList& list);
   void withdraw(std::vector<Registration> ended);

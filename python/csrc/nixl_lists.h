@@ -22,7 +22,10 @@ const char* memoryName(Memory memory);  // for example "DRAM_SEG"
 constexpr bool isStorage(Memory memory) {
   return memory == Memory::kObject || memory == Memory::kFile;
 }
-// Raises nixlNotSupportedError for memory that has no addresses: all but DRAM and VRAM.
+constexpr bool hasAddresses(Memory memory) {
+  return memory == Memory::kDram || memory == Memory::kVram;
+}
+// Raises nixlNotSupportedError for memory without addresses.
 void requireAddresses(Memory memory, const char* operation);
 // Makes a Python str of an agent's name. A name from another process may not be valid UTF-8.
 py::object nameObject(std::string_view name);

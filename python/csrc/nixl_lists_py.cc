@@ -243,7 +243,7 @@ py::class_<L> bindList(py::module_& module, const char* name) {
 const char* memoryName(Memory memory) { return kMemoryNames[static_cast<std::size_t>(memory)]; }
 
 void requireAddresses(Memory memory, const char* operation) {
-  if (memory == Memory::kDram || memory == Memory::kVram) return;
+  if (hasAddresses(memory)) return;
   fail(Outcome::kNotSupported,
        fmt::format("{}: {} needs a backend that this release of Viaduct does not have; DRAM, VRAM, "
                    "FILE and OBJ work (docs/nixl.md)",

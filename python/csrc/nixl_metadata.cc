@@ -102,7 +102,7 @@ core::PinMap mapOf(const std::vector<Region>& regions) {
   std::vector<core::PinRange> ranges;
   ranges.reserve(regions.size());
   for (const Region& region : regions)
-    if (region.memory == Memory::kDram || region.memory == Memory::kVram)
+    if (hasAddresses(region.memory))
       ranges.push_back({.address = region.address, .bytes = region.bytes, .slot = region.serial});
   return core::PinMap(std::move(ranges));
 }

@@ -47,11 +47,7 @@ std::string NixlAgent::partialMetadata(const RegistrationList& list, bool with_c
              fmt::format("get_partial_agent_metadata: memory at {:#x}, {} bytes is not registered; "
                          "register it first",
                          std::get<2>(key), std::get<3>(key)));
-      some.push_back({.memory = std::get<0>(key),
-                      .device = std::get<1>(key),
-                      .address = std::get<2>(key),
-                      .bytes = std::get<3>(key),
-                      .serial = found->second.serial});
+      some.push_back(registeredRegion(key, found->second.serial));
     }
   Metadata metadata = describe(std::move(some), with_card);
   metadata.partial = true;
@@ -124,7 +120,7 @@ bool NixlAgent::knowsRemote(const std::string& name, const TransferList& list) {
   const auto found = remotes_.find(name);
   if (found == remotes_.end()) return false;
   if (list.rows->count() == 0) return true;
-  return !isStorage(list.memory) && list.memory != Memory::kBlock &&
+  return hasAddresses(list.memory) &&
          Prepared::make(*list.rows, *found->second->memory, name).has_value();
 }
 

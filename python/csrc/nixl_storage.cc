@@ -187,7 +187,7 @@ Status StorageAgent::pinMemory(std::shared_ptr<const std::vector<Region>> region
   std::set<std::uint32_t> serials;
   std::string last;
   for (const Region& region : *regions) {
-    if (region.memory != Memory::kDram && region.memory != Memory::kVram) continue;
+    if (!hasAddresses(region.memory)) continue;
     serials.insert(region.serial);
     if (memory_pins_.contains(region.serial)) continue;
     const std::string label = std::to_string(region.serial);
