@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -93,8 +95,12 @@ std::optional<Region> regionOf(const PinInfo& pin) {
 }
 
 Segment segmentOf(const Region& region) {
-  if (region.memory == Memory::kVram)
-    return Segment::gpu(static_cast<std::uint32_t>(region.device), region.address, region.bytes);
+  if (region.memory == Memory::kVram) {
+    // No host has so many GPUs that a larger number could be one.
+    constexpr std::uint64_t kMost = std::numeric_limits<std::uint32_t>::max();
+    const auto device = static_cast<std::uint32_t>(std::min(region.device, kMost));
+    return Segment::gpu(device, region.address, region.bytes);
+  }
   return {.address = region.address, .bytes = region.bytes};
 }
 

@@ -88,3 +88,9 @@ def test_memory_of_another_gpu_is_named(gpus):
     side = Side(BYTES)
     with pytest.raises(Exception, match="memory of GPU 1"):
         side.agent.register_memory([(gpus[1].address, BYTES, 0, "")], "VRAM")
+
+
+def test_a_number_beyond_all_gpus_is_no_gpu(gpus):
+    side = Side(BYTES)
+    with pytest.raises(Exception, match="GPU 4294967295"):
+        side.agent.register_memory([(gpus[0].address, BYTES, 1 << 32, "")], "VRAM")
