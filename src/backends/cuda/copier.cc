@@ -410,6 +410,7 @@ void Copier::collect() {
            finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
+        job.by_kernel += finished.batch->by_kernel;
         if (finished.why)
           stopJob(job, std::move(finished.why));
         else
@@ -436,8 +437,11 @@ void Copier::endIfOver(Job& job) {
 void Copier::report(Job& job, core::Completions& out) {
   const std::uint64_t ops = job.work.ops.size();
   if (!job.stopped) {
-    out.emplace_back(
-        core::Moved{.tag = job.work.tag, .ops = ops, .bytes = job.moved, .batches = job.launched});
+    out.emplace_back(core::Moved{.tag = job.work.tag,
+                                 .ops = ops,
+                                 .bytes = job.moved,
+                                 .batches = job.launched,
+                                 .by_kernel = job.by_kernel});
     return;
   }
   Error why =
