@@ -193,12 +193,7 @@ TEST_F(CudaMove, WithoutTheKernelTheEnginesCopyAll) {
 }
 
 TEST_F(CudaMove, ALongCopyRingsInThePlaceOfPolling) {
-  start({{"VIADUCT_CUDA_POLL_FOR", "0"}});
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);  // registers the memory
-  pair_->done[0].clear();
+  const auto ops = startAndMoveOnce({{"VIADUCT_CUDA_POLL_FOR", "0"}});
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
   ASSERT_TRUE(pair_->run([&] { return !rail().busy(); })) << "it is polled for";

@@ -49,15 +49,7 @@ Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
   auto range = std::ranges::upper_bound(ranges, address, {}, &MemoryRange::base);
   for (--range; range != ranges.end() && range->base <= last; ++range) {
     if (use.checked == &*range) continue;
-    VIADUCT_TRY(const std::uint64_t id, bufferId(*buffer.context, range->base));
-    if (id != range->buffer_id)
-      return Error{.code = Code::kDenied,
-                   .operation = "transfer",
-                   .detail = fmt::format("the memory at {:#x} was freed since it was pinned: its "
-                                         "BUFFER_ID was {} and is {}",
-                                         range->base, range->buffer_id, id),
-                   .device = buffer.context->device().name,
-                   .remedy = "release the pin before the memory is freed"};
+    VIADUCT_CHECK(cuda::checkAlive(*buffer.context, *range));
     use.checked = &*range;
   }
   return Ok{};
