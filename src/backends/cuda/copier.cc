@@ -434,7 +434,7 @@ void Copier::collect() {
            finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
-        job.by_kernel += finished.batch->by_kernel;
+        job.by_kernel += finished.batch->kernel_copied;
         if (finished.why)
           stopJob(job, std::move(finished.why));
         else

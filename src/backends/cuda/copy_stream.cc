@@ -84,7 +84,7 @@ Status CopyStream::copyByKernel(Slot& slot) {
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
   VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
                     1, 0, stream_, arguments.data(), nullptr);
-  slot.batch.by_kernel = slot.batch.kernel.size();
+  slot.batch.kernel_copied = slot.batch.kernel.size();
   return Ok{};
 }
 
@@ -111,7 +111,7 @@ CopyStream::Finished CopyStream::finished() {
 
 void Batch::clear() {
   for (const Use& use : uses) use.pin->leave();
-  bytes = by_kernel = 0;
+  bytes = kernel_copied = 0;
   uses.clear();
   engine.clear();
   kernel.clear();

@@ -50,7 +50,7 @@ struct Batch {
   std::vector<Copy> engine = {};  // for the copy engines
   // For the kernel, by the addresses that kernels use. The first ones also by the usual addresses.
   std::vector<Copy> kernel = {}, plain = {};
-  std::uint64_t by_kernel = 0;  // copies that the kernel was launched for
+  std::uint64_t kernel_copied = 0;  // copies that the kernel was launched for
 
   // Room for one more op, with two pins more.
   bool full() const {
