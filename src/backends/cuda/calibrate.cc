@@ -63,12 +63,12 @@ class Calibration {
                             bool by_kernel) {
     Duration best = Duration::max();
     for (int round = 0; round < kRounds; ++round) {
-      fill(*stream.next(), direction, block, by_kernel);
+      fill(*stream.next(kBlocks, block), direction, block, by_kernel);
       const auto begun = Clock::now();
       const Status launched = stream.launch(begun);
       const Status ended = stream.synchronize();
       best = std::min<Duration>(best, Clock::now() - begun);
-      stream.release();
+      stream.release(begun);
       VIADUCT_CHECK(launched);
       VIADUCT_CHECK(ended);
     }

@@ -282,7 +282,10 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   CopyStream& stream = aim.gpu->stream(aim.direction);
   if (filling.stream != nullptr && filling.stream != &stream) return false;
   if (filling.stream == nullptr) {
-    Batch* const batch = stream.next();
+    // The GPU soon has work, and then ever more.
+    const std::size_t copies = std::min(job.work.ops.size() - job.next,
+                                        kFirstCopies << std::min<std::uint64_t>(job.launched, 16));
+    Batch* const batch = stream.next(copies, op.bytes);
     if (batch == nullptr) return false;
     auto current = Current::of(*aim.gpu->context());
     if (!current) {
@@ -293,9 +296,6 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
     filling.gpu = aim.gpu;
     filling.stream = &stream;
     filling.batch = batch;
-    // The GPU soon has work, and then ever more.
-    batch->most_copies =
-        std::min(kMostCopies, kFirstCopies << std::min<std::uint64_t>(job.launched, 16));
   }
   aim.from_use = enter(*filling.batch, aim.from);
   aim.to_use = enter(*filling.batch, aim.to);
@@ -425,6 +425,7 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
 
 // Takes back the batches that the GPUs have ended.
 void Copier::collect() {
+  const auto now = Clock::now();
   for (const auto& gpu : used_) {
     for (const auto& stream : gpu->streams()) {
       if (stream->idle()) continue;
@@ -438,7 +439,7 @@ void Copier::collect() {
           stopJob(job, std::move(finished.why));
         else
           job.moved += finished.batch->bytes;
-        stream->release();
+        stream->release(now);
       }
     }
   }

@@ -46,20 +46,25 @@ struct Batch {
   std::uint32_t job = 0;
   std::size_t most_copies = kMostCopies;
   std::uint64_t bytes = 0;
+  std::size_t most_rows = 0;
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
-  // For the kernel, by the addresses that kernels use. The first ones also by the usual addresses.
-  std::vector<Copy> kernel = {}, plain = {};
+  // For the kernel. Its first copies are also kept by the usual addresses.
+  RowWriter rows = {};
+  std::size_t kernel_copies = 0;
+  std::vector<Copy> first_copies = {};
 
   // Room for one more op, with two pins more.
   bool full() const {
-    return engine.size() + kernel.size() >= most_copies || bytes >= kMostBatchBytes ||
+    return engine.size() + kernel_copies >= most_copies || bytes >= kMostBatchBytes ||
+           (kernel_copies != 0 && rows.written() + RowWriter::kMostOfCopy > most_rows) ||
            uses.size() + 2 > kMostPins;
   }
-  bool empty() const { return engine.empty() && kernel.empty(); }
+  bool empty() const { return engine.empty() && kernel_copies == 0; }
   void addForKernel(const Copy& by_kernel, const Copy& by_engine) {
-    if (plain.size() < kFewestForKernel) plain.push_back(by_engine);
-    kernel.push_back(by_kernel);
+    if (first_copies.size() < kFewestForKernel) first_copies.push_back(by_engine);
+    ++kernel_copies;
+    rows.add(by_kernel);
     bytes += by_kernel.bytes;
   }
   // Leaves the pins.
@@ -78,8 +83,9 @@ class CopyStream {
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
 
-  // The batch to fill and launch next; null: all are in flight.
-  Batch* next() { return in_flight_ == kBatches ? nullptr : &slot(in_flight_).batch; }
+  // The batch to fill and launch next; null: all are in flight. It will have at most `copies`
+  // copies, of about `bytes` bytes each.
+  Batch* next(std::size_t copies, std::uint64_t bytes);
   // Launches next(), with the context current. Also after an error, the batch comes back from
   // finish(), because a part of it may have begun.
   Status launch(Clock::time_point now);
@@ -89,9 +95,9 @@ class CopyStream {
     std::optional<Error> why = {};
   };
   Finished finished();
-  void release();
+  void release(Clock::time_point now);
   bool idle() const { return in_flight_ == 0; }
-  // Lets batches that were launched before `before` ring the bell at their end.
+  // Lets the batches ring the bell at their end, if none was launched or has ended since `before`.
   void ringFor(Clock::time_point before);
   // Whether a batch is in flight that will not ring.
   bool silent() const { return rings_ < in_flight_; }
@@ -104,7 +110,6 @@ class CopyStream {
     CUevent ended = nullptr;
     bool recorded = false;
     std::optional<Error> why = {};
-    Clock::time_point launched = {};
     Row* rows = nullptr;
     CUdeviceptr kernel_rows = 0;  // the same, as kernels address them
   };
@@ -126,7 +131,8 @@ class CopyStream {
   void* rows_ = nullptr;        // registered host memory
   std::array<Slot, kBatches> slots_;
   std::size_t oldest_ = 0, in_flight_ = 0;
-  std::size_t rings_ = 0;  // the oldest ones ring
+  std::size_t rings_ = 0;         // the oldest ones ring
+  Clock::time_point moved_ = {};  // when a batch was launched, or seen to have ended
 };
 
 }  // namespace viaduct::cuda
