@@ -13,27 +13,29 @@ constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
 }  // namespace
 
 Result<std::unique_ptr<CopyStream>> CopyStream::open(std::shared_ptr<const Context> context,
-                                                     CUfunction kernel, std::uint32_t groups,
+                                                     Direction direction, CUfunction kernel,
+                                                     std::uint32_t groups,
                                                      std::shared_ptr<EndBell> bell) {
   std::unique_ptr<CopyStream> out(
       new CopyStream(std::move(context), kernel, groups, std::move(bell)));
-  VIADUCT_CHECK(out->open());
+  VIADUCT_CHECK(out->open(direction));
   return out;
 }
 
-Status CopyStream::open() {
+Status CopyStream::open(Direction direction) {
   VIADUCT_TRY(const auto current, Current::of(*context_));
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &stream_, kStreamNonBlocking, 0);
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &ringing_, kStreamNonBlocking, 0);
   for (Slot& slot : slots_) {
     VIADUCT_CUDA_CALL(*context_, eventCreate, &slot.ended, kEventDisableTiming);
+    slot.batch.most_bytes = mostBytesOfBatch(direction);
     slot.batch.uses.reserve(kMostPins);
     slot.batch.engine.reserve(kMostCopies);
-    slot.batch.first_copies.reserve(kFewestForKernel);
   }
   if (kernel_ == nullptr) return Ok{};
   // Kernels read the rows over the bus, which takes less time than a copy before each launch.
-  const std::size_t rows = RowWriter::roomFor(kMostCopies, groups_ * kWarps);
+  // Enough for copies of aligned blocks. A batch of others may have to end earlier.
+  const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kWarps);
   VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, kBatches * rows * sizeof(Row),
                     kHostRegisterPortable | kHostRegisterDeviceMap);
   CUdeviceptr mapped = 0;
@@ -64,7 +66,7 @@ Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
   if (in_flight_ == kBatches) return nullptr;
   Slot& slot = this->slot(in_flight_);
   slot.batch.most_copies = std::min(copies, kMostCopies);
-  slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, kMostBatchBytes),
+  slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, slot.batch.most_bytes),
                         groups_ * kWarps);
   return &slot.batch;
 }
@@ -87,7 +89,6 @@ Status CopyStream::copyByEngine(std::span<const Copy> copies) {
 }
 
 Status CopyStream::copyByKernel(Slot& slot) {
-  if (slot.batch.kernel_copies < kFewestForKernel) return copyByEngine(slot.batch.first_copies);
   auto count = static_cast<std::uint32_t>(slot.batch.rows.end());
   std::array<void*, 2> arguments{&slot.kernel_rows, &count};
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
@@ -123,7 +124,6 @@ void Batch::clear() {
   uses.clear();
   engine.clear();
   kernel_copies = 0;
-  first_copies.clear();
 }
 
 void CopyStream::release(Clock::time_point now) {

@@ -15,6 +15,7 @@
 #include "backends/cuda/end_bell.h"
 #include "backends/cuda/pinned_memory.h"
 #include "backends/cuda/rows.h"
+#include "base/sizes.h"
 #include "cuda/context.h"
 
 namespace viaduct::cuda {
@@ -24,11 +25,15 @@ inline constexpr std::size_t kDirections = 3;
 using Sizes = std::array<std::uint64_t, kDirections>;
 
 inline constexpr std::size_t kMostCopies = 4096;  // of a batch
-// Fewer small copies cost less as single calls than a launch.
-inline constexpr std::size_t kFewestForKernel = 4;
-inline constexpr std::size_t kMostPins = 64;  // that a batch touches
-// A batch is launched as a whole, and cancelling waits for it: 3 ms at 40 GB/s.
-inline constexpr std::uint64_t kMostBatchBytes = std::uint64_t{128} << 20U;
+inline constexpr std::size_t kMostPins = 64;      // that a batch touches
+// A batch is launched as a whole, and cancelling waits for all that are launched: about 5 ms at 50
+// GB/s. Drivers report an end up to 0.3 ms late, so there are several batches over a bus. Within a
+// GPU a batch of this size takes 0.1 ms or less.
+inline constexpr std::uint64_t kMostBytesOverBus = 32 * base::kMiB,
+                               kMostBytesWithin = 128 * base::kMiB;
+constexpr std::uint64_t mostBytesOfBatch(Direction direction) {
+  return direction == Direction::kWithin ? kMostBytesWithin : kMostBytesOverBus;
+}
 
 // Copies that the GPU does at once.
 struct Batch {
@@ -44,40 +49,35 @@ struct Batch {
     Part sure = {};  // known to be the memory that was pinned
   };
   std::uint32_t job = 0;
-  std::size_t most_copies = kMostCopies;
-  std::uint64_t bytes = 0;
-  std::size_t most_rows = 0;
+  std::size_t most_copies = kMostCopies, most_rows = 0;
+  std::uint64_t bytes = 0, most_bytes = 0;
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
-  // For the kernel. Its first copies are also kept by the usual addresses.
+  // For the kernel.
   RowWriter rows = {};
   std::size_t kernel_copies = 0;
-  std::vector<Copy> first_copies = {};
 
   // Room for one more op, with two pins more.
   bool full() const {
-    return engine.size() + kernel_copies >= most_copies || bytes >= kMostBatchBytes ||
+    return engine.size() + kernel_copies >= most_copies || bytes >= most_bytes ||
            (kernel_copies != 0 && rows.written() + RowWriter::kMostOfCopy > most_rows) ||
            uses.size() + 2 > kMostPins;
   }
+  // Copies that it can still have, if they are for the kernel.
+  std::size_t kernelRoom() const { return most_copies - engine.size() - kernel_copies; }
   bool empty() const { return engine.empty() && kernel_copies == 0; }
-  void addForKernel(const Copy& by_kernel, const Copy& by_engine) {
-    if (first_copies.size() < kFewestForKernel) first_copies.push_back(by_engine);
-    ++kernel_copies;
-    rows.add(by_kernel);
-    bytes += by_kernel.bytes;
-  }
   // Leaves the pins.
   void clear();
 };
 
 class CopyStream {
  public:
-  static constexpr std::size_t kBatches = 3;
+  static constexpr std::size_t kBatches = 8;
 
   // `kernel` may be null. A kernel has `groups` groups of threads.
   static Result<std::unique_ptr<CopyStream>> open(std::shared_ptr<const Context> context,
-                                                  CUfunction kernel, std::uint32_t groups,
+                                                  Direction direction, CUfunction kernel,
+                                                  std::uint32_t groups,
                                                   std::shared_ptr<EndBell> bell);
   ~CopyStream();
   CopyStream(const CopyStream&) = delete;
@@ -117,7 +117,7 @@ class CopyStream {
              std::shared_ptr<EndBell> bell)
       : context_(std::move(context)), kernel_(kernel), groups_(groups), bell_(std::move(bell)) {}
   Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % kBatches]; }
-  Status open();
+  Status open(Direction direction);
   Status copyByEngine(std::span<const Copy> copies);
   Status copyByKernel(Slot& slot);
   Status record(Slot& slot);
