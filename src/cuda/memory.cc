@@ -136,6 +136,7 @@ Status checkAlive(const Context& context, const MemoryRange& range) {
                                      range.base, range.buffer_id,
                                      id ? fmt::format("it is {}", *id) : "there is none"),
                .device = context.device().name,
+               .cause = id ? "" : id.error().operation + ": " + id.error().detail,
                .remedy = "release the pin before the memory is freed"};
 }
 

@@ -23,31 +23,50 @@ enum class Direction : std::uint8_t { kIn, kOut, kWithin };  // to the GPU, to h
 inline constexpr std::size_t kDirections = 3;
 using Sizes = std::array<std::uint64_t, kDirections>;
 
-inline constexpr std::size_t kMostCopies = 2048;  // of a batch
-inline constexpr std::size_t kMostPins = 64;      // that a batch touches
+inline constexpr std::size_t kMostCopies = 4096;  // of a batch
+// Fewer small copies cost less as single calls than a launch.
+inline constexpr std::size_t kFewestForKernel = 4;
+inline constexpr std::size_t kMostPins = 64;  // that a batch touches
 // A batch is launched as a whole, and cancelling waits for it: 3 ms at 40 GB/s.
 inline constexpr std::uint64_t kMostBatchBytes = std::uint64_t{128} << 20U;
 
 // Copies that the GPU does at once.
 struct Batch {
-  // A pin that the batch has entered, and the part of it whose number was compared last.
+  struct Part {
+    std::uint64_t address = 0, bytes = 0;
+    bool covers(std::uint64_t at, std::uint64_t length) const {
+      return length <= bytes && at - address <= bytes - length;
+    }
+  };
+  // A pin that the batch has entered.
   struct Use {
     std::shared_ptr<PinnedMemory> pin;
-    const MemoryRange* checked = nullptr;
+    Part sure = {};  // known to be the memory that was pinned
   };
   std::uint32_t job = 0;
+  std::size_t most_copies = kMostCopies;
   std::uint64_t bytes = 0;
+  std::size_t most_rows = 0;
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
-  // For the kernel, by the addresses that kernels use, and the same by the usual addresses.
-  std::vector<Copy> kernel = {}, plain = {};
+  // For the kernel. Its first copies are also kept by the usual addresses.
+  RowWriter rows = {};
+  std::size_t kernel_copies = 0;
+  std::vector<Copy> first_copies = {};
 
   // Room for one more op, with two pins more.
   bool full() const {
-    return engine.size() + kernel.size() >= kMostCopies || bytes >= kMostBatchBytes ||
+    return engine.size() + kernel_copies >= most_copies || bytes >= kMostBatchBytes ||
+           (kernel_copies != 0 && rows.written() + RowWriter::kMostOfCopy > most_rows) ||
            uses.size() + 2 > kMostPins;
   }
-  bool empty() const { return engine.empty() && kernel.empty(); }
+  bool empty() const { return engine.empty() && kernel_copies == 0; }
+  void addForKernel(const Copy& by_kernel, const Copy& by_engine) {
+    if (first_copies.size() < kFewestForKernel) first_copies.push_back(by_engine);
+    ++kernel_copies;
+    rows.add(by_kernel);
+    bytes += by_kernel.bytes;
+  }
   // Leaves the pins.
   void clear();
 };
@@ -64,8 +83,9 @@ class CopyStream {
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
 
-  // The batch to fill and launch next; null: all are in flight.
-  Batch* next() { return in_flight_ == kBatches ? nullptr : &slot(in_flight_).batch; }
+  // The batch to fill and launch next; null: all are in flight. It will have at most `copies`
+  // copies, of about `bytes` bytes each.
+  Batch* next(std::size_t copies, std::uint64_t bytes);
   // Launches next(), with the context current. Also after an error, the batch comes back from
   // finish(), because a part of it may have begun.
   Status launch(Clock::time_point now);
@@ -75,9 +95,9 @@ class CopyStream {
     std::optional<Error> why = {};
   };
   Finished finished();
-  void release();
+  void release(Clock::time_point now);
   bool idle() const { return in_flight_ == 0; }
-  // Lets batches that were launched before `before` ring the bell at their end.
+  // Lets the batches ring the bell at their end, if none was launched or has ended since `before`.
   void ringFor(Clock::time_point before);
   // Whether a batch is in flight that will not ring.
   bool silent() const { return rings_ < in_flight_; }
@@ -90,9 +110,8 @@ class CopyStream {
     CUevent ended = nullptr;
     bool recorded = false;
     std::optional<Error> why = {};
-    Clock::time_point launched = {};
-    Row* host_rows = nullptr;
-    CUdeviceptr device_rows = 0;
+    Row* rows = nullptr;
+    CUdeviceptr kernel_rows = 0;  // the same, as kernels address them
   };
   CopyStream(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
@@ -109,13 +128,11 @@ class CopyStream {
   const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
-  void* host_rows_ = nullptr;
-  CUdeviceptr device_rows_ = 0;
+  void* rows_ = nullptr;        // registered host memory
   std::array<Slot, kBatches> slots_;
-  std::size_t most_rows_ = 0;  // of a batch
-  std::vector<Row> rows_;
   std::size_t oldest_ = 0, in_flight_ = 0;
-  std::size_t rings_ = 0;  // the oldest ones ring
+  std::size_t rings_ = 0;         // the oldest ones ring
+  Clock::time_point moved_ = {};  // when a batch was launched, or seen to have ended
 };
 
 }  // namespace viaduct::cuda
