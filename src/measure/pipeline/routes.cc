@@ -18,7 +18,7 @@ End endOf(const Pipeline& pipeline, std::size_t at, std::string label, bool ring
 }
 
 std::vector<Route> legsOf(const Pipeline& pipeline, const std::vector<Route>& stages) {
-  if (!pipeline.hasGpu()) return {{"pipeline", stages.front().from, stages.back().into}};
+  if (!pipeline.hasGpu()) return {Route{"pipeline", stages.front().from, stages.back().into}};
   std::vector<Route> legs = stages;
   for (std::size_t i = 1; i < legs.size(); ++i) legs[i - 1].into = legs[i].from;
   return legs;
