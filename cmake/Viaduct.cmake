@@ -191,11 +191,12 @@ function(viaduct_test_code target)
   viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
-# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
-# over the library; with viaduct_bench in LIBS also over the benchmark's parts. Each of its tests is
-# a ctest test. The timeout ends only hanging tests; slow ones stay far below it.
+# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds] [PREFIX text]): a
+# GoogleTest program over the library; with viaduct_bench in LIBS also over the benchmark's parts.
+# Each of its tests is a ctest test, whose name begins with the prefix. The timeout ends only hanging
+# tests; slow ones stay far below it.
 function(viaduct_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;PREFIX" "SOURCES;LIBS;LABELS" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   viaduct_test_code(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main)
@@ -210,7 +211,7 @@ function(viaduct_test name)
   if("etcd" IN_LIST arg_LABELS)
     list(APPEND properties PROCESSORS 2)
   endif()
-  gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
+  gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # The unit tests beside their sources, one program per layer. The target unit_tests builds all of

@@ -1,8 +1,6 @@
 // Transfers of two agents between memory of GPUs, host memory and files. Over a network backend
 // they go through host memory of both agents.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
@@ -334,26 +332,6 @@ TEST_F(DeviceDirect, APinThatIsReleasedMeanwhileWaitsForTheGpu) {
   const auto ended = transfer->wait(60s);
   EXPECT_TRUE(ended || ended.error().code == Code::kDenied) << ended.error().text();
   there.reset();
-}
-
-// A child of fork() drops its copies of the agents. It calls nothing of the driver.
-TEST_F(DeviceDirect, AChildOfForkCallsNothing) {
-  const Pin here = gpu(*a_, kMiB, "", 0);
-  const Pin there = gpu(*b_, kMiB, "there", 1);
-  ASSERT_TRUE(move(OpKind::kWrite, all(here.info()), all(atB("there"))));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = !a_->allocate(4096, {.device = 0});
-    b_peer_.reset();
-    a_.reset();
-    b_.reset();
-    ::_exit(refused && fakeCudaCount("after fork") == 0 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  const auto works = move(OpKind::kWrite, all(here.info()), all(atB("there")));
-  EXPECT_TRUE(works) << works.error().text();
 }
 
 }  // namespace

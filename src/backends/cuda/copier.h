@@ -113,6 +113,7 @@ class Copier {
     std::shared_ptr<OpenGpu> gpu = {};
     Direction direction = Direction::kWithin;
     std::uint64_t kernel_below = 0;
+    std::uint64_t from_shift = 0, to_shift = 0;  // from the pins' addresses to those of kernels
     std::uint64_t most_bytes = kMostBatchBytes;  // of a batch
     Batch::Use* from_use = nullptr;              // in the batch
     Batch::Use* to_use = nullptr;
@@ -120,8 +121,11 @@ class Copier {
 
   // A batch that a job fills.
   struct Filling {
-    Aim aim = {};                    // of the pins of the last op
-    const core::Op* seen = nullptr;  // the op that the aim was made for
+    Aim aim = {};  // for ops between these pins
+    std::optional<std::uint32_t> local_pin = {}, remote_pin = {};
+    bool isFor(const core::Op& op) const {
+      return local_pin == op.local_pin && remote_pin == op.remote_pin;
+    }
     std::shared_ptr<OpenGpu> gpu = {};
     CopyStream* stream = nullptr;
     Batch* batch = nullptr;
@@ -136,6 +140,9 @@ class Copier {
   Status findPins(Job& job, const core::Op& op, Aim& out) const;
   Status aimAt(Job& job, const core::Op& op, Aim& out);
   void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
+  static bool addSmall(Job& job, const Aim& aim, Batch& batch);
+  static void addForKernel(const Aim& aim, std::uint64_t from, std::uint64_t to,
+                           std::uint64_t bytes, Batch& batch);
   Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
   void collect();
   void endIfOver(Job& job);

@@ -8,10 +8,7 @@ namespace viaduct::cuda {
 namespace {
 
 constexpr std::uint32_t kThreads = kMostThreadsOfGroup;
-// Fewer small copies cost less as single calls than a table and a launch.
-constexpr std::size_t kFewestForKernel = 4;
-// The rows of a batch: each copy may have two ends and a middle part, and a warp gets several rows.
-constexpr std::size_t kRowsOfCopy = 3, kRowsOfEachWarp = 5;
+constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
 
 }  // namespace
 
@@ -33,17 +30,18 @@ Status CopyStream::open() {
     slot.batch.uses.reserve(kMostPins);
     slot.batch.engine.reserve(kMostCopies);
     slot.batch.kernel.reserve(kMostCopies);
-    slot.batch.plain.reserve(kMostCopies);
+    slot.batch.plain.reserve(kFewestForKernel);
   }
   if (kernel_ == nullptr) return Ok{};
-  most_rows_ = kRowsOfCopy * kMostCopies + kRowsOfEachWarp * groups_ * (kThreads / kLanes);
-  rows_.reserve(most_rows_);
-  const std::size_t bytes = most_rows_ * sizeof(Row);
-  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &host_rows_, kBatches * bytes, kHostRegisterPortable);
-  VIADUCT_CUDA_CALL(*context_, memAlloc, &device_rows_, kBatches * bytes);
+  // Kernels read the rows over the bus, which takes less time than a copy before each launch.
+  const std::size_t rows = mostRows(kMostCopies, groups_ * kWarps);
+  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, kBatches * rows * sizeof(Row),
+                    kHostRegisterPortable | kHostRegisterDeviceMap);
+  CUdeviceptr mapped = 0;
+  VIADUCT_CUDA_CALL(*context_, memHostGetDevicePointer, &mapped, rows_, 0);
   for (std::size_t i = 0; i < kBatches; ++i) {
-    slots_[i].host_rows = static_cast<Row*>(host_rows_) + i * most_rows_;
-    slots_[i].device_rows = device_rows_ + i * bytes;
+    slots_[i].rows = static_cast<Row*>(rows_) + i * rows;
+    slots_[i].kernel_rows = mapped + i * rows * sizeof(Row);
   }
   return Ok{};
 }
@@ -59,8 +57,7 @@ CopyStream::~CopyStream() {
     }
   for (const Slot& slot : slots_)
     if (slot.ended != nullptr) api.eventDestroy(slot.ended);
-  if (host_rows_ != nullptr) api.memFreeHost(host_rows_);
-  if (device_rows_ != 0) api.memFree(device_rows_);
+  if (rows_ != nullptr) api.memFreeHost(rows_);
 }
 
 Status CopyStream::launch(Clock::time_point now) {
@@ -81,16 +78,9 @@ Status CopyStream::copyByEngine(std::span<const Copy> copies) {
 }
 
 Status CopyStream::copyByKernel(Slot& slot) {
-  constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
   if (slot.batch.kernel.size() < kFewestForKernel) return copyByEngine(slot.batch.plain);
-  cutRows(slot.batch.kernel, groups_ * kWarps, rows_);
-  if (rows_.size() > most_rows_) return copyByEngine(slot.batch.plain);
-  std::memcpy(slot.host_rows, rows_.data(), rows_.size() * sizeof(Row));
-  VIADUCT_CUDA_CALL(*context_, memcpyAsync, slot.device_rows,
-                    reinterpret_cast<std::uintptr_t>(slot.host_rows), rows_.size() * sizeof(Row),
-                    stream_);
-  auto count = static_cast<std::uint32_t>(rows_.size());
-  std::array<void*, 2> arguments{&slot.device_rows, &count};
+  auto count = static_cast<std::uint32_t>(cutRows(slot.batch.kernel, groups_ * kWarps, slot.rows));
+  std::array<void*, 2> arguments{&slot.kernel_rows, &count};
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
   VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
                     1, 0, stream_, arguments.data(), nullptr);

@@ -23,31 +23,45 @@ enum class Direction : std::uint8_t { kIn, kOut, kWithin };  // to the GPU, to h
 inline constexpr std::size_t kDirections = 3;
 using Sizes = std::array<std::uint64_t, kDirections>;
 
-inline constexpr std::size_t kMostCopies = 2048;  // of a batch
-inline constexpr std::size_t kMostPins = 64;      // that a batch touches
+inline constexpr std::size_t kMostCopies = 4096;  // of a batch
+// Fewer small copies cost less as single calls than a launch.
+inline constexpr std::size_t kFewestForKernel = 4;
+inline constexpr std::size_t kMostPins = 64;  // that a batch touches
 // A batch is launched as a whole, and cancelling waits for it: 3 ms at 40 GB/s.
 inline constexpr std::uint64_t kMostBatchBytes = std::uint64_t{128} << 20U;
 
 // Copies that the GPU does at once.
 struct Batch {
-  // A pin that the batch has entered, and the part of it whose number was compared last.
+  struct Part {
+    std::uint64_t address = 0, bytes = 0;
+    bool covers(std::uint64_t at, std::uint64_t length) const {
+      return length <= bytes && at - address <= bytes - length;
+    }
+  };
+  // A pin that the batch has entered.
   struct Use {
     std::shared_ptr<PinnedMemory> pin;
-    const MemoryRange* checked = nullptr;
+    Part sure = {};  // known to be the memory that was pinned
   };
   std::uint32_t job = 0;
+  std::size_t most_copies = kMostCopies;
   std::uint64_t bytes = 0;
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
-  // For the kernel, by the addresses that kernels use, and the same by the usual addresses.
+  // For the kernel, by the addresses that kernels use. The first ones also by the usual addresses.
   std::vector<Copy> kernel = {}, plain = {};
 
   // Room for one more op, with two pins more.
   bool full() const {
-    return engine.size() + kernel.size() >= kMostCopies || bytes >= kMostBatchBytes ||
+    return engine.size() + kernel.size() >= most_copies || bytes >= kMostBatchBytes ||
            uses.size() + 2 > kMostPins;
   }
   bool empty() const { return engine.empty() && kernel.empty(); }
+  void addForKernel(const Copy& by_kernel, const Copy& by_engine) {
+    if (plain.size() < kFewestForKernel) plain.push_back(by_engine);
+    kernel.push_back(by_kernel);
+    bytes += by_kernel.bytes;
+  }
   // Leaves the pins.
   void clear();
 };
@@ -91,8 +105,8 @@ class CopyStream {
     bool recorded = false;
     std::optional<Error> why = {};
     Clock::time_point launched = {};
-    Row* host_rows = nullptr;
-    CUdeviceptr device_rows = 0;
+    Row* rows = nullptr;
+    CUdeviceptr kernel_rows = 0;  // the same, as kernels address them
   };
   CopyStream(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
@@ -109,11 +123,8 @@ class CopyStream {
   const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
-  void* host_rows_ = nullptr;
-  CUdeviceptr device_rows_ = 0;
+  void* rows_ = nullptr;        // registered host memory
   std::array<Slot, kBatches> slots_;
-  std::size_t most_rows_ = 0;  // of a batch
-  std::vector<Row> rows_;
   std::size_t oldest_ = 0, in_flight_ = 0;
   std::size_t rings_ = 0;  // the oldest ones ring
 };

@@ -1,9 +1,10 @@
 // Cuts copies into the rows of the copy kernel. Threads: pure functions.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "backends/cuda/row.h"
 
@@ -15,10 +16,18 @@ struct Copy {
   friend bool operator==(const Copy&, const Copy&) = default;
 };
 
-// Replaces `rows` by rows that move each byte of the copies once, for a launch of `warps` warps.
-// Neighbouring copies of one size at constant distances are a run, which costs few rows however
-// long it is. No row has more than about a quarter of a warp's share, so that warps which take the
-// rows in turn end together. Targets must not overlap each other or a source.
-void cutRows(std::span<const Copy> copies, std::uint32_t warps, std::vector<Row>& rows);
+// A row has at most about half of a warp's share, so that warps which take the rows in turn end
+// together.
+inline constexpr std::uint64_t kRowsOfWarp = 2;
+// Most rows that cutRows() writes.
+constexpr std::size_t mostRows(std::size_t copies, std::uint32_t warps) {
+  return 3 * copies + 2 * kRowsOfWarp * std::max<std::size_t>(warps, 1);
+}
+
+// Writes rows that move each byte of the copies once, for a launch of `warps` warps, and returns
+// their number. Neighbouring copies of one size at constant distances are a run, which costs few
+// rows however long it is. Targets must not overlap each other or a source. There are at most
+// kRowsOfWarp * kMostBytesOfRow bytes for each warp.
+std::size_t cutRows(std::span<const Copy> copies, std::uint32_t warps, Row* rows);
 
 }  // namespace viaduct::cuda
