@@ -115,7 +115,7 @@ class Copier {
     Direction direction = Direction::kWithin;
     std::uint64_t kernel_below = 0;
     std::uint64_t from_shift = 0, to_shift = 0;  // from the pins' addresses to those of kernels
-    std::uint64_t most_bytes = kMostBatchBytes;  // of a batch
+    std::uint64_t most_bytes = 0;                // of a batch
     Batch::Use* from_use = nullptr;              // in the batch
     Batch::Use* to_use = nullptr;
   };
@@ -142,8 +142,6 @@ class Copier {
   Status aimAt(Job& job, const core::Op& op, Aim& out);
   void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
   static bool addSmall(Job& job, const Aim& aim, Batch& batch);
-  static void addForKernel(const Aim& aim, std::uint64_t from, std::uint64_t to,
-                           std::uint64_t bytes, Batch& batch);
   Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
   void collect();
   void endIfOver(Job& job);

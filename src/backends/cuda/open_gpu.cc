@@ -43,10 +43,12 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
     }
   }
   for (std::size_t i = 0; i < kDirections; ++i) {
-    const bool within = static_cast<Direction>(i) == Direction::kWithin;
-    const std::uint32_t groups = std::clamp<std::uint32_t>(
-        out->context_->device().multiprocessors, 1, within ? kGroupsWithin : kGroupsOverBus);
-    VIADUCT_TRY(out->streams_[i], CopyStream::open(out->context_, out->kernel_, groups, bell));
+    const auto direction = static_cast<Direction>(i);
+    const std::uint32_t groups =
+        std::clamp<std::uint32_t>(out->context_->device().multiprocessors, 1,
+                                  direction == Direction::kWithin ? kGroupsWithin : kGroupsOverBus);
+    VIADUCT_TRY(out->streams_[i],
+                CopyStream::open(out->context_, direction, out->kernel_, groups, bell));
   }
   if (out->kernel_ == nullptr) return out;
   if (kernel_below)
