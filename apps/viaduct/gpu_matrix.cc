@@ -24,8 +24,8 @@ using measure::Workload;
 constexpr std::uint64_t kLatencyBlock = 4096, kRateBlock = std::uint64_t{64} << 20U;
 
 struct MatrixPlan {
-  BenchPlan bench = {};
-  matrix::MatrixRequest request = {};
+  BenchPlan bench = {};  // without rows
+  Workload rate = {}, latency = {};
   std::vector<std::uint32_t> processes = {};
 };
 
@@ -53,18 +53,16 @@ BenchOptions optionsOfCells(BenchOptions o) {
 }
 
 MatrixPlan planMatrix(const BenchOptions& o, BenchPlan bench) {
-  MatrixPlan out{.bench = std::move(bench)};
-  matrix::MatrixRequest& request = out.request;
-  request.run = out.bench.run;
-  std::vector<Workload>& rows = request.run.spec.rows;
+  std::vector<Workload> rows = std::exchange(bench.run.spec.rows, {});
+  if (!o.has("backend"))
+    for (Workload& row : rows) row.backend.clear();
   const auto sized = [&](std::uint64_t bytes) {
     return *std::ranges::find(rows, bytes, &Workload::block_bytes);
   };
-  request.latency = sized(o.block_sizes.front());
-  request.latency.batch = 1;
-  request.rate = sized(o.block_sizes.back());
-  if (!o.has("backend")) request.latency.backend = request.rate.backend = "";
-  rows.clear();
+  MatrixPlan out{.bench = std::move(bench),
+                 .rate = sized(o.block_sizes.back()),
+                 .latency = sized(o.block_sizes.front())};
+  out.latency.batch = 1;
   const bool both = !o.has("mode");
   if (both || o.spec.layout.mode == measure::Mode::kMg) out.processes.push_back(1);
   if (both || o.spec.layout.mode == measure::Mode::kSg) out.processes.push_back(2);
@@ -78,12 +76,13 @@ int measureAndPrint(const MatrixPlan& plan, std::vector<matrix::SeenGpu> gpus, R
       .version = VIADUCT_VERSION,
       .started = measure::startReport(VIADUCT_VERSION, plan.bench.run.settings).started,
       .command = plan.bench.command,
-      .op = plan.request.rate.op,
+      .rate = plan.rate,
+      .latency = plan.latency,
       .gpus = std::move(gpus)};
   found.cells = matrix::cellsOf(found.gpus, plan.processes);
   BenchProgress line(found.cells.size(), as_json);
   matrix::measureMatrix(
-      plan.request, found,
+      plan.bench.run, found,
       [&](std::size_t number) {
         const matrix::Cell& cell = found.cells[number];
         line.started(number, fmt::format("{} to {}, {}", matrix::placeName(cell.from),

@@ -115,14 +115,13 @@ std::string wayOf(const GpuMatrix& matrix, const Cell& cell, const Row& row) {
   return out + (direct ? ", peer access" : ", no peer access: through the host");
 }
 
-RunRequest requestOf(const MatrixRequest& request, const Cell& cell) {
-  RunRequest out = request.run;
-  const bool writes = request.rate.op == OpKind::kWrite;
-  out.spec.rows = {request.rate, request.latency};
-  out.spec.initiator_gpu = writes ? cell.from : cell.to;
-  out.spec.target_gpu = writes ? cell.to : cell.from;
-  out.on_threads = cell.processes == 1;
-  return out;
+RunRequest requestOf(RunRequest run, const GpuMatrix& matrix, const Cell& cell) {
+  const bool writes = matrix.rate.op == OpKind::kWrite;
+  run.spec.rows = {matrix.rate, matrix.latency};
+  run.spec.initiator_gpu = writes ? cell.from : cell.to;
+  run.spec.target_gpu = writes ? cell.to : cell.from;
+  run.on_threads = cell.processes == 1;
+  return run;
 }
 
 RowsOrProblem runRows(const RunRequest& request, const base::StopFlag& stop) {
@@ -134,15 +133,12 @@ RowsOrProblem runRows(const RunRequest& request, const base::StopFlag& stop) {
   return out;
 }
 
-void measureCell(const MatrixRequest& request, const GpuMatrix& matrix, Cell& cell,
+void measureCell(const RunRequest& run, const GpuMatrix& matrix, Cell& cell,
                  const base::StopFlag& stop) {
-  const RunRequest run = requestOf(request, cell);
-  auto measured = valueOfChild<RowsOrProblem>([&] { return runRows(run, stop); }, stop);
-  if (!measured) {
-    cell.problem = measured.error().text();
-    return;
-  }
-  cell.problem = std::move(measured->problem);
+  const RunRequest request = requestOf(run, matrix, cell);
+  auto measured = valueOfChild<RowsOrProblem>([&] { return runRows(request, stop); }, stop);
+  if (!measured) measured = RowsOrProblem{.problem = measured.error().text()};
+  if (!stop.load()) cell.problem = std::move(measured->problem);
   const auto take = [&](std::size_t number, std::optional<Row>& row, std::string& way) {
     if (number >= measured->rows.size() || !measured->rows[number].gb_per_s) return;
     row = std::move(measured->rows[number]);
@@ -191,13 +187,13 @@ std::vector<Cell> cellsOf(const std::vector<SeenGpu>& gpus,
   return out;
 }
 
-void measureMatrix(const MatrixRequest& request, GpuMatrix& matrix,
+void measureMatrix(const RunRequest& run, GpuMatrix& matrix,
                    const std::function<void(std::size_t cell)>& started,
                    const base::StopFlag& stop) {
   matrix.hostname = host::facts().hostname;
   for (std::size_t i = 0; i < matrix.cells.size() && !stop.load(); ++i) {
     started(i);
-    measureCell(request, matrix, matrix.cells[i], stop);
+    measureCell(run, matrix, matrix.cells[i], stop);
   }
   if (stop.load()) matrix.end = "interrupted";
 }

@@ -46,7 +46,7 @@ struct Cell {
 struct GpuMatrix {
   std::string version = {}, started = {}, command = {}, hostname = {};
   std::string end = "complete";
-  OpKind op = OpKind::kWrite;
+  Workload rate = {}, latency = {};  // the rows of each cell
   std::vector<SeenGpu> gpus = {};
   std::vector<Cell> cells = {};
 };
@@ -56,14 +56,9 @@ struct GpuMatrix {
 std::vector<Cell> cellsOf(const std::vector<SeenGpu>& gpus,
                           const std::vector<std::uint32_t>& processes);
 
-// The row of the rates and the row of the latencies.
-struct MatrixRequest {
-  RunRequest run = {};  // its spec has no rows, and its ends have no GPU yet
-  Workload rate = {}, latency = {};
-};
-// Fills in the host's name and the cells, one after the other, until `stop` is set. `started` gets
-// the number of each cell.
-void measureMatrix(const MatrixRequest& request, GpuMatrix& matrix,
+// Fills in the host's name and the cells, one after the other, until `stop` is set. `run` is the
+// run of a cell, without rows and GPUs. `started` gets the number of each cell.
+void measureMatrix(const RunRequest& run, GpuMatrix& matrix,
                    const std::function<void(std::size_t cell)>& started,
                    const base::StopFlag& stop);
 

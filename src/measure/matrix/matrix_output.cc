@@ -65,13 +65,9 @@ std::string figureOf(const Cell* cell, Figure which, Legend& legend) {
   return fmt::format("{} {:<2}", value, legend.markOf(rate ? cell->rate_way : cell->latency_way));
 }
 
-// The blocks of the figure, from the first measured cell: "64 MiB", "64 x 64 KiB".
-std::string blocksOf(const GpuMatrix& matrix, Figure which) {
-  for (const Cell& cell : matrix.cells)
-    if (const auto& row = which == Figure::kRate ? cell.rate : cell.latency)
-      return (row->batch_size > 1 ? fmt::format("{} x ", row->batch_size) : "") +
-             base::showSize(row->block_size);
-  return "?";
+// "64 MiB", "64 x 64 KiB".
+std::string blocksOf(const Workload& row) {
+  return (row.batch > 1 ? fmt::format("{} x ", row.batch) : "") + base::showSize(row.block_bytes);
 }
 
 // Returns the line without the blanks at its end, and with a line break.
@@ -83,11 +79,10 @@ std::string tableOf(const GpuMatrix& matrix, std::uint32_t processes, Figure whi
                     Legend& legend) {
   constexpr auto kFrom = "{:>9}";
   constexpr auto kFigure = "{:>12}";
-  std::string out =
-      fmt::format("{}, {}\n", processesName(processes),
-                  which == Figure::kRate
-                      ? fmt::format("GB/s of transfers of {}", blocksOf(matrix, which))
-                      : fmt::format("p50 in us of a transfer of {}", blocksOf(matrix, which)));
+  const bool rates = which == Figure::kRate;
+  std::string out = fmt::format("{}, {} of {}\n", processesName(processes),
+                                rates ? "GB/s of transfers" : "p50 in us of a transfer",
+                                blocksOf(rates ? matrix.rate : matrix.latency));
   std::string line = fmt::format(kFrom, "from \\ to");
   for (const Place& to : placesOf(matrix)) line += fmt::format(kFigure, placeName(to) + "   ");
   out += withoutTrail(line);
@@ -102,7 +97,7 @@ std::string tableOf(const GpuMatrix& matrix, std::uint32_t processes, Figure whi
 
 std::string headOf(const GpuMatrix& matrix) {
   std::string out = fmt::format("viaduct {} on {}: {}, {}\n", matrix.version, matrix.hostname,
-                                counted(matrix.gpus.size(), "GPU"), opKindName(matrix.op));
+                                counted(matrix.gpus.size(), "GPU"), opKindName(matrix.rate.op));
   for (const SeenGpu& gpu : matrix.gpus) {
     std::string peers;
     for (const std::uint32_t peer : gpu.peers)
@@ -162,7 +157,7 @@ std::string matrixJson(const GpuMatrix& matrix) {
                                   {"end", matrix.end},
                                   {"command", matrix.command},
                                   {"hostname", matrix.hostname},
-                                  {"op", opKindName(matrix.op)},
+                                  {"op", opKindName(matrix.rate.op)},
                                   {"gpus", std::move(gpus)},
                                   {"cells", JsonWriter::of(matrix.cells)}});
 }
