@@ -443,6 +443,7 @@ void Copier::collect() {
            finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
+        job.by_kernel += finished.batch->kernel_copies;
         if (finished.why)
           stopJob(job, std::move(finished.why));
         else
@@ -469,8 +470,11 @@ void Copier::endIfOver(Job& job) {
 void Copier::report(Job& job, core::Completions& out) {
   const std::uint64_t ops = job.work.ops.size();
   if (!job.stopped) {
-    out.emplace_back(
-        core::Moved{.tag = job.work.tag, .ops = ops, .bytes = job.moved, .batches = job.launched});
+    out.emplace_back(core::Moved{.tag = job.work.tag,
+                                 .ops = ops,
+                                 .bytes = job.moved,
+                                 .batches = job.launched,
+                                 .by_kernel = job.by_kernel});
     return;
   }
   Error why =
