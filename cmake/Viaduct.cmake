@@ -224,7 +224,7 @@ function(viaduct_ctest name)
   if("gpu" IN_LIST arg_LABELS)
     add_test(NAME ${name}.OnAGpu COMMAND ${name} --gtest_filter=${arg_FILTER})
     set_tests_properties(${name}.OnAGpu PROPERTIES ${properties}
-      RUN_SERIAL ON SKIP_REGULAR_EXPRESSION "no /dev/nvidia0")
+      RESOURCE_LOCK gpu SKIP_REGULAR_EXPRESSION "no /dev/nvidia0")
     return()
   endif()
   gtest_discover_tests(${name} TEST_FILTER ${arg_FILTER} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)

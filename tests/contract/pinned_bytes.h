@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,9 +43,14 @@ class PinnedBytes {
   // `driver`: the library that copies memory of GPU 0; empty: all memory is the host's.
   static Result<PinnedBytes> open(const std::string& driver) {
     if (driver.empty()) return PinnedBytes(nullptr);
-    VIADUCT_TRY(const auto* loaded, cuda::driver(driver));
-    VIADUCT_TRY(auto context, cuda::Context::retain(*loaded, 0));
-    return PinnedBytes(std::move(context));
+    // Kept until the process ends, because NVIDIA's driver takes long to make it again.
+    static auto& kept = *new std::map<std::string, std::shared_ptr<const cuda::Context>>();
+    auto& context = kept[driver];
+    if (!context) {
+      VIADUCT_TRY(const auto* loaded, cuda::driver(driver));
+      VIADUCT_TRY(context, cuda::Context::retain(*loaded, 0));
+    }
+    return PinnedBytes(context);
   }
 
   Contents of(const Pin& pin, Part part = {}) const {

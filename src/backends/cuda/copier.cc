@@ -222,7 +222,7 @@ void Copier::stopJob(Job& job, std::optional<Error> why) {
 // Launches what has room, and takes stock.
 void Copier::progress() {
   launchAll();
-  busy_ = false;
+  busy_ = waits_ = false;
   const auto before = Clock::now() - poll_for_;
   for (const auto& gpu : used_) {
     const bool idle =
@@ -232,6 +232,7 @@ void Copier::progress() {
     for (const auto& stream : gpu->streams()) {
       if (current) stream->ringFor(before);
       busy_ = busy_ || stream->silent();
+      waits_ = waits_ || !stream->idle();
     }
   }
   for (Job& job : jobs_) endIfOver(job);

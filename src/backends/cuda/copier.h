@@ -76,6 +76,8 @@ class Copier {
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return busy_ || bell_->rung(); }
+  // Whether batches are in flight of which the bell alone will tell.
+  bool waits() const { return waits_; }
   bool hasEnded() const { return !ended_.empty(); }
 
   // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
@@ -164,6 +166,7 @@ class Copier {
   std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
   bool busy_ = false;
+  bool waits_ = false;
   struct Slot {
     KnownPin pin = {};
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked

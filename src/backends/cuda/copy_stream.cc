@@ -32,15 +32,16 @@ Status CopyStream::open(Direction direction) {
     slot.batch.uses.reserve(kMostPins);
     slot.batch.engine.reserve(kMostCopies);
   }
+  if (direction == Direction::kWithin) most_in_flight_ = kBatchesWithin;
   if (kernel_ == nullptr) return Ok{};
   // Kernels read the rows over the bus, which takes less time than a copy before each launch.
   // Enough for copies of aligned blocks. A batch of others may have to end earlier.
   const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kWarps);
-  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, kBatches * rows * sizeof(Row),
+  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, most_in_flight_ * rows * sizeof(Row),
                     kHostRegisterPortable | kHostRegisterDeviceMap);
   CUdeviceptr mapped = 0;
   VIADUCT_CUDA_CALL(*context_, memHostGetDevicePointer, &mapped, rows_, 0);
-  for (std::size_t i = 0; i < kBatches; ++i) {
+  for (std::size_t i = 0; i < most_in_flight_; ++i) {
     slots_[i].rows = static_cast<Row*>(rows_) + i * rows;
     slots_[i].kernel_rows = mapped + i * rows * sizeof(Row);
     slots_[i].batch.most_rows = rows;
@@ -63,7 +64,7 @@ CopyStream::~CopyStream() {
 }
 
 Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
-  if (in_flight_ == kBatches) return nullptr;
+  if (in_flight_ == most_in_flight_) return nullptr;
   Slot& slot = this->slot(in_flight_);
   slot.batch.most_copies = std::min(copies, kMostCopies);
   slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, slot.batch.most_bytes),
@@ -131,7 +132,7 @@ void CopyStream::release(Clock::time_point now) {
   Slot& slot = this->slot(0);
   slot.batch.clear();
   slot.why.reset();
-  oldest_ = (oldest_ + 1) % kBatches;
+  oldest_ = (oldest_ + 1) % most_in_flight_;
   --in_flight_;
   rings_ -= std::min<std::size_t>(rings_, 1);
 }

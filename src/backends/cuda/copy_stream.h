@@ -72,7 +72,8 @@ struct Batch {
 
 class CopyStream {
  public:
-  static constexpr std::size_t kBatches = 8;
+  // In flight at once. Within a GPU they are short, and few tables of rows stay in the caches.
+  static constexpr std::size_t kBatches = 8, kBatchesWithin = 3;
 
   // `kernel` may be null. A kernel has `groups` groups of threads.
   static Result<std::unique_ptr<CopyStream>> open(std::shared_ptr<const Context> context,
@@ -116,7 +117,7 @@ class CopyStream {
   CopyStream(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
       : context_(std::move(context)), kernel_(kernel), groups_(groups), bell_(std::move(bell)) {}
-  Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % kBatches]; }
+  Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % most_in_flight_]; }
   Status open(Direction direction);
   Status copyByEngine(std::span<const Copy> copies);
   Status copyByKernel(Slot& slot);
@@ -130,6 +131,7 @@ class CopyStream {
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
   void* rows_ = nullptr;        // registered host memory
   std::array<Slot, kBatches> slots_;
+  std::size_t most_in_flight_ = kBatches;
   std::size_t oldest_ = 0, in_flight_ = 0;
   std::size_t rings_ = 0;         // the oldest ones ring
   Clock::time_point moved_ = {};  // when a batch was launched, or seen to have ended
