@@ -47,6 +47,13 @@ class FlowsAtOnce : public ::testing::Test {
     return runAtOnce({{flows_[0]}, {flows_[1]}}, {*agent_, group_, stop_, other, 7}, duration);
   }
 
+  // The second flow empties what the first one fills.
+  Status runChain(std::chrono::nanoseconds duration) {
+    RingGate gate(1, 1);
+    return runAtOnce({{flows_[0], {.after = &gate}}, {flows_[1], {.before = &gate}}},
+                     {*agent_, group_, stop_, nullptr, 7}, duration);
+  }
+
   std::optional<Agent> agent_;
   std::optional<Peer> self_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> memory_;
@@ -91,6 +98,20 @@ TEST_F(FlowsAtOnce, ReturnTheErrorOfOne) {
   EXPECT_FALSE(ended);
   EXPECT_GE(flows_[0].times(), 1U) << "the other flow goes on";
   EXPECT_EQ(flows_[1].times(), 0U);
+}
+
+TEST_F(FlowsAtOnce, OfAChainRepeatEquallyOften) {
+  const auto ended = runChain(50ms);
+  ASSERT_TRUE(ended) << ended.error().text();
+  EXPECT_EQ(flows_[1].times(), flows_[0].times());
+}
+
+TEST_F(FlowsAtOnce, OfAChainEndWithTheFirstFailure) {
+  ASSERT_TRUE(pins_[2].release());
+  EXPECT_FALSE(runChain(24h)) << "the second flow failed";
+  EXPECT_EQ(flows_[1].times(), 0U);
+  ASSERT_TRUE(pins_[0].release());
+  EXPECT_FALSE(runChain(24h)) << "the first flow failed";
 }
 
 }  // namespace
