@@ -31,7 +31,8 @@ using viaduct::cuda::Current;
 using viaduct::cuda::CUstream;
 
 constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
-constexpr std::uint64_t kRoom = 512 * kMiB;  // of each side
+constexpr std::uint64_t kRoom = 2048 * kMiB;  // of each side
+constexpr std::size_t kPlainBlocks = 4096;    // most blocks of a plain copy
 
 void mustCall(CUresult result) {
   if (result != CUresult::kSuccess) die(fmt::format("the driver: error {}", int(result)));
@@ -102,7 +103,8 @@ class Bench {
     std::vector<double> our, plain;
     for (int round = 0; round < rounds_; ++round) {
       our.push_back(double(row.bytes) / secondsOf(ours) / 1e9);
-      plain.push_back(double(row.bytes) / secondsOf([&] { copyPlainly(row, from, to); }) / 1e9);
+      plain.push_back(double(plainBlocks(from) * row.block) /
+                      secondsOf([&] { copyPlainly(row, from, to); }) / 1e9);
     }
     fmt::print("{:<10} {:>9} {:>8}   {:>9.2f} {:>9.2f} {:>7.2f}   {:>8.0f}\n", row.what, row.block,
                count, median(our), median(plain), median(our) / median(plain),
@@ -128,9 +130,12 @@ class Bench {
                 {.base = pin(label).info().address, .bytes = bytes, .count = count})),
             .indices = indices};
   }
+  static std::size_t plainBlocks(const Indices& indices) {
+    return std::min(indices.size(), kPlainBlocks);
+  }
   void copyPlainly(const Row& row, const Indices& from, const Indices& to) const {
     const std::uint64_t a = pin(row.from).info().address, b = pin(row.to).info().address;
-    for (std::size_t i = 0; i < from.size(); ++i)
+    for (std::size_t i = 0; i < plainBlocks(from); ++i)
       mustCall(context_->api().memcpyAsync(b + to[i] * row.block, a + from[i] * row.block,
                                            row.block, stream_));
     mustCall(context_->api().streamSynchronize(stream_));
@@ -153,9 +158,9 @@ class Bench {
   template <class F>
   void check(const Row& row, const Indices& from, const Indices& to, F move) const {
     std::vector<std::byte> sent(row.bytes);
-    std::mt19937_64 dice(row.block);
+    std::uint64_t word = row.block;
     for (std::uint64_t at = 0; at + 8 <= row.bytes; at += 8) {
-      const std::uint64_t word = dice();
+      word = word * 6'364'136'223'846'793'005U + 1'442'695'040'888'963'407U;
       std::memcpy(&sent[at], &word, 8);
     }
     write(row.from, sent);
@@ -182,17 +187,22 @@ int main(int argc, char** argv) {
   Bench bench(argc > 1 ? std::atoi(argv[1]) : 9);
   fmt::print("{:<10} {:>9} {:>8}   {:>9} {:>9} {:>7}   {:>8}\n", "", "block", "blocks", "ours",
              "plain", "ratio", "plan ns/block");
-  bench.run({"within", "gpu", "gpu too", kRoom, kRoom, Order::kInOrder});
-  bench.run({"in", "host", "gpu", kRoom, kRoom, Order::kInOrder});
-  bench.run({"out", "gpu", "host", kRoom, kRoom, Order::kInOrder});
+  for (const std::uint64_t bytes : {64 * kMiB, 512 * kMiB, kRoom}) {
+    bench.run({"within", "gpu", "gpu too", bytes, bytes, Order::kInOrder});
+    bench.run({"in", "host", "gpu", bytes, bytes, Order::kInOrder});
+    bench.run({"out", "gpu", "host", bytes, bytes, Order::kInOrder});
+  }
   for (const std::uint64_t block : {4 * kKiB, 8 * kKiB, 16 * kKiB, 64 * kKiB, kMiB}) {
-    const std::uint64_t bytes = std::min(kRoom, block * 32768);
+    const std::uint64_t bytes = 512 * kMiB;
     bench.run({"gather", "gpu", "gpu too", block, bytes, Order::kGather});
     bench.run({"scatter", "gpu", "gpu too", block, bytes, Order::kScatter});
     bench.run({"shuffle", "gpu", "gpu too", block, bytes, Order::kShuffle});
   }
+  for (const Order order : {Order::kGather, Order::kScatter})
+    bench.run({order == Order::kGather ? "gather" : "scatter", "gpu", "gpu too", 16 * kKiB, kRoom,
+               order});
   for (const std::uint64_t block : {4 * kKiB, 8 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB}) {
-    const std::uint64_t bytes = std::min(kRoom, block * 8192);
+    const std::uint64_t bytes = std::min(512 * kMiB, block * 16384);
     bench.run({"in", "host", "gpu", block, bytes, Order::kShuffle});
     bench.run({"out", "gpu", "host", block, bytes, Order::kShuffle});
   }

@@ -23,6 +23,8 @@ struct PathShare {
   std::uint32_t stage = 0;
   // How long the stage had work. One share of each stage has the time of the whole stage.
   std::uint64_t busy_ns = 0;
+  // Ops that a kernel of a GPU copied. The GPU's copy engines copied the others.
+  std::uint64_t by_kernel = 0;
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 

@@ -130,7 +130,7 @@ Status checkAlive(const Context& context, const MemoryRange& range) {
   if (id && *id == range.buffer_id) return Ok{};
   if (!id && id.error().code != Code::kDenied) return id.error();
   return Error{.code = Code::kDenied,
-               .operation = "use memory of a GPU",
+               .operation = CallName::pointerGetAttribute,
                .detail = fmt::format("the memory at {:#x} was freed since it was pinned: its "
                                      "BUFFER_ID was {}, and now {}",
                                      range.base, range.buffer_id,

@@ -185,21 +185,6 @@ TEST_P(DeviceStages, MoveAFileIntoAGpuAndBack) {
   EXPECT_EQ(countOther(stored, std::byte{9}), 0U);
 }
 
-TEST_P(DeviceStages, ArePostedAgainWithoutANewPlan) {
-  const Pin here = gpu(*a_, 4 * kMiB, "", 0);
-  const Pin there = gpu(*b_, 4 * kMiB, "there", 1);
-  auto transfer = a_->plan(OpKind::kWrite, *b_peer_, {all(here.info())}, {all(atB("there"))},
-                           {.require = "backend:" + GetParam()});
-  ASSERT_TRUE(transfer) << transfer.error().text();
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    fillRandom(bytesOf(here), i);
-    ASSERT_TRUE(transfer->post());
-    const auto ended = transfer->wait(60s);
-    ASSERT_TRUE(ended) << ended.error().text();
-    EXPECT_TRUE(same(bytesOf(here), bytesOf(there)));
-  }
-}
-
 TEST_P(DeviceStages, HostMemoryOfTheStagesIsRegistered) {
   const Pin here = gpu(*a_, 8 * kMiB, "", 0);
   const Pin there = gpu(*b_, 8 * kMiB, "there", 1);

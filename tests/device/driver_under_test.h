@@ -4,20 +4,20 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <string>
-#include <string_view>
+
+#include "device/real_gpu.h"
 
 namespace viaduct::testing {
 
 // The library's file, or its name for the loader.
 inline const std::string kDriverUnderTest = VIADUCT_CUDA_UNDER_TEST;
-inline constexpr bool kDriverIsFake = std::string_view(VIADUCT_CUDA_UNDER_TEST) != "libcuda.so.1";
+inline constexpr bool kDriverIsFake = VIADUCT_CUDA_UNDER_TEST != kRealDriver;
 
-// Skips a test over NVIDIA's driver where there is no GPU.
-#define VIADUCT_SKIP_WITHOUT_A_GPU()                                                  \
-  if (!::viaduct::testing::kDriverIsFake && !std::filesystem::exists("/dev/nvidia0")) \
-  GTEST_SKIP() << "no /dev/nvidia0: this host has no NVIDIA GPU"
+#define VIADUCT_SKIP_WITHOUT_A_GPU()                                                       \
+  if (const auto why = ::viaduct::testing::whyNoGpu(::viaduct::testing::kDriverUnderTest); \
+      !why.empty())                                                                        \
+  GTEST_SKIP() << why
 
 // Skips a test of calls that fail on command.
 #define VIADUCT_SKIP_OVER_A_REAL_DRIVER() \

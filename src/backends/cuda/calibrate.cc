@@ -63,12 +63,12 @@ class Calibration {
                             bool by_kernel) {
     Duration best = Duration::max();
     for (int round = 0; round < kRounds; ++round) {
-      fill(*stream.next(), direction, block, by_kernel);
+      fill(*stream.next(kBlocks, block), direction, block, by_kernel);
       const auto begun = Clock::now();
       const Status launched = stream.launch(begun);
       const Status ended = stream.synchronize();
       best = std::min<Duration>(best, Clock::now() - begun);
-      stream.release();
+      stream.release(begun);
       VIADUCT_CHECK(launched);
       VIADUCT_CHECK(ended);
     }
@@ -83,11 +83,12 @@ class Calibration {
     CUdeviceptr from = buffers_.first, to = buffers_.second;
     if (direction == Direction::kIn) from = buffers_.mapped;
     if (direction == Direction::kOut) to = buffers_.mapped;
+    batch.kernel_copies = by_kernel ? count : 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t at = (count - 1 - i) * step;
       const Copy copy{from + at, to + at, block};
       if (by_kernel)
-        batch.addForKernel(copy, copy);
+        batch.rows.add(copy);
       else
         batch.engine.push_back(copy);
     }

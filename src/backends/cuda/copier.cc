@@ -17,6 +17,7 @@ namespace {
 constexpr std::chrono::milliseconds kMostPatience{50};
 // The driver copies unregistered host memory within the call, about 5 bytes in a nanosecond.
 constexpr std::uint64_t kMostPageable = std::uint64_t{1} << 20U;
+constexpr std::size_t kFewestForKernel = 4;  // fewer ops cost less as single calls than a launch
 constexpr std::size_t kFirstCopies =
     512;  // of a job's first batch; each further one has twice as many
 
@@ -221,7 +222,7 @@ void Copier::stopJob(Job& job, std::optional<Error> why) {
 // Launches what has room, and takes stock.
 void Copier::progress() {
   launchAll();
-  busy_ = false;
+  busy_ = waits_ = false;
   const auto before = Clock::now() - poll_for_;
   for (const auto& gpu : used_) {
     const bool idle =
@@ -231,6 +232,7 @@ void Copier::progress() {
     for (const auto& stream : gpu->streams()) {
       if (current) stream->ringFor(before);
       busy_ = busy_ || stream->silent();
+      waits_ = waits_ || !stream->idle();
     }
   }
   for (Job& job : jobs_) endIfOver(job);
@@ -282,7 +284,10 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   CopyStream& stream = aim.gpu->stream(aim.direction);
   if (filling.stream != nullptr && filling.stream != &stream) return false;
   if (filling.stream == nullptr) {
-    Batch* const batch = stream.next();
+    // The GPU soon has work, and then ever more.
+    const std::size_t copies = std::min(job.work.ops.size() - job.next,
+                                        kFirstCopies << std::min<std::uint64_t>(job.launched, 16));
+    Batch* const batch = stream.next(copies, op.bytes);
     if (batch == nullptr) return false;
     auto current = Current::of(*aim.gpu->context());
     if (!current) {
@@ -293,9 +298,6 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
     filling.gpu = aim.gpu;
     filling.stream = &stream;
     filling.batch = batch;
-    // The GPU soon has work, and then ever more.
-    batch->most_copies =
-        std::min(kMostCopies, kFirstCopies << std::min<std::uint64_t>(job.launched, 16));
   }
   aim.from_use = enter(*filling.batch, aim.from);
   aim.to_use = enter(*filling.batch, aim.to);
@@ -338,7 +340,9 @@ Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
   if (!out.gpu) return denied("the GPU is not open here");
   out.direction = out.from->isDevice() ? Direction::kOut : Direction::kIn;
   if (out.from->isDevice() && out.to->isDevice()) out.direction = Direction::kWithin;
-  out.kernel_below = out.gpu->kernelBelow(out.direction);
+  out.most_bytes = mostBytesOfBatch(out.direction);
+  if (job.work.ops.size() >= kFewestForKernel)
+    out.kernel_below = out.gpu->kernelBelow(out.direction);
   for (const auto& side : {out.from, out.to}) {
     if (!side->isDevice())
       prepareHost(job, side, out);
@@ -366,26 +370,29 @@ bool Copier::addSmall(Job& job, const Aim& aim, Batch& batch) {
   if (aim.from_use == nullptr || aim.to_use == nullptr || job.cut != 0) return false;
   const Batch::Part from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
   const bool writes = job.work.kind == OpKind::kWrite;
-  const std::span<const core::Op> ops = job.work.ops;
-  const core::Op& first = ops[job.next];
-  std::size_t next = job.next;
-  for (; next < ops.size() && !batch.full(); ++next) {
-    const core::Op& op = ops[next];
-    const std::uint64_t from = writes ? op.local : op.remote;
-    const std::uint64_t to = writes ? op.remote : op.local;
-    const bool same_pins = op.local_pin == first.local_pin && op.remote_pin == first.remote_pin;
-    if (!same_pins || op.bytes >= aim.kernel_below || op.bytes == 0 ||
-        !from_sure.covers(from, op.bytes) || !to_sure.covers(to, op.bytes))
+  const core::Op* op = &job.work.ops[job.next];
+  const std::uint32_t local_pin = op->local_pin, remote_pin = op->remote_pin;
+  const std::size_t most = std::min(job.work.ops.size() - job.next, batch.kernelRoom());
+  const std::size_t most_written = batch.most_rows - RowWriter::kMostOfCopy;
+  RowWriter rows = batch.rows;  // in registers, for the time of the loop
+  std::uint64_t bytes = batch.bytes;
+  std::size_t added = 0;
+  for (; added < most && bytes < batch.most_bytes && rows.written() <= most_written;
+       ++added, ++op) {
+    const std::uint64_t from = writes ? op->local : op->remote;
+    const std::uint64_t to = writes ? op->remote : op->local;
+    const bool same_pins = op->local_pin == local_pin && op->remote_pin == remote_pin;
+    if (!same_pins || op->bytes >= aim.kernel_below || op->bytes == 0 ||
+        !from_sure.covers(from, op->bytes) || !to_sure.covers(to, op->bytes))
       break;
-    addForKernel(aim, from, to, op.bytes, batch);
+    rows.add({from + aim.from_shift, to + aim.to_shift, op->bytes});
+    bytes += op->bytes;
   }
-  return std::exchange(job.next, next) != next;
-}
-
-void Copier::addForKernel(const Aim& aim, std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
-                          Batch& batch) {
-  batch.addForKernel({from + aim.from_shift, to + aim.to_shift, bytes},
-                     {from + aim.from->borrowed.shift, to + aim.to->borrowed.shift, bytes});
+  batch.rows = rows;
+  batch.bytes = bytes;
+  batch.kernel_copies += added;
+  job.next += added;
+  return added != 0;
 }
 
 // Adds an op, or as much of it as the batch may have.
@@ -409,11 +416,12 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
     VIADUCT_CHECK(checkAlive(*aim.from_use, from, bytes));
     VIADUCT_CHECK(checkAlive(*aim.to_use, to, bytes));
     if (by_kernel) {
-      addForKernel(aim, from, to, bytes, batch);
+      batch.rows.add({from + aim.from_shift, to + aim.to_shift, bytes});
+      ++batch.kernel_copies;
     } else {
       batch.engine.push_back({from + aim.from->borrowed.shift, to + aim.to->borrowed.shift, bytes});
-      batch.bytes += bytes;
     }
+    batch.bytes += bytes;
   }
   job.cut += bytes;
   if (job.cut == op.bytes) {
@@ -425,6 +433,7 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
 
 // Takes back the batches that the GPUs have ended.
 void Copier::collect() {
+  const auto now = Clock::now();
   for (const auto& gpu : used_) {
     for (const auto& stream : gpu->streams()) {
       if (stream->idle()) continue;
@@ -434,11 +443,12 @@ void Copier::collect() {
            finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
+        job.by_kernel += finished.batch->kernel_copies;
         if (finished.why)
           stopJob(job, std::move(finished.why));
         else
           job.moved += finished.batch->bytes;
-        stream->release();
+        stream->release(now);
       }
     }
   }
@@ -460,8 +470,11 @@ void Copier::endIfOver(Job& job) {
 void Copier::report(Job& job, core::Completions& out) {
   const std::uint64_t ops = job.work.ops.size();
   if (!job.stopped) {
-    out.emplace_back(
-        core::Moved{.tag = job.work.tag, .ops = ops, .bytes = job.moved, .batches = job.launched});
+    out.emplace_back(core::Moved{.tag = job.work.tag,
+                                 .ops = ops,
+                                 .bytes = job.moved,
+                                 .batches = job.launched,
+                                 .by_kernel = job.by_kernel});
     return;
   }
   Error why =

@@ -76,6 +76,8 @@ class Copier {
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return busy_ || bell_->rung(); }
+  // Whether batches are in flight of which the bell alone will tell.
+  bool waits() const { return waits_; }
   bool hasEnded() const { return !ended_.empty(); }
 
   // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
@@ -93,14 +95,15 @@ class Copier {
     core::Work work = {};
     const RemotePins* remote = nullptr;
     std::uint64_t born = 0;
-    std::size_t next = 0;        // the first op that is not launched as a whole
-    std::uint64_t cut = 0;       // its bytes that are
-    std::uint32_t batches = 0;   // in flight
-    std::uint64_t launched = 0;  // batches
-    std::uint64_t moved = 0;     // bytes
-    bool stopped = false;        // nothing more is launched
-    bool waits = false;          // for the registration of host memory
-    bool left = false;           // close() has reported it
+    std::size_t next = 0;         // the first op that is not launched as a whole
+    std::uint64_t cut = 0;        // its bytes that are
+    std::uint32_t batches = 0;    // in flight
+    std::uint64_t launched = 0;   // batches
+    std::uint64_t moved = 0;      // bytes
+    std::uint64_t by_kernel = 0;  // ops
+    bool stopped = false;         // nothing more is launched
+    bool waits = false;           // for the registration of host memory
+    bool left = false;            // close() has reported it
     std::optional<Error> why = {};
     bool launchesMore() const {
       return state == State::kRuns && !stopped && next < work.ops.size();
@@ -114,7 +117,7 @@ class Copier {
     Direction direction = Direction::kWithin;
     std::uint64_t kernel_below = 0;
     std::uint64_t from_shift = 0, to_shift = 0;  // from the pins' addresses to those of kernels
-    std::uint64_t most_bytes = kMostBatchBytes;  // of a batch
+    std::uint64_t most_bytes = 0;                // of a batch
     Batch::Use* from_use = nullptr;              // in the batch
     Batch::Use* to_use = nullptr;
   };
@@ -141,8 +144,6 @@ class Copier {
   Status aimAt(Job& job, const core::Op& op, Aim& out);
   void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
   static bool addSmall(Job& job, const Aim& aim, Batch& batch);
-  static void addForKernel(const Aim& aim, std::uint64_t from, std::uint64_t to,
-                           std::uint64_t bytes, Batch& batch);
   Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
   void collect();
   void endIfOver(Job& job);
@@ -165,6 +166,7 @@ class Copier {
   std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
   bool busy_ = false;
+  bool waits_ = false;
   struct Slot {
     KnownPin pin = {};
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked

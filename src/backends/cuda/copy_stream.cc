@@ -13,35 +13,38 @@ constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
 }  // namespace
 
 Result<std::unique_ptr<CopyStream>> CopyStream::open(std::shared_ptr<const Context> context,
-                                                     CUfunction kernel, std::uint32_t groups,
+                                                     Direction direction, CUfunction kernel,
+                                                     std::uint32_t groups,
                                                      std::shared_ptr<EndBell> bell) {
   std::unique_ptr<CopyStream> out(
       new CopyStream(std::move(context), kernel, groups, std::move(bell)));
-  VIADUCT_CHECK(out->open());
+  VIADUCT_CHECK(out->open(direction));
   return out;
 }
 
-Status CopyStream::open() {
+Status CopyStream::open(Direction direction) {
   VIADUCT_TRY(const auto current, Current::of(*context_));
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &stream_, kStreamNonBlocking, 0);
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &ringing_, kStreamNonBlocking, 0);
   for (Slot& slot : slots_) {
     VIADUCT_CUDA_CALL(*context_, eventCreate, &slot.ended, kEventDisableTiming);
+    slot.batch.most_bytes = mostBytesOfBatch(direction);
     slot.batch.uses.reserve(kMostPins);
     slot.batch.engine.reserve(kMostCopies);
-    slot.batch.kernel.reserve(kMostCopies);
-    slot.batch.plain.reserve(kFewestForKernel);
   }
+  if (direction == Direction::kWithin) most_in_flight_ = kBatchesWithin;
   if (kernel_ == nullptr) return Ok{};
   // Kernels read the rows over the bus, which takes less time than a copy before each launch.
-  const std::size_t rows = mostRows(kMostCopies, groups_ * kWarps);
-  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, kBatches * rows * sizeof(Row),
+  // Enough for copies of aligned blocks. A batch of others may have to end earlier.
+  const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kWarps);
+  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, most_in_flight_ * rows * sizeof(Row),
                     kHostRegisterPortable | kHostRegisterDeviceMap);
   CUdeviceptr mapped = 0;
   VIADUCT_CUDA_CALL(*context_, memHostGetDevicePointer, &mapped, rows_, 0);
-  for (std::size_t i = 0; i < kBatches; ++i) {
+  for (std::size_t i = 0; i < most_in_flight_; ++i) {
     slots_[i].rows = static_cast<Row*>(rows_) + i * rows;
     slots_[i].kernel_rows = mapped + i * rows * sizeof(Row);
+    slots_[i].batch.most_rows = rows;
   }
   return Ok{};
 }
@@ -60,11 +63,20 @@ CopyStream::~CopyStream() {
   if (rows_ != nullptr) api.memFreeHost(rows_);
 }
 
+Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
+  if (in_flight_ == most_in_flight_) return nullptr;
+  Slot& slot = this->slot(in_flight_);
+  slot.batch.most_copies = std::min(copies, kMostCopies);
+  slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, slot.batch.most_bytes),
+                        groups_ * kWarps);
+  return &slot.batch;
+}
+
 Status CopyStream::launch(Clock::time_point now) {
   Slot& slot = this->slot(in_flight_++);
-  slot.launched = now;
+  moved_ = now;
   Status begun = copyByEngine(slot.batch.engine);
-  if (begun && !slot.batch.kernel.empty()) begun = copyByKernel(slot);
+  if (begun && slot.batch.kernel_copies != 0) begun = copyByKernel(slot);
   const Status recorded = record(slot);
   if (begun) begun = recorded;
   if (!begun) slot.why = begun.error();
@@ -78,8 +90,7 @@ Status CopyStream::copyByEngine(std::span<const Copy> copies) {
 }
 
 Status CopyStream::copyByKernel(Slot& slot) {
-  if (slot.batch.kernel.size() < kFewestForKernel) return copyByEngine(slot.batch.plain);
-  auto count = static_cast<std::uint32_t>(cutRows(slot.batch.kernel, groups_ * kWarps, slot.rows));
+  auto count = static_cast<std::uint32_t>(slot.batch.rows.end());
   std::array<void*, 2> arguments{&slot.kernel_rows, &count};
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
   VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
@@ -113,15 +124,15 @@ void Batch::clear() {
   bytes = 0;
   uses.clear();
   engine.clear();
-  kernel.clear();
-  plain.clear();
+  kernel_copies = 0;
 }
 
-void CopyStream::release() {
+void CopyStream::release(Clock::time_point now) {
+  moved_ = now;
   Slot& slot = this->slot(0);
   slot.batch.clear();
   slot.why.reset();
-  oldest_ = (oldest_ + 1) % kBatches;
+  oldest_ = (oldest_ + 1) % most_in_flight_;
   --in_flight_;
   rings_ -= std::min<std::size_t>(rings_, 1);
 }
@@ -130,9 +141,10 @@ void CopyStream::release() {
 // function would not be called after a failure of the GPU, and nobody would see that the batch has
 // ended.
 void CopyStream::ringFor(Clock::time_point before) {
+  if (moved_ > before) return;
   for (; rings_ < in_flight_; ++rings_) {
     const Slot& slot = this->slot(rings_);
-    if (slot.launched > before || !slot.recorded) return;
+    if (!slot.recorded) return;
     const Api& api = context_->api();
     if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess ||
         api.streamAddCallback(

@@ -43,10 +43,12 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
     }
   }
   for (std::size_t i = 0; i < kDirections; ++i) {
-    const bool within = static_cast<Direction>(i) == Direction::kWithin;
-    const std::uint32_t groups = std::clamp<std::uint32_t>(
-        out->context_->device().multiprocessors, 1, within ? kGroupsWithin : kGroupsOverBus);
-    VIADUCT_TRY(out->streams_[i], CopyStream::open(out->context_, out->kernel_, groups, bell));
+    const auto direction = static_cast<Direction>(i);
+    const std::uint32_t groups =
+        std::clamp<std::uint32_t>(out->context_->device().multiprocessors, 1,
+                                  direction == Direction::kWithin ? kGroupsWithin : kGroupsOverBus);
+    VIADUCT_TRY(out->streams_[i],
+                CopyStream::open(out->context_, direction, out->kernel_, groups, bell));
   }
   if (out->kernel_ == nullptr) return out;
   if (kernel_below)
@@ -105,6 +107,26 @@ bool OpenGpu::canReach(const Context& other) {
     known = can != 0 ? Reach::kYes : Reach::kNo;
   }
   return known == Reach::kYes;
+}
+
+bool OpenGpu::mayAddress(const GpuId& other) const {
+  const auto ask = [&] {
+    if (other == GpuId{}) return true;  // an old driver shows no UUID
+    const Driver& driver = context_->driver();
+    for (std::uint32_t i = 0; i < driver.devices(); ++i) {
+      const auto device = driver.device(i);
+      if (!device || device->uuid.bytes != other) continue;
+      int can = device->handle == context_->device().handle ? 1 : 0;
+      if (can == 0)
+        driver.api().deviceCanAccessPeer(&can, context_->device().handle, device->handle);
+      return can != 0;
+    }
+    return true;
+  };
+  return addressable_.with([&](auto& all) {
+    const auto known = all.find(other);
+    return known != all.end() ? known->second : all.emplace(other, ask()).first->second;
+  });
 }
 
 std::string OpenGpu::description() const {

@@ -163,6 +163,7 @@ void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& 
   all.ops += told.ops;
   all.injected += told.injected;
   all.batches += told.batches;
+  all.by_kernel += told.by_kernel;
   const bool writes = claim.op == OpKind::kWrite;
   const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
   streams_.push_back({.share = share,

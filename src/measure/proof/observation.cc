@@ -7,7 +7,8 @@
 namespace viaduct {
 
 auto fields(base::Is<PathShare> auto& s) {
-  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches, s.stage);
+  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches, s.stage,
+                  s.by_kernel);
 }
 
 namespace host {
@@ -35,7 +36,7 @@ auto fields(base::Is<Observation> auto& o) {
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 5;
+constexpr std::uint8_t kProofVersion = 6;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)

@@ -70,6 +70,7 @@ struct ProvenShare {
   Proven proven = Proven::kUnproven;
   std::uint64_t injected = 0, batches = 0;  // 0: not counted
   std::uint32_t stage = 0;                  // as PathShare::stage
+  std::uint64_t by_kernel = 0;              // as PathShare::by_kernel
   friend bool operator==(const ProvenShare&, const ProvenShare&) = default;
 };
 // Returns a transfer's path as unproven shares.

@@ -56,6 +56,7 @@ void describe(auto& json, base::Is<ProvenShare> auto& share) {
   json.may("injected", share.injected);
   json.may("batches", share.batches);
   json.may("stage", share.stage);
+  json.may("by_kernel", share.by_kernel);
 }
 
 void describe(auto& json, base::Is<PairResult> auto& pair) {

@@ -120,6 +120,12 @@ class RowRun {
 
   // Measures the time of a transfer, which decides how the row is checked.
   Result<bool> warmUp() {
+    // The first transfer may register memory and open connections, so its time says little.
+    VIADUCT_TRY(const Rounds::Round first, runRound({.iterations = 1}));
+    usedIn(first);
+    if (std::ranges::any_of(first,
+                            [](const RoundShare& share) { return share.failure.has_value(); }))
+      return false;
     VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
     double slowest = 0;
     bool well = true;

@@ -58,11 +58,9 @@ void copyOnHost(const std::vector<Copy>& copies, std::uint32_t groups, std::uint
     copy.from += kFrom;
     copy.to += kTo;
   }
-  const std::uint32_t warps = groups * threads / kLanes;
-  std::vector<Row> rows(mostRows(placed.size(), warps));
-  const std::size_t count = cutRows(placed, warps, rows.data());
+  const std::vector<Row> rows = cut(placed, groups * threads / kLanes);
   testing::runKernel(groups, threads, viaduct_copy_rows, rows.data(),
-                     static_cast<std::uint32_t>(count));
+                     static_cast<std::uint32_t>(rows.size()));
 }
 
 void expectCopied(const std::vector<Copy>& copies, const KernelMemory& memory) {
