@@ -16,8 +16,9 @@ struct PathShare {
   std::string rail = {};     // the NIC, queue or socket group
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
-  std::uint64_t injected = 0;  // requests that carried their bytes inline
-  std::uint64_t batches = 0;   // doorbells, or flushes of queued requests; 0: not counted
+  std::uint64_t injected = 0;   // requests that carried their bytes inline
+  std::uint64_t batches = 0;    // doorbells, or flushes of queued requests; 0: not counted
+  std::uint64_t by_kernel = 0;  // bytes that a kernel of a GPU copied; copy engines did the others
   // 0: the share went directly from memory to memory. Otherwise the transfer was staged through
   // host memory, and all of its bytes passed the stages in the order of these numbers.
   std::uint32_t stage = 0;

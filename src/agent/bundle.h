@@ -28,7 +28,7 @@ class alignas(64) Bundle {
  public:
   // The work that rails have completed.
   struct Tally {
-    std::uint64_t ops = 0, bytes = 0, injected = 0, batches = 0;
+    std::uint64_t ops = 0, bytes = 0, injected = 0, batches = 0, by_kernel = 0;
     // `some` is a Moved or another Tally.
     template <class Some>
     void add(const Some& some) {
@@ -36,12 +36,14 @@ class alignas(64) Bundle {
       bytes += some.bytes;
       injected += some.injected;
       batches += some.batches;
+      by_kernel += some.by_kernel;
     }
     void addTo(PathShare& share) const {
       share.ops += ops;
       share.bytes += bytes;
       share.injected += injected;
       share.batches += batches;
+      share.by_kernel += by_kernel;
     }
   };
   // A rail of the link, and the bundle's use of it.

@@ -39,7 +39,7 @@ auto shareOf(Shares& shares, const PathShare& of) {
 // Changes the amounts of a share by those of another.
 void combine(PathShare& share, const PathShare& other, auto change) {
   for (auto amount : {&PathShare::bytes, &PathShare::ops, &PathShare::injected, &PathShare::batches,
-                      &PathShare::busy_ns})
+                      &PathShare::by_kernel, &PathShare::busy_ns})
     share.*amount = change(share.*amount, other.*amount);
 }
 

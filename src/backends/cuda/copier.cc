@@ -410,10 +410,12 @@ void Copier::collect() {
            finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
-        if (finished.why)
+        if (finished.why) {
           stopJob(job, std::move(finished.why));
-        else
+        } else {
           job.moved += finished.batch->bytes;
+          job.by_kernel += finished.batch->by_kernel;
+        }
         stream->release();
       }
     }
@@ -436,8 +438,11 @@ void Copier::endIfOver(Job& job) {
 void Copier::report(Job& job, core::Completions& out) {
   const std::uint64_t ops = job.work.ops.size();
   if (!job.stopped) {
-    out.emplace_back(
-        core::Moved{.tag = job.work.tag, .ops = ops, .bytes = job.moved, .batches = job.launched});
+    out.emplace_back(core::Moved{.tag = job.work.tag,
+                                 .ops = ops,
+                                 .bytes = job.moved,
+                                 .batches = job.launched,
+                                 .by_kernel = job.by_kernel});
     return;
   }
   Error why =

@@ -93,14 +93,15 @@ class Copier {
     core::Work work = {};
     const RemotePins* remote = nullptr;
     std::uint64_t born = 0;
-    std::size_t next = 0;        // the first op that is not launched as a whole
-    std::uint64_t cut = 0;       // its bytes that are
-    std::uint32_t batches = 0;   // in flight
-    std::uint64_t launched = 0;  // batches
-    std::uint64_t moved = 0;     // bytes
-    bool stopped = false;        // nothing more is launched
-    bool waits = false;          // for the registration of host memory
-    bool left = false;           // close() has reported it
+    std::size_t next = 0;         // the first op that is not launched as a whole
+    std::uint64_t cut = 0;        // its bytes that are
+    std::uint32_t batches = 0;    // in flight
+    std::uint64_t launched = 0;   // batches
+    std::uint64_t moved = 0;      // bytes
+    std::uint64_t by_kernel = 0;  // of the moved bytes
+    bool stopped = false;         // nothing more is launched
+    bool waits = false;           // for the registration of host memory
+    bool left = false;            // close() has reported it
     std::optional<Error> why = {};
     bool launchesMore() const {
       return state == State::kRuns && !stopped && next < work.ops.size();

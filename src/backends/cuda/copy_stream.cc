@@ -94,6 +94,7 @@ Status CopyStream::copyByKernel(Slot& slot) {
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
   VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
                     1, 0, stream_, arguments.data(), nullptr);
+  for (const Copy& copy : slot.batch.kernel) slot.batch.by_kernel += copy.bytes;
   return Ok{};
 }
 
@@ -120,7 +121,7 @@ CopyStream::Finished CopyStream::finished() {
 
 void Batch::clear() {
   for (const Use& use : uses) use.pin->leave();
-  bytes = 0;
+  bytes = by_kernel = 0;
   uses.clear();
   engine.clear();
   kernel.clear();

@@ -37,6 +37,7 @@ struct Batch {
   };
   std::uint32_t job = 0;
   std::uint64_t bytes = 0;
+  std::uint64_t by_kernel = 0;  // of the bytes, once launched
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
   // For the kernel, by the addresses that kernels use, and the same by the usual addresses.
