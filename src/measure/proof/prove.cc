@@ -215,7 +215,8 @@ class Prover {
                       .ops = share.told.ops,
                       .injected = share.told.injected,
                       .batches = share.told.batches,
-                      .stage = share.told.stage};
+                      .stage = share.told.stage,
+                      .by_kernel = share.told.by_kernel};
     if (staysInHost(share.realm))
       entry.proven = share.told.stage == 0 ? silence(share, mine) : quietBesides(share, mine);
     else if (share.realm == Realm::kDisk)

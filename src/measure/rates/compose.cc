@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "measure/proof/account.h"
 #include "measure/proof/judge.h"
 #include "measure/rates/share.h"
 #include "measure/rates/timeline.h"
@@ -296,6 +297,8 @@ class Composer {
     if (row_.backend.empty() && !row_.path.empty()) row_.backend = carrier().backend;
     row_.proof = std::move(judgement.proof);
     row_.ceiling = std::move(judgement.ceiling);
+    row_.ceiling_unknown = std::move(judgement.ceiling_unknown);
+    row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
     for (const std::string& words :

@@ -11,7 +11,7 @@ std::vector<ProvenShare> unproven(const Path& path) {
   out.reserve(path.shares.size());
   for (const PathShare& s : path.shares)
     out.push_back({s.backend, s.way, s.rail, s.bytes, s.ops, Proven::kUnproven, s.injected,
-                   s.batches, s.stage});
+                   s.batches, s.stage, s.by_kernel});
   return out;
 }
 

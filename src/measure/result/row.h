@@ -70,6 +70,7 @@ struct ProvenShare {
   Proven proven = Proven::kUnproven;
   std::uint64_t injected = 0, batches = 0;  // 0: not counted
   std::uint32_t stage = 0;                  // as PathShare::stage
+  std::uint64_t by_kernel = 0;              // as PathShare::by_kernel
   friend bool operator==(const ProvenShare&, const ProvenShare&) = default;
 };
 // Returns a transfer's path as unproven shares.
@@ -131,6 +132,8 @@ struct Row {
   std::uint32_t threads = 1, pipeline_depth = 1, initiators = 1, targets = 1;
   bool bidirectional = false;
   std::string memory = {};
+  // How GPUs copied the bytes: "kernel", "copy engine", "kernel and copy engine"; empty: none did.
+  std::string copied_by = {};
   std::string heat = {};  // "hot": repeats the same blocks; "cold": does not
 
   // Figures. A missing one was not measured.
@@ -156,6 +159,7 @@ struct Row {
   std::vector<ProvenShare> path = {};
   std::string proof = {};  // how `path` was proven, as one line for people
   std::optional<Ceiling> ceiling = {};
+  std::string ceiling_unknown = {};  // a limit on the path that could not be measured, and why
   Verified verified = Verified::kOff;
   std::optional<Checks> checks = {};
   Verdict verdict = Verdict::kOk;

@@ -56,6 +56,7 @@ void describe(auto& json, base::Is<ProvenShare> auto& share) {
   json.may("injected", share.injected);
   json.may("batches", share.batches);
   json.may("stage", share.stage);
+  json.may("by_kernel", share.by_kernel);
 }
 
 void describe(auto& json, base::Is<PairResult> auto& pair) {
@@ -111,12 +112,14 @@ void describeRow(auto& json, auto& row) {
   json.keep("targets", row.targets);
   json.keep("bidirectional", row.bidirectional);
   json.may("memory", row.memory);
+  json.may("copied_by", row.copied_by);
   json.may("heat", row.heat);
   describeFigures(json, row);
   json.may("transfers", row.transfers);
   json.need("path", row.path);
   json.may("proof", row.proof);
   json.may("ceiling", row.ceiling);
+  json.may("ceiling_unknown", row.ceiling_unknown);
   json.word("verified", row.verified, kVerifieds);
   json.may("checks", row.checks);
   json.word("verdict", row.verdict, kVerdicts);

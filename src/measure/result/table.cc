@@ -40,6 +40,7 @@ std::string TextTable::add(const Row& row) {
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   if (usesGpu(row)) what += ", " + row.memory;
+  if (!row.copied_by.empty()) what += ", copied by " + row.copied_by;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {

@@ -550,7 +550,9 @@ class RowRun {
       claims.push_back({.peer = worker_.rankOf(own.stream, other(own.role)),
                         .op = row_.op,
                         .path = own.lane->path(),
-                        .stored = spec_.layout.stored()});
+                        .stored = spec_.layout.stored(),
+                        .device = worker_.numberOf(own.stream, own.role),
+                        .far_device = worker_.numberOf(own.stream, other(own.role))});
     }
     worker_.observer.after(std::move(claims));
   }
