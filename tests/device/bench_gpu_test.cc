@@ -136,6 +136,35 @@ TEST(BenchOnGpu, DeviceIOfAProcessIsGpuI) {
   EXPECT_EQ(single.at("memory"), "VRAM 0") << "the only GPU that each process sees";
 }
 
+TEST(BenchOnGpu, SeveralGpusHaveARateEach) {
+  const Words two =
+      joined(kBothVram, {"--backend", "cuda", "--num_initiator_dev=2", "--num_target_dev=2"});
+  for (const char* mode : {"MG", "SG"}) {
+    const Json row = measured(joined(two, {"--mode", mode})).at("rows")[0];
+    ASSERT_EQ(row.at("devices").size(), 2U) << row.dump(1);
+    double sum = 0;
+    for (unsigned i = 0; i < 2; ++i) {
+      const Json& device = row["devices"][i];
+      EXPECT_EQ(device.at("side"), "initiator");
+      EXPECT_EQ(device.at("number"), i);
+      EXPECT_EQ(device.at("gpu"), "GPU " + std::to_string(i) + " (Fake GPU)");
+      sum += device.at("gb_per_s").get<double>();
+    }
+    EXPECT_GE(sum, row.at("gb_per_s").get<double>() * 0.99);
+    EXPECT_EQ(row.at("scaling").at("devices"), 2);
+    EXPECT_GT(row["scaling"].at("alone_gb_per_s"), 0);
+    EXPECT_GT(row["scaling"].at("of_linear"), 0);
+    EXPECT_EQ(row.at("transfers"), 24) << "none of the first device alone";
+  }
+  Program text(joined({"bench", "--mode", "MG", "--block-sizes", "64K", "--iterations", "12"}, two),
+               withDriver());
+  EXPECT_EQ(text.finish(), 0) << text.err();
+  EXPECT_TRUE(has(text.out(), "\n         initiator 1, GPU 1 (Fake GPU): ")) << text.out();
+  EXPECT_TRUE(has(text.out(), "         scaling: ")) << text.out();
+  const Json one = measured(joined(kBothVram, {"--backend", "cuda"})).at("rows")[0];
+  EXPECT_FALSE(one.contains("devices") || one.contains("scaling")) << one.dump(1);
+}
+
 TEST(BenchOnGpu, AMissingGpuOrDriverIsNamed) {
   refused(joined(kBothVram, {"--num_initiator_dev=3", "--num_target_dev=3", "--mode=MG"}),
           "there is no GPU 2; the driver shows 2", withDriver());

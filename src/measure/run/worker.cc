@@ -62,8 +62,7 @@ std::uint32_t WorkerState::rankOf(std::uint32_t stream, Role role) const {
 }
 
 std::uint32_t WorkerState::numberOf(std::uint32_t stream, Role role) const {
-  const Pair& pair = streams[stream].pair;
-  return role == Role::kInitiator ? pair.initiator : pair.target;
+  return measure::numberOf(streams[stream].pair, role);
 }
 
 WorkerDevice* WorkerState::deviceOf(std::uint32_t stream, Role role) {
