@@ -191,14 +191,22 @@ function(viaduct_test_code target)
   viaduct_use_precompiled(${target} viaduct_test_headers)
 endfunction()
 
-# viaduct_test(<name> SOURCES ... [LIBS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
-# over the library; with viaduct_bench in LIBS also over the benchmark's parts. Each of its tests is
-# a ctest test. The timeout ends only hanging tests; slow ones stay far below it.
+# viaduct_test(<name> SOURCES ... [LIBS ...] [options of viaduct_ctest]): a GoogleTest program over
+# the library; with viaduct_bench in LIBS also over the benchmark's parts.
 function(viaduct_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;TIMEOUT;FILTER" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   viaduct_test_code(${name})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main)
+  viaduct_ctest(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FILTER ${arg_FILTER})
+endfunction()
+
+# viaduct_ctest(<name> [LABELS label] [TIMEOUT seconds] [FILTER pattern]): makes ctest tests of the
+# program's tests, or of those that match the pattern. Tests of a GPU are one ctest test together,
+# which is skipped where there is no GPU. The timeout ends only hanging tests; slow ones stay far
+# below it.
+function(viaduct_ctest name)
+  cmake_parse_arguments(arg "" "TIMEOUT;FILTER" "LABELS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -210,7 +218,16 @@ function(viaduct_test name)
   if("etcd" IN_LIST arg_LABELS)
     list(APPEND properties PROCESSORS 2)
   endif()
-  gtest_discover_tests(${name} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
+  if(NOT arg_FILTER)
+    set(arg_FILTER "*")
+  endif()
+  if("gpu" IN_LIST arg_LABELS)
+    add_test(NAME ${name}.OnAGpu COMMAND ${name} --gtest_filter=${arg_FILTER})
+    set_tests_properties(${name}.OnAGpu PROPERTIES ${properties}
+      RESOURCE_LOCK gpu SKIP_REGULAR_EXPRESSION "no /dev/nvidia0")
+    return()
+  endif()
+  gtest_discover_tests(${name} TEST_FILTER ${arg_FILTER} PROPERTIES ${properties} DISCOVERY_TIMEOUT 60)
 endfunction()
 
 # The unit tests beside their sources, one program per layer. The target unit_tests builds all of

@@ -18,7 +18,7 @@ Status intoPipeline(std::string_view text, measure::pipeline::Pipeline& into) {
 constexpr std::array kPipelineFlags{
     BenchFlag{"pipeline", "LIST", "",
               "measure the stages of file:/a,host,net,host,file:/b, or of a part of it, instead of "
-              "rows; object:BUCKET/KEY is storage, too",
+              "rows; cuda0 is memory of GPU 0, and object:BUCKET/KEY is storage, too",
               set<intoPipeline, &O::pipeline>},
     BenchFlag{"create_source", "SIZE", "",
               "make the source file of a pipeline, and remove it at the end",

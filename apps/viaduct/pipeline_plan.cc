@@ -18,7 +18,7 @@ namespace {
 
 using measure::pipeline::Chunking;
 using measure::pipeline::kMostChunks;
-using measure::pipeline::StageKind;
+using measure::pipeline::Pipeline;
 
 constexpr std::uint32_t kUsualRounds = 5;
 constexpr std::array<std::string_view, 30> kFlags{"asio_address",
@@ -60,7 +60,7 @@ bool isOneOf(const std::array<std::string_view, N>& names, std::string_view name
 }
 
 void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
-  const bool net = o.pipeline.has(StageKind::kNet);
+  const bool net = o.pipeline.hasNet();
   for (const auto& [name, value] : o.given) {
     const std::string flag = spelled(name, '-');
     if (!isOneOf(kFlags, name))
@@ -74,14 +74,14 @@ void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
                                "omit proven; the column `path` names the path"));
   if (o.output && *o.output != OutputForm::kTable && *o.output != OutputForm::kJson)
     problems.push_back(badFlag("--output", "a pipeline has no such form", "use table or json"));
-  if (o.storage.create_source != 0 && !o.pipeline.source)
-    problems.push_back(badFlag("--create-source", "the pipeline begins with host memory",
+  if (o.storage.create_source != 0 && o.pipeline.source() == nullptr)
+    problems.push_back(badFlag("--create-source", "the pipeline begins with memory",
                                "use --total-buffer-size for its size"));
   if (o.storage.create_source != 0 && o.spec.buffer_bytes > o.storage.create_source)
     problems.push_back(badFlag("--total-buffer-size and --create-source",
                                "the source is smaller than the bytes to move"));
-  if (o.storage.overwrite && !o.pipeline.destination)
-    problems.push_back(badFlag("--overwrite", "the pipeline ends in host memory", "omit it"));
+  if (o.storage.overwrite && o.pipeline.destination() == nullptr)
+    problems.push_back(badFlag("--overwrite", "the pipeline ends in memory", "omit it"));
 }
 
 void addSizeProblems(const BenchOptions& o, const Chunking& chunks, std::vector<Error>& problems) {
@@ -113,11 +113,33 @@ Result<std::string> networkOf(const BenchOptions& o, const Settings& settings) {
                  "the net stage of a pipeline uses one backend", "choose one with --backend NAME");
 }
 
+// Returns the backends that the pipeline needs. `network` carries the net stage.
+Result<std::vector<std::string>> backendsOf(const Pipeline& pipeline, const std::string& network) {
+  const bool stored = pipeline.source() != nullptr || pipeline.destination() != nullptr;
+  std::vector<std::string> out;
+  if (pipeline.hasNet()) out.push_back(network);
+  bool gpus = false;
+  for (const BackendFacts& backend : backendFacts()) {
+    gpus = gpus || backend.gpus;
+    const bool needed = (stored && backend.storage) || (pipeline.hasGpu() && backend.gpus);
+    if (needed && std::find(out.begin(), out.end(), backend.name) == out.end())
+      out.emplace_back(backend.name);
+  }
+  if (gpus || !pipeline.hasGpu()) return out;
+  return badFlag("--pipeline", "this build has no backend for GPU memory", "use host");
+}
+
+// The backend of a GPU maps memory of another process on this host. So the net stage names its
+// backend.
+std::string requireOfNet(const BenchOptions& o, const std::string& network) {
+  if (!o.pipeline.hasGpu()) return o.spec.require;
+  return fmt::format("backend:{}{}{}", network, o.spec.require.empty() ? "" : ",", o.spec.require);
+}
+
 }  // namespace
 
 PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings& settings) {
-  const measure::pipeline::Pipeline& pipeline = options.pipeline;
-  const bool net = pipeline.has(StageKind::kNet);
+  const Pipeline& pipeline = options.pipeline;
   PipelinePlanOrProblems out;
   const Chunking chunks{settings.staging_chunk, settings.staging_chunks};
   addFlagProblems(options, out.problems);
@@ -138,19 +160,23 @@ PipelinePlanOrProblems planPipeline(const BenchOptions& options, const Settings&
   PlanOrProblems planned = planBench(bench, settings);
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(out.problems));
   out.plan.bench = std::move(planned.plan);
+  if (!out.problems.empty()) return out;
   BenchPlan& plan = out.plan.bench;
+  const std::string carrier = plan.run.spec.rows.front().backend;
   plan.command = commandText("viaduct bench", options.given);
   plan.run.spec.rows.clear();
   plan.run.spec.require.clear();  // it is for the net stage, not for the backends of storage
-  plan.run.spec.layout = {.targets = net ? 1U : 0U};
-  if (!net) plan.run.settings.backends.clear();
-  if (pipeline.source || pipeline.destination)
-    for (const BackendFacts& backend : backendFacts())
-      if (backend.storage) plan.run.settings.backends.emplace_back(backend.name);
+  plan.run.spec.layout = {.targets = pipeline.processes() - 1};
+  auto backends = backendsOf(pipeline, carrier);
+  if (backends)
+    plan.run.settings.backends = *std::move(backends);
+  else
+    out.problems.push_back(std::move(backends).error());
   out.plan.request = {.pipeline = pipeline,
                       .storage = options.storage,
-                      .require = options.spec.require,
+                      .require = requireOfNet(options, carrier),
                       .memory = {options.spec.memory, options.spec.huge_pages},
+                      .settings = plan.run.settings,
                       .rounds = options.has("repeat") ? options.spec.repeat : kUsualRounds};
   if (options.has("duration")) out.plan.request.duration = options.duration;
   out.plan.request.storage.bytes = options.spec.buffer_bytes;

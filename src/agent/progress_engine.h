@@ -85,8 +85,8 @@ class ProgressEngine {
   void progressNowAndThen() VIADUCT_REQUIRES(lock_) {
     if (++posts_since_progress_ >= kPostsPerProgress) progressNow();
   }
-  // Have the progress thread take over: work was started, or callbacks are owed, and the calling
-  // thread may not come back.
+  // Have the progress thread take over: work was started, or callbacks are owed. The first is for a
+  // user thread, which may come back within kUserExpected. The second is for all others.
   void takeOverSoon(Clock::time_point now) VIADUCT_REQUIRES(lock_);
   void takeOverNow() VIADUCT_REQUIRES(lock_);
   // Wakes waiting threads that do not drive, because their condition may have changed.

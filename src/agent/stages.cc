@@ -123,7 +123,7 @@ bool Stages::reachesItself() {
     auto dialed = agent_.connect(agent_.card());
     if (!dialed) return false;
     itself_ = *std::move(dialed);
-    agent_.engine().takeOverSoon(agent_.now());
+    agent_.engine().takeOverNow();
   }
   return itself_->state() == PeerState::kReady;
 }

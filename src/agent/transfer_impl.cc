@@ -334,7 +334,7 @@ void TransferImpl::abort(Error why) {
   forced_ = true;
   const auto now = agent_->now();
   expect(now + agent_->settings().grace * 3 / 4);
-  agent_->engine().takeOverSoon(now);
+  agent_->engine().takeOverNow();
 }
 
 void TransferImpl::cancel() {
@@ -412,7 +412,7 @@ void TransferImpl::finish(TransferState state) {
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
   if (hop_ended_) {
-    agent_->engine().takeOverSoon(agent_->now());  // the staged transfer goes on
+    agent_->engine().takeOverNow();  // the staged transfer goes on
     return std::exchange(hop_ended_, {})(*this);
   }
   agent_->engine().changed();

@@ -125,6 +125,21 @@ Result<std::uint64_t> bufferId(const Context& context, CUdeviceptr address) {
   return why;
 }
 
+Status checkAlive(const Context& context, const MemoryRange& range) {
+  const auto id = bufferId(context, range.base);
+  if (id && *id == range.buffer_id) return Ok{};
+  if (!id && id.error().code != Code::kDenied) return id.error();
+  return Error{.code = Code::kDenied,
+               .operation = CallName::pointerGetAttribute,
+               .detail = fmt::format("the memory at {:#x} was freed since it was pinned: its "
+                                     "BUFFER_ID was {}, and now {}",
+                                     range.base, range.buffer_id,
+                                     id ? fmt::format("it is {}", *id) : "there is none"),
+               .device = context.device().name,
+               .cause = id ? "" : id.error().operation + ": " + id.error().detail,
+               .remedy = "release the pin before the memory is freed"};
+}
+
 Result<std::shared_ptr<const Allocation>> Allocation::make(std::shared_ptr<const Context> context,
                                                            std::uint64_t bytes) {
   const std::shared_ptr<Allocation> out(new Allocation(std::move(context)));

@@ -51,6 +51,9 @@ Result<MemoryFacts> classify(const Context& context, CUdeviceptr address, std::u
 // The driver's number for the allocation at an address. kDenied: there is none any more.
 Result<std::uint64_t> bufferId(const Context& context, CUdeviceptr address);
 
+// kDenied: the memory of a range was freed since classify(), and other memory may be there now.
+Status checkAlive(const Context& context, const MemoryRange& range);
+
 // Memory of a GPU. Peers on this host can reach it by a file descriptor if the device supports
 // that, else by a legacy handle.
 class Allocation {

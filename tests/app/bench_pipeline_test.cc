@@ -183,8 +183,8 @@ TEST_F(BenchPipeline, TwoCommandsWithDifferentPipelinesDoNotMeasure) {
 
 TEST_F(BenchPipeline, AWrongPipelineIsRefusedBeforeAnyMeasurement) {
   refused(2, run(""), {"--pipeline", "the list is empty"});
-  refused(2, run("host,gpu:0"), {"--pipeline", "entry 2 (\"gpu:0\") is not yet supported"});
-  refused(2, run("file:/a,net,host"), {"--pipeline", "entry 2 (\"net\")", "put host between"});
+  refused(2, run("host,gpu:0"), {"--pipeline", "entry 2 (\"gpu:0\") names no GPU", "write cuda0"});
+  refused(2, run("net,host"), {"--pipeline", "entry 1 (\"net\")", "before and behind net"});
   refused(2, run("disk:/a,host"), {"entry 1 (\"disk:/a\") is unknown", "file:PATH"});
 }
 
@@ -196,8 +196,9 @@ TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
   refused(2, run("host,net,host", {"--backend", "file"}), {"--backend", "not another process"});
   refused(2, run("host,file:/b", {"--backend", "tcp"}), {"--backend", "the pipeline has no net"});
   refused(2, run("host,file:/b", {"--meet", "localhost:1"}), {"--meet", "has no net"});
-  refused(2, run("host,net,host", {"--create-source", "1K"}), {"--create-source", "host memory"});
-  refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in host memory"});
+  refused(2, run("host,net,host", {"--create-source", "1K"}),
+          {"--create-source", "begins with memory"});
+  refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in memory"});
   refused(2, run("file:/a,host", {"--create-source", "1K", kSize, "2K"}), {"smaller"});
   refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32GiB"});
   refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --pipeline"});

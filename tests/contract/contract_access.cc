@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 
 #include "contract/backend_contract.h"
+#include "support/bytes.h"
 
 namespace viaduct::testing {
 namespace {
@@ -22,61 +23,55 @@ class Pages {
   Pages& operator=(const Pages&) = delete;
 
   Segment segment() const { return Segment::host(start_, kBytes); }
-  std::span<const std::byte> bytes() const { return {start_, kBytes}; }
 
  private:
   std::byte* const start_;
 };
 
-bool isAll(std::span<const std::byte> bytes, int value) {
-  return bytes[0] == static_cast<std::byte>(value) &&
-         std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
-}
-
 }  // namespace
 
 TEST_P(BackendContract, ReadOnlyMemoryIsReadAndNeverWritten) {
   const Pages mine(PROT_READ), theirs(PROT_READ);
-  const auto here = a_->allocate(Pages::kBytes), here_fixed = a_->pin(mine.segment());
-  const auto there = b_->allocate(Pages::kBytes, {.label = "there"});
+  const auto here = allocateAtA(Pages::kBytes), here_fixed = a_->pin(mine.segment());
+  const auto there = allocateAtB(Pages::kBytes, {.label = "there"});
   const auto there_fixed = b_->pin(theirs.segment(), "fixed");
   ASSERT_TRUE(here && there && here_fixed && there_fixed);
   waitForPin(*b_at_a_, "fixed");
   EXPECT_EQ(b_at_a_->waitPin("fixed", 60s)->access, MemoryAccess::kReadOnly);
   EXPECT_EQ(b_at_a_->waitPin("there", 60s)->access, MemoryAccess::kReadWrite);
   const auto refused = [&](OpKind kind, const Pin& local, const Pin& remote) {
-    const auto plan = a_->plan(kind, *b_at_a_, whole(local), whole(remote));
-    ASSERT_FALSE(plan);
-    EXPECT_EQ(plan.error().code, Code::kDenied) << plan.error().text();
-    EXPECT_NE(plan.error().text().find("read-only"), std::string::npos) << plan.error().text();
+    const auto planned = plan(kind, whole(local), whole(remote));
+    ASSERT_FALSE(planned);
+    EXPECT_EQ(planned.error().code, Code::kDenied) << planned.error().text();
+    EXPECT_NE(planned.error().text().find("read-only"), std::string::npos)
+        << planned.error().text();
   };
   refused(OpKind::kWrite, *here, *there_fixed);
   refused(OpKind::kRead, *here_fixed, *there);
   const auto moves = [&](OpKind kind, const Pin& local, const Pin& remote) {
-    auto transfer = a_->plan(kind, *b_at_a_, whole(local), whole(remote));
+    auto transfer = plan(kind, whole(local), whole(remote));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
     const auto done = transfer->wait(60s);
     EXPECT_TRUE(done) << done.error().text();
   };
   moves(OpKind::kRead, *here, *there_fixed);
-  EXPECT_TRUE(isAll(here->bytes(), 0x3c));
+  EXPECT_TRUE(allAre(contents(*here).bytes(), std::byte{0x3c}));
   moves(OpKind::kWrite, *here_fixed, *there);
-  EXPECT_TRUE(isAll(there->bytes(), 0x3c));
+  EXPECT_TRUE(allAre(contents(*there).bytes(), std::byte{0x3c}));
 }
 
 // The owner could write there, but lets no peer write.
 TEST_P(BackendContract, MemoryIsReadOnlyForPeersWhereItsOwnerSaysSo) {
-  const Pages theirs(PROT_READ | PROT_WRITE);
-  Segment segment = theirs.segment();
+  Segment segment = plainAtB(Pages::kBytes);
   segment.access = MemoryAccess::kReadOnly;
-  const auto here = a_->allocate(Pages::kBytes);
+  const auto here = allocateAtA(Pages::kBytes);
   const auto there = b_->pin(segment, "weights");
   ASSERT_TRUE(here && there);
   EXPECT_EQ(there->info().access, MemoryAccess::kReadOnly);
   waitForPin(*b_at_a_, "weights");
-  EXPECT_FALSE(a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there)));
-  EXPECT_TRUE(a_->plan(OpKind::kRead, *b_at_a_, whole(*here), whole(*there)));
+  EXPECT_FALSE(plan(OpKind::kWrite, whole(*here), whole(*there)));
+  EXPECT_TRUE(plan(OpKind::kRead, whole(*here), whole(*there)));
 }
 
 TEST_P(BackendContract, MemoryThatCannotBeReadIsNotPinned) {

@@ -11,21 +11,21 @@ namespace viaduct::testing {
 
 TEST_P(BackendContract, ANoteComesAfterTheDataItAnnounces) {
   constexpr std::uint64_t kBytes = 200'000;
-  const auto here = a_->allocate(kBytes);
-  const auto there = b_->allocate(kBytes, {.label = "there"});
+  const auto here = allocateAtA(kBytes);
+  const auto there = allocateAtB(kBytes, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  auto transfer = plan(OpKind::kWrite, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   for (std::uint64_t salt = 1; salt <= 50; ++salt) {
-    fill(here->bytes(), salt);
+    fill(*here, salt);
     const auto text = std::to_string(salt);
     ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span(text))}));
     // The test makes no call on the initiator until the note has arrived.
     const auto note = b_->waitNote(60s);
     ASSERT_TRUE(note) << note.error().text();
     EXPECT_EQ(note->text(), text);
-    ASSERT_TRUE(holds(there->bytes(), salt)) << salt;
+    ASSERT_TRUE(holds(*there, salt)) << salt;
     ASSERT_TRUE(transfer->wait(60s));
   }
 }
@@ -47,18 +47,18 @@ TEST_P(BackendContract, NotesOfAnySizeArriveOnceAndInOrder) {
 }
 
 TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
-  const auto here = a_->allocate(4096);
-  const auto there = b_->allocate(4096, {.label = "there"});
+  const auto here = allocateAtA(4096);
+  const auto there = allocateAtB(4096, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   std::atomic<int> ends{0};
   std::atomic<bool> posting{false}, inside{false};
   const auto poster = std::this_thread::get_id();
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there),
-                           {.on_end = [&](const TransferEnd& end) {
-                             inside = inside || (posting && std::this_thread::get_id() == poster);
-                             if (end.state == TransferState::kDone) ++ends;
-                           }});
+  auto transfer =
+      plan(OpKind::kWrite, whole(*here), whole(*there), {.on_end = [&](const TransferEnd& end) {
+             inside = inside || (posting && std::this_thread::get_id() == poster);
+             if (end.state == TransferState::kDone) ++ends;
+           }});
   ASSERT_TRUE(transfer);
   for (int i = 1; i <= 20; ++i) {
     posting = true;
@@ -73,14 +73,14 @@ TEST_P(BackendContract, TheCallbackRunsOncePerPostAndNeverInsideIt) {
 }
 
 TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
-  constexpr std::uint64_t kBytes = 32 << 20;
-  const auto here = a_->allocate(kBytes);
-  const auto there = b_->allocate(kBytes, {.label = "there"});
+  const std::uint64_t kBytes = sized(32 << 20);
+  const auto here = allocateAtA(kBytes);
+  const auto there = allocateAtB(kBytes, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
     for (int round = 0; round < 10; ++round) {
-      auto transfer = a_->plan(kind, *b_at_a_, whole(*here), whole(*there));
+      auto transfer = plan(kind, whole(*here), whole(*there));
       ASSERT_TRUE(transfer);
       ASSERT_TRUE(transfer->post());
       for (int i = 0; i < round; ++i) transfer->poll();
@@ -90,22 +90,22 @@ TEST_P(BackendContract, ACancelledTransferLeavesBothMemoriesAlone) {
       ASSERT_TRUE(state == TransferState::kCancelled || state == TransferState::kDone)
           << transferStateName(state);
       comeBehindTheAgents();
-      fill(here->bytes(), 100);
-      fill(there->bytes(), 200);
+      fill(*here, 100);
+      fill(*there, 200);
       // Waits for a later note, so that late bytes have had time to arrive.
       ASSERT_TRUE(b_at_a_->note("ping"));
       ASSERT_TRUE(b_->waitNote(60s));
-      ASSERT_TRUE(holds(here->bytes(), 100)) << opKindName(kind) << round;
-      ASSERT_TRUE(holds(there->bytes(), 200)) << opKindName(kind) << round;
+      ASSERT_TRUE(holds(*here, 100)) << opKindName(kind) << round;
+      ASSERT_TRUE(holds(*there, 200)) << opKindName(kind) << round;
     }
 }
 
 TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
-  const auto here = a_->allocate(64 << 20);
-  const auto there = b_->allocate(64 << 20, {.label = "there"});
+  const auto here = allocateAtA(sized(64 << 20));
+  const auto there = allocateAtB(sized(64 << 20), {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  auto transfer = plan(OpKind::kWrite, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   ASSERT_TRUE(transfer->post({.deadline = Deadline(0ms)}));
   const auto ended = transfer->wait(60s);
@@ -121,17 +121,17 @@ TEST_P(BackendContract, ADeadlineThatHasPassedEndsTheTransfer) {
 }
 
 TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
-  if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that take as long as they are told to";
+  if (backend() != "fake") GTEST_SKIP() << "skipped: no ops that take as long as they are told to";
   weather_ = "rails=1,delay_us=1000000000";
   open();
-  const auto here = a_->allocate(64 << 10);
-  const auto there = b_->allocate(64 << 10, {.label = "there"});
+  const auto here = allocateAtA(64 << 10);
+  const auto there = allocateAtB(64 << 10, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   std::vector<Transfer> transfers;
   for (const auto deadline : {3600s, 30s, 20s, 10s}) {
-    auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, 4096, 8192, 8),
-                             blocks(*there, 4096, 8192, 8));
+    auto transfer =
+        plan(OpKind::kWrite, blocks(*here, 4096, 8192, 8), blocks(*there, 4096, 8192, 8));
     ASSERT_TRUE(transfer);
     ASSERT_TRUE(transfer->post({.deadline = deadline}));
     transfers.push_back(std::move(*transfer));
@@ -152,19 +152,19 @@ TEST_P(BackendContract, EachTransferEndsAtItsOwnDeadline) {
 // Some ops fail because their pin is withdrawn, while others hang until the deadline. Only the fake
 // backend lets ops hang.
 TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
-  if (GetParam() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
+  if (backend() != "fake") GTEST_SKIP() << "skipped: no ops that hang";
   weather_ = "rails=1,hang=0.5,delay_us=200000";
   open();
   constexpr std::uint64_t kBlock = 4096, kHalf = 32;
-  const auto here = a_->allocate(4 * kBlock * kHalf);
-  const auto kept = b_->allocate(kBlock * kHalf, {.label = "kept"});
-  auto gone = b_->allocate(kBlock * kHalf, {.label = "gone"});
+  const auto here = allocateAtA(4 * kBlock * kHalf);
+  const auto kept = allocateAtB(kBlock * kHalf, {.label = "kept"});
+  auto gone = allocateAtB(kBlock * kHalf, {.label = "gone"});
   ASSERT_TRUE(here && kept && gone);
   for (const char* label : {"kept", "gone"}) waitForPin(*b_at_a_, label);
   const std::vector<viaduct::Run> runs{{kept->info().address, kBlock, kBlock, kHalf},
                                        {gone->info().address, kBlock, kBlock, kHalf}};
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, kBlock, 2 * kBlock, 2 * kHalf),
-                           {*Blocks::of(runs), {}});
+  auto transfer =
+      plan(OpKind::kWrite, blocks(*here, kBlock, 2 * kBlock, 2 * kHalf), {*Blocks::of(runs), {}});
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post({.deadline = 1s}));
   {
@@ -182,58 +182,58 @@ TEST_P(BackendContract, AFailedTransferDoesNotOutliveItsDeadline) {
 }
 
 TEST_P(BackendContract, AWithdrawnPinIsRefused) {
-  const auto here = a_->allocate(8192);
-  auto there = b_->allocate(8192, {.label = "there"});
+  const auto here = allocateAtA(8192);
+  auto there = allocateAtB(8192, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  auto transfer = plan(OpKind::kWrite, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   ASSERT_TRUE(transfer->post());
   ASSERT_TRUE(transfer->wait(60s));
   const auto released = there->release();
   ASSERT_TRUE(released) << released.error().text();
-  fill(there->bytes(), 5);
+  fill(*there, 5);
   // The post fails, or the transfer does later, depending on whether the news has arrived.
   if (transfer->post()) {
     EXPECT_FALSE(transfer->wait(60s));
   }
-  EXPECT_TRUE(holds(there->bytes(), 5));
+  EXPECT_TRUE(holds(*there, 5));
 }
 
 TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
-  constexpr std::uint64_t kBytes = 8 << 20;
+  const std::uint64_t kBytes = sized(8 << 20);
   for (const bool at_target : {true, false})
     for (int round = 0; round < 5; ++round) {
-      auto mine = a_->allocate(kBytes);
-      auto theirs = b_->allocate(kBytes, {.label = "r" + std::to_string(round)});
+      auto mine = allocateAtA(kBytes);
+      auto theirs = allocateAtB(kBytes, {.label = "r" + std::to_string(round)});
       ASSERT_TRUE(mine && theirs);
       waitForPin(*b_at_a_, "r" + std::to_string(round));
-      auto transfer = a_->plan(at_target ? OpKind::kWrite : OpKind::kRead, *b_at_a_, whole(*mine),
-                               whole(*theirs));
+      auto transfer =
+          plan(at_target ? OpKind::kWrite : OpKind::kRead, whole(*mine), whole(*theirs));
       ASSERT_TRUE(transfer) << transfer.error().text();
       ASSERT_TRUE(transfer->post());
       for (int i = 0; i < round; ++i) transfer->poll();
       Pin& pin = at_target ? *theirs : *mine;
       const auto released = pin.release();
       ASSERT_TRUE(released) << released.error().text();
-      fill(pin.bytes(), 77);
+      fill(pin, 77);
       static_cast<void>(transfer->wait(60s));
       EXPECT_NE(transfer->end().state, TransferState::kRunning);
-      EXPECT_TRUE(holds(pin.bytes(), 77)) << at_target << round;
+      EXPECT_TRUE(holds(pin, 77)) << at_target << round;
     }
 }
 
 // Another thread posts meanwhile, and may be inside a copy.
 TEST_P(BackendContract, ReleasingAPinDuringTheCopyOfAnotherThreadLeavesItsMemoryAlone) {
-  for (const std::uint64_t bytes : {4 << 20, 64 << 20})
+  for (const std::uint64_t bytes : {sized(4 << 20), sized(64 << 20)})
     for (const bool at_target : {true, false}) {
       const std::string label = std::to_string(bytes) + (at_target ? "w" : "r");
-      auto mine = a_->allocate(bytes);
-      auto theirs = b_->allocate(bytes, {.label = label});
+      auto mine = allocateAtA(bytes);
+      auto theirs = allocateAtB(bytes, {.label = label});
       ASSERT_TRUE(mine && theirs);
       waitForPin(*b_at_a_, label);
-      auto transfer = a_->plan(at_target ? OpKind::kWrite : OpKind::kRead, *b_at_a_, whole(*mine),
-                               whole(*theirs));
+      auto transfer =
+          plan(at_target ? OpKind::kWrite : OpKind::kRead, whole(*mine), whole(*theirs));
       ASSERT_TRUE(transfer) << transfer.error().text();
       std::atomic<int> posts{0};
       std::jthread poster([&] {
@@ -248,10 +248,10 @@ TEST_P(BackendContract, ReleasingAPinDuringTheCopyOfAnotherThreadLeavesItsMemory
       Pin& pin = at_target ? *theirs : *mine;
       const auto released = pin.release();
       EXPECT_TRUE(released) << released.error().text();
-      fill(pin.bytes(), 77);
+      fill(pin, 77);
       poster.join();
       EXPECT_NE(transfer->end().state, TransferState::kRunning);
-      EXPECT_TRUE(holds(pin.bytes(), 77)) << label;
+      EXPECT_TRUE(holds(pin, 77)) << label;
     }
 }
 

@@ -23,86 +23,86 @@ std::vector<std::uint32_t> shuffled(std::uint32_t count, std::uint64_t seed) {
 
 TEST_P(BackendContract, ScatteredBlocksLandInTheirPlacesAndNowhereElse) {
   constexpr std::uint64_t kBytes = 1000, kStride = 1536, kCount = 900;
-  const auto here = a_->allocate(kStride * kCount, {.label = "here"});
-  const auto there = b_->allocate(kStride * kCount, {.label = "there"});
+  const auto here = allocateAtA(kStride * kCount, {.label = "here"});
+  const auto there = allocateAtB(kStride * kCount, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
     const Pin& from = kind == OpKind::kWrite ? *here : *there;
     const Pin& into = kind == OpKind::kWrite ? *there : *here;
-    fill(from.bytes(), 1);
-    fillWith(into.bytes(), std::byte{0x5a});
+    fill(from, 1);
+    fillWith(into, std::byte{0x5a});
     auto take = shuffled(kCount, 7);
     auto put = shuffled(kCount, 8);
     take.resize(kCount / 3);
     put.resize(kCount / 3);
-    auto transfer = a_->plan(kind, *b_at_a_, blocks(*here, kBytes, kStride, kCount, take),
-                             blocks(*there, kBytes, kStride, kCount, put));
+    auto transfer = plan(kind, blocks(*here, kBytes, kStride, kCount, take),
+                         blocks(*there, kBytes, kStride, kCount, put));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
     const auto done = transfer->wait(60s);
     ASSERT_TRUE(done) << done.error().text();
+    const Contents sent = contents(from), arrived = contents(into);
     std::vector<std::byte> expected(into.size(), std::byte{0x5a});
     for (std::size_t i = 0; i < take.size(); ++i) {
       const auto source = kind == OpKind::kWrite ? take[i] : put[i];
       const auto target = kind == OpKind::kWrite ? put[i] : take[i];
-      std::memcpy(expected.data() + target * kStride, from.data() + source * kStride, kBytes);
+      std::memcpy(expected.data() + target * kStride, sent.bytes().data() + source * kStride,
+                  kBytes);
     }
-    EXPECT_EQ(std::memcmp(expected.data(), into.data(), into.size()), 0) << opKindName(kind);
+    EXPECT_TRUE(same(expected, arrived.bytes())) << opKindName(kind);
   }
 }
 
 TEST_P(BackendContract, PlainMemoryAndAllocatedMemoryMixBothWays) {
-  std::vector<std::byte> plain_here(300'000), plain_there(300'000);
-  const auto a_plain = a_->pin(Segment::host(plain_here.data(), plain_here.size()), "plain");
-  const auto b_plain = b_->pin(Segment::host(plain_there.data(), plain_there.size()), "plain");
-  const auto a_shared = a_->allocate(300'000, {.label = "shared"});
-  const auto b_shared = b_->allocate(300'000, {.label = "shared"});
+  const auto a_plain = a_->pin(plainAtA(300'000), "plain");
+  const auto b_plain = b_->pin(plainAtB(300'000), "plain");
+  const auto a_shared = allocateAtA(300'000, {.label = "shared"});
+  const auto b_shared = allocateAtB(300'000, {.label = "shared"});
   ASSERT_TRUE(a_plain && b_plain && a_shared && b_shared);
   waitForPin(*b_at_a_, "shared");
   std::uint64_t salt = 0;
   for (const Pin* here : {&*a_plain, &*a_shared})
     for (const Pin* there : {&*b_plain, &*b_shared})
       for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
-        fill(kind == OpKind::kWrite ? here->bytes() : there->bytes(), ++salt);
-        auto transfer = a_->plan(kind, *b_at_a_, whole(*here), whole(*there));
+        fill(kind == OpKind::kWrite ? *here : *there, ++salt);
+        auto transfer = plan(kind, whole(*here), whole(*there));
         ASSERT_TRUE(transfer) << transfer.error().text();
         ASSERT_TRUE(transfer->post());
         const auto done = transfer->wait(60s);
         ASSERT_TRUE(done) << done.error().text();
-        EXPECT_TRUE(holds(kind == OpKind::kWrite ? there->bytes() : here->bytes(), salt));
+        EXPECT_TRUE(holds(kind == OpKind::kWrite ? *there : *here, salt));
       }
 }
 
 TEST_P(BackendContract, APlanIsPostedAgainAndAgain) {
-  const auto here = a_->allocate(1 << 20);
-  const auto there = b_->allocate(1 << 20, {.label = "there"});
+  const auto here = allocateAtA(1 << 20);
+  const auto there = allocateAtB(1 << 20, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  auto transfer = plan(OpKind::kWrite, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   for (std::uint64_t salt = 1; salt <= 20; ++salt) {
-    fill(here->bytes(), salt);
+    fill(*here, salt);
     ASSERT_TRUE(transfer->post());
     const auto done = transfer->wait(60s);
     ASSERT_TRUE(done) << done.error().text();
-    ASSERT_TRUE(holds(there->bytes(), salt)) << salt;
+    ASSERT_TRUE(holds(*there, salt)) << salt;
   }
 }
 
 TEST_P(BackendContract, ThePathNamesTheBackendAndEveryByte) {
-  const auto here = a_->allocate(3 << 20);
-  const auto there = b_->allocate(3 << 20, {.label = "there"});
+  const auto here = allocateAtA(3 << 20);
+  const auto there = allocateAtB(3 << 20, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there),
-                           {.require = "backend:" + GetParam()});
+  auto transfer =
+      plan(OpKind::kWrite, whole(*here), whole(*there), {.require = "backend:" + backend()});
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post());
   ASSERT_TRUE(transfer->wait(60s));
   std::uint64_t bytes = 0;
-  for (const PathShare& share : transfer->path().shares) {
-    EXPECT_EQ(share.backend, GetParam());
+  for (const PathShare& share : carried(transfer->path())) {
     EXPECT_FALSE(share.way.empty());
     EXPECT_FALSE(share.rail.empty());
     bytes += share.bytes;
@@ -111,32 +111,31 @@ TEST_P(BackendContract, ThePathNamesTheBackendAndEveryByte) {
 }
 
 TEST_P(BackendContract, ARequiredPathThatIsNotThereIsAnError) {
-  const auto here = a_->allocate(4096);
-  const auto there = b_->allocate(4096, {.label = "there"});
+  const auto here = allocateAtA(4096);
+  const auto there = allocateAtB(4096, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   std::vector<std::string> missing{"backend:carrier-pigeon", "same-host,rdma"};
   if (host::rdmaPorts("/").empty()) missing.emplace_back("rdma");
   for (const std::string& require : missing) {
-    const auto plan =
-        a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there), {.require = require});
-    ASSERT_FALSE(plan) << require;
-    EXPECT_EQ(plan.error().code, Code::kUnsupported);
-    EXPECT_FALSE(plan.error().remedy.empty());
+    const auto planned = plan(OpKind::kWrite, whole(*here), whole(*there), {.require = require});
+    ASSERT_FALSE(planned) << require;
+    EXPECT_EQ(planned.error().code, Code::kUnsupported);
+    EXPECT_FALSE(planned.error().remedy.empty());
   }
 }
 
 TEST_P(BackendContract, BothDirectionsAtOnceDoNotBlockEachOther) {
-  constexpr std::uint64_t kBytes = 24 << 20;
-  const auto a_out = a_->allocate(kBytes), a_in = a_->allocate(kBytes, {.label = "in"});
-  const auto b_out = b_->allocate(kBytes), b_in = b_->allocate(kBytes, {.label = "in"});
+  const std::uint64_t kBytes = sized(24 << 20);
+  const auto a_out = allocateAtA(kBytes), a_in = allocateAtA(kBytes, {.label = "in"});
+  const auto b_out = allocateAtB(kBytes), b_in = allocateAtB(kBytes, {.label = "in"});
   ASSERT_TRUE(a_out && a_in && b_out && b_in);
   waitForPin(*b_at_a_, "in");
   waitForPin(*a_at_b_, "in");
-  fill(a_out->bytes(), 1);
-  fill(b_out->bytes(), 2);
-  auto forth = a_->plan(OpKind::kWrite, *b_at_a_, whole(*a_out), whole(*b_in));
-  auto back = b_->plan(OpKind::kWrite, *a_at_b_, whole(*b_out), whole(*a_in));
+  fill(*a_out, 1);
+  fill(*b_out, 2);
+  auto forth = plan(OpKind::kWrite, whole(*a_out), whole(*b_in));
+  auto back = plan(*b_, *a_at_b_, OpKind::kWrite, whole(*b_out), whole(*a_in));
   ASSERT_TRUE(forth && back);
   for (int round = 0; round < 3; ++round) {
     ASSERT_TRUE(forth->post());
@@ -145,18 +144,18 @@ TEST_P(BackendContract, BothDirectionsAtOnceDoNotBlockEachOther) {
     ASSERT_TRUE(forth_done) << forth_done.error().text();
     ASSERT_TRUE(back_done) << back_done.error().text();
   }
-  EXPECT_TRUE(holds(b_in->bytes(), 1));
-  EXPECT_TRUE(holds(a_in->bytes(), 2));
+  EXPECT_TRUE(holds(*b_in, 1));
+  EXPECT_TRUE(holds(*a_in, 2));
 }
 
 TEST_P(BackendContract, AnyThreadMayCall) {
   constexpr int kThreads = 4, kRounds = 50;
   constexpr std::uint64_t kPart = 64 << 10;
-  const auto here = a_->allocate(kPart * kThreads);
-  const auto there = b_->allocate(kPart * kThreads, {.label = "there"});
+  const auto here = allocateAtA(kPart * kThreads);
+  const auto there = allocateAtB(kPart * kThreads, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  fill(here->bytes(), 3);
+  fill(*here, 3);
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t)
     threads.emplace_back([&, t] {
@@ -170,7 +169,7 @@ TEST_P(BackendContract, AnyThreadMayCall) {
                                                            kPart * static_cast<std::uint64_t>(t),
                                                    .bytes = kPart,
                                                    .count = 1})};
-      auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, mine, theirs);
+      auto transfer = plan(OpKind::kWrite, mine, theirs);
       ASSERT_TRUE(transfer) << transfer.error().text();
       for (int i = 0; i < kRounds; ++i) {
         ASSERT_TRUE(transfer->post());
@@ -179,24 +178,24 @@ TEST_P(BackendContract, AnyThreadMayCall) {
       }
     });
   for (auto& thread : threads) thread.join();
-  EXPECT_TRUE(holds(there->bytes(), 3));
+  EXPECT_TRUE(holds(*there, 3));
 }
 
 TEST_P(BackendContract, AnAgentIsItsOwnPeer) {
-  const auto here = a_->allocate(1 << 20, {.label = "here"});
-  const auto there = a_->allocate(1 << 20, {.label = "there"});
+  const auto here = allocateAtA(1 << 20, {.label = "here"});
+  const auto there = allocate(*a_, subject().gpu_at_b, 1 << 20, {.label = "there"});
   ASSERT_TRUE(here && there);
   auto self = a_->self();
   ASSERT_TRUE(self) << self.error().text();
   const auto ready = self->ready(60s);
   ASSERT_TRUE(ready) << ready.error().text();
-  fill(here->bytes(), 9);
+  fill(*here, 9);
   auto transfer = a_->plan(OpKind::kWrite, *self, whole(*here), whole(*there));
   ASSERT_TRUE(transfer) << transfer.error().text();
   ASSERT_TRUE(transfer->post({.note = std::as_bytes(std::span("to myself", 9))}));
   const auto done = transfer->wait(60s);
   ASSERT_TRUE(done) << done.error().text();
-  EXPECT_TRUE(holds(there->bytes(), 9));
+  EXPECT_TRUE(holds(*there, 9));
   const auto note = a_->waitNote(60s);
   ASSERT_TRUE(note) << note.error().text();
   EXPECT_EQ(note->text(), "to myself");

@@ -4,12 +4,12 @@
 namespace viaduct::testing {
 
 TEST_P(BackendContract, APeerThatGoesEndsItsTransfersAndWakesWaiters) {
-  constexpr std::uint64_t kBytes = 64 << 20;
-  const auto here = a_->allocate(kBytes);
-  auto there = b_->allocate(kBytes, {.label = "there"});
+  const std::uint64_t kBytes = sized(64 << 20);
+  const auto here = allocateAtA(kBytes);
+  auto there = allocateAtB(kBytes, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
-  auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+  auto transfer = plan(OpKind::kWrite, whole(*here), whole(*there));
   ASSERT_TRUE(transfer);
   const auto epoch = b_at_a_->epoch();
   ASSERT_TRUE(transfer->post());
@@ -25,19 +25,19 @@ TEST_P(BackendContract, APeerThatGoesEndsItsTransfersAndWakesWaiters) {
 }
 
 TEST_P(BackendContract, APeerThatComesBackIsReachedWithoutRestartingTheSurvivor) {
-  const auto here = a_->allocate(100'000, {.label = "here"});
+  const auto here = allocateAtA(100'000, {.label = "here"});
   ASSERT_TRUE(here);
   for (std::uint64_t life = 1; life <= 3; ++life) {
-    const auto there = b_->allocate(100'000, {.label = "there"});
+    const auto there = allocateAtB(100'000, {.label = "there"});
     ASSERT_TRUE(there);
     waitForPin(*b_at_a_, "there");
-    fill(here->bytes(), life);
-    auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+    fill(*here, life);
+    auto transfer = plan(OpKind::kWrite, whole(*here), whole(*there));
     ASSERT_TRUE(transfer) << transfer.error().text();
     ASSERT_TRUE(transfer->post());
     const auto done = transfer->wait(60s);
     ASSERT_TRUE(done) << done.error().text();
-    EXPECT_TRUE(holds(there->bytes(), life));
+    EXPECT_TRUE(holds(*there, life));
     const auto epoch = b_at_a_->epoch();
     b_.reset();
     ASSERT_TRUE(b_at_a_->over(epoch, 60s));

@@ -9,9 +9,9 @@ namespace viaduct::testing {
 
 namespace {
 
-std::uint64_t total(const Path& path) {
+std::uint64_t total(const std::vector<PathShare>& shares) {
   std::uint64_t bytes = 0;
-  for (const PathShare& share : path.shares) bytes += share.bytes;
+  for (const PathShare& share : shares) bytes += share.bytes;
   return bytes;
 }
 
@@ -21,9 +21,9 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
   base_.sockets = 4;
   weather_ = "rails=4,reorder=0.3";
   open();
-  constexpr std::uint64_t kMost = 24 << 20;
-  const auto here = a_->allocate(kMost);
-  const auto there = b_->allocate(kMost, {.label = "there"});
+  const std::uint64_t kMost = sized(24 << 20);
+  const auto here = allocateAtA(kMost);
+  const auto there = allocateAtB(kMost, {.label = "there"});
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   std::uint64_t salt = 0;
@@ -32,21 +32,20 @@ TEST_P(BackendContract, SeveralRailsTogetherCarryEveryByteOnce) {
       const Pin& from = kind == OpKind::kWrite ? *here : *there;
       const Pin& into = kind == OpKind::kWrite ? *there : *here;
       comeBehindTheAgents();
-      fill(from.bytes(), ++salt);
-      auto transfer =
-          a_->plan(kind, *b_at_a_, blocks(*here, bytes, bytes, 1), blocks(*there, bytes, bytes, 1));
+      fill(from, ++salt);
+      auto transfer = plan(kind, blocks(*here, bytes, bytes, 1), blocks(*there, bytes, bytes, 1));
       ASSERT_TRUE(transfer) << transfer.error().text();
       for (int again = 0; again < 3; ++again) {
-        fillWith(into.bytes(), std::byte{0});
+        fillWith(into, std::byte{0});
         ASSERT_TRUE(transfer->post());
         const auto done = transfer->wait(60s);
         ASSERT_TRUE(done) << done.error().text();
         comeBehindTheAgents();
-        EXPECT_TRUE(holds(into.bytes().first(bytes), salt)) << bytes;
-        EXPECT_TRUE(allAre(into.bytes().subspan(bytes), std::byte{0}));
+        EXPECT_TRUE(holds(into, salt, {.bytes = bytes})) << bytes;
+        EXPECT_TRUE(allAre(contents(into, {.offset = bytes}).bytes(), std::byte{0}));
         const Path path = transfer->path();
-        EXPECT_EQ(total(path), bytes) << path.text();
-        EXPECT_LE(path.shares.size(), std::max<std::uint64_t>(1, bytes / 16384)) << path.text();
+        EXPECT_EQ(total(carried(path)), bytes) << path.text();
+        EXPECT_LE(carried(path).size(), std::max<std::uint64_t>(1, bytes / 16384)) << path.text();
       }
     }
 }
@@ -58,22 +57,22 @@ TEST_P(BackendContract, OtherRailsCarryTheSlicesOfABrokenRail) {
   for (int seed = 1; seed <= 10; ++seed) {
     weather_ = "rails=4,reorder=0.1,lose_rail=0.02,seed=" + std::to_string(seed);
     open();
-    const auto here = a_->allocate(kBytes);
-    const auto there = b_->allocate(kBytes, {.label = "there"});
+    const auto here = allocateAtA(kBytes);
+    const auto there = allocateAtB(kBytes, {.label = "there"});
     ASSERT_TRUE(here && there);
     waitForPin(*b_at_a_, "there");
-    auto write = a_->plan(OpKind::kWrite, *b_at_a_, whole(*here), whole(*there));
+    auto write = plan(OpKind::kWrite, whole(*here), whole(*there));
     ASSERT_TRUE(write) << write.error().text();
     for (std::uint64_t salt = 1; salt <= 20; ++salt, ++ended) {
-      fill(here->bytes(), salt);
+      fill(*here, salt);
       ASSERT_TRUE(write->post());
       if (const auto ends = write->wait(60s); !ends) {
         EXPECT_EQ(ends.error().code, Code::kDevice) << ends.error().text();
         continue;
       }
       ++done;
-      ASSERT_TRUE(holds(there->bytes(), salt));
-      EXPECT_EQ(total(write->path()), kBytes) << write->path().text();
+      ASSERT_TRUE(holds(*there, salt));
+      EXPECT_EQ(total(carried(write->path())), kBytes) << write->path().text();
     }
   }
   // A transfer fails only if all four rails are broken at once.
@@ -89,13 +88,13 @@ TEST_P(BackendContract, StripingIsTurnedOnAndOff) {
   int made = 0;
   const auto shares = [&](std::uint64_t bytes) {
     const std::string label = "there" + std::to_string(++made);
-    const auto here = a_->allocate(kBytes);
-    const auto there = b_->allocate(kBytes, {.label = label});
+    const auto here = allocateAtA(kBytes);
+    const auto there = allocateAtB(kBytes, {.label = label});
     waitForPin(*b_at_a_, label);
-    auto transfer = a_->plan(OpKind::kWrite, *b_at_a_, blocks(*here, bytes, bytes, 1),
-                             blocks(*there, bytes, bytes, 1));
+    auto transfer =
+        plan(OpKind::kWrite, blocks(*here, bytes, bytes, 1), blocks(*there, bytes, bytes, 1));
     EXPECT_TRUE(transfer && transfer->post() && transfer->wait(60s));
-    return transfer->path().shares.size();
+    return carried(transfer->path()).size();
   };
   EXPECT_EQ(shares(kBytes), 1U);
   base_.striping = Toggle::kOn;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "device/cuda_testing.h"
+#include "device/driver_memory.h"
 
 namespace viaduct::testing {
 namespace {
@@ -40,45 +41,30 @@ TEST_F(CudaFailure, WithoutADriverThePinNamesTheLibrary) {
 TEST_F(CudaFailure, FreedMemoryIsNotTouched) {
   start();
   const auto here = host(0, 0, 2 * kMiB);
-  const auto gpu = a_->deviceMemory()->allocate(0, kMiB);  // the driver is loaded
-  ASSERT_TRUE(gpu) << gpu.error().text();
-  const auto retain =
-      fakeCudaFunction<cuda::CUresult(cuda::CUcontext*, int)>("cuDevicePrimaryCtxRetain");
-  const auto push = fakeCudaFunction<cuda::CUresult(cuda::CUcontext)>("cuCtxPushCurrent_v2");
-  const auto allocate =
-      fakeCudaFunction<cuda::CUresult(cuda::CUdeviceptr*, std::size_t)>("cuMemAlloc_v2");
-  const auto release = fakeCudaFunction<cuda::CUresult(cuda::CUdeviceptr)>("cuMemFree_v2");
-  cuda::CUcontext context = nullptr;
-  ASSERT_EQ(retain(&context, 0), cuda::CUresult::kSuccess);
-  ASSERT_EQ(push(context), cuda::CUresult::kSuccess);
-  cuda::CUdeviceptr address = 0;
-  ASSERT_EQ(allocate(&address, 2 * kMiB), cuda::CUresult::kSuccess);
-  const auto opened = a_->deviceMemory()->open(Segment::gpu(0, address, 2 * kMiB));
+  const auto allocated = [] {
+    return *DriverMemory::make(kFakeCuda, cuda::MemoryClass::kLegacy, 2 * kMiB);
+  };
+  const auto memory = allocated();
+  const auto opened = a_->deviceMemory()->open(Segment::gpu(0, memory->address(), 2 * kMiB));
   ASSERT_TRUE(opened) << opened.error().text();
   pair_->pin(1, 0, *opened);
-  const auto ops = blocks(addressOf(here), address, kMiB, 1);
+  const auto ops = blocks(addressOf(here), opened->address, kMiB, 1);
   EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
-  ASSERT_EQ(release(address), cuda::CUresult::kSuccess);
+  ASSERT_TRUE(memory->free());
   const std::uint64_t copied = fakeCudaBytesCopied();
   auto why = move(OpKind::kWrite, ops);
   ASSERT_TRUE(why);
   EXPECT_EQ(why->code, Code::kDenied) << why->text();
-  cuda::CUdeviceptr again = 0;
-  ASSERT_EQ(allocate(&again, 2 * kMiB), cuda::CUresult::kSuccess);
-  if (again == address) {
-    why = move(OpKind::kWrite, ops);
-    ASSERT_TRUE(why);
-    EXPECT_NE(why->detail.find("BUFFER_ID"), std::string::npos) << why->text();
-  }
+  const auto again = allocated();
+  ASSERT_EQ(again->address(), opened->address);
+  why = move(OpKind::kWrite, ops);
+  ASSERT_TRUE(why);
+  EXPECT_NE(why->detail.find("BUFFER_ID"), std::string::npos) << why->text();
   EXPECT_EQ(fakeCudaBytesCopied(), copied);
 }
 
 TEST_F(CudaFailure, AFailedCopyNamesCallErrorAndDevice) {
-  start();
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  const auto ops = startAndMoveOnce();
   fakeCudaFail("cuMemcpyAsync", 1, 1);
   const auto why = move(OpKind::kWrite, ops);
   ASSERT_TRUE(why);
@@ -89,11 +75,7 @@ TEST_F(CudaFailure, AFailedCopyNamesCallErrorAndDevice) {
 }
 
 TEST_F(CudaFailure, ABrokenContextEndsWhatIsInFlight) {
-  start();
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+  const auto ops = startAndMoveOnce();
   fakeCudaFail("copy", 1, 700);
   auto why = move(OpKind::kWrite, ops);
   ASSERT_TRUE(why);
@@ -103,12 +85,7 @@ TEST_F(CudaFailure, ABrokenContextEndsWhatIsInFlight) {
 }
 
 TEST_F(CudaFailure, ABrokenContextRingsForTheCopyThatIsNotPolledFor) {
-  start({{"VIADUCT_CUDA_POLL_FOR", "0"}});
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);  // registers the memory
-  pair_->done[0].clear();
+  const auto ops = startAndMoveOnce({{"VIADUCT_CUDA_POLL_FOR", "0"}});
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
   ASSERT_TRUE(pair_->run([&] { return !rail().busy(); }));
@@ -121,12 +98,7 @@ TEST_F(CudaFailure, ABrokenContextRingsForTheCopyThatIsNotPolledFor) {
 }
 
 TEST_F(CudaFailure, CancellingWaitsForWhatIsLaunched) {
-  start();
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
-  pair_->done[0].clear();
+  const auto ops = startAndMoveOnce();
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops, 7), 1U);
   rail().cancel(7);
@@ -138,12 +110,7 @@ TEST_F(CudaFailure, CancellingWaitsForWhatIsLaunched) {
 }
 
 TEST_F(CudaFailure, UnpinningWaitsForCopiesOfBothEnds) {
-  start();
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
-  pair_->done[0].clear();
+  const auto ops = startAndMoveOnce();
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
   for (core::Backend* backend : {a_.get(), b_.get()}) {
@@ -163,12 +130,7 @@ TEST_F(CudaFailure, UnpinningWaitsForCopiesOfBothEnds) {
 
 TEST_F(CudaFailure, AHungGpuIsReportedAndSettlesLater) {
   settings_.grace = std::chrono::milliseconds(40);
-  start();
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
-  pair_->done[0].clear();
+  const auto ops = startAndMoveOnce();
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
   const Status left = withdraw(*a_, 0);

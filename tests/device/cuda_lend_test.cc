@@ -4,6 +4,7 @@
 
 #include "backends/cuda/share_message.h"
 #include "device/cuda_testing.h"
+#include "device/driver_memory.h"
 
 namespace viaduct::testing {
 namespace {
@@ -111,6 +112,31 @@ TEST_F(CudaLend, ReadOnlyMemoryIsNotLent) {
                  .key = *key});
   EXPECT_EQ(link().reaches(OpKind::kRead, 0, 0), std::nullopt);
   EXPECT_NE(text().find("not \"weights\": the pin is read-only"), std::string::npos) << text();
+}
+
+// The address is in use again, by memory that is not pinned.
+TEST_F(CudaLend, MemoryThatWasFreedIsNotLent) {
+  startApart();
+  const Segment near = device(0, 0, kMiB);
+  std::uint32_t slot = 0;
+  for (const auto kind : {cuda::MemoryClass::kLegacy, cuda::MemoryClass::kShareable}) {
+    const auto memory = DriverMemory::make(kFakeCuda, kind, 2 * kMiB);
+    ASSERT_TRUE(memory) << memory.error().text();
+    const auto address = (*memory)->address();
+    const auto opened = b_->deviceMemory()->open(Segment::gpu(0, address, 2 * kMiB));
+    ASSERT_TRUE(opened) << opened.error().text();
+    pair_->pin(1, ++slot, *opened);
+    ASSERT_TRUE((*memory)->free());
+    const auto again = DriverMemory::make(kFakeCuda, kind, 2 * kMiB);
+    ASSERT_TRUE(again) << again.error().text();
+    ASSERT_EQ((*again)->address(), address);
+    auto ops = blocks(near.address, address, kMiB, 1);
+    ops[0].remote_pin = slot;
+    const auto why = move(OpKind::kWrite, ops);
+    ASSERT_TRUE(why);
+    EXPECT_NE(why->detail.find("freed since it was pinned"), std::string::npos) << why->text();
+    EXPECT_EQ(link().reaches(OpKind::kWrite, 0, slot), std::nullopt);
+  }
 }
 
 TEST_F(CudaLend, ThePeersProtocolIsChecked) {

@@ -107,7 +107,7 @@ TEST_F(CudaMove, MoreOpsThanABatchHasArriveOnce) {
   EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
   const auto& moved = std::get<core::Moved>(done()[0]);
   EXPECT_EQ(moved.bytes, 8 * kMiB);
-  EXPECT_EQ(moved.batches, 8U);
+  EXPECT_EQ(moved.batches, 7U);  // the first ones are smaller
   EXPECT_EQ(moved.by_kernel, 8 * kMiB);
   for (const core::Op& op : ops)
     ASSERT_TRUE(same(here.subspan(op.local - addressOf(here), op.bytes),
@@ -197,12 +197,7 @@ TEST_F(CudaMove, WithoutTheKernelTheEnginesCopyAll) {
 }
 
 TEST_F(CudaMove, ALongCopyRingsInThePlaceOfPolling) {
-  start({{"VIADUCT_CUDA_POLL_FOR", "0"}});
-  const auto here = host(0, 0, kMiB);
-  const Segment there = device(1, 0, 2 * kMiB);
-  const auto ops = blocks(addressOf(here), there.address, kMiB, 1);
-  EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);  // registers the memory
-  pair_->done[0].clear();
+  const auto ops = startAndMoveOnce({{"VIADUCT_CUDA_POLL_FOR", "0"}});
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops), 1U);
   ASSERT_TRUE(pair_->run([&] { return !rail().busy(); })) << "it is polled for";

@@ -100,6 +100,17 @@ class CudaPair : public ::testing::Test {
     EXPECT_TRUE(pair_->run([&] { return ended() == ops.size(); }));
     return failure();
   }
+  // Opens both backends, and writes a MiB of host memory to a GPU, so that it is registered.
+  // Returns the op, for further posts.
+  std::vector<core::Op> startAndMoveOnce(const Variables& variables = {}) {
+    start(variables);
+    const auto here = host(0, 0, kMiB);
+    const Segment there = device(1, 0, 2 * kMiB);
+    auto ops = blocks(addressOf(here), there.address, kMiB, 1);
+    EXPECT_EQ(move(OpKind::kWrite, ops), std::nullopt);
+    pair_->done[0].clear();
+    return ops;
+  }
   // The error of the only completion, if it is one.
   std::optional<Error> failure() const {
     EXPECT_EQ(done().size(), 1U);

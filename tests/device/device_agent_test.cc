@@ -1,8 +1,6 @@
 // Transfers of two agents between memory of GPUs, host memory and files. Over a network backend
 // they go through host memory of both agents.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
@@ -187,21 +185,6 @@ TEST_P(DeviceStages, MoveAFileIntoAGpuAndBack) {
   EXPECT_EQ(countOther(stored, std::byte{9}), 0U);
 }
 
-TEST_P(DeviceStages, ArePostedAgainWithoutANewPlan) {
-  const Pin here = gpu(*a_, 4 * kMiB, "", 0);
-  const Pin there = gpu(*b_, 4 * kMiB, "there", 1);
-  auto transfer = a_->plan(OpKind::kWrite, *b_peer_, {all(here.info())}, {all(atB("there"))},
-                           {.require = "backend:" + GetParam()});
-  ASSERT_TRUE(transfer) << transfer.error().text();
-  for (std::uint64_t i = 0; i < 4; ++i) {
-    fillRandom(bytesOf(here), i);
-    ASSERT_TRUE(transfer->post());
-    const auto ended = transfer->wait(60s);
-    ASSERT_TRUE(ended) << ended.error().text();
-    EXPECT_TRUE(same(bytesOf(here), bytesOf(there)));
-  }
-}
-
 TEST_P(DeviceStages, HostMemoryOfTheStagesIsRegistered) {
   const Pin here = gpu(*a_, 8 * kMiB, "", 0);
   const Pin there = gpu(*b_, 8 * kMiB, "there", 1);
@@ -334,26 +317,6 @@ TEST_F(DeviceDirect, APinThatIsReleasedMeanwhileWaitsForTheGpu) {
   const auto ended = transfer->wait(60s);
   EXPECT_TRUE(ended || ended.error().code == Code::kDenied) << ended.error().text();
   there.reset();
-}
-
-// A child of fork() drops its copies of the agents. It calls nothing of the driver.
-TEST_F(DeviceDirect, AChildOfForkCallsNothing) {
-  const Pin here = gpu(*a_, kMiB, "", 0);
-  const Pin there = gpu(*b_, kMiB, "there", 1);
-  ASSERT_TRUE(move(OpKind::kWrite, all(here.info()), all(atB("there"))));
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const bool refused = !a_->allocate(4096, {.device = 0});
-    b_peer_.reset();
-    a_.reset();
-    b_.reset();
-    ::_exit(refused && fakeCudaCount("after fork") == 0 ? 0 : 1);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  EXPECT_EQ(status, 0);
-  const auto works = move(OpKind::kWrite, all(here.info()), all(atB("there")));
-  EXPECT_TRUE(works) << works.error().text();
 }
 
 }  // namespace

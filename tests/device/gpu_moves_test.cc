@@ -1,18 +1,21 @@
 // Moves blocks through memory of a GPU and compares them with the bytes that were sent. The same
 // test runs over the fake driver, and over NVIDIA's where there is a GPU (./dev test --device).
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <numeric>
 #include <optional>
 #include <random>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "device/driver_memory.h"
+#include "device/driver_under_test.h"
+#include "device/fake_cuda.h"
 #include "support/bytes.h"
 
 namespace viaduct::testing {
@@ -20,28 +23,35 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::string_view kLibrary = VIADUCT_CUDA_UNDER_TEST;
-
 // The setting for the size of blocks below which a kernel copies, and the size of a block.
 using Case = std::tuple<std::string, std::uint64_t>;
 
-class GpuMoves : public ::testing::TestWithParam<Case> {
+// An agent that moves blocks within itself.
+class OneGpuAgent : public ::testing::Test {
  protected:
-  void SetUp() override {
-    if (kLibrary == "libcuda.so.1" && !std::filesystem::exists("/dev/nvidia0"))
-      GTEST_SKIP() << "no /dev/nvidia0: this host has no NVIDIA GPU";
-    auto opened =
-        Agent::open(Settings{.name = "gpu",
-                             .listen = {},
-                             .backends = {"cuda"},
-                             .others = {{"VIADUCT_CUDA_LIBRARY", std::string(kLibrary)},
-                                        {"VIADUCT_CUDA_KERNEL_BELOW", std::get<0>(GetParam())}}});
+  void open(const std::string& kernel_below) {
+    auto opened = Agent::open(Settings{.name = "gpu",
+                                       .listen = {},
+                                       .backends = {"cuda"},
+                                       .others = {{"VIADUCT_CUDA_LIBRARY", kDriverUnderTest},
+                                                  {"VIADUCT_CUDA_KERNEL_BELOW", kernel_below}}});
     ASSERT_TRUE(opened) << opened.error().text();
     agent_.emplace(*std::move(opened));
     auto self = agent_->self();
     ASSERT_TRUE(self) << self.error().text();
     self_.emplace(*std::move(self));
     ASSERT_TRUE(self_->ready(30s));
+  }
+
+  std::optional<Agent> agent_;
+  std::optional<Peer> self_;
+};
+
+class GpuMoves : public OneGpuAgent, public ::testing::WithParamInterface<Case> {
+ protected:
+  void SetUp() override {
+    VIADUCT_SKIP_WITHOUT_A_GPU();
+    open(std::get<0>(GetParam()));
   }
   Pin allocated(const char* label, std::optional<std::uint32_t> gpu = {}) {
     auto pin = agent_->allocate(kBlocks * block_, {.label = label, .device = gpu});
@@ -67,8 +77,6 @@ class GpuMoves : public ::testing::TestWithParam<Case> {
 
   static constexpr std::uint32_t kBlocks = 509;
   const std::uint64_t block_ = std::get<1>(GetParam());
-  std::optional<Agent> agent_;
-  std::optional<Peer> self_;
 };
 
 TEST_P(GpuMoves, EachBlockArrivesAtItsPlace) {
@@ -90,13 +98,106 @@ TEST_P(GpuMoves, EachBlockArrivesAtItsPlace) {
 const std::string kKernelBelow[] = {"auto", "0", "1GiB"};
 constexpr std::uint64_t kBlockSizes[] = {1, 48, 1000, 4096, 16 << 10, 100'000};
 
-INSTANTIATE_TEST_SUITE_P(VIADUCT_DRIVER_UNDER_TEST, GpuMoves,
+INSTANTIATE_TEST_SUITE_P(Blocks, GpuMoves,
                          ::testing::Combine(::testing::ValuesIn(kKernelBelow),
                                             ::testing::ValuesIn(kBlockSizes)),
                          [](const auto& one) {
                            return std::get<0>(one.param) + "_" +
                                   std::to_string(std::get<1>(one.param));
                          });
+
+class GpuAgent : public OneGpuAgent {
+ protected:
+  void SetUp() override {
+    VIADUCT_SKIP_WITHOUT_A_GPU();
+    open("32KiB");
+    auto host = agent_->allocate(kBytes, {.label = "host"});
+    ASSERT_TRUE(host) << host.error().text();
+    host_.emplace(*std::move(host));
+  }
+  static std::unique_ptr<DriverMemory> make(cuda::MemoryClass kind) {
+    auto memory = DriverMemory::make(kDriverUnderTest, kind, kBytes);
+    EXPECT_TRUE(memory) << memory.error().text();
+    return *std::move(memory);
+  }
+  // Pins memory of the driver, and writes all of the host memory to it.
+  Pin pinned(const DriverMemory& memory, const std::string& label) {
+    auto pin = agent_->pin(Segment::gpu(0, memory.address(), kBytes), label);
+    EXPECT_TRUE(pin) << pin.error().text();
+    EXPECT_TRUE(self_->waitPin(label, 30s));
+    return *std::move(pin);
+  }
+  Status write(const Pin& to, std::uint64_t block = 4096) {
+    const auto blocks = [&](const Pin& pin) {
+      return Selection{
+          *Blocks::strided({.base = pin.info().address, .bytes = block, .count = kBytes / block})};
+    };
+    VIADUCT_TRY(auto transfer, agent_->plan(OpKind::kWrite, *self_, blocks(*host_), blocks(to)));
+    VIADUCT_CHECK(transfer.post());
+    return transfer.wait(60s);
+  }
+
+  static constexpr std::uint64_t kBytes = 4 << 20;
+  std::optional<Pin> host_;
+};
+
+TEST_F(GpuAgent, MemoryOfEachPinnedKindIsMoved) {
+  for (const auto kind : {cuda::MemoryClass::kLegacy, cuda::MemoryClass::kShareable,
+                          cuda::MemoryClass::kPrivate, cuda::MemoryClass::kPool}) {
+    const auto memory = make(kind);
+    const Pin pin = pinned(*memory, std::string(cuda::memoryClassName(kind)));
+    for (const std::uint64_t block : {std::uint64_t{4096}, kBytes}) {
+      fillRandom(host_->bytes(), block);
+      const Status ended = write(pin, block);
+      ASSERT_TRUE(ended) << cuda::memoryClassName(kind) << block << ended.error().text();
+      std::vector<std::byte> arrived(kBytes);
+      ASSERT_TRUE(cuda::copyToHost(memory->context(), arrived, memory->address()));
+      EXPECT_TRUE(same(arrived, host_->bytes())) << cuda::memoryClassName(kind) << block;
+    }
+  }
+}
+
+TEST_F(GpuAgent, MemoryThatWasFreedIsDenied) {
+  for (const auto kind : {cuda::MemoryClass::kLegacy, cuda::MemoryClass::kShareable}) {
+    const auto memory = make(kind);
+    const Pin pin = pinned(*memory, std::string(cuda::memoryClassName(kind)));
+    ASSERT_TRUE(write(pin));
+    ASSERT_TRUE(memory->free());
+    std::unique_ptr<DriverMemory> again;  // mostly at the same address
+    for (int round = 0; round < 2; ++round) {
+      const Status denied = write(pin);
+      ASSERT_FALSE(denied);
+      EXPECT_EQ(denied.error().code, Code::kDenied) << denied.error().text();
+      EXPECT_NE(denied.error().text().find("freed since it was pinned"), std::string::npos)
+          << denied.error().text();
+      again = make(kind);
+    }
+    const Pin new_pin = pinned(*again, "again");
+    const Status works = write(new_pin);
+    EXPECT_TRUE(works) << works.error().text();
+  }
+}
+
+// A child of fork() drops its copies of the agent. It calls nothing of the driver.
+TEST_F(GpuAgent, AChildOfForkIsRefused) {
+  const auto memory = make(cuda::MemoryClass::kLegacy);
+  const Pin pin = pinned(*memory, "gpu");
+  ASSERT_TRUE(write(pin));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto refused = agent_->allocate(4096, {.device = 0});
+    const bool right = !refused && refused.error().text().find("fork()") != std::string::npos &&
+                       (!kDriverIsFake || fakeCudaCount("after fork") == 0);
+    self_.reset();
+    agent_.reset();
+    ::_exit(right ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const Status works = write(pin);
+  EXPECT_TRUE(works) << works.error().text();
+}
 
 }  // namespace
 }  // namespace viaduct::testing

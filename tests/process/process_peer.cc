@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "device/driver_memory.h"
 #include "process/storm.h"
 #include "process/words.h"
 #include "support/bytes.h"
@@ -29,6 +30,7 @@ namespace {
 using namespace viaduct;
 using Words = std::vector<std::string>;
 using Answer = Result<std::string>;
+using viaduct::testing::DriverMemory;
 using viaduct::testing::Storm;
 
 // Members are destroyed in reverse order: storms before their transfers, the agent last.
@@ -36,6 +38,8 @@ struct State {
   std::vector<viaduct::base::Fd> taken;
   std::optional<Agent> agent;
   std::map<std::string, std::vector<std::byte>> heap;
+  std::string cuda_library;
+  std::map<std::string, std::unique_ptr<DriverMemory>> driver_memory;
   std::map<std::string, Pin> pins;
   std::map<std::string, Transfer> transfers;
   std::map<std::string, std::unique_ptr<Storm>> storms;
@@ -70,6 +74,7 @@ Answer open(State& state, const Words& in) {
     if (key.starts_with("VIADUCT_")) settings.others[key] = value;
     if (key == "detect") settings.detect = std::chrono::milliseconds(number(value));
   }
+  state.cuda_library = settings.others["VIADUCT_CUDA_LIBRARY"];
   auto agent = Agent::open(settings);
   if (!agent) return agent.error();
   state.agent.emplace(std::move(*agent));
@@ -111,6 +116,24 @@ Answer gpu(State& state, const Words& in) {
               state.agent->allocate(number(in.at(2)), {.label = in[1], .device = device}));
   state.pins.insert_or_assign(in[1], std::move(pin));
   return std::string();
+}
+
+// drivergpu LABEL BYTES KIND: allocates memory of GPU 0 by the driver, and pins it. KIND is the
+// number of a cuda::MemoryClass.
+Answer driverGpu(State& state, const Words& in) {
+  const std::uint64_t bytes = number(in.at(2));
+  const auto kind = static_cast<viaduct::cuda::MemoryClass>(number(in.at(3)));
+  VIADUCT_TRY(auto memory, DriverMemory::make(state.cuda_library, kind, bytes));
+  const std::uint64_t address = memory->address();
+  state.driver_memory.insert_or_assign(in[1], std::move(memory));
+  VIADUCT_TRY(auto pin, state.agent->pin(Segment::gpu(0, address, bytes), in[1]));
+  state.pins.insert_or_assign(in[1], std::move(pin));
+  return std::string();
+}
+
+// drivergone LABEL: frees that memory under its pin
+Answer driverGone(State& state, const Words& in) {
+  return done(state.driver_memory.at(in.at(1))->free());
 }
 
 // pages LABEL BYTES read|write: pins a separate mapping full of 1s, with that protection
@@ -306,13 +329,35 @@ struct Command {
   Answer (*run)(State& state, const Words& in);
 };
 constexpr Command kCommands[] = {
-    {"open", open},     {"memory", memory},   {"fill", fill},         {"differ", differ},
-    {"post", post},     {"release", release}, {"import", import},     {"ready", ready},
-    {"over", over},     {"settled", settled}, {"ways", ways},         {"plan", plan},
-    {"wait", wait},     {"cancel", cancel},   {"storm", storm},       {"calm", calm},
-    {"note", note},     {"usage", usage},     {"takenote", takeNote}, {"limit", limit},
-    {"close", close},   {"pages", pages},     {"protect", protect},   {"shortage", shortage},
-    {"plenty", plenty}, {"file", file},       {"gpu", gpu},
+    {"open", open},
+    {"memory", memory},
+    {"fill", fill},
+    {"differ", differ},
+    {"post", post},
+    {"release", release},
+    {"import", import},
+    {"ready", ready},
+    {"over", over},
+    {"settled", settled},
+    {"ways", ways},
+    {"plan", plan},
+    {"wait", wait},
+    {"cancel", cancel},
+    {"storm", storm},
+    {"calm", calm},
+    {"note", note},
+    {"usage", usage},
+    {"takenote", takeNote},
+    {"limit", limit},
+    {"close", close},
+    {"pages", pages},
+    {"protect", protect},
+    {"shortage", shortage},
+    {"plenty", plenty},
+    {"file", file},
+    {"gpu", gpu},
+    {"drivergpu", driverGpu},
+    {"drivergone", driverGone},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

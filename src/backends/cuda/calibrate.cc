@@ -3,13 +3,16 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/sizes.h"
+
 namespace viaduct::cuda {
 namespace {
 
 constexpr std::chrono::milliseconds kMostTime{50};
-constexpr std::uint64_t kBytes = std::uint64_t{8} << 20U;  // of each buffer
-constexpr std::uint64_t kLeast = std::uint64_t{4} << 10U, kMost = std::uint64_t{1} << 20U;
-constexpr std::uint64_t kBlocks = 64;
+// The buffers of a GPU are larger than its caches, so that copies within it use its memory. Over
+// the bus less is enough, and registering host memory takes time.
+constexpr std::uint64_t kBytesWithin = 64 * base::kMiB, kBytesOverBus = 8 * base::kMiB;
+constexpr std::uint64_t kLeast = 4 * base::kKiB, kBlocks = 64;
 constexpr int kRounds = 3;
 
 // Two buffers on the GPU and one in registered host memory.
@@ -23,9 +26,9 @@ struct Buffers {
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
   Status allocate() {
-    VIADUCT_CUDA_CALL(context, memAlloc, &first, kBytes);
-    VIADUCT_CUDA_CALL(context, memAlloc, &second, kBytes);
-    VIADUCT_CUDA_CALL(context, memHostAlloc, &host, kBytes,
+    VIADUCT_CUDA_CALL(context, memAlloc, &first, kBytesWithin);
+    VIADUCT_CUDA_CALL(context, memAlloc, &second, kBytesWithin);
+    VIADUCT_CUDA_CALL(context, memHostAlloc, &host, kBytesOverBus,
                       kHostRegisterPortable | kHostRegisterDeviceMap);
     VIADUCT_CUDA_CALL(context, memHostGetDevicePointer, &mapped, host, 0);
     return Ok{};
@@ -40,28 +43,32 @@ class Calibration {
  public:
   explicit Calibration(const Buffers& buffers) : buffers_(buffers) {}
 
-  // The first size at which the engine is faster; kMost * 4 if there is none.
+  // The first size at which the engine is faster; four times the largest one if there is none.
   Result<std::uint64_t> measure(CopyStream& stream, Direction direction) {
-    for (std::uint64_t block = kLeast; block <= kMost; block *= 4) {
+    const std::uint64_t most = bytesOf(direction) / 4;
+    for (std::uint64_t block = kLeast; block <= most; block *= 4) {
       if (Clock::now() > until_) return block;
       VIADUCT_TRY(const Duration kernel, shortest(stream, direction, block, true));
       VIADUCT_TRY(const Duration engine, shortest(stream, direction, block, false));
       if (engine <= kernel) return block == kLeast ? 0 : block;
     }
-    return kMost * 4;
+    return most * 4;
   }
 
  private:
+  static std::uint64_t bytesOf(Direction direction) {
+    return direction == Direction::kWithin ? kBytesWithin : kBytesOverBus;
+  }
   Result<Duration> shortest(CopyStream& stream, Direction direction, std::uint64_t block,
                             bool by_kernel) {
     Duration best = Duration::max();
     for (int round = 0; round < kRounds; ++round) {
-      fill(*stream.next(), direction, block, by_kernel);
+      fill(*stream.next(kBlocks, block), direction, block, by_kernel);
       const auto begun = Clock::now();
       const Status launched = stream.launch(begun);
       const Status ended = stream.synchronize();
       best = std::min<Duration>(best, Clock::now() - begun);
-      stream.release();
+      stream.release(begun);
       VIADUCT_CHECK(launched);
       VIADUCT_CHECK(ended);
     }
@@ -70,16 +77,20 @@ class Calibration {
 
   // Blocks in reverse order, at twice their distance if there is room, so that no two join.
   void fill(Batch& batch, Direction direction, std::uint64_t block, bool by_kernel) const {
-    const std::uint64_t room = kBytes / block;
+    const std::uint64_t room = bytesOf(direction) / block;
     const std::uint64_t step = room >= 2 * kBlocks ? 2 * block : block;
     const std::uint64_t count = std::min(kBlocks, room);
     CUdeviceptr from = buffers_.first, to = buffers_.second;
     if (direction == Direction::kIn) from = buffers_.mapped;
     if (direction == Direction::kOut) to = buffers_.mapped;
+    batch.kernel_copies = by_kernel ? count : 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t at = (count - 1 - i) * step;
-      (by_kernel ? batch.kernel : batch.engine).push_back({from + at, to + at, block});
-      if (by_kernel) batch.plain.push_back(batch.kernel.back());
+      const Copy copy{from + at, to + at, block};
+      if (by_kernel)
+        batch.rows.add(copy);
+      else
+        batch.engine.push_back(copy);
     }
   }
 

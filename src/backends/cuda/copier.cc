@@ -17,6 +17,9 @@ namespace {
 constexpr std::chrono::milliseconds kMostPatience{50};
 // The driver copies unregistered host memory within the call, about 5 bytes in a nanosecond.
 constexpr std::uint64_t kMostPageable = std::uint64_t{1} << 20U;
+constexpr std::size_t kFewestForKernel = 4;  // fewer ops cost less as single calls than a launch
+constexpr std::size_t kFirstCopies =
+    512;  // of a job's first batch; each further one has twice as many
 
 using State = PinnedMemory::Registration;
 
@@ -33,32 +36,18 @@ std::uint64_t mostRegistered(const Settings& settings) {
          static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) / 2;
 }
 
-// Checks that the memory at the address is still the one that was pinned. Its last range is checked
-// once in a batch.
+// Checks that the memory at the address is still the one that was pinned.
 Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
-  // A mapping keeps a peer's memory.
-  if (!use.pin->isDevice() || use.pin->borrowed.mapping) return Ok{};
-  const auto covers = [](const MemoryRange& range, std::uint64_t at) {
-    return at >= range.base && at - range.base < range.bytes;
-  };
-  const std::uint64_t last = address + bytes - 1;
-  if (use.checked != nullptr && covers(*use.checked, address) && covers(*use.checked, last))
-    return Ok{};
-  const DeviceBuffer& buffer = *use.pin->buffer;
+  if (use.sure.covers(address, bytes)) return Ok{};
+  const PinnedMemory& pin = *use.pin;
+  const DeviceBuffer& buffer = *pin.buffer;
+  const std::uint64_t end = address + bytes;
   const auto& ranges = buffer.facts.ranges;
   auto range = std::ranges::upper_bound(ranges, address, {}, &MemoryRange::base);
-  for (--range; range != ranges.end() && range->base <= last; ++range) {
-    if (use.checked == &*range) continue;
-    VIADUCT_TRY(const std::uint64_t id, bufferId(*buffer.context, range->base));
-    if (id != range->buffer_id)
-      return Error{.code = Code::kDenied,
-                   .operation = "transfer",
-                   .detail = fmt::format("the memory at {:#x} was freed since it was pinned: its "
-                                         "BUFFER_ID was {} and is {}",
-                                         range->base, range->buffer_id, id),
-                   .device = buffer.context->device().name,
-                   .remedy = "release the pin before the memory is freed"};
-    use.checked = &*range;
+  for (--range; range != ranges.end() && range->base < end; ++range) {
+    VIADUCT_CHECK(cuda::checkAlive(*buffer.context, *range));
+    const std::uint64_t start = std::max(range->base, pin.address);
+    use.sure = {start, std::min(range->base + range->bytes, pin.address + pin.bytes) - start};
   }
   return Ok{};
 }
@@ -69,7 +58,10 @@ Batch::Use* enter(Batch& batch, const std::shared_ptr<PinnedMemory>& memory) {
     if (use.pin == memory) return &use;
   if (!memory->enter()) return nullptr;
   batch.uses.push_back({memory});
-  return &batch.uses.back();
+  Batch::Use& use = batch.uses.back();
+  // Nobody can free host memory that is pinned, and a mapping keeps a peer's memory.
+  if (!memory->isDevice() || memory->borrowed.mapping) use.sure = {memory->address, memory->bytes};
+  return &use;
 }
 
 // The bytes from `at` on that one call may copy. The registration of a neighbour in the same page
@@ -84,9 +76,9 @@ std::uint64_t upToEdge(const PinnedMemory& memory, std::uint64_t at, std::uint64
   return bytes;
 }
 
-std::uint64_t kernelAddress(const PinnedMemory& memory, std::uint64_t address) {
-  return memory.isDevice() ? address + memory.borrowed.shift
-                           : memory.registered->deviceAddress(address);
+// What to add to an address of the pin, for kernels.
+std::uint64_t kernelShift(const PinnedMemory& memory) {
+  return memory.isDevice() ? memory.borrowed.shift : memory.registered->deviceShift();
 }
 
 }  // namespace
@@ -230,7 +222,7 @@ void Copier::stopJob(Job& job, std::optional<Error> why) {
 // Launches what has room, and takes stock.
 void Copier::progress() {
   launchAll();
-  busy_ = false;
+  busy_ = waits_ = false;
   const auto before = Clock::now() - poll_for_;
   for (const auto& gpu : used_) {
     const bool idle =
@@ -240,6 +232,7 @@ void Copier::progress() {
     for (const auto& stream : gpu->streams()) {
       if (current) stream->ringFor(before);
       busy_ = busy_ || stream->silent();
+      waits_ = waits_ || !stream->idle();
     }
   }
   for (Job& job : jobs_) endIfOver(job);
@@ -260,10 +253,8 @@ bool Copier::launchOne(Job& job) {
   Batch*& batch = filling.batch;
   while (job.launchesMore() && (batch == nullptr || !batch->full())) {
     const core::Op& op = job.work.ops[job.next];
-    const core::Op* const seen = filling.seen;
-    const bool same_pins =
-        seen != nullptr && op.local_pin == seen->local_pin && op.remote_pin == seen->remote_pin;
-    if (!same_pins && !turnTo(job, op, filling)) break;
+    if (!filling.isFor(op) && !turnTo(job, op, filling)) break;
+    if (addSmall(job, filling.aim, *batch)) continue;
     Status added = add(job, op, filling.aim, *batch);
     if (!added) stopJob(job, std::move(added).error());
     if (batch->bytes >= filling.aim.most_bytes) break;
@@ -293,7 +284,10 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   CopyStream& stream = aim.gpu->stream(aim.direction);
   if (filling.stream != nullptr && filling.stream != &stream) return false;
   if (filling.stream == nullptr) {
-    Batch* const batch = stream.next();
+    // The GPU soon has work, and then ever more.
+    const std::size_t copies = std::min(job.work.ops.size() - job.next,
+                                        kFirstCopies << std::min<std::uint64_t>(job.launched, 16));
+    Batch* const batch = stream.next(copies, op.bytes);
     if (batch == nullptr) return false;
     auto current = Current::of(*aim.gpu->context());
     if (!current) {
@@ -308,7 +302,8 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   aim.from_use = enter(*filling.batch, aim.from);
   aim.to_use = enter(*filling.batch, aim.to);
   filling.aim = std::move(aim);
-  filling.seen = &op;
+  filling.local_pin = op.local_pin;
+  filling.remote_pin = op.remote_pin;
   return true;
 }
 
@@ -345,13 +340,18 @@ Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
   if (!out.gpu) return denied("the GPU is not open here");
   out.direction = out.from->isDevice() ? Direction::kOut : Direction::kIn;
   if (out.from->isDevice() && out.to->isDevice()) out.direction = Direction::kWithin;
-  out.kernel_below = out.gpu->kernelBelow(out.direction);
+  out.most_bytes = mostBytesOfBatch(out.direction);
+  if (job.work.ops.size() >= kFewestForKernel)
+    out.kernel_below = out.gpu->kernelBelow(out.direction);
   for (const auto& side : {out.from, out.to}) {
     if (!side->isDevice())
       prepareHost(job, side, out);
     else if (!kernelsMayReach(*out.gpu, *side->buffer))
       out.kernel_below = 0;
   }
+  if (out.kernel_below == 0) return Ok{};
+  out.from_shift = kernelShift(*out.from);
+  out.to_shift = kernelShift(*out.to);
   return Ok{};
 }
 
@@ -362,6 +362,37 @@ void Copier::prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Ai
   job.waits = state == State::kPending;
   if (state != State::kDone) aim.kernel_below = 0;
   if (state == State::kRefused) aim.most_bytes = kMostPageable;
+}
+
+// Adds ops for the kernel between the pins of the aim: those that need no further check. False:
+// there were none.
+bool Copier::addSmall(Job& job, const Aim& aim, Batch& batch) {
+  if (aim.from_use == nullptr || aim.to_use == nullptr || job.cut != 0) return false;
+  const Batch::Part from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
+  const bool writes = job.work.kind == OpKind::kWrite;
+  const core::Op* op = &job.work.ops[job.next];
+  const std::uint32_t local_pin = op->local_pin, remote_pin = op->remote_pin;
+  const std::size_t most = std::min(job.work.ops.size() - job.next, batch.kernelRoom());
+  const std::size_t most_written = batch.most_rows - RowWriter::kMostOfCopy;
+  RowWriter rows = batch.rows;  // in registers, for the time of the loop
+  std::uint64_t bytes = batch.bytes;
+  std::size_t added = 0;
+  for (; added < most && bytes < batch.most_bytes && rows.written() <= most_written;
+       ++added, ++op) {
+    const std::uint64_t from = writes ? op->local : op->remote;
+    const std::uint64_t to = writes ? op->remote : op->local;
+    const bool same_pins = op->local_pin == local_pin && op->remote_pin == remote_pin;
+    if (!same_pins || op->bytes >= aim.kernel_below || op->bytes == 0 ||
+        !from_sure.covers(from, op->bytes) || !to_sure.covers(to, op->bytes))
+      break;
+    rows.add({from + aim.from_shift, to + aim.to_shift, op->bytes});
+    bytes += op->bytes;
+  }
+  batch.rows = rows;
+  batch.bytes = bytes;
+  batch.kernel_copies += added;
+  job.next += added;
+  return added != 0;
 }
 
 // Adds an op, or as much of it as the batch may have.
@@ -385,10 +416,11 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
     VIADUCT_CHECK(checkAlive(*aim.from_use, from, bytes));
     VIADUCT_CHECK(checkAlive(*aim.to_use, to, bytes));
     if (by_kernel) {
-      batch.kernel.push_back({kernelAddress(*aim.from, from), kernelAddress(*aim.to, to), bytes});
+      batch.rows.add({from + aim.from_shift, to + aim.to_shift, bytes});
+      ++batch.kernel_copies;
+    } else {
+      batch.engine.push_back({from + aim.from->borrowed.shift, to + aim.to->borrowed.shift, bytes});
     }
-    (by_kernel ? batch.plain : batch.engine)
-        .push_back({from + aim.from->borrowed.shift, to + aim.to->borrowed.shift, bytes});
     batch.bytes += bytes;
   }
   job.cut += bytes;
@@ -401,6 +433,7 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
 
 // Takes back the batches that the GPUs have ended.
 void Copier::collect() {
+  const auto now = Clock::now();
   for (const auto& gpu : used_) {
     for (const auto& stream : gpu->streams()) {
       if (stream->idle()) continue;
@@ -416,7 +449,7 @@ void Copier::collect() {
           job.moved += finished.batch->bytes;
           job.by_kernel += finished.batch->by_kernel;
         }
-        stream->release();
+        stream->release(now);
       }
     }
   }

@@ -76,6 +76,8 @@ class Copier {
   void poll(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return busy_ || bell_->rung(); }
+  // Whether batches are in flight of which the bell alone will tell.
+  bool waits() const { return waits_; }
   bool hasEnded() const { return !ended_.empty(); }
 
   // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
@@ -114,15 +116,19 @@ class Copier {
     std::shared_ptr<OpenGpu> gpu = {};
     Direction direction = Direction::kWithin;
     std::uint64_t kernel_below = 0;
-    std::uint64_t most_bytes = kMostBatchBytes;  // of a batch
+    std::uint64_t from_shift = 0, to_shift = 0;  // from the pins' addresses to those of kernels
+    std::uint64_t most_bytes = 0;                // of a batch
     Batch::Use* from_use = nullptr;              // in the batch
     Batch::Use* to_use = nullptr;
   };
 
   // A batch that a job fills.
   struct Filling {
-    Aim aim = {};                    // of the pins of the last op
-    const core::Op* seen = nullptr;  // the op that the aim was made for
+    Aim aim = {};  // for ops between these pins
+    std::optional<std::uint32_t> local_pin = {}, remote_pin = {};
+    bool isFor(const core::Op& op) const {
+      return local_pin == op.local_pin && remote_pin == op.remote_pin;
+    }
     std::shared_ptr<OpenGpu> gpu = {};
     CopyStream* stream = nullptr;
     Batch* batch = nullptr;
@@ -137,6 +143,7 @@ class Copier {
   Status findPins(Job& job, const core::Op& op, Aim& out) const;
   Status aimAt(Job& job, const core::Op& op, Aim& out);
   void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
+  static bool addSmall(Job& job, const Aim& aim, Batch& batch);
   Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
   void collect();
   void endIfOver(Job& job);
@@ -159,6 +166,7 @@ class Copier {
   std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
   bool busy_ = false;
+  bool waits_ = false;
   struct Slot {
     KnownPin pin = {};
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked

@@ -31,6 +31,22 @@ inline std::vector<Copy> randomRun(base::Random& random, std::uint64_t space, st
   return strided(count, {some(space / 2), to + some(100), bytes}, some(300), bytes + gap);
 }
 
+inline std::uint64_t bytesOf(const std::vector<Copy>& copies) {
+  std::uint64_t all = 0;
+  for (const Copy& copy : copies) all += copy.bytes;
+  return all;
+}
+
+// The rows of the copies, for a launch of `warps` warps.
+inline std::vector<Row> cut(const std::vector<Copy>& copies, std::uint32_t warps) {
+  std::vector<Row> rows(RowWriter::roomFor(copies.size(), warps));
+  RowWriter writer;
+  writer.begin(rows.data(), bytesOf(copies), warps);
+  for (const Copy& copy : copies) writer.add(copy);
+  rows.resize(writer.end());
+  return rows;
+}
+
 // Copies from addresses below `space` to addresses below `space`. No byte is written twice.
 inline std::vector<Copy> randomCopies(base::Random& random, std::uint64_t space) {
   const std::uint64_t unit = 1U << random.below(6);

@@ -8,42 +8,43 @@ namespace viaduct::cuda {
 namespace {
 
 constexpr std::uint32_t kThreads = kMostThreadsOfGroup;
-// Fewer small copies cost less as single calls than a table and a launch.
-constexpr std::size_t kFewestForKernel = 4;
-// The rows of a batch: each copy may have two ends and a middle part, and a warp gets several rows.
-constexpr std::size_t kRowsOfCopy = 3, kRowsOfEachWarp = 5;
+constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
 
 }  // namespace
 
 Result<std::unique_ptr<CopyStream>> CopyStream::open(std::shared_ptr<const Context> context,
-                                                     CUfunction kernel, std::uint32_t groups,
+                                                     Direction direction, CUfunction kernel,
+                                                     std::uint32_t groups,
                                                      std::shared_ptr<EndBell> bell) {
   std::unique_ptr<CopyStream> out(
       new CopyStream(std::move(context), kernel, groups, std::move(bell)));
-  VIADUCT_CHECK(out->open());
+  VIADUCT_CHECK(out->open(direction));
   return out;
 }
 
-Status CopyStream::open() {
+Status CopyStream::open(Direction direction) {
   VIADUCT_TRY(const auto current, Current::of(*context_));
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &stream_, kStreamNonBlocking, 0);
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &ringing_, kStreamNonBlocking, 0);
   for (Slot& slot : slots_) {
     VIADUCT_CUDA_CALL(*context_, eventCreate, &slot.ended, kEventDisableTiming);
+    slot.batch.most_bytes = mostBytesOfBatch(direction);
     slot.batch.uses.reserve(kMostPins);
     slot.batch.engine.reserve(kMostCopies);
-    slot.batch.kernel.reserve(kMostCopies);
-    slot.batch.plain.reserve(kMostCopies);
   }
+  if (direction == Direction::kWithin) most_in_flight_ = kBatchesWithin;
   if (kernel_ == nullptr) return Ok{};
-  most_rows_ = kRowsOfCopy * kMostCopies + kRowsOfEachWarp * groups_ * (kThreads / kLanes);
-  rows_.reserve(most_rows_);
-  const std::size_t bytes = most_rows_ * sizeof(Row);
-  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &host_rows_, kBatches * bytes, kHostRegisterPortable);
-  VIADUCT_CUDA_CALL(*context_, memAlloc, &device_rows_, kBatches * bytes);
-  for (std::size_t i = 0; i < kBatches; ++i) {
-    slots_[i].host_rows = static_cast<Row*>(host_rows_) + i * most_rows_;
-    slots_[i].device_rows = device_rows_ + i * bytes;
+  // Kernels read the rows over the bus, which takes less time than a copy before each launch.
+  // Enough for copies of aligned blocks. A batch of others may have to end earlier.
+  const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kWarps);
+  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, most_in_flight_ * rows * sizeof(Row),
+                    kHostRegisterPortable | kHostRegisterDeviceMap);
+  CUdeviceptr mapped = 0;
+  VIADUCT_CUDA_CALL(*context_, memHostGetDevicePointer, &mapped, rows_, 0);
+  for (std::size_t i = 0; i < most_in_flight_; ++i) {
+    slots_[i].rows = static_cast<Row*>(rows_) + i * rows;
+    slots_[i].kernel_rows = mapped + i * rows * sizeof(Row);
+    slots_[i].batch.most_rows = rows;
   }
   return Ok{};
 }
@@ -59,15 +60,23 @@ CopyStream::~CopyStream() {
     }
   for (const Slot& slot : slots_)
     if (slot.ended != nullptr) api.eventDestroy(slot.ended);
-  if (host_rows_ != nullptr) api.memFreeHost(host_rows_);
-  if (device_rows_ != 0) api.memFree(device_rows_);
+  if (rows_ != nullptr) api.memFreeHost(rows_);
+}
+
+Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
+  if (in_flight_ == most_in_flight_) return nullptr;
+  Slot& slot = this->slot(in_flight_);
+  slot.batch.most_copies = std::min(copies, kMostCopies);
+  slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, slot.batch.most_bytes),
+                        groups_ * kWarps);
+  return &slot.batch;
 }
 
 Status CopyStream::launch(Clock::time_point now) {
   Slot& slot = this->slot(in_flight_++);
-  slot.launched = now;
+  moved_ = now;
   Status begun = copyByEngine(slot.batch.engine);
-  if (begun && !slot.batch.kernel.empty()) begun = copyByKernel(slot);
+  if (begun && slot.batch.kernel_copies != 0) begun = copyByKernel(slot);
   const Status recorded = record(slot);
   if (begun) begun = recorded;
   if (!begun) slot.why = begun.error();
@@ -81,20 +90,13 @@ Status CopyStream::copyByEngine(std::span<const Copy> copies) {
 }
 
 Status CopyStream::copyByKernel(Slot& slot) {
-  constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
-  if (slot.batch.kernel.size() < kFewestForKernel) return copyByEngine(slot.batch.plain);
-  cutRows(slot.batch.kernel, groups_ * kWarps, rows_);
-  if (rows_.size() > most_rows_) return copyByEngine(slot.batch.plain);
-  std::memcpy(slot.host_rows, rows_.data(), rows_.size() * sizeof(Row));
-  VIADUCT_CUDA_CALL(*context_, memcpyAsync, slot.device_rows,
-                    reinterpret_cast<std::uintptr_t>(slot.host_rows), rows_.size() * sizeof(Row),
-                    stream_);
-  auto count = static_cast<std::uint32_t>(rows_.size());
-  std::array<void*, 2> arguments{&slot.device_rows, &count};
+  auto count = static_cast<std::uint32_t>(slot.batch.rows.end());
+  std::array<void*, 2> arguments{&slot.kernel_rows, &count};
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
   VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
                     1, 0, stream_, arguments.data(), nullptr);
-  for (const Copy& copy : slot.batch.kernel) slot.batch.by_kernel += copy.bytes;
+  slot.batch.by_kernel = slot.batch.bytes;
+  for (const Copy& copy : slot.batch.engine) slot.batch.by_kernel -= copy.bytes;
   return Ok{};
 }
 
@@ -124,15 +126,15 @@ void Batch::clear() {
   bytes = by_kernel = 0;
   uses.clear();
   engine.clear();
-  kernel.clear();
-  plain.clear();
+  kernel_copies = 0;
 }
 
-void CopyStream::release() {
+void CopyStream::release(Clock::time_point now) {
+  moved_ = now;
   Slot& slot = this->slot(0);
   slot.batch.clear();
   slot.why.reset();
-  oldest_ = (oldest_ + 1) % kBatches;
+  oldest_ = (oldest_ + 1) % most_in_flight_;
   --in_flight_;
   rings_ -= std::min<std::size_t>(rings_, 1);
 }
@@ -141,9 +143,10 @@ void CopyStream::release() {
 // function would not be called after a failure of the GPU, and nobody would see that the batch has
 // ended.
 void CopyStream::ringFor(Clock::time_point before) {
+  if (moved_ > before) return;
   for (; rings_ < in_flight_; ++rings_) {
     const Slot& slot = this->slot(rings_);
-    if (slot.launched > before || !slot.recorded) return;
+    if (!slot.recorded) return;
     const Api& api = context_->api();
     if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess ||
         api.streamAddCallback(

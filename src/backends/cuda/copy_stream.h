@@ -15,6 +15,7 @@
 #include "backends/cuda/end_bell.h"
 #include "backends/cuda/pinned_memory.h"
 #include "backends/cuda/rows.h"
+#include "base/sizes.h"
 #include "cuda/context.h"
 
 namespace viaduct::cuda {
@@ -23,50 +24,70 @@ enum class Direction : std::uint8_t { kIn, kOut, kWithin };  // to the GPU, to h
 inline constexpr std::size_t kDirections = 3;
 using Sizes = std::array<std::uint64_t, kDirections>;
 
-inline constexpr std::size_t kMostCopies = 2048;  // of a batch
+inline constexpr std::size_t kMostCopies = 4096;  // of a batch
 inline constexpr std::size_t kMostPins = 64;      // that a batch touches
-// A batch is launched as a whole, and cancelling waits for it: 3 ms at 40 GB/s.
-inline constexpr std::uint64_t kMostBatchBytes = std::uint64_t{128} << 20U;
+// A batch is launched as a whole, and cancelling waits for all that are launched: about 5 ms at 50
+// GB/s. Drivers report an end up to 0.3 ms late, so there are several batches over a bus. Within a
+// GPU a batch of this size takes 0.1 ms or less.
+inline constexpr std::uint64_t kMostBytesOverBus = 32 * base::kMiB,
+                               kMostBytesWithin = 128 * base::kMiB;
+constexpr std::uint64_t mostBytesOfBatch(Direction direction) {
+  return direction == Direction::kWithin ? kMostBytesWithin : kMostBytesOverBus;
+}
 
 // Copies that the GPU does at once.
 struct Batch {
-  // A pin that the batch has entered, and the part of it whose number was compared last.
+  struct Part {
+    std::uint64_t address = 0, bytes = 0;
+    bool covers(std::uint64_t at, std::uint64_t length) const {
+      return length <= bytes && at - address <= bytes - length;
+    }
+  };
+  // A pin that the batch has entered.
   struct Use {
     std::shared_ptr<PinnedMemory> pin;
-    const MemoryRange* checked = nullptr;
+    Part sure = {};  // known to be the memory that was pinned
   };
   std::uint32_t job = 0;
-  std::uint64_t bytes = 0;
+  std::size_t most_copies = kMostCopies, most_rows = 0;
+  std::uint64_t bytes = 0, most_bytes = 0;
   std::uint64_t by_kernel = 0;  // of the bytes, once launched
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
-  // For the kernel, by the addresses that kernels use, and the same by the usual addresses.
-  std::vector<Copy> kernel = {}, plain = {};
+  // For the kernel.
+  RowWriter rows = {};
+  std::size_t kernel_copies = 0;
 
   // Room for one more op, with two pins more.
   bool full() const {
-    return engine.size() + kernel.size() >= kMostCopies || bytes >= kMostBatchBytes ||
+    return engine.size() + kernel_copies >= most_copies || bytes >= most_bytes ||
+           (kernel_copies != 0 && rows.written() + RowWriter::kMostOfCopy > most_rows) ||
            uses.size() + 2 > kMostPins;
   }
-  bool empty() const { return engine.empty() && kernel.empty(); }
+  // Copies that it can still have, if they are for the kernel.
+  std::size_t kernelRoom() const { return most_copies - engine.size() - kernel_copies; }
+  bool empty() const { return engine.empty() && kernel_copies == 0; }
   // Leaves the pins.
   void clear();
 };
 
 class CopyStream {
  public:
-  static constexpr std::size_t kBatches = 3;
+  // In flight at once. Within a GPU they are short, and few tables of rows stay in the caches.
+  static constexpr std::size_t kBatches = 8, kBatchesWithin = 3;
 
   // `kernel` may be null. A kernel has `groups` groups of threads.
   static Result<std::unique_ptr<CopyStream>> open(std::shared_ptr<const Context> context,
-                                                  CUfunction kernel, std::uint32_t groups,
+                                                  Direction direction, CUfunction kernel,
+                                                  std::uint32_t groups,
                                                   std::shared_ptr<EndBell> bell);
   ~CopyStream();
   CopyStream(const CopyStream&) = delete;
   CopyStream& operator=(const CopyStream&) = delete;
 
-  // The batch to fill and launch next; null: all are in flight.
-  Batch* next() { return in_flight_ == kBatches ? nullptr : &slot(in_flight_).batch; }
+  // The batch to fill and launch next; null: all are in flight. It will have at most `copies`
+  // copies, of about `bytes` bytes each.
+  Batch* next(std::size_t copies, std::uint64_t bytes);
   // Launches next(), with the context current. Also after an error, the batch comes back from
   // finish(), because a part of it may have begun.
   Status launch(Clock::time_point now);
@@ -76,9 +97,9 @@ class CopyStream {
     std::optional<Error> why = {};
   };
   Finished finished();
-  void release();
+  void release(Clock::time_point now);
   bool idle() const { return in_flight_ == 0; }
-  // Lets batches that were launched before `before` ring the bell at their end.
+  // Lets the batches ring the bell at their end, if none was launched or has ended since `before`.
   void ringFor(Clock::time_point before);
   // Whether a batch is in flight that will not ring.
   bool silent() const { return rings_ < in_flight_; }
@@ -91,15 +112,14 @@ class CopyStream {
     CUevent ended = nullptr;
     bool recorded = false;
     std::optional<Error> why = {};
-    Clock::time_point launched = {};
-    Row* host_rows = nullptr;
-    CUdeviceptr device_rows = 0;
+    Row* rows = nullptr;
+    CUdeviceptr kernel_rows = 0;  // the same, as kernels address them
   };
   CopyStream(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
       : context_(std::move(context)), kernel_(kernel), groups_(groups), bell_(std::move(bell)) {}
-  Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % kBatches]; }
-  Status open();
+  Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % most_in_flight_]; }
+  Status open(Direction direction);
   Status copyByEngine(std::span<const Copy> copies);
   Status copyByKernel(Slot& slot);
   Status record(Slot& slot);
@@ -110,13 +130,12 @@ class CopyStream {
   const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
-  void* host_rows_ = nullptr;
-  CUdeviceptr device_rows_ = 0;
+  void* rows_ = nullptr;        // registered host memory
   std::array<Slot, kBatches> slots_;
-  std::size_t most_rows_ = 0;  // of a batch
-  std::vector<Row> rows_;
+  std::size_t most_in_flight_ = kBatches;
   std::size_t oldest_ = 0, in_flight_ = 0;
-  std::size_t rings_ = 0;  // the oldest ones ring
+  std::size_t rings_ = 0;         // the oldest ones ring
+  Clock::time_point moved_ = {};  // when a batch was launched, or seen to have ended
 };
 
 }  // namespace viaduct::cuda

@@ -15,6 +15,10 @@
 namespace viaduct::cuda {
 namespace {
 
+// Callbacks of batches over a bus can come when all batches in flight have ended, and the bus is
+// idle then.
+constexpr std::chrono::milliseconds kLookEvery{1};
+
 Error refused(const Segment& memory, std::string detail, std::string remedy) {
   return {.code = Code::kInvalid,
           .operation = "pin",
@@ -73,6 +77,7 @@ class CudaRail final : public core::Rail {
   void poll(core::Completions& out) override {
     copier_.poll(out);
     backend_.giveBack();
+    if (!copier_.busy() && copier_.waits()) backend_.lookLater();
   }
   void cancel(core::Tag tag) override { copier_.cancel(tag); }
   bool busy() const override { return copier_.busy(); }
@@ -95,6 +100,7 @@ CudaBackend::CudaBackend(const core::BackendContext& context)
 }
 
 CudaBackend::~CudaBackend() {
+  if (timer_ != 0) poller_.forgetTimer(timer_);
   if (watch_ != 0) poller_.forget(watch_);
   if (copier_->stop()) return;
   base::log(base::LogLevel::kError, "cuda: a GPU has not ended a copy; its streams stay open");
@@ -122,6 +128,14 @@ Status CudaBackend::listen() {
   VIADUCT_TRY(watch_, poller_.watch(bell_->fd(), EPOLLIN, [](std::uint32_t) {}));
   addBell(bell_);
   return Ok{};
+}
+
+void CudaBackend::lookLater() {
+  if (timer_ != 0) return;
+  timer_ = poller_.at(poller_.now() + kLookEvery, [this] {
+    timer_ = 0;
+    bell_->ring();
+  });
 }
 
 Result<core::Bytes> CudaBackend::pin(std::uint32_t slot, const Segment& memory) {

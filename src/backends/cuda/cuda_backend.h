@@ -41,6 +41,8 @@ class CudaBackend final : public core::Backend {
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);
   void ring() { bell_->ring(); }
+  // Looks once more for batches that have ended, although no callback tells of them.
+  void lookLater();
   // Returns memory of peers that no batch uses any more.
   void giveBack();
   // Opens the GPU of memory that is about to be copied, if another agent of this process pinned it.
@@ -55,7 +57,7 @@ class CudaBackend final : public core::Backend {
   const std::shared_ptr<Copier> copier_;
   const std::shared_ptr<core::DeviceMemory> device_memory_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
-  base::Poller::Id watch_ = 0;
+  base::Poller::Id watch_ = 0, timer_ = 0;
   std::vector<CudaLink*> links_;
   // Those of all links, and of closed links until they are settled.
   std::vector<std::shared_ptr<Lender>> lenders_;

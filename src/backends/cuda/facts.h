@@ -30,7 +30,7 @@ inline constexpr core::OtherSetting<AutoSize> kKernelBelow{"VIADUCT_CUDA_KERNEL_
 inline constexpr core::OtherSetting<AutoSize> kRegister{"VIADUCT_CUDA_REGISTER", "auto",
                                                         parseAutoSize};
 inline constexpr core::OtherSetting<std::chrono::microseconds> kPollFor{
-    "VIADUCT_CUDA_POLL_FOR", "50us", [](std::string_view text, std::chrono::microseconds& into) {
+    "VIADUCT_CUDA_POLL_FOR", "200us", [](std::string_view text, std::chrono::microseconds& into) {
       return core::parseDuration(text, std::chrono::microseconds(0),
                                  std::chrono::microseconds(std::chrono::seconds(1)), into);
     }};

@@ -25,8 +25,8 @@ class HostRegistration {
     return at >= start_ && length <= bytes_ && at - start_ <= bytes_ - length;
   }
   std::uint64_t bytes() const { return bytes_; }
-  // The address that kernels use.
-  CUdeviceptr deviceAddress(std::uint64_t host) const { return device_ + (host - start_); }
+  // What to add to an address, for kernels.
+  std::uint64_t deviceShift() const { return device_ - start_; }
 
  private:
   const std::uint64_t start_, bytes_;

@@ -53,6 +53,7 @@ Result<base::Fd> exported(const Context& context, const MemoryRange& range) {
 // Describes a range; virtual memory adds a descriptor.
 Result<SharedRange> shared(const DeviceBuffer& buffer, const MemoryRange& range,
                            std::vector<base::Fd>& fds) {
+  VIADUCT_CHECK(checkAlive(*buffer.context, range));
   SharedRange out{.base = range.base, .bytes = range.bytes, .buffer_id = range.buffer_id};
   if (buffer.facts.memory_class == MemoryClass::kShareable) {
     VIADUCT_TRY(auto fd, exported(*buffer.context, range));

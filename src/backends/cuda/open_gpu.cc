@@ -15,10 +15,11 @@
 namespace viaduct::cuda {
 namespace {
 
-// Groups of 512 threads, each with four loads of 16 bytes in flight. The memory of a GPU needs
-// about 2 MiB in flight, PCIe and NVLink less. All other multiprocessors stay free for the model.
-constexpr std::uint32_t kGroupsWithin = 64, kGroupsOverBus = 16;
-constexpr std::uint64_t kUsualKernelBelow = std::uint64_t{16} << 10U;  // without a measurement
+// Groups of 512 threads, each with four loads of 16 bytes in flight. The memory of an H200 needs
+// about 4 MiB in flight, PCIe and NVLink far less. There all other multiprocessors stay free.
+constexpr std::uint32_t kGroupsWithin = 128, kGroupsOverBus = 16;
+// Without a measurement.
+constexpr Sizes kUsualKernelBelow = {64 * base::kKiB, 64 * base::kKiB, base::kMiB};
 
 // The measured sizes of this process's devices.
 base::Guarded<std::map<std::pair<const Driver*, CUdevice>, Sizes>>& measured() {
@@ -42,10 +43,12 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
     }
   }
   for (std::size_t i = 0; i < kDirections; ++i) {
-    const bool within = static_cast<Direction>(i) == Direction::kWithin;
-    const std::uint32_t groups = std::clamp<std::uint32_t>(
-        out->context_->device().multiprocessors, 1, within ? kGroupsWithin : kGroupsOverBus);
-    VIADUCT_TRY(out->streams_[i], CopyStream::open(out->context_, out->kernel_, groups, bell));
+    const auto direction = static_cast<Direction>(i);
+    const std::uint32_t groups =
+        std::clamp<std::uint32_t>(out->context_->device().multiprocessors, 1,
+                                  direction == Direction::kWithin ? kGroupsWithin : kGroupsOverBus);
+    VIADUCT_TRY(out->streams_[i],
+                CopyStream::open(out->context_, direction, out->kernel_, groups, bell));
   }
   if (out->kernel_ == nullptr) return out;
   if (kernel_below)
@@ -68,7 +71,7 @@ Status OpenGpu::measure() {
   if (!sizes && sizes.error().code == Code::kExhausted) {
     base::log(base::LogLevel::kInfo, "cuda: {}: not calibrated: {}", context_->device().name,
               sizes.error().text());
-    kernel_below_.fill(kUsualKernelBelow);
+    kernel_below_ = kUsualKernelBelow;
     return Ok{};
   }
   VIADUCT_TRY(kernel_below_, std::move(sizes));

@@ -15,12 +15,6 @@ namespace {
 constexpr std::uint64_t kSpace = 30'000;
 constexpr std::uint64_t kNowhere = ~std::uint64_t{0};
 
-std::vector<Row> cut(const std::vector<Copy>& copies, std::uint32_t warps) {
-  std::vector<Row> rows;
-  cutRows(copies, warps, rows);
-  return rows;
-}
-
 // The source of each target byte. `twice` is set if a byte is written twice.
 struct Sources {
   std::vector<std::uint64_t> of = std::vector<std::uint64_t>(kSpace, kNowhere);
@@ -34,17 +28,12 @@ struct Sources {
   }
 };
 
-std::uint64_t bytesOf(const std::vector<Copy>& copies) {
-  std::uint64_t all = 0;
-  for (const Copy& copy : copies) all += copy.bytes;
-  return all;
-}
-
-std::uint64_t runsOf(const std::vector<Copy>& copies) {
+// Blocks of which a row of `most` bytes has one only are no runs.
+std::uint64_t runsOf(const std::vector<Copy>& copies, std::uint64_t most) {
   std::uint64_t runs = 0, length = 0;
   for (std::size_t i = 0; i < copies.size(); ++i, ++length) {
     const bool joins =
-        length != 0 && copies[i].bytes == copies[i - 1].bytes &&
+        length != 0 && copies[i].bytes <= most / 2 - 8 && copies[i].bytes == copies[i - 1].bytes &&
         (length == 1 ||
          (copies[i].from - copies[i - 1].from == copies[i - 1].from - copies[i - 2].from &&
           copies[i].to - copies[i - 1].to == copies[i - 1].to - copies[i - 2].to));
@@ -59,7 +48,7 @@ bool fitsWidth(const Row& row, std::uint32_t width) {
   return (row.from | row.to | row.bytes | row.from_step | row.to_step) % width == 0;
 }
 
-TEST(CutRows, MoveEachByteOfRandomCopiesOnce) {
+TEST(Rows, MoveEachByteOfRandomCopiesOnce) {
   base::Random random(11);
   for (int round = 0; round < 300; ++round) {
     const std::vector<Copy> copies = randomCopies(random, kSpace);
@@ -73,7 +62,7 @@ TEST(CutRows, MoveEachByteOfRandomCopiesOnce) {
   }
 }
 
-TEST(CutRows, HaveTheWidestAccessThatFitsAllTheirUnits) {
+TEST(Rows, HaveTheWidestAccessThatFitsAllTheirUnits) {
   base::Random random(12);
   for (int round = 0; round < 1000; ++round) {
     for (const Row& row : cut(randomCopies(random, kSpace), 100)) {
@@ -86,68 +75,80 @@ TEST(CutRows, HaveTheWidestAccessThatFitsAllTheirUnits) {
   }
 }
 
-TEST(CutRows, AreAsManyAndAsLargeAsTheWarpsNeed) {
+TEST(Rows, AreAsManyAndAsLargeAsTheWarpsNeed) {
   base::Random random(13);
   for (int round = 0; round < 1000; ++round) {
     const std::vector<Copy> copies = randomCopies(random, 20 * kSpace);
     const std::uint32_t warps = 1U + static_cast<std::uint32_t>(random.below(300));
     const std::vector<Row> rows = cut(copies, warps);
-    ASSERT_LE(rows.size(), 3 * runsOf(copies) + 8 * std::uint64_t{warps});
-    const std::uint64_t most = std::max<std::uint64_t>(2048, bytesOf(copies) / warps / 4 + 16);
+    const std::uint64_t most =
+        std::max<std::uint64_t>(2048, bytesOf(copies) / warps / RowWriter::kRowsOfWarp + 16);
+    ASSERT_LE(rows.size(), RowWriter::roomFor(runsOf(copies, most), warps));
     for (const Row& row : rows) ASSERT_LE(row.bytes * row.count, most);
   }
 }
 
-TEST(CutRows, AFewWarpsGetAMillionBlocksInAFewRows) {
+TEST(Rows, AFewWarpsGetAMillionBlocksInAFewRows) {
   const std::vector<Copy> copies = strided(1'000'000, {1U << 30U, 1U << 20U, 4096}, 8192, 4096);
   EXPECT_EQ(cut(copies, 1).size(), 4U);
   const std::vector<Row> rows = cut(copies, 1000);
-  EXPECT_EQ(rows.size(), 4000U);
-  EXPECT_EQ(rows.back(), (Row{.from = (1U << 30U) + 999'750ULL * 8192,
-                              .to = (1U << 20U) + 999'750ULL * 4096,
+  EXPECT_EQ(rows.size(), 2000U);
+  EXPECT_EQ(rows.back(), (Row{.from = (1U << 30U) + 999'500ULL * 8192,
+                              .to = (1U << 20U) + 999'500ULL * 4096,
                               .bytes = 4096,
                               .from_step = 8192,
                               .to_step = 4096,
-                              .count = 250,
+                              .count = 500,
                               .width = 16}));
 }
 
-TEST(CutRows, ARunMayGoDown) {
+TEST(Rows, ARunMayGoDown) {
   const std::vector<Row> rows = cut(strided(10, {36'864, 576, 64}, 0 - 4096ULL, 0 - 64ULL), 1);
   ASSERT_EQ(rows.size(), 1U);
   EXPECT_EQ(rows[0].count, 10U);
   EXPECT_EQ(rows[0].from_step, 0 - 4096ULL);
 }
 
-TEST(CutRows, ALargeBlockIsDividedBetweenAllWarps) {
+TEST(Rows, ALargeBlockIsDividedBetweenAllWarps) {
   const std::vector<Row> rows = cut({{4096, 1U << 30U, 1U << 28U}}, 128);
-  EXPECT_EQ(rows.size(), 512U);
+  EXPECT_EQ(rows.size(), 256U);
+  for (const Row& row : rows) EXPECT_EQ(row.bytes, 1U << 20U);
+}
+
+TEST(Rows, ALargeBlockHasLimitedPieces) {
+  const std::vector<Row> rows = cut({{0, 1U << 30U, 1U << 28U}}, 4096);
+  EXPECT_EQ(rows.size(), RowWriter::kMostPieces);
   for (const Row& row : rows) EXPECT_EQ(row.bytes, 1U << 19U);
 }
 
-TEST(CutRows, ARowIsNotLargerThanTheKernelCounts) {
-  const std::vector<Row> rows = cut({{0, std::uint64_t{1} << 40U, std::uint64_t{80} << 30U}}, 1);
-  EXPECT_EQ(rows.size(), 80U);
-  for (const Row& row : rows) EXPECT_EQ(row.bytes, kMostBytesOfRow);
+TEST(Rows, AnUnexpectedlyLargeCopyAddsAsManyRowsAsPromised) {
+  std::vector<Row> rows(2 + RowWriter::kMostOfCopy);
+  RowWriter writer;
+  writer.begin(rows.data(), 16, 1000);
+  writer.add({0, 1U << 30U, 16});
+  writer.add({5, (1U << 30U) + 4101, (1U << 28U) + 9});
+  EXPECT_LE(writer.end(), rows.size());
+  EXPECT_GT(writer.end(), RowWriter::kMostPieces);
 }
 
-TEST(CutRows, ASmallTransferDoesNotFeedWarpsThatItDoesNotNeed) {
+TEST(Rows, ASmallTransferDoesNotFeedWarpsThatItDoesNotNeed) {
   EXPECT_EQ(cut({{0, 4096, 4096}}, 1000).size(), 2U);
   EXPECT_EQ(cut({{0, 4096, 16}}, 1000).size(), 1U);
 }
 
-TEST(CutRows, OnlyTheEndsOfALongBlockHaveNarrowAccesses) {
+TEST(Rows, OnlyTheEndsOfALongBlockHaveNarrowAccesses) {
   const std::vector<Row> rows = cut(strided(8, {5, 1'000'005, 4100}, 8192, 8192), 1);
-  ASSERT_EQ(rows.size(), 6U);
+  ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows.front(), (Row{5, 1'000'005, 11, 8192, 8192, 8, 1}));
-  for (std::size_t i = 1; i < 5; ++i) {
+  for (std::size_t i = 1; i < 3; ++i) {
     EXPECT_EQ(rows[i].bytes, 4080U);
+    EXPECT_EQ(rows[i].count, 4U);
     EXPECT_EQ(rows[i].width, 16U);
   }
   EXPECT_EQ(rows.back(), (Row{16 + 4080, 1'000'016 + 4080, 9, 8192, 8192, 8, 1}));
 }
 
-TEST(CutRows, BlocksOfUnequalPlacesHaveTheWidestCommonAccess) {
+TEST(Rows, BlocksOfUnequalPlacesHaveTheWidestCommonAccess) {
   const Row first{.from = 16, .to = 4096 + 8, .bytes = 2048, .count = 1, .width = 8};
   EXPECT_EQ(cut({{16, 4096 + 8, 4096}}, 1).front(), first);
   const std::vector<Row> odd = cut({{5, 4096, 4096}}, 1);
@@ -155,24 +156,19 @@ TEST(CutRows, BlocksOfUnequalPlacesHaveTheWidestCommonAccess) {
   EXPECT_EQ(odd[0].width, 1U);
 }
 
-TEST(CutRows, TheDistanceOfBlocksDoesNotNarrowARowOfOneBlock) {
+TEST(Rows, TheDistanceOfBlocksDoesNotNarrowARowOfOneBlock) {
   const std::vector<Row> rows = cut(strided(2, {0, 1U << 20U, 4096}, 4100, 4100), 100);
-  ASSERT_EQ(rows.size(), 4U);
+  ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[0].width, 16U);
-  EXPECT_EQ(rows[3].width, 4U);
+  EXPECT_EQ(rows[3].width, 16U);
 }
 
-TEST(CutRows, NothingToCopyIsNoRow) {
-  std::vector<Row> rows(3);
-  cutRows({}, 10, rows);
-  EXPECT_TRUE(rows.empty());
-  cutRows(std::vector<Copy>(3), 10, rows);
-  EXPECT_TRUE(rows.empty());
+TEST(Rows, NothingToCopyIsNoRow) {
+  EXPECT_TRUE(cut({}, 10).empty());
+  EXPECT_TRUE(cut(std::vector<Copy>(3), 10).empty());
 }
 
-TEST(CutRows, NoWarpsCountAsOne) {
-  EXPECT_EQ(cut({{0, 4096, 4096}}, 0), cut({{0, 4096, 4096}}, 1));
-}
+TEST(Rows, NoWarpsCountAsOne) { EXPECT_EQ(cut({{0, 4096, 4096}}, 0), cut({{0, 4096, 4096}}, 1)); }
 
 }  // namespace
 }  // namespace viaduct::cuda

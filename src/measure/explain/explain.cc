@@ -179,7 +179,10 @@ Attempt attempt(const TwoEnds& ends, OpKind op, const PeerWay& way) {
   if (!way.usable) return {.op = op, .text = "it has no connection to the other process"};
   const std::string only = "backend:" + way.backend;
   auto moved = moveOne(ends, op, ends.require.empty() ? only : only + "," + ends.require);
-  if (moved) return {.op = op, .carried = true, .text = moved->text()};
+  if (moved) {
+    const bool staged = std::ranges::any_of(moved->shares, &PathShare::stage);
+    return {.op = op, .carried = true, .staged = staged, .text = moved->text()};
+  }
   if (!ends.require.empty() && moveOne(ends, op, only))
     return {.op = op, .text = fmt::format("--require {} forbids this path", ends.require)};
   return {.op = op, .text = moved.error().text()};
@@ -229,18 +232,20 @@ void addServing(const BackendInfo& backend, const Buffer& here, std::vector<Serv
   for (const host::PciGpu& gpu : host::gpusOnPci()) add("GPU " + gpu.address, gpu.place);
 }
 
+// Staging comes after all backends.
 const ExplainedBackend* firstOf(const std::vector<ExplainedBackend>& all, OpKind op, bool far) {
-  const auto at = std::find_if(all.begin(), all.end(), [&](const ExplainedBackend& one) {
-    return one.carries(op) && !(far && one.info.same_host);
-  });
-  return at == all.end() ? nullptr : &*at;
+  for (const bool staged : {false, true})
+    for (const ExplainedBackend& one : all)
+      if (one.carries(op, staged) && !(far && one.info.same_host)) return &one;
+  return nullptr;
 }
 
 }  // namespace
 
-bool ExplainedBackend::carries(OpKind op) const {
-  return std::any_of(attempts.begin(), attempts.end(),
-                     [&](const Attempt& one) { return one.op == op && one.carried; });
+bool ExplainedBackend::carries(OpKind op, bool staged) const {
+  return std::ranges::any_of(attempts, [&](const Attempt& one) {
+    return one.op == op && one.carried && one.staged == staged;
+  });
 }
 
 const ExplainedBackend* Explanation::chosen(OpKind op) const {

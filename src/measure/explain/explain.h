@@ -28,6 +28,7 @@ struct ExplainRequest {
 struct Attempt {
   OpKind op = OpKind::kWrite;
   bool carried = false;
+  bool staged = false;     // through host memory of both ends
   std::string text = {};  // the path, or the reason of the failure
 };
 
@@ -36,7 +37,7 @@ struct ExplainedBackend {
   // The next two fields are only filled for an open backend.
   std::string link = {};  // the link to the other process: "mapped, cma", or the error
   std::vector<Attempt> attempts = {};
-  bool carries(OpKind op) const;
+  bool carries(OpKind op, bool staged) const;
 };
 
 // The NICs that the rails of a backend use, and the memory that they serve.

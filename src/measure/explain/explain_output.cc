@@ -41,16 +41,14 @@ std::string choiceText(const Explanation& all, OpKind op) {
   const ExplainedBackend* const chosen = all.chosen(op);
   std::string out =
       fmt::format("{}: {}\n", opKindName(op), chosen == nullptr ? "no backend" : chosen->info.name);
-  bool behind = false;
   for (const ExplainedBackend& one : all.backends) {
     for (const Attempt& attempt : one.attempts) {
       if (attempt.op != op) continue;
       const std::string role = !attempt.carried ? "no"
-                               : behind         ? "possible, after " + chosen->info.name
-                                                : "yes";
+                               : &one == chosen ? "yes"
+                                                : "possible, after " + chosen->info.name;
       out += fmt::format("  {:<8}{}: {}\n", one.info.name, role, attempt.text);
     }
-    behind = behind || &one == chosen;
   }
   return out;
 }

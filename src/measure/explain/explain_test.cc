@@ -57,6 +57,8 @@ TEST(Explanation, TheFirstBackendThatCarriesIsChosen) {
   all.backends[0].attempts[0].carried = true;
   EXPECT_EQ(all.chosen(OpKind::kWrite)->info.name, "local");
   EXPECT_EQ(all.betweenHosts(OpKind::kWrite)->info.name, "ofi");
+  all.backends[0].attempts[0].staged = true;
+  EXPECT_EQ(all.chosen(OpKind::kWrite)->info.name, "ofi");
 }
 
 TEST(Explanation, NamesTheResultOfEachBackend) {

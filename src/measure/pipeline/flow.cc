@@ -23,9 +23,26 @@ Result<Selection> selectionOf(const FlowSide& side, const Chunk& chunk) {
 
 }  // namespace
 
+RingGate::Turn Neighbours::turn(std::uint64_t end, std::chrono::nanoseconds patience) const {
+  const auto turn = before == nullptr ? RingGate::Turn::kNow : before->toEmpty(end, patience);
+  if (turn != RingGate::Turn::kNow || after == nullptr) return turn;
+  return after->toFill(end, patience);
+}
+
+void Neighbours::moved(std::uint64_t end) const {
+  if (before != nullptr) before->empty(end);
+  if (after != nullptr) after->fill(end);
+}
+
+void Neighbours::leave(bool complete) const {
+  if (after != nullptr && complete) after->complete();
+  if (after != nullptr && !complete) after->fail();
+  if (before != nullptr && !complete) before->fail();
+}
+
 Result<Flow> Flow::plan(Agent& agent, const Peer& peer, const FlowOptions& options,
                         const FlowSide& from, const FlowSide& into) {
-  Flow out(options.bytes, options.chunks.ring_chunks);
+  Flow out(options.bytes, options.chunks.ring_chunks, options.chunks.countOf(options.bytes));
   const Chunking whole{.chunk_bytes = options.bytes};
   const Chunking& cut = from.ring || into.ring ? options.chunks : whole;
   for (std::uint64_t i = 0; i < cut.countOf(options.bytes); ++i) {
@@ -47,19 +64,34 @@ Status Flow::await(Transfer& transfer, const std::atomic<bool>& cancel) {
   }
 }
 
+// Returns the number of chunks, over all passes, that this transfer and those before it move.
+std::uint64_t Flow::chunksUpTo(std::size_t transfer) const {
+  const std::uint64_t each = chunks_ / transfers_.size();  // one, or all
+  return times_ * chunks_ + (transfer + 1) * each;
+}
+
 // A chunk is posted once the chunk before it in the same place of the ring has ended.
-Status Flow::once(const std::atomic<bool>& cancel) {
+Result<RingGate::Turn> Flow::once(const std::atomic<bool>& cancel, const Neighbours& neighbours) {
   Status first_failure = Ok{};
   std::size_t posted = 0, ended = 0;
+  Clock::time_point busy_since;
   const auto end = [&] {
-    auto done = await(transfers_[ended++], cancel);
+    auto done = await(transfers_[ended], cancel);
+    if (done) neighbours.moved(chunksUpTo(ended));
     if (!done && first_failure) first_failure = std::move(done);
+    if (++ended == posted) busy_ += Clock::now() - busy_since;
   };
+  auto turn = RingGate::Turn::kNow;
   while (posted < transfers_.size() && first_failure && !cancel.load()) {
-    if (posted - ended == at_once_) {
+    const bool in_flight = posted > ended;
+    turn = neighbours.turn(chunksUpTo(posted), in_flight ? 0ms : kLook);
+    if (in_flight && (posted - ended == at_once_ || turn != RingGate::Turn::kNow)) {
       end();
       continue;
     }
+    if (turn == RingGate::Turn::kLater) continue;
+    if (turn != RingGate::Turn::kNow) return turn;
+    if (!in_flight) busy_since = Clock::now();
     auto started = transfers_[posted].post({.deadline = Deadline::never()});
     if (started)
       ++posted;
@@ -67,9 +99,9 @@ Status Flow::once(const std::atomic<bool>& cancel) {
       first_failure = std::move(started);
   }
   while (ended < posted) end();
-  if (first_failure && posted < transfers_.size())
-    return Error{.code = Code::kCancelled, .operation = "pipeline"};
-  return first_failure;
+  if (!first_failure) return std::move(first_failure).error();
+  if (posted < transfers_.size()) return Error{.code = Code::kCancelled, .operation = "pipeline"};
+  return turn;
 }
 
 Path Flow::carried() const {
@@ -82,16 +114,28 @@ Path Flow::carried() const {
 Path Flow::path() const { return carried().since(before_); }
 
 Status Flow::run(const std::atomic<bool>& enough, const std::atomic<bool>& cancel,
-                 const std::function<void()>& moved) {
+                 const std::function<void()>& moved, const Neighbours& neighbours) {
   times_ = 0;
+  busy_ = {};
   before_ = carried();
   const auto start = Clock::now();
+  const auto goesOn = [&] {
+    return !cancel.load() && (neighbours.before != nullptr || !enough.load());
+  };
+  auto turn = RingGate::Turn::kNow;
   do {
-    auto ended = once(cancel);
-    took_ = Clock::now() - start;
-    if (!ended) return ended;
-    if (++times_ == 1) moved();
-  } while (!enough.load() && !cancel.load());
+    const auto ended = once(cancel, neighbours);
+    turn = ended ? *ended : RingGate::Turn::kBroken;
+    if (turn == RingGate::Turn::kNow) {
+      took_ = Clock::now() - start;
+      if (++times_ == 1) moved();
+    }
+    if (!ended) {
+      neighbours.leave(false);
+      return ended.error();
+    }
+  } while (turn == RingGate::Turn::kNow && goesOn());
+  neighbours.leave(turn != RingGate::Turn::kBroken);
   return Ok{};
 }
 

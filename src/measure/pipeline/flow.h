@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "measure/pipeline/chunks.h"
+#include "measure/pipeline/ring_gate.h"
 
 namespace viaduct::measure::pipeline {
 
@@ -28,6 +29,18 @@ struct FlowOptions {
   std::string require = {};  // as TransferOptions has it
 };
 
+// The rings between a flow and its neighbours in a chain. Null: there is no neighbour.
+struct Neighbours {
+  RingGate* before = nullptr;  // the flow empties it
+  RingGate* after = nullptr;   // the flow fills it
+
+  // Returns whether chunks with numbers below `end` may be moved. Waits up to `patience` for each
+  // ring.
+  RingGate::Turn turn(std::uint64_t end, std::chrono::nanoseconds patience) const;
+  void moved(std::uint64_t end) const;
+  void leave(bool complete) const;
+};
+
 // A copy that moves its bytes again and again. Threads: one at a time.
 class Flow {
  public:
@@ -38,28 +51,34 @@ class Flow {
                            const FlowSide& from, const FlowSide& into);
 
   // Moves the bytes until `enough` is set, at least once. Calls `moved` after the first time.
-  // Returns early with an error, or once `cancel` is set.
+  // Returns early with an error, or once `cancel` is set. A flow with a neighbour before it goes on
+  // until it has moved all bytes of that neighbour, or until a neighbour has failed.
   Status run(const std::atomic<bool>& enough, const std::atomic<bool>& cancel,
-             const std::function<void()>& moved);
+             const std::function<void()>& moved, const Neighbours& neighbours = {});
 
-  // The next four functions describe the last run().
+  // The next five functions describe the last run().
   std::uint64_t times() const { return times_; }
+  std::chrono::nanoseconds busy() const { return busy_; }  // with a chunk in flight
   std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
   std::uint64_t bytes() const { return bytes_; }           // each time
   Path path() const;                                       // of all times together
 
  private:
   Path carried() const;
-  Flow(std::uint64_t bytes, std::uint64_t at_once) : bytes_(bytes), at_once_(at_once) {}
-  Status once(const std::atomic<bool>& cancel);
+  Flow(std::uint64_t bytes, std::uint64_t at_once, std::uint64_t chunks)
+      : bytes_(bytes), at_once_(at_once), chunks_(chunks) {}
+  // Returns kNow after all bytes have moved.
+  Result<RingGate::Turn> once(const std::atomic<bool>& cancel, const Neighbours& neighbours);
   static Status await(Transfer& transfer, const std::atomic<bool>& cancel);
+  std::uint64_t chunksUpTo(std::size_t transfer) const;
 
   std::uint64_t bytes_;
   std::uint64_t at_once_;  // transfers in flight
+  std::uint64_t chunks_;   // of all transfers
   std::vector<Transfer> transfers_ = {};
   Path before_ = {};  // carried before the last run()
   std::uint64_t times_ = 0;
-  std::chrono::nanoseconds took_{0};
+  std::chrono::nanoseconds took_{0}, busy_{0};
 };
 
 // Returns the busy time of each stage of a staged path, in their order. Empty: the path is direct.

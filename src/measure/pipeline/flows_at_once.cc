@@ -8,8 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/bytes.h"
-
 namespace viaduct::measure::pipeline {
 namespace {
 
@@ -18,8 +16,8 @@ constexpr std::chrono::milliseconds kLookAround{20};
 
 // A flow in a thread of its own.
 struct Running {
-  explicit Running(Flow& one) : flow(one) {}
-  Flow& flow;
+  explicit Running(const OwnFlow& one) : own(one) {}
+  OwnFlow own;
   bool moved = false, ended = false;
   std::optional<Error> failure = {};
 };
@@ -27,9 +25,12 @@ struct Running {
 // The member's own flows, and its agreement with the other member about their end.
 class AtOnce {
  public:
-  AtOnce(const std::vector<Flow*>& own, const FlowsScene& scene, std::chrono::nanoseconds duration)
+  AtOnce(const std::vector<OwnFlow>& own, const FlowsScene& scene,
+         std::chrono::nanoseconds duration)
       : scene_(scene), until_(Clock::now() + duration) {
-    for (Flow* const flow : own) running_.emplace_back(*flow);
+    for (const OwnFlow& one : own) running_.emplace_back(one);
+    if (scene_.across != nullptr)
+      scene_.across->tellWith([this](const RingCounts& ring) { return tell({.ring = ring}); });
   }
 
   Status run() {
@@ -45,7 +46,8 @@ class AtOnce {
 
  private:
   void runOne(Running& one) {
-    auto done = one.flow.run(enough_, cancel_, [&] { change([&] { one.moved = true; }); });
+    const auto moved = [&] { change([&] { one.moved = true; }); };
+    auto done = one.own.flow.run(enough_, cancel_, moved, one.own.neighbours);
     change([&] {
       one.ended = true;
       if (!done) one.failure = std::move(done).error();
@@ -63,7 +65,15 @@ class AtOnce {
     while (!all([](const Running& one) { return one.ended; })) {
       look();
       const auto now = Clock::now(), soon = now + kLookAround;
-      changed_.wait_until(held, until_ > now ? std::min(until_, soon) : soon);
+      const auto until = until_ > now ? std::min(until_, soon) : soon;
+      if (scene_.across == nullptr) {
+        changed_.wait_until(held, until);
+        continue;
+      }
+      // A flow may wait for the other member's news.
+      held.unlock();
+      if (const auto note = scene_.agent.waitNote(until)) hear(*note);
+      held.lock();
     }
   }
   void look() {
@@ -71,18 +81,28 @@ class AtOnce {
     if (moved) tellOnce();
     if (moved && hears() && Clock::now() >= until_) enough_.store(true);
     if (scene_.stop.load() || scene_.group.trouble()) cancel_.store(true);
+    if (scene_.across != nullptr) scene_.across->tellAgain();
   }
   // Tells the other member that these flows have moved their bytes. If the note cannot be sent, the
   // member is gone, and the group reports that.
   void tellOnce() {
     if (scene_.other == nullptr || std::exchange(told_, true)) return;
-    static_cast<void>(scene_.other->note(base::Writer().put(scene_.part).take()));
+    static_cast<void>(tell({.moved = true}));
+  }
+  bool tell(FlowNews news) const {
+    news.part = scene_.part;
+    return scene_.other->note(base::encode(news)).has_value();
   }
   bool hears() {
     if (scene_.other == nullptr) return true;
-    while (const auto note = scene_.agent.takeNote())
-      heard_ = heard_ || base::Reader(note->bytes).get<std::uint64_t>() == scene_.part;
+    while (const auto note = scene_.agent.takeNote()) hear(*note);
     return heard_;
+  }
+  void hear(const Note& note) {
+    FlowNews news;
+    if (!base::unpack(base::textOf(note.bytes), news) || news.part != scene_.part) return;
+    heard_ = heard_ || news.moved;
+    if (scene_.across != nullptr) scene_.across->hear(news.ring);
   }
 
   const FlowsScene& scene_;
@@ -96,7 +116,7 @@ class AtOnce {
 
 }  // namespace
 
-Status runAtOnce(const std::vector<Flow*>& own, const FlowsScene& scene,
+Status runAtOnce(const std::vector<OwnFlow>& own, const FlowsScene& scene,
                  std::chrono::nanoseconds duration) {
   if (own.empty()) return Ok{};
   return AtOnce(own, scene, duration).run();

@@ -8,11 +8,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/stop.h"
 #include "measure/pipeline/flow.h"
 #include "meet/groups/group.h"
 
 namespace viaduct::measure::pipeline {
+
+// A flow and its place in a chain, if it has one.
+struct OwnFlow {
+  Flow& flow;
+  Neighbours neighbours = {};
+};
 
 struct FlowsScene {
   Agent& agent;
@@ -20,12 +27,25 @@ struct FlowsScene {
   const base::StopFlag& stop;
   const Peer* other;   // null: the other member has no flow at this time
   std::uint64_t part;  // tells the parts of a measurement apart, and is the same at both members
+  RingGate* across = nullptr;  // of the ring between a flow of each member
 };
+
+// What a member tells the other one.
+struct FlowNews {
+  std::uint64_t part = 0;
+  bool moved = false;    // every flow of the member has moved its bytes once
+  RingCounts ring = {};  // of FlowsScene::across
+};
+auto fields(base::Is<FlowNews> auto& news) {
+  return base::list(news.part, news.moved, news.ring.filled, news.ring.emptied, news.ring.complete,
+                    news.ring.broken);
+}
 
 // Each flow repeats for `duration`, and until every flow of both members has moved its bytes once.
 // So the slowest one never runs alone. Both members call it at the same time, and an error of one
-// ends the flows of both. Without own flows it returns at once.
-Status runAtOnce(const std::vector<Flow*>& own, const FlowsScene& scene,
+// ends the flows of both. Without own flows it returns at once. The first flow of a chain decides
+// how often the chain repeats.
+Status runAtOnce(const std::vector<OwnFlow>& own, const FlowsScene& scene,
                  std::chrono::nanoseconds duration);
 
 }  // namespace viaduct::measure::pipeline

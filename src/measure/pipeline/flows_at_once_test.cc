@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "base/bytes.h"
 #include "measure/run/group_testing.h"
 
 namespace viaduct::measure::pipeline {
@@ -45,7 +44,7 @@ class FlowsAtOnce : public ::testing::Test {
     return *announced;
   }
   Status runBoth(std::chrono::nanoseconds duration, const Peer* other = nullptr) {
-    return runAtOnce({&flows_[0], &flows_[1]}, {*agent_, group_, stop_, other, 7}, duration);
+    return runAtOnce({{flows_[0]}, {flows_[1]}}, {*agent_, group_, stop_, other, 7}, duration);
   }
 
   std::optional<Agent> agent_;
@@ -71,7 +70,8 @@ TEST_F(FlowsAtOnce, RepeatForTheDuration) {
 }
 
 TEST_F(FlowsAtOnce, EndAfterTheOtherMemberHasMovedItsBytes) {
-  ASSERT_TRUE(self_->note(base::Writer().put(std::uint64_t{6}).take())) << "of an earlier part";
+  ASSERT_TRUE(self_->note(base::encode(FlowNews{.part = 6, .moved = true})))
+      << "of an earlier part";
   // The agent is its own other member, so it hears its own note.
   const auto ended = runBoth(0s, &*self_);
   ASSERT_TRUE(ended) << ended.error().text();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/text.h"
@@ -10,52 +11,55 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-constexpr auto kAllowed = "use file:PATH, object:BUCKET/KEY, s3://BUCKET/KEY, host or net";
-constexpr auto kExample = "file:/a,host,net,host,file:/b, or a part of it with one stage or more";
+constexpr auto kAllowed = "use file:PATH, object:BUCKET/KEY, s3://BUCKET/KEY, host, cuda0 or net";
+constexpr auto kExample =
+    "file:/a,host,net,host,file:/b, or a part of it with one stage or more; cuda0 may replace host";
 
-// One entry of the list.
+// One entry of the list: a place, or the network.
 struct Entry {
-  enum class Kind : std::uint8_t { kHost, kNet, kStorage };
-  Kind kind = Kind::kHost;
-  Storage storage = {};
-  std::string text = {};
+  Place place = {};
+  bool net = false;
   std::size_t position = 1;
 
-  std::string name() const { return fmt::format("entry {} (\"{}\")", position, text); }
+  bool isStorage() const { return place.kind == Place::Kind::kStorage; }
+  std::string name() const { return fmt::format("entry {} (\"{}\")", position, place.text); }
   Error error(std::string_view detail, std::string remedy) const {
     return {.code = Code::kInvalid,
             .detail = fmt::format("{} {}", name(), detail),
             .remedy = std::move(remedy)};
   }
 };
-using Kind = Entry::Kind;
 
 Result<Entry> objectEntry(Entry entry, std::string_view name) {
   const auto slash = name.find('/');
   if (slash == 0 || slash == std::string_view::npos || slash + 1 == name.size())
     return entry.error("does not name a bucket and a key", "write object:BUCKET/KEY");
-  entry.kind = Kind::kStorage;
-  entry.storage = {MemoryKind::kObject, entry.text, fmt::format("s3://{}", name)};
+  entry.place.kind = Place::Kind::kStorage;
+  entry.place.storage = {MemoryKind::kObject, entry.place.text, fmt::format("s3://{}", name)};
+  return entry;
+}
+
+Result<Entry> gpuEntry(Entry entry, std::string_view number) {
+  const auto gpu = base::numberIn<std::uint32_t>(number);
+  if (!gpu) return entry.error("names no GPU", "write cuda0 for the first GPU of the process");
+  entry.place.kind = Place::Kind::kGpu;
+  entry.place.gpu = *gpu;
   return entry;
 }
 
 Result<Entry> entryOf(const std::string& text, std::size_t position) {
-  constexpr std::string_view kFile = "file:", kObject = "object:", kS3 = "s3://";
-  Entry entry{.text = text, .position = position};
+  constexpr std::string_view kFile = "file:", kObject = "object:", kS3 = "s3://", kCuda = "cuda";
+  Entry entry{.place = {.text = text}, .net = text == kNet, .position = position};
   if (text.empty()) return entry.error("is empty", kAllowed);
-  if (text == "host") return entry;
-  if (text == "net") {
-    entry.kind = Kind::kNet;
-    return entry;
-  }
-  if (text == "gpu" || text.starts_with("gpu:"))
-    return entry.error("is not yet supported: pipelines move host memory only", kAllowed);
-  if (text.starts_with(kObject)) return objectEntry(entry, text.substr(kObject.size()));
-  if (text.starts_with(kS3)) return objectEntry(entry, text.substr(kS3.size()));
+  if (entry.net || text == "host") return entry;
+  if (text.starts_with(kCuda)) return gpuEntry(std::move(entry), text.substr(kCuda.size()));
+  if (text.starts_with("gpu")) return gpuEntry(std::move(entry), "");
+  if (text.starts_with(kObject)) return objectEntry(std::move(entry), text.substr(kObject.size()));
+  if (text.starts_with(kS3)) return objectEntry(std::move(entry), text.substr(kS3.size()));
   if (!text.starts_with(kFile)) return entry.error("is unknown", kAllowed);
   if (text.size() == kFile.size()) return entry.error("has no path", "write file:PATH");
-  entry.kind = Kind::kStorage;
-  entry.storage = {MemoryKind::kFile, text, text.substr(kFile.size())};
+  entry.place.kind = Place::Kind::kStorage;
+  entry.place.storage = {MemoryKind::kFile, text, text.substr(kFile.size())};
   return entry;
 }
 
@@ -72,65 +76,67 @@ Result<std::vector<Entry>> entriesOf(std::string_view text) {
   return entries;
 }
 
-// Returns why `right` must not stand behind `left`.
-Status mayFollow(const Entry& left, const Entry& right) {
-  if ((left.kind == Kind::kHost) != (right.kind == Kind::kHost)) return Ok{};
-  const std::string behind = fmt::format("stands directly behind {}", left.name());
-  return right.error(
-      behind, left.kind == Kind::kHost ? "put net between two hosts" : "put host between them");
-}
-
-Status checkPlace(const std::vector<Entry>& entries, std::size_t i) {
+Status checkEntry(const std::vector<Entry>& entries, std::size_t i) {
   const Entry& entry = entries[i];
   const bool at_end = i == 0 || i + 1 == entries.size();
-  if (entry.kind == Kind::kNet && at_end)
-    return entry.error("stands at an end", "put host before and behind net");
-  if (i > 0) VIADUCT_CHECK(mayFollow(entries[i - 1], entry));
-  if (entry.kind == Kind::kStorage && !at_end)
+  if (entry.net && at_end)
+    return entry.error("stands at an end", "put host, a GPU or storage before and behind net");
+  if (i > 0 && !entry.isStorage() && entry.place.text == entries[i - 1].place.text)
+    return entry.error(fmt::format("stands directly behind {}", entries[i - 1].name()),
+                       entry.net ? "put host between them" : "put net between them");
+  if (entry.isStorage() && !at_end)
     return entry.error("stands in the middle", "only the first and the last entry are storage");
-  const auto nets = std::count_if(entries.begin(), entries.end(),
-                                  [](const Entry& one) { return one.kind == Kind::kNet; });
-  if (entry.kind == Kind::kNet && nets > 1 && i > 1)
+  const auto before = entries.begin() + static_cast<std::ptrdiff_t>(i);
+  if (entry.net && std::any_of(entries.begin(), before, [](const Entry& one) { return one.net; }))
     return entry.error("is the second net", "a pipeline has two processes, so one net at most");
   return Ok{};
 }
 
+std::string stageBetween(const Place& from, const Place& into) {
+  if (from.rank != into.rank) return kNet;
+  const bool loads = from.kind == Place::Kind::kStorage,
+             stores = into.kind == Place::Kind::kStorage;
+  if (loads == stores) return "copy";
+  return loads ? "load" : "store";
+}
+
+// Several copies get numbers, so that a name means one stage.
+void numberCopies(std::vector<std::string>& stages) {
+  if (std::count(stages.begin(), stages.end(), "copy") < 2) return;
+  std::size_t number = 0;
+  for (std::string& stage : stages)
+    if (stage == "copy") stage += fmt::format(" {}", ++number);
+}
+
 }  // namespace
 
-bool Pipeline::has(StageKind kind) const {
-  return std::find(stages.begin(), stages.end(), kind) != stages.end();
+bool Pipeline::hasGpu() const {
+  return std::any_of(places.begin(), places.end(),
+                     [](const Place& place) { return place.kind == Place::Kind::kGpu; });
 }
 
-std::string Pipeline::routeOf(StageKind kind) const {
-  switch (kind) {
-    case StageKind::kLoad:
-      return source->text + " -> host";
-    case StageKind::kNet:
-      return "host -> host";
-    case StageKind::kStore:
-      return "host -> " + destination->text;
-  }
-  return {};
-}
-
-bool Pipeline::needs(MemoryKind kind) const {
-  return (source && source->kind == kind) || (destination && destination->kind == kind);
+std::string Pipeline::routeOf(std::size_t stage) const {
+  return fmt::format("{} -> {}", places[stage].text, places[stage + 1].text);
 }
 
 Result<Pipeline> parsePipeline(std::string_view text) {
   if (base::trimmed(text).empty())
     return Error{.code = Code::kInvalid, .detail = "the list is empty", .remedy = kExample};
-  VIADUCT_TRY(const std::vector<Entry> entries, entriesOf(text));
-  for (std::size_t i = 0; i < entries.size(); ++i) VIADUCT_CHECK(checkPlace(entries, i));
+  VIADUCT_TRY(std::vector<Entry> entries, entriesOf(text));
   if (entries.size() == 1) return entries.front().error("is the only entry", kExample);
+  for (std::size_t i = 0; i < entries.size(); ++i) VIADUCT_CHECK(checkEntry(entries, i));
   Pipeline out{.text = std::string(text)};
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    const Entry& entry = entries[i];
-    if (entry.kind == Kind::kNet) out.stages.push_back(StageKind::kNet);
-    if (entry.kind != Kind::kStorage) continue;
-    (i == 0 ? out.source : out.destination) = entry.storage;
-    out.stages.push_back(i == 0 ? StageKind::kLoad : StageKind::kStore);
+  std::uint32_t rank = 0;
+  for (Entry& entry : entries) {
+    entry.place.rank = rank;
+    if (entry.net)
+      ++rank;
+    else
+      out.places.push_back(std::move(entry.place));
   }
+  for (std::size_t i = 1; i < out.places.size(); ++i)
+    out.stages.push_back(stageBetween(out.places[i - 1], out.places[i]));
+  numberCopies(out.stages);
   return out;
 }
 

@@ -1,17 +1,15 @@
-// The pipeline that `viaduct bench --pipeline` measures: its memories, and the stages between them.
+// The pipeline that `viaduct bench --pipeline` measures: its places, and the stages between them.
 // Threads: pure functions and plain values.
 #pragma once
 
 #include <viaduct/memory.h>
 #include <viaduct/result.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/words.h"
 
 namespace viaduct::measure::pipeline {
 
@@ -23,28 +21,40 @@ struct Storage {
   friend bool operator==(const Storage&, const Storage&) = default;
 };
 
-enum class StageKind : std::uint8_t {
-  kLoad,   // from storage into host memory, at the first process
-  kNet,    // from host memory of the first process into that of the second
-  kStore,  // from host memory into storage, at the last process
+// Memory or storage that the bytes pass.
+struct Place {
+  enum class Kind : std::uint8_t { kHost, kGpu, kStorage };
+  Kind kind = Kind::kHost;
+  std::string text = {};   // as the user wrote it: "host", "cuda0", "file:/a"
+  std::uint32_t gpu = 0;   // the number of a GPU
+  Storage storage = {};    // of kStorage
+  std::uint32_t rank = 0;  // of the process that has the place
 };
-inline constexpr base::Words<StageKind, 3> kStageKinds{
-    {{"load", StageKind::kLoad}, {"net", StageKind::kNet}, {"store", StageKind::kStore}}};
-constexpr const char* stageName(StageKind kind) { return base::wordOf(kStageKinds, kind); }
+
+// The name of the stage between two processes.
+inline constexpr auto kNet = "net";
 
 struct Pipeline {
-  std::string text = {};                                 // as the user wrote it
-  std::optional<Storage> source = {}, destination = {};  // nothing: host memory
-  std::vector<StageKind> stages = {};                    // one or more, in order
+  std::string text = {};                 // as the user wrote it
+  std::vector<Place> places = {};        // two or more, in order
+  std::vector<std::string> stages = {};  // names: stage i moves bytes from place i to place i + 1
 
-  bool has(StageKind kind) const;
-  std::uint32_t processes() const { return has(StageKind::kNet) ? 2 : 1; }
-  std::string routeOf(StageKind kind) const;  // "file:/a -> host"
-  bool needs(MemoryKind kind) const;          // whether one of its ends is of this kind
+  // Null: the pipeline begins or ends in memory.
+  const Storage* source() const { return storageAt(places.front()); }
+  const Storage* destination() const { return storageAt(places.back()); }
+  std::uint32_t processes() const { return places.back().rank + 1; }
+  bool hasNet() const { return processes() == 2; }
+  bool hasGpu() const;
+  std::string routeOf(std::size_t stage) const;  // "file:/a -> host"
+
+ private:
+  static const Storage* storageAt(const Place& place) {
+    return place.kind == Place::Kind::kStorage ? &place.storage : nullptr;
+  }
 };
 
-// Reads a list such as "file:/a,host,net,host,s3://bucket/key". An error names the wrong entry, its
-// position and what is allowed there.
+// Reads a list such as "file:/a,cuda0,net,cuda0,s3://bucket/key". An error names the wrong entry,
+// its position and what is allowed there.
 Result<Pipeline> parsePipeline(std::string_view text);
 
 }  // namespace viaduct::measure::pipeline

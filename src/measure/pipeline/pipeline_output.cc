@@ -53,7 +53,7 @@ std::string stagesTable(const PipelineRates& rates) {
   std::vector<Line> lines{{"stage", "from -> to", "path", "alone GB/s", "+/-", "together", "+/-",
                            "pipeline", "+/-", "busy"}};
   for (const StageRates& stage : rates.stages)
-    lines.push_back({stageName(stage.kind), stage.route, stage.way, digits(middle(stage.alone)),
+    lines.push_back({stage.name, stage.route, stage.way, digits(middle(stage.alone)),
                      spreadOf(stage.alone), digits(middle(stage.together)),
                      spreadOf(stage.together), digits(middle(rates.whole)), spreadOf(rates.whole),
                      percent(middle(stage.busy))});
@@ -61,7 +61,7 @@ std::string stagesTable(const PipelineRates& rates) {
 }
 
 std::string nameAt(const PipelineRates& rates, std::size_t stage) {
-  return stageName(rates.stages[stage].kind);
+  return rates.stages[stage].name;
 }
 
 std::vector<std::string> tiesOf(const PipelineRates& rates, const Slowest& slowest) {
@@ -125,7 +125,7 @@ Json jsonOf(const std::vector<double>& values) {
 Json jsonOf(std::optional<double> value) { return value ? Json(*value) : Json(); }
 
 Json jsonOf(const StageRates& stage) {
-  return {{"name", stageName(stage.kind)},
+  return {{"name", stage.name},
           {"route", stage.route},
           {"path", stage.way},
           {"alone", jsonOf(stage.alone)},

@@ -7,8 +7,6 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-using enum StageKind;
-
 PipelineReport sample() {
   return {.version = "1",
           .started = "2026-11-26T01:00:00Z",
@@ -19,19 +17,19 @@ PipelineReport sample() {
           .bytes = std::uint64_t{128} << 20U,
           .rounds = 3,
           .checked = 24,
-          .rates = {.stages = {{.kind = kLoad,
+          .rates = {.stages = {{.name = "load",
                                 .route = "file:/a -> host",
                                 .way = "file/uring",
                                 .alone = {2, 2, 2},
                                 .together = {1.3, 1.3, 1.3},
                                 .busy = {0.5, 0.6, 0.7}},
-                               {.kind = kNet,
+                               {.name = "net",
                                 .route = "host -> host",
                                 .way = "tcp/socket",
                                 .alone = {4, 4, 4},
                                 .together = {1.2, 1.2, 1.2},
                                 .busy = {0.3, 0.3, 0.3}},
-                               {.kind = kStore,
+                               {.name = "store",
                                 .route = "host -> file:/b",
                                 .way = "file/uring",
                                 .alone = {1.5, 1.5, 1.5},

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
-#include <map>
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -15,6 +14,8 @@
 #include "measure/pipeline/expected.h"
 #include "measure/pipeline/flow.h"
 #include "measure/pipeline/flows_at_once.h"
+#include "measure/pipeline/memories.h"
+#include "measure/pipeline/ring_gate.h"
 #include "measure/pipeline/routes.h"
 #include "measure/rates/share.h"
 #include "measure/run/wait_ready.h"
@@ -41,7 +42,7 @@ struct FlowReport {
   std::uint32_t route = 0;
   std::uint64_t bytes = 0, ns = 0;
   std::string way = {}, path = {};
-  std::vector<std::uint64_t> busy_ns = {};  // of each stage, if the flow is staged
+  std::vector<std::uint64_t> busy_ns = {};  // of each stage of the pipeline that the flow carries
 };
 auto fields(base::Is<FlowReport> auto& r) {
   return std::tie(r.route, r.bytes, r.ns, r.way, r.path, r.busy_ns);
@@ -65,7 +66,8 @@ class Member {
         result_(result),
         rank_(scene.group.roster().rank),
         routes_(routesOf(request.pipeline)),
-        cases_(casesOf(routes_)) {}
+        cases_(casesOf(routes_, request.pipeline.stages.size())),
+        memories_(request.settings, request.storage.chunks, request.memory) {}
 
   Status run() {
     VIADUCT_CHECK(shareSource());
@@ -130,10 +132,10 @@ class Member {
   Status openSource(Opening& own) {
     const std::uint64_t wanted = request_.storage.bytes;
     own.bytes = wanted != 0 ? wanted : kUsualBytes;
-    if (!pipeline().source) return Ok{};
+    if (pipeline().source() == nullptr) return Ok{};
     say("opening the source");
     VIADUCT_TRY(PinnedStorage opened,
-                PinnedStorage::source(scene_.agent, *pipeline().source, request_.storage));
+                PinnedStorage::source(scene_.agent, *pipeline().source(), request_.storage));
     source_ = std::make_unique<PinnedStorage>(std::move(opened));
     own.bytes = source_->bytes();
     own.identity = identityOf(*source_);
@@ -163,34 +165,26 @@ class Member {
 
   // Opens the destination, allocates the memory, and connects to the other member.
   Status prepare() {
-    if (pipeline().destination && rank_ == last()) VIADUCT_CHECK(openDestination());
+    if (pipeline().destination() != nullptr && rank_ == last()) VIADUCT_CHECK(openDestination());
     for (const Route& route : routes_)
-      for (const End& end : {route.from, route.into}) VIADUCT_CHECK(makeMemory(end));
+      for (const End& end : {route.from, route.into})
+        if (end.kind != End::Kind::kStorage && end.rank == rank_)
+          VIADUCT_CHECK(memories_.make(scene_.agent, end, result_.bytes));
     return connect();
   }
   Status openDestination() {
     StorageOptions options = request_.storage;
     options.bytes = result_.bytes;
     VIADUCT_TRY(PinnedStorage opened,
-                PinnedStorage::destination(scene_.agent, *pipeline().destination, options));
+                PinnedStorage::destination(scene_.agent, *pipeline().destination(), options));
     destination_ = std::make_unique<PinnedStorage>(std::move(opened));
     const std::string identity = identityOf(*destination_);
     if (identity.empty() || identity != source_identity_) return Ok{};
     return Error{.code = Code::kInvalid,
                  .operation = "open the destination",
                  .detail = "it is the source",
-                 .file = pipeline().destination->path,
+                 .file = pipeline().destination()->path,
                  .remedy = "name another file"};
-  }
-  Status makeMemory(const End& end) {
-    if (end.kind == End::Kind::kStorage || end.rank != rank_ || memory_.count(end.label) != 0)
-      return Ok{};
-    const bool ring = end.kind == End::Kind::kRing;
-    VIADUCT_TRY(Buffer memory,
-                Buffer::make(scene_.agent, ring ? chunks().ringBytes() : result_.bytes,
-                             ring ? Buffer::Kind{} : request_.memory, end.label));
-    memory_.emplace(end.label, std::move(memory));
-    return Ok{};
   }
   Status connect() {
     VIADUCT_TRY(Peer self, scene_.agent.self());
@@ -237,8 +231,9 @@ class Member {
   }
 
   void beginResult() {
-    for (const StageKind kind : pipeline().stages)
-      result_.rates.stages.push_back({.kind = kind, .route = pipeline().routeOf(kind)});
+    for (std::size_t i = 0; i < pipeline().stages.size(); ++i)
+      result_.rates.stages.push_back(
+          {.name = pipeline().stages[i], .route = pipeline().routeOf(i)});
   }
 
   // Round 0 warms up.
@@ -264,8 +259,7 @@ class Member {
   }
 
   Result<std::vector<CaseReport>> runCase(const Case& one, std::uint64_t epoch) {
-    for (const std::uint32_t i : one.routes) fill(routes_[i], epoch);
-    VIADUCT_CHECK(allWell(Ok{}));
+    VIADUCT_CHECK(allWell(fill(one, epoch)));
     CaseReport own;
     auto moved = move(one, epoch, own);
     if (!moved) own.failure = std::move(moved).error();
@@ -284,20 +278,25 @@ class Member {
     return Expected::pattern(chunks(), result_.bytes, request_.storage.seed, epoch,
                              route.from.kind == End::Kind::kRing ? chunks().ring_chunks : 0);
   }
-  // Writes fresh contents into source memory, and zeros into destination memory. A destination file
+  // Returns the route whose source has the contents that route `i` of the case moves.
+  const Route& originOf(const Case& one, std::uint32_t i) const {
+    return routes_[one.chain ? one.routes.front() : i];
+  }
+  // Writes fresh contents into source memory, and zeros into all other memory. A destination file
   // has other contents than those expected: each case writes an epoch of its own, and the pipeline
   // follows a store.
-  void fill(const Route& route, std::uint64_t epoch) {
-    if (const auto from = memory_.find(route.from.label); from != memory_.end())
-      contentsOf(route, epoch).fill(from->second.bytes());
-    if (const auto into = memory_.find(route.into.label); into != memory_.end())
-      std::memset(into->second.bytes().data(), 0, into->second.bytes().size());
+  Status fill(const Case& one, std::uint64_t epoch) {
+    for (const std::uint32_t i : one.routes) VIADUCT_CHECK(memories_.clear(routes_[i].into));
+    for (const std::uint32_t i : one.routes)
+      if (const Route& route = routes_[i]; &route == &originOf(one, i))
+        VIADUCT_CHECK(memories_.fill(route.from, contentsOf(route, epoch)));
+    return Ok{};
   }
   Status check(const Case& one, std::uint64_t epoch, CaseReport& report) {
     for (const std::uint32_t i : one.routes) {
       const Route& route = routes_[i];
       if (route.into.rank != rank_) continue;
-      VIADUCT_TRY(const auto wrong, mismatchOf(route, contentsOf(route, epoch)));
+      VIADUCT_TRY(const auto wrong, mismatchOf(route, contentsOf(originOf(one, i), epoch)));
       if (wrong)
         return Error{
             .code = Code::kDevice,
@@ -308,56 +307,65 @@ class Member {
     return Ok{};
   }
   Result<std::optional<std::string>> mismatchOf(const Route& route, const Expected& expected) {
-    if (route.into.kind == End::Kind::kStorage)
-      return readUnlessStopped(*destination_,
-                               [&](std::span<const std::byte> chunk, std::uint64_t number) {
-                                 return expected.check(chunk, number);
-                               });
-    const auto memory = memory_.at(route.into.label).bytes();
-    if (route.into.kind == End::Kind::kMemory) return expected.check(memory);
-    return mismatchOfRing(memory, expected);
-  }
-  // A ring has the last chunks of the transfer.
-  std::optional<std::string> mismatchOfRing(std::span<const std::byte> ring,
-                                            const Expected& expected) const {
-    const std::uint64_t count = chunks().countOf(result_.bytes);
-    for (std::uint64_t i = count - std::min(count, chunks().ring_chunks); i < count; ++i) {
-      const Chunk chunk = chunks().chunk(result_.bytes, i);
-      if (auto wrong = expected.check(ring.subspan(chunk.in_ring, chunk.bytes), i)) return wrong;
-    }
-    return std::nullopt;
+    if (route.into.kind != End::Kind::kStorage) return memories_.mismatch(route.into, expected);
+    return readUnlessStopped(*destination_,
+                             [&](std::span<const std::byte> chunk, std::uint64_t number) {
+                               return expected.check(chunk, number);
+                             });
   }
 
   // Runs this member's flows of the case, at the same time as those of the other member.
   Status move(const Case& one, std::uint64_t epoch, CaseReport& report) {
-    std::vector<Flow*> own;
+    std::deque<RingGate> gates;
+    std::vector<OwnFlow> own;
+    FlowsScene scene{scene_.agent, scene_.group, scene_.stop, nullptr, epoch};
+    Neighbours neighbours;
+    for (std::size_t k = 0; k < one.routes.size(); ++k) {
+      const std::uint32_t i = one.routes[k];
+      neighbours.before = std::exchange(neighbours.after, nullptr);
+      if (one.chain && k + 1 < one.routes.size())
+        neighbours.after =
+            &gates.emplace_back(chunks().countOf(result_.bytes), placesIn(routes_[i].into));
+      if (flows_[i])
+        own.push_back({*flows_[i], neighbours});
+      else
+        scene.other = &*other_;
+      if (neighbours.before != nullptr &&
+          routes_[i].from.rank != routes_[one.routes[k - 1]].from.rank)
+        scene.across = neighbours.before;
+    }
+    VIADUCT_CHECK(runAtOnce(own, scene, request_.duration));
     for (const std::uint32_t i : one.routes)
-      if (flows_[i]) own.push_back(flows_[i].get());
-    const bool others = own.size() < one.routes.size();
-    VIADUCT_CHECK(runAtOnce(
-        own, {scene_.agent, scene_.group, scene_.stop, others ? &*other_ : nullptr, epoch},
-        request_.duration));
-    for (const std::uint32_t i : one.routes)
-      if (flows_[i]) report.flows.push_back(reportOf(i, *flows_[i]));
+      if (flows_[i]) report.flows.push_back(reportOf(i, one.routes.size() > 1, *flows_[i]));
     return Ok{};
   }
-  static FlowReport reportOf(std::uint32_t route, const Flow& flow) {
+  // Returns the number of chunks for which the memory of an end has places.
+  std::uint64_t placesIn(const End& end) const {
+    return end.kind == End::Kind::kRing ? chunks().ring_chunks : chunks().countOf(result_.bytes);
+  }
+  // `leg`: the flow carries one stage of several.
+  static FlowReport reportOf(std::uint32_t route, bool leg, const Flow& flow) {
     const Path path = flow.path();
+    const auto busy = static_cast<std::uint64_t>(flow.busy().count());
     return {.route = route,
             .bytes = flow.times() * flow.bytes(),
             .ns = static_cast<std::uint64_t>(flow.took().count()),
             .way = wayOf(path),
             .path = path.text(),
-            .busy_ns = busyTimes(path)};
+            .busy_ns = leg ? std::vector{busy} : busyTimes(path)};
   }
 
   // Adds a round to the result.
   void keep(const std::vector<std::vector<CaseReport>>& reports) {
-    for (std::size_t i = 0; i < reports.size(); ++i)
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      std::vector<FlowReport> flows;  // in the order of the routes
       for (const CaseReport& report : reports[i])
-        for (const FlowReport& flow : report.flows)
-          flow.route < result_.rates.stages.size() ? keepStage(flow, cases_[i].routes.size() == 1)
-                                                   : keepWhole(flow);
+        flows.insert(flows.end(), report.flows.begin(), report.flows.end());
+      std::ranges::sort(flows, {}, &FlowReport::route);
+      if (cases_[i].chain) keepWhole(flows);
+      for (const FlowReport& flow : flows)
+        if (!cases_[i].chain) keepStage(flow, cases_[i].routes.size() == 1);
+    }
     ++result_.rounds;
   }
   static double per(std::uint64_t amount, std::uint64_t ns) {
@@ -368,12 +376,20 @@ class Member {
     (alone ? stage.alone : stage.together).push_back(per(flow.bytes, flow.ns));
     if (alone) stage.way = flow.way;
   }
-  void keepWhole(const FlowReport& flow) {
+  void keepWhole(const std::vector<FlowReport>& legs) {
     PipelineRates& rates = result_.rates;
-    rates.whole.push_back(per(flow.bytes, flow.ns));
-    rates.path = flow.path;
-    for (std::size_t i = 0; i < std::min(rates.stages.size(), flow.busy_ns.size()); ++i)
-      rates.stages[i].busy.push_back(per(flow.busy_ns[i], flow.ns));
+    std::uint64_t ns = 0;
+    std::vector<std::uint64_t> busy;
+    rates.path.clear();
+    for (std::size_t i = 0; i < legs.size(); ++i) {
+      ns = std::max(ns, legs[i].ns);
+      busy.insert(busy.end(), legs[i].busy_ns.begin(), legs[i].busy_ns.end());
+      rates.path +=
+          (i == 0 ? "" : fmt::format(" -> {} -> ", pipeline().places[i].text)) + legs[i].path;
+    }
+    rates.whole.push_back(per(legs.back().bytes, ns));
+    if (busy.size() != rates.stages.size()) return;
+    for (std::size_t i = 0; i < busy.size(); ++i) rates.stages[i].busy.push_back(per(busy[i], ns));
   }
 
   const PipelineRequest& request_;
@@ -385,7 +401,7 @@ class Member {
   std::unique_ptr<PinnedStorage> source_, destination_;
   std::string source_identity_;
   Expected source_contents_;
-  std::map<std::string, Buffer> memory_;  // by label
+  Memories memories_;
   std::optional<Peer> self_, other_;
   std::vector<std::unique_ptr<Flow>> flows_;  // by route; null: the other member initiates it
 };
@@ -402,7 +418,9 @@ std::vector<Option> optionsOf(const PipelineRequest& request) {
 }
 
 std::size_t stepsOf(const PipelineRequest& request) {
-  return (request.rounds + std::size_t{1}) * casesOf(routesOf(request.pipeline)).size();
+  const Pipeline& pipeline = request.pipeline;
+  return (request.rounds + std::size_t{1}) *
+         casesOf(routesOf(pipeline), pipeline.stages.size()).size();
 }
 
 Status runMember(const PipelineRequest& request, const MemberScene& scene, PipelineResult& result) {

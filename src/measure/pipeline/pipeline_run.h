@@ -16,12 +16,13 @@
 
 namespace viaduct::measure::pipeline {
 
-// All members have the same request.
+// All members have the same request, besides the settings.
 struct PipelineRequest {
   Pipeline pipeline = {};
   StorageOptions storage = {};
   std::string require = {};  // of the path between the processes, as TransferOptions has it
-  Buffer::Kind memory = {};
+  Buffer::Kind memory = {};  // of host memory at an end of the pipeline
+  Settings settings = {};    // name the library of the GPUs' driver
   std::uint32_t rounds = 5;  // after one round that is not counted
   // How long each part of a round takes. A part has at least one transfer.
   std::chrono::nanoseconds duration = std::chrono::milliseconds(300);

@@ -7,13 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "measure/pipeline/pipeline.h"
-
 namespace viaduct::measure::pipeline {
 
 // A stage, with a value for each round. Rates are in GB/s.
 struct StageRates {
-  StageKind kind = StageKind::kLoad;
+  std::string name = {};              // "load"
   std::string route = {};             // "file:/a -> host"
   std::string way = {};               // "file/uring": the mechanism of the stage alone
   std::vector<double> alone = {};     // while nothing else runs

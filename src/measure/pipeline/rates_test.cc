@@ -5,13 +5,11 @@
 namespace viaduct::measure::pipeline {
 namespace {
 
-using enum StageKind;
-
 TEST(PipelineRates, TheSlowestStageIsFoundByMedians) {
   const PipelineRates rates{
-      .stages = {{.kind = kLoad, .alone = {2, 9, 2}, .together = {1.5, 1.5, 1.5}},
-                 {.kind = kNet, .alone = {4, 4, 4}, .together = {1.2, 1.2, 1.2}},
-                 {.kind = kStore, .alone = {1.6, 1.5, 0.1}, .together = {1.3, 1.4, 9}}},
+      .stages = {{.name = "load", .alone = {2, 9, 2}, .together = {1.5, 1.5, 1.5}},
+                 {.name = "net", .alone = {4, 4, 4}, .together = {1.2, 1.2, 1.2}},
+                 {.name = "store", .alone = {1.6, 1.5, 0.1}, .together = {1.3, 1.4, 9}}},
       .whole = {1.2, 1.1, 1.3}};
   const Conclusions found = conclude(rates);
   ASSERT_TRUE(found.alone && found.together);
@@ -24,9 +22,9 @@ TEST(PipelineRates, TheSlowestStageIsFoundByMedians) {
 }
 
 TEST(PipelineRates, StagesThatAreNearlyAsSlowAreNamed) {
-  const PipelineRates rates{.stages = {{.kind = kLoad, .alone = {1.0}},
-                                       {.kind = kNet, .alone = {1.06}},
-                                       {.kind = kStore, .alone = {1.04}}}};
+  const PipelineRates rates{.stages = {{.name = "load", .alone = {1.0}},
+                                       {.name = "net", .alone = {1.06}},
+                                       {.name = "store", .alone = {1.04}}}};
   const Conclusions found = conclude(rates);
   ASSERT_TRUE(found.alone);
   EXPECT_EQ(found.alone->ties, std::vector<std::size_t>{2});
@@ -42,8 +40,8 @@ TEST(PipelineRates, TheBusiestStageIsFoundByMedians) {
 
 TEST(PipelineRates, NothingFollowsFromNoRound) {
   EXPECT_FALSE(conclude({}).alone);
-  EXPECT_FALSE(conclude({.stages = {{.kind = kLoad}}}).alone);
-  EXPECT_FALSE(conclude({.stages = {{.kind = kLoad, .alone = {1}}, {.kind = kNet}}}).alone)
+  EXPECT_FALSE(conclude({.stages = {{.name = "load"}}}).alone);
+  EXPECT_FALSE(conclude({.stages = {{.name = "load", .alone = {1}}, {.name = "net"}}}).alone)
       << "a stage without a rate may be the slowest";
 }
 

@@ -5,41 +5,54 @@
 #include "measure/pipeline/storage.h"
 
 namespace viaduct::measure::pipeline {
+namespace {
 
-std::vector<Route> routesOf(const Pipeline& pipeline) {
-  const std::uint32_t last = pipeline.processes() - 1;
-  // An object is written as a whole, so the store needs all of its bytes at once.
-  const bool object = pipeline.destination && pipeline.destination->kind == MemoryKind::kObject;
-  std::vector<Route> out;
-  for (const StageKind kind : pipeline.stages) {
-    const std::string name = stageName(kind);
-    const bool is_first = kind == pipeline.stages.front(), is_last = kind == pipeline.stages.back();
-    Route route{.name = name,
-                .from = {PinnedStorage::kSourceLabel, 0},
-                .into = {PinnedStorage::kDestinationLabel, last}};
-    if (kind != StageKind::kLoad)
-      route.from = {name + " from", kind == StageKind::kStore ? last : 0,
-                    is_first || object ? End::Kind::kMemory : End::Kind::kRing};
-    if (kind != StageKind::kStore)
-      route.into = {name + " into", kind == StageKind::kLoad ? 0 : last,
-                    is_last ? End::Kind::kMemory : End::Kind::kRing};
-    out.push_back(std::move(route));
-  }
-  if (out.size() > 1) out.push_back({"pipeline", out.front().from, out.back().into});
+// Returns place `at` as an end of a stage that needs memory of its own with this label.
+End endOf(const Pipeline& pipeline, std::size_t at, std::string label, bool ring) {
+  const Place& place = pipeline.places[at];
+  if (place.kind == Place::Kind::kStorage)
+    return {at == 0 ? PinnedStorage::kSourceLabel : PinnedStorage::kDestinationLabel, place.rank};
+  End out{std::move(label), place.rank, ring ? End::Kind::kRing : End::Kind::kMemory};
+  if (place.kind == Place::Kind::kGpu) out.gpu = place.gpu;
   return out;
 }
 
-std::vector<Case> casesOf(const std::vector<Route>& routes) {
-  std::vector<Case> out;
-  Case together{"all stages together"};
-  const std::size_t stages = routes.size() == 1 ? 1 : routes.size() - 1;
-  for (std::uint32_t i = 0; i < stages; ++i) {
-    out.push_back({routes[i].name + " alone", {i}});
-    together.routes.push_back(i);
+std::vector<Route> legsOf(const Pipeline& pipeline, const std::vector<Route>& stages) {
+  if (!pipeline.hasGpu()) return {Route{"pipeline", stages.front().from, stages.back().into}};
+  std::vector<Route> legs = stages;
+  for (std::size_t i = 1; i < legs.size(); ++i) legs[i - 1].into = legs[i].from;
+  return legs;
+}
+
+}  // namespace
+
+std::vector<Route> routesOf(const Pipeline& pipeline) {
+  const std::size_t last = pipeline.stages.size() - 1;
+  // An object is written as a whole, so the store needs all of its bytes at once.
+  const bool object =
+      pipeline.destination() != nullptr && pipeline.destination()->kind == MemoryKind::kObject;
+  std::vector<Route> out;
+  for (std::size_t i = 0; i <= last; ++i) {
+    const std::string& name = pipeline.stages[i];
+    out.push_back({name, endOf(pipeline, i, name + " from", i != 0 && !(object && i == last)),
+                   endOf(pipeline, i + 1, name + " into", i != last)});
   }
-  if (routes.size() == 1) return out;
+  if (last == 0) return out;
+  const std::vector<Route> legs = legsOf(pipeline, out);
+  out.insert(out.end(), legs.begin(), legs.end());
+  return out;
+}
+
+std::vector<Case> casesOf(const std::vector<Route>& routes, std::size_t stages) {
+  std::vector<Case> out;
+  Case together{"all stages together"}, chain{.name = "the pipeline", .chain = true};
+  for (std::uint32_t i = 0; i < routes.size(); ++i) {
+    if (i < stages) out.push_back({routes[i].name + " alone", {i}});
+    (i < stages ? together : chain).routes.push_back(i);
+  }
+  if (stages == 1) return out;
   out.push_back(std::move(together));
-  out.push_back({"the pipeline", {static_cast<std::uint32_t>(stages)}});
+  out.push_back(std::move(chain));
   return out;
 }
 

@@ -122,6 +122,10 @@ class RowRun {
 
   // Measures the time of a transfer, which decides how the row is checked.
   Result<bool> warmUp() {
+    // The first transfer may register memory and open connections, so its time says little.
+    VIADUCT_TRY(const Rounds::Round first, runRound({.iterations = 1}));
+    usedIn(first);
+    if (hasFailed(first)) return false;
     VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
     double slowest = 0;
     bool well = true;
@@ -139,6 +143,11 @@ class RowRun {
     return well && !stop_by_;
   }
 
+  static bool hasFailed(const Rounds::Round& round) {
+    return std::ranges::any_of(round,
+                               [](const RoundShare& share) { return share.failure.has_value(); });
+  }
+
   // Lets only the first device of the scaled side move, for a quarter of the row's time. The rate
   // shows what the other devices add.
   Result<bool> moveAlone() {
@@ -149,8 +158,7 @@ class RowRun {
                           .time = schedule_.time / 4}));
     alone_ = false;
     usedIn(all);
-    const bool well = std::ranges::none_of(
-        all, [](const RoundShare& share) { return share.failure.has_value(); });
+    const bool well = !hasFailed(all);
     if (worker_.rank == 0) rounds_.alone = std::move(all);
     return well && !stop_by_;
   }

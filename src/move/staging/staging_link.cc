@@ -61,6 +61,8 @@ std::optional<std::string_view> StagingLink::reaches(OpKind /*kind*/, std::uint3
   constexpr std::array<std::string_view, 4> kWays{"", "local storage", "remote storage",
                                                   "storage at both ends"};
   if (!local && !remote) return std::nullopt;
+  // Between this agent's memory and its own storage there is nothing to stage.
+  if (self_ && local != remote) return std::nullopt;
   return kWays[(local ? 1U : 0U) + (remote ? 2U : 0U)];
 }
 

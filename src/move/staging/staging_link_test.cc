@@ -536,6 +536,18 @@ TEST_F(StagingLinkTest, CountsTheTimeInWhichAStageHasWork) {
   EXPECT_EQ(stages_.shares[1].busy_ns, 12'000'000U) << "the first chunk's move took 5 + 7 ms";
 }
 
+// A chunk of the own ring has no stage that would fill it.
+TEST(StagingLinkWithItself, LeavesItsOwnMemoryAndItsStorageToTheBackends) {
+  End end;
+  end.memory.add(kHostPin, MemoryKind::kHost, kHostAt, kBytes);
+  end.memory.add(kStoragePin, MemoryKind::kFile, kStorageAt, kBytes);
+  end.open(true);
+  end.link->addPin({.info = end.memory.pins.at(kStoragePin).info, .key = {}});
+  EXPECT_FALSE(end.link->reaches(OpKind::kWrite, kHostPin, kStoragePin));
+  EXPECT_FALSE(end.link->reaches(OpKind::kRead, kStoragePin, kHostPin));
+  EXPECT_TRUE(end.link->reaches(OpKind::kWrite, kStoragePin, kStoragePin));
+}
+
 TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {
   End end;
   end.memory.add(kStoragePin, MemoryKind::kFile, kStorageAt, kBytes);

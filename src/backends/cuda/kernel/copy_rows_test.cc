@@ -58,8 +58,7 @@ void copyOnHost(const std::vector<Copy>& copies, std::uint32_t groups, std::uint
     copy.from += kFrom;
     copy.to += kTo;
   }
-  std::vector<Row> rows;
-  cutRows(placed, groups * threads / kLanes, rows);
+  const std::vector<Row> rows = cut(placed, groups * threads / kLanes);
   testing::runKernel(groups, threads, viaduct_copy_rows, rows.data(),
                      static_cast<std::uint32_t>(rows.size()));
 }

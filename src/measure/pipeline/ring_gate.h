@@ -1,0 +1,63 @@
+// The order between two flows of a chain: one fills a ring, and the other one empties it. Threads:
+// any.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+
+namespace viaduct::measure::pipeline {
+
+// What both flows have done so far.
+struct RingCounts {
+  std::uint64_t filled = 0, emptied = 0;  // chunks, counted over all passes
+  bool complete = false;                  // no further chunk will be filled
+  bool broken = false;                    // one of the flows has failed or was cancelled
+};
+
+// A pass moves all chunks of a transfer. Chunk i of each pass has place i modulo `places` of the
+// ring. If the flows belong to two members, each member has a gate and tells the other one about
+// changes.
+class RingGate {
+ public:
+  RingGate(std::uint64_t chunks, std::uint64_t places) : chunks_(chunks), places_(places) {}
+
+  // Called after each change by a flow of this member. False: call it again with tellAgain().
+  using Tell = std::function<bool(const RingCounts&)>;
+  void tellWith(Tell tell) { tell_ = std::move(tell); }
+  void tellAgain();
+  // Takes the other member's counts.
+  void hear(const RingCounts& counts);
+
+  enum class Turn : std::uint8_t { kNow, kLater, kComplete, kBroken };
+  // Return whether all chunks with numbers below `end` may be filled or emptied. Wait for it, up to
+  // `patience`.
+  Turn toFill(std::uint64_t end, std::chrono::nanoseconds patience);
+  Turn toEmpty(std::uint64_t end, std::chrono::nanoseconds patience);
+  // All chunks with numbers below `end` are filled or emptied.
+  void fill(std::uint64_t end);
+  void empty(std::uint64_t end);
+  // No chunk will be filled any more. The last ones may still be emptied.
+  void complete();
+  // Ends the other flow early.
+  void fail();
+
+ private:
+  std::optional<std::uint64_t> before(std::uint64_t chunk) const;
+  Turn fillTurn(std::uint64_t end) const;
+  Turn emptyTurn(std::uint64_t end) const;
+  Turn await(std::chrono::nanoseconds patience, const std::function<Turn()>& turn);
+  void change(const std::function<void(RingCounts&)>& how);
+
+  const std::uint64_t chunks_, places_;
+  Tell tell_ = {};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  RingCounts counts_ = {};  // guarded by mutex_, as all further members
+  bool told_ = true;
+};
+
+}  // namespace viaduct::measure::pipeline
