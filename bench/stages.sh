@@ -2,11 +2,12 @@
 # A pipeline from file to file of two hosts, over a link of a known rate. The hosts are network
 # namespaces; `tc tbf` limits the link in both directions.
 #
-# usage: stages.sh VIADUCT FOLDER [RATE [ROUNDS [MIB]]]     as root; RATE in Mbit, default 1000
+# usage: stages.sh VIADUCT FOLDER [RATE [ROUNDS [MIB [MEMORY]]]]     as root; RATE in Mbit, default 1000; MEMORY
+# is host, or cuda0 for a pipeline through GPUs
 set -euo pipefail
 viaduct=$(realpath "$1")
 folder=$(realpath "$2")
-rate=${3:-1000} rounds=${4:-5} mib=${5:-256}
+rate=${3:-1000} rounds=${4:-5} mib=${5:-256} memory=${6:-host}
 name=vs$$
 trap 'ip netns del "${name}a" 2>/dev/null; ip netns del "${name}b" 2>/dev/null || true' EXIT
 
@@ -22,7 +23,7 @@ for end in a:1 b:2; do
 done
 member() {
   VIADUCT_SECRET=$name ip netns exec "$name$1" "$viaduct" bench --meet 10.78.0.1:7000 --rank "$2" \
-    --pipeline "file:$folder/source,host,net,host,file:$folder/copy" \
+    --pipeline "file:$folder/source,$memory,net,$memory,file:$folder/copy" \
     --create-source "${mib}MiB" --total-buffer-size "${mib}MiB" --repeat "$rounds"
 }
 member b 1 &

@@ -52,6 +52,8 @@ MAY_USE = {
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},
+    "measure/matrix": {
+        "base", "cuda", "host", "meet", "measure/load", "measure/result", "measure/run"},
     "measure/pipeline": NET
     | {"host", "meet", "meet/groups", "measure/load", "measure/rates", "measure/result",
        "measure/run", "measure/stats"},

@@ -14,6 +14,7 @@
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/commands.h"
+#include "viaduct/gpu_matrix.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/manifest_variables.h"
 #include "viaduct/pipeline.h"
@@ -123,6 +124,8 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   }
   const auto settings = measuringSettings();
   if (!settings) problems.push_back(settings.error());
+  if (options.has("gpu_matrix"))
+    return runGpuMatrix(options, settings ? *settings : Settings{}, std::move(problems));
   if (options.has("pipeline"))
     return runPipeline(options, settings ? *settings : Settings{}, std::move(problems));
   if (options.swap) return runSwap(options, settings ? *settings : Settings{}, std::move(problems));

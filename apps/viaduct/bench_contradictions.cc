@@ -23,6 +23,9 @@ constexpr auto kLocal =
 constexpr auto kAlone = "a ping-pong has one transfer in flight";
 constexpr auto kNoIntervals = "--against prints no intervals";
 
+constexpr auto kOwnPairs = "--gpu_matrix chooses the memory and the workers of each pair";
+constexpr auto kMatrixOnly = "--gpu_matrix measures rates and latencies, and nothing else";
+
 constexpr std::array kRivals{
     Rivals{"block_sizes", "start_block_size", kBothSizes},
     Rivals{"block_sizes", "max_block_size", kBothSizes},
@@ -50,6 +53,21 @@ constexpr std::array kRivals{
     Rivals{"explain", "against", "--explain describes one configuration",
            "drop --against and pass B's flags directly"},
     Rivals{"interval", "against", kNoIntervals},
+    Rivals{"gpu_matrix", "initiator_seg_type", kOwnPairs},
+    Rivals{"gpu_matrix", "target_seg_type", kOwnPairs},
+    Rivals{"gpu_matrix", "scheme", kOwnPairs},
+    Rivals{"gpu_matrix", "num_initiator_dev", kOwnPairs},
+    Rivals{"gpu_matrix", "num_target_dev", kOwnPairs},
+    Rivals{"gpu_matrix", "local_workers", kOwnPairs},
+    Rivals{"gpu_matrix", "meet", kOwnPairs},
+    Rivals{"gpu_matrix", "etcd_endpoints", kOwnPairs},
+    Rivals{"gpu_matrix", "runtime_type", kOwnPairs},
+    Rivals{"gpu_matrix", "rank", kOwnPairs},
+    Rivals{"gpu_matrix", "latency", kMatrixOnly},
+    Rivals{"gpu_matrix", "against", kMatrixOnly},
+    Rivals{"gpu_matrix", "pipeline", kMatrixOnly},
+    Rivals{"gpu_matrix", "explain", kMatrixOnly},
+    Rivals{"gpu_matrix", "interval", kMatrixOnly},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},

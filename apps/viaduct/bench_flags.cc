@@ -1,6 +1,7 @@
 // The table of all flags that have an effect here.
 #include <viaduct/transfer.h>
 
+#include <algorithm>
 #include <array>
 
 #include "viaduct/bench_options.h"
@@ -179,6 +180,22 @@ Status intoScheme(V text, O& into) {
   return Ok{};
 }
 
+Status intoGpus(V text, O& into) {
+  into.gpu_matrix.clear();
+  if (text == "all") return Ok{};
+  std::vector<std::string> words;
+  VIADUCT_CHECK(intoWords(text, words));
+  for (const std::string& word : words) {
+    VIADUCT_TRY(const std::uint64_t number,
+                countIn(word, 0, std::numeric_limits<std::uint32_t>::max()));
+    const auto gpu = static_cast<std::uint32_t>(number);
+    if (std::ranges::find(into.gpu_matrix, gpu) != into.gpu_matrix.end())
+      return wrongValue(fmt::format("GPU {} is named twice", gpu), "name each GPU once, or all");
+    into.gpu_matrix.push_back(gpu);
+  }
+  return Ok{};
+}
+
 constexpr std::array kWho{
     BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp|swap", "pairwise",
               "pairing of initiators and targets; swap: copies of many small blocks between host "
@@ -193,6 +210,9 @@ constexpr std::array kWho{
               count<1, &O::spec, &Spec::layout, &Layout::targets>},
     BenchFlag{"local_workers", "N", "as many as the devices need",
               "run N workers, all on this machine", count<2, &O::local_workers>},
+    BenchFlag{"gpu_matrix", "all|N,...", "",
+              "measure each ordered pair of the GPUs of this host, and each GPU with host memory",
+              intoGpus},
     BenchFlag{"num_threads", "N", "1", "threads per pair, each with its own transfers",
               count<1, &O::spec, &Spec::threads>},
     BenchFlag{"pipeline_depth", "N", "1", "transfers in flight per thread",

@@ -68,6 +68,7 @@ struct BenchOptions {
 
   // Workers.
   bool prepared_xfer = false;
+  std::vector<std::uint32_t> gpu_matrix = {};  // GPUs of --gpu_matrix; empty: all
 
   // Duration.
   std::uint64_t iterations = 0, num_iter = 1000, warmup_iter = 100, large_blk_iter_ftr = 16;

@@ -16,14 +16,15 @@ struct PathShare {
   std::string rail = {};     // the NIC, queue or socket group
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;
-  std::uint64_t injected = 0;   // requests that carried their bytes inline
-  std::uint64_t batches = 0;    // doorbells, or flushes of queued requests; 0: not counted
-  std::uint64_t by_kernel = 0;  // bytes that a kernel of a GPU copied; copy engines did the others
+  std::uint64_t injected = 0;  // requests that carried their bytes inline
+  std::uint64_t batches = 0;   // doorbells, or flushes of queued requests; 0: not counted
   // 0: the share went directly from memory to memory. Otherwise the transfer was staged through
   // host memory, and all of its bytes passed the stages in the order of these numbers.
   std::uint32_t stage = 0;
   // How long the stage had work. One share of each stage has the time of the whole stage.
   std::uint64_t busy_ns = 0;
+  // Ops that a kernel of a GPU copied. The GPU's copy engines copied the others.
+  std::uint64_t by_kernel = 0;
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 

@@ -54,7 +54,7 @@ struct Moved {
   std::uint64_t bytes = 0;
   std::uint64_t injected = 0;   // pieces sent inline: the request held the bytes
   std::uint64_t batches = 0;    // doorbells: times that the library was told to begin
-  std::uint64_t by_kernel = 0;  // of the bytes: those that a kernel of a GPU copied
+  std::uint64_t by_kernel = 0;  // ops that a kernel of a GPU copied
 };
 // `ops` ops of this tag will never be finished, and nobody touches their memory any more.
 struct Failed {

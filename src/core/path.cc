@@ -18,12 +18,13 @@ std::string counted(std::uint64_t count, std::string_view one, std::string_view 
   return fmt::format("{} {}", count, count == 1 ? one : many);
 }
 
-// Describes a share: "16 ops and 2 batches (15 injected)".
+// Describes a share: "16 ops and 2 batches (15 injected)", "16 ops (16 by kernel)".
 std::string ordersOf(const PathShare& share) {
   std::string out = counted(share.ops, "op", "ops");
   if (share.batches > 0 && share.batches < share.ops)
     out += " and " + counted(share.batches, "batch", "batches");
   if (share.injected > 0) out += fmt::format(" ({} injected)", share.injected);
+  if (share.by_kernel > 0) out += fmt::format(" ({} by kernel)", share.by_kernel);
   return out;
 }
 
@@ -39,7 +40,7 @@ auto shareOf(Shares& shares, const PathShare& of) {
 // Changes the amounts of a share by those of another.
 void combine(PathShare& share, const PathShare& other, auto change) {
   for (auto amount : {&PathShare::bytes, &PathShare::ops, &PathShare::injected, &PathShare::batches,
-                      &PathShare::by_kernel, &PathShare::busy_ns})
+                      &PathShare::busy_ns, &PathShare::by_kernel})
     share.*amount = change(share.*amount, other.*amount);
 }
 

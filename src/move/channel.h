@@ -71,9 +71,9 @@ class Channel {
 
   // The rail calls these.
   virtual void progress(Clock::time_point now, Clock::time_point until) = 0;
-  // Called after each progress(). True: the channel needs no progress() until a poller event wakes
-  // it. False: each poll of the rail calls progress(). While dozes() is true, the channel alone
-  // does not make its rail busy.
+  // Called after each progress() that leaves no event. True: the channel needs no progress() until
+  // a poller event wakes it. False: each poll of the rail calls progress(). While dozes() is true,
+  // the channel alone does not make its rail busy.
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
   bool dozes() const { return dozes_; }

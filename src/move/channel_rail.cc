@@ -47,7 +47,9 @@ void ChannelRail::turnAll() {
     Channel& channel = *active_[served++];
     if (channel.life().broken()) continue;
     channel.progress(now, now + kTurn);
-    channel.active = !channel.sleep(now);
+    // Events are found in the list of active channels only. Another thread may poll this rail once
+    // more before a thread handles them.
+    channel.active = channel.hasEvents() || !channel.sleep(now);
   } while (served < active_.size() && poller_.now() < now + kTurn);
   // Channels that were not served come first the next time, so that a busy one starves no other.
   std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),

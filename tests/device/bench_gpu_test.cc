@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -287,6 +288,96 @@ TEST(NixlbenchOnGpu, GdsIsStagedAndDoesNotCallItselfGds) {
       withDriver(), "/usr/bin/nixlbench");
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_TRUE(has(run.err(), "GDS_MT: GPUDirect Storage is not used")) << run.err();
+}
+
+// Runs a short matrix, and returns its JSON.
+Json matrixOf(const Words& more, const Words& environment, int code = 0) {
+  Program run(joined({"bench", "--block-sizes", "4K", "--iterations", "12", "--warmup", "0.01",
+                      "--output", "json"},
+                     more),
+              withDriver(environment));
+  EXPECT_EQ(run.finish(), code) << run.err() << run.out();
+  return Json::parse(run.out(), nullptr, false);
+}
+
+// Returns the cell of the only copy from one place to the other.
+Json cellOf(const Json& matrix, const std::string& from, const std::string& to) {
+  Json found;
+  for (const Json& cell : matrix.at("cells"))
+    if (cell.at("from") == from && cell.at("to") == to) {
+      EXPECT_TRUE(found.is_null()) << "two cells from " << from << " to " << to;
+      found = cell;
+    }
+  EXPECT_FALSE(found.is_null()) << "no cell from " << from << " to " << to;
+  return found;
+}
+
+TEST(GpuMatrix, OneProcessCopiesDirectlyBetweenAllPairs) {
+  const Json matrix = matrixOf({"--gpu-matrix", "0,2", "--mode", "MG", "--verify", "full"},
+                               {"FAKE_CUDA_DEVICES=3", "VIADUCT_CUDA_KERNEL_BELOW=64KiB"});
+  EXPECT_EQ(matrix.at("gpus").size(), 2U);
+  EXPECT_EQ(matrix.at("cells").size(), 8U);
+  for (const Json& cell : matrix.at("cells")) {
+    EXPECT_EQ(cell.at("rate_row").at("verified"), "full") << cell.dump(1);
+    EXPECT_GT(cell.at("gb_per_s"), 0);
+    EXPECT_GT(cell.at("p50_us"), 0);
+  }
+  const Json far = cellOf(matrix, "GPU 0", "GPU 2");
+  EXPECT_EQ(far.at("rate_row").at("memory"), "VRAM 0/VRAM 2");
+  EXPECT_EQ(far.at("rate_way"), "cuda/direct, kernel, peer access");
+  EXPECT_EQ(far.at("latency_way"), "cuda/direct, copy engine, peer access");
+  EXPECT_EQ(cellOf(matrix, "GPU 2", "GPU 2").at("rate_way"), "cuda/direct, kernel");
+  EXPECT_EQ(cellOf(matrix, "host", "GPU 0").at("rate_way"), "cuda/direct, kernel");
+}
+
+TEST(GpuMatrix, TheEndThatReceivesCanInitiate) {
+  const Json matrix = matrixOf({"--gpu-matrix", "1", "--mode", "MG", "--op", "read"}, {});
+  EXPECT_EQ(cellOf(matrix, "GPU 1", "host").at("rate_row").at("memory"), "DRAM/VRAM 1");
+}
+
+TEST(GpuMatrix, TwoProcessesMapMemoryOnlyWithPeerAccess) {
+  const Json peers = matrixOf({"--gpu-matrix", "all", "--mode", "SG"}, {});
+  EXPECT_EQ(cellOf(peers, "GPU 1", "GPU 0").at("rate_way"), "cuda/vmm, copy engine, peer access");
+  const Json legacy =
+      matrixOf({"--gpu-matrix", "all", "--mode", "SG"}, {"FAKE_CUDA_PEERS=0", "FAKE_CUDA_VMM=0"});
+  EXPECT_EQ(cellOf(legacy, "GPU 1", "GPU 1").at("rate_way"), "cuda/ipc, copy engine");
+  const std::string apart = cellOf(legacy, "GPU 1", "GPU 0").at("rate_way");
+  EXPECT_TRUE(has(apart, "staged: cuda/direct -> host -> ")) << apart;
+}
+
+TEST(GpuMatrix, OneGpuHasOneRowAndTheTextSaysSo) {
+  const TemporaryFolder folder;
+  const std::string file = folder.path() + "/matrix.json";
+  Program run({"bench", "--gpu-matrix", "all", "--mode", "MG", "--block-sizes", "4K",
+               "--iterations", "12", "--json", file},
+              withDriver({"FAKE_CUDA_DEVICES=1"}));
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_TRUE(has(run.out(), "with one GPU there is no pair of two GPUs")) << run.out();
+  EXPECT_EQ(run.out().find("GPU 1"), std::string::npos) << run.out();
+  EXPECT_EQ(Json::parse(std::ifstream(file)).at("cells").size(), 3U);
+}
+
+TEST(GpuMatrix, AFailedPairFailsTheCommand) {
+  const Json matrix =
+      matrixOf({"--gpu-matrix", "0", "--mode", "MG"}, {"FAKE_CUDA_FAIL=copy:20:700"}, 1);
+  EXPECT_TRUE(has(cellOf(matrix, "GPU 0", "GPU 0").at("problem"), "(700)")) << matrix.dump(1);
+}
+
+TEST(GpuMatrix, AMissingGpuOrDriverAndOtherWorkAreNamed) {
+  const auto refusal = [](const Words& more, const Words& environment) {
+    Program run(joined({"bench"}, more), environment);
+    EXPECT_NE(run.finish(), 0) << run.out();
+    return run.err();
+  };
+  const Words all{"--gpu-matrix", "all"};
+  EXPECT_TRUE(
+      has(refusal({"--gpu-matrix", "0,7"}, withDriver()), "there is no GPU 7; the driver shows 2"));
+  EXPECT_TRUE(has(refusal(all, withDriver({"FAKE_CUDA_DEVICES=0"})), "CUDA_ERROR_NO_DEVICE"));
+  EXPECT_TRUE(has(refusal(all, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"}), "libno-such.so.1"));
+  EXPECT_TRUE(
+      has(refusal(joined(all, {"--scheme", "tp"}), withDriver()), "--gpu_matrix and --scheme"));
+  EXPECT_TRUE(has(refusal(joined(all, {"--block-sizes", "1K,2K,4K"}), withDriver()),
+                  "a matrix has two sizes"));
 }
 
 TEST(P2pOnGpu, EitherSideHasMemoryOfAGpu) {

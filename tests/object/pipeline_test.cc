@@ -17,8 +17,9 @@ class ObjectPipeline : public ObjectTest {
     std::vector<std::string> words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
                                    "--duration", "1ms",        "--output", "json"};
     words.insert(words.end(), more.begin(), more.end());
-    Program program(words, {"AWS_ENDPOINT_URL=http://127.0.0.1:" + port_,
-                            "AWS_ACCESS_KEY_ID=FAKEKEY", "AWS_SECRET_ACCESS_KEY=fakesecret"});
+    Program program(
+        words, {"AWS_ENDPOINT_URL=http://127.0.0.1:" + port_, "AWS_ACCESS_KEY_ID=FAKEKEY",
+                "AWS_SECRET_ACCESS_KEY=fakesecret", "VIADUCT_CUDA_LIBRARY=" VIADUCT_FAKE_CUDA});
     const int code = program.finish();
     out_ = program.out();
     err_ = program.err();
@@ -46,6 +47,14 @@ TEST_F(ObjectPipeline, AnObjectGoesOverTheNetworkIntoAFileAndBack) {
   ASSERT_EQ(run("s3://kv/a,host,net,host,s3://kv/c", {"--overwrite"}), 0) << err_;
   EXPECT_EQ(tell("same kv c 5000000"), "yes");
   EXPECT_EQ(tell("uploads"), "0");
+}
+
+TEST_F(ObjectPipeline, AnObjectGoesThroughGpusIntoAFileAndIntoAnObject) {
+  tell("put kv a 5000000");
+  ASSERT_EQ(run("s3://kv/a,cuda0,net,cuda1," + file("b")), 0) << err_;
+  EXPECT_TRUE(has(wayOf(0), "object/") && has(wayOf(0), "cuda/")) << out_;
+  ASSERT_EQ(run("s3://kv/a,cuda0,net,cuda1,s3://kv/c", {"--overwrite"}), 0) << err_;
+  EXPECT_EQ(tell("same kv c 5000000"), "yes");
 }
 
 TEST_F(ObjectPipeline, AMissingBucketAndAMissingObjectAreNamed) {

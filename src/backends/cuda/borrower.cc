@@ -66,6 +66,7 @@ std::optional<std::string_view> Borrower::reaches(const PinnedMemory& local,
   const PinnedMemory* const mapped = pin->second.memory.get();
   const auto gpu = gpuFor(one->second.key);
   if (!gpu || (mapped != nullptr && mapped->withdrawn())) return std::nullopt;
+  if (!gpu->mayAddress(one->second.key.gpu)) return std::nullopt;
   // A mapping is for one GPU.
   const Context& context = mapped != nullptr ? *mapped->buffer->context : *gpu->context();
   if (local.isDevice() && local.buffer->context->ordinal() != context.ordinal())

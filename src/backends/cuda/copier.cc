@@ -443,12 +443,11 @@ void Copier::collect() {
            finished = stream->finished()) {
         Job& job = jobs_[finished.batch->job];
         --job.batches;
-        if (finished.why) {
+        job.by_kernel += finished.batch->kernel_copies;
+        if (finished.why)
           stopJob(job, std::move(finished.why));
-        } else {
+        else
           job.moved += finished.batch->bytes;
-          job.by_kernel += finished.batch->by_kernel;
-        }
         stream->release(now);
       }
     }

@@ -100,7 +100,7 @@ class Copier {
     std::uint32_t batches = 0;    // in flight
     std::uint64_t launched = 0;   // batches
     std::uint64_t moved = 0;      // bytes
-    std::uint64_t by_kernel = 0;  // of the moved bytes
+    std::uint64_t by_kernel = 0;  // ops
     bool stopped = false;         // nothing more is launched
     bool waits = false;           // for the registration of host memory
     bool left = false;            // close() has reported it

@@ -95,8 +95,6 @@ Status CopyStream::copyByKernel(Slot& slot) {
   const std::uint32_t needed = (count + kWarps - 1) / kWarps;
   VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
                     1, 0, stream_, arguments.data(), nullptr);
-  slot.batch.by_kernel = slot.batch.bytes;
-  for (const Copy& copy : slot.batch.engine) slot.batch.by_kernel -= copy.bytes;
   return Ok{};
 }
 
@@ -123,7 +121,7 @@ CopyStream::Finished CopyStream::finished() {
 
 void Batch::clear() {
   for (const Use& use : uses) use.pin->leave();
-  bytes = by_kernel = 0;
+  bytes = 0;
   uses.clear();
   engine.clear();
   kernel_copies = 0;

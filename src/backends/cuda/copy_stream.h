@@ -51,7 +51,6 @@ struct Batch {
   std::uint32_t job = 0;
   std::size_t most_copies = kMostCopies, most_rows = 0;
   std::uint64_t bytes = 0, most_bytes = 0;
-  std::uint64_t by_kernel = 0;  // of the bytes, once launched
   std::vector<Use> uses = {};
   std::vector<Copy> engine = {};  // for the copy engines
   // For the kernel.

@@ -109,6 +109,26 @@ bool OpenGpu::canReach(const Context& other) {
   return known == Reach::kYes;
 }
 
+bool OpenGpu::mayAddress(const GpuId& other) const {
+  const auto ask = [&] {
+    if (other == GpuId{}) return true;  // an old driver shows no UUID
+    const Driver& driver = context_->driver();
+    for (std::uint32_t i = 0; i < driver.devices(); ++i) {
+      const auto device = driver.device(i);
+      if (!device || device->uuid.bytes != other) continue;
+      int can = device->handle == context_->device().handle ? 1 : 0;
+      if (can == 0)
+        driver.api().deviceCanAccessPeer(&can, context_->device().handle, device->handle);
+      return can != 0;
+    }
+    return true;
+  };
+  return addressable_.with([&](auto& all) {
+    const auto known = all.find(other);
+    return known != all.end() ? known->second : all.emplace(other, ask()).first->second;
+  });
+}
+
 std::string OpenGpu::description() const {
   if (kernel_ == nullptr)
     return fmt::format("{}, no kernel{}{}", context_->device().name, no_kernel_.empty() ? "" : ": ",

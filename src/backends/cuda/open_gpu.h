@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,9 +15,12 @@
 #include "backends/cuda/copy_stream.h"
 #include "backends/cuda/end_bell.h"
 #include "backends/cuda/facts.h"
+#include "base/guarded.h"
 #include "cuda/context.h"
 
 namespace viaduct::cuda {
+
+using GpuId = std::array<unsigned char, 16>;  // a UUID
 
 class OpenGpu {
  public:
@@ -38,6 +42,9 @@ class OpenGpu {
   }
   // Whether kernels here reach memory of that device. The first call for a device enables it.
   bool canReach(const Context& other);
+  // Whether this GPU can address memory of the GPU with that UUID. True if this process does not
+  // see that GPU: only the attempt to map its memory shows it then.
+  bool mayAddress(const GpuId& other) const;
   // "GPU 0 (NVIDIA H100), kernel below 32KiB (in), 16KiB (out), 4MiB (within)".
   std::string description() const;
 
@@ -56,6 +63,7 @@ class OpenGpu {
   std::array<std::unique_ptr<CopyStream>, kDirections> streams_;
   Sizes kernel_below_ = {};
   std::array<std::atomic<Reach>, kMostDevices> reach_ = {};
+  mutable base::Guarded<std::map<GpuId, bool>> addressable_;
 };
 
 }  // namespace viaduct::cuda

@@ -4,8 +4,9 @@ namespace viaduct::cuda {
 namespace {
 
 constexpr std::uint32_t kWidest = RowWriter::kWidest;
-// The bytes of a warp that has started all loads that it can. Less would leave loads unused.
-constexpr std::uint64_t kLeastBytesOfRow = std::uint64_t{kLanes} * kInFlight * kWidest;
+// A warp that has started all loads that it can has half of these bytes. More rows would cost the
+// host more time than they save on the GPU.
+constexpr std::uint64_t kLeastBytesOfRow = 2 * std::uint64_t{kLanes} * kInFlight * kWidest;
 // A shorter block stays whole, because separate rows for its ends cost more than narrow accesses.
 constexpr std::uint64_t kLeastAligned = 1024;
 
@@ -67,7 +68,8 @@ void RowWriter::addRows(const Row& run) {
   if (run.bytes != sized_) size(run.bytes);
   if (blocks_ >= run.count) return addRow(run);
   if (blocks_ != 0) return addBlocks(run);
-  for (std::uint32_t block = 0; block < run.count; ++block) addPieces(blocksOf(run, block, 1));
+  for (std::uint32_t block = 0; block < run.count; ++block)
+    addPieces(run.from + block * run.from_step, run.to + block * run.to_step, run.bytes);
 }
 
 // Blocks are mostly of one size, so what needs a division is kept.
@@ -87,9 +89,12 @@ void RowWriter::addBlocks(const Row& run) {
 }
 
 // Divides one block between rows.
-void RowWriter::addPieces(const Row& block) {
-  for (std::uint64_t at = 0; at < block.bytes; at += std::min(piece_, block.bytes - at))
-    addRow(part(block, at, std::min(piece_, block.bytes - at)));
+void RowWriter::addPieces(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) {
+  if (bytes != sized_) size(bytes);
+  const std::uint32_t width = widestFor(from | to | bytes);
+  const std::uint64_t piece = piece_;
+  for (; bytes > piece; bytes -= piece, from += piece, to += piece) addOne(from, to, piece, width);
+  addOne(from, to, bytes, width);
 }
 
 void RowWriter::addRow(const Row& row) {

@@ -38,8 +38,10 @@ class RowWriter {
     const bool may_join = copy.bytes <= most_ / 2;
     if (may_join && copy.bytes == run_.bytes && joins(copy)) return;
     if (run_.count != 0) endRun();
-    if (!may_join && copy.bytes <= most_ && (copy.from | copy.to | copy.bytes) % kWidest == 0)
-      return addAligned(copy);
+    if (!may_join && (copy.from | copy.to | copy.bytes) % kWidest == 0) {
+      if (copy.bytes <= most_) return addOne(copy.from, copy.to, copy.bytes, kWidest);
+      return addPieces(copy.from, copy.to, copy.bytes);
+    }
     run_.from = copy.from;
     run_.to = copy.to;
     run_.bytes = copy.bytes;
@@ -65,21 +67,21 @@ class RowWriter {
     ++run_.count;
     return true;
   }
-  // The usual block, which is one row. This writes each member on its own: a copy of a Row that
-  // was just written waits for the processor's store buffer.
-  void addAligned(const Copy& copy) {
-    next_->from = copy.from;
-    next_->to = copy.to;
-    next_->bytes = copy.bytes;
+  // A row of one block. This writes each member on its own: a copy of a Row that was just written
+  // waits for the processor's store buffer.
+  void addOne(std::uint64_t from, std::uint64_t to, std::uint64_t bytes, std::uint32_t width) {
+    next_->from = from;
+    next_->to = to;
+    next_->bytes = bytes;
     next_->from_step = next_->to_step = 0;
     next_->count = 1;
-    next_->width = kWidest;
+    next_->width = width;
     ++next_;
   }
   void endRun();
   void addRows(const Row& run);
   void addBlocks(const Row& run);
-  void addPieces(const Row& block);
+  void addPieces(std::uint64_t from, std::uint64_t to, std::uint64_t bytes);
   void addRow(const Row& row);
   void size(std::uint64_t bytes);
 

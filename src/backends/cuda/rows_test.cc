@@ -82,7 +82,7 @@ TEST(Rows, AreAsManyAndAsLargeAsTheWarpsNeed) {
     const std::uint32_t warps = 1U + static_cast<std::uint32_t>(random.below(300));
     const std::vector<Row> rows = cut(copies, warps);
     const std::uint64_t most =
-        std::max<std::uint64_t>(2048, bytesOf(copies) / warps / RowWriter::kRowsOfWarp + 16);
+        std::max<std::uint64_t>(4096, bytesOf(copies) / warps / RowWriter::kRowsOfWarp + 16);
     ASSERT_LE(rows.size(), RowWriter::roomFor(runsOf(copies, most), warps));
     for (const Row& row : rows) ASSERT_LE(row.bytes * row.count, most);
   }
@@ -132,7 +132,7 @@ TEST(Rows, AnUnexpectedlyLargeCopyAddsAsManyRowsAsPromised) {
 }
 
 TEST(Rows, ASmallTransferDoesNotFeedWarpsThatItDoesNotNeed) {
-  EXPECT_EQ(cut({{0, 4096, 4096}}, 1000).size(), 2U);
+  EXPECT_EQ(cut({{0, 8192, 8192}}, 1000).size(), 2U);
   EXPECT_EQ(cut({{0, 4096, 16}}, 1000).size(), 1U);
 }
 
@@ -149,15 +149,15 @@ TEST(Rows, OnlyTheEndsOfALongBlockHaveNarrowAccesses) {
 }
 
 TEST(Rows, BlocksOfUnequalPlacesHaveTheWidestCommonAccess) {
-  const Row first{.from = 16, .to = 4096 + 8, .bytes = 2048, .count = 1, .width = 8};
-  EXPECT_EQ(cut({{16, 4096 + 8, 4096}}, 1).front(), first);
-  const std::vector<Row> odd = cut({{5, 4096, 4096}}, 1);
+  const Row first{.from = 16, .to = 8192 + 8, .bytes = 4096, .count = 1, .width = 8};
+  EXPECT_EQ(cut({{16, 8192 + 8, 8192}}, 1).front(), first);
+  const std::vector<Row> odd = cut({{5, 8192, 8192}}, 1);
   ASSERT_EQ(odd.size(), 2U);
   EXPECT_EQ(odd[0].width, 1U);
 }
 
 TEST(Rows, TheDistanceOfBlocksDoesNotNarrowARowOfOneBlock) {
-  const std::vector<Row> rows = cut(strided(2, {0, 1U << 20U, 4096}, 4100, 4100), 100);
+  const std::vector<Row> rows = cut(strided(2, {0, 1U << 20U, 8192}, 8196, 8196), 100);
   ASSERT_EQ(rows.size(), 6U);
   EXPECT_EQ(rows[0].width, 16U);
   EXPECT_EQ(rows[3].width, 16U);

@@ -24,8 +24,12 @@ std::string driverLibrary(const Settings& settings) {
 
 }  // namespace
 
+Result<const cuda::Driver*> driverOf(const Settings& settings) {
+  return cuda::driver(driverLibrary(settings));
+}
+
 Result<Gpu> gpuOf(const Settings& settings, Mode mode, std::uint32_t first, std::uint32_t number) {
-  VIADUCT_TRY(const cuda::Driver* const driver, cuda::driver(driverLibrary(settings)));
+  VIADUCT_TRY(const cuda::Driver* const driver, driverOf(settings));
   const bool only = mode == Mode::kSg && number > 0 && driver->devices() == 1;
   return cuda::Context::retain(*driver, only ? 0 : first + number);
 }

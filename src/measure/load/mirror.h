@@ -19,6 +19,9 @@ namespace viaduct::measure {
 
 using Gpu = std::shared_ptr<const cuda::Context>;
 
+// Returns the driver that the agents load.
+Result<const cuda::Driver*> driverOf(const Settings& settings);
+
 // Returns the GPU of a side's device. `first` is the GPU of the side's first device. A process with
 // one device of several uses the only GPU that it sees, as a pod does.
 Result<Gpu> gpuOf(const Settings& settings, Mode mode, std::uint32_t first, std::uint32_t number);

@@ -56,53 +56,79 @@ Result<Flow> Flow::plan(Agent& agent, const Peer& peer, const FlowOptions& optio
   return out;
 }
 
-Status Flow::await(Transfer& transfer, const std::atomic<bool>& cancel) {
-  for (;;) {
-    auto ended = transfer.wait(kLook);
-    if (transfer.state() != TransferState::kRunning) return ended ? ended : transfer.wait();
-    if (cancel.load()) transfer.cancel();
-  }
-}
-
 // Returns the number of chunks, over all passes, that this transfer and those before it move.
 std::uint64_t Flow::chunksUpTo(std::size_t transfer) const {
   const std::uint64_t each = chunks_ / transfers_.size();  // one, or all
   return times_ * chunks_ + (transfer + 1) * each;
 }
 
-// A chunk is posted once the chunk before it in the same place of the ring has ended.
-Result<RingGate::Turn> Flow::once(const std::atomic<bool>& cancel, const Neighbours& neighbours) {
-  Status first_failure = Ok{};
-  std::size_t posted = 0, ended = 0;
-  Clock::time_point busy_since;
-  const auto end = [&] {
-    auto done = await(transfers_[ended], cancel);
-    if (done) neighbours.moved(chunksUpTo(ended));
-    if (!done && first_failure) first_failure = std::move(done);
-    if (++ended == posted) busy_ += Clock::now() - busy_since;
-  };
-  auto turn = RingGate::Turn::kNow;
-  while (posted < transfers_.size() && first_failure && !cancel.load()) {
-    const bool in_flight = posted > ended;
-    turn = neighbours.turn(chunksUpTo(posted), in_flight ? 0ms : kLook);
-    if (in_flight && (posted - ended == at_once_ || turn != RingGate::Turn::kNow)) {
-      end();
-      continue;
-    }
-    if (turn == RingGate::Turn::kLater) continue;
-    if (turn != RingGate::Turn::kNow) return turn;
-    if (!in_flight) busy_since = Clock::now();
-    auto started = transfers_[posted].post({.deadline = Deadline::never()});
-    if (started)
-      ++posted;
-    else
-      first_failure = std::move(started);
+// One pass through all transfers. A chunk is posted once the chunk before it in the same place of
+// the ring has ended.
+class Flow::Pass {
+ public:
+  Pass(Flow& flow, const std::atomic<bool>& cancel, const Neighbours& neighbours)
+      : flow_(flow), cancel_(cancel), neighbours_(neighbours) {}
+
+  // Returns kNow after all bytes have moved.
+  Result<RingGate::Turn> run() {
+    while (goesOn()) postOrEnd();
+    while (inFlight() > 0) end();
+    VIADUCT_CHECK(first_failure_);
+    if (posted_ == flow_.transfers_.size()) return RingGate::Turn::kNow;
+    if (isOver()) return turn_;
+    return Error{.code = Code::kCancelled, .operation = "pipeline"};
   }
-  while (ended < posted) end();
-  if (!first_failure) return std::move(first_failure).error();
-  if (posted < transfers_.size()) return Error{.code = Code::kCancelled, .operation = "pipeline"};
-  return turn;
-}
+
+ private:
+  std::size_t inFlight() const { return posted_ - ended_; }
+  bool isOver() const {
+    return turn_ == RingGate::Turn::kComplete || turn_ == RingGate::Turn::kBroken;
+  }
+  bool goesOn() const {
+    return posted_ < flow_.transfers_.size() && !isOver() && first_failure_ && !cancel_.load();
+  }
+  void postOrEnd() {
+    turn_ = RingGate::Turn::kLater;
+    if (inFlight() < flow_.at_once_)
+      turn_ = neighbours_.turn(flow_.chunksUpTo(posted_), inFlight() > 0 ? 0ms : kLook);
+    if (turn_ == RingGate::Turn::kNow)
+      post();
+    else if (inFlight() > 0)
+      end();
+  }
+  void post() {
+    if (inFlight() == 0) busy_since_ = Clock::now();
+    auto started = flow_.transfers_[posted_].post({.deadline = Deadline::never()});
+    if (started)
+      ++posted_;
+    else
+      first_failure_ = std::move(started);
+  }
+  void end() {
+    auto done = await(flow_.transfers_[ended_]);
+    if (done)
+      neighbours_.moved(flow_.chunksUpTo(ended_));
+    else if (first_failure_)
+      first_failure_ = std::move(done);
+    ++ended_;
+    if (inFlight() == 0) flow_.busy_ += Clock::now() - busy_since_;
+  }
+  Status await(Transfer& transfer) const {
+    for (;;) {
+      auto ended = transfer.wait(kLook);
+      if (transfer.state() != TransferState::kRunning) return ended ? ended : transfer.wait();
+      if (cancel_.load()) transfer.cancel();
+    }
+  }
+
+  Flow& flow_;
+  const std::atomic<bool>& cancel_;
+  const Neighbours& neighbours_;
+  Status first_failure_ = Ok{};
+  std::size_t posted_ = 0, ended_ = 0;
+  Clock::time_point busy_since_;
+  RingGate::Turn turn_ = RingGate::Turn::kNow;  // of the next transfer
+};
 
 Path Flow::carried() const {
   Path out;
@@ -119,12 +145,12 @@ Status Flow::run(const std::atomic<bool>& enough, const std::atomic<bool>& cance
   busy_ = {};
   before_ = carried();
   const auto start = Clock::now();
-  const auto goesOn = [&] {
+  const auto goes_on = [&] {
     return !cancel.load() && (neighbours.before != nullptr || !enough.load());
   };
   auto turn = RingGate::Turn::kNow;
   do {
-    const auto ended = once(cancel, neighbours);
+    const auto ended = Pass(*this, cancel, neighbours).run();
     turn = ended ? *ended : RingGate::Turn::kBroken;
     if (turn == RingGate::Turn::kNow) {
       took_ = Clock::now() - start;
@@ -134,7 +160,7 @@ Status Flow::run(const std::atomic<bool>& enough, const std::atomic<bool>& cance
       neighbours.leave(false);
       return ended.error();
     }
-  } while (turn == RingGate::Turn::kNow && goesOn());
+  } while (turn == RingGate::Turn::kNow && goes_on());
   neighbours.leave(turn != RingGate::Turn::kBroken);
   return Ok{};
 }

@@ -67,9 +67,7 @@ class Flow {
   Path carried() const;
   Flow(std::uint64_t bytes, std::uint64_t at_once, std::uint64_t chunks)
       : bytes_(bytes), at_once_(at_once), chunks_(chunks) {}
-  // Returns kNow after all bytes have moved.
-  Result<RingGate::Turn> once(const std::atomic<bool>& cancel, const Neighbours& neighbours);
-  static Status await(Transfer& transfer, const std::atomic<bool>& cancel);
+  class Pass;
   std::uint64_t chunksUpTo(std::size_t transfer) const;
 
   std::uint64_t bytes_;

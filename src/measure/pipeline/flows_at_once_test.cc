@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "measure/run/group_testing.h"
@@ -45,6 +47,13 @@ class FlowsAtOnce : public ::testing::Test {
   }
   Status runBoth(std::chrono::nanoseconds duration, const Peer* other = nullptr) {
     return runAtOnce({{flows_[0]}, {flows_[1]}}, {*agent_, group_, stop_, other, 7}, duration);
+  }
+
+  // The second flow empties what the first one fills.
+  Status runChain(std::chrono::nanoseconds duration) {
+    RingGate gate(1, 1);
+    return runAtOnce({{flows_[0], {.after = &gate}}, {flows_[1], {.before = &gate}}},
+                     {*agent_, group_, stop_, nullptr, 7}, duration);
   }
 
   std::optional<Agent> agent_;
@@ -91,6 +100,91 @@ TEST_F(FlowsAtOnce, ReturnTheErrorOfOne) {
   EXPECT_FALSE(ended);
   EXPECT_GE(flows_[0].times(), 1U) << "the other flow goes on";
   EXPECT_EQ(flows_[1].times(), 0U);
+}
+
+TEST_F(FlowsAtOnce, OfAChainRepeatEquallyOften) {
+  const auto ended = runChain(50ms);
+  ASSERT_TRUE(ended) << ended.error().text();
+  EXPECT_EQ(flows_[1].times(), flows_[0].times());
+}
+
+TEST_F(FlowsAtOnce, OfAChainEndWithTheFirstFailure) {
+  ASSERT_TRUE(pins_[2].release());
+  EXPECT_FALSE(runChain(24h)) << "the second flow failed";
+  EXPECT_EQ(flows_[1].times(), 0U);
+  ASSERT_TRUE(pins_[0].release());
+  EXPECT_FALSE(runChain(24h)) << "the first flow failed";
+}
+
+// A member with a flow in its own memory, and its gate of a ring between both members.
+struct ChainMember {
+  explicit ChainMember(const std::string& name)
+      : agent(
+            *Agent::open(Settings{.name = name, .listen = {"127.0.0.1:0"}, .backends = {"local"}})),
+        self(*agent.self()),
+        from(*agent.pin(Segment::host(memory.data(), kFlowBytes), "from")),
+        into(*agent.pin(Segment::host(memory.data() + kFlowBytes, kFlowBytes), "into")) {
+    EXPECT_TRUE(self.ready(60s));
+    auto planned = Flow::plan(agent, self, {.bytes = kFlowBytes}, {*self.waitPin("from", 60s)},
+                              {*self.waitPin("into", 60s)});
+    EXPECT_TRUE(planned) << planned.error().text();
+    flow.emplace(*std::move(planned));
+  }
+  void meet(const ChainMember& member) {
+    other.emplace(*agent.importCard(member.agent.exportCard()));
+    EXPECT_TRUE(other->ready(60s));
+  }
+  Status run(const Neighbours& neighbours, std::chrono::nanoseconds duration) {
+    return runAtOnce({{*flow, neighbours}}, {agent, group, stop, &*other, 7, &gate}, duration);
+  }
+
+  std::vector<std::byte> memory = std::vector<std::byte>(2 * kFlowBytes);
+  Agent agent;
+  Peer self;
+  Pin from, into;
+  std::optional<Flow> flow;
+  std::optional<Peer> other;
+  ThreadGroup group{std::make_shared<ThreadGroup::Table>(), {}};
+  base::StopFlag stop{false};
+  RingGate gate{1, 1};
+};
+
+class ChainOfTwoMembers : public ::testing::Test {
+ protected:
+  ChainOfTwoMembers() {
+    first_.meet(second_);
+    second_.meet(first_);
+  }
+  // Runs both members, and returns what each of them returned.
+  std::pair<Status, Status> run(std::chrono::nanoseconds duration) {
+    Status second = Ok{};
+    std::thread other([&] { second = second_.run({.before = &second_.gate}, duration); });
+    Status first = first_.run({.after = &first_.gate}, duration);
+    other.join();
+    return {std::move(first), std::move(second)};
+  }
+  ChainMember first_{"first"}, second_{"second"};
+};
+
+TEST_F(ChainOfTwoMembers, RepeatsEquallyOften) {
+  const auto [first, second] = run(100ms);
+  ASSERT_TRUE(first && second);
+  EXPECT_GE(first_.flow->times(), 1U);
+  EXPECT_EQ(second_.flow->times(), first_.flow->times());
+}
+
+TEST_F(ChainOfTwoMembers, EndsWithAFailureOfTheFirst) {
+  ASSERT_TRUE(first_.from.release());
+  const auto [first, second] = run(24h);
+  EXPECT_FALSE(first);
+  EXPECT_TRUE(second) << "the error is that of the flow that failed";
+}
+
+TEST_F(ChainOfTwoMembers, EndsWithAFailureOfTheSecond) {
+  ASSERT_TRUE(second_.into.release());
+  const auto [first, second] = run(24h);
+  EXPECT_TRUE(first) << "the error is that of the flow that failed";
+  EXPECT_FALSE(second);
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ std::string copiedBy(std::span<const ProvenShare> path) {
   for (const ProvenShare& share : path) {
     if (realmOf(share.backend, share.way) != Realm::kGpu) continue;
     kernel = kernel || share.by_kernel != 0;
-    engine = engine || share.by_kernel < share.bytes;
+    engine = engine || share.by_kernel < share.ops;
   }
   if (kernel && engine) return "kernel and copy engine";
   return kernel ? "kernel" : engine ? "copy engine" : "";

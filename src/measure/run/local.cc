@@ -1,4 +1,4 @@
-// Runs all members of a benchmark as processes of this machine.
+// Runs all members of a benchmark as processes of this machine, or as threads of this process.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -203,6 +203,19 @@ void explain(const Children& children, const RunRequest& request, const StopFlag
   out.problem = "a worker ended without a reason";
 }
 
+RunOutcome runOnThreads(const RunRequest& request, const Progress& progress, const StopFlag& stop) {
+  StopFlag over{false};
+  std::vector<std::thread> others;
+  for (std::uint32_t rank = 1; rank < request.spec.layout.processes(); ++rank)
+    others.emplace_back(
+        [own = forRank(request, rank), &over] { static_cast<void>(runAsMember(own, {}, over)); });
+  RunOutcome out = runAsMember(forRank(request, 0), progress, stop);
+  // After a complete run, another member may still wait for the last message of the run.
+  if (out.end != RunEnd::kComplete) over.store(true);
+  for (std::thread& other : others) other.join();
+  return out;
+}
+
 Result<RunOutcome> run(RunRequest request, const Progress& progress, const StopFlag& stop) {
   VIADUCT_TRY(base::Fd listening, meet::EmbeddedServer::listen("127.0.0.1:0"));
   meet::PlaceOptions place{.kind = meet::PlaceKind::kEmbedded, .detect = request.settings.detect};
@@ -210,7 +223,8 @@ Result<RunOutcome> run(RunRequest request, const Progress& progress, const StopF
   VIADUCT_TRY(place.token, freshToken());
   request.place = place;
   Children children;
-  for (std::uint32_t rank = 1; rank < request.spec.layout.processes(); ++rank) {
+  const std::uint32_t forked = request.on_threads ? 1 : request.spec.layout.processes();
+  for (std::uint32_t rank = 1; rank < forked; ++rank) {
     auto child = forkChild(forRank(request, rank), rank);
     if (!child) {
       endAll(children, true);
@@ -224,6 +238,7 @@ Result<RunOutcome> run(RunRequest request, const Progress& progress, const StopF
     endAll(children, true);
     return std::move(server).error();
   }
+  if (request.on_threads) return runOnThreads(request, progress, stop);
   RunOutcome out;
   {
     const Watcher watcher(children, stop);

@@ -43,8 +43,10 @@ struct RunRequest {
   // which have to be equal at all members.
   std::function<Status(const MemberScene& scene)> work = {};
   std::vector<Option> work_options = {};
-  // Nothing: all members are processes of this machine.
+  // Nothing: all members run on this machine.
   std::optional<meet::PlaceOptions> place = {};
+  // For runLocally(): the members are threads of this process, in place of processes.
+  bool on_threads = false;
   std::string group = "default";
   std::optional<std::uint32_t> rank = {};
   // True: the member takes any free rank if `rank` is taken or out of range.
@@ -88,7 +90,8 @@ struct RunOutcome {
 
 // Runs as one member that meets the others at the request's place. They may start later.
 RunOutcome runAsMember(const RunRequest& request, const Progress& progress, const StopFlag& stop);
-// Forks all other members and is rank 0 itself. Returns after all of them have ended.
+// Forks all other members, or starts them on threads, and is rank 0 itself. Returns after all of
+// them have ended.
 RunOutcome runLocally(const RunRequest& request, const Progress& progress, const StopFlag& stop);
 
 // Exchanges a text between the members of several runs before the first run. They meet at the
