@@ -137,6 +137,13 @@ void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
         badFlag("--against and --output", "a comparison has no such form: use table or json"));
 }
 
+// runSwap() measures alone. A comparison or a suite has the flag in its string.
+void addSwap(const BenchOptions& o, std::vector<Error>& found) {
+  if (o.swap)
+    found.push_back(badFlag("--scheme swap", "swapping has no rows to compare",
+                            "run viaduct bench --scheme swap"));
+}
+
 void addPipeline(const BenchOptions& o, std::vector<Error>& found) {
   if (o.has("pipeline")) return;
   if (o.has("create_source"))
@@ -156,6 +163,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
   addRanges(options, found);
   addAgainst(options, found);
   addPipeline(options, found);
+  addSwap(options, found);
   if (options.spec.ping_pong) addPingPong(options, found);
   if (options.spec.reregister) addReregistering(options, found);
   return found;

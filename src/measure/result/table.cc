@@ -40,6 +40,7 @@ std::string TextTable::add(const Row& row) {
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   if (usesGpu(row)) what += ", " + row.memory;
+  if (!row.copied_by.empty()) what += ", copied by " + row.copied_by;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
@@ -50,6 +51,7 @@ std::string TextTable::add(const Row& row) {
   out += fmt::format("{:>9} {:>6}", base::showSize(row.block_size), row.batch_size);
   if (row.verdict != Verdict::kFailed) out += figuresOf(row);
   out += "\n";
+  for (const std::string& line : deviceLines(row)) out += wrapped(line, kIndent);
   if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, kIndent);
   if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, kIndent);
   // The remark about a path holds for many rows.
