@@ -184,6 +184,12 @@ constexpr std::array kWho{
     BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp", "pairwise",
               "pairing of initiators and targets",
               oneOf<measure::kSchemes, &O::spec, &Spec::layout, &Layout::scheme>},
+    BenchFlag{"pattern", "allgather|alltoall|allreduce-traffic|broadcast|sendrecv", "",
+              "move the traffic of a collective between members that all send and receive; block "
+              "sizes are those of an operation",
+              oneOf<measure::kPatterns, &O::spec, &Spec::layout, &Layout::scheme>},
+    BenchFlag{"members", "N", "local_workers, else 2", "number of members of a pattern",
+              count<2, &O::members>},
     BenchFlag{"mode", "SG|MG", "SG",
               "SG: one process per device; MG: one process for all devices of a side",
               oneOf<measure::kModes, &O::spec, &Spec::layout, &Layout::mode>},

@@ -66,6 +66,14 @@ void describe(auto& json, base::Is<PairResult> auto& pair) {
   json.may("latency_us", pair.latency_us);
 }
 
+void describe(auto& json, base::Is<Operation> auto& operation) {
+  json.need("size", operation.size);
+  json.may("time_us", operation.time_us);
+  json.may("algbw", operation.algbw);
+  json.may("busbw", operation.busbw);
+  json.may("wrong", operation.wrong);
+}
+
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
   json.need("start_s", interval.start);
   json.need("end_s", interval.end);
@@ -96,6 +104,7 @@ void describeFigures(auto& json, auto& row) {
   json.may("completions_per_s", row.completions_per_s);
   json.may("rate", row.rate);
   json.may("pairs", row.pairs);
+  json.may("operation", row.operation);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }

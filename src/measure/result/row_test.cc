@@ -38,6 +38,7 @@ Row fullRow() {
           .completions_per_s = 1234.5,
           .rate = OpenLoop{1000, 999.5, "poisson"},
           .pairs = {{0, 1, 1.5, Latency{1, 1, 1, {}, 1, 1, 1}}, {2, 3, {}, {}}},
+          .operation = Operation{4080, 12.5, 0.375, 0.25, 2},
           .path = {{"tcp", "socket", "lo", 262144, 64, Proven::kYes}},
           .proof = "lo counted 262 kB",
           .ceiling = Ceiling{"link eth0", 12.5, 26},

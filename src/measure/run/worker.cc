@@ -94,14 +94,15 @@ Result<bool> Worker::allWell(const Failure& mine) {
 Status Worker::makeMemory() {
   VIADUCT_TRY(state_.bytes, deviceBytes(state_.spec));
   const Layout& layout = state_.spec.layout;
-  const Role role = layout.isInitiator(state_.rank) ? Role::kInitiator : Role::kTarget;
-  const bool initiates = role == Role::kInitiator;
-  const std::uint32_t count = initiates ? layout.initiators : layout.targets;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) != state_.rank) continue;
-    VIADUCT_TRY(Buffer memory, makeBuffer(role, i));
-    state_.devices.push_back({.role = role, .number = i, .memory = std::move(memory)});
-    if (layout.stored()) VIADUCT_CHECK(makeStorage(i));
+  for (const Role role : {Role::kInitiator, Role::kTarget}) {
+    const bool initiates = role == Role::kInitiator;
+    const std::uint32_t count = initiates ? layout.initiators : layout.targets;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) != state_.rank) continue;
+      VIADUCT_TRY(Buffer memory, makeBuffer(role, i));
+      state_.devices.push_back({.role = role, .number = i, .memory = std::move(memory)});
+      if (layout.stored()) VIADUCT_CHECK(makeStorage(i));
+    }
   }
   return Ok{};
 }
