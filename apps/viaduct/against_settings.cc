@@ -21,6 +21,8 @@ constexpr auto kWhole = "it applies to the whole comparison: give it on the comm
 
 constexpr std::array kCommonFlags{
     Common{"scheme", kSameWorkers},
+    Common{"pattern", kSameWorkers},
+    Common{"members", kSameWorkers},
     Common{"mode", kSameWorkers},
     Common{"num_initiator_dev", kSameWorkers},
     Common{"num_target_dev", kSameWorkers},

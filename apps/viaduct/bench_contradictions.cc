@@ -24,6 +24,8 @@ constexpr auto kAlone = "a ping-pong has one transfer in flight";
 constexpr auto kNoIntervals = "--against prints no intervals";
 
 constexpr auto kOwnPairs = "--gpu_matrix chooses the memory and the workers of each pair";
+constexpr auto kByPattern = "--pattern decides which member sends how much to which";
+constexpr auto kClosedLoop = "--pattern measures operations one after the other";
 constexpr auto kMatrixOnly = "--gpu_matrix measures rates and latencies, and nothing else";
 
 constexpr std::array kRivals{
@@ -68,6 +70,19 @@ constexpr std::array kRivals{
     Rivals{"gpu_matrix", "pipeline", kMatrixOnly},
     Rivals{"gpu_matrix", "explain", kMatrixOnly},
     Rivals{"gpu_matrix", "interval", kMatrixOnly},
+    Rivals{"gpu_matrix", "pattern", kOwnPairs},
+    Rivals{"pattern", "pipeline", "each has an output of its own"},
+    Rivals{"pattern", "scheme", kByPattern},
+    Rivals{"pattern", "mode", kByPattern},
+    Rivals{"pattern", "num_initiator_dev", kByPattern, "give --members"},
+    Rivals{"pattern", "num_target_dev", kByPattern, "give --members"},
+    Rivals{"pattern", "bidirectional", kByPattern},
+    Rivals{"pattern", "batch", kByPattern},
+    Rivals{"pattern", "start_batch_size", kByPattern},
+    Rivals{"pattern", "max_batch_size", kByPattern},
+    Rivals{"pattern", "num_threads", kByPattern, "give --pipeline-depth for operations in flight"},
+    Rivals{"pattern", "rate", kClosedLoop},
+    Rivals{"pattern", "latency", kClosedLoop},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},
@@ -144,6 +159,20 @@ void addSwap(const BenchOptions& o, std::vector<Error>& found) {
                             "run viaduct bench --scheme swap"));
 }
 
+void addPattern(const BenchOptions& o, std::vector<Error>& found) {
+  if (!o.has("pattern")) {
+    if (o.has("members")) found.push_back(badFlag("--members", "the flag needs --pattern"));
+    return;
+  }
+  if (o.output == OutputForm::kNixlbench)
+    found.push_back(badFlag("--pattern and --output", "nixlbench's table has no columns for it",
+                            "use table, json or csv"));
+  if (o.initiator_seg_type != o.target_seg_type)
+    found.push_back(badFlag("--initiator_seg_type and --target_seg_type",
+                            "each member of a --pattern sends and receives",
+                            "give the same memory for both"));
+}
+
 void addPipeline(const BenchOptions& o, std::vector<Error>& found) {
   if (o.has("pipeline")) return;
   if (o.has("create_source"))
@@ -162,6 +191,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
                               std::string(rivals.why), std::string(rivals.remedy)));
   addRanges(options, found);
   addAgainst(options, found);
+  addPattern(options, found);
   addPipeline(options, found);
   addSwap(options, found);
   if (options.spec.ping_pong) addPingPong(options, found);

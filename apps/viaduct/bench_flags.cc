@@ -201,6 +201,12 @@ constexpr std::array kWho{
               "pairing of initiators and targets; swap: copies of many small blocks between host "
               "memory and a GPU, beside one call for each block",
               intoScheme},
+    BenchFlag{"pattern", "allgather|alltoall|allreduce-traffic|broadcast|sendrecv", "",
+              "move the traffic of a collective between members that all send and receive; block "
+              "sizes are those of an operation",
+              oneOf<measure::kPatterns, &O::spec, &Spec::layout, &Layout::scheme>},
+    BenchFlag{"members", "N", "local_workers, else 2", "number of members of a pattern",
+              count<2, &O::members>},
     BenchFlag{"mode", "SG|MG", "SG",
               "SG: one process per device; MG: one process for all devices of a side",
               oneOf<measure::kModes, &O::spec, &Spec::layout, &Layout::mode>},

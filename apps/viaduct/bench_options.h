@@ -68,6 +68,7 @@ struct BenchOptions {
 
   // Workers.
   bool prepared_xfer = false;
+  std::uint32_t members = 0;                   // of a pattern; 0: not given
   std::vector<std::uint32_t> gpu_matrix = {};  // GPUs of --gpu_matrix; empty: all
 
   // Duration.

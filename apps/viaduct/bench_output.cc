@@ -100,6 +100,9 @@ std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptio
 }
 
 std::string pairWords(const measure::Layout& layout) {
+  if (layout.pattern())
+    return fmt::format("{}, {}", schemeName(layout.scheme),
+                       counted(pairsOf(layout).size(), "pair"));
   return fmt::format("{} x {} {}, {}", layout.initiators, layout.targets, schemeName(layout.scheme),
                      counted(pairsOf(layout).size(), "pair"));
 }

@@ -11,6 +11,7 @@
 
 #include "base/sizes.h"
 #include "base/text.h"
+#include "measure/load/collective.h"
 #include "measure/load/machine.h"
 #include "measure/load/storage.h"
 #include "meet/groups/group.h"
@@ -171,7 +172,9 @@ void setIterations(const BenchOptions& o, Workload& row) {
     row.warm_iterations = perThread(o, o.warmup_iter, row.block_bytes);
 }
 
-std::vector<std::uint64_t> batchesOf(const BenchOptions& o, std::uint64_t block) {
+std::vector<std::uint64_t> batchesOf(const BenchOptions& o, const Layout& layout,
+                                     std::uint64_t block) {
+  if (layout.pattern()) return {piecesOf(layout.scheme, layout.initiators).moved};
   if (o.has("batch")) return {o.batch};
   if (o.as_nixlbench || o.has("start_batch_size") || o.has("max_batch_size"))
     return doubled(o.start_batch_size, o.max_batch_size);
@@ -205,7 +208,8 @@ Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> r
 }
 
 OutputForm outputOf(const BenchOptions& o) {
-  return o.output.value_or(o.as_nixlbench ? OutputForm::kNixlbench : OutputForm::kTable);
+  return o.output.value_or(o.as_nixlbench && !o.has("pattern") ? OutputForm::kNixlbench
+                                                               : OutputForm::kTable);
 }
 
 // Removes the directory from the agents' settings. The agents find each other through their group,
@@ -242,8 +246,26 @@ void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problem
     problems.push_back(std::move(there).error());
 }
 
+Result<Layout> patternLayout(const BenchOptions& o, bool stored) {
+  if (stored)
+    return badFlag("--pattern and --backend", "storage is no member that could send",
+                   "name a backend between members");
+  if (o.members != 0 && o.local_workers != 0 && o.members != o.local_workers)
+    return badFlag("--members and --local_workers",
+                   fmt::format("{} members are not {} workers", o.members, o.local_workers),
+                   "give one of the two");
+  Layout layout = o.spec.layout;
+  const std::uint32_t given = std::max(o.members, o.local_workers);
+  layout.initiators = layout.targets = given == 0 ? 2 : given;
+  if (layout.initiators > meet::kMaxMembers)
+    return badFlag("--members", "the limit is 65536 members");
+  layout.reads = o.op == OpKind::kRead;
+  return layout;
+}
+
 Result<Layout> layoutOf(const BenchOptions& o, bool stored) {
   Layout layout = o.spec.layout;
+  if (layout.pattern()) return patternLayout(o, stored);
   if (stored) {
     layout.scheme = Scheme::kPairwise;
     layout.targets = 0;
@@ -267,26 +289,39 @@ Result<Layout> layoutOf(const BenchOptions& o, bool stored) {
       "omit --local_workers, or set it to that number");
 }
 
+// Returns the bytes of a block for a given size: a piece of a pattern's operation, or all of it.
+Result<std::uint64_t> blockOf(const Layout& layout, std::uint64_t size) {
+  if (!layout.pattern()) return size;
+  const std::uint32_t cuts = piecesOf(layout.scheme, layout.initiators).cuts;
+  if (const std::uint64_t piece = measure::pieceBytes(size, cuts); piece != 0) return piece;
+  return badFlag("--block_sizes",
+                 fmt::format("{} cannot be cut into a piece for each of {} members",
+                             base::showSize(size), layout.initiators),
+                 fmt::format("use {} or more", base::showSize(cuts)));
+}
+
 Result<std::vector<Workload>> rowsOf(const BenchOptions& o,
-                                     const std::vector<std::string>& backends) {
+                                     const std::vector<std::string>& backends,
+                                     const Layout& layout) {
   std::vector<std::uint64_t> sizes = o.block_sizes;
   const bool doubling = o.as_nixlbench || o.has("start_block_size") || o.has("max_block_size");
   if (sizes.empty())
     sizes = doubling ? doubled(o.start_block_size, o.max_block_size) : measure::usualBlockSizes();
   std::vector<Workload> rows;
   for (const std::string& backend : backends)
-    for (const std::uint64_t block : sizes)
-      for (const std::uint64_t batch : batchesOf(o, block)) {
+    for (const std::uint64_t size : sizes) {
+      VIADUCT_TRY(const std::uint64_t block, blockOf(layout, size));
+      for (const std::uint64_t batch : batchesOf(o, layout, block)) {
         rows.push_back({.backend = backend,
                         .op = o.op,
                         .block_bytes = block,
                         .batch = static_cast<std::uint32_t>(batch)});
         setIterations(o, rows.back());
         if (std::count(rows.begin(), rows.end(), rows.back()) > 1)
-          return badFlag("--block_sizes",
-                         fmt::format("{} is named twice", base::formatSize(block)));
+          return badFlag("--block_sizes", fmt::format("{} is named twice", base::formatSize(size)));
         VIADUCT_CHECK(check(rows.back()));
       }
+    }
   return rows;
 }
 
@@ -299,7 +334,8 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   const auto kind = backends ? take(storageKind(*backends), out.problems) : std::nullopt;
   const bool stored = kind && *kind;
   auto layout = take(layoutOf(o, stored), out.problems);
-  auto rows = backends ? take(rowsOf(o, *backends), out.problems) : std::nullopt;
+  auto rows = backends ? take(rowsOf(o, *backends, layout.value_or(o.spec.layout)), out.problems)
+                       : std::nullopt;
   auto place = take(placeOf(o, settings, stored), out.problems);
   auto storage = take(storageOf(o, stored ? *kind : std::nullopt, settings), out.problems);
   if (o.spec.layout.initiators > meet::kMaxMembers || o.spec.layout.targets > meet::kMaxMembers)

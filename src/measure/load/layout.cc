@@ -1,6 +1,9 @@
 #include "measure/load/layout.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "measure/load/collective.h"
 
 namespace viaduct::measure {
 namespace {
@@ -28,7 +31,12 @@ std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t
 
 std::vector<Pair> pairsOf(const Layout& layout) {
   if (layout.stored()) return pairsOf(Scheme::kPairwise, layout.initiators, layout.initiators);
-  return pairsOf(layout.scheme, layout.initiators, layout.targets);
+  if (!layout.pattern()) return pairsOf(layout.scheme, layout.initiators, layout.targets);
+  std::vector<Pair> pairs = flowsOf(layout.scheme, layout.initiators);
+  if (layout.reads)
+    for (Pair& pair : pairs) std::swap(pair.initiator, pair.target);
+  std::sort(pairs.begin(), pairs.end());
+  return pairs;
 }
 
 std::vector<Stream> streamsOf(const Layout& layout, std::uint32_t threads, bool bidirectional) {

@@ -14,12 +14,26 @@ enum class Scheme : std::uint8_t {
   kManyToOne,  // each target is reached by all initiators
   kOneToMany,  // each initiator reaches all targets
   kTp,  // each side holds one tensor in one shard for each device; overlapping shards make a pair
+  // Patterns: all processes are members that send and receive, as in a collective.
+  kSendrecv,          // each member sends to the next one, in a ring
+  kAlltoall,          // each member sends to all others
+  kAllgather,         // pieces of all members pass along a ring
+  kBroadcast,         // the data of member 0 passes along a chain
+  kAllreduceTraffic,  // pieces pass along a ring twice, without a reduction
 };
 inline constexpr base::Words<Scheme, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
                                                   {"manytoone", Scheme::kManyToOne},
                                                   {"onetomany", Scheme::kOneToMany},
                                                   {"tp", Scheme::kTp}}};
-constexpr const char* schemeName(Scheme scheme) { return base::wordOf(kSchemes, scheme); }
+inline constexpr base::Words<Scheme, 5> kPatterns{{{"allgather", Scheme::kAllgather},
+                                                   {"alltoall", Scheme::kAlltoall},
+                                                   {"allreduce-traffic", Scheme::kAllreduceTraffic},
+                                                   {"broadcast", Scheme::kBroadcast},
+                                                   {"sendrecv", Scheme::kSendrecv}}};
+constexpr bool isPattern(Scheme scheme) { return scheme >= Scheme::kSendrecv; }
+constexpr const char* schemeName(Scheme scheme) {
+  return isPattern(scheme) ? base::wordOf(kPatterns, scheme) : base::wordOf(kSchemes, scheme);
+}
 
 enum class Mode : std::uint8_t {
   kSg,  // a process for each device
@@ -33,18 +47,25 @@ struct Layout {
   Mode mode = Mode::kSg;
   // Devices of each side. No targets: the other end of each initiator is its process's storage.
   std::uint32_t initiators = 1, targets = 1;
+  bool reads = false;  // the receivers of a pattern initiate
 
+  // Member i has device i of both sides: one that it initiates with, and one that others reach.
+  bool pattern() const { return isPattern(scheme); }
   bool stored() const { return targets == 0; }
   std::uint32_t processes() const {
     if (mode == Mode::kMg) return stored() ? 1 : 2;
-    return initiators + targets;
+    return pattern() ? initiators : initiators + targets;
   }
   std::uint32_t initiatorProcesses() const { return mode == Mode::kMg ? 1 : initiators; }
   bool isInitiator(std::uint32_t rank) const { return rank < initiatorProcesses(); }
+  const char* roleOf(std::uint32_t rank) const {
+    if (pattern()) return "member";
+    return isInitiator(rank) ? "initiator" : "target";
+  }
   // Return the rank of the process that owns device i or j of a side.
   std::uint32_t initiatorRank(std::uint32_t i) const { return mode == Mode::kMg ? 0 : i; }
   std::uint32_t targetRank(std::uint32_t j) const {
-    if (stored()) return initiatorRank(j);
+    if (stored() || pattern()) return initiatorRank(j);
     return mode == Mode::kMg ? 1 : initiators + j;
   }
   friend bool operator==(const Layout&, const Layout&) = default;
@@ -56,7 +77,8 @@ struct Pair {
 };
 // Returns sorted pairs without duplicates. Every device is in at least one pair.
 std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t targets);
-// With storage, initiator i and its storage are a pair, whatever the scheme.
+// With storage, initiator i and its storage are a pair, whatever the scheme. The pairs of a pattern
+// depend on the side that initiates.
 std::vector<Pair> pairsOf(const Layout& layout);
 
 // The transfers of one thread from one device to another. A stream has its own part of both

@@ -130,12 +130,13 @@ Result<DeviceBytes> deviceBytes(const Spec& spec) {
   DeviceBytes bytes{neededPart(spec) * parts.initiator, neededPart(spec) * parts.target};
   if (spec.buffer_bytes != 0) {
     const bool many = spec.layout.mode == Mode::kMg;
-    bytes.initiator = spec.buffer_bytes / (many ? spec.layout.initiators : 1);
+    const std::uint32_t alone = spec.layout.pattern() ? 2 : 1;  // devices of an SG process
+    bytes.initiator = spec.buffer_bytes / (many ? spec.layout.initiators : alone);
     // Storage is not larger than the rows need, because it is filled before the first row.
     bytes.target =
         spec.layout.stored()
             ? neededPart(spec, partBytes(bytes.initiator, parts.initiator)) * parts.target
-            : spec.buffer_bytes / (many ? spec.layout.targets : 1);
+            : spec.buffer_bytes / (many ? spec.layout.targets : alone);
   }
   VIADUCT_CHECK(fits(spec, "initiators", bytes.initiator, parts.initiator));
   VIADUCT_CHECK(fits(spec, "targets", bytes.target, parts.target));
@@ -165,8 +166,9 @@ DeviceBytes hostBytes(const Spec& spec, const DeviceBytes& bytes) {
 
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank) {
   const bool initiator = spec.layout.isInitiator(rank);
-  const std::uint64_t stored = spec.layout.stored() ? bytes.target : 0;
-  const std::uint64_t one = (initiator ? bytes.initiator : bytes.target) + stored;
+  const bool both = spec.layout.stored() || spec.layout.pattern();
+  const std::uint64_t one =
+      (initiator ? bytes.initiator : bytes.target) + (both ? bytes.target : 0);
   if (spec.layout.mode == Mode::kSg) return one;
   return one * (initiator ? spec.layout.initiators : spec.layout.targets);
 }

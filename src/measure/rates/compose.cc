@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "measure/proof/account.h"
+#include "measure/load/collective.h"
 #include "measure/proof/judge.h"
 #include "measure/rates/share.h"
 #include "measure/rates/timeline.h"
@@ -51,6 +52,8 @@ class Composer {
       seen_.push_back(std::move(one));
     }
     row_.memory = memoryWords();
+    if (spec_.layout.pattern())
+      row_.operation = Operation{.size = operationBytes(spec_.layout, workload_).size};
     facts_.failure = failure();
     if (!facts_.failure) {
       sum();
@@ -65,6 +68,7 @@ class Composer {
       pairs();
       if (const auto side = scaledSide(spec_)) devices(*side);
       verified();
+      operation();
     }
     return judged();
   }
@@ -87,7 +91,8 @@ class Composer {
   // Returns the memory of both sides. Without GPUs, it is the choice of host memory.
   std::string memoryWords() const {
     const std::string here = memoryOf(true);
-    const std::string there = spec_.layout.stored() ? here : memoryOf(false);
+    const bool alike = spec_.layout.stored() || spec_.layout.pattern();
+    const std::string there = alike ? here : memoryOf(false);
     if (here == "DRAM" && there == here) return memoryChoiceName(spec_.memory);
     return here == there ? here : fmt::format("{}/{}", here, there);
   }
@@ -306,6 +311,28 @@ class Composer {
     if (missed != 0)
       facts_.mismatch = fmt::format("{} of {} checked transfers have wrong bytes: {}", missed,
                                     checks.transfers, facts_.mismatch.value_or(""));
+  }
+
+  // All figures of an operation follow from the rate of the row.
+  void operation() {
+    if (!row_.operation) return;
+    if (spec_.verify != Verified::kOff) row_.operation->wrong = wrongTransfers();
+    if (row_.gb_per_s.value_or(0) <= 0) return;
+    const OperationBytes bytes = operationBytes(spec_.layout, workload_);
+    const double ns = static_cast<double>(bytes.moved) / *row_.gb_per_s;
+    row_.operation->time_us = ns * 1e-3;
+    row_.operation->algbw = static_cast<double>(bytes.size) / ns;
+    row_.operation->busbw = static_cast<double>(bytes.busiest) / ns;
+  }
+
+  // The check after the last round counts no transfers, so each of its members counts as one.
+  std::uint64_t wrongTransfers() const {
+    std::uint64_t missed = 0, members = 0;
+    for (const RowShare& share : shares_) {
+      missed += share.missed;
+      members += share.mismatch.empty() ? 0 : 1;
+    }
+    return std::max(missed, members);
   }
 
   // Lets the device counters decide whether the row is true.

@@ -133,6 +133,15 @@ struct Scaling {
   friend bool operator==(const Scaling&, const Scaling&) = default;
 };
 
+// One operation of a pattern, with the figures of nccl-tests.
+struct Operation {
+  std::uint64_t size = 0;
+  std::optional<double> time_us = {};
+  std::optional<double> algbw = {}, busbw = {};  // 10^9 bytes a second
+  std::optional<std::uint64_t> wrong = {};       // checked transfers with wrong bytes
+  friend bool operator==(const Operation&, const Operation&) = default;
+};
+
 // Transfers whose contents were checked.
 struct Checks {
   std::uint64_t transfers = 0;
@@ -173,6 +182,7 @@ struct Row {
   std::vector<PairResult> pairs = {};
   std::vector<DeviceResult> devices = {};  // only of rows with several GPUs
   std::optional<Scaling> scaling = {};
+  std::optional<Operation> operation = {};      // of a pattern
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 

@@ -80,6 +80,14 @@ void describe(auto& json, base::Is<Scaling> auto& scaling) {
   json.need("slowest_of_fastest", scaling.slowest_of_fastest);
 }
 
+void describe(auto& json, base::Is<Operation> auto& operation) {
+  json.need("size", operation.size);
+  json.may("time_us", operation.time_us);
+  json.may("algbw", operation.algbw);
+  json.may("busbw", operation.busbw);
+  json.may("wrong", operation.wrong);
+}
+
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
   json.need("start_s", interval.start);
   json.need("end_s", interval.end);
@@ -112,6 +120,7 @@ void describeFigures(auto& json, auto& row) {
   json.may("pairs", row.pairs);
   json.may("devices", row.devices);
   json.may("scaling", row.scaling);
+  json.may("operation", row.operation);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }

@@ -41,6 +41,28 @@ TEST(TextTable, AHeadingPrecedesAnotherBackendOrPath) {
   EXPECT_EQ(table.add(other).find("\nlocal write, cold blocks\n"), 0U);
 }
 
+Row patternRow() {
+  Row row = tableRow();
+  row.scheme = "alltoall";
+  row.initiators = row.targets = 3;
+  row.operation =
+      Operation{.size = 1048560, .time_us = 812.25, .algbw = 1.291, .busbw = 0.8607, .wrong = 0};
+  return row;
+}
+
+TEST(TextTable, APatternHasTheColumnsOfNcclTests) {
+  EXPECT_EQ(TextTable().add(patternRow()),
+            "local write, alltoall of 3 members, hot blocks: local/mapped on copy, proven\n"
+            "      size B   time us    algbw    busbw #wrong   +/- of max skips  CPU/GB\n"
+            "     1048560       812     1.29    0.861      0    2%    88%  <10%  0.0815\n");
+}
+
+TEST(TextTable, UncheckedTransfersOfAPatternAreNotCalledRight) {
+  Row row = patternRow();
+  row.operation->wrong.reset();
+  EXPECT_NE(TextTable().add(row).find(" 0.861    N/A "), std::string::npos);
+}
+
 TEST(TextTable, MissingFiguresAreDashes) {
   const std::string text = TextTable().add({.backend = "tcp", .block_size = 1});
   EXPECT_NE(text.find("      1 B      1        -     -      -     -         -         -       -\n"),

@@ -94,9 +94,10 @@ class Child {
   // Returns how the process died, unless end() killed it.
   std::optional<std::string> death(const Layout& layout) const {
     if (!status_ || ended_by_us_ || !WIFSIGNALED(*status_)) return std::nullopt;
-    return fmt::format("rank {}, a{} (pid {}), was killed by signal {} ({})", rank_,
-                       layout.isInitiator(rank_) ? "n initiator" : " target", pid_,
-                       WTERMSIG(*status_), ::strsignal(WTERMSIG(*status_)));
+    const std::string_view role = layout.roleOf(rank_);
+    return fmt::format("rank {}, a{} {} (pid {}), was killed by signal {} ({})", rank_,
+                       role.starts_with('i') ? "n" : "", role, pid_, WTERMSIG(*status_),
+                       ::strsignal(WTERMSIG(*status_)));
   }
   // Returns the error text that the process wrote, or an empty text.
   std::string words() const {

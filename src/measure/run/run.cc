@@ -137,11 +137,10 @@ class MemberRun {
       all.push_back(std::move(hello));
     }
     for (const meet::Member& member : roster.members)
-      out_.members.push_back(
-          {.rank = member.rank,
-           .name = member.name,
-           .role = spec_.layout.isInitiator(member.rank) ? "initiator" : "target",
-           .host = all[member.rank].host});
+      out_.members.push_back({.rank = member.rank,
+                              .name = member.name,
+                              .role = spec_.layout.roleOf(member.rank),
+                              .host = all[member.rank].host});
     if (failure) return *failure;
     for (const meet::Member& member : roster.members)
       if (Failure& theirs = all[member.rank].failure) {

@@ -47,6 +47,9 @@ Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::
   Schedule out{.rounds = kRounds, .iterations = kFewest, .time = spec.duration};
   if (row.iterations != 0)
     out = {.rounds = std::min(kRounds, row.iterations), .iterations = row.iterations};
+  else if (spec.layout.pattern())
+    // An operation has ended when its last pair has, so all pairs move the same number of them.
+    out = {.rounds = kRounds, .iterations = transfersOf(spec, row, seconds)};
   if (spec.verify == Verified::kSampled)
     out.checks = ceilOf(kSpotChecks, streams * (out.rounds + 1));
   return out;

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "host/processors.h"
+#include "measure/load/collective.h"
 #include "measure/run/group_testing.h"
 
 namespace viaduct::measure {
@@ -90,6 +91,42 @@ TEST(Workers, EverySchemeAndModeMovesItsBytes) {
         for (const ProvenShare& share : row.path) bytes += share.bytes;
         EXPECT_EQ(bytes, 9000 * row.transfers);
       }
+}
+
+TEST(Workers, EveryPatternMovesItsBytesBetweenMembers) {
+  for (const auto& [name, pattern] : kPatterns)
+    for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
+      for (const std::uint32_t n : {2U, 3U, 4U}) {
+        Spec spec = specOf(
+            {.scheme = pattern, .initiators = n, .targets = n, .reads = op == OpKind::kRead});
+        spec.rows[0].op = op;
+        const std::vector<Row> rows = Members(spec).measure();
+        ASSERT_EQ(rows.size(), 1U);
+        const Row& row = rows[0];
+        EXPECT_TRUE(well(row)) << name << " " << n << ": " << row.why;
+        EXPECT_EQ(row.scheme, name);
+        EXPECT_EQ(row.iterations, 7 * pairsOf(spec.layout).size());
+        ASSERT_TRUE(row.operation);
+        EXPECT_EQ(row.operation->wrong, 0U);
+        const OperationBytes bytes = operationBytes(spec.layout, spec.rows[0]);
+        const double seconds = row.operation->time_us.value_or(0) * 1e-6;
+        EXPECT_NEAR(static_cast<double>(bytes.moved) / seconds, *row.gb_per_s * 1e9,
+                    *row.gb_per_s * 1e3);
+        EXPECT_DOUBLE_EQ(*row.operation->busbw / *row.operation->algbw,
+                         static_cast<double>(bytes.busiest) / static_cast<double>(bytes.size));
+      }
+}
+
+// An operation has ended when its slowest pair has, so a row by time counts transfers, too.
+TEST(Workers, AllPairsOfAPatternMoveEquallyOften) {
+  Spec spec = specOf({.scheme = Scheme::kAlltoall, .initiators = 3, .targets = 3});
+  spec.rows[0].iterations = 0;
+  spec.duration = std::chrono::milliseconds(2);
+  const std::vector<Row> rows = Members(spec).measure();
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_TRUE(well(rows[0])) << rows[0].why;
+  EXPECT_EQ(rows[0].iterations % 6, 0U);
+  EXPECT_GE(rows[0].iterations, 6 * 12U);
 }
 
 TEST(Workers, EveryOptionMovesCorrectBytes) {
