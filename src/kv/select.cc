@@ -116,10 +116,11 @@ class Side {
     parts_.push_back(std::move(pieces));
   }
   std::uint64_t pieces() const { return pieces_; }
-  Blocks blocks() const {
+  Blocks blocks() {
     // A run takes up to 40 bytes in a list, and an address 8.
     constexpr std::uint64_t kAddressesPerRun = 4;
-    return alike_ && pieces_ != 0 && runs_ * kAddressesPerRun > pieces_ ? addresses() : runs();
+    if (!alike_ || runs_ * kAddressesPerRun < pieces_ || pieces_ == 0) return runs();
+    return parts_.size() == 1 ? repeated() : addresses();
   }
 
  private:
@@ -130,16 +131,25 @@ class Side {
       appendAtOrigins(part.runs, part.origins, out, [](Run& run) -> auto& { return run.base; });
     return core::DisjointBlocks::of(std::move(out));
   }
+  // One part needs no list of all pieces.
+  Blocks repeated() {
+    Pieces& part = parts_.front();
+    return core::DisjointBlocks::at(relative(part), part.bytes, std::move(part.origins));
+  }
   Blocks addresses() const {
-    std::vector<std::uint64_t> out, relative;
+    std::vector<std::uint64_t> out;
     out.reserve(pieces_);
-    for (const Pieces& part : parts_) {
-      relative.clear();
-      for (const Run& run : part.runs)
-        for (std::uint64_t i = 0; i < run.count; ++i) relative.push_back(run.base + i * run.stride);
-      appendAtOrigins(relative, part.origins, out, [](std::uint64_t& at) -> auto& { return at; });
-    }
+    for (const Pieces& part : parts_)
+      appendAtOrigins(relative(part), part.origins, out,
+                      [](std::uint64_t& at) -> auto& { return at; });
     return core::DisjointBlocks::at(std::move(out), parts_.front().bytes);
+  }
+  static std::vector<std::uint64_t> relative(const Pieces& part) {
+    std::vector<std::uint64_t> out;
+    out.reserve(part.count);
+    for (const Run& run : part.runs)
+      for (std::uint64_t i = 0; i < run.count; ++i) out.push_back(run.base + i * run.stride);
+    return out;
   }
 
   std::vector<Pieces> parts_;
