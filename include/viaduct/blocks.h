@@ -51,16 +51,15 @@ class Blocks {
   // The size of every block if all have the same size; else 0.
   std::uint64_t blockBytes() const { return block_bytes_; }
   // The number of runs that the list was made of. A list of extents has one run per block.
-  std::size_t runs() const {
-    return table_ == nullptr ? 0 : table_->addresses.size() + table_->runs.size();
-  }
+  std::size_t runs() const { return table_ == nullptr ? 0 : table_->list() + table_->runs.size(); }
   Run run(std::size_t number) const {
     if (table_->addresses.empty()) return table_->runs[number];
-    return {table_->addresses[number], block_bytes_, block_bytes_, 1};
+    return {table_->addressOf(number), block_bytes_, block_bytes_, 1};
   }
   // The blocks' addresses if list() made this from extents of one size; else empty.
   std::span<const std::uint64_t> addresses() const {
-    return table_ == nullptr ? std::span<const std::uint64_t>{} : table_->addresses;
+    const bool plain = table_ != nullptr && table_->origins.empty();
+    return plain ? table_->addresses : std::span<const std::uint64_t>{};
   }
   Extent operator[](std::uint64_t index) const;  // index < count()
 
@@ -76,8 +75,15 @@ class Blocks {
   // Shared by all copies of one list, and never changed.
   struct Table {
     std::vector<std::uint64_t> addresses;  // of a list of single blocks of one size; else empty
+    std::vector<std::uint64_t> origins;    // the addresses repeat relative to each; empty: to 0
     std::vector<Run> runs;                 // of any other list; else empty
     std::vector<std::uint64_t> first;      // first block of each run, if runs differ in length
+
+    std::size_t list() const { return addresses.size() * (origins.empty() ? 1 : origins.size()); }
+    std::uint64_t addressOf(std::size_t number) const {
+      if (origins.empty()) return addresses[number];
+      return origins[number / addresses.size()] + addresses[number % addresses.size()];
+    }
   };
   static std::optional<Blocks> listOfOneSize(std::span<const Extent> extents);
 

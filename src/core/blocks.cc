@@ -178,7 +178,7 @@ Blocks core::DisjointBlocks::of(std::vector<Run> runs) {
   }
   if (even) out.per_run_ = runs[0].count;
   if (alike) out.block_bytes_ = runs[0].bytes;
-  Blocks::Table table{.addresses = {}, .runs = std::move(runs), .first = {}};
+  Blocks::Table table{.addresses = {}, .origins = {}, .runs = std::move(runs), .first = {}};
   if (!even) table.first = firstOfEach(table.runs);
   out.table_ = std::make_shared<const Blocks::Table>(std::move(table));
   return out;
@@ -215,13 +215,15 @@ std::optional<Blocks> Blocks::listOfOneSize(std::span<const Extent> extents) {
   return core::DisjointBlocks::at(std::move(addresses), bytes);
 }
 
-Blocks core::DisjointBlocks::at(std::vector<std::uint64_t> addresses, std::uint64_t bytes) {
+Blocks core::DisjointBlocks::at(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
+                                std::vector<std::uint64_t> origins) {
+  Blocks::Table table{std::move(addresses), std::move(origins), {}, {}};
   Blocks out;
   out.per_run_ = 1;
-  out.count_ = addresses.size();
-  out.bytes_ = addresses.size() * bytes;
+  out.count_ = table.list();
+  out.bytes_ = out.count_ * bytes;
   out.block_bytes_ = bytes;
-  out.table_ = std::make_shared<const Blocks::Table>(Blocks::Table{std::move(addresses), {}, {}});
+  out.table_ = std::make_shared<const Blocks::Table>(std::move(table));
   return out;
 }
 

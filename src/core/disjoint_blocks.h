@@ -4,6 +4,7 @@
 #include <viaduct/blocks.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace viaduct::core {
@@ -13,7 +14,19 @@ namespace viaduct::core {
 // ten times as much as the rest of the list.
 struct DisjointBlocks {
   static Blocks of(std::vector<Run> runs);
-  static Blocks at(std::vector<std::uint64_t> addresses, std::uint64_t bytes);  // not empty
+  // The addresses are not empty. With origins, they repeat relative to each of them.
+  static Blocks at(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
+                   std::vector<std::uint64_t> origins = {});
+
+  // Block i of such a list is at origins[i / n] + addresses[i % n], with n addresses. Both are
+  // empty for other lists.
+  struct Repeated {
+    std::span<const std::uint64_t> addresses, origins;
+  };
+  static Repeated repeated(const Blocks& blocks) {
+    if (blocks.table_ == nullptr || blocks.table_->origins.empty()) return {};
+    return {blocks.table_->addresses, blocks.table_->origins};
+  }
 };
 
 }  // namespace viaduct::core

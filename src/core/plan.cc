@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/disjoint_blocks.h"
 #include "core/find_twice.h"
 
 namespace viaduct::core {
@@ -197,8 +198,12 @@ class Addresses {
     else if (blocks.runs() == 1)
       fill(first, count,
            [run = blocks.run(0)](auto block) { return run.base + run.stride * block; });
-    else
+    else if (!side_.selection.indices.empty())
       fill(first, count, [&](auto block) { return blocks[block].address; });
+    else if (const auto repeated = DisjointBlocks::repeated(blocks); !repeated.addresses.empty())
+      repeat(first, count, repeated);
+    else
+      walk(first, count, blocks);
     return std::span(chunk_).first(count);
   }
 
@@ -210,6 +215,30 @@ class Addresses {
       for (std::size_t i = 0; i < count; ++i) chunk_[i] = addressOf(first + i);
     else
       for (std::size_t i = 0; i < count; ++i) chunk_[i] = addressOf(indices[first + i]);
+  }
+  // Looks up a run once, and not for each of its blocks.
+  void walk(std::uint64_t first, std::size_t count, const Blocks& blocks) {
+    std::size_t number = blocks.runOf(first);
+    Run run = blocks.run(number);
+    std::uint64_t at = first - blocks.firstOf(number);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (at == run.count) {
+        run = blocks.run(++number);
+        at = 0;
+      }
+      chunk_[i] = run.base + at++ * run.stride;
+    }
+  }
+  // Divides once, and not for each block.
+  void repeat(std::uint64_t first, std::size_t count, const DisjointBlocks::Repeated& from) {
+    const std::size_t each = from.addresses.size();
+    std::size_t origin = first / each, at = first % each;
+    for (std::size_t i = 0; i < count; ++i) {
+      chunk_[i] = from.origins[origin] + from.addresses[at];
+      if (++at != each) continue;
+      at = 0;
+      ++origin;
+    }
   }
   const Side& side_;
   std::array<std::uint64_t, kChunk> chunk_;

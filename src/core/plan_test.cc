@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/random.h"
+#include "core/disjoint_blocks.h"
 #include "support/text.h"
 
 namespace viaduct::core {
@@ -66,6 +67,26 @@ TEST(Coalesce, BlocksOfDifferentSizesAreOneStreamOfBytes) {
   const auto ops = planned(list({{100, 6}, {200, 2}}), list({{1000, 3}, {2000, 5}}));
   EXPECT_EQ(ops,
             (std::vector<Op>{{100, 1000, 3, 0, 0}, {103, 2000, 3, 0, 0}, {200, 2003, 2, 0, 0}}));
+}
+
+// Four chunks of addresses, so that repeats end inside chunks.
+TEST(Coalesce, RepeatedAddressesAreLikeTheirList) {
+  std::vector<std::uint64_t> addresses, origins;
+  std::vector<Extent> extents;
+  for (std::uint64_t i = 0; i < 97; ++i) addresses.push_back((i * 31 % 97) * 16);
+  for (std::uint64_t i = 0; i < 10; ++i) origins.push_back(0x10000 + i * 0x1000);
+  for (const std::uint64_t origin : origins)
+    for (const std::uint64_t address : addresses) extents.push_back({origin + address, 16});
+  const Blocks repeated = DisjointBlocks::at(addresses, 16, origins);
+  EXPECT_EQ(repeated.count(), extents.size());
+  EXPECT_EQ(repeated.runs(), extents.size());
+  EXPECT_EQ(repeated.bytes(), extents.size() * 16);
+  EXPECT_TRUE(repeated.addresses().empty());
+  for (std::size_t i = 0; i < extents.size(); ++i) EXPECT_EQ(repeated[i], extents[i]);
+  const auto dense = strided(1U << 20U, 16, 16, extents.size());
+  EXPECT_EQ(planned({repeated}, dense), planned(list(extents), dense));
+  const auto some = strided(1U << 20U, 16, 16, 3);
+  EXPECT_EQ(planned({repeated, {5, 96, 97}}, some), planned(list(extents, {5, 96, 97}), some));
 }
 
 TEST(Coalesce, NeighboursMergeOnlyWhereBothSidesTouch) {

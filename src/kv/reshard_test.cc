@@ -267,11 +267,12 @@ TEST(KvReshard, NeighbouringBlocksStayRuns) {
   EXPECT_EQ(opsOf(*taken).ops.size(), 64U);
 }
 
-TEST(KvReshard, ScatteredBlocksAreAddresses) {
+TEST(KvReshard, ScatteredBlocksAreOnePieceForEachPage) {
   const KvLayout layout = placed(layoutOf(llama(), 16));
   const KvBlocks blocks{{9, 7, 5, 3}, {1, 3, 5, 7}};
   const auto taken = KvReshard::plan(layout, layout)->select({&blocks, 1});
-  EXPECT_EQ(taken->source.blocks.addresses().size(), 64U * 4);
+  EXPECT_EQ(taken->source.blocks.count(), 64U * 4);
+  EXPECT_EQ(taken->source.blocks[5].address, layout.groups[0].places[1].address + 7 * 32768);
   EXPECT_EQ(opsOf(*taken).ops.size(), 64U * 4);
 }
 

@@ -3,6 +3,7 @@
 #include <viaduct/kv.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,18 @@ struct Pieces {
   std::uint64_t bytes = 0, count = 0;  // of a piece; in all runs
 };
 
+// Appends the items once for each origin, and adds the origin to their addresses. Copying first and
+// adding in the cache is faster than writing each item alone.
+template <class Item, class AddressOf>
+void appendAtOrigins(const std::vector<Item>& items, std::span<const std::uint64_t> origins,
+                     std::vector<Item>& out, AddressOf addressOf) {
+  for (const std::uint64_t origin : origins) {
+    const std::size_t before = out.size();
+    out.insert(out.end(), items.begin(), items.end());
+    for (std::size_t i = before; i < out.size(); ++i) addressOf(out[i]) += origin;
+  }
+}
+
 class Side {
  public:
   void add(const Page& page, std::uint64_t bytes, const Indices& ids, std::uint64_t first,
@@ -103,10 +116,11 @@ class Side {
     parts_.push_back(std::move(pieces));
   }
   std::uint64_t pieces() const { return pieces_; }
-  Blocks blocks() const {
+  Blocks blocks() {
     // A run takes up to 40 bytes in a list, and an address 8.
     constexpr std::uint64_t kAddressesPerRun = 4;
-    return alike_ && pieces_ != 0 && runs_ * kAddressesPerRun > pieces_ ? addresses() : runs();
+    if (!alike_ || runs_ * kAddressesPerRun < pieces_ || pieces_ == 0) return runs();
+    return parts_.size() == 1 ? repeated() : addresses();
   }
 
  private:
@@ -114,23 +128,28 @@ class Side {
     std::vector<Run> out;
     out.reserve(runs_);
     for (const Pieces& part : parts_)
-      for (const std::uint64_t origin : part.origins)
-        for (const Run& run : part.runs)
-          out.push_back({origin + run.base, run.stride, run.bytes, run.count});
+      appendAtOrigins(part.runs, part.origins, out, [](Run& run) -> auto& { return run.base; });
     return core::DisjointBlocks::of(std::move(out));
   }
+  // One part needs no list of all pieces.
+  Blocks repeated() {
+    Pieces& part = parts_.front();
+    return core::DisjointBlocks::at(relative(part), part.bytes, std::move(part.origins));
+  }
   Blocks addresses() const {
-    std::vector<std::uint64_t> out(pieces_), relative;
-    std::uint64_t* next = out.data();
-    for (const Pieces& part : parts_) {
-      relative.clear();
-      for (const Run& run : part.runs)
-        for (std::uint64_t i = 0; i < run.count; ++i) relative.push_back(run.base + i * run.stride);
-      for (const std::uint64_t origin : part.origins)
-        next = std::transform(relative.begin(), relative.end(), next,
-                              [origin](std::uint64_t at) { return origin + at; });
-    }
+    std::vector<std::uint64_t> out;
+    out.reserve(pieces_);
+    for (const Pieces& part : parts_)
+      appendAtOrigins(relative(part), part.origins, out,
+                      [](std::uint64_t& at) -> auto& { return at; });
     return core::DisjointBlocks::at(std::move(out), parts_.front().bytes);
+  }
+  static std::vector<std::uint64_t> relative(const Pieces& part) {
+    std::vector<std::uint64_t> out;
+    out.reserve(part.count);
+    for (const Run& run : part.runs)
+      for (std::uint64_t i = 0; i < run.count; ++i) out.push_back(run.base + i * run.stride);
+    return out;
   }
 
   std::vector<Pieces> parts_;
