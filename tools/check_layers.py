@@ -34,7 +34,7 @@ MAY_USE = {
     "measure/stats": {"base"},
     "measure/result": {"base", "host"},
     "measure/load": {"base", "base/net", "cuda", "host", "measure/result"},
-    "measure/proof": {"base", "host", "measure/load", "measure/result"},
+    "measure/proof": {"base", "cuda", "host", "measure/load", "measure/result"},
     "measure/lane": {"base", "measure/load", "measure/stats"},
     "measure/rates": {
         "base", "measure/lane", "measure/load", "measure/proof", "measure/result", "measure/stats"},
@@ -57,6 +57,9 @@ MAY_USE = {
     "measure/pipeline": NET
     | {"host", "meet", "meet/groups", "measure/load", "measure/rates", "measure/result",
        "measure/run", "measure/stats"},
+    "measure/swap": {
+        "base", "cuda", "measure/load", "measure/proof", "measure/result", "measure/run",
+        "measure/stats"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},

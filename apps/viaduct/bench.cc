@@ -21,6 +21,7 @@
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/runs.h"
+#include "viaduct/swap.h"
 
 namespace viaduct::app {
 namespace {
@@ -127,6 +128,7 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
     return runGpuMatrix(options, settings ? *settings : Settings{}, std::move(problems));
   if (options.has("pipeline"))
     return runPipeline(options, settings ? *settings : Settings{}, std::move(problems));
+  if (options.swap) return runSwap(options, settings ? *settings : Settings{}, std::move(problems));
   PlanOrProblems planned = planBench(options, settings ? *settings : Settings{});
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
   if (!problems.empty()) return failAll(problems);

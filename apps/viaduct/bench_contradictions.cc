@@ -166,6 +166,13 @@ void addPattern(const BenchOptions& o, std::vector<Error>& found) {
                             "give the same memory for both"));
 }
 
+// runSwap() measures alone. A comparison or a suite has the flag in its string.
+void addSwap(const BenchOptions& o, std::vector<Error>& found) {
+  if (o.swap)
+    found.push_back(badFlag("--scheme swap", "swapping has no rows to compare",
+                            "run viaduct bench --scheme swap"));
+}
+
 void addPipeline(const BenchOptions& o, std::vector<Error>& found) {
   if (o.has("pipeline")) return;
   if (o.has("create_source"))
@@ -186,6 +193,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
   addAgainst(options, found);
   addPattern(options, found);
   addPipeline(options, found);
+  addSwap(options, found);
   if (options.spec.ping_pong) addPingPong(options, found);
   if (options.spec.reregister) addReregistering(options, found);
   return found;

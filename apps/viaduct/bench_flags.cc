@@ -164,6 +164,22 @@ constexpr std::array kStorage{
               [](V, O&) -> Status { return Ok{}; }},
 };
 
+// Nothing: swap.
+constexpr base::Words<std::optional<measure::Scheme>, 5> kSchemesAndSwap{
+    {{"pairwise", measure::Scheme::kPairwise},
+     {"manytoone", measure::Scheme::kManyToOne},
+     {"onetomany", measure::Scheme::kOneToMany},
+     {"tp", measure::Scheme::kTp},
+     {"swap", std::nullopt}}};
+
+Status intoScheme(V text, O& into) {
+  VIADUCT_CHECK(anyOf<kSchemesAndSwap>(text, into));
+  const auto scheme = *base::valueOf(kSchemesAndSwap, text);
+  into.swap = !scheme;
+  if (scheme) into.spec.layout.scheme = *scheme;
+  return Ok{};
+}
+
 Status intoGpus(V text, O& into) {
   into.gpu_matrix.clear();
   if (text == "all") return Ok{};
@@ -181,9 +197,10 @@ Status intoGpus(V text, O& into) {
 }
 
 constexpr std::array kWho{
-    BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp", "pairwise",
-              "pairing of initiators and targets",
-              oneOf<measure::kSchemes, &O::spec, &Spec::layout, &Layout::scheme>},
+    BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp|swap", "pairwise",
+              "pairing of initiators and targets; swap: copies of many small blocks between host "
+              "memory and a GPU, beside one call for each block",
+              intoScheme},
     BenchFlag{"pattern", "allgather|alltoall|allreduce-traffic|broadcast|sendrecv", "",
               "move the traffic of a collective between members that all send and receive; block "
               "sizes are those of an operation",

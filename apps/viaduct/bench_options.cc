@@ -107,6 +107,8 @@ constexpr Help kBench{
     "    viaduct bench --backend file --filepath /nvme --op read\n"
     "  Find the slowest stage between two files (docs/pipeline.md):\n"
     "    viaduct bench --pipeline file:/a,host,net,host,file:/b\n"
+    "  Copy small blocks between host memory and a GPU:\n"
+    "    viaduct bench --scheme swap\n"
     "  Sweep block and batch sizes:\n"
     "    viaduct bench --backend tcp --start-block-size 4K --max-block-size 1M \\\n"
     "        --start-batch-size 1 --max-batch-size 16 --json sweep.json\n"};

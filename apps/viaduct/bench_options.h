@@ -99,6 +99,9 @@ struct BenchOptions {
   std::optional<double> slower = {};  // 0.05: fail if B is more than 5 % slower
   double least_effect = measure::kLeastEffect;
 
+  // True for --scheme swap, which has no rows between devices.
+  bool swap = false;
+
   // Pipeline.
   measure::pipeline::Pipeline pipeline = {};
   measure::pipeline::StorageOptions storage = {};

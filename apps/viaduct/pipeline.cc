@@ -17,15 +17,9 @@
 namespace viaduct::app {
 namespace {
 
-using measure::RunEnd;
 using measure::RunOutcome;
 using measure::pipeline::PipelineReport;
 using measure::pipeline::PipelineResult;
-
-std::string endOf(const RunOutcome& outcome) {
-  if (outcome.end == RunEnd::kComplete) return "complete";
-  return outcome.end == RunEnd::kInterrupted ? "interrupted" : outcome.problem;
-}
 
 PipelineReport reportOf(const PipelinePlan& plan, std::string started, const RunOutcome& outcome,
                         const PipelineResult& result) {

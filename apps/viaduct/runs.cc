@@ -62,6 +62,11 @@ measure::RunOutcome Runs::turn(const BenchPlan& plan, const std::string& turn,
   return outcome;
 }
 
+std::string endOf(const measure::RunOutcome& outcome) {
+  if (outcome.end == RunEnd::kComplete) return "complete";
+  return outcome.end == RunEnd::kInterrupted ? "interrupted" : outcome.problem;
+}
+
 int exitOfRuns(RunEnd end, const std::string& problem, const std::string& kept, bool believed) {
   if (end != RunEnd::kComplete) return fail(problem + kept, exitCodeOf(end));
   return believed ? kExitOk : fail("not every row is valid", kExitFailed);

@@ -45,6 +45,8 @@ class Runs {
   bool believed_ = true;
 };
 
+// Returns the end of a run for its report: "complete", or the reason of an early end.
+std::string endOf(const measure::RunOutcome& outcome);
 // Returns the exit code. Prints to stderr why it is not 0. `kept` names the results that survive an
 // early end.
 int exitOfRuns(measure::RunEnd end, const std::string& problem, const std::string& kept,

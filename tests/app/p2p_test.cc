@@ -208,7 +208,7 @@ TEST_F(P2pCommand, AnInterruptedTargetLeavesThePartialRow) {
     EXPECT_EQ(target.finish(), 0);
     EXPECT_EQ(initiator.finish(), 1);
     EXPECT_TRUE(has(initiator.err(), "the target was interrupted")) << initiator.err();
-    EXPECT_TRUE(has(initiator.out(), " of 1000 s\n")) << initiator.out();
+    EXPECT_TRUE(has(initiator.out(), " of 1000 s")) << initiator.out();
   }
 }
 

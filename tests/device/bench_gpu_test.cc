@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,12 +85,85 @@ TEST(BenchOnGpu, EachSideHasMemoryOfItsOwnKind) {
   EXPECT_EQ(from_gpu.at("memory"), "DRAM/VRAM 0");
 }
 
+// A row over the fake driver may be faster than the copies at the start.
+TEST(BenchOnGpu, TheCeilingIsMeasuredInTheRun) {
+  const Json within = measured(joined(kBothVram, {"--backend", "cuda"}));
+  EXPECT_TRUE(has(within.at("conclusion").dump(), "copy within GPU 0 (Fake GPU)"))
+      << within.dump(1);
+  for (const Words& memory : {Words{"--initiator_seg_type", "VRAM"}, kBothVram}) {
+    const Json staged = measured(joined(memory, {"--backend", "tcp"}));
+    EXPECT_FALSE(has(staged.dump(), "ceiling_unknown")) << staged.dump(1);
+    EXPECT_FALSE(has(staged.dump(), "no known ceiling")) << staged.dump(1);
+  }
+}
+
+TEST(BenchOnGpu, TheCeilingOfTwoGpusNeedsAProcessThatHasBoth) {
+  const Words two{"--backend", "cuda", "--scheme", "onetomany", "--num_target_dev=2"};
+  const Json both = measured(joined(joined(kBothVram, two), {"--mode", "MG"}));
+  EXPECT_FALSE(has(both.dump(), "was not measured")) << both.dump(1);
+  const Json apart = measured(joined(kBothVram, two)).at("rows")[0];
+  EXPECT_TRUE(has(apart.value("ceiling_unknown", ""), "no process has both GPUs")) << apart.dump(1);
+}
+
+TEST(BenchOnGpu, ACeilingThatIsNotMeasuredIsSaidWithTheReason) {
+  const Json run = measured({"--backend", "tcp", "--initiator_seg_type", "VRAM"},
+                            {"FAKE_CUDA_FAIL=cuMemHostAlloc:1:2"});
+  const std::string unknown = run.at("rows")[0].value("ceiling_unknown", "");
+  EXPECT_TRUE(has(unknown, "the rate of the copy from GPU 0 (Fake GPU) to pinned host memory"))
+      << run.dump(1);
+  EXPECT_TRUE(has(unknown, "cuMemHostAlloc") && has(unknown, "CUDA_ERROR_OUT_OF_MEMORY"))
+      << unknown;
+  EXPECT_TRUE(has(run.at("conclusion").dump(), "was not measured")) << run.dump(1);
+}
+
+TEST(BenchOnGpu, ARowSaysWhatCopied) {
+  const auto by = [](const std::string& below, const Words& more) {
+    return measured(joined(more, {"--batch", "16"}), {"VIADUCT_CUDA_KERNEL_BELOW=" + below})
+        .at("rows")[0]
+        .value("copied_by", "");
+  };
+  const Words within = joined(kBothVram, {"--backend", "cuda"});
+  EXPECT_EQ(by("128KiB", within), "kernel");
+  EXPECT_EQ(by("0", within), "copy engine");
+  EXPECT_EQ(by("128KiB", joined(kBothVram, {"--backend", "tcp"})), "kernel");
+  EXPECT_EQ(by("128KiB", {"--backend", "tcp"}), "") << "without a GPU";
+}
+
 TEST(BenchOnGpu, DeviceIOfAProcessIsGpuI) {
   const Words two{"--backend", "tcp", "--num_initiator_dev=2", "--num_target_dev=2"};
   const Json many = measured(joined(joined(kBothVram, two), {"--mode", "MG"})).at("rows")[0];
   EXPECT_EQ(many.at("memory"), "VRAM 0-1");
   const Json single = measured(joined(kBothVram, two), {"FAKE_CUDA_DEVICES=1"}).at("rows")[0];
   EXPECT_EQ(single.at("memory"), "VRAM 0") << "the only GPU that each process sees";
+}
+
+TEST(BenchOnGpu, SeveralGpusHaveARateEach) {
+  const Words two =
+      joined(kBothVram, {"--backend", "cuda", "--num_initiator_dev=2", "--num_target_dev=2"});
+  for (const char* mode : {"MG", "SG"}) {
+    const Json row = measured(joined(two, {"--mode", mode})).at("rows")[0];
+    ASSERT_EQ(row.at("devices").size(), 2U) << row.dump(1);
+    double sum = 0;
+    for (unsigned i = 0; i < 2; ++i) {
+      const Json& device = row["devices"][i];
+      EXPECT_EQ(device.at("side"), "initiator");
+      EXPECT_EQ(device.at("number"), i);
+      EXPECT_EQ(device.at("gpu"), "GPU " + std::to_string(i) + " (Fake GPU)");
+      sum += device.at("gb_per_s").get<double>();
+    }
+    EXPECT_GE(sum, row.at("gb_per_s").get<double>() * 0.99);
+    EXPECT_EQ(row.at("scaling").at("devices"), 2);
+    EXPECT_GT(row["scaling"].at("alone_gb_per_s"), 0);
+    EXPECT_GT(row["scaling"].at("of_linear"), 0);
+    EXPECT_EQ(row.at("transfers"), 24) << "none of the first device alone";
+  }
+  Program text(joined({"bench", "--mode", "MG", "--block-sizes", "64K", "--iterations", "12"}, two),
+               withDriver());
+  EXPECT_EQ(text.finish(), 0) << text.err();
+  EXPECT_TRUE(has(text.out(), "\n         initiator 1, GPU 1 (Fake GPU): ")) << text.out();
+  EXPECT_TRUE(has(text.out(), "         scaling: ")) << text.out();
+  const Json one = measured(joined(kBothVram, {"--backend", "cuda"})).at("rows")[0];
+  EXPECT_FALSE(one.contains("devices") || one.contains("scaling")) << one.dump(1);
 }
 
 TEST(BenchOnGpu, AMissingGpuOrDriverIsNamed) {
@@ -110,6 +184,86 @@ TEST(BenchOnGpu, AFailedCopyFailsTheRow) {
                      kBothVram),
               withDriver({"FAKE_CUDA_FAIL=copy:20:700"}));
   EXPECT_NE(run.finish(), 0) << run.out();
+}
+
+Words swapping(const Words& more = {}) {
+  return joined({"bench", "--scheme", "swap", "--batch", "16", "--block-sizes", "4K", "--duration",
+                 "20ms", "--warmup", "1ms"},
+                more);
+}
+
+// Fails unless the run ends with that code and says that.
+void swapEnds(int code, const Words& words, const Words& said, const Words& environment) {
+  Program run(words, environment);
+  EXPECT_EQ(run.finish(), code) << run.out() << run.err();
+  for (const std::string& one : said)
+    EXPECT_TRUE(has(run.out() + run.err(), one)) << one << "\n" << run.out() << run.err();
+}
+
+TEST(SwapOnGpu, HasARowForEachDirectionOrderSizeAndWay) {
+  Program run(swapping({"--block-sizes", "4K,16K", "--output", "json"}),
+              withDriver({"VIADUCT_CUDA_KERNEL_BELOW=8KiB"}));
+  ASSERT_EQ(run.finish(), 0) << run.err();
+  const Json report = Json::parse(run.out());
+  EXPECT_EQ(report.at("gpu"), "GPU 0 (Fake GPU)");
+  EXPECT_EQ(report.at("end"), "complete");
+  std::set<std::string> seen;
+  for (const Json& row : report.at("rows")) {
+    seen.insert(row.at("direction").get<std::string>() + " " + row.at("order").get<std::string>() +
+                " " + row.at("block_size").dump() + " " + row.at("way").get<std::string>());
+    EXPECT_EQ(row.at("gb_per_s_rounds").size(), 6U);
+    EXPECT_GT(row.at("gb_per_s"), 0);
+    EXPECT_EQ(row.at("verdict"), "ok");
+    EXPECT_FALSE(row.contains("ceiling_unknown")) << row.dump(1);
+    const bool small = row.at("order") == "random" && row.at("block_size") == 4096;
+    EXPECT_EQ(row.at("copied_by"), row.at("way") == "viaduct" && small ? "kernel" : "copy engine")
+        << row.dump(1);
+  }
+  EXPECT_EQ(seen.size(), 16U);
+  EXPECT_EQ(seen.count("in contiguous 4096 one call a block"), 1U);
+}
+
+TEST(SwapOnGpu, ACopyThatWritesOutsideItsBlockIsFound) {
+  const std::string guard =
+      "in GPU memory, a copy wrote outside its blocks: guard block 17 is wrong";
+  const auto found = [](const char* which, const Words& said, const Words& more = {}) {
+    swapEnds(1, swapping(more), said,
+             withDriver({"VIADUCT_CUDA_KERNEL_BELOW=0",
+                         std::string("FAKE_CUDA_FAIL=overrun:") + which + ":1"}));
+  };
+  // One copy of the run of 16 blocks, and 16 calls, are checked at once. Then the warm-up begins.
+  found("1", {"\"viaduct: " + guard, "not every row is valid"}, {"--output", "json"});
+  found("17", {"\"one call a block: " + guard}, {"--output", "json"});
+  found("18", {"\"" + guard}, {"--output", "json"});
+  found("0", {"^ CORRUPT: viaduct: in GPU memory", "in host memory", "bytes of blocks or guard"});
+}
+
+TEST(SwapOnGpu, ErrorsNameTheCause) {
+  swapEnds(1, swapping(), {"libno-such.so.1"}, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"});
+  swapEnds(1, swapping({"--batch", "1024", "--block-sizes", "64K"}),
+           {"CUDA_ERROR_OUT_OF_MEMORY", "1024 blocks of 64.0 KiB and their guards need 128.1 MiB",
+            "use a smaller --batch"},
+           withDriver({"FAKE_CUDA_MEMORY=8388608"}));
+  // At most 480 calls measure the ceilings.
+  swapEnds(1, swapping(), {"cuMemcpyAsync", "700"},
+           withDriver({"VIADUCT_CUDA_KERNEL_BELOW=0", "FAKE_CUDA_FAIL=cuMemcpyAsync:520:700"}));
+  swapEnds(0, swapping(), {"ceiling of in: not measured: cuMemHostAlloc"},
+           withDriver({"FAKE_CUDA_FAIL=cuMemHostAlloc:1:2"}));
+}
+
+TEST(SwapOnGpu, FlagsWithoutAnEffectAreRefused) {
+  const auto wrong = [](const Words& more, const std::string& said) {
+    swapEnds(2, swapping(more), {said}, withDriver());
+  };
+  wrong({"--mode", "MG"}, "--scheme swap and --mode: invalid: swapping measures GPU 0");
+  wrong({"--op", "read"}, "swapping measures both directions");
+  wrong({"--latency"}, "--latency: invalid: the flag has no effect on swapping");
+  wrong({"--output", "csv"}, "use table or json");
+  wrong({"--batch", "2000000"}, "the limit is 1048576 blocks");
+  wrong({"--block-sizes", "4K,4K"}, "4KiB is named twice");
+  wrong({"--scheme", "other"}, "tp, swap");
+  swapEnds(2, {"bench", "--against", "--scheme swap"}, {"swapping has no rows to compare"},
+           withDriver());
 }
 
 // The command line that clusters run, without etcd and with less memory.

@@ -76,6 +76,9 @@ TEST_F(CudaMove, SmallBlocksGoByOneKernelForABatch) {
                      bytesOf(there).subspan(op.remote - there.address, op.bytes)));
   EXPECT_EQ(fakeCudaCount("cuLaunchKernel"), 1U);
   EXPECT_EQ(fakeCudaBytesByKernels(), kMiB);
+  EXPECT_EQ(std::get<core::Moved>(done()[0]).by_kernel, 256U);
+  EXPECT_EQ(move(OpKind::kWrite, blocks(addressOf(here), there.address, 65536, 16)), std::nullopt);
+  EXPECT_EQ(std::get<core::Moved>(done()[0]).by_kernel, 0U) << "copied by the copy engine";
 }
 
 TEST_F(CudaMove, BetweenGpusBytesStayOutOfHostMemory) {
@@ -105,6 +108,7 @@ TEST_F(CudaMove, MoreOpsThanABatchHasArriveOnce) {
   const auto& moved = std::get<core::Moved>(done()[0]);
   EXPECT_EQ(moved.bytes, 8 * kMiB);
   EXPECT_EQ(moved.batches, 7U);  // the first ones are smaller
+  EXPECT_EQ(moved.by_kernel, 16384U);
   for (const core::Op& op : ops)
     ASSERT_TRUE(same(here.subspan(op.local - addressOf(here), op.bytes),
                      bytesOf(there).subspan(op.remote - there.address, op.bytes)));

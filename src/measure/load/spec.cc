@@ -75,6 +75,14 @@ std::string joinedSizes(const Spec& spec) {
 
 }  // namespace
 
+std::optional<ScaledSide> scaledSide(const Spec& spec) {
+  if (spec.ping_pong || spec.rate > 0 || spec.layout.pattern()) return std::nullopt;
+  const std::uint32_t here = spec.initiator_gpu ? spec.layout.initiators : 0;
+  const std::uint32_t there = spec.target_gpu ? spec.layout.targets : 0;
+  if (std::max(here, there) < 2) return std::nullopt;
+  return here >= there ? ScaledSide{Role::kInitiator, here} : ScaledSide{Role::kTarget, there};
+}
+
 std::vector<Option> optionsOf(const Spec& spec) {
   const Workload first = spec.rows.empty() ? Workload{} : spec.rows.front();
   const auto number = [](std::uint64_t value) { return fmt::format("{}", value); };

@@ -60,6 +60,19 @@ struct Spec {
   friend bool operator==(const Spec&, const Spec&) = default;
 };
 
+// Returns the number of the device at an end of a pair.
+constexpr std::uint32_t numberOf(const Pair& pair, Role role) {
+  return role == Role::kInitiator ? pair.initiator : pair.target;
+}
+
+// The side whose devices a row reports one by one: the side with several GPUs, or with more.
+struct ScaledSide {
+  Role role = Role::kInitiator;
+  std::uint32_t devices = 0;
+};
+// Nothing: no side has several GPUs, or the rate does not depend on them.
+std::optional<ScaledSide> scaledSide(const Spec& spec);
+
 // Returns the spec as options for a result file. Members compare them.
 std::vector<Option> optionsOf(const Spec& spec);
 

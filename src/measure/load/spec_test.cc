@@ -107,5 +107,21 @@ TEST(Memory, AHugeWorkingSetIsWalkedEvenly) {
   EXPECT_EQ(sets.count * sets.stride, 1024 * kMiB);
 }
 
+TEST(ScaledSide, IsTheOneWithMoreGpus) {
+  const auto of = [](std::uint32_t initiators, std::uint32_t targets) {
+    return scaledSide({.layout = {.initiators = initiators, .targets = targets},
+                       .initiator_gpu = 0,
+                       .target_gpu = 0});
+  };
+  EXPECT_FALSE(of(1, 1));
+  EXPECT_EQ(of(2, 2)->role, Role::kInitiator);
+  EXPECT_EQ(of(1, 3)->role, Role::kTarget);
+  EXPECT_EQ(of(1, 3)->devices, 3U);
+  Spec host{.layout = {.initiators = 4, .targets = 2}, .target_gpu = 0};
+  EXPECT_EQ(scaledSide(host)->role, Role::kTarget) << "the initiators have host memory";
+  host.ping_pong = true;
+  EXPECT_FALSE(scaledSide(host));
+}
+
 }  // namespace
 }  // namespace viaduct::measure

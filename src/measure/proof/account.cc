@@ -63,6 +63,17 @@ Realm realmOf(std::string_view backend, std::string_view way) {
   return facts == nullptr ? Realm::kUnknown : facts->realm(way);
 }
 
+std::string copiedBy(std::span<const ProvenShare> path) {
+  bool kernel = false, engine = false;
+  for (const ProvenShare& share : path) {
+    if (realmOf(share.backend, share.way) != Realm::kGpu) continue;
+    kernel = kernel || share.by_kernel != 0;
+    engine = engine || share.by_kernel < share.ops;
+  }
+  if (kernel && engine) return "kernel and copy engine";
+  return kernel ? "kernel" : engine ? "copy engine" : "";
+}
+
 const DeviceTraffic* CounterDomain::lineNamed(std::string_view device) const {
   const auto at = std::find_if(lines.begin(), lines.end(),
                                [&](const DeviceTraffic& l) { return l.device->name == device; });
@@ -142,6 +153,12 @@ std::size_t Account::shareOf(const PathShare& told) {
   return shares_.size() - 1;
 }
 
+const GpuPlace* Account::gpuOf(std::uint32_t rank, std::uint32_t device) const {
+  const auto& gpus = seen_[rank].place.gpus;
+  const auto at = std::ranges::find(gpus, device, &GpuPlace::device);
+  return at == gpus.end() ? nullptr : &*at;
+}
+
 void Account::addClaims(std::uint32_t rank) {
   for (const Claim& claim : seen_[rank].claims) {
     if (claim.peer >= seen_.size()) continue;  // an unknown member
@@ -166,11 +183,19 @@ void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& 
   all.by_kernel += told.by_kernel;
   const bool writes = claim.op == OpKind::kWrite;
   const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
+  const GpuPlace* const near = gpuOf(rank, claim.device);
+  const GpuPlace* const far = claim.stored ? nullptr : gpuOf(claim.peer, claim.far_device);
   streams_.push_back({.share = share,
                       .source = told.stage == kStore ? sink : source,
                       .sink = told.stage == kLoad ? source : sink,
                       .teller = rank,
                       .stored = claim.stored,
+                      .source_gpu = told.stage == kStore ? nullptr
+                                    : writes             ? near
+                                                         : far,
+                      .sink_gpu = told.stage == kLoad ? nullptr
+                                  : writes            ? far
+                                                      : near,
                       .op = claim.op,
                       .bytes = told.bytes});
 }

@@ -12,11 +12,15 @@
 #include <vector>
 
 #include "measure/proof/observation.h"
+#include "measure/result/row.h"
 
 namespace viaduct::measure::proof {
 
 // Returns the kind of counters that see a share's bytes, as its backend declares it.
 Realm realmOf(std::string_view backend, std::string_view way);
+
+// Returns the parts of GPUs that copied, as Row::copied_by.
+std::string copiedBy(std::span<const ProvenShare> path);
 
 enum class Direction : std::uint8_t { kSent, kReceived };
 
@@ -60,7 +64,10 @@ struct Share {
 struct PayloadStream {
   std::size_t share = 0;
   std::uint32_t source = 0, sink = 0, teller = 0;  // ranks; the teller is the initiator
-  bool stored = false;         // between the teller and its storage: it is source and sink
+  bool stored = false;  // between the teller and its storage: it is source and sink
+  // The GPUs between whose memory the share copied. Null: host memory or storage.
+  const GpuPlace* source_gpu = nullptr;
+  const GpuPlace* sink_gpu = nullptr;
   OpKind op = OpKind::kWrite;  // of the teller
   std::uint64_t bytes = 0;
 };
@@ -86,6 +93,7 @@ class Account {
   void addDomains();
   void addClaims(std::uint32_t rank);
   std::size_t shareOf(const PathShare& told);
+  const GpuPlace* gpuOf(std::uint32_t rank, std::uint32_t device) const;
   void addShare(std::uint32_t rank, const Claim& claim, const PathShare& told);
 
   std::span<const Observation> seen_;

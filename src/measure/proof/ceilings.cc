@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "measure/proof/memory_rate.h"
@@ -26,6 +29,13 @@ struct Load {
   Realm realm = Realm::kSockets;
 };
 
+// The payload that was copied from one memory to another.
+struct GpuLoad {
+  const GpuPlace* from = nullptr;  // null: host memory
+  const GpuPlace* to = nullptr;
+  double bytes = 0;
+};
+
 struct Capacity {
   double bytes_per_s = 0;
   bool slot = false;  // the device's slot is narrower than its link
@@ -40,6 +50,7 @@ class Limiter {
     for (std::size_t d = 0; d < account_.domains().size(); ++d) {
       for (const Direction way : {Direction::kSent, Direction::kReceived}) network(d, way);
       onHost(d);
+      onGpus(d);
     }
     return std::move(out_);
   }
@@ -162,7 +173,6 @@ class Limiter {
       // Nothing measures a disk's or a store's own limit.
       if (s.stored && realm != Realm::kMemory)
         out_.unknown = "the limit of the storage is not measured";
-      if (realm == Realm::kGpu) out_.unknown = "the rate of the GPUs' copies is not measured";
       if (realm == Realm::kMemory) copied += static_cast<double>(s.bytes);
       if (realm == Realm::kSockets && !s.stored && account_.loops(s))
         looped += static_cast<double>(s.bytes);
@@ -173,7 +183,7 @@ class Limiter {
       out_.unknown = fmt::format("the memory copy rate of {} was not measured", domain.name);
       return;
     }
-    const double rate = memoryCeiling(*rates, working_set_);
+    const double rate = copyCeiling(rates->all_threads, working_set_);
     if (copied > 0)
       consider({.what = Binding::kMemory,
                 .name = fmt::format("memory copy of {}, {}", domain.name,
@@ -187,13 +197,72 @@ class Limiter {
                looped);
   }
 
+  // Adds the ceilings of copies by GPUs. The copies between different GPUs run at the same time.
+  void onGpus(std::size_t d) {
+    const CounterDomain& domain = account_.domains()[d];
+    std::map<std::pair<std::string, std::string>, GpuLoad> loads;
+    for (const PayloadStream& s : account_.streams()) {
+      if (account_.shares()[s.share].realm != Realm::kGpu || account_.domainOf(s.sink) != d)
+        continue;
+      const auto id = [](const GpuPlace* gpu) { return gpu == nullptr ? "" : gpu->id; };
+      GpuLoad& load = loads[{id(s.source_gpu), id(s.sink_gpu)}];
+      load.from = s.source_gpu;
+      load.to = s.sink_gpu;
+      load.bytes += static_cast<double>(s.bytes);
+    }
+    for (const auto& [ids, load] : loads) considerGpus(domain, load, working_set_ / loads.size());
+  }
+
+  void considerGpus(const CounterDomain& domain, const GpuLoad& load, std::uint64_t working_set) {
+    if (load.from == nullptr && load.to == nullptr) {
+      out_.unknown = "the GPU that copied is unknown";
+      return;
+    }
+    const std::string name = nameOf(domain, load);
+    const GpuRate* const rate = rateOf(domain, load);
+    if (rate == nullptr || rate->rates.empty()) {
+      out_.unknown = fmt::format("the rate of the {} was not measured: {}", name,
+                                 rate == nullptr ? "no process has both GPUs" : rate->why_not);
+      return;
+    }
+    consider(
+        {.what = Binding::kGpu, .name = name, .gb_per_s = copyCeiling(rate->rates, working_set)},
+        load.bytes);
+  }
+
+  static std::string nameOf(const CounterDomain& domain, const GpuLoad& load) {
+    if (load.from == nullptr)
+      return fmt::format("copy from pinned host memory to {} of {}", load.to->name, domain.name);
+    if (load.to == nullptr)
+      return fmt::format("copy from {} to pinned host memory of {}", load.from->name, domain.name);
+    if (load.from->id == load.to->id)
+      return fmt::format("copy within {} of {}", load.from->name, domain.name);
+    return fmt::format("copy from {} to {} of {}", load.from->name, load.to->name, domain.name);
+  }
+
+  // Any member of the host may have measured the rate.
+  const GpuRate* rateOf(const CounterDomain& domain, const GpuLoad& load) const {
+    const auto is_id = [](const std::string& id, const GpuPlace* gpu) {
+      return id == (gpu == nullptr ? std::string_view() : std::string_view(gpu->id));
+    };
+    for (const Observation& seen : account_.seen()) {
+      if (!onHostOf(domain, seen.place)) continue;
+      for (const GpuRate& rate : seen.place.gpu_rates)
+        if (is_id(rate.from, load.from) && is_id(rate.to, load.to)) return &rate;
+    }
+    return nullptr;
+  }
+
+  static bool onHostOf(const CounterDomain& domain, const HostPlace& place) {
+    return &place == domain.place ||
+           (!place.boot_id.empty() && place.boot_id == domain.place->boot_id);
+  }
+
   // Only one member of each host has measured, so any member of the host will do.
   const MemoryRates* memoryOf(const CounterDomain& domain) const {
     for (const Observation& seen : account_.seen()) {
       const HostPlace& place = seen.place;
-      const bool same = &place == domain.place ||
-                        (!place.boot_id.empty() && place.boot_id == domain.place->boot_id);
-      if (same && place.memory.threads != 0) return &place.memory;
+      if (onHostOf(domain, place) && place.memory.threads != 0) return &place.memory;
     }
     return nullptr;
   }
@@ -211,8 +280,10 @@ Limits limitsOf(const Account& account, std::uint64_t working_set,
   return Limiter(account, working_set, link_rates).find();
 }
 
-double toleranceOf(Binding what) {
-  return what == Binding::kMemory || what == Binding::kLoopback ? 1.0 : 0.05;
+double toleranceOf(Binding what) { return isMeasured(what) ? 1.0 : 0.05; }
+
+bool isMeasured(Binding what) {
+  return what == Binding::kMemory || what == Binding::kLoopback || what == Binding::kGpu;
 }
 
 }  // namespace viaduct::measure::proof

@@ -11,7 +11,7 @@
 
 namespace viaduct::measure::proof {
 
-enum class Binding : std::uint8_t { kLink, kSlot, kMemory, kLoopback };
+enum class Binding : std::uint8_t { kLink, kSlot, kMemory, kLoopback, kGpu };
 
 struct Limit {
   Binding what = Binding::kLink;
@@ -29,8 +29,10 @@ Limits limitsOf(const Account& account, std::uint64_t working_set,
                 std::span<const LinkRate> link_rates);
 
 // Returns by how much a rate may exceed a limit before it cannot be true: 0.05 is 5 %. Payload
-// never exceeds a link, so those 5 % only cover clocks. Memory is measured briefly, on a machine
+// never exceeds a link, so those 5 % only cover clocks. Copies are measured briefly, on a machine
 // that runs other programs too.
 double toleranceOf(Binding what);
+// True if the limit is a rate of copies that was measured at the start.
+bool isMeasured(Binding what);
 
 }  // namespace viaduct::measure::proof

@@ -31,12 +31,11 @@ double percentOf(const Case& c) {
   return c.limits.binding ? c.facts.gb_per_s / c.limits.binding->gb_per_s * 100 : 0;
 }
 
-// The memory rate is measured once, at the start; a shared host may copy faster later. A row above
-// that rate gets no percentage, because the rate did not limit the row.
-bool outranMemory(const Case& c) {
+// The rate of copies is measured once, at the start; a shared host may copy faster later. A row
+// above that rate gets no percentage, because the rate did not limit the row.
+bool outranMeasured(const Case& c) {
   const auto& binding = c.limits.binding;
-  return binding && (binding->what == Binding::kMemory || binding->what == Binding::kLoopback) &&
-         c.facts.gb_per_s > binding->gb_per_s;
+  return binding && isMeasured(binding->what) && c.facts.gb_per_s > binding->gb_per_s;
 }
 
 // True if a share's backend claims to meet a requirement. A staged transfer has to meet it between
@@ -105,6 +104,8 @@ std::optional<Sentence> invalid(const Case& c) {
     cause = "the working set fits in a cache, or not all bytes were moved";
   if (cause.empty() && binding->what == Binding::kLoopback)
     cause = "not all bytes were moved, or memory was busy when its rate was measured";
+  if (cause.empty() && binding->what == Binding::kGpu)
+    cause = "not all bytes were moved, or the GPU was busy when its rate was measured";
   if (cause.empty())
     cause = "the given or reported link rate is wrong, or bytes were counted twice";
   return Sentence{
@@ -198,9 +199,10 @@ std::string crowd(const RowFacts& facts) {
 constexpr double kRateKept = 0.9;
 
 std::string lookAt(const Case& c) {
-  const bool outran = outranMemory(c);
+  const bool outran = outranMeasured(c);
   const auto& streams = c.account.streams();
-  if (std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
+  if (c.limits.binding && c.limits.binding->what == Binding::kMemory &&
+      std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
     return "the page cache carried the bytes: to measure the device, use --storage-enable-direct "
            "on a file system with O_DIRECT";
   if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
@@ -214,6 +216,8 @@ std::string lookAt(const Case& c) {
   if (c.limits.binding && c.limits.binding->what == Binding::kMemory)
     return "below the memory ceiling: try more --num-threads, --use-hugepages, or pinning to one "
            "NUMA node";
+  if (c.limits.binding && c.limits.binding->what == Binding::kGpu)
+    return "below the GPU's ceiling: try larger blocks or batches, or a larger --pipeline-depth";
   return "below the link ceiling: try a larger --pipeline-depth, more VIADUCT_SOCKETS or rails, or "
          "an idle CPU";
 }
@@ -241,10 +245,12 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
   }
   const Limit& binding = *c.limits.binding;
   const std::string ceiling = fmt::format("{}: {:.4g} GB/s", binding.name, binding.gb_per_s);
-  if (outranMemory(c))
-    out += fmt::format(", above the memory rate measured at the start ({})", ceiling);
+  if (outranMeasured(c))
+    out += fmt::format(", above the {} rate measured at the start ({})",
+                       binding.what == Binding::kGpu ? "copy" : "memory", ceiling);
   else
     out += fmt::format(", {:.0f} % of its ceiling ({})", percentOf(c), ceiling);
+  if (!c.limits.unknown.empty()) out += fmt::format(", although {}", c.limits.unknown);
   if (c.facts.cores_busy > 0) out += fmt::format(", {:.1f} cores busy", c.facts.cores_busy);
   if (!isGood(sentence.verdict)) return out + fmt::format("; {}", verdictName(sentence.verdict));
   return out + "; " + lookAt(c);
@@ -266,8 +272,9 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   const Case all{facts, account, proof, limits};
   Sentence sentence = verdictOf(all);
   Judgement out{.verdict = sentence.verdict, .conclusion = conclusionOf(all, sentence)};
-  if (limits.binding && (sentence.verdict == Verdict::kInvalid || !outranMemory(all)))
+  if (limits.binding && (sentence.verdict == Verdict::kInvalid || !outranMeasured(all)))
     out.ceiling = Ceiling{limits.binding->name, limits.binding->gb_per_s, percentOf(all)};
+  out.ceiling_unknown = limits.unknown;
   out.why = std::move(sentence.why);
   out.remark = remarkOf(facts);
   out.path = std::move(proof.path);

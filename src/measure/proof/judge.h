@@ -52,7 +52,8 @@ double coresBusy(double cpu, double row, double counted);
 struct Judgement {
   std::vector<ProvenShare> path = {};
   std::string proof = {};
-  std::optional<Ceiling> ceiling = {};  // none: unknown, or the row outran the memory rate
+  std::optional<Ceiling> ceiling = {};  // none: unknown, or the row outran the measured rate
+  std::string ceiling_unknown = {};     // a limit that is not known, and why
   Verdict verdict = Verdict::kUnproven;
   std::string why = {};         // the reason, unless the verdict is ok
   std::string remark = {};      // other facts that explain the figures

@@ -565,6 +565,112 @@ TEST(Staged, CopiesThatPassedADeviceAreNotProven) {
   EXPECT_EQ(row.verdict, Verdict::kUnproven) << row.why;
 }
 
+// A copy between GPU 0 of rank 0 and GPU 1 of rank 1, both of host a.
+std::vector<PathShare> direct(std::uint64_t bytes) {
+  return {{.backend = "cuda", .way = "direct", .rail = "gpus", .bytes = bytes, .ops = 1}};
+}
+
+TEST(GpuCeiling, IsThatOfTheMemoriesThatTheRowConnects) {
+  const Seen one = Seen("a")
+                       .memory(20)
+                       .gpu(0, "x")
+                       .gpuRate("x", "", 50)
+                       .gpuRate("", "x", 55)
+                       .gpuRate("x", "x", 1500);
+  const auto out = judged({Seen(one).claims(1, direct(kGB)), Seen("a").memory(20)}, 25);
+  ASSERT_TRUE(out.ceiling) << out.ceiling_unknown;
+  EXPECT_EQ(out.ceiling->name, "copy from GPU x to pinned host memory of a");
+  EXPECT_DOUBLE_EQ(out.ceiling->gb_per_s, 50);
+  EXPECT_DOUBLE_EQ(out.ceiling->percent, 50);
+  EXPECT_TRUE(has(out.conclusion, "below the GPU's ceiling")) << out.conclusion;
+  const auto in =
+      judged({Seen(one).claims(1, direct(kGB), OpKind::kRead), Seen("a").memory(20)}, 25);
+  ASSERT_TRUE(in.ceiling);
+  EXPECT_EQ(in.ceiling->name, "copy from pinned host memory to GPU x of a");
+  const auto within = judged({Seen(one).claims(1, direct(kGB)), Seen("a").gpu(0, "x")}, 25);
+  ASSERT_TRUE(within.ceiling);
+  EXPECT_EQ(within.ceiling->name, "copy within GPU x of a");
+  EXPECT_DOUBLE_EQ(within.ceiling->gb_per_s, 1500);
+}
+
+TEST(GpuCeiling, FollowsTheWorkingSetAsThatOfMemory) {
+  const std::vector<Observation> seen{
+      Seen("a").gpu(0, "x").gpuRate("x", "x", 1500).claims(1, direct(kGB)), Seen("a").gpu(0, "x")};
+  const auto row = judge(seen, {.gb_per_s = 25, .transfer_bytes = 1 << 20}, {});
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 4500) << "it fits into the caches";
+}
+
+TEST(GpuCeiling, OfSeveralGpusIsTheSumOfEqualOnes) {
+  auto both = Seen("a").gpu(0, "x").gpu(1, "y").gpuRate("x", "", 50).gpuRate("y", "", 50);
+  both.claims(1, direct(kGB)).between(0, 0).claims(1, direct(kGB)).between(1, 1);
+  const auto row = judged({both, Seen("a")}, 25);
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_DOUBLE_EQ(row.ceiling->gb_per_s, 300) << "each has half of the working set";
+}
+
+TEST(GpuCeiling, BetweenTwoGpusNeedsAProcessThatHasBoth) {
+  const std::vector<Observation> apart{Seen("a").gpu(0, "x").claims(1, direct(kGB)),
+                                       Seen("a").gpu(0, "y")};
+  const auto unknown = judged(apart, 25);
+  EXPECT_FALSE(unknown.ceiling);
+  EXPECT_EQ(unknown.ceiling_unknown,
+            "the rate of the copy from GPU x to GPU y of a was not measured: no process has both "
+            "GPUs");
+  EXPECT_TRUE(has(unknown.conclusion, "no known ceiling: " + unknown.ceiling_unknown))
+      << unknown.conclusion;
+  const auto known =
+      judged({apart[0], Seen("a").gpu(0, "y").gpu(1, "x").gpuRate("x", "y", 350)}, 25);
+  ASSERT_TRUE(known.ceiling);
+  EXPECT_DOUBLE_EQ(known.ceiling->gb_per_s, 350);
+}
+
+TEST(GpuCeiling, OfAStagedRowIsThatOfItsSlowestStage) {
+  const auto row = [](double out, double in) {
+    return judged(
+               {Seen("a")
+                    .ethernet("eth0", 100 * kGbit, kGB, 0)
+                    .gpu(0, "x")
+                    .gpuRate("x", "", out)
+                    .claims(1, staged(kGB)),
+                Seen("b").ethernet("eth0", 100 * kGbit, 0, kGB).gpu(0, "x").gpuRate("", "x", in)},
+               1)
+        .ceiling.value_or(Ceiling{})
+        .name;
+  };
+  EXPECT_EQ(row(8, 9), "copy from GPU x to pinned host memory of a");
+  EXPECT_EQ(row(9, 8), "copy from pinned host memory to GPU x of b");
+  EXPECT_TRUE(has(row(50, 50), "link eth0")) << row(50, 50);
+}
+
+TEST(GpuCeiling, ThatIsUnknownIsSaidBesideOneThatIsKnown) {
+  const auto row =
+      judged({Seen("a")
+                  .ethernet("eth0", 100 * kGbit, kGB, 0)
+                  .gpu(0, "x")
+                  .gpuRateFailed("x", "", "no memory")
+                  .claims(1, staged(kGB)),
+              Seen("b").ethernet("eth0", 100 * kGbit, 0, kGB).gpu(0, "x").gpuRate("", "x", 50)},
+             1);
+  ASSERT_TRUE(row.ceiling);
+  EXPECT_TRUE(has(row.conclusion,
+                  "although the rate of the copy from GPU x to pinned host memory "
+                  "of a was not measured: no memory"))
+      << row.conclusion;
+}
+
+TEST(GpuCeiling, IsNoneOfARowThatIsFasterAndInvalidFarBelowTheRow) {
+  const auto at = [](double gb_per_s) {
+    return judged({Seen("a").gpu(0, "x").gpuRate("x", "", 50).claims(1, direct(kGB)), Seen("a")},
+                  gb_per_s);
+  };
+  EXPECT_FALSE(at(60).ceiling);
+  EXPECT_TRUE(has(at(60).conclusion, "above the copy rate measured at the start"))
+      << at(60).conclusion;
+  EXPECT_EQ(at(120).verdict, Verdict::kInvalid);
+  EXPECT_TRUE(has(at(120).why, "not all bytes were moved")) << at(120).why;
+}
+
 TEST(StoredFiles, AreProvenByTheBlockDevicesOfTheirProcess) {
   const std::vector<PathShare> path{{"file", "uring", "files", kGB, 9}};
   const auto row = judged({host().disk(0, kGB).stored(path)}, 1);

@@ -130,10 +130,10 @@ const MemoryRates& memoryRates() {
   return rates;
 }
 
-double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes) {
+double copyCeiling(std::span<const CopyRate> rates, std::uint64_t bytes) {
   // Smaller buffers copy faster, so the next smaller measured size gives an upper bound.
   double out = 0;
-  for (const CopyRate& rate : rates.all_threads)
+  for (const CopyRate& rate : rates)
     if (out == 0 || rate.bytes <= bytes) out = rate.gb_per_s;
   return out;
 }

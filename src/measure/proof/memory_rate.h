@@ -2,6 +2,9 @@
 // Threads: starts some of its own and joins them.
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include "measure/proof/observation.h"
 
 namespace viaduct::measure::proof {
@@ -12,7 +15,7 @@ MemoryRates measureMemoryRates();
 // Returns the same, measured once in a process. Threads: any.
 const MemoryRates& memoryRates();
 
-// Returns the highest copy rate of buffers of that size, or 0 if nothing was measured.
-double memoryCeiling(const MemoryRates& rates, std::uint64_t bytes);
+// Returns the highest rate of copies of that many bytes, or 0 if nothing was measured.
+double copyCeiling(std::span<const CopyRate> rates, std::uint64_t bytes);
 
 }  // namespace viaduct::measure::proof

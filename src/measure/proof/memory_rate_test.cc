@@ -26,13 +26,13 @@ TEST(MemoryRates, AreMeasuredForSeveralSizes) {
   std::printf("\n");
 }
 
-TEST(MemoryCeiling, IsThatOfTheNextSmallerSize) {
-  const MemoryRates rates{2, 5, {{1000, 60}, {10'000, 30}, {100'000, 10}}};
-  EXPECT_EQ(memoryCeiling(rates, 1), 60);
-  EXPECT_EQ(memoryCeiling(rates, 9'999), 60);
-  EXPECT_EQ(memoryCeiling(rates, 10'000), 30);
-  EXPECT_EQ(memoryCeiling(rates, 1'000'000), 10);
-  EXPECT_EQ(memoryCeiling({}, 1), 0);
+TEST(CopyCeiling, IsThatOfTheNextSmallerSize) {
+  const std::vector<CopyRate> rates{{1000, 60}, {10'000, 30}, {100'000, 10}};
+  EXPECT_EQ(copyCeiling(rates, 1), 60);
+  EXPECT_EQ(copyCeiling(rates, 9'999), 60);
+  EXPECT_EQ(copyCeiling(rates, 10'000), 30);
+  EXPECT_EQ(copyCeiling(rates, 1'000'000), 10);
+  EXPECT_EQ(copyCeiling({}, 1), 0);
 }
 
 }  // namespace

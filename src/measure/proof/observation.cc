@@ -1,7 +1,5 @@
 #include "measure/proof/observation.h"
 
-#include "base/fields.h"
-
 // base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
 // unnamed namespace.
 namespace viaduct {
@@ -24,12 +22,15 @@ auto fields(base::Is<DiskBytes> auto& d) { return std::tie(d.read, d.written); }
 namespace measure::proof {
 
 auto fields(base::Is<CopyRate> auto& r) { return std::tie(r.bytes, r.gb_per_s); }
+auto fields(base::Is<GpuRate> auto& r) { return std::tie(r.from, r.to, r.rates, r.why_not); }
 auto fields(base::Is<HostPlace> auto& p) {
   return std::tie(p.hostname, p.boot_id, p.network, p.process, p.devices, p.rails, p.memory.threads,
-                  p.memory.one_thread_gb_per_s, p.memory.all_threads);
+                  p.memory.one_thread_gb_per_s, p.memory.all_threads, p.gpus, p.gpu_rates);
 }
 auto fields(base::Is<Reading> auto& r) { return std::tie(r.at_ns, r.counters, r.disk); }
-auto fields(base::Is<Claim> auto& c) { return std::tie(c.peer, c.op, c.path.shares, c.stored); }
+auto fields(base::Is<Claim> auto& c) {
+  return std::tie(c.peer, c.op, c.path.shares, c.stored, c.device, c.far_device);
+}
 auto fields(base::Is<Observation> auto& o) {
   return std::tie(o.place, o.quiet, o.before, o.after, o.claims);
 }

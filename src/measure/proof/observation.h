@@ -9,8 +9,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/process_id.h"
 #include "host/counters.h"
 #include "host/devices.h"
@@ -23,6 +25,7 @@ struct Claim {
   OpKind op = OpKind::kWrite;
   Path path = {};       // bytes and ops of all these transfers together
   bool stored = false;  // the other end is storage of the member itself, not a member
+  std::uint32_t device = 0, far_device = 0;  // the number of the device at each end
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
@@ -40,6 +43,24 @@ struct MemoryRates {
   friend bool operator==(const MemoryRates&, const MemoryRates&) = default;
 };
 
+// The GPU whose memory a member's device has.
+struct GpuPlace {
+  std::uint32_t device = 0;  // the device's number
+  std::string id = {};       // the same in all processes, which may number the GPU differently
+  std::string name = {};     // "GPU 0 (NVIDIA H100)"
+  friend bool operator==(const GpuPlace&, const GpuPlace&) = default;
+};
+auto fields(base::Is<GpuPlace> auto& g) { return std::tie(g.device, g.id, g.name); }
+
+// The rate at which the driver copies between memory of GPUs, or between a GPU and pinned host
+// memory.
+struct GpuRate {
+  std::string from = {}, to = {};    // ids of GPUs; empty: host memory
+  std::vector<CopyRate> rates = {};  // by size, ascending
+  std::string why_not = {};          // the reason if nothing was measured
+  friend bool operator==(const GpuRate&, const GpuRate&) = default;
+};
+
 // The place of a member: the owner of its counters, and the devices that it may use.
 struct HostPlace {
   std::string hostname = {};
@@ -49,6 +70,8 @@ struct HostPlace {
   std::vector<host::Device> devices = {};
   std::vector<std::string> rails = {};  // the requested rails; empty: any
   MemoryRates memory = {};
+  std::vector<GpuPlace> gpus = {};      // of the member's devices
+  std::vector<GpuRate> gpu_rates = {};  // that this member has measured
   friend bool operator==(const HostPlace&, const HostPlace&) = default;
 };
 

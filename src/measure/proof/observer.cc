@@ -52,6 +52,11 @@ Observer::Observer(std::vector<std::string> rails, std::string root) : root_(std
 
 void Observer::measureMemory() { seen_.place.memory = memoryRates(); }
 
+void Observer::setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates) {
+  seen_.place.gpus = std::move(gpus);
+  seen_.place.gpu_rates = std::move(rates);
+}
+
 Reading Observer::read() const {
   return {.at_ns = now(), .counters = host::readCounters(root_), .disk = host::ownDiskBytes(root_)};
 }

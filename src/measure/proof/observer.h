@@ -23,6 +23,9 @@ class Observer {
   // others wait, because concurrent measurements would slow each other.
   void measureMemory();
 
+  // The GPUs of this member's devices, and the rates that it has measured for them.
+  void setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates);
+
   // Call both while all members are idle, after a barrier or an answer. The call of before() takes
   // kLookAround. The call of after() takes a fraction of a millisecond. It takes up to kLag if the
   // devices seem to have carried less than the transfers claim.

@@ -97,6 +97,25 @@ class Seen {
     it_.claims.push_back({.peer = peer, .op = op, .path = {shares}});
     return *this;
   }
+  Seen& gpu(std::uint32_t device, const std::string& id) {
+    it_.place.gpus.push_back({device, id, "GPU " + id});
+    return *this;
+  }
+  // A rate that this member has measured, of small and of large copies.
+  Seen& gpuRate(const std::string& from, const std::string& to, double gb_per_s) {
+    it_.place.gpu_rates.push_back({from, to, {{1 << 20, gb_per_s * 3}, {64 << 20, gb_per_s}}});
+    return *this;
+  }
+  Seen& gpuRateFailed(const std::string& from, const std::string& to, const std::string& why) {
+    it_.place.gpu_rates.push_back({from, to, {}, why});
+    return *this;
+  }
+  // The devices at both ends of the last claims.
+  Seen& between(std::uint32_t device, std::uint32_t far_device) {
+    it_.claims.back().device = device;
+    it_.claims.back().far_device = far_device;
+    return *this;
+  }
   // Claims of transfers with the member's own storage.
   Seen& stored(const std::vector<PathShare>& shares, OpKind op = OpKind::kWrite) {
     it_.claims.push_back({.op = op, .path = {shares}, .stored = true});

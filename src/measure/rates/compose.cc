@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "measure/load/collective.h"
+#include "measure/proof/account.h"
 #include "measure/proof/judge.h"
 #include "measure/rates/share.h"
 #include "measure/rates/timeline.h"
@@ -65,6 +66,7 @@ class Composer {
       times();
       cpu();
       pairs();
+      if (const auto side = scaledSide(spec_)) devices(*side);
       verified();
       operation();
     }
@@ -232,22 +234,52 @@ class Composer {
       PairResult& result = row_.pairs.emplace_back();
       result.initiator = spec_.layout.initiatorRank(pair.initiator);
       result.target = spec_.layout.targetRank(pair.target);
-      std::vector<double> rates;
-      for (const Repeat& repeat : repeats_) rates.push_back(wallOfPair(repeat, pair).rate());
-      result.gb_per_s = median(rates);
+      result.gb_per_s = rateOf([&](const Stream& stream) { return stream.pair == pair; });
       result.latency_us = latencyOfPair(pair);
     }
   }
 
-  Wall wallOfPair(const Repeat& repeat, const Pair& pair) const {
-    Wall wall;
-    for (const std::vector<Placed>& round : repeat) {
-      std::vector<Placed> own;
-      for (const Placed& one : round)
-        if (one.stream < streams_.size() && streams_[one.stream].pair == pair) own.push_back(one);
-      wall.add(wallOf(own));
+  // Returns the rate of the streams for which `counts` is true: the median of the repeats.
+  template <class Counts>
+  double rateOf(Counts counts) const {
+    std::vector<double> rates;
+    for (const Repeat& repeat : repeats_) {
+      Wall wall;
+      for (const std::vector<Placed>& round : repeat) {
+        std::vector<Placed> own;
+        for (const Placed& one : round)
+          if (one.stream < streams_.size() && counts(streams_[one.stream])) own.push_back(one);
+        wall.add(wallOf(own));
+      }
+      rates.push_back(wall.rate());
     }
-    return wall;
+    return median(rates);
+  }
+
+  // Adds the rate of each device of a side, and what they reach together.
+  void devices(const ScaledSide& side) {
+    const bool initiates = side.role == Role::kInitiator;
+    for (std::uint32_t i = 0; i < side.devices; ++i) {
+      const std::uint32_t rank =
+          initiates ? spec_.layout.initiatorRank(i) : spec_.layout.targetRank(i);
+      const auto& gpus = seen_[rank].place.gpus;
+      const auto gpu = std::ranges::find(gpus, i, &proof::GpuPlace::device);
+      row_.devices.push_back({.side = initiates ? "initiator" : "target",
+                              .number = i,
+                              .gpu = gpu == gpus.end() ? "" : gpu->name,
+                              .gb_per_s = rateOf([&](const Stream& stream) {
+                                return numberOf(stream.pair, side.role) == i;
+                              })});
+    }
+    const auto [slowest, fastest] = std::ranges::minmax(row_.devices, {}, &DeviceResult::gb_per_s);
+    if (fastest.gb_per_s <= 0 || !row_.gb_per_s) return;
+    Scaling& out = row_.scaling.emplace();
+    out.devices = side.devices;
+    out.slowest_of_fastest = slowest.gb_per_s / fastest.gb_per_s;
+    const double alone = wallOf(placed(rounds_.alone, hosts_)).rate();
+    if (alone <= 0) return;
+    out.alone_gb_per_s = alone;
+    out.of_linear = *row_.gb_per_s / (alone * side.devices);
   }
 
   // Returns the latency of a pair's slowest thread. All threads make equal transfers.
@@ -323,6 +355,8 @@ class Composer {
     if (row_.backend.empty() && !row_.path.empty()) row_.backend = carrier().backend;
     row_.proof = std::move(judgement.proof);
     row_.ceiling = std::move(judgement.ceiling);
+    row_.ceiling_unknown = std::move(judgement.ceiling_unknown);
+    row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
     for (const std::string& words :

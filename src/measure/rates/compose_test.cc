@@ -45,5 +45,40 @@ TEST(Compose, CountsTheCpuOfAProcessOfSeveralMembersOnce) {
   EXPECT_NE(row.verdict, Verdict::kInvalid) << row.why;
 }
 
+// A row of one second: the first of two GPUs of rank 0 moves 30 kB, the second 10 kB.
+Row rowOfTwoGpus(const Rounds::Round& alone) {
+  const Spec spec{.layout = {.mode = Mode::kMg, .initiators = 2, .targets = 2},
+                  .rows = {{.block_bytes = 1000, .iterations = 10}},
+                  .initiator_gpu = 0,
+                  .target_gpu = 0};
+  const RoundShare moved{.streams = {{.stream = 0, .iterations = 30, .parts = {{30'000, 1.0}}},
+                                     {.stream = 1, .iterations = 10, .parts = {{10'000, 1.0}}}}};
+  std::vector<RowShare> shares{{.observation = proof::encode(Seen("a").gpu(0, "x").gpu(1, "y"))},
+                               {.observation = proof::encode(Seen("a"))}};
+  shares[0].streams = {{.stream = 0, .iterations = 30}, {.stream = 1, .iterations = 10}};
+  return compose(spec, spec.rows[0], shares, {.each = {{moved, {}}}, .alone = alone})->row;
+}
+
+TEST(Compose, HasTheRateOfEachGpu) {
+  const RoundShare first{.streams = {{.stream = 0, .iterations = 25, .parts = {{25'000, 1.0}}}}};
+  const Row row = rowOfTwoGpus({first, {}});
+  ASSERT_EQ(row.devices.size(), 2U);
+  EXPECT_EQ(row.devices[0].gpu, "GPU x");
+  EXPECT_EQ(row.devices[1].gpu, "GPU y");
+  EXPECT_DOUBLE_EQ(row.devices[0].gb_per_s, 30e-6);
+  EXPECT_DOUBLE_EQ(row.devices[1].gb_per_s, 10e-6);
+  ASSERT_TRUE(row.scaling);
+  EXPECT_DOUBLE_EQ(row.scaling->slowest_of_fastest, 1.0 / 3);
+  EXPECT_DOUBLE_EQ(row.scaling->alone_gb_per_s.value_or(0), 25e-6);
+  EXPECT_DOUBLE_EQ(row.scaling->of_linear.value_or(0), 0.8) << "40 of 2 x 25";
+}
+
+TEST(Compose, ScalesWithoutTheRateOfOneAlone) {
+  const Row row = rowOfTwoGpus({});
+  ASSERT_TRUE(row.scaling);
+  EXPECT_FALSE(row.scaling->alone_gb_per_s);
+  EXPECT_FALSE(rowOfProcesses(1, 2).scaling);
+}
+
 }  // namespace
 }  // namespace viaduct::measure

@@ -40,6 +40,7 @@ struct RoundShare {
 struct Rounds {
   using Round = std::vector<RoundShare>;  // by rank
   std::vector<Round> each = {};           // the rounds of the first repeat come first
+  Round alone = {};                       // only the first device of the scaled side moved
   std::uint64_t of_a_repeat = 1;
   Interrupted planned = {};  // the planned length of all rounds
   bool stopped = false;      // before the last round

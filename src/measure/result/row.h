@@ -123,6 +123,25 @@ struct Operation {
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
+// A device of the side with several GPUs.
+struct DeviceResult {
+  std::string side = {};  // "initiator", "target"
+  std::uint32_t number = 0;
+  std::string gpu = {};  // "GPU 3 (NVIDIA H100)"
+  double gb_per_s = 0;   // of all its streams
+  friend bool operator==(const DeviceResult&, const DeviceResult&) = default;
+};
+
+// How the rate grows with the devices of that side.
+struct Scaling {
+  std::uint32_t devices = 0;
+  // The rate of the first device without the others, and the row's rate as a part of `devices`
+  // times that.
+  std::optional<double> alone_gb_per_s = {}, of_linear = {};
+  double slowest_of_fastest = 0;  // the slowest device's rate as a part of the fastest one's
+  friend bool operator==(const Scaling&, const Scaling&) = default;
+};
+
 // Transfers whose contents were checked.
 struct Checks {
   std::uint64_t transfers = 0;
@@ -141,6 +160,8 @@ struct Row {
   std::uint32_t threads = 1, pipeline_depth = 1, initiators = 1, targets = 1;
   bool bidirectional = false;
   std::string memory = {};
+  // How GPUs copied the bytes: "kernel", "copy engine", "kernel and copy engine"; empty: none did.
+  std::string copied_by = {};
   std::string heat = {};  // "hot": repeats the same blocks; "cold": does not
 
   // Figures. A missing one was not measured.
@@ -159,7 +180,9 @@ struct Row {
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
-  std::optional<Operation> operation = {};      // of a pattern
+  std::optional<Operation> operation = {};  // of a pattern
+  std::vector<DeviceResult> devices = {};   // only of rows with several GPUs
+  std::optional<Scaling> scaling = {};
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
@@ -167,6 +190,7 @@ struct Row {
   std::vector<ProvenShare> path = {};
   std::string proof = {};  // how `path` was proven, as one line for people
   std::optional<Ceiling> ceiling = {};
+  std::string ceiling_unknown = {};  // a limit on the path that could not be measured, and why
   Verified verified = Verified::kOff;
   std::optional<Checks> checks = {};
   Verdict verdict = Verdict::kOk;

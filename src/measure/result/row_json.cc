@@ -74,6 +74,20 @@ void describe(auto& json, base::Is<Operation> auto& operation) {
   json.may("wrong", operation.wrong);
 }
 
+void describe(auto& json, base::Is<DeviceResult> auto& device) {
+  json.need("side", device.side);
+  json.need("number", device.number);
+  json.need("gpu", device.gpu);
+  json.need("gb_per_s", device.gb_per_s);
+}
+
+void describe(auto& json, base::Is<Scaling> auto& scaling) {
+  json.need("devices", scaling.devices);
+  json.may("alone_gb_per_s", scaling.alone_gb_per_s);
+  json.may("of_linear", scaling.of_linear);
+  json.need("slowest_of_fastest", scaling.slowest_of_fastest);
+}
+
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
   json.need("start_s", interval.start);
   json.need("end_s", interval.end);
@@ -105,6 +119,8 @@ void describeFigures(auto& json, auto& row) {
   json.may("rate", row.rate);
   json.may("pairs", row.pairs);
   json.may("operation", row.operation);
+  json.may("devices", row.devices);
+  json.may("scaling", row.scaling);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }
@@ -121,12 +137,14 @@ void describeRow(auto& json, auto& row) {
   json.keep("targets", row.targets);
   json.keep("bidirectional", row.bidirectional);
   json.may("memory", row.memory);
+  json.may("copied_by", row.copied_by);
   json.may("heat", row.heat);
   describeFigures(json, row);
   json.may("transfers", row.transfers);
   json.need("path", row.path);
   json.may("proof", row.proof);
   json.may("ceiling", row.ceiling);
+  json.may("ceiling_unknown", row.ceiling_unknown);
   json.word("verified", row.verified, kVerifieds);
   json.may("checks", row.checks);
   json.word("verdict", row.verdict, kVerdicts);

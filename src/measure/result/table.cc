@@ -57,6 +57,7 @@ std::string TextTable::add(const Row& row) {
   if (row.operation) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   if (usesGpu(row)) what += ", " + row.memory;
+  if (!row.copied_by.empty()) what += ", copied by " + row.copied_by;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
@@ -69,6 +70,7 @@ std::string TextTable::add(const Row& row) {
   if (row.verdict != Verdict::kFailed)
     out += row.operation ? figuresOf(row, *row.operation) : figuresOf(row);
   out += "\n";
+  for (const std::string& line : deviceLines(row)) out += wrapped(line, kIndent);
   if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, kIndent);
   if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, kIndent);
   // The remark about a path holds for many rows.

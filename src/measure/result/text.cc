@@ -98,6 +98,23 @@ std::string skipsWords(const Row& row) {
   return fmt::format("<{:.0f}%", std::ceil(row.checks->smallest_caught * 100));
 }
 
+std::vector<std::string> deviceLines(const Row& row) {
+  std::vector<std::string> out;
+  for (const DeviceResult& one : row.devices)
+    out.push_back(
+        fmt::format("{} {}, {}: {} GB/s", one.side, one.number, one.gpu, digits(one.gb_per_s)));
+  if (!row.scaling) return out;
+  const Scaling& scaling = *row.scaling;
+  std::string sum = fmt::format("the slowest device has {:.0f} % of the fastest one's rate",
+                                scaling.slowest_of_fastest * 100);
+  if (scaling.alone_gb_per_s && scaling.of_linear)
+    sum = fmt::format("{:.0f} % of {} x {} GB/s, the rate of the first device alone; ",
+                      *scaling.of_linear * 100, scaling.devices, digits(*scaling.alone_gb_per_s)) +
+          sum;
+  out.push_back("scaling: " + sum);
+  return out;
+}
+
 std::string loudName(Verdict verdict) { return base::upper(verdictName(verdict)); }
 
 }  // namespace viaduct::measure

@@ -32,6 +32,8 @@ std::string pathWords(const Row& row);
 // Returns the largest part of transfers that could have been skipped unnoticed: "<10%", "none",
 // "-".
 std::string skipsWords(const Row& row);
+// Returns a line for each device of a row with several GPUs, and one about their sum.
+std::vector<std::string> deviceLines(const Row& row);
 // Returns the verdict in capitals, such as "INVALID" or "SILENT-RAIL".
 std::string loudName(Verdict verdict);
 

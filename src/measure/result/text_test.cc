@@ -38,5 +38,19 @@ TEST(Text, APathInWords) {
             "cuda/direct -> host -> tcp/socket -> host -> cuda/direct on gpus+lo, unproven");
 }
 
+TEST(DeviceLines, NameEachDeviceAndTheirSum) {
+  EXPECT_TRUE(deviceLines({}).empty());
+  Row row{.devices = {{"initiator", 0, "GPU 0 (A)", 25}, {"initiator", 1, "GPU 1 (A)", 20}},
+          .scaling = Scaling{2, 25, 0.9, 0.8}};
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(deviceLines(row),
+            (Lines{"initiator 0, GPU 0 (A): 25.0 GB/s", "initiator 1, GPU 1 (A): 20.0 GB/s",
+                   "scaling: 90 % of 2 x 25.0 GB/s, the rate of the first device alone; the "
+                   "slowest device has 80 % of the fastest one's rate"}));
+  row.scaling->alone_gb_per_s.reset();
+  EXPECT_EQ(deviceLines(row).back(),
+            "scaling: the slowest device has 80 % of the fastest one's rate");
+}
+
 }  // namespace
 }  // namespace viaduct::measure

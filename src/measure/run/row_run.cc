@@ -109,6 +109,8 @@ class RowRun {
     if (!well) return false;
     VIADUCT_TRY(well, warmUp());
     if (!well) return false;
+    VIADUCT_TRY(well, moveAlone());
+    if (!well) return false;
     keepFailure(refill());
     // From here until all members have read their counters, no member moves bytes.
     VIADUCT_TRY(well, allWell(failure_));
@@ -123,9 +125,7 @@ class RowRun {
     // The first transfer may register memory and open connections, so its time says little.
     VIADUCT_TRY(const Rounds::Round first, runRound({.iterations = 1}));
     usedIn(first);
-    if (std::ranges::any_of(first,
-                            [](const RoundShare& share) { return share.failure.has_value(); }))
-      return false;
+    if (hasFailed(first)) return false;
     VIADUCT_TRY(const Rounds::Round all, runRound(warmGoal(spec_, row_)));
     double slowest = 0;
     bool well = true;
@@ -141,6 +141,31 @@ class RowRun {
     schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams.size(), contents_.fewestSets());
     usedIn(all);
     return well && !stop_by_;
+  }
+
+  static bool hasFailed(const Rounds::Round& round) {
+    return std::ranges::any_of(round,
+                               [](const RoundShare& share) { return share.failure.has_value(); });
+  }
+
+  // Lets only the first device of the scaled side move, for a quarter of the row's time. The rate
+  // shows what the other devices add.
+  Result<bool> moveAlone() {
+    if (!scaledSide(spec_)) return true;
+    alone_ = true;
+    VIADUCT_TRY(Rounds::Round all,
+                runRound({.iterations = std::max<std::uint64_t>(schedule_.iterations / 4, 1),
+                          .time = schedule_.time / 4}));
+    alone_ = false;
+    usedIn(all);
+    const bool well = !hasFailed(all);
+    if (worker_.rank == 0) rounds_.alone = std::move(all);
+    return well && !stop_by_;
+  }
+
+  // True if the stream moves in the present round.
+  bool moves(std::uint32_t stream) const {
+    return !alone_ || worker_.numberOf(stream, scaledSide(spec_)->role) == 0;
   }
 
   Result<bool> timed() {
@@ -312,7 +337,7 @@ class RowRun {
     else if (orders_.load() == Order::kFinish)
       out.stop_by = worker_.group.stopRequestedBy();
     for (const Own& own : own_)
-      if (!own.echoes && !own.failure)
+      if (!own.echoes && !own.failure && moves(own.stream))
         out.streams.push_back(
             {own.stream, own.last.iterations, nanosecondsAt(own.last.start), own.last.parts});
     return out;
@@ -335,16 +360,19 @@ class RowRun {
     watch();  // a member with a stop request starts no transfers
     std::mutex mutex;
     std::condition_variable ended;
-    std::size_t running = own_.size();
+    std::size_t running = 0;
+    for (const Own& own : own_) running += moves(own.stream) ? 1 : 0;
     std::vector<std::thread> threads;
-    threads.reserve(own_.size());
-    for (Own& own : own_)
+    threads.reserve(running);
+    for (Own& own : own_) {
+      if (!moves(own.stream)) continue;
       threads.emplace_back([&] {
         runLane(own, goal);
         const std::lock_guard held(mutex);
         --running;
         ended.notify_one();
       });
+    }
     for (bool over = false; !over;) {
       std::unique_lock held(mutex);
       const auto look = std::min(Clock::now() + kLookAfter, meter_.due());
@@ -556,7 +584,9 @@ class RowRun {
       claims.push_back({.peer = worker_.rankOf(own.stream, other(own.role)),
                         .op = row_.op,
                         .path = own.lane->path(),
-                        .stored = spec_.layout.stored()});
+                        .stored = spec_.layout.stored(),
+                        .device = worker_.numberOf(own.stream, own.role),
+                        .far_device = worker_.numberOf(own.stream, other(own.role))});
     }
     worker_.observer.after(std::move(claims));
   }
@@ -611,6 +641,7 @@ class RowRun {
   Orders orders_{Order::kGoOn};
   bool asked_to_stop_ = false;            // has called requestStop(); the others learn it later
   std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, by a round's reports
+  bool alone_ = false;                    // only the first device of the scaled side moves
   Meter meter_;
   std::vector<RateInterval> intervals_;
   std::uint64_t left_ns_ = 0;         // when this member left the last barrier

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/fields.h"
 #include "base/sizes.h"
 #include "host/facts.h"
+#include "measure/proof/gpu_rate.h"
 #include "measure/run/row_run.h"
 #include "measure/run/wait_ready.h"
 
@@ -59,10 +61,13 @@ std::uint32_t WorkerState::rankOf(std::uint32_t stream, Role role) const {
                                   : spec.layout.targetRank(pair.target);
 }
 
+std::uint32_t WorkerState::numberOf(std::uint32_t stream, Role role) const {
+  return measure::numberOf(streams[stream].pair, role);
+}
+
 WorkerDevice* WorkerState::deviceOf(std::uint32_t stream, Role role) {
   if (rankOf(stream, role) != rank) return nullptr;
-  const Pair& pair = streams[stream].pair;
-  const std::uint32_t number = role == Role::kInitiator ? pair.initiator : pair.target;
+  const std::uint32_t number = numberOf(stream, role);
   for (WorkerDevice& device : devices)
     if (device.role == role && device.number == number) return &device;
   return nullptr;
@@ -91,19 +96,38 @@ Result<bool> Worker::allWell(const Failure& mine) {
   return areWell(all);
 }
 
+// Returns the numbers of the devices that this process has, on its side.
+std::vector<std::uint32_t> Worker::ownDevices() const {
+  const Layout& layout = state_.spec.layout;
+  const bool initiates = layout.isInitiator(state_.rank);
+  std::vector<std::uint32_t> out;
+  for (std::uint32_t i = 0; i < (initiates ? layout.initiators : layout.targets); ++i)
+    if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) == state_.rank)
+      out.push_back(i);
+  return out;
+}
+
+Status Worker::openGpus() {
+  const Spec& spec = state_.spec;
+  const auto first = spec.layout.isInitiator(state_.rank) ? spec.initiator_gpu : spec.target_gpu;
+  if (!first) return Ok{};
+  for (const std::uint32_t i : ownDevices()) {
+    VIADUCT_TRY(gpus_[i], gpuOf(state_.settings, spec.layout.mode, *first, i));
+  }
+  return Ok{};
+}
+
 Status Worker::makeMemory() {
   VIADUCT_TRY(state_.bytes, deviceBytes(state_.spec));
   const Layout& layout = state_.spec.layout;
-  for (const Role role : {Role::kInitiator, Role::kTarget}) {
-    const bool initiates = role == Role::kInitiator;
-    const std::uint32_t count = initiates ? layout.initiators : layout.targets;
-    for (std::uint32_t i = 0; i < count; ++i) {
-      if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) != state_.rank) continue;
+  for (const Role role : {Role::kInitiator, Role::kTarget})
+    for (const std::uint32_t i : ownDevices()) {
+      if (!layout.pattern() && layout.isInitiator(state_.rank) != (role == Role::kInitiator))
+        continue;
       VIADUCT_TRY(Buffer memory, makeBuffer(role, i));
       state_.devices.push_back({.role = role, .number = i, .memory = std::move(memory)});
       if (layout.stored()) VIADUCT_CHECK(makeStorage(i));
     }
-  }
   return Ok{};
 }
 
@@ -111,9 +135,7 @@ Result<Buffer> Worker::makeBuffer(Role role, std::uint32_t number) const {
   const Spec& spec = state_.spec;
   const bool initiates = role == Role::kInitiator;
   Buffer::Kind kind{.choice = spec.memory, .huge_pages = spec.huge_pages};
-  if (const auto first = initiates ? spec.initiator_gpu : spec.target_gpu) {
-    VIADUCT_TRY(kind.gpu, gpuOf(state_.settings, spec.layout.mode, *first, number));
-  }
+  if (const auto gpu = gpus_.find(number); gpu != gpus_.end()) kind.gpu = gpu->second;
   return Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target, kind,
                       labelOf(role, number));
 }
@@ -167,9 +189,49 @@ Status Worker::measureMemoryRates() {
   return Ok{};
 }
 
+Gpu Worker::gpuWithId(const std::string& id) const {
+  const auto at = std::ranges::find_if(
+      gpus_, [&](const auto& one) { return proof::placeOf(one.first, one.second).id == id; });
+  return at == gpus_.end() ? nullptr : at->second;
+}
+
+// Measures while the GPUs have free memory. Without GPUs, no member measures.
+Status Worker::measureGpuRates() {
+  GpuMember own{.boot_id = host::bootId()};
+  for (const auto& [number, gpu] : gpus_) own.gpus.push_back(proof::placeOf(number, gpu));
+  VIADUCT_TRY(const auto texts, state_.gather(base::packed(own)));
+  std::vector<GpuMember> by_rank(texts.size());
+  for (std::size_t rank = 0; rank < texts.size(); ++rank)
+    if (!base::unpack(texts[rank], by_rank[rank]))
+      return Error{.code = Code::kProtocol,
+                   .operation = "bench",
+                   .detail = fmt::format("rank {} sent a malformed list of GPUs", rank)};
+  VIADUCT_TRY(auto rates, measured(gpuTurns(state_.spec.layout, by_rank)));
+  state_.observer.setGpus(std::move(own.gpus), std::move(rates));
+  return Ok{};
+}
+
+// Measures in this member's turn, while the other members wait.
+Result<std::vector<proof::GpuRate>> Worker::measured(const std::vector<GpuTurn>& turns) {
+  std::uint32_t last = 0;
+  for (const GpuTurn& one : turns)
+    if (!one.copies.empty()) last = std::max(last, one.turn + 1);
+  std::vector<proof::GpuRate> out;
+  const GpuTurn& own = turns[state_.rank];
+  for (std::uint32_t turn = 0; turn < last; ++turn) {
+    if (own.turn == turn)
+      for (const GpuCopy& copy : own.copies)
+        out.push_back(proof::measureGpuRate(gpuWithId(copy.from), gpuWithId(copy.to)));
+    VIADUCT_TRY(const auto done, state_.gather({}));
+  }
+  return out;
+}
+
 Status Worker::open() {
   VIADUCT_CHECK(measureMemoryRates());
-  Status made = makeMemory();
+  Status made = openGpus();
+  VIADUCT_CHECK(measureGpuRates());
+  if (made) made = makeMemory();
   Failure failure;
   if (!made) failure = made.error();
   // The lost end is a store of objects. The other members would take it for a lost worker.

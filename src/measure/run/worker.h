@@ -19,6 +19,7 @@
 #include "measure/load/storage.h"
 #include "measure/proof/observer.h"
 #include "measure/rates/share.h"
+#include "measure/run/gpu_copies.h"
 #include "meet/groups/group.h"
 
 namespace viaduct::measure {
@@ -69,6 +70,8 @@ struct WorkerState {
 
   WorkerDevice* deviceOf(std::uint32_t stream, Role role);
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
+  // Returns the number of the device at an end of the stream.
+  std::uint32_t numberOf(std::uint32_t stream, Role role) const;
   // Returns the role of the end that runs the stream.
   Role initiating(std::uint32_t stream) const;
   // Returns when a stop request was first seen. The first call records the present time.
@@ -98,14 +101,20 @@ class Worker {
  private:
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell(const Failure& mine);
+  std::vector<std::uint32_t> ownDevices() const;
+  Status openGpus();
   Status makeMemory();
   Result<Buffer> makeBuffer(Role role, std::uint32_t number) const;
   Status makeStorage(std::uint32_t number);
   Status reachPeers();
   Status reach(std::uint32_t rank);
   Status measureMemoryRates();
+  Status measureGpuRates();
+  Result<std::vector<proof::GpuRate>> measured(const std::vector<GpuTurn>& turns);
+  Gpu gpuWithId(const std::string& id) const;
 
   WorkerState state_;
+  std::map<std::uint32_t, Gpu> gpus_;  // of own devices, by number
 };
 
 }  // namespace viaduct::measure

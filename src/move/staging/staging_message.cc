@@ -5,7 +5,7 @@
 namespace viaduct::move {
 namespace {
 
-constexpr std::uint8_t kVersion = 1;
+constexpr std::uint8_t kVersion = 2;
 
 void put(base::Writer&, const RingRequest&) {}
 void get(base::Reader&, RingRequest&) {}

@@ -18,7 +18,7 @@
 namespace viaduct {
 
 auto fields(base::Is<PathShare> auto& s) {
-  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches);
+  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches, s.by_kernel);
 }
 
 namespace move {

@@ -1,5 +1,6 @@
-// Counts calls, and lets chosen calls fail. Beside the driver's names there are two names for work
-// of streams: "copy" and "kernel". Threads: one at a time.
+// Counts calls, and lets chosen calls fail. Beside the driver's names there are names for work of
+// streams: "copy", "kernel", and "overrun" for copies of at most 128 KiB. Such a copy does not
+// fail, but writes a byte behind its end. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
