@@ -42,7 +42,8 @@ class BenchPattern : public ::testing::Test {
 
 Pairs pairsOf(const Json& row) {
   Pairs out;
-  for (const Json& pair : row.at("pairs")) out.insert({pair.at("initiator"), pair.at("target")});
+  for (const Json& pair : row.at("pairs"))
+    out.emplace(pair.at("initiator").get<int>(), pair.at("target").get<int>());
   return out;
 }
 
