@@ -37,8 +37,6 @@ constexpr std::array kRefused{
     Refused{"initiator_seg_type", kBothMemories, kOmit},
     Refused{"target_seg_type", kBothMemories, kOmit},
     Refused{"op", "swapping measures both directions", kOmit},
-    Refused{"pattern", "swapping has no other members", kOmit},
-    Refused{"members", "swapping has no other members", kOmit},
     Refused{"op_type", "swapping measures both directions", kOmit},
     Refused{"bidirectional", "swapping measures one direction after the other", kOmit},
     Refused{"verify", "every byte is checked", kOmit},
