@@ -24,7 +24,7 @@ TEST(TrafficFile, RowsAreSendersAndColumnsReceivers) {
 
 TEST(TrafficFile, AWrongSizeIsNamedByLineAndColumn) {
   EXPECT_EQ(complaint("0 1K\n# x\n  4X 0\n").substr(0, 28), "m.txt: line 3 column 3: \"4X\"");
-  EXPECT_EQ(complaint("0 -1\n1 0\n").substr(0, 23), "m.txt: line 1 column 3: ");
+  EXPECT_EQ(complaint("0 -1\n1 0\n").substr(0, 24), "m.txt: line 1 column 3: ");
 }
 
 TEST(TrafficFile, AMatrixHasARowAndAColumnForEachMember) {
