@@ -17,6 +17,7 @@ MAY_USE = {
     "base/net": {"base"},
     "host": {"base"},
     "core": {"base"},
+    "kv": {"base", "core"},
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core"},
     "s3": NET | {"core"},

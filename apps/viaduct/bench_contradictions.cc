@@ -152,6 +152,13 @@ void addAgainst(const BenchOptions& o, std::vector<Error>& found) {
         badFlag("--against and --output", "a comparison has no such form: use table or json"));
 }
 
+// runSwap() measures alone. A comparison or a suite has the flag in its string.
+void addSwap(const BenchOptions& o, std::vector<Error>& found) {
+  if (o.swap)
+    found.push_back(badFlag("--scheme swap", "swapping has no rows to compare",
+                            "run viaduct bench --scheme swap"));
+}
+
 void addPattern(const BenchOptions& o, std::vector<Error>& found) {
   if (!o.has("pattern")) {
     if (o.has("members")) found.push_back(badFlag("--members", "the flag needs --pattern"));
@@ -168,13 +175,6 @@ void addPattern(const BenchOptions& o, std::vector<Error>& found) {
     found.push_back(badFlag("--initiator_seg_type and --target_seg_type",
                             "each member of a --pattern sends and receives",
                             "give the same memory for both"));
-}
-
-// runSwap() measures alone. A comparison or a suite has the flag in its string.
-void addSwap(const BenchOptions& o, std::vector<Error>& found) {
-  if (o.swap)
-    found.push_back(badFlag("--scheme swap", "swapping has no rows to compare",
-                            "run viaduct bench --scheme swap"));
 }
 
 void addPipeline(const BenchOptions& o, std::vector<Error>& found) {

@@ -53,6 +53,7 @@ Command viaductCommand() {
                   doctorCommand(),
                   envCommand(),
                   execCommand(),
+                  kvCommand(),
                   meetCommand(),
                   p2pCommand(),
                   reportCommand(),

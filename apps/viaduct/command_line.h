@@ -10,6 +10,7 @@ Command completionCommand();
 Command doctorCommand();
 Command envCommand();
 Command execCommand();
+Command kvCommand();
 Command meetCommand();
 Command p2pCommand();
 Command reportCommand();

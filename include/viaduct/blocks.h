@@ -15,6 +15,10 @@
 
 namespace viaduct {
 
+namespace core {
+struct DisjointBlocks;
+}  // namespace core
+
 // `count` blocks of `bytes` each. The first starts at `base`, the others `stride` apart.
 struct Run {
   std::uint64_t base = 0;
@@ -68,6 +72,7 @@ class Blocks {
   }
 
  private:
+  friend struct core::DisjointBlocks;  // makes lists whose blocks are known not to overlap
   // Shared by all copies of one list, and never changed.
   struct Table {
     std::vector<std::uint64_t> addresses;  // of a list of single blocks of one size; else empty

@@ -19,12 +19,13 @@ struct PathShare {
   std::uint64_t injected = 0;  // requests that carried their bytes inline
   std::uint64_t batches = 0;   // doorbells, or flushes of queued requests; 0: not counted
   // 0: the share went directly from memory to memory. Otherwise the transfer was staged through
-  // host memory, and all of its bytes passed the stages in the order of these numbers.
+  // host memory, or gpu_ring, and all of its bytes passed the stages in the order of these numbers.
   std::uint32_t stage = 0;
   // How long the stage had work. One share of each stage has the time of the whole stage.
   std::uint64_t busy_ns = 0;
   // Ops that a kernel of a GPU copied. The GPU's copy engines copied the others.
   std::uint64_t by_kernel = 0;
+  bool gpu_ring = false;  // the memory between this stage and the next or last one is on a GPU
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 

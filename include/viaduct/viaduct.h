@@ -6,6 +6,8 @@
 #include <viaduct/blocks.h>      // IWYU pragma: export
 #include <viaduct/card.h>        // IWYU pragma: export
 #include <viaduct/deadline.h>    // IWYU pragma: export
+#include <viaduct/kv.h>          // IWYU pragma: export
+#include <viaduct/kv_models.h>   // IWYU pragma: export
 #include <viaduct/memory.h>      // IWYU pragma: export
 #include <viaduct/note.h>        // IWYU pragma: export
 #include <viaduct/path.h>        // IWYU pragma: export

@@ -424,6 +424,12 @@ Result<std::shared_ptr<Skill>> AgentImpl::skillFor(
     MemoryKind kind, std::shared_ptr<Skill> (core::Backend::*skill)()) const {
   const auto held = hold();
   VIADUCT_CHECK(usable("pin"));
+  return skillHeld(kind, skill);
+}
+
+template <class Skill>
+Result<std::shared_ptr<Skill>> AgentImpl::skillHeld(
+    MemoryKind kind, std::shared_ptr<Skill> (core::Backend::*skill)()) const {
   for (const auto& backend : backends_) {
     const auto& kinds = backend->can().memory;
     if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
@@ -448,6 +454,11 @@ Result<Segment> AgentImpl::opened(const Segment& memory) const {
 
 Result<Segment> AgentImpl::allocateAt(std::uint32_t device, std::uint64_t bytes) const {
   VIADUCT_TRY(const auto devices, skillFor(MemoryKind::kDevice, &core::Backend::deviceMemory));
+  return devices->allocate(device, bytes);
+}
+
+Result<Segment> AgentImpl::allocateHeld(std::uint32_t device, std::uint64_t bytes) const {
+  VIADUCT_TRY(const auto devices, skillHeld(MemoryKind::kDevice, &core::Backend::deviceMemory));
   return devices->allocate(device, bytes);
 }
 

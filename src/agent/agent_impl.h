@@ -81,6 +81,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // must not hold the lock. Host memory: the segment itself.
   Result<Segment> opened(const Segment& memory) const;
   Result<Segment> allocateAt(std::uint32_t device, std::uint64_t bytes) const;  // blocks as well
+  // The same with the lock held, for a device that the agent uses already.
+  Result<Segment> allocateHeld(std::uint32_t device, std::uint64_t bytes) const;
   void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
@@ -163,6 +165,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   template <class Skill>
   Result<std::shared_ptr<Skill>> skillFor(MemoryKind kind,
                                           std::shared_ptr<Skill> (core::Backend::*skill)()) const;
+  template <class Skill>
+  Result<std::shared_ptr<Skill>> skillHeld(MemoryKind kind,
+                                           std::shared_ptr<Skill> (core::Backend::*skill)()) const;
   Status removePin(std::uint32_t slot);
   void abandon();
   void offerWaiting();

@@ -18,12 +18,6 @@ namespace {
 // The default for backends that do not set Capabilities::min_chunk.
 constexpr std::uint64_t kMinChunk = 16 << 10;
 
-bool satisfies(const core::Capabilities& can, const core::Requirement& required) {
-  return (!required.rdma || can.rdma) && (!required.same_host || can.same_host) &&
-         (!required.not_tcp || !can.tcp) &&
-         (required.backend.empty() || required.backend == can.name);
-}
-
 struct Choice {
   LinkSlot* slot = nullptr;
   std::string_view way;
@@ -191,6 +185,12 @@ std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choi
 }
 
 }  // namespace
+
+bool satisfies(const core::Capabilities& can, const core::Requirement& required) {
+  return (!required.rdma || can.rdma) && (!required.same_host || can.same_host) &&
+         (!required.not_tcp || !can.tcp) &&
+         (required.backend.empty() || required.backend == can.name);
+}
 
 Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement) {

@@ -9,6 +9,9 @@
 
 namespace viaduct::agent {
 
+// Whether a path over this backend meets the requirement.
+bool satisfies(const core::Capabilities& can, const core::Requirement& required);
+
 class AgentImpl;
 class PeerImpl;
 

@@ -6,6 +6,7 @@
 
 #include "agent/agent_impl.h"
 #include "agent/peer_impl.h"
+#include "agent/routes.h"
 #include "agent/transfer_impl.h"
 
 namespace viaduct::agent {
@@ -53,10 +54,19 @@ class Host final : public move::StagingHost {
     const bool live = agent_.pins().generation(slot) != 0;
     return live ? &agent_.pins()[slot].info : nullptr;
   }
-  Result<move::Ring> ring() override {
-    VIADUCT_TRY(Stages::PooledRing * ring, stages_.takeRing());
+  Result<move::Ring> ring(std::optional<std::uint32_t> gpu) override {
+    VIADUCT_TRY(Stages::PooledRing * ring, stages_.takeRing(gpu));
     rings_.push_back(ring);
     return ring->ring;
+  }
+  bool sharesGpus(const core::Requirement& required) const override {
+    return anyGpuLink(required, [](const core::Link&) { return true; });
+  }
+  bool reachesGpus(OpKind kind, std::uint32_t local_pin, std::uint32_t remote_pin,
+                   const core::Requirement& required) const override {
+    return anyGpuLink(required, [&](const core::Link& link) {
+      return link.reaches(kind, local_pin, remote_pin).has_value();
+    });
   }
   bool reachesStorage() override { return stages_.reachesItself(); }
   Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
@@ -84,6 +94,16 @@ class Host final : public move::StagingHost {
   }
 
  private:
+  bool anyGpuLink(const core::Requirement& required,
+                  const std::function<bool(const core::Link&)>& fits) const {
+    return std::ranges::any_of(peer_.links(), [&](const auto& slot) {
+      core::Backend& backend = agent_.backend(slot->backend());
+      return slot->link->state().phase == core::LinkState::Phase::kReady &&
+             backend.deviceMemory() != nullptr && satisfies(backend.can(), required) &&
+             fits(*slot->link);
+    });
+  }
+
   AgentImpl& agent_;
   Stages& stages_;
   PeerImpl& peer_;
@@ -98,18 +118,27 @@ std::unique_ptr<move::StagingHost> Stages::hostFor(core::LinkHost& session) {
   return std::make_unique<Host>(agent_, *this, static_cast<LinkSlot&>(session).peer());
 }
 
-Result<Stages::PooledRing*> Stages::takeRing() {
+Result<Stages::PooledRing*> Stages::takeRing(std::optional<std::uint32_t> gpu) {
   for (PooledRing& one : rings_) {
-    if (one.used || (one.left && !one.left())) continue;
+    if (one.gpu != gpu || one.used || (one.left && !one.left())) continue;
     one.used = true;
     one.left = {};
     return &one;
   }
   const Settings& settings = agent_.settings();
-  VIADUCT_TRY(auto memory,
-              base::SharedMemory::allocate(settings.staging_chunk * settings.staging_chunks));
-  VIADUCT_TRY(const PinInfo info, agent_.pin(memory.segment(), "viaduct: staging"));
+  const std::uint64_t bytes = settings.staging_chunk * settings.staging_chunks;
+  base::SharedMemory memory;
+  Segment gpu_memory;
+  if (gpu) {
+    VIADUCT_TRY(gpu_memory, agent_.allocateHeld(*gpu, bytes));
+  } else {
+    VIADUCT_TRY(memory, base::SharedMemory::allocate(bytes));
+  }
+  VIADUCT_TRY(const PinInfo info,
+              agent_.pin(gpu ? gpu_memory : memory.segment(), "viaduct: staging"));
   rings_.push_back({.memory = std::move(memory),
+                    .gpu_memory = std::move(gpu_memory),
+                    .gpu = gpu,
                     .ring = {.address = info.address,
                              .chunk_bytes = settings.staging_chunk,
                              .chunks = settings.staging_chunks,

@@ -26,12 +26,14 @@ class Stages {
 
   // Pinned memory. It is used again once `left` says that no peer and no hop touches it any more.
   struct PooledRing {
-    base::SharedMemory memory;
+    base::SharedMemory memory;  // empty: the ring is on a GPU
+    Segment gpu_memory;
+    std::optional<std::uint32_t> gpu;
     move::Ring ring;
     bool used = false;
     std::function<bool()> left = {};
   };
-  Result<PooledRing*> takeRing();
+  Result<PooledRing*> takeRing(std::optional<std::uint32_t> gpu);
   // Whether the agent is connected with itself. It dials itself at the first call.
   bool reachesItself();
   const std::shared_ptr<PeerImpl>& itself() const { return itself_; }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/sort_numbers.h"
+#include "core/disjoint_blocks.h"
 
 namespace viaduct {
 namespace {
@@ -148,30 +149,38 @@ std::vector<std::uint64_t> firstOfEach(std::span<const Run> runs) {
 }  // namespace
 
 Result<Blocks> Blocks::of(std::vector<Run> runs) {
-  Blocks out;
-  if (runs.empty()) return out;
-  bool even = true, alike = true, ascending = true;
-  std::uint64_t end = 0;
+  bool ascending = true;
+  std::uint64_t end = 0, count = 0;
   for (Run& run : runs) {
     if (run.stride == 0) run.stride = run.bytes;
     const auto number = static_cast<std::size_t>(&run - runs.data());
     if (!valid(run)) return refusal(run, number);
-    out.count_ += run.count;
-    if (out.count_ > kMaxBlocks || run.count > kMaxBlocks)
+    count += run.count;
+    if (count > kMaxBlocks || run.count > kMaxBlocks)
       return bad(fmt::format("more than 2^32 blocks, with run {} ({})", number, show(run)),
                  "use larger blocks, or several lists");
-    out.bytes_ += run.count * run.bytes;
-    even = even && run.count == runs[0].count;
-    alike = alike && run.bytes == runs[0].bytes;
     ascending = ascending && end <= run.base;
     end = endOf(run);
   }
   if (!ascending && !apart(runs)) VIADUCT_CHECK(sweep(runs));
+  return core::DisjointBlocks::of(std::move(runs));
+}
+
+Blocks core::DisjointBlocks::of(std::vector<Run> runs) {
+  Blocks out;
+  if (runs.empty()) return out;
+  bool even = true, alike = true;
+  for (const Run& run : runs) {
+    out.count_ += run.count;
+    out.bytes_ += run.count * run.bytes;
+    even = even && run.count == runs[0].count;
+    alike = alike && run.bytes == runs[0].bytes;
+  }
   if (even) out.per_run_ = runs[0].count;
   if (alike) out.block_bytes_ = runs[0].bytes;
-  Table table{.addresses = {}, .runs = std::move(runs), .first = {}};
+  Blocks::Table table{.addresses = {}, .runs = std::move(runs), .first = {}};
   if (!even) table.first = firstOfEach(table.runs);
-  out.table_ = std::make_shared<const Table>(std::move(table));
+  out.table_ = std::make_shared<const Blocks::Table>(std::move(table));
   return out;
 }
 
@@ -203,12 +212,16 @@ std::optional<Blocks> Blocks::listOfOneSize(std::span<const Extent> extents) {
     addresses[i] = e.address;
   }
   if (!valid || (!ascending && !apart(addresses, bytes))) return std::nullopt;
+  return core::DisjointBlocks::at(std::move(addresses), bytes);
+}
+
+Blocks core::DisjointBlocks::at(std::vector<std::uint64_t> addresses, std::uint64_t bytes) {
   Blocks out;
   out.per_run_ = 1;
-  out.count_ = extents.size();
-  out.bytes_ = extents.size() * bytes;
+  out.count_ = addresses.size();
+  out.bytes_ = addresses.size() * bytes;
   out.block_bytes_ = bytes;
-  out.table_ = std::make_shared<const Table>(Table{std::move(addresses), {}, {}});
+  out.table_ = std::make_shared<const Blocks::Table>(Blocks::Table{std::move(addresses), {}, {}});
   return out;
 }
 

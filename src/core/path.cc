@@ -64,7 +64,10 @@ std::string Path::text() const {
   for (auto at = shares.begin(); at != shares.end();) {
     const auto end = std::find_if(at, shares.end(),
                                   [&](const PathShare& one) { return one.stage != at->stage; });
-    if (!out.empty()) out += at->stage > 1 ? " -> host -> " : ", ";
+    if (!out.empty()) {
+      const bool gpu = at->gpu_ring || std::prev(at)->gpu_ring;
+      out += at->stage <= 1 ? ", " : gpu ? " -> GPU -> " : " -> host -> ";
+    }
     out += sharesText({at, end});
     at = end;
   }

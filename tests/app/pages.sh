@@ -34,6 +34,8 @@ expect_offers() {
 expect_completion() {
   expect_offers bench viaduct ben
   expect_offers snapshot viaduct doctor sn
+  expect_offers size viaduct kv s
+  expect_offers --tokens viaduct kv size --to
   expect_offers --op-type viaduct bench --op-t
   expect_offers READ viaduct bench --op-type ''
   expect_offers initiator viaduct p2p --mode i

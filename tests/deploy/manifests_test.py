@@ -331,7 +331,8 @@ CHECKS = {
 
 
 def main():
-    check, viaduct, work = sys.argv[1], os.path.realpath(sys.argv[2]), os.path.realpath(sys.argv[3])
+    check, viaduct = sys.argv[1], os.path.realpath(sys.argv[2])
+    work = os.path.join(os.path.realpath(sys.argv[3]), check)  # the checks run at the same time
     os.makedirs(work, exist_ok=True)
     try:
         faults = list(CHECKS[check](viaduct, work))

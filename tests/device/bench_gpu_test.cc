@@ -238,6 +238,13 @@ TEST(SwapOnGpu, ACopyThatWritesOutsideItsBlockIsFound) {
   found("0", {"^ CORRUPT: viaduct: in GPU memory", "in host memory", "bytes of blocks or guard"});
 }
 
+TEST(SwapOnGpu, SaysThatHostMemoryIsNotPinned) {
+  swapEnds(0, swapping({"--output", "json"}),
+           {"\"host memory that is not pinned\"", "\"cuda/pageable\"", "\"cuMemcpyAsync\""},
+           withDriver({"VIADUCT_CUDA_REGISTER=0"}));
+  swapEnds(0, swapping(), {"swap between pinned host memory and GPU 0"}, withDriver());
+}
+
 TEST(SwapOnGpu, ErrorsNameTheCause) {
   swapEnds(1, swapping(), {"libno-such.so.1"}, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"});
   swapEnds(1, swapping({"--batch", "1024", "--block-sizes", "64K"}),

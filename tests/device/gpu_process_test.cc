@@ -95,6 +95,12 @@ class GpuProcess : public ::testing::TestWithParam<Lent> {
     ASSERT_TRUE(moved.starts_with("ok")) << moved;
     EXPECT_EQ(one.number("differ host " + std::to_string(byte)), 0);
   }
+  static void waitUntilSettled(PeerProcess& one, const std::string& peer) {
+    std::string settled;
+    for (const auto end = Clock::now() + 20s; settled != "1" && Clock::now() < end;)
+      settled = one.must("settled " + peer);
+    EXPECT_EQ(settled, "1");
+  }
   static void expectWay(const std::string& moved) {
     EXPECT_NE(moved.find(GetParam().way), std::string::npos) << moved;
   }
@@ -167,10 +173,7 @@ TEST_P(GpuProcess, AStoppedPeerIsReportedAndSettlesWhenItIsDead) {
   EXPECT_NE(left.find("a peer still maps the memory"), std::string::npos) << left;
   EXPECT_EQ(b_->must("settled a"), "0");
   a_->process().kill();
-  std::string settled;
-  for (const auto end = Clock::now() + 20s; settled != "1" && Clock::now() < end;)
-    settled = b_->must("settled a");
-  EXPECT_EQ(settled, "1");
+  waitUntilSettled(*b_, "a");
 }
 
 // The owner dies while its peer copies. The peer's own memory works on, and so does a new owner's.
@@ -180,6 +183,7 @@ TEST_P(GpuProcess, AKilledOwnerFailsOnlyTheCopiesOfItsMemory) {
   b_->process().kill();
   const std::string failed = a_->must("calm t 20000");
   EXPECT_TRUE(failed.starts_with("peer lost")) << failed;
+  waitUntilSettled(*a_, "b");
   fill(*a_, 3);
   expectAll(*a_, 3);
   b_ = start("b");
@@ -210,11 +214,24 @@ constexpr Lent kUnmapped[] = {
 
 class StagedGpuProcess : public GpuProcess {};
 
+TEST_P(StagedGpuProcess, TheMemoryGoesThroughARingOfThePeersGpu) {
+  fill(*a_, 7);
+  const std::string written = move(*a_, "write", "b", "gpu", "gpu");
+  EXPECT_NE(written.find("cuda/vmm"), std::string::npos) << written;
+  EXPECT_NE(written.find(" -> GPU -> cuda/direct"), std::string::npos) << written;
+  expectAll(*b_, 7);
+  fill(*b_, 8);
+  const std::string read = move(*a_, "read", "b", "gpu", "gpu");
+  EXPECT_NE(read.find("cuda/direct"), std::string::npos) << read;
+  EXPECT_NE(read.find(" -> GPU -> cuda/vmm"), std::string::npos) << read;
+  expectAll(*a_, 8);
+}
+
 TEST_P(StagedGpuProcess, TheMemoryIsStagedAndTheLinkSaysWhy) {
   fill(*a_, 7);
   expectWay(move(*a_, "write", "b", "gpu", "gpu", "4096", "backend:local"));
   expectAll(*b_, 7);
-  const std::string refused = move(*a_, "write", "b", "gpu", "gpu");
+  const std::string refused = move(*a_, "write", "b", "gpu", "gpu", "4096", "gpu-direct");
   EXPECT_TRUE(refused.starts_with("error unsupported")) << refused;
   const std::string why = "not \"gpu\": other processes cannot map " +
                           std::string(cuda::memoryClassName(*GetParam().kind));

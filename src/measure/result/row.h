@@ -114,15 +114,6 @@ struct PairResult {
   friend bool operator==(const PairResult&, const PairResult&) = default;
 };
 
-// One operation of a pattern, with the figures of nccl-tests.
-struct Operation {
-  std::uint64_t size = 0;
-  std::optional<double> time_us = {};
-  std::optional<double> algbw = {}, busbw = {};  // 10^9 bytes a second
-  std::optional<std::uint64_t> wrong = {};       // checked transfers with wrong bytes
-  friend bool operator==(const Operation&, const Operation&) = default;
-};
-
 // A device of the side with several GPUs.
 struct DeviceResult {
   std::string side = {};  // "initiator", "target"
@@ -140,6 +131,15 @@ struct Scaling {
   std::optional<double> alone_gb_per_s = {}, of_linear = {};
   double slowest_of_fastest = 0;  // the slowest device's rate as a part of the fastest one's
   friend bool operator==(const Scaling&, const Scaling&) = default;
+};
+
+// One operation of a pattern, with the figures of nccl-tests.
+struct Operation {
+  std::uint64_t size = 0;
+  std::optional<double> time_us = {};
+  std::optional<double> algbw = {}, busbw = {};  // 10^9 bytes a second
+  std::optional<std::uint64_t> wrong = {};       // checked transfers with wrong bytes
+  friend bool operator==(const Operation&, const Operation&) = default;
 };
 
 // Transfers whose contents were checked.
@@ -180,9 +180,9 @@ struct Row {
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
   std::vector<PairResult> pairs = {};
-  std::optional<Operation> operation = {};  // of a pattern
-  std::vector<DeviceResult> devices = {};   // only of rows with several GPUs
+  std::vector<DeviceResult> devices = {};  // only of rows with several GPUs
   std::optional<Scaling> scaling = {};
+  std::optional<Operation> operation = {};      // of a pattern
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 

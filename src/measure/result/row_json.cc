@@ -66,14 +66,6 @@ void describe(auto& json, base::Is<PairResult> auto& pair) {
   json.may("latency_us", pair.latency_us);
 }
 
-void describe(auto& json, base::Is<Operation> auto& operation) {
-  json.need("size", operation.size);
-  json.may("time_us", operation.time_us);
-  json.may("algbw", operation.algbw);
-  json.may("busbw", operation.busbw);
-  json.may("wrong", operation.wrong);
-}
-
 void describe(auto& json, base::Is<DeviceResult> auto& device) {
   json.need("side", device.side);
   json.need("number", device.number);
@@ -86,6 +78,14 @@ void describe(auto& json, base::Is<Scaling> auto& scaling) {
   json.may("alone_gb_per_s", scaling.alone_gb_per_s);
   json.may("of_linear", scaling.of_linear);
   json.need("slowest_of_fastest", scaling.slowest_of_fastest);
+}
+
+void describe(auto& json, base::Is<Operation> auto& operation) {
+  json.need("size", operation.size);
+  json.may("time_us", operation.time_us);
+  json.may("algbw", operation.algbw);
+  json.may("busbw", operation.busbw);
+  json.may("wrong", operation.wrong);
 }
 
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
@@ -118,9 +118,9 @@ void describeFigures(auto& json, auto& row) {
   json.may("completions_per_s", row.completions_per_s);
   json.may("rate", row.rate);
   json.may("pairs", row.pairs);
-  json.may("operation", row.operation);
   json.may("devices", row.devices);
   json.may("scaling", row.scaling);
+  json.may("operation", row.operation);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }

@@ -96,10 +96,11 @@ Result<bool> Worker::allWell(const Failure& mine) {
   return areWell(all);
 }
 
-// Returns the numbers of the devices that this process has, on its side.
-std::vector<std::uint32_t> Worker::ownDevices() const {
+// Returns the numbers of the devices of one side that this process has. A member of a pattern has
+// devices of both sides.
+std::vector<std::uint32_t> Worker::ownDevices(Role role) const {
   const Layout& layout = state_.spec.layout;
-  const bool initiates = layout.isInitiator(state_.rank);
+  const bool initiates = role == Role::kInitiator;
   std::vector<std::uint32_t> out;
   for (std::uint32_t i = 0; i < (initiates ? layout.initiators : layout.targets); ++i)
     if ((initiates ? layout.initiatorRank(i) : layout.targetRank(i)) == state_.rank)
@@ -109,25 +110,25 @@ std::vector<std::uint32_t> Worker::ownDevices() const {
 
 Status Worker::openGpus() {
   const Spec& spec = state_.spec;
-  const auto first = spec.layout.isInitiator(state_.rank) ? spec.initiator_gpu : spec.target_gpu;
-  if (!first) return Ok{};
-  for (const std::uint32_t i : ownDevices()) {
-    VIADUCT_TRY(gpus_[i], gpuOf(state_.settings, spec.layout.mode, *first, i));
+  for (const Role role : {Role::kInitiator, Role::kTarget}) {
+    const auto first = role == Role::kInitiator ? spec.initiator_gpu : spec.target_gpu;
+    if (!first) continue;
+    for (const std::uint32_t i : ownDevices(role)) {
+      VIADUCT_TRY(gpus_[i], gpuOf(state_.settings, spec.layout.mode, *first, i));
+    }
   }
   return Ok{};
 }
 
 Status Worker::makeMemory() {
   VIADUCT_TRY(state_.bytes, deviceBytes(state_.spec));
-  const Layout& layout = state_.spec.layout;
-  for (const Role role : {Role::kInitiator, Role::kTarget})
-    for (const std::uint32_t i : ownDevices()) {
-      if (!layout.pattern() && layout.isInitiator(state_.rank) != (role == Role::kInitiator))
-        continue;
+  for (const Role role : {Role::kInitiator, Role::kTarget}) {
+    for (const std::uint32_t i : ownDevices(role)) {
       VIADUCT_TRY(Buffer memory, makeBuffer(role, i));
       state_.devices.push_back({.role = role, .number = i, .memory = std::move(memory)});
-      if (layout.stored()) VIADUCT_CHECK(makeStorage(i));
+      if (state_.spec.layout.stored()) VIADUCT_CHECK(makeStorage(i));
     }
+  }
   return Ok{};
 }
 

@@ -101,7 +101,7 @@ class Worker {
  private:
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell(const Failure& mine);
-  std::vector<std::uint32_t> ownDevices() const;
+  std::vector<std::uint32_t> ownDevices(Role role) const;
   Status openGpus();
   Status makeMemory();
   Result<Buffer> makeBuffer(Role role, std::uint32_t number) const;

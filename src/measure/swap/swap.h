@@ -49,6 +49,7 @@ struct SwapRequest {
 
 // The copies of one way.
 struct WayResult {
+  std::string path = {};                // "cuda/direct", or the call of the driver
   std::vector<double> gb_per_s = {};    // of each round
   std::vector<double> plan_us = {};     // of each copy, on average of a round
   std::string copied_by = {};           // as Row::copied_by
@@ -74,6 +75,12 @@ struct CaseResult {
 struct SwapResult {
   std::string gpu = {};  // "GPU 0 (NVIDIA H100)"
   std::vector<CaseResult> cases = {};
+  // False if the driver has not registered the host memory, so that it copies through a buffer.
+  bool pinned() const {
+    for (const CaseResult& one : cases)
+      if (one[Way::kViaduct].path.find("pageable") != std::string::npos) return false;
+    return true;
+  }
   bool good() const {
     for (const CaseResult& one : cases)
       if (!one.wrong.empty()) return false;

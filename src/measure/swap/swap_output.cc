@@ -25,6 +25,10 @@ std::optional<double> timesBaseline(const CaseResult& one, Way way) {
   return baseline && rate && *baseline > 0 ? std::optional(*rate / *baseline) : std::nullopt;
 }
 
+const char* hostWords(const SwapResult& result) {
+  return result.pinned() ? "pinned host memory" : "host memory that is not pinned";
+}
+
 std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";
 }
@@ -69,6 +73,7 @@ Json jsonOf(const CaseResult& one, Way way) {
            {"order", orderName(one.of.order)},
            {"block_size", one.of.block_bytes},
            {"way", wayName(way)},
+           {"path", of.path},
            {"copied_by", of.copied_by},
            {"gb_per_s_rounds", of.gb_per_s},
            {"guard_bytes", one.guard_bytes},
@@ -93,10 +98,10 @@ Json jsonOf(const CaseResult& one, Way way) {
 std::string swapText(const SwapReport& report) {
   const SwapResult& result = report.result;
   if (result.cases.empty()) return {};
-  std::string out = fmt::format(
-      "swap between pinned host memory and {}\n{} a copy, each way in {} in turns{}\n\n",
-      result.gpu, counted(report.blocks, "block"), counted(report.rounds, "round"),
-      report.end == "complete" ? "" : ", " + report.end);
+  std::string out = fmt::format("swap between {} and {}\n{} a copy, each way in {} in turns{}\n\n",
+                                hostWords(result), result.gpu, counted(report.blocks, "block"),
+                                counted(report.rounds, "round"),
+                                report.end == "complete" ? "" : ", " + report.end);
   out += fmt::format(kLine, "block", "direction", "order", "way", "GB/s", "+/-", "of max", "times",
                      "plan us", "copied by");
   for (const CaseResult& one : result.cases) {
@@ -121,7 +126,7 @@ std::string swapJson(const SwapReport& report) {
                          {"end", report.end},
                          {"command", report.command},
                          {"gpu", report.result.gpu},
-                         {"memory", "pinned host memory"},
+                         {"memory", hostWords(report.result)},
                          {"blocks", report.blocks},
                          {"rounds", report.rounds},
                          {"members", std::move(members)},

@@ -75,7 +75,10 @@ class Swap {
         for (const std::size_t way : i % 2 == 0 ? kForth : kBack) VIADUCT_CHECK(timed(way));
       VIADUCT_CHECK(check());
       for (auto& way : ways_) VIADUCT_CHECK(checkedCopy(*way));
-      for (std::size_t i = 0; i < ways_.size(); ++i) out_.ways[i].copied_by = ways_[i]->copiedBy();
+      for (std::size_t i = 0; i < ways_.size(); ++i) {
+        out_.ways[i].copied_by = ways_[i]->copiedBy();
+        out_.ways[i].path = ways_[i]->path();
+      }
       ceilings();
       return std::move(out_);
     }

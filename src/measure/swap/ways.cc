@@ -16,6 +16,12 @@ Status TransferCopying::copy() {
 
 std::string TransferCopying::copiedBy() const { return proof::copiedBy(unproven(path_)); }
 
+std::string TransferCopying::path() const {
+  if (path_.shares.empty()) return {};
+  const PathShare& share = path_.shares.front();
+  return share.backend + "/" + share.way;
+}
+
 CallsCopying::~CallsCopying() {
   const auto current = cuda::Current::of(*gpu_);
   if (current && stream_ != nullptr) gpu_->api().streamDestroy(stream_);

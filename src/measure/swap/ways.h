@@ -22,6 +22,8 @@ class Copying {
   // Returns the time that planning took in all copies so far.
   virtual Duration planned() const { return Duration(0); }
   virtual std::string copiedBy() const = 0;
+  // As WayResult::path.
+  virtual std::string path() const = 0;
 };
 
 // Plans, posts and waits. An engine swaps other blocks each time, so each copy is planned.
@@ -36,6 +38,7 @@ class TransferCopying final : public Copying {
   Status copy() override;
   Duration planned() const override { return planned_; }
   std::string copiedBy() const override;
+  std::string path() const override;
 
  private:
   Agent& agent_;
@@ -59,6 +62,7 @@ class CallsCopying final : public Copying {
   CallsCopying& operator=(const CallsCopying&) = delete;
   Status copy() override;
   std::string copiedBy() const override { return "copy engine"; }
+  std::string path() const override { return cuda::CallName::memcpyAsync; }
 
  private:
   Status launch() const;

@@ -45,8 +45,13 @@ class StagingHost {
   virtual ~StagingHost() = default;
   virtual Clock::time_point now() const = 0;
   virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
-  // Returns a ring that nobody else uses while this host exists.
-  virtual Result<Ring> ring() = 0;
+  // Returns a ring that nobody else uses while this host exists: in host memory, or on a GPU.
+  virtual Result<Ring> ring(std::optional<std::uint32_t> gpu) = 0;
+  // Whether a backend that copies memory of GPUs, and meets `required`, has a link to the peer.
+  virtual bool sharesGpus(const core::Requirement& required) const = 0;
+  // Whether such a link reaches both pins.
+  virtual bool reachesGpus(OpKind kind, std::uint32_t local_pin, std::uint32_t remote_pin,
+                           const core::Requirement& required) const = 0;
   // Whether the agent can move to and from its own storage now. It prepares that at the first call.
   virtual bool reachesStorage() = 0;
   // The other end of a hop: the agent's own storage, or the peer's memory.

@@ -74,12 +74,41 @@ void StagingLink::take(const core::Work& work) {
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
   job.local_storage = own != nullptr && own->kind != MemoryKind::kHost;
   job.remote_storage = storage_pins_.contains(work.ops.front().remote_pin);
+  job.place = placeFor(job);
+  if (job.place) job.local_storage = false;
   const bool write = work.kind == OpKind::kWrite;
   job.from_storage = write ? job.local_storage : job.remote_storage;
   job.to_storage = write ? job.remote_storage : job.local_storage;
   jobs_.push_back(std::move(job));
   if (jobs_.back().to_storage) prepareObjects(jobs_.back());
   wake();
+}
+
+// Between a GPU of this process and memory of a GPU that this process cannot map, the bytes go
+// through a ring on the peer's GPU: the peer allocates that so that this process maps it.
+RingPlace StagingLink::placeFor(const Job& job) const {
+  const core::Op& op = job.ops.front();
+  const PinInfo* const own = host_->ownPin(op.local_pin);
+  const auto remote = storage_pins_.find(op.remote_pin);
+  const bool gpus = own != nullptr && own->kind == MemoryKind::kDevice &&
+                    remote != storage_pins_.end() && remote->second.kind == MemoryKind::kDevice;
+  if (!gpus || self_ || !host_->sharesGpus(job.required)) return {};
+  return remote->second.device;
+}
+
+bool StagingLink::fitsPlace(const Job& job) const {
+  const std::uint32_t ring = peers_.at(job.place).pin;
+  return std::ranges::all_of(job.ops, [&](const core::Op& op) {
+    const auto remote = storage_pins_.find(op.remote_pin);
+    return remote != storage_pins_.end() && remote->second.device == *job.place &&
+           host_->reachesGpus(job.kind, op.local_pin, ring, job.required);
+  });
+}
+
+void StagingLink::goThroughHost(Job& job) const {
+  job.place.reset();
+  job.local_storage = true;
+  (job.kind == OpKind::kWrite ? job.from_storage : job.to_storage) = true;
 }
 
 // An object is written in the order of its bytes, so that all parts but the last have one size.
@@ -170,14 +199,18 @@ void StagingLink::giveUpWholes(const Job& job) {
 }
 
 // Gets the rings that the job needs. `wait`: the peer has not lent its ring yet.
-Status StagingLink::prepareRings(const Job& job, bool& wait) {
+Status StagingLink::prepareRings(Job& job, bool& wait) {
+  const auto peers = peers_.find(job.place);
+  if (job.place && (refused_.contains(job.place) ||
+                    (peers != peers_.end() && job.chunks == 0 && !fitsPlace(job))))
+    goThroughHost(job);
   if ((job.local_storage || self_) && !own_) {
-    VIADUCT_TRY(own_, host_->ring());
+    VIADUCT_TRY(own_, host_->ring({}));
   }
-  if (job.remote_storage && !self_ && !peers_) {
+  if (job.remote_storage && !self_ && !peers_.contains(job.place)) {
     if (no_ring_) return *no_ring_;
     wait = true;
-    if (!std::exchange(ring_requested_, true)) return send(RingRequest{});
+    if (asked_.insert(job.place).second) return send(RingRequest{job.place});
   }
   // Reaching the own storage may take a dial. The host tells the agent when that has ended.
   if ((job.local_storage || self_) && !host_->reachesStorage()) wait = waits_for_storage_ = true;
@@ -190,7 +223,7 @@ void StagingLink::fillFreeChunks() {
     bool wait = false;
     if (Status ready = prepareRings(job, wait); !ready) failJob(job, std::move(ready).error());
     if (wait || job.error) continue;
-    if (chunks_.size() < sizes().chunks) chunks_.resize(sizes().chunks);
+    if (chunks_.size() < sizes(job).chunks) chunks_.resize(sizes(job).chunks);
     while (!job.error && fillFreeChunk(job)) {
     }
     // Later jobs must not take the chunks that this job collects for a part of an object.
@@ -198,11 +231,13 @@ void StagingLink::fillFreeChunks() {
   }
 }
 
-Ring StagingLink::sizes() const {
-  Ring out = own_ ? *own_ : *peers_;
-  if (peers_) {
-    out.chunks = std::min(out.chunks, peers_->chunks);
-    out.chunk_bytes = std::min(out.chunk_bytes, peers_->chunk_bytes);
+Ring StagingLink::sizes(const Job& job) const {
+  const auto peers = peers_.find(job.place);
+  if (peers == peers_.end()) return *own_;
+  Ring out = peers->second;
+  if (own_ && !job.place) {
+    out.chunks = std::min(out.chunks, own_->chunks);
+    out.chunk_bytes = std::min(out.chunk_bytes, own_->chunk_bytes);
   }
   return out;
 }
@@ -210,7 +245,7 @@ Ring StagingLink::sizes() const {
 bool StagingLink::fillFreeChunk(Job& job) {
   if (job.next.op == job.ops.size()) return false;
   const std::uint32_t width = job.to_objects ? widthFor(job) : 1;
-  const auto number = freeChunks(width);
+  const auto number = freeChunks(width, sizes(job).chunks);
   if (job.error || !number) return false;
   Chunk& chunk = chunks_[*number];
   chunk.job = &job;
@@ -219,7 +254,7 @@ bool StagingLink::fillFreeChunk(Job& job) {
   if (job.to_objects)
     packForObject(job, chunk);
   else
-    chunk.plan = fillChunk(job.ops, job.next, sizes().chunk_bytes, job.readEnd());
+    chunk.plan = fillChunk(job.ops, job.next, sizes(job).chunk_bytes, job.readEnd());
   ++job.chunks;
   chunk.step = after(chunk);
   if (Status begun = begin(*number); !begun) {
@@ -237,7 +272,7 @@ std::uint32_t StagingLink::widthFor(Job& job) {
     if (pinAt(job.ops[i], end) != pinAt(job.ops[job.next.op], end)) break;
     part += job.ops[i].bytes - (i == job.next.op ? job.next.into : 0);
   }
-  const Ring ring = sizes();
+  const Ring ring = sizes(job);
   const std::uint64_t width =
       (std::min(part, core::kLeastOfWhole) + ring.chunk_bytes - 1) / ring.chunk_bytes;
   if (width > ring.chunks)
@@ -251,8 +286,8 @@ std::uint32_t StagingLink::widthFor(Job& job) {
 }
 
 // The first of `width` free neighbours.
-std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width) const {
-  const std::uint32_t chunks = sizes().chunks;
+std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width,
+                                                     std::uint32_t chunks) const {
   std::uint32_t free = 0;
   for (std::uint32_t i = 0; i < chunks; ++i) {
     free = chunks_[i].step == Step::kFree && !chunks_[i].joined ? free + 1 : 0;
@@ -264,7 +299,7 @@ std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width) const 
 void StagingLink::packForObject(Job& job, Chunk& chunk) {
   const OpEnd end = job.writtenEnd();
   const OpCursor at = job.next;
-  const std::uint64_t room = chunk.width * sizes().chunk_bytes;
+  const std::uint64_t room = chunk.width * sizes(job).chunk_bytes;
   chunk.plan = packChunk(job.ops, job.next, room, end);
   const std::uint32_t pin = pinAt(job.ops[at.op], end);
   const auto is_of_pin = [&](std::size_t op) {
@@ -313,6 +348,7 @@ void StagingLink::advance(std::uint32_t number) {
   --job.stages[index(chunk.step)].chunks;
   for (PathShare& share : ended.shares) {
     share.stage = static_cast<std::uint32_t>(chunk.step);
+    share.gpu_ring = job.place && chunk.step != Step::kMove;
     job.path.add(std::move(share));
   }
   if (ended.error) failJob(job, *std::move(ended.error));
@@ -349,7 +385,8 @@ Status StagingLink::begin(std::uint32_t number) {
 
 Status StagingLink::ask(std::uint32_t number, bool store) {
   const Chunk& chunk = chunks_[number];
-  StorageRequest request{.chunk = number, .store = store, .whole = store ? chunk.whole : 0};
+  StorageRequest request{
+      .place = chunk.job->place, .chunk = number, .store = store, .whole = store ? chunk.whole : 0};
   for (const ChunkPiece& piece : chunk.plan.pieces) {
     StoragePiece next{.pin = piece.op.remote_pin,
                       .place = static_cast<std::uint32_t>(piece.place),
@@ -392,13 +429,16 @@ Status StagingLink::startMove(std::uint32_t number) {
   const Chunk& chunk = chunks_[number];
   const Job& job = *chunk.job;
   std::vector<core::Op> ops;
-  const auto peers_address = [&] { return peers_->address + number * peers_->chunk_bytes; };
+  const auto peers = peers_.find(job.place);
+  const auto peers_address = [&] {
+    return peers->second.address + number * peers->second.chunk_bytes;
+  };
   if (job.local_storage && job.remote_storage) {
     ops.push_back({.local = ownAddress(number),
                    .remote = peers_address(),
                    .bytes = chunk.plan.used,
                    .local_pin = own_->pin,
-                   .remote_pin = peers_->pin});
+                   .remote_pin = peers->second.pin});
   } else {
     for (const ChunkPiece& piece : chunk.plan.pieces) {
       core::Op op = piece.op;
@@ -407,7 +447,7 @@ Status StagingLink::startMove(std::uint32_t number) {
         op.local_pin = own_->pin;
       } else {
         op.remote = peers_address() + piece.place;
-        op.remote_pin = peers_->pin;
+        op.remote_pin = peers->second.pin;
       }
       ops.push_back(op);
     }
@@ -457,18 +497,20 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
 
 void StagingLink::receive(RingAnswer&& answer) {
   constexpr std::uint32_t kMostChunks = 1024;
-  if (answer.error) {
+  if (answer.error && answer.place) {
+    refused_.insert(answer.place);
+  } else if (answer.error) {
     no_ring_ = *std::move(answer.error);
     no_ring_->peer = peer_;
-    ring_requested_ = false;
+    asked_.erase(answer.place);
   } else if (answer.chunks == 0 || answer.chunks > kMostChunks ||
              answer.chunk_bytes < (64U << 10U)) {
     no_ring_ = protocolError("the peer lends a ring of an impossible size");
   } else {
-    peers_ = Ring{.address = answer.address,
-                  .chunk_bytes = answer.chunk_bytes,
-                  .chunks = answer.chunks,
-                  .pin = answer.pin};
+    peers_[answer.place] = Ring{.address = answer.address,
+                                .chunk_bytes = answer.chunk_bytes,
+                                .chunks = answer.chunks,
+                                .pin = answer.pin};
   }
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -65,6 +66,7 @@ class StagingLink final : public core::Link {
     OpKind kind = OpKind::kWrite;
     std::span<const core::Op> ops = {};
     core::Requirement required = {};                // of the stage between the agents
+    RingPlace place = {};                           // of the peer's ring
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
     bool local_storage = false, remote_storage = false;
     // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this
@@ -100,11 +102,14 @@ class StagingLink final : public core::Link {
     return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
   }
   void prepareObjects(Job& job);
-  Status prepareRings(const Job& job, bool& wait);
+  RingPlace placeFor(const Job& job) const;
+  bool fitsPlace(const Job& job) const;
+  void goThroughHost(Job& job) const;
+  Status prepareRings(Job& job, bool& wait);
   bool fillFreeChunk(Job& job);
   void fillFreeChunks();
   std::uint32_t widthFor(Job& job);
-  std::optional<std::uint32_t> freeChunks(std::uint32_t width) const;
+  std::optional<std::uint32_t> freeChunks(std::uint32_t width, std::uint32_t chunks) const;
   void packForObject(Job& job, Chunk& chunk);
   void release(std::uint32_t number);
   void advance(std::uint32_t number);
@@ -115,7 +120,8 @@ class StagingLink final : public core::Link {
   Status startStorage(std::uint32_t number, OpKind kind);
   Status startMove(std::uint32_t number);
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
-  Ring sizes() const;  // the chunks that this end's job can use, if it has one ring or two
+  // The chunks that a job of this end can use, if it has one ring or two.
+  Ring sizes(const Job& job) const;
   void failJob(Job& job, Error why);
   void endJobs(core::Completions& out);
   static void reportPath(Job& job, core::Completions& out);
@@ -141,9 +147,10 @@ class StagingLink final : public core::Link {
   std::map<std::uint32_t, PinInfo> storage_pins_;  // of the peer
   std::list<Job> jobs_;                            // in the order of their posts
   std::vector<Chunk> chunks_;
-  std::optional<Ring> own_, peers_;  // the rings for this end's jobs
-  std::optional<Error> no_ring_;     // why the peer lends none
-  bool ring_requested_ = false;
+  std::optional<Ring> own_;              // the ring for this end's jobs
+  std::map<RingPlace, Ring> peers_;      // and those that the peer lends
+  std::set<RingPlace> asked_, refused_;  // rings that the peer was asked for, or does not lend
+  std::optional<Error> no_ring_;         // why it lends none in host memory
   StagingServer server_;
   bool closed_ = false;
   bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::uint64_t kStorageAt = std::uint64_t{1} << 62U, kHostAt = 1 << 20, kRingAt = 1 << 28;
 constexpr std::uint32_t kHostPin = 1, kStoragePin = 2, kRingPin = 3;
+constexpr std::uint32_t kGpuPin = 9000;
+constexpr std::uint64_t kGpuAt = std::uint64_t{1} << 44U;
 constexpr std::uint64_t kBytes = 2 << 20, kChunkBytes = 64 << 10;
 constexpr std::uint32_t kChunks = 4;
 
@@ -74,12 +76,18 @@ class FakeHost final : public StagingHost {
     const auto found = mine_.pins.find(slot);
     return found == mine_.pins.end() ? nullptr : &found->second.info;
   }
-  Result<Ring> ring() override {
-    if (refuses_ring) return Error{.code = Code::kExhausted, .operation = "ring"};
+  Result<Ring> ring(std::optional<std::uint32_t> gpu) override {
+    if (gpu ? refuses_gpu_ring : refuses_ring)
+      return Error{.code = Code::kExhausted, .operation = "ring"};
     const std::uint32_t slot = kRingPin + mine_.rings++;
     const std::uint64_t address = kRingAt + slot * chunk_bytes * chunks;
     mine_.add(slot, MemoryKind::kHost, address, chunk_bytes * chunks);
     return Ring{.address = address, .chunk_bytes = chunk_bytes, .chunks = chunks, .pin = slot};
+  }
+  bool sharesGpus(const core::Requirement& /*required*/) const override { return shares_gpus; }
+  bool reachesGpus(OpKind /*kind*/, std::uint32_t /*local_pin*/, std::uint32_t /*remote_pin*/,
+                   const core::Requirement& /*required*/) const override {
+    return reaches_gpus;
   }
   bool reachesStorage() override { return reaches; }
   Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
@@ -103,6 +111,7 @@ class FakeHost final : public StagingHost {
   Clock::time_point time = {};
   std::vector<std::uint64_t> given_up;
   bool refuses_ring = false, reaches = true;
+  bool shares_gpus = false, reaches_gpus = true, refuses_gpu_ring = false;
 
  private:
   Memory& mine_;
@@ -280,6 +289,46 @@ TEST_F(StagingLinkTest, MovesBetweenStorageAndMemoryOfTwoAgents) {
       for (const PathShare& share : stages_.shares)
         EXPECT_TRUE(share.backend != "file" || share.bytes == moved->bytes) << "each byte once";
     }
+}
+
+// The bytes go once through a ring on the peer's GPU if that can be, else through host memory.
+TEST_F(StagingLinkTest, MovesBetweenGpusThroughARingOnAGpu) {
+  for (End* end : {&a_, &b_}) end->memory.add(kGpuPin, MemoryKind::kDevice, kGpuAt, kBytes);
+  b_.link->addPin({.info = b_.memory.pins.at(kGpuPin).info, .key = {}});
+  a_.link->addPin({.info = b_.memory.pins.at(kGpuPin).info, .key = {}});
+  a_.host->shares_gpus = true;
+  for (const bool reaches : {true, false}) {
+    a_.host->reaches_gpus = reaches;
+    for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+      for (std::uint64_t seed = 1; seed < 5; ++seed) {
+        fill(kind == OpKind::kWrite ? a_.memory : b_.memory, kGpuPin);
+        const auto list = ops(kGpuAt + 16, kGpuAt + 4096, kGpuPin, kGpuPin, 150'000, 11);
+        stages_ = {};
+        post(kind, list);
+        run(seed);
+        ASSERT_TRUE(std::holds_alternative<core::Moved>(ends().at(0)));
+        for (const core::Op& op : list)
+          ASSERT_EQ(0, std::memcmp(a_.memory.at(op.local_pin, op.local, op.bytes),
+                                   b_.memory.at(op.remote_pin, op.remote, op.bytes), op.bytes));
+        EXPECT_EQ(stages_.shares.size(), reaches ? 2U : 3U);
+        const bool gpu = stages_.text().find(" -> GPU -> ") != std::string::npos;
+        EXPECT_EQ(gpu, reaches) << stages_.text();
+      }
+  }
+}
+
+TEST_F(StagingLinkTest, AGpuWithoutRoomForARingIsReachedThroughHostMemory) {
+  for (End* end : {&a_, &b_}) end->memory.add(kGpuPin, MemoryKind::kDevice, kGpuAt, kBytes);
+  a_.link->addPin({.info = b_.memory.pins.at(kGpuPin).info, .key = {}});
+  a_.host->shares_gpus = b_.host->refuses_gpu_ring = true;
+  fill(a_.memory, kGpuPin);
+  const auto list = ops(kGpuAt, kGpuAt, kGpuPin, kGpuPin, 150'000, 3);
+  post(OpKind::kWrite, list);
+  run();
+  ASSERT_TRUE(std::holds_alternative<core::Moved>(ends().at(0)));
+  EXPECT_EQ(stages_.shares.size(), 3U);
+  EXPECT_EQ(0, std::memcmp(a_.memory.at(kGpuPin, kGpuAt, 450'000),
+                           b_.memory.at(kGpuPin, kGpuAt, 450'000), 450'000));
 }
 
 TEST_F(StagingLinkTest, AFailedHopFailsThePostOnceAllItsChunksAreBack) {

@@ -5,10 +5,8 @@
 namespace viaduct::move {
 namespace {
 
-constexpr std::uint8_t kVersion = 2;
+constexpr std::uint8_t kVersion = 3;
 
-void put(base::Writer&, const RingRequest&) {}
-void get(base::Reader&, RingRequest&) {}
 void put(base::Writer& out, const auto& message) { base::Fields::put(out, message); }
 void get(base::Reader& in, auto& message) { base::Fields::get(in, message); }
 

@@ -26,10 +26,16 @@ namespace move {
 // The most pieces of one chunk, so that a request fits into a frame of the session.
 inline constexpr std::size_t kMostPieces = 1024;
 
+// A ring's GPU, by its number at its owner. None: host memory.
+using RingPlace = std::optional<std::uint32_t>;
+
 // Asks for the ring that the other end lends to the sender.
-struct RingRequest {};
+struct RingRequest {
+  RingPlace place = {};
+};
 // Lends a ring: the sender's ring, or the reason why there is none.
 struct RingAnswer {
+  RingPlace place = {};
   std::uint64_t address = 0, chunk_bytes = 0;
   std::uint32_t chunks = 0, pin = 0;
   std::optional<Error> error = {};
@@ -43,6 +49,7 @@ struct StoragePiece {
 };
 // Asks the other end to read its storage into a chunk of the lent ring, or to write a chunk to it.
 struct StorageRequest {
+  RingPlace place = {};
   std::uint32_t chunk = 0;
   bool store = false;
   std::uint64_t whole = 0;  // as core::OpList::whole: the sender's number
@@ -63,12 +70,13 @@ struct WholeEnd {
   std::uint64_t whole = 0;
 };
 
+auto fields(base::Is<RingRequest> auto& m) { return std::tie(m.place); }
 auto fields(base::Is<RingAnswer> auto& m) {
-  return std::tie(m.address, m.chunk_bytes, m.chunks, m.pin, m.error);
+  return std::tie(m.place, m.address, m.chunk_bytes, m.chunks, m.pin, m.error);
 }
 auto fields(base::Is<StoragePiece> auto& m) { return std::tie(m.pin, m.place, m.address, m.bytes); }
 auto fields(base::Is<StorageRequest> auto& m) {
-  return std::tie(m.chunk, m.store, m.whole, m.pieces);
+  return std::tie(m.place, m.chunk, m.store, m.whole, m.pieces);
 }
 auto fields(base::Is<StorageAnswer> auto& m) { return std::tie(m.chunk, m.error, m.shares); }
 auto fields(base::Is<StorageCancel> auto& m) { return std::tie(m.chunk); }

@@ -15,16 +15,18 @@ constexpr std::size_t kMostWholes = 1024;
 
 }  // namespace
 
-void StagingServer::take(const RingRequest& /*request*/) {
-  RingAnswer answer;
-  auto ring = lent_ ? Result<Ring>(*lent_) : host_.ring();
+void StagingServer::take(const RingRequest& request) {
+  RingAnswer answer{.place = request.place};
+  const auto known = lent_.find(request.place);
+  auto ring = known != lent_.end() ? Result<Ring>(known->second) : host_.ring(request.place);
   if (ring) {
-    lent_ = *ring;
-    served_.resize(lent_->chunks);
-    answer = {.address = lent_->address,
-              .chunk_bytes = lent_->chunk_bytes,
-              .chunks = lent_->chunks,
-              .pin = lent_->pin};
+    lent_[request.place] = *ring;
+    served_.resize(std::max<std::size_t>(served_.size(), ring->chunks));
+    answer = {.place = request.place,
+              .address = ring->address,
+              .chunk_bytes = ring->chunk_bytes,
+              .chunks = ring->chunks,
+              .pin = ring->pin};
   } else {
     answer.error = std::move(ring).error();
   }
@@ -60,7 +62,12 @@ void StagingServer::take(const WholeEnd& end) {
 
 // A peer reaches only pinned storage, with the access of its pin, and only its own chunks.
 Status StagingServer::check(const StorageRequest& request) const {
-  const std::uint64_t room = (lent_->chunks - request.chunk) * lent_->chunk_bytes;
+  const auto lent = lent_.find(request.place);
+  if (lent == lent_.end() || request.chunk >= lent->second.chunks)
+    return Error{
+        .code = Code::kProtocol, .operation = "staging", .detail = "no such chunk was lent"};
+  const Ring& ring = lent->second;
+  const std::uint64_t room = (ring.chunks - request.chunk) * ring.chunk_bytes;
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
     if (pin == nullptr || pin->kind == MemoryKind::kHost || piece.address < pin->address ||
@@ -106,12 +113,13 @@ void StagingServer::progress() {
 
 void StagingServer::start(std::uint32_t number) {
   Served& one = served_[number];
+  const Ring& ring = lent_.at(one.request->place);
   std::vector<core::Op> ops;
   for (const StoragePiece& piece : one.request->pieces)
-    ops.push_back({.local = lent_->address + number * lent_->chunk_bytes + piece.place,
+    ops.push_back({.local = ring.address + number * ring.chunk_bytes + piece.place,
                    .remote = piece.address,
                    .bytes = piece.bytes,
-                   .local_pin = lent_->pin,
+                   .local_pin = ring.pin,
                    .remote_pin = piece.pin});
   core::OpList list = listOf(std::move(ops));
   if (one.request->whole != 0) list.whole = wholes_.at(one.request->whole);

@@ -44,7 +44,7 @@ class StagingServer {
   StagingHost& host_;
   const std::function<Status(const StagingMessage&)> send_;
   const std::function<void()> wake_;
-  std::optional<Ring> lent_;
+  std::map<RingPlace, Ring> lent_;
   std::vector<Served> served_;                     // by the first chunk
   std::map<std::uint64_t, std::uint64_t> wholes_;  // the peer's numbers, and this agent's
 };
