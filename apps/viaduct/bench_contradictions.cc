@@ -167,6 +167,10 @@ void addPattern(const BenchOptions& o, std::vector<Error>& found) {
   if (o.output == OutputForm::kNixlbench)
     found.push_back(badFlag("--pattern and --output", "nixlbench's table has no columns for it",
                             "use table, json or csv"));
+  for (const char* flag : {"block_sizes", "start_block_size", "max_block_size"})
+    if (o.spec.layout.scheme == measure::Scheme::kMatrix && o.has(flag))
+      found.push_back(badFlag(fmt::format("--pattern and --{}", flag),
+                              "the file has the sizes of all transfers"));
   if (o.initiator_seg_type != o.target_seg_type)
     found.push_back(badFlag("--initiator_seg_type and --target_seg_type",
                             "each member of a --pattern sends and receives",

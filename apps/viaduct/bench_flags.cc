@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
@@ -196,17 +197,34 @@ Status intoGpus(V text, O& into) {
   return Ok{};
 }
 
+Status intoPattern(V text, O& into) {
+  measure::Layout& layout = into.spec.layout;
+  if (const auto named = base::valueOf(measure::kPatterns, text)) {
+    layout.scheme = *named;
+    return Ok{};
+  }
+  auto matrix = measure::readTraffic(std::string(text));
+  if (!matrix && matrix.error().os_errno == ENOENT)
+    return wrongValue(
+        fmt::format("\"{}\" is none of {}, and no file", text, base::listOf(measure::kPatterns)),
+        {});
+  if (!matrix) return std::move(matrix).error();
+  layout.scheme = measure::Scheme::kMatrix;
+  layout.matrix = *std::move(matrix);
+  return Ok{};
+}
+
 constexpr std::array kWho{
     BenchFlag{"scheme", "pairwise|manytoone|onetomany|tp|swap", "pairwise",
               "pairing of initiators and targets; swap: copies of many small blocks between host "
               "memory and a GPU, beside one call for each block",
               intoScheme},
-    BenchFlag{"pattern", "allgather|alltoall|allreduce-traffic|broadcast|sendrecv", "",
-              "move the traffic of a collective between members that all send and receive; block "
+    BenchFlag{"pattern", "allgather|alltoall|allreduce-traffic|broadcast|sendrecv|FILE", "",
+              "move the traffic of a collective, or of a matrix of sizes, between members; block "
               "sizes are those of an operation",
-              oneOf<measure::kPatterns, &O::spec, &Spec::layout, &Layout::scheme>},
-    BenchFlag{"members", "N", "local_workers, else 2", "number of members of a pattern",
-              count<2, &O::members>},
+              intoPattern},
+    BenchFlag{"members", "N", "local_workers, else the rows of FILE, else 2",
+              "number of members of a pattern", count<2, &O::members>},
     BenchFlag{"mode", "SG|MG", "SG",
               "SG: one process per device; MG: one process for all devices of a side",
               oneOf<measure::kModes, &O::spec, &Spec::layout, &Layout::mode>},

@@ -256,7 +256,14 @@ Result<Layout> patternLayout(const BenchOptions& o, bool stored) {
                    "give one of the two");
   Layout layout = o.spec.layout;
   const std::uint32_t given = std::max(o.members, o.local_workers);
-  layout.initiators = layout.targets = given == 0 ? 2 : given;
+  const bool matrix = layout.scheme == Scheme::kMatrix;
+  const std::uint32_t usual = matrix ? layout.matrix.members : 2;
+  layout.initiators = layout.targets = given == 0 ? usual : given;
+  if (matrix && layout.initiators != usual)
+    return badFlag("--pattern",
+                   fmt::format("{} has {} members, and the run has {}", o.textOf("pattern", "FILE"),
+                               usual, layout.initiators),
+                   fmt::format("give --members {}, or another file", usual));
   if (layout.initiators > meet::kMaxMembers)
     return badFlag("--members", "the limit is 65536 members");
   layout.reads = o.op == OpKind::kRead;
@@ -304,6 +311,7 @@ Result<std::vector<Workload>> rowsOf(const BenchOptions& o,
                                      const std::vector<std::string>& backends,
                                      const Layout& layout) {
   std::vector<std::uint64_t> sizes = o.block_sizes;
+  if (layout.scheme == Scheme::kMatrix) sizes = {*std::ranges::max_element(layout.matrix.bytes)};
   const bool doubling = o.as_nixlbench || o.has("start_block_size") || o.has("max_block_size");
   if (sizes.empty())
     sizes = doubling ? doubled(o.start_block_size, o.max_block_size) : measure::usualBlockSizes();

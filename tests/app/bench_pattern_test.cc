@@ -81,6 +81,50 @@ TEST_F(BenchPattern, EachPatternMovesItsTrafficOverEachBackend) {
   }
 }
 
+// Writes a matrix to a file, which is removed at the end.
+class MatrixFile {
+ public:
+  explicit MatrixFile(const std::string& text)
+      : name_(::testing::TempDir() + "viaduct_matrix_" + std::to_string(::getpid()) + ".txt") {
+    std::ofstream(name_) << text;
+  }
+  ~MatrixFile() { std::filesystem::remove(name_); }
+  MatrixFile(const MatrixFile&) = delete;
+  MatrixFile& operator=(const MatrixFile&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+TEST_F(BenchPattern, AFileSaysWhoSendsHowMuchToWhom) {
+  const MatrixFile matrix(
+      "# two prefill members, two decode members\n0 0 1M 64K\n0 0 4K 1M\n0 0 0 0\n0 0 0 0\n");
+  const Json rows = measured({"--pattern", matrix.name(), "--backend", "local,tcp"});
+  ASSERT_EQ(rows.size(), 2U);
+  for (const Json& row : rows) {
+    expectBelieved(row);
+    EXPECT_EQ(pairsOf(row), (Pairs{{0, 2}, {0, 3}, {1, 2}, {1, 3}}));
+    const Json& operation = row.at("operation");
+    EXPECT_EQ(operation.at("size"), (2 << 20) + (68 << 10));
+    EXPECT_NEAR(operation.at("busbw").get<double>() / operation.at("algbw").get<double>(),
+                1088.0 / 2116.0, 1e-9);
+  }
+}
+
+TEST_F(BenchPattern, AFileThatDoesNotFitIsRefused) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"0 1K 1K\n1K 0 1K\n1K 1K 0\n", " has 3 members, and the run has 4"},
+      {"0 1K\n1K 0\n", "has 2 members, and the run has 4"},
+      {"0 1K\n1K 4X\n", "line 2 column 4: \"4X\" has an unknown or no unit"}};
+  for (const auto& [text, said] : cases) {
+    const MatrixFile matrix(text);
+    Program run({"bench", "--pattern", matrix.name(), "--local-workers", "4", "--backend", "tcp"});
+    EXPECT_EQ(run.finish(), 2) << run.out();
+    EXPECT_TRUE(has(run.err(), said)) << run.err();
+  }
+}
+
 TEST_F(BenchPattern, ReceiversReadWhatSendersWouldWrite) {
   const Json rows = measured({"--pattern", "broadcast", "--members", "4", "--backend", "tcp",
                               "--block-sizes", "64K", "--op", "read"});

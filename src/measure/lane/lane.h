@@ -33,7 +33,7 @@ using NoteSource = std::function<Result<Note>(Deadline until)>;
 // The inputs of a lane.
 struct LaneSeed {
   const Spec& spec;
-  const Workload& row;
+  Workload row;  // as this stream moves it
   Agent& agent;
   Peer peer;
   const NoteSource& notes;

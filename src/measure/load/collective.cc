@@ -29,6 +29,26 @@ std::vector<Pair> flowsOf(Scheme pattern, std::uint32_t members) {
   return out;
 }
 
+std::vector<Pair> flowsOf(const TrafficMatrix& matrix) {
+  std::vector<Pair> out;
+  for (std::uint32_t at = 0; at < matrix.bytes.size(); ++at)
+    if (matrix.bytes[at] != 0) out.push_back({at / matrix.members, at % matrix.members});
+  return out;
+}
+
+std::uint64_t bytesOf(const Layout& layout, const Pair& pair) {
+  if (layout.scheme != Scheme::kMatrix) return 0;
+  const std::uint32_t from = layout.reads ? pair.target : pair.initiator;
+  const std::uint32_t to = layout.reads ? pair.initiator : pair.target;
+  return layout.matrix.bytes[from * layout.matrix.members + to];
+}
+
+Workload workOf(const Workload& row, const Stream& stream) {
+  Workload out = row;
+  if (stream.bytes != 0) out.block_bytes = stream.bytes;
+  return out;
+}
+
 Pieces piecesOf(Scheme pattern, std::uint32_t members) {
   switch (pattern) {
     case Scheme::kAlltoall:
@@ -49,14 +69,17 @@ std::uint64_t pieceBytes(std::uint64_t size, std::uint32_t cuts) {
 
 OperationBytes operationBytes(const Layout& layout, const Workload& row) {
   std::vector<std::uint64_t> sent(layout.initiators), received(layout.targets);
-  OperationBytes out{.size = row.block_bytes * piecesOf(layout.scheme, layout.initiators).cuts};
-  for (const Pair& pair : pairsOf(layout)) {
-    out.moved += row.bytes();
-    sent[pair.initiator] += row.bytes();
-    received[pair.target] += row.bytes();
+  OperationBytes out;
+  for (const Stream& stream : streamsOf(layout, 1, false)) {
+    const std::uint64_t bytes = workOf(row, stream).bytes();
+    out.moved += bytes;
+    sent[stream.pair.initiator] += bytes;
+    received[stream.pair.target] += bytes;
   }
   out.busiest = std::max(*std::max_element(sent.begin(), sent.end()),
                          *std::max_element(received.begin(), received.end()));
+  const std::uint32_t cuts = piecesOf(layout.scheme, layout.initiators).cuts;
+  out.size = layout.scheme == Scheme::kMatrix ? out.moved : row.block_bytes * cuts;
   return out;
 }
 

@@ -64,6 +64,24 @@ TEST(Patterns, SizesAreRoundedDownToEqualAlignedPieces) {
   EXPECT_EQ(bytesOf(Scheme::kSendrecv, 3, 4097).size, 4097U);
 }
 
+TEST(Patterns, AMatrixHasASizeForEachPair) {
+  Layout layout{.scheme = Scheme::kMatrix,
+                .initiators = 3,
+                .targets = 3,
+                .matrix = {3, {0, 10, 0, 0, 0, 20, 5, 40, 0}}};
+  EXPECT_EQ(pairsOf(layout), (Pairs{{0, 1}, {1, 2}, {2, 0}, {2, 1}}));
+  const Workload row{.block_bytes = 40};
+  for (const bool reads : {false, true}) {
+    layout.reads = reads;
+    const OperationBytes bytes = operationBytes(layout, row);
+    EXPECT_EQ(bytes.size, 75U);
+    EXPECT_EQ(bytes.moved, 75U);
+    EXPECT_EQ(bytes.busiest, 50U) << "member 1 receives from both others";
+  }
+  EXPECT_EQ(pairsOf(layout), (Pairs{{0, 2}, {1, 0}, {1, 2}, {2, 1}}));
+  EXPECT_EQ(workOf(row, streamsOf(layout, 1, false)[2]).block_bytes, 40U);
+}
+
 TEST(Patterns, EachProcessIsOneMember) {
   const Layout layout{.scheme = Scheme::kAlltoall, .initiators = 3, .targets = 3};
   EXPECT_EQ(layout.processes(), 3U);

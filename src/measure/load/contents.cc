@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "measure/load/collective.h"
 
 namespace viaduct::measure {
 namespace {
@@ -36,6 +37,7 @@ Contents::Contents(const Spec& spec, const Workload& row, const std::vector<Stre
       target_order_(blockOrder(row.batch, spec.seed, Role::kTarget)) {
   for (const Stream& stream : streams) {
     sets_.push_back(setsOf(spec, row, stream, bytes));
+    works_.push_back(workOf(row, stream));
     first_.push_back(blocks_);
     blocks_ += sets_.back().count * row.batch;
   }
@@ -58,13 +60,14 @@ std::span<std::byte> Contents::blocks(const StreamEnd& end, std::uint64_t set) c
   const Sets& sets = sets_[end.stream];
   const bool initiator = end.role == Role::kInitiator;
   return end.memory.subspan((initiator ? sets.initiator_at : sets.target_at) + set * sets.stride,
-                            row_.bytes());
+                            works_[end.stream].bytes());
 }
 
 std::span<std::byte> Contents::block(const StreamEnd& end, std::uint64_t set,
                                      std::uint32_t k) const {
   const auto& order = end.role == Role::kInitiator ? initiator_order_ : target_order_;
-  return blocks(end, set).subspan(order[k] * row_.block_bytes, row_.block_bytes);
+  const std::uint64_t bytes = works_[end.stream].block_bytes;
+  return blocks(end, set).subspan(order[k] * bytes, bytes);
 }
 
 // Returns the block that the other end of the stream has in the place of this one.
@@ -125,7 +128,7 @@ Result<Wrong> Contents::verify(const StreamEnd& end, std::uint64_t epoch, SetRan
   const Pattern now = pattern(epoch);
   const std::uint64_t there = sets_[end.stream].count;
   const std::uint64_t total = std::min(sets.count, there) * row_.batch;
-  const std::uint64_t sample = std::max<std::uint64_t>(kSample / row_.block_bytes, 1);
+  const std::uint64_t sample = std::max<std::uint64_t>(kSample / works_[end.stream].block_bytes, 1);
   const std::uint64_t step =
       spec_.verify == Verified::kFull ? 1 : std::max<std::uint64_t>(total / sample, 1);
   for (std::uint64_t i = 0; i < total; i += step) {
@@ -141,7 +144,8 @@ Result<Wrong> Contents::verify(const StreamEnd& end, std::uint64_t epoch, SetRan
 
 std::vector<Contents::Spot> Contents::spots(const SpotCheck& check) const {
   base::Random random(spec_.seed ^ check.epoch << 32U ^ check.stream);
-  const std::uint64_t words = (row_.block_bytes + kWordBytes - 1) / kWordBytes;
+  const std::uint64_t bytes = works_[check.stream].block_bytes;
+  const std::uint64_t words = (bytes + kWordBytes - 1) / kWordBytes;
   std::vector<Spot> out(std::min(kSpots, row_.batch * words));
   for (Spot& spot : out)
     spot = {static_cast<std::uint32_t>(random.below(row_.batch)), random.below(words) * kWordBytes};

@@ -89,6 +89,7 @@ class Contents {
   const Workload& row_;
   const std::vector<Stream>& streams_;
   std::vector<Sets> sets_;
+  std::vector<Workload> works_;       // the row as each stream moves it
   std::vector<std::uint64_t> first_;  // the number of each stream's first block
   std::uint64_t blocks_ = 0;
   std::vector<std::uint32_t> initiator_order_, target_order_;

@@ -32,7 +32,9 @@ std::vector<Pair> pairsOf(Scheme scheme, std::uint32_t initiators, std::uint32_t
 std::vector<Pair> pairsOf(const Layout& layout) {
   if (layout.stored()) return pairsOf(Scheme::kPairwise, layout.initiators, layout.initiators);
   if (!layout.pattern()) return pairsOf(layout.scheme, layout.initiators, layout.targets);
-  std::vector<Pair> pairs = flowsOf(layout.scheme, layout.initiators);
+  std::vector<Pair> pairs = layout.scheme == Scheme::kMatrix
+                                ? flowsOf(layout.matrix)
+                                : flowsOf(layout.scheme, layout.initiators);
   if (layout.reads)
     for (Pair& pair : pairs) std::swap(pair.initiator, pair.target);
   std::sort(pairs.begin(), pairs.end());
@@ -49,6 +51,7 @@ std::vector<Stream> streamsOf(const Layout& layout, std::uint32_t threads, bool 
         if (reverse && !bidirectional) continue;
         streams.push_back({.pair = pair,
                            .reverse = reverse,
+                           .bytes = bytesOf(layout, pair),
                            .initiator_part = at_initiator[pair.initiator]++,
                            .target_part = at_target[pair.target]++});
       }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "measure/load/traffic_file.h"
 
 namespace viaduct::measure {
 
@@ -20,6 +21,7 @@ enum class Scheme : std::uint8_t {
   kAllgather,         // pieces of all members pass along a ring
   kBroadcast,         // the data of member 0 passes along a chain
   kAllreduceTraffic,  // pieces pass along a ring twice, without a reduction
+  kMatrix,            // each member sends what the matrix of the layout says
 };
 inline constexpr base::Words<Scheme, 4> kSchemes{{{"pairwise", Scheme::kPairwise},
                                                   {"manytoone", Scheme::kManyToOne},
@@ -32,6 +34,7 @@ inline constexpr base::Words<Scheme, 5> kPatterns{{{"allgather", Scheme::kAllgat
                                                    {"sendrecv", Scheme::kSendrecv}}};
 constexpr bool isPattern(Scheme scheme) { return scheme >= Scheme::kSendrecv; }
 constexpr const char* schemeName(Scheme scheme) {
+  if (scheme == Scheme::kMatrix) return "matrix";
   return isPattern(scheme) ? base::wordOf(kPatterns, scheme) : base::wordOf(kSchemes, scheme);
 }
 
@@ -48,6 +51,7 @@ struct Layout {
   // Devices of each side. No targets: the other end of each initiator is its process's storage.
   std::uint32_t initiators = 1, targets = 1;
   bool reads = false;  // the receivers of a pattern initiate
+  TrafficMatrix matrix = {};
 
   // Member i has device i of both sides: one that it initiates with, and one that others reach.
   bool pattern() const { return isPattern(scheme); }
@@ -85,7 +89,8 @@ std::vector<Pair> pairsOf(const Layout& layout);
 // devices' memory. All members of a run number the streams alike.
 struct Stream {
   Pair pair = {};
-  bool reverse = false;  // the target initiates, and its memory is the local side
+  bool reverse = false;     // the target initiates, and its memory is the local side
+  std::uint64_t bytes = 0;  // of a transfer, if a matrix says so; 0: as the row says
   // The stream's part of each end's memory, and the number of equal parts.
   std::uint32_t initiator_part = 0, initiator_parts = 1;
   std::uint32_t target_part = 0, target_parts = 1;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/sizes.h"
+#include "measure/load/collective.h"
 
 namespace viaduct::measure {
 namespace {
@@ -76,7 +77,7 @@ std::string joinedSizes(const Spec& spec) {
 }  // namespace
 
 std::optional<ScaledSide> scaledSide(const Spec& spec) {
-  if (spec.ping_pong || spec.rate > 0) return std::nullopt;
+  if (spec.ping_pong || spec.rate > 0 || spec.layout.pattern()) return std::nullopt;
   const std::uint32_t here = spec.initiator_gpu ? spec.layout.initiators : 0;
   const std::uint32_t there = spec.target_gpu ? spec.layout.targets : 0;
   if (std::max(here, there) < 2) return std::nullopt;
@@ -119,6 +120,8 @@ std::vector<Option> optionsOf(const Spec& spec) {
     if (files) out.push_back({"filenames", fmt::format("{}", fmt::join(storage.names, ","))});
     if (files) out.push_back({"num_files", number(storage.files)});
   }
+  if (spec.layout.scheme == Scheme::kMatrix)
+    out.push_back({"matrix", fmt::format("{}", fmt::join(spec.layout.matrix.bytes, " "))});
   if (spec.initiator_gpu) out.push_back({"initiator_seg_type", "VRAM"});
   if (spec.target_gpu) out.push_back({"target_seg_type", "VRAM"});
   if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});
@@ -173,7 +176,8 @@ std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint
   return one * (initiator ? spec.layout.initiators : spec.layout.targets);
 }
 
-Sets setsOf(const Spec& spec, const Workload& row, const Stream& stream, const DeviceBytes& bytes) {
+Sets setsOf(const Spec& spec, const Workload& all, const Stream& stream, const DeviceBytes& bytes) {
+  const Workload row = workOf(all, stream);
   const std::uint64_t here = partBytes(bytes.initiator, stream.initiator_parts);
   const std::uint64_t there = partBytes(bytes.target, stream.target_parts);
   const std::uint64_t room = std::min(here, there) / row.bytes();

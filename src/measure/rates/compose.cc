@@ -8,8 +8,8 @@
 #include <set>
 #include <string_view>
 
-#include "measure/proof/account.h"
 #include "measure/load/collective.h"
+#include "measure/proof/account.h"
 #include "measure/proof/judge.h"
 #include "measure/rates/share.h"
 #include "measure/rates/timeline.h"
@@ -32,7 +32,7 @@ class Composer {
         streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
         facts_{.backend = workload.backend,
                .require = spec.require,
-               .transfer_bytes = workload.bytes()},
+               .transfer_bytes = smallestTransfer()},
         row_{.backend = workload.backend,
              .op = workload.op,
              .scheme = schemeName(spec.layout.scheme),
@@ -74,6 +74,14 @@ class Composer {
   }
 
  private:
+  // The smallest transfer decides whether all rails had to take part.
+  std::uint64_t smallestTransfer() const {
+    std::uint64_t bytes = workload_.bytes();
+    for (const Stream& stream : streams_)
+      bytes = std::min(bytes, workOf(workload_, stream).bytes());
+    return bytes;
+  }
+
   using Repeat = std::vector<std::vector<Placed>>;  // by round
 
   // Returns the memory of a side's devices: "DRAM", "VRAM 0-7".
@@ -126,7 +134,13 @@ class Composer {
       post_.add(share.post);
       tx_.add(share.tx);
       row_.transfers += share.transfers;
-      for (const StreamShare& s : share.streams) row_.iterations += s.iterations;
+      carried_ += static_cast<double>(share.bytes);
+      for (const StreamShare& s : share.streams) {
+        row_.iterations += s.iterations;
+        if (s.stream < streams_.size())
+          timed_ += static_cast<double>(s.iterations) *
+                    static_cast<double>(workOf(workload_, streams_[s.stream]).bytes());
+      }
     }
     for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
       std::vector<Placed> round = placed(rounds_.each[i], hosts_);
@@ -138,10 +152,7 @@ class Composer {
   }
 
   // A ping-pong moves every transfer in both directions.
-  double bytes() const {
-    return static_cast<double>(row_.iterations) * static_cast<double>(workload_.bytes()) *
-           (spec_.ping_pong ? 2 : 1);
-  }
+  double bytes() const { return timed_ * (spec_.ping_pong ? 2 : 1); }
 
   void rates() {
     std::vector<double> whole;
@@ -342,11 +353,7 @@ class Composer {
       facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
     if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
     if (!facts_.failure) {
-      facts_.totals = {
-          .rated = rated_,
-          .timed = bytes(),
-          .all = static_cast<double>(row_.transfers) * static_cast<double>(workload_.bytes()),
-          .seconds = row_.seconds};
+      facts_.totals = {.rated = rated_, .timed = bytes(), .all = carried_, .seconds = row_.seconds};
       clocks();
     }
     facts_.working_set = workingSet();
@@ -409,7 +416,7 @@ class Composer {
     const auto memory = deviceBytes(spec_);
     if (!memory) return 0;
     for (const Stream& stream : streams_)
-      bytes += setsOf(spec_, workload_, stream, *memory).count * workload_.bytes();
+      bytes += setsOf(spec_, workload_, stream, *memory).count * workOf(workload_, stream).bytes();
     return bytes;
   }
 
@@ -422,7 +429,9 @@ class Composer {
   std::vector<std::string> hosts_;  // by rank; members of one host share a clock
   std::vector<Repeat> repeats_;
   Histogram latency_, prep_, post_, tx_;
-  double rated_ = 0;  // bytes of all rounds
+  double rated_ = 0;    // bytes of all rounds
+  double timed_ = 0;    // bytes of the timed transfers, in one direction
+  double carried_ = 0;  // bytes of all transfers that the paths count
   proof::RowFacts facts_;
   Row row_;
 };

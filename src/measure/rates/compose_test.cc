@@ -25,6 +25,7 @@ Row rowOfProcesses(std::uint8_t initiator, std::uint8_t target) {
       busyMember(Seen("a").process(initiator).claims(1, {{"local", "memcpy", "any", kBytes, 10}}));
   leading.streams = {{.iterations = 10}};
   leading.transfers = 10;
+  leading.bytes = kBytes;
   const RoundShare moved{.streams = {{.iterations = 10, .parts = {{kBytes, 1.0}}}}};
   const std::vector<RowShare> shares{leading, busyMember(Seen("a").process(target))};
   return compose(spec, spec.rows[0], shares, {.each = {{moved, {}}}})->row;

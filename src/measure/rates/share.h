@@ -71,6 +71,7 @@ struct RowShare {
   std::vector<StreamShare> streams = {};
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of the member's streams
   std::uint64_t transfers = 0;  // transfers that the member's claims count, timed or not
+  std::uint64_t bytes = 0;      // of these transfers
   CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};                 // empty: no wrong bytes

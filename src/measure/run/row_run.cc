@@ -14,6 +14,7 @@
 
 #include "host/processors.h"
 #include "measure/lane/lane.h"
+#include "measure/load/collective.h"
 #include "measure/load/contents.h"
 #include "measure/rates/meter.h"
 #include "measure/run/schedule.h"
@@ -91,6 +92,7 @@ class RowRun {
     std::uint32_t stream = 0;
     Role role = Role::kInitiator;
     bool echoes = false;  // the answering end of a ping-pong
+    Workload row = {};    // as the stream moves it
     std::unique_ptr<Lane> lane;
     LaneTimes last = {};   // of the last round
     LaneTimes times = {};  // of all timed rounds, without start and parts
@@ -217,7 +219,11 @@ class RowRun {
       for (const Role role : {Role::kInitiator, Role::kTarget}) {
         const bool runs = role == worker_.initiating(s);
         if ((!runs && !spec_.ping_pong) || worker_.rankOf(s, role) != worker_.rank) continue;
-        own_.push_back({.stream = s, .role = role, .echoes = !runs, .lane = {}});
+        own_.push_back({.stream = s,
+                        .role = role,
+                        .echoes = !runs,
+                        .row = workOf(row_, worker_.streams[s]),
+                        .lane = {}});
         if (auto planned = plan(own_.back()); !planned) {
           Error why = std::move(planned).error();
           if (why.device.empty()) why.device = row_.backend;
@@ -240,14 +246,15 @@ class RowRun {
       };
     } else {
       VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
-      remote = [this, &sets, base = pin.address + (initiator ? sets.target_at : sets.initiator_at)](
-                   std::uint64_t set) {
+      remote = [&sets, row = own.row,
+                base = pin.address +
+                       (initiator ? sets.target_at : sets.initiator_at)](std::uint64_t set) {
         return Blocks::strided(
-            {.base = base + set * sets.stride, .bytes = row_.block_bytes, .count = row_.batch});
+            {.base = base + set * sets.stride, .bytes = row.block_bytes, .count = row.batch});
       };
     }
     VIADUCT_TRY(own.lane, Lane::plan({.spec = spec_,
-                                      .row = row_,
+                                      .row = own.row,
                                       .agent = worker_.agent,
                                       .peer = peer,
                                       .notes = worker_.notes,
@@ -442,10 +449,10 @@ class RowRun {
 
   // Returns the bytes that this process's streams have moved.
   std::uint64_t bytesMoved() const {
-    std::uint64_t transfers = 0;
+    std::uint64_t bytes = 0;
     for (const Own& own : own_)
-      if (!own.echoes) transfers += own.lane->transfers();
-    return transfers * row_.bytes() * (spec_.ping_pong ? 2 : 1);
+      if (!own.echoes) bytes += own.lane->transfers() * own.row.bytes();
+    return bytes * (spec_.ping_pong ? 2 : 1);
   }
 
   void report(const std::optional<RateInterval>& interval) {
@@ -603,6 +610,7 @@ class RowRun {
       if (!own.lane) continue;
       out.prep.add(own.lane->prep());
       out.transfers += own.lane->transfers();
+      out.bytes += own.lane->transfers() * own.row.bytes();
       if (own.echoes) continue;
       out.latency.add(own.times.latency);
       out.post.add(own.times.post);

@@ -117,6 +117,30 @@ TEST(Workers, EveryPatternMovesItsBytesBetweenMembers) {
       }
 }
 
+TEST(Workers, AMatrixMovesADifferentSizeForEachPair) {
+  for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
+    for (const Verified verify : {Verified::kFull, Verified::kSampled}) {
+      Spec spec = specOf({.scheme = Scheme::kMatrix,
+                          .initiators = 3,
+                          .targets = 3,
+                          .reads = op == OpKind::kRead,
+                          .matrix = {3, {0, 9000, 17, 4096, 0, 0, 0, 70'000, 0}}});
+      spec.rows[0] = {.backend = "fake",
+                      .op = op,
+                      .block_bytes = 70'000,
+                      .iterations = verify == Verified::kFull ? 3U : 40U};
+      spec.verify = verify;
+      const std::vector<Row> rows = Members(spec).measure();
+      ASSERT_EQ(rows.size(), 1U);
+      EXPECT_TRUE(well(rows[0])) << rows[0].why;
+      EXPECT_EQ(rows[0].iterations, 4 * spec.rows[0].iterations);
+      ASSERT_TRUE(rows[0].operation);
+      EXPECT_EQ(rows[0].operation->size, 9000U + 17 + 4096 + 70'000);
+      EXPECT_EQ(rows[0].operation->wrong, 0U);
+      EXPECT_EQ(rows[0].scheme, "matrix");
+    }
+}
+
 // An operation has ended when its slowest pair has, so a row by time counts transfers, too.
 TEST(Workers, AllPairsOfAPatternMoveEquallyOften) {
   Spec spec = specOf({.scheme = Scheme::kAlltoall, .initiators = 3, .targets = 3});
