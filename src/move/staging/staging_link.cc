@@ -98,7 +98,12 @@ RingPlace StagingLink::placeFor(const Job& job) const {
 
 bool StagingLink::fitsPlace(const Job& job) const {
   const std::uint32_t ring = peers_.at(job.place).pin;
+  const core::Op* checked = nullptr;  // neighbours are mostly between the same pins
   return std::ranges::all_of(job.ops, [&](const core::Op& op) {
+    if (checked != nullptr && op.local_pin == checked->local_pin &&
+        op.remote_pin == checked->remote_pin)
+      return true;
+    checked = &op;
     const auto remote = storage_pins_.find(op.remote_pin);
     return remote != storage_pins_.end() && remote->second.device == *job.place &&
            host_->reachesGpus(job.kind, op.local_pin, ring, job.required);
