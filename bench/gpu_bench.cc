@@ -11,11 +11,13 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <numeric>
 #include <random>
-#include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/sizes.h"
 #include "cuda/context.h"
 #include "cuda/memory.h"
 #include "must.h"
@@ -25,12 +27,13 @@ namespace {
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using viaduct::cuda::Context;
-using viaduct::cuda::CUdeviceptr;
 using viaduct::cuda::CUresult;
 using viaduct::cuda::Current;
 using viaduct::cuda::CUstream;
 
-constexpr std::uint64_t kKiB = 1024, kMiB = 1024 * kKiB;
+using viaduct::base::kKiB;
+using viaduct::base::kMiB;
+
 constexpr std::uint64_t kRoom = 2048 * kMiB;  // of each side
 constexpr std::size_t kPlainBlocks = 4096;    // most blocks of a plain copy
 
