@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMaxPage = std::uint64_t{1} << 40U;
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 32U;  // Indices have 32 bits
 
-// Where an error is: the call, and the side and field as text.
+// The place of an error: the call, and the side and field as text.
 struct Spot {
   const char* operation;
   std::string field;

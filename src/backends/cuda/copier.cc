@@ -76,7 +76,7 @@ std::uint64_t upToEdge(const PinnedMemory& memory, std::uint64_t at, std::uint64
   return bytes;
 }
 
-// What to add to an address of the pin, for kernels.
+// The distance from an address of the pin to the one that kernels use.
 std::uint64_t kernelShift(const PinnedMemory& memory) {
   return memory.isDevice() ? memory.borrowed.shift : memory.registered->deviceShift();
 }

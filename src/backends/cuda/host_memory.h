@@ -25,7 +25,7 @@ class HostRegistration {
     return at >= start_ && length <= bytes_ && at - start_ <= bytes_ - length;
   }
   std::uint64_t bytes() const { return bytes_; }
-  // What to add to an address, for kernels.
+  // The distance from an address to the one that kernels use.
   std::uint64_t deviceShift() const { return device_ - start_; }
 
  private:

@@ -30,7 +30,7 @@ struct FlowsScene {
   RingGate* across = nullptr;  // of the ring between a flow of each member
 };
 
-// What a member tells the other one.
+// The news that a member sends to the other one.
 struct FlowNews {
   std::uint64_t part = 0;
   bool moved = false;    // every flow of the member has moved its bytes once

@@ -11,7 +11,7 @@
 
 namespace viaduct::measure::pipeline {
 
-// What both flows have done so far.
+// The progress of both flows.
 struct RingCounts {
   std::uint64_t filled = 0, emptied = 0;  // chunks, counted over all passes
   bool complete = false;                  // no further chunk will be filled
