@@ -6,6 +6,7 @@
 #include <viaduct/blocks.h>      // IWYU pragma: export
 #include <viaduct/card.h>        // IWYU pragma: export
 #include <viaduct/deadline.h>    // IWYU pragma: export
+#include <viaduct/digest.h>      // IWYU pragma: export
 #include <viaduct/kv.h>          // IWYU pragma: export
 #include <viaduct/kv_models.h>   // IWYU pragma: export
 #include <viaduct/memory.h>      // IWYU pragma: export
