@@ -47,6 +47,18 @@ Result<Pin> pinChecked(const std::shared_ptr<AgentImpl>& agent, const Segment& m
                                 checked.kind == MemoryKind::kDevice ? checked.opened : nullptr));
 }
 
+// The peer itself, if it was known before under another address.
+Result<std::shared_ptr<agent::PeerImpl>> ownPeer(const AgentImpl& agent,
+                                                 std::shared_ptr<agent::PeerImpl> peer,
+                                                 const char* operation) {
+  while (peer->same_as) peer = peer->same_as;
+  if (&peer->agent() == &agent) return peer;
+  return Error{.code = Code::kInvalid,
+               .operation = operation,
+               .detail = "the peer belongs to another agent",
+               .peer = peer->name()};
+}
+
 }  // namespace
 
 Agent::Agent(std::shared_ptr<AgentImpl> impl) : impl_(std::move(impl)) {}
@@ -155,13 +167,7 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
                              const Selection& remote, TransferOptions options) {
   auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("plan"));
-  auto impl = peer.impl_;
-  while (impl->same_as) impl = impl->same_as;
-  if (&impl->agent() != impl_.get())
-    return Error{.code = Code::kInvalid,
-                 .operation = "plan",
-                 .detail = "the peer belongs to another agent",
-                 .peer = impl->name()};
+  VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
   auto transfer = std::make_shared<agent::TransferImpl>(impl_, std::move(impl), kind, local, remote,
                                                         std::move(options));
   VIADUCT_CHECK(transfer->plan(held));
@@ -181,6 +187,14 @@ Result<Note> Agent::waitNote(Deadline until) {
     if (auto note = impl_->takeNote()) return *std::move(note);
   VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
+}
+
+Result<MarkStream> Agent::openMarks(const Peer& peer, MarkStreamOptions options) {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("open marks"));
+  VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "open marks"));
+  VIADUCT_TRY(auto stream, impl->openMarks(std::move(options)));
+  return MarkStream(std::move(stream));
 }
 
 Statistics Agent::statistics() const {

@@ -160,6 +160,10 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
       return heardOfRing(payload, std::move(fds));
     case FrameType::kReadOnly:
       return heardReadOnly(payload);
+    case FrameType::kMark:
+      return heardMark(payload);
+    case FrameType::kMarksEnd:
+      return heardMarksEnd(payload);
     default:
       return;  // frames of the handshake never get here
   }
