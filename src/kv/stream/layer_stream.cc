@@ -6,6 +6,12 @@
 #include <utility>
 
 namespace viaduct::kv {
+namespace {
+
+// Layers that run at once: at least so many, and more while they have fewer bytes.
+constexpr std::uint64_t kEnoughLayers = 2, kEnoughBytes = std::uint64_t{32} << 20U;
+
+}  // namespace
 
 Result<std::shared_ptr<LayerStream>> LayerStream::open(const Role& role, Agent& agent,
                                                        const Peer& peer,
@@ -46,7 +52,7 @@ Status LayerStream::plan(OpKind kind, Agent& agent, const Peer& peer, const KvLa
     if (!transfer) return failed(std::move(transfer).error(), what("plan", i));
     transfers_.push_back(*std::move(transfer));
   }
-  posted_.resize(transfers_.size());
+  layer_states_.resize(transfers_.size());
   opened_ = true;
   changed();
   return Ok{};
@@ -81,28 +87,47 @@ bool LayerStream::has(std::uint32_t layer) const {
 }
 
 Status LayerStream::post(std::uint32_t index, bool once) {
-  Error why;
   {
     const std::lock_guard lock(mutex_);
     if (failure_) return named(*failure_, what(role_.verb, index));
-    if (posted_[index] && once)
+    if (layer_states_[index] != Layer::kIdle) {
+      if (!once) return Ok{};
       return Error{.code = Code::kInvalid,
                    .operation = what(role_.verb, index),
                    .detail = "the layer was ready before"};
-    if (posted_[index]) return Ok{};
-    auto posted =
-        transfers_[index].post({.mark = Mark{.stream = marks_->number(), .number = index}});
-    posted_[index] = posted.has_value();
-    if (posted) return Ok{};
-    why = named(std::move(posted).error(), what(role_.verb, index));
+    }
+    layer_states_[index] = Layer::kQueued;
+    queue_.push_back(index);
+    postQueued();
+    if (!failure_) return Ok{};
   }
-  fail(why);
-  return why;
+  settle();
+  return *failure();
 }
 
-bool LayerStream::isPosted(std::uint32_t index) const {
+// Under mutex_. Transfers that run at once share the rails, so that all would end late. The first
+// layers are to end first, so only as many run as keep the rails busy.
+void LayerStream::postQueued() {
+  while (!queue_.empty() && !failure_ &&
+         (running_ < kEnoughLayers || running_bytes_ < kEnoughBytes)) {
+    const std::uint32_t index = queue_.front();
+    queue_.pop_front();
+    auto posted =
+        transfers_[index].post({.mark = Mark{.stream = marks_->number(), .number = index}});
+    if (posted) {
+      layer_states_[index] = Layer::kPosted;
+      ++running_;
+      running_bytes_ += transfers_[index].bytes();
+    } else {
+      failure_ = named(std::move(posted).error(), what(role_.verb, index));
+    }
+    changed_.notify_all();
+  }
+}
+
+bool LayerStream::isAsked(std::uint32_t index) const {
   const std::lock_guard lock(mutex_);
-  return posted_[index];
+  return layer_states_[index] != Layer::kIdle;
 }
 
 Status LayerStream::postAll() {
@@ -132,7 +157,7 @@ Status LayerStream::waitMarks(std::uint32_t count, Deadline until) const {
 }
 
 Status LayerStream::waitRead(std::uint32_t index, Deadline until) {
-  if (!isPosted(index)) {
+  if (!isAsked(index)) {
     VIADUCT_CHECK(waitMark(index, until));
     VIADUCT_CHECK(post(index, false));  // the callback may not have run yet
   }
@@ -140,6 +165,18 @@ Status LayerStream::waitRead(std::uint32_t index, Deadline until) {
 }
 
 Status LayerStream::waitTransfer(std::uint32_t index, Deadline until) {
+  {
+    std::unique_lock lock(mutex_);
+    const auto posted = [&] { return layer_states_[index] == Layer::kPosted || failure_; };
+    if (until.at() == Clock::time_point::max())
+      changed_.wait(lock, posted);
+    else
+      changed_.wait_until(lock, until.at(), posted);
+    if (layer_states_[index] != Layer::kPosted)
+      return failure_.value_or(Error{.code = Code::kTimeout,
+                                     .operation = what(role_.verb, index),
+                                     .detail = "earlier layers are still running"});
+  }
   auto moved = transfers_[index].wait(until);
   if (moved) return Ok{};
   if (auto why = failure(); why && moved.error().code == Code::kCancelled) return *std::move(why);
@@ -148,7 +185,7 @@ Status LayerStream::waitTransfer(std::uint32_t index, Deadline until) {
 
 Status LayerStream::waitPosted(Deadline until) {
   for (std::uint32_t i = 0; i < count(); ++i)
-    if (isPosted(i)) VIADUCT_CHECK(waitTransfer(i, until));
+    if (isAsked(i)) VIADUCT_CHECK(waitTransfer(i, until));
   if (auto why = failure()) return *std::move(why);
   return Ok{};
 }
@@ -175,10 +212,16 @@ void LayerStream::changed() {
 }
 
 void LayerStream::ended(std::uint32_t index, const TransferEnd& end) {
-  if (end.state == TransferState::kFailed && end.error)
-    fail(named(*end.error, what(role_.verb, index)));
-  else if (failure())
-    settle();
+  {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    running_bytes_ -= transfers_[index].bytes();
+    if (end.state == TransferState::kFailed && end.error && !failure_)
+      failure_ = named(*end.error, what(role_.verb, index));
+    postQueued();
+    if (!failure_) return;
+  }
+  settle();
 }
 
 std::optional<Error> LayerStream::failure() const {
@@ -192,6 +235,7 @@ void LayerStream::fail(const Error& why) {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = why;
   }
+  changed_.notify_all();
   settle();
 }
 

@@ -5,8 +5,10 @@
 #include <viaduct/kv_stream.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -44,7 +46,8 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
   Result<std::uint32_t> indexOf(std::uint32_t layer) const;
   bool has(std::uint32_t layer) const;
 
-  // Posts the transfer of a layer, unless that was done before. kInvalid then, if `once`.
+  // Posts the transfer of a layer, as soon as earlier layers leave room. If that was asked for
+  // before, does nothing, or returns kInvalid if `once`.
   Status post(std::uint32_t index, bool once);
   Status postAll();
   Status mark(std::uint32_t index);  // tells the other end, without a transfer
@@ -58,7 +61,8 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
  private:
   LayerStream(const Role& role, std::vector<std::uint32_t> layers, KvRequest request)
       : role_(role), layers_(std::move(layers)), request_(std::move(request)) {}
-  bool isPosted(std::uint32_t index) const;
+  bool isAsked(std::uint32_t index) const;
+  void postQueued();
   Status waitTransfer(std::uint32_t index, Deadline until);
   void changed();
   void ended(std::uint32_t index, const TransferEnd& end);
@@ -76,8 +80,12 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
   std::optional<MarkStream> marks_;
   // The callback may come before open() and plan() are done.
   std::atomic<bool> opened_{false};
-  mutable std::mutex mutex_;  // the next two, and posting
-  std::vector<bool> posted_;
+  enum class Layer : std::uint8_t { kIdle, kQueued, kPosted };
+  mutable std::mutex mutex_;         // for the members up to failure_, and posting
+  std::condition_variable changed_;  // a queued layer was posted, or the request has failed
+  std::vector<Layer> layer_states_;
+  std::deque<std::uint32_t> queue_;
+  std::uint64_t running_ = 0, running_bytes_ = 0;
   std::optional<Error> failure_;
   std::vector<Transfer> transfers_;  // fixed once opened_ is set
 };
