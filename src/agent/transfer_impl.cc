@@ -176,11 +176,11 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
                                        kMaxNoteBytes)};
   agent_->engine().progressNowAndThen();
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
-  if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
   }
   if (isTaken()) return stillRunning();
+  if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
   start(options);
   const core::Tag tag = tag_;
   offer();

@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "device/driver_memory.h"
+#include "process/eight_layers.h"
 #include "process/storm.h"
 #include "process/words.h"
 #include "support/bytes.h"
@@ -43,6 +44,7 @@ struct State {
   std::map<std::string, Pin> pins;
   std::map<std::string, Transfer> transfers;
   std::map<std::string, std::unique_ptr<Storm>> storms;
+  std::optional<KvPush> push;
 };
 
 std::uint64_t number(const std::string& text) { return std::stoull(text); }
@@ -246,6 +248,23 @@ Answer mark(State& state, const Words& in) {
   return std::string();
 }
 
+// push PEER LOCAL REMOTE STREAM: opens a push of the layers between two pinned memories
+Answer push(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  VIADUCT_TRY(auto there, peer.waitPin(in.at(3), std::chrono::seconds(10)));
+  const auto from = viaduct::testing::eightLayers(state.pins.at(in.at(2)).info().address);
+  VIADUCT_TRY(const auto layers,
+              KvLayers::plan(from, viaduct::testing::eightLayers(there.address)));
+  VIADUCT_TRY(state.push, KvPush::open(*state.agent, peer, layers, viaduct::testing::twoBlocks(),
+                                       {.stream = number(in.at(4)), .name = "seven"}));
+  return std::string();
+}
+
+// layer N: the layer is ready to be pushed
+Answer layer(State& state, const Words& in) {
+  return done(state.push->ready(static_cast<std::uint32_t>(number(in.at(1)))));
+}
+
 // wait ID MS: answers the path
 Answer wait(State& state, const Words& in) {
   Transfer& transfer = state.transfers.at(in.at(1));
@@ -328,6 +347,7 @@ Answer plenty(State& state, const Words&) {
 // close: ends the agent, with a goodbye
 Answer close(State& state, const Words&) {
   state.storms.clear();
+  state.push.reset();
   state.transfers.clear();
   state.pins.clear();
   state.agent.reset();
@@ -339,16 +359,22 @@ struct Command {
   Answer (*run)(State& state, const Words& in);
 };
 constexpr Command kCommands[] = {
-    {"open", open},         {"memory", memory},       {"fill", fill},
-    {"differ", differ},     {"post", post},           {"mark", mark},
-    {"release", release},   {"import", import},       {"ready", ready},
-    {"over", over},         {"settled", settled},     {"ways", ways},
-    {"plan", plan},         {"wait", wait},           {"cancel", cancel},
-    {"storm", storm},       {"calm", calm},           {"note", note},
-    {"usage", usage},       {"takenote", takeNote},   {"limit", limit},
-    {"close", close},       {"pages", pages},         {"protect", protect},
-    {"shortage", shortage}, {"plenty", plenty},       {"file", file},
-    {"gpu", gpu},           {"drivergpu", driverGpu}, {"drivergone", driverGone},
+    {"open", open},           {"memory", memory},
+    {"fill", fill},           {"differ", differ},
+    {"post", post},           {"mark", mark},
+    {"push", push},           {"layer", layer},
+    {"release", release},     {"import", import},
+    {"ready", ready},         {"over", over},
+    {"settled", settled},     {"ways", ways},
+    {"plan", plan},           {"wait", wait},
+    {"cancel", cancel},       {"storm", storm},
+    {"calm", calm},           {"note", note},
+    {"usage", usage},         {"takenote", takeNote},
+    {"limit", limit},         {"close", close},
+    {"pages", pages},         {"protect", protect},
+    {"shortage", shortage},   {"plenty", plenty},
+    {"file", file},           {"gpu", gpu},
+    {"drivergpu", driverGpu}, {"drivergone", driverGone},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another
