@@ -8,6 +8,7 @@
 #include <viaduct/deadline.h>    // IWYU pragma: export
 #include <viaduct/kv.h>          // IWYU pragma: export
 #include <viaduct/kv_models.h>   // IWYU pragma: export
+#include <viaduct/lease.h>       // IWYU pragma: export
 #include <viaduct/memory.h>      // IWYU pragma: export
 #include <viaduct/note.h>        // IWYU pragma: export
 #include <viaduct/path.h>        // IWYU pragma: export
