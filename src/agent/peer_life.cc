@@ -172,6 +172,7 @@ void PeerImpl::lose(const Error& why) {
   recheck_ = false;
   pins_.clear();
   closeLinks(why);
+  leases_.sessionOver();
   redialer_.dialLater();
 }
 
