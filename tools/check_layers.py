@@ -16,7 +16,7 @@ MAY_USE = {
     "base": set(),
     "base/net": {"base"},
     "host": {"base"},
-    "core": {"base"},
+    "core": NET,
     "kv": {"base", "core"},
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core"},

@@ -8,6 +8,7 @@
 #include <viaduct/card.h>
 #include <viaduct/deadline.h>
 #include <viaduct/lease.h>
+#include <viaduct/mark_stream.h>
 #include <viaduct/memory.h>
 #include <viaduct/note.h>
 #include <viaduct/peer.h>
@@ -111,6 +112,11 @@ class Agent {
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);
 
+  // Opens this end of a stream of marks with that peer, in the present session. Marks that came
+  // before are there at once. kExhausted: some of them were dropped, because the streams that
+  // nobody had opened took more than 1 MiB.
+  Result<MarkStream> openMarks(const Peer& peer, MarkStreamOptions options);
+
   // Counts since open(), and the present state. Delays the agent's other calls by some
   // microseconds, and with 10,000 peers by less than a millisecond (docs/measured/metrics.md).
   Statistics statistics() const;
@@ -118,7 +124,8 @@ class Agent {
   // Makes progress on everything once, without blocking. Returns true if something happened.
   bool poll();
   // A descriptor for the caller's own event loop. It is readable while poll() has something to do,
-  // and once more after notes arrived or transfers ended. Watch it, but never read from it.
+  // and once more after notes or marks arrived or
+  // transfers ended. Watch it, but never read from it.
   Result<int> eventFd();
 
  private:

@@ -50,7 +50,7 @@ Result<Pin> pinChecked(const std::shared_ptr<AgentImpl>& agent, const Segment& m
                                 checked.kind == MemoryKind::kDevice ? checked.opened : nullptr));
 }
 
-// The peer that all calls about `peer` go to.
+// The peer itself, if it was known before under another address.
 Result<std::shared_ptr<agent::PeerImpl>> ownPeer(const AgentImpl& agent,
                                                  std::shared_ptr<agent::PeerImpl> peer,
                                                  const char* operation) {
@@ -234,6 +234,14 @@ Result<Note> Agent::waitNote(Deadline until) {
     if (auto note = impl_->takeNote()) return *std::move(note);
   VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
+}
+
+Result<MarkStream> Agent::openMarks(const Peer& peer, MarkStreamOptions options) {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("open marks"));
+  VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "open marks"));
+  VIADUCT_TRY(auto stream, impl->openMarks(std::move(options)));
+  return MarkStream(std::move(stream));
 }
 
 Statistics Agent::statistics() const {

@@ -166,6 +166,10 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
     case FrameType::kLeaseReturned:
       if (auto heard = leases_.heard(type, payload); !heard) breakOff(std::move(heard).error());
       return;
+    case FrameType::kMark:
+      return heardMark(payload);
+    case FrameType::kMarksEnd:
+      return heardMarksEnd(payload);
     default:
       return;  // frames of the handshake never get here
   }

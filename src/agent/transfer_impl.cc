@@ -115,7 +115,11 @@ bool TransferImpl::stillPlanned() {
 }
 
 Status TransferImpl::post(const PostOptions& options) {
-  if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
+  if (mayPostAtOnce(options) && postAtOnce()) {
+    if (!options.mark) return Ok{};
+    const auto held = agent_->hold();
+    return peer_->mark(*options.mark);
+  }
   // The lock is released while shared rails are polled. A callback may then drop the last handle.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
@@ -173,6 +177,7 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   agent_->engine().progressNowAndThen();
   if (!mayAccess()) return lease_->refusal("post");
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
   }
@@ -220,6 +225,7 @@ void TransferImpl::start(const PostOptions& options) {
   stages_.shares.clear();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
+  mark_ = options.mark;
   Timing& timing = agent_->counts().timing;
   if (timing.isDue()) [[unlikely]]
     timed_ = timing.begin(Clock::now());
@@ -398,12 +404,19 @@ void TransferImpl::stopTiming(TransferState state) {
   timed_ = {};
 }
 
+// The data is there: sends the note and the mark that announce it.
+Status TransferImpl::tellPeer() {
+  if (has_note_) VIADUCT_CHECK(peer_->note(note_));
+  if (mark_) VIADUCT_CHECK(peer_->mark(*mark_));
+  return Ok{};
+}
+
 void TransferImpl::finish(TransferState state) {
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   for (const PathShare& share : stages_.shares) carried_before_.add(share);
-  if (state == TransferState::kDone && has_note_)
-    if (auto sent = peer_->note(note_); !sent) {
+  if (state == TransferState::kDone)
+    if (auto sent = tellPeer(); !sent) {
       error_ = std::move(sent).error();
       state = TransferState::kFailed;
       countErrorWithoutRail();

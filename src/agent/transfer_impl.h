@@ -81,7 +81,8 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
  private:
   bool mayPostAtOnce(const PostOptions& options) const {
-    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty();
+    return direct_.load(std::memory_order_relaxed) && !options.with_note &&
+           options.note.empty();  // a mark is sent after the copy
   }
   bool postAtOnce();
   bool moveAtOnce(Shared& shared);
@@ -115,6 +116,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void countErrorWithoutRail();
   void railLost(Bundle& bundle, core::Tag number, const Error& why);
   void stopTiming(TransferState state);
+  Status tellPeer();
   void finish(TransferState state);
 
   const std::shared_ptr<AgentImpl> agent_;
@@ -151,6 +153,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;
   std::vector<std::byte> note_;
+  std::optional<Mark> mark_;
   Clock::time_point due_ = Clock::time_point::max();
   Path stages_;  // the shares of the stages in this post, sorted by stage
   std::function<void(TransferImpl&)> hop_ended_;  // set: this is a hop of another transfer

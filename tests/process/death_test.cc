@@ -97,6 +97,30 @@ TEST_P(PeerDies, InTheMiddleOfNotes) {
   survivor_.expectWorks(*victim_);
 }
 
+TEST_P(PeerDies, BetweenTheMarksOfAStream) {
+  const auto data = survivor_.memory(Survivor::kSmall, "target");
+  const auto stream = survivor_.agent().openMarks(survivor_.peer(), {.number = 7, .marks = 8});
+  ASSERT_TRUE(stream) << stream.error().text();
+  victim_->must("plan t write survivor small target 65536");
+  victim_->must("mark t 7 4");
+  ASSERT_TRUE(stream->wait(3, kWakes));
+  std::optional<Error> failure;
+  std::thread waiter([&] {
+    if (const Status missing = stream->wait(4, 2 * kWakes); !missing) failure = missing.error();
+  });
+  victim_->process().kill();
+  const auto killed = Clock::now();
+  waiter.join();
+  expectNoticed(killed, "wait for a mark ended");
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->code, Code::kPeerLost) << failure->text();
+  EXPECT_EQ(failure->peer, "victim");
+  EXPECT_TRUE(stream->wait(2, 0ms));
+  EXPECT_EQ(stream->waitCount(5, 0ms).error().code, Code::kPeerLost);
+  victim_ = survivor_.start();
+  survivor_.expectWorks(*victim_);
+}
+
 TEST_P(PeerDies, WhileItIsBeingReached) {
   PeerProcess other(survivor_.settings("other"));
   const auto card = fromHex(other.card());

@@ -278,6 +278,16 @@ Answer post(State& state, const Words& in) {
   return done(state.transfers.at(in.at(1)).post(options));
 }
 
+// mark ID STREAM COUNT: posts the transfer for each of the marks 0 to COUNT - 1, one after another
+Answer mark(State& state, const Words& in) {
+  Transfer& transfer = state.transfers.at(in.at(1));
+  for (std::uint32_t i = 0; i < number(in.at(3)); ++i) {
+    VIADUCT_CHECK(transfer.post({.mark = Mark{.stream = number(in.at(2)), .number = i}}));
+    VIADUCT_CHECK(transfer.wait(std::chrono::seconds(30)));
+  }
+  return std::string();
+}
+
 // wait ID MS: answers the path
 Answer wait(State& state, const Words& in) {
   Transfer& transfer = state.transfers.at(in.at(1));
@@ -373,17 +383,23 @@ struct Command {
   Answer (*run)(State& state, const Words& in);
 };
 constexpr Command kCommands[] = {
-    {"open", open},         {"memory", memory},       {"fill", fill},
-    {"differ", differ},     {"post", post},           {"release", release},
-    {"import", import},     {"ready", ready},         {"over", over},
-    {"settled", settled},   {"ways", ways},           {"plan", plan},
-    {"lend", lend},         {"borrow", borrow},       {"planunder", planUnder},
-    {"outcome", outcome},   {"wait", wait},           {"cancel", cancel},
-    {"storm", storm},       {"calm", calm},           {"note", note},
-    {"usage", usage},       {"takenote", takeNote},   {"limit", limit},
-    {"close", close},       {"pages", pages},         {"protect", protect},
-    {"shortage", shortage}, {"plenty", plenty},       {"file", file},
-    {"gpu", gpu},           {"drivergpu", driverGpu}, {"drivergone", driverGone},
+    {"open", open},           {"memory", memory},
+    {"fill", fill},           {"differ", differ},
+    {"post", post},           {"release", release},
+    {"import", import},       {"ready", ready},
+    {"over", over},           {"settled", settled},
+    {"ways", ways},           {"plan", plan},
+    {"mark", mark},           {"lend", lend},
+    {"borrow", borrow},       {"planunder", planUnder},
+    {"outcome", outcome},     {"wait", wait},
+    {"cancel", cancel},       {"storm", storm},
+    {"calm", calm},           {"note", note},
+    {"usage", usage},         {"takenote", takeNote},
+    {"limit", limit},         {"close", close},
+    {"pages", pages},         {"protect", protect},
+    {"shortage", shortage},   {"plenty", plenty},
+    {"file", file},           {"gpu", gpu},
+    {"drivergpu", driverGpu}, {"drivergone", driverGone},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

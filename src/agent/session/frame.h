@@ -21,6 +21,7 @@ inline constexpr std::uint8_t kWireMajor = 1;
 inline constexpr std::uint8_t kWireMinor = 4;
 inline constexpr std::uint8_t kResumeMinor = 2;  // the first version that can resume sessions
 inline constexpr std::uint8_t kLeaseMinor = 4;   // the first version with leases
+inline constexpr std::uint8_t kMarksMinor = 4;   // the first version with streams of marks
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 // The limit of a frame: the largest note, and room for the other fields.
@@ -44,6 +45,9 @@ enum class FrameType : std::uint8_t {
   kLeaseEnded,
   kLeaseSettled,
   kLeaseReturned,
+  // The same: a mark of a stream, and the end of one.
+  kMark,
+  kMarksEnd,
   // Frames of the handshake. docs/wire.md has their order.
   kOpen = 0x40,
   kChallenge,
