@@ -47,7 +47,7 @@ constexpr std::array kKvFlags{
               "pools: for each tensor of each layer, for each layer, or rows of all layers",
               oneOf<measure::kKvArrangements, &O::kv, &KvOptions::arrangement>},
     BenchFlag{"pool_budget", "SIZE", "64 GiB, or less if this host has less memory",
-              "most memory of a pool; what does not fit is left out, with a note",
+              "most memory of a pool; larger points are left out, with a note",
               set<intoSize, &O::kv, &KvOptions::pool_budget>},
 };
 
