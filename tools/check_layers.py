@@ -34,14 +34,15 @@ MAY_USE = {
     "agent": NET | {"host", "core", "move/staging", "meet", "agent/session", "agent/metrics"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
+    "measure/kv": {"base"},
     "measure/result": {"base", "host", "measure/stats"},
-    "measure/load": {"base", "base/net", "cuda", "host", "measure/result"},
+    "measure/load": {"base", "base/net", "cuda", "host", "measure/kv", "measure/result"},
     "measure/proof": {"base", "cuda", "host", "measure/load", "measure/result"},
     "measure/lane": {"base", "measure/load", "measure/stats"},
     "measure/rates": {
         "base", "measure/lane", "measure/load", "measure/proof", "measure/result", "measure/stats"},
     "measure/run": NET
-    | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof",
+    | {"host", "meet", "meet/groups", "measure/kv", "measure/lane", "measure/load", "measure/proof",
        "measure/rates", "measure/result"},
     "measure/explain": {"base", "host", "measure/load"},
     "measure/import": {"base", "measure/result"},

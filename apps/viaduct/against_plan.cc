@@ -15,6 +15,7 @@ namespace {
 // Divides the length of a run by the rounds. So all rounds of a side together take as long as one
 // run without --against.
 void takeShare(measure::Spec& spec, std::uint32_t rounds) {
+  if (!spec.rows.empty() && spec.rows.front().trace) return;  // each round replays all of it
   const auto share = [&](std::uint64_t& count) {
     if (count != 0) count = std::max<std::uint64_t>(count / rounds, 1);
   };

@@ -28,6 +28,8 @@ constexpr auto kByPattern = "--pattern decides which member sends how much to wh
 constexpr auto kClosedLoop = "--pattern measures operations one after the other";
 constexpr auto kByKv = "--kv decides the blocks of a transfer";
 constexpr auto kOneRank = "--kv measures one rank of each end";
+constexpr auto kByTrace = "--trace decides the requests and their times";
+constexpr auto kOneLayout = "both ends of a replay have the same layout";
 constexpr auto kBursts = "--kv measures bursts one after the other";
 constexpr auto kOmitIt = "omit it";
 constexpr auto kMatrixOnly = "--gpu_matrix measures rates and latencies, and nothing else";
@@ -112,6 +114,17 @@ constexpr std::array kRivals{
     Rivals{"kv", "gpu_matrix", kOwnPairs},
     Rivals{"kv", "num_iter", kBursts, "give --iterations"},
     Rivals{"kv", "warmup_iter", kBursts, "give --warmup"},
+    Rivals{"trace", "tokens", kByTrace, kOmitIt},
+    Rivals{"trace", "requests", kByTrace, kOmitIt},
+    Rivals{"trace", "block_to", kOneLayout, kOmitIt},
+    Rivals{"trace", "tp_to", kOneLayout, kOmitIt},
+    Rivals{"trace", "iterations", kByTrace, kOmitIt},
+    Rivals{"trace", "duration", kByTrace, "give --speed"},
+    Rivals{"trace", "repeat", kByTrace, kOmitIt},
+    Rivals{"trace", "recreate_xfer", "each request is planned when it comes", kOmitIt},
+    Rivals{"trace", "initiator_seg_type", "a replay uses host memory", kOmitIt},
+    Rivals{"trace", "target_seg_type", "a replay uses host memory", kOmitIt},
+    Rivals{"trace", "interval", "a replay prints no intervals", kOmitIt},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},
@@ -211,6 +224,9 @@ void addKv(const BenchOptions& o, std::vector<Error>& found) {
     if (o.output == OutputForm::kNixlbench)
       found.push_back(badFlag("--kv and --output", "nixlbench's table has no columns for it",
                               "use table, json or csv"));
+    for (const char* flag : {"speed", "prefill_rate"})
+      if (o.has(flag) && !o.has("trace"))
+        found.push_back(badFlag(spelled(flag, '-'), "the flag needs --trace"));
     return;
   }
   for (const BenchFlag& flag : kvFlags())

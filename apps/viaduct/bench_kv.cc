@@ -4,10 +4,12 @@
 #include <viaduct/kv_models.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
 #include "base/sizes.h"
+#include "measure/kv/replay_plan.h"
 #include "measure/load/machine.h"
 #include "viaduct/flags.h"
 
@@ -103,12 +105,94 @@ void addTrials(const BenchOptions& o, const std::string& backend, const KvPoint&
     }
 }
 
+constexpr std::uint64_t kTracePool = 4 * base::kGiB;
+
+// Returns the bytes of a request, without pages behind its last block.
+std::uint64_t bytesOf(const KvLayout& layout, std::uint64_t blocks, std::uint64_t tokens) {
+  std::uint64_t out = 0;
+  for (const KvGroup& group : layout.groups)
+    for (const KvCache& cache : group.caches)
+      out += std::min(blocks, kvBlocksOf(group, tokens)) * cache.layers.size() * cache.tensors *
+             kvPageBytes(layout, group, cache);
+  return out;
+}
+
+// Both ends have the same layout, in pools whose size decides the hits.
+Result<KvPoint> traceEnds(const BenchOptions& o, const KvModel& model) {
+  if (model.own_blocks)
+    return badFlag("--trace",
+                   fmt::format("{} has several block tables, and a replay has one", model.name),
+                   "choose another model");
+  const std::uint32_t block = o.kv.blocks.empty() ? 16 : o.kv.blocks.front();
+  if (o.kv.blocks.size() > 1 || measure::kHashTokens % block != 0)
+    return badFlag("--trace and --block",
+                   fmt::format("a hash id stands for {} tokens", measure::kHashTokens),
+                   "give one block size that divides them, such as 16, 64 or 256");
+  VIADUCT_TRY(KvPoint point, pointOf(o, model, measure::kHashTokens, block, 1));
+  point.source.pool = point.destination.pool = 1;
+  VIADUCT_TRY(const KvLayout one, layoutOf(point, measure::KvSide::kSource, 0));
+  const std::uint64_t budget = o.kv.pool_budget == 0 ? kTracePool : o.kv.pool_budget;
+  const std::uint64_t pool = budget / kvExtent(one).bytes;
+  if (pool == 0)
+    return badFlag("--pool_budget",
+                   fmt::format("a block has {}", base::showSize(kvExtent(one).bytes)),
+                   "give more memory");
+  for (measure::KvEnd* end : {&point.source, &point.destination}) {
+    end->pool = pool;
+    end->bytes = pool * kvExtent(one).bytes;
+  }
+  point.sets = 1;
+  point.tokens = 0;
+  return point;
+}
+
+Result<KvRows> traceRows(const BenchOptions& o, const KvModel& model,
+                         const std::vector<std::string>& backends) {
+  VIADUCT_TRY(const KvPoint point, traceEnds(o, model));
+  VIADUCT_TRY(const KvLayout layout, layoutOf(point, measure::KvSide::kSource, 0));
+  measure::KvTrace trace = o.kv.trace;
+  trace.speed = o.kv.speed;
+  trace.prefill_rate = static_cast<double>(o.kv.prefill_rate);
+  const auto plan = planReplay(*trace.requests, point.source.pool, point.source.block, trace.speed);
+  std::uint64_t bytes = 0;
+  for (const measure::ReplayRequest& request : plan.requests)
+    bytes += bytesOf(layout, request.source.size(), request.tokens);
+  KvRows out;
+  const std::string pool =
+      fmt::format("a pool of {} has room for {} tokens", base::showSize(point.source.bytes),
+                  point.source.pool * point.source.block);
+  if (plan.requests.empty())
+    return badFlag("--trace", "each request is too large: " + pool, "give a larger --pool-budget");
+  if (plan.left_out != 0)
+    out.remarks.push_back(fmt::format("{} of {} requests are left out: {}", plan.left_out,
+                                      trace.requests->size(), pool));
+  for (const std::string& backend : backends)
+    out.rows.push_back({.backend = backend,
+                        .op = o.op,
+                        .block_bytes = std::max<std::uint64_t>(bytes / plan.requests.size(), 1),
+                        .batch = 1,
+                        .kv = point,
+                        .trace = trace});
+  return out;
+}
+
 }  // namespace
+
+void setTraceTimes(measure::Spec& spec) {
+  if (spec.rows.empty() || !spec.rows.front().trace) return;
+  const measure::KvTrace& trace = *spec.rows.front().trace;
+  const auto first = trace.requests->front().timestamp, last = trace.requests->back().timestamp;
+  const double seconds = static_cast<double>(last - first) * 1e-3 / trace.speed;
+  spec.duration = std::chrono::duration_cast<std::chrono::nanoseconds>(
+      std::chrono::duration<double>(std::max(seconds, 1e-3)));
+  if (seconds > 0) spec.rate = static_cast<double>(trace.requests->size()) / seconds;
+}
 
 Result<KvRows> kvRowsOf(const BenchOptions& o, const std::vector<std::string>& backends,
                         bool local) {
   auto model = kvModel(o.kv.model);
   if (!model) return badFlag("--kv", model.error().detail, model.error().remedy);
+  if (o.has("trace")) return traceRows(o, *model, backends);
   if (model->own_blocks && (!o.kv.blocks.empty() || o.kv.block_to != 0))
     return badFlag("--block", fmt::format("{} prescribes its blocks", model->name), "leave it out");
   std::vector<std::uint32_t> blocks = o.kv.blocks, requests = o.kv.requests;

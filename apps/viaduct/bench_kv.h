@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/workload.h"
+#include "measure/load/spec.h"
 #include "viaduct/bench_options.h"
 
 namespace viaduct::app {
@@ -17,5 +17,8 @@ struct KvRows {
 // machine's load meets both. `local`: both pools are on this host.
 Result<KvRows> kvRowsOf(const BenchOptions& options, const std::vector<std::string>& backends,
                         bool local);
+
+// Sets the rate and the duration of a run that replays a trace.
+void setTraceTimes(measure::Spec& spec);
 
 }  // namespace viaduct::app

@@ -212,7 +212,10 @@ CommandPage benchPage(bool as_nixlbench) {
   return page;
 }
 
-CommandPage kvBenchPage() {
+namespace {
+
+// Adds those flags of `viaduct bench` that a KV workload may need, and its own ones but `without`.
+CommandPage withKvFlags(CommandPage page, std::span<const std::string_view> without) {
   constexpr std::array<std::string_view, 22> kUseful{
       "backend",         "op",     "memory",     "initiator_seg_type",
       "target_seg_type", "seed",   "iterations", "duration",
@@ -220,31 +223,64 @@ CommandPage kvBenchPage() {
       "secret",          "rank",   "against",    "rounds",
       "fail_if_slower",  "output", "json",       "explain",
       "config_file",     "help"};
-  CommandPage page{
-      .name = "viaduct kv bench",
-      .usage = "viaduct kv bench MODEL [flags]",
-      .summary = "Measure how fast the KV cache of a model's requests moves.",
-      .about =
-          "Measures bursts of requests between two processes, a prefill and a decode worker. The "
-          "blocks of a request lie at random places of two pools. Each paged row stands beside a "
-          "bulk row, which moves the same bytes in one piece: the ceiling of the wire. The command "
-          "is `viaduct bench --kv MODEL`, so its other flags work, too.\n",
-      .more =
-          "Exit codes are those of `viaduct bench`.\n\n"
-          "Examples:\n"
-          "  viaduct kv bench Llama-3.1-8B --backend tcp\n"
-          "  viaduct kv bench Llama-3.1-8B --tp 4 --tp-to 8 --block-to 64 --op pull\n"
-          "  viaduct kv bench DeepSeek-V4-Pro --tokens 8192,131072 --json kv.json\n"
-          "  viaduct kv bench Llama-3.1-8B --meet node0:7000 --secret WORD --rank 0\n"};
+  const auto shows = [&](const FlagGroup& group, std::string_view flag) {
+    if (std::ranges::find(without, flag) != without.end()) return false;
+    return group.flags.data() == kvFlags().data() ||
+           std::ranges::find(kUseful, flag) != kUseful.end();
+  };
   for (const FlagGroup& group : benchFlags()) {
     PageSection section{.title = std::string(group.title)};
     for (const BenchFlag& flag : group.flags)
-      if ((group.flags.data() == kvFlags().data() && flag.name != "kv") ||
-          std::ranges::find(kUseful, flag.name) != kUseful.end())
+      if (shows(group, flag.name))
         section.entries.push_back(entryOf(flag, '-', defaultOf(flag, false)));
     if (!section.entries.empty()) page.sections.push_back(std::move(section));
   }
   return page;
+}
+
+}  // namespace
+
+CommandPage kvBenchPage() {
+  constexpr std::array<std::string_view, 4> kWithout{"kv", "trace", "speed", "prefill_rate"};
+  return withKvFlags(
+      {.name = "viaduct kv bench",
+       .usage = "viaduct kv bench MODEL [flags]",
+       .summary = "Measure how fast the KV cache of a model's requests moves.",
+       .about =
+           "Measures bursts of requests between two processes, a prefill and a decode worker. The "
+           "blocks of a request lie at random places of two pools. Each paged row stands beside a "
+           "bulk row, which moves the same bytes in one piece: the ceiling of the wire. The "
+           "command "
+           "is `viaduct bench --kv MODEL`, so its other flags work, too.\n",
+       .more = "Exit codes are those of `viaduct bench`.\n\n"
+               "Examples:\n"
+               "  viaduct kv bench Llama-3.1-8B --backend tcp\n"
+               "  viaduct kv bench Llama-3.1-8B --tp 4 --tp-to 8 --block-to 64 --op pull\n"
+               "  viaduct kv bench DeepSeek-V4-Pro --tokens 8192,131072 --json kv.json\n"
+               "  viaduct kv bench Llama-3.1-8B --meet node0:7000 --secret WORD --rank 0\n"},
+      kWithout);
+}
+
+CommandPage kvTracePage() {
+  constexpr std::array<std::string_view, 11> kWithout{
+      "kv",         "trace",    "tokens", "requests",           "block_to",       "tp_to",
+      "iterations", "duration", "repeat", "initiator_seg_type", "target_seg_type"};
+  return withKvFlags(
+      {.name = "viaduct kv trace",
+       .usage = "viaduct kv trace FILE MODEL [flags]",
+       .summary = "Replay a trace of requests, as transfers from prefill to decode.",
+       .about =
+           "Replays a trace in Mooncake's format between two processes. Each request starts at its "
+           "time, whether or not earlier ones have ended. Prefill keeps the blocks of prefixes in "
+           "a "
+           "pool, and the least recently used leave first. All blocks of a request move to the "
+           "pool "
+           "of decode. The command is `viaduct bench --kv MODEL --trace FILE`.\n",
+       .more = "Exit codes are those of `viaduct bench`.\n\n"
+               "Examples:\n"
+               "  viaduct kv generate --requests 500 --output trace.jsonl\n"
+               "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10 --prefill-rate 20000\n"},
+      kWithout);
 }
 
 std::string benchFlagsPage() {

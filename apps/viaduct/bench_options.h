@@ -37,6 +37,9 @@ struct KvOptions {
   std::optional<KvOrder> order = {};
   std::optional<KvArrangement> arrangement = {};
   std::uint64_t pool_budget = 0;  // 0: by this host's memory
+  measure::KvTrace trace = {};
+  double speed = 1;
+  std::uint64_t prefill_rate = 0;
 };
 
 struct BenchOptions {
@@ -157,6 +160,7 @@ OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_n
 CommandPage benchPage(bool as_nixlbench);
 // The page of `viaduct kv bench`, with those flags that a KV workload may need.
 CommandPage kvBenchPage();
+CommandPage kvTracePage();
 // The page docs/bench-flags.md.
 std::string benchFlagsPage();
 

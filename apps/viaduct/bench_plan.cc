@@ -209,6 +209,7 @@ Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> r
   if (o.target_seg_type == kVram && !layout.stored()) spec.target_gpu = 0;
   if (o.has("warmup")) spec.warmup = o.warmup;
   if (o.has("duration")) spec.duration = o.duration;
+  setTraceTimes(spec);
   return spec;
 }
 

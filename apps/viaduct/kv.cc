@@ -13,11 +13,13 @@
 #include "base/json.h"
 #include "base/lists.h"
 #include "base/sizes.h"
+#include "measure/kv/generate_trace.h"
 #include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/commands.h"
 #include "viaduct/remarks.h"
+#include "viaduct/results_file.h"
 
 namespace viaduct::app {
 namespace {
@@ -204,6 +206,61 @@ int runKvBench(const CommandWords& words) {
   return runBench(all, false);
 }
 
+// Runs `viaduct bench` with the model and the trace.
+int runKvTrace(const CommandWords& words) {
+  if (words.size() < 2 || words[0].starts_with("-") || words[1].starts_with("-")) {
+    const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
+    fmt::print(help ? stdout : stderr, "{}", pageHelp(kvTracePage()));
+    return help ? kExitOk : kExitUsage;
+  }
+  CommandWords all(words.begin() + 2, words.end());
+  all.insert(all.begin(), {"--kv", words[1], "--trace", words[0]});
+  return runBench(all, false);
+}
+
+struct KvGenerateOptions {
+  measure::TraceRecipe recipe = {};
+  std::string file = {};
+};
+
+int runKvGenerate(const KvGenerateOptions& asked) {
+  const measure::Trace trace = generateTrace(asked.recipe);
+  if (asked.file.empty()) {
+    fmt::print("{}", textOf(trace));
+    return kExitOk;
+  }
+  auto file = ResultsFile::open(asked.file);
+  if (!file) return fail(file.error().text(), kExitUsage);
+  if (auto written = file->write(textOf(trace)); !written)
+    return fail(written.error().text(), kExitFailed);
+  const measure::TraceStatistics all = statisticsOf(trace);
+  fmt::print(
+      "{} requests in {:.0f} s, {:.2f} a second\n"
+      "input:  mean {:.0f}, p50 {:.0f}, p90 {:.0f}, p99 {:.0f}, max {:.0f} tokens\n"
+      "output: mean {:.0f} tokens\n"
+      "hash ids: {}, {} unique; prefix hits with an unbounded cache: {:.1f} %\n",
+      all.requests, all.seconds, all.requests_per_s, all.input_mean, all.input_p50, all.input_p90,
+      all.input_p99, all.input_max, all.output_mean, all.hash_ids, all.unique,
+      all.prefix_hits * 100);
+  return kExitOk;
+}
+
+using KvGenerateFlag = Flag<KvGenerateOptions>;
+using measure::TraceRecipe;
+constexpr std::array kKvGenerateFlags{
+    KvGenerateFlag{"shape", "conversation|synthetic", "conversation",
+                   "published trace whose statistics the new one has",
+                   oneOf<measure::kTraceShapes, &KvGenerateOptions::recipe, &TraceRecipe::shape>},
+    KvGenerateFlag{"requests", "N", "1000", "number of requests",
+                   count<1, &KvGenerateOptions::recipe, &TraceRecipe::requests>},
+    KvGenerateFlag{"seed", "N", "1", "random seed",
+                   count<0, &KvGenerateOptions::recipe, &TraceRecipe::seed>},
+    KvGenerateFlag{"divide", "N", "1", "divide all lengths by N, for hosts with little memory",
+                   count<1, &KvGenerateOptions::recipe, &TraceRecipe::divide>},
+    KvGenerateFlag{"output", "FILE", "standard output", "file to write; its statistics are printed",
+                   set<intoFile, &KvGenerateOptions::file>},
+};
+
 struct NoKvOptions {};
 
 int runKv(const NoKvOptions&) {
@@ -220,10 +277,22 @@ Command kvCommand() {
                                                  .more = more.c_str(),
                                                  .flags = kKvSizeFlags,
                                                  .run = runKvSize});
-  return commandOf<NoKvOptions>({.name = "viaduct kv",
-                                 .about = "Compute with the KV caches of language models.",
-                                 .run = runKv,
-                                 .nested = {{kvBenchPage(), runKvBench}, size}});
+  const Command generate = commandOf<KvGenerateOptions>(
+      {.name = "viaduct kv generate",
+       .about = "Write a trace of requests with the statistics of a published one.\n\n"
+                "Each line is a JSON object in Mooncake's format. Equal hash ids are equal prefix "
+                "blocks of 512 tokens. The same seed gives the same trace.",
+       .more = "Exit codes: 0 if the trace was written; 1 if it could not be written; 2 if the "
+               "command line is wrong.\n\nExamples:\n"
+               "  viaduct kv generate --requests 500 --output trace.jsonl\n"
+               "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10",
+       .flags = kKvGenerateFlags,
+       .run = runKvGenerate});
+  return commandOf<NoKvOptions>(
+      {.name = "viaduct kv",
+       .about = "Compute with the KV caches of language models.",
+       .run = runKv,
+       .nested = {{kvBenchPage(), runKvBench}, {kvTracePage(), runKvTrace}, generate, size}});
 }
 
 }  // namespace viaduct::app

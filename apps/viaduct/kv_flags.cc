@@ -1,5 +1,7 @@
 // The flags of `viaduct bench --kv` and `viaduct kv bench`.
 #include <array>
+#include <memory>
+#include <utility>
 
 #include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
@@ -19,6 +21,20 @@ Status intoCounts(std::string_view text, std::vector<std::uint32_t>& into) {
     into.push_back(static_cast<std::uint32_t>(value));
   }
   return Ok{};
+}
+
+Status intoTrace(std::string_view text, measure::KvTrace& into) {
+  into.name = text;
+  VIADUCT_TRY(auto trace, measure::readTrace(into.name));
+  into.requests = std::make_shared<const measure::Trace>(std::move(trace));
+  return Ok{};
+}
+
+// The limit keeps the replayed times above the clock's resolution.
+Status intoSpeed(std::string_view text, double& into) {
+  VIADUCT_CHECK(intoRate(text, into));
+  if (into <= 1e6) return Ok{};
+  return wrongValue(fmt::format("\"{}\" is above 1000000", text), {});
 }
 
 constexpr std::array kKvFlags{
@@ -49,6 +65,16 @@ constexpr std::array kKvFlags{
     BenchFlag{"pool_budget", "SIZE", "64 GiB, or less if this host has less memory",
               "most memory of a pool; larger points are left out, with a note",
               set<intoSize, &O::kv, &KvOptions::pool_budget>},
+    BenchFlag{"trace", "FILE", "",
+              "replay the requests of a trace in Mooncake's format, at their times, in place of "
+              "--tokens",
+              set<intoTrace, &O::kv, &KvOptions::trace>},
+    BenchFlag{"speed", "X", "1", "divide the times of a trace by X",
+              set<intoSpeed, &O::kv, &KvOptions::speed>},
+    BenchFlag{"prefill_rate", "N", "",
+              "tokens a second that prefill computes, for the time to the "
+              "first token",
+              count<1, &O::kv, &KvOptions::prefill_rate>},
 };
 
 }  // namespace

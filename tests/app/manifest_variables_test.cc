@@ -13,7 +13,7 @@ struct Ran {
   int code = 0;
   std::string out = {}, err = {};
 };
-Ran bench(Words more, const Words& variables) {
+Ran benchWith(Words more, const Words& variables) {
   Words words{"bench", "--block-sizes", "4096", "--iterations", "16", "--output", "csv"};
   words.insert(words.end(), more.begin(), more.end());
   Program program(words, variables);
@@ -22,23 +22,23 @@ Ran bench(Words more, const Words& variables) {
 }
 
 TEST(ManifestVariables, ChooseTheBackendUnlessAFlagDoes) {
-  const Ran taken = bench({}, {"NIXL_BACKEND=tcp", "NIXL_WORKER_TYPE=native"});
+  const Ran taken = benchWith({}, {"NIXL_BACKEND=tcp", "NIXL_WORKER_TYPE=native"});
   EXPECT_EQ(taken.code, 0) << taken.err;
   EXPECT_TRUE(has(taken.err, "NIXL_BACKEND is set: taken as --backend tcp")) << taken.err;
   EXPECT_TRUE(has(taken.err, "NIXL_WORKER_TYPE is set")) << taken.err;
   EXPECT_TRUE(has(taken.out, "tcp") && !has(taken.out, "local")) << taken.out;
-  const Ran typed = bench({"--backend", "local"}, {"NIXL_BACKEND=tcp"});
+  const Ran typed = benchWith({"--backend", "local"}, {"NIXL_BACKEND=tcp"});
   EXPECT_EQ(typed.code, 0) << typed.err;
   EXPECT_FALSE(has(typed.err, "NIXL_BACKEND")) << typed.err;
   EXPECT_TRUE(has(typed.out, "local")) << typed.out;
 }
 
 TEST(ManifestVariables, RdmaMeansHostMemoryOverRdma) {
-  const Ran ran = bench({"--backend", "tcp"}, {"NIXL_TARGET_SEG_TYPE=RDMA"});
+  const Ran ran = benchWith({"--backend", "tcp"}, {"NIXL_TARGET_SEG_TYPE=RDMA"});
   EXPECT_TRUE(has(ran.err, "taken as --target_seg_type DRAM --require rdma")) << ran.err;
   EXPECT_NE(ran.code, 0);
-  EXPECT_EQ(bench({"--backend", "tcp"}, {"NIXL_TARGET_SEG_TYPE=DRAM"}).code, 0);
-  const Ran wrong = bench({"--backend", "tcp"}, {"NIXL_TARGET_SEG_TYPE=tape"});
+  EXPECT_EQ(benchWith({"--backend", "tcp"}, {"NIXL_TARGET_SEG_TYPE=DRAM"}).code, 0);
+  const Ran wrong = benchWith({"--backend", "tcp"}, {"NIXL_TARGET_SEG_TYPE=tape"});
   EXPECT_EQ(wrong.code, 2) << wrong.err;
 }
 
@@ -47,11 +47,11 @@ TEST(ManifestVariables, NameTheEtcdAndTheLevelOfMessages) {
                 "nixlbench");
   EXPECT_EQ(meets.finish(), 2);
   EXPECT_TRUE(has(meets.err(), "etcd endpoints")) << meets.err();
-  const Ran quiet = bench({"--backend", "tcp"}, {"ETCD_ENDPOINTS=http://etcd:2379"});
+  const Ran quiet = benchWith({"--backend", "tcp"}, {"ETCD_ENDPOINTS=http://etcd:2379"});
   EXPECT_EQ(quiet.code, 0) << "bench without --runtime-type etcd does not meet there" << quiet.err;
-  const Ran loud = bench({"--backend", "tcp"}, {"NIXL_LOG_LEVEL=DEBUG"});
+  const Ran loud = benchWith({"--backend", "tcp"}, {"NIXL_LOG_LEVEL=DEBUG"});
   EXPECT_TRUE(has(loud.err, "debug:")) << loud.err;
-  EXPECT_TRUE(has(bench({}, {"ETCD_CPP_API_DISABLE_URI_VALIDATION=1"}).err, "not needed"));
+  EXPECT_TRUE(has(benchWith({}, {"ETCD_CPP_API_DISABLE_URI_VALIDATION=1"}).err, "not needed"));
 }
 
 }  // namespace

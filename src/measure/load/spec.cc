@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -81,9 +82,15 @@ std::optional<DeviceBytes> poolsOf(const Spec& spec) {
 }
 
 // Members with other pools or sets have other block tables.
-std::string kvWords(const KvPoint& point) {
-  return fmt::format(" ({}, {} sets in pools of {} and {} blocks)", textOf(point), point.sets,
-                     point.source.pool, point.destination.pool);
+std::string kvWords(const Workload& row) {
+  const KvPoint& point = *row.kv;
+  std::string out = fmt::format(" ({}, {} sets in pools of {} and {} blocks", textOf(point),
+                                point.sets, point.source.pool, point.destination.pool);
+  if (row.trace)
+    out += fmt::format(", trace of {} requests with hash {:016x} at speed {:g}",
+                       row.trace->requests->size(),
+                       std::hash<std::string>()(textOf(*row.trace->requests)), row.trace->speed);
+  return out + ")";
 }
 
 std::string joinedSizes(const Spec& spec) {
@@ -92,7 +99,7 @@ std::string joinedSizes(const Spec& spec) {
     const std::string one = fmt::format("{}/{}x{}", row.backend, row.block_bytes, row.batch);
     // Paged and bulk rows of all trials have the same name, which is listed once.
     const bool again = row.kv && (row.kv->bulk || row.kv->trial != 0);
-    if (!again) out += (out.empty() ? "" : ",") + one + (row.kv ? kvWords(*row.kv) : "");
+    if (!again) out += (out.empty() ? "" : ",") + one + (row.kv ? kvWords(row) : "");
   }
   return out;
 }

@@ -5,12 +5,14 @@
 #include <viaduct/transfer.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/words.h"
+#include "measure/kv/trace.h"
 #include "measure/load/kv_point.h"
 
 namespace viaduct::measure {
@@ -25,6 +27,21 @@ constexpr const char* memoryChoiceName(MemoryChoice choice) {
   return base::wordOf(kMemoryChoices, choice);
 }
 
+// The requests of a trace, which start at their times.
+struct KvTrace {
+  std::string name = {};  // the file
+  std::shared_ptr<const Trace> requests = {};
+  double speed = 1;         // divides the times of the trace
+  double prefill_rate = 0;  // tokens a second; 0: unknown
+  friend bool operator==(const KvTrace& a, const KvTrace& b) {
+    const auto same = [](const Trace* one, const Trace* other) {
+      return one == other || (one != nullptr && other != nullptr && *one == *other);
+    };
+    return a.name == b.name && a.speed == b.speed && a.prefill_rate == b.prefill_rate &&
+           same(a.requests.get(), b.requests.get());
+  }
+};
+
 // One row of a benchmark: each stream moves transfers of `batch` blocks.
 struct Workload {
   std::string backend = {};
@@ -35,6 +52,8 @@ struct Workload {
   std::uint64_t iterations = 0;       // of each stream; 0: by time
   // A KV workload: a block is a request, and each request is a transfer of its own.
   std::optional<KvPoint> kv = {};
+  // The requests of this trace in the place of bursts. `block_bytes` is the mean of a request.
+  std::optional<KvTrace> trace = {};
 
   std::uint32_t transfers() const { return kv ? batch : 1; }  // that are posted together
   std::uint64_t bytes() const { return block_bytes * batch; }

@@ -45,7 +45,7 @@ class Composer {
              .bidirectional = spec.bidirectional,
              .heat = spec.working_set == 0 && !workload.kv ? "hot" : "cold",
              .kv = kvOf(workload)} {
-    if (row_.kv) row_.scheme = row_.kv->bulk ? "kv-bulk" : "kv-paged";
+    if (row_.kv) row_.scheme = workload.trace ? "kv-trace" : row_.kv->bulk ? "kv-bulk" : "kv-paged";
   }
 
   Result<Composed> composed() {
@@ -159,9 +159,10 @@ class Composer {
       if (row_.kv) row_.kv->runs += share.ops;
       if (row_.kv) row_.kv->checked_words += share.words;
       carried_ += static_cast<double>(share.bytes);
+      if (workload_.trace) timed_ += static_cast<double>(share.bytes);  // requests differ in size
       for (const StreamShare& s : share.streams) {
         row_.iterations += s.iterations;
-        if (s.stream < streams_.size())
+        if (s.stream < streams_.size() && !workload_.trace)
           timed_ += static_cast<double>(s.iterations) *
                     static_cast<double>(workOf(workload_, streams_[s.stream]).bytes());
       }
@@ -202,7 +203,9 @@ class Composer {
     if (spec_.rate > 0)
       row_.rate = OpenLoop{.asked_per_s = spec_.rate * static_cast<double>(streams_.size()),
                            .reached_per_s = *row_.completions_per_s,
-                           .arrivals = spec_.poisson ? "poisson" : "constant"};
+                           .arrivals = workload_.trace ? "trace"
+                                       : spec_.poisson ? "poisson"
+                                                       : "constant"};
   }
 
   std::string interruptionWords() const {

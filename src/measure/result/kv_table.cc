@@ -117,7 +117,46 @@ std::string KvTable::lineOf() const {
                  kLineIndent);
 }
 
+std::string KvTable::replayed(const Row& row) {
+  const KvReplayed& r = *row.replay;
+  const KvWorkload& kv = *row.kv;
+  std::string out = what_.empty() ? "" : "\n";
+  what_ = fmt::format("{} {}, {}, block {}, TP {}, {}, {}, pools of {}", row.backend,
+                      row.op == OpKind::kRead ? "pull" : "push", kv.model, blocksOf(kv),
+                      kv.source_tp, kv.order, kv.arrangement, base::showSize(kv.pool_bytes));
+  if (const std::string path = pathWords(row); !path.empty()) what_ += ": " + path;
+  out += wrapped(what_, 0);
+  const auto ms = [](const Latency& l) {
+    return fmt::format("p50 {} ms, p95 {} ms, p99 {} ms, max {} ms", digits(l.p50 * kMilli),
+                       digits(l.p95 ? std::optional(*l.p95 * kMilli) : std::nullopt),
+                       digits(l.p99 * kMilli), digits(l.max * kMilli));
+  };
+  const auto line = [&](const char* name, const std::string& text) {
+    out += fmt::format("  {:<9} {}\n", name, text);
+  };
+  line("requests",
+       fmt::format("{} in {} s ({} a second asked), {} left out", r.requests, digits(row.seconds),
+                   digits(row.rate ? std::optional(row.rate->asked_per_s) : std::nullopt),
+                   r.left_out));
+  line("hits", fmt::format("{} of {} hash ids: {:.1f} %", r.hit_ids, r.hash_ids, r.hit_rate * 100));
+  if (row.latency_us) line("transfer", ms(*row.latency_us));
+  line("moved", fmt::format("{} GB/s; {} words checked", digits(row.gb_per_s), kv.checked_words));
+  if (r.ttft_us)
+    line("TTFT", ms(*r.ttft_us) + fmt::format(" at {:g} tokens/s of prefill",
+                                              r.prefill_tokens_per_s.value_or(0)));
+  if (r.of_ttft)
+    line("share", fmt::format("transfers are {:.1f} % of TTFT in the mean, {:.1f} % at p99",
+                              *r.of_ttft * 100, r.of_ttft_p99.value_or(0) * 100));
+  if (row.verdict != Verdict::kOk)
+    out += wrapped(
+        fmt::format("^ {}: {}", isGood(row.verdict) ? "unproven" : loudName(row.verdict), row.why),
+        kLineIndent);
+  if (!row.remark.empty()) out += wrapped("^ " + row.remark, kLineIndent);
+  return out;
+}
+
 std::string KvTable::add(const Row& row) {
+  if (row.replay) return replayed(row);
   rows_.push_back(row);
   const bool last = rows_.size() == std::size_t{2} * row.kv->trials || row.interrupted;
   if (!last) return {};

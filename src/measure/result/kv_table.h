@@ -17,6 +17,7 @@ class KvTable {
  private:
   std::string heading(const Row& row);
   std::string lineOf() const;
+  std::string replayed(const Row& row);
 
   std::vector<Row> rows_;  // of the present point
   std::string what_;       // the last heading

@@ -167,6 +167,21 @@ struct KvWorkload {
   friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
 };
 
+// A replayed trace: docs/kv-trace.md.
+struct KvReplayed {
+  std::string trace = {};
+  double speed = 1;
+  std::uint64_t requests = 0, left_out = 0;  // replayed, and too large for a pool
+  std::uint64_t hash_ids = 0, hit_ids = 0;
+  double hit_rate = 0;  // hit_ids / hash_ids
+  std::uint64_t tokens = 0, hit_tokens = 0;
+  std::optional<double> prefill_tokens_per_s = {};
+  std::optional<Latency> ttft_us = {};  // the prefill of tokens without a hit, and the transfer
+  std::optional<double> of_ttft = {};   // the transfer's part of it, in the mean
+  std::optional<double> of_ttft_p99 = {};
+  friend bool operator==(const KvReplayed&, const KvReplayed&) = default;
+};
+
 struct Row {
   std::string backend = {};
   OpKind op = OpKind::kWrite;
@@ -200,6 +215,7 @@ struct Row {
   std::optional<Scaling> scaling = {};
   std::optional<Operation> operation = {};      // of a pattern
   std::optional<KvWorkload> kv = {};            // of a KV row
+  std::optional<KvReplayed> replay = {};        // of a trace
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 

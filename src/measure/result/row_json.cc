@@ -109,6 +109,22 @@ void describe(auto& json, base::Is<KvWorkload> auto& kv) {
   json.may("of_bulk", kv.of_bulk);
 }
 
+void describe(auto& json, base::Is<KvReplayed> auto& replay) {
+  json.need("trace", replay.trace);
+  json.need("speed", replay.speed);
+  json.need("requests", replay.requests);
+  json.need("left_out", replay.left_out);
+  json.need("hash_ids", replay.hash_ids);
+  json.need("hit_ids", replay.hit_ids);
+  json.need("hit_rate", replay.hit_rate);
+  json.need("tokens", replay.tokens);
+  json.need("hit_tokens", replay.hit_tokens);
+  json.may("prefill_tokens_per_s", replay.prefill_tokens_per_s);
+  json.may("ttft_us", replay.ttft_us);
+  json.may("of_ttft", replay.of_ttft);
+  json.may("of_ttft_p99", replay.of_ttft_p99);
+}
+
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
   json.need("start_s", interval.start);
   json.need("end_s", interval.end);
@@ -143,6 +159,7 @@ void describeFigures(auto& json, auto& row) {
   json.may("scaling", row.scaling);
   json.may("operation", row.operation);
   json.may("kv", row.kv);
+  json.may("replay", row.replay);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "host/processors.h"
 #include "measure/lane/lane.h"
 #include "measure/load/collective.h"
 #include "measure/load/contents.h"
 #include "measure/rates/meter.h"
+#include "measure/run/cpu_watch.h"
 #include "measure/run/schedule.h"
 #include "measure/run/spot_checks.h"
 
@@ -49,24 +49,6 @@ void append(LaneTimes& all, const LaneTimes& more) {
 std::uint64_t nanosecondsAt(Clock::time_point at) {
   return static_cast<std::uint64_t>(std::chrono::nanoseconds(at.time_since_epoch()).count());
 }
-
-class CpuWatch {
- public:
-  CpuUse used() const {
-    CpuUse out{.used = host::ownProcessorSeconds() - used_,
-               .over = std::chrono::duration<double>(Clock::now() - begun_).count()};
-    if (const auto machine = host::processorUse(); machine && machine_) {
-      out.machine = machine->seconds - machine_->seconds;
-      out.processors = machine->count;
-    }
-    return out;
-  }
-
- private:
-  double used_ = host::ownProcessorSeconds();
-  std::optional<host::ProcessorUse> machine_ = host::processorUse();
-  Clock::time_point begun_ = Clock::now();
-};
 
 // One member's part of one row. Threads: one, besides the threads that it starts for its lanes.
 class RowRun {

@@ -9,6 +9,7 @@
 #include "base/sizes.h"
 #include "host/facts.h"
 #include "measure/proof/gpu_rate.h"
+#include "measure/run/replay_run.h"
 #include "measure/run/row_run.h"
 #include "measure/run/wait_ready.h"
 
@@ -250,6 +251,8 @@ Status Worker::open() {
                .detail = "another member cannot reach its peers"};
 }
 
-Result<Composed> Worker::measure(const Workload& row) { return runRow(state_, row); }
+Result<Composed> Worker::measure(const Workload& row) {
+  return row.trace ? runReplay(state_, row) : runRow(state_, row);
+}
 
 }  // namespace viaduct::measure
