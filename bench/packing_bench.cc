@@ -1,6 +1,6 @@
-// Writes many small pieces directly, and packed: gathered into chunks here, scattered from them at
-// the other end. Both in turns, between two processes of this host. usage: packing_bench BACKEND
-// [ROUNDS]
+// Writes many small pieces directly, and packed by the library. The floor is a loop that gathers
+// into chunks here, and scatters from them at the other end. All in turns, between two processes of
+// this host. usage: packing_bench BACKEND [ROUNDS]
 #include <fmt/format.h>
 #include <viaduct/viaduct.h>
 
@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kBytes = 16U << 20U, kChunk = 1U << 20U;
 constexpr std::uint32_t kSlots = 4;
 constexpr std::uint32_t kChunks = kBytes / kChunk;
-constexpr std::uint64_t kPieces[] = {256, 1024, 4096, 16384};
+constexpr std::uint64_t kPieces[] = {256, 512, 1024, 4096, 8192, 16384, 32768, 65536};
 
 Agent open(const char* name, const char* backend) {
   return must(Agent::open(
@@ -54,6 +54,7 @@ struct Round {
   bool packed = false;
   std::byte fill{};
 };
+enum class How { kDirect, kPacked, kFloor };
 struct Place {
   std::uint64_t pool = 0, ring = 0;
 };
@@ -121,24 +122,30 @@ class Source {
   }
 
   // Milliseconds until all pieces are in their places.
-  double run(std::uint64_t piece, bool packed) {
+  double run(std::uint64_t piece, How how) {
     const std::byte fill{static_cast<unsigned char>(++round_)};
     std::memset(pool_.data(), static_cast<int>(fill), pool_.size());
-    Transfer direct = must(agent_.plan(OpKind::kWrite, peer_, {pieces(pool_.info().address, piece)},
-                                       {pieces(there_.pool, piece)}));
-    putValue(child_.out(), Round{round_, piece, packed, fill});
+    const bool floor = how == How::kFloor;
+    Transfer transfer = must(agent_.plan(
+        OpKind::kWrite, peer_, {pieces(pool_.info().address, piece)}, {pieces(there_.pool, piece)},
+        {.require = how == How::kPacked ? "packed" : "no-staging"}));
+    putValue(child_.out(), Round{round_, piece, floor, fill});
     const MarkStream stream =
-        must(agent_.openMarks(peer_, {.number = round_, .marks = packed ? kChunks : 0}));
+        must(agent_.openMarks(peer_, {.number = round_, .marks = floor ? kChunks : 0}));
     static_cast<void>(getValue<int>(child_.in()));
     const auto start = Clock::now();
-    if (packed)
+    if (floor) {
       pack(stream, piece);
-    else
-      must(direct.post({.mark = Mark{.stream = round_, .number = 0}}));
-    if (!packed) must(direct.wait(60s));
+    } else {
+      must(transfer.post({.mark = Mark{.stream = round_, .number = 0}}));
+      must(transfer.wait(60s));
+      path = transfer.path().text();
+    }
     const auto end = getValue<Clock::time_point>(child_.in());
     return std::chrono::duration<double, std::milli>(end - start).count();
   }
+
+  std::string path;
 
  private:
   void pack(const MarkStream& stream, std::uint64_t piece) {
@@ -170,18 +177,23 @@ int main(int argc, char** argv) {
   Child child([&](int in, int out) { return runDestination(argv[1], in, out); });
   Source source(argv[1], child);
   fmt::print("{}: 16 MiB, {} rounds in turns; medians in ms\n\n", argv[1], rounds);
-  fmt::print("{:>10} {:>10} {:>10} {:>16}\n", "piece", "direct", "packed", "direct/packed");
+  fmt::print("{:>10} {:>10} {:>10} {:>10} {:>16}\n", "piece", "direct", "packed", "floor",
+             "direct/packed");
   for (const std::uint64_t piece : kPieces) {
-    std::vector<double> direct, packed, ratios;
+    std::vector<double> direct, packed, floor, ratios;
     for (int i = 0; i <= rounds; ++i) {
-      const double a = source.run(piece, false), b = source.run(piece, true);
-      if (i == 0) continue;  // both are warm from here on
+      const double a = source.run(piece, How::kDirect), b = source.run(piece, How::kPacked),
+                   c = source.run(piece, How::kFloor);
+      if (i == 0) continue;  // all are warm from here on
       direct.push_back(a);
       packed.push_back(b);
+      floor.push_back(c);
       ratios.push_back(a / b);
     }
-    fmt::print("{:>10} {:>10.2f} {:>10.2f} {:>16.2f}\n", piece, median(direct), median(packed),
-               median(ratios));
+    fmt::print("{:>10} {:>10.2f} {:>10.2f} {:>10.2f} {:>16.2f}\n", piece, median(direct),
+               median(packed), median(floor), median(ratios));
   }
+  static_cast<void>(source.run(kPieces[0], How::kPacked));
+  fmt::print("\n{}\n", source.path);
   putValue(child.out(), Round{});
 }

@@ -119,6 +119,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
+  bool packs() const;  // host memory of both ends, see routes.cc
   Status note(std::span<const std::byte> bytes);
   // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
   // handler of the ring's eventfd calls takeNotes().

@@ -120,6 +120,7 @@ class Connection {
   // supports it.
   bool canResume() const { return !socket_facts_.is_unix && their_minor_ >= kResumeMinor; }
   bool takesMarks() const { return their_minor_ >= kMarksMinor; }
+  bool packs() const { return their_minor_ >= kPackMinor; }
   // Empty for a Unix socket.
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   std::size_t unsent() const { return outbox_.unsent(); }
