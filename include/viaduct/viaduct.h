@@ -10,6 +10,7 @@
 #include <viaduct/kv.h>           // IWYU pragma: export
 #include <viaduct/kv_models.h>    // IWYU pragma: export
 #include <viaduct/kv_stream.h>    // IWYU pragma: export
+#include <viaduct/lease.h>        // IWYU pragma: export
 #include <viaduct/mark_stream.h>  // IWYU pragma: export
 #include <viaduct/memory.h>       // IWYU pragma: export
 #include <viaduct/note.h>         // IWYU pragma: export

@@ -5,6 +5,7 @@
 #include <viaduct/card.h>
 #include <viaduct/peer.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "agent/announced_pins.h"
 #include "agent/note_backlog.h"
+#include "agent/peer_leases.h"
 #include "agent/peer_marks.h"
 #include "agent/peer_states.h"
 #include "agent/pins.h"
@@ -119,6 +121,16 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
+  PeerLeases& leases() { return leases_; }
+  // Only in a session.
+  bool knowsLeases() const { return session_->connection().knowsLeases(); }
+  const std::array<std::uint8_t, 16>& theirId() const {
+    return session_->connection().theirs().agent;
+  }
+  // Sends a frame that keeps the two ends consistent, or ends the session.
+  void tell(FrameType type, std::span<const std::byte> payload) {
+    if (session_) sendOrLose(type, payload);
+  }
   bool packs() const;  // host memory of both ends, see routes.cc
   Status note(std::span<const std::byte> bytes);
   // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
@@ -240,6 +252,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   base::Bytes ring_entry_;  // of the ring; a mark leaves its memory for the next one
   PeerMarks marks_;
   AnnouncedPins pins_;
+  PeerLeases leases_;
   base::Bytes scratch_;
 };
 

@@ -173,6 +173,7 @@ void PeerImpl::lose(const Error& why) {
   recheck_ = false;
   pins_.clear();
   closeLinks(why);
+  leases_.sessionOver();
   loseMarks(why);
   redialer_.dialLater();
 }

@@ -164,7 +164,7 @@ bool TransferImpl::moveAtOnce(Shared& shared) {
 }
 
 bool TransferImpl::mayMoveAtOnce() {
-  return direct_ && peer_->state() == PeerState::kReady && stillPlanned();
+  return direct_ && peer_->state() == PeerState::kReady && mayAccess() && stillPlanned();
 }
 
 Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
@@ -175,11 +175,13 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
   agent_->engine().progressNowAndThen();
+  if (!mayAccess()) return lease_->refusal("post");
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
   }
   if (isTaken()) return stillRunning();
+  if (!mayAccess()) return lease_->refusal("post");  // it may have ended during the planning
   if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
   start(options);
   const core::Tag tag = tag_;
@@ -229,6 +231,7 @@ void TransferImpl::start(const PostOptions& options) {
   if (timing.isDue()) [[unlikely]]
     timed_ = timing.begin(Clock::now());
   tag_ = agent_->takeOff(*this);
+  if (lease_) lease_->enter();
   state_.store(TransferState::kRunning, std::memory_order_release);
   if (total_ops_ == 0) finish(TransferState::kDone);
 }
@@ -425,6 +428,7 @@ void TransferImpl::finish(TransferState state) {
     stopTiming(state);
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
+  if (lease_) lease_->leave();
   if (hop_ended_) {
     agent_->engine().takeOverNow();  // the staged transfer goes on
     return std::exchange(hop_ended_, {})(*this);

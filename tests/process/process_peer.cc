@@ -42,6 +42,8 @@ struct State {
   std::string cuda_library;
   std::map<std::string, std::unique_ptr<DriverMemory>> driver_memory;
   std::map<std::string, Pin> pins;
+  std::map<std::string, Lease> leases;
+  std::map<std::string, BorrowedLease> borrowed;
   std::map<std::string, Transfer> transfers;
   std::map<std::string, std::unique_ptr<Storm>> storms;
   std::optional<KvPush> push;
@@ -231,6 +233,46 @@ Answer plan(State& state, const Words& in) {
   return std::string();
 }
 
+// lend ID PEER LABEL BLOCK read|write MS: answers the ticket
+Answer lend(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
+  VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(3)).info(), number(in.at(4))));
+  const auto access = in.at(5) == "write" ? MemoryAccess::kReadWrite : MemoryAccess::kReadOnly;
+  const LeaseOptions options{.access = access,
+                             .duration = std::chrono::milliseconds(number(in.at(6)))};
+  VIADUCT_TRY(auto lease, state.agent->lease(peer, blocks, options));
+  const auto ticket = lease.ticket();
+  state.leases.insert_or_assign(in.at(1), std::move(lease));
+  return viaduct::testing::toHex(ticket);
+}
+
+// borrow ID PEER TICKET
+Answer borrow(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
+  VIADUCT_TRY(auto lease, state.agent->borrow(peer, viaduct::testing::fromHex(in.at(3))));
+  state.borrowed.insert_or_assign(in.at(1), std::move(lease));
+  return std::string();
+}
+
+// planunder ID write|read LEASE LOCAL BLOCK: plans a transfer under a borrowed lease
+Answer planUnder(State& state, const Words& in) {
+  VIADUCT_TRY(auto local, backwards(state.pins.at(in.at(4)).info(), number(in.at(5))));
+  const OpKind kind = in.at(2) == "write" ? OpKind::kWrite : OpKind::kRead;
+  VIADUCT_TRY(auto transfer, state.agent->plan(kind, state.borrowed.at(in.at(3)), local));
+  state.transfers.insert_or_assign(in.at(1), std::move(transfer));
+  return std::string();
+}
+
+// outcome LEASE MS: waits for the outcome of a lease that is lent or borrowed
+Answer outcome(State& state, const Words& in) {
+  const auto lent = state.leases.find(in.at(1));
+  const auto until = within(in.at(2));
+  VIADUCT_TRY(const LeaseState ended, lent != state.leases.end()
+                                          ? lent->second.wait(until)
+                                          : state.borrowed.at(in[1]).wait(until));
+  return std::string(leaseStateName(ended));
+}
+
 // post ID [NOTE]
 Answer post(State& state, const Words& in) {
   PostOptions options;
@@ -349,6 +391,8 @@ Answer close(State& state, const Words&) {
   state.storms.clear();
   state.push.reset();
   state.transfers.clear();
+  state.borrowed.clear();
+  state.leases.clear();
   state.pins.clear();
   state.agent.reset();
   return std::string();
@@ -361,12 +405,14 @@ struct Command {
 constexpr Command kCommands[] = {
     {"open", open},           {"memory", memory},
     {"fill", fill},           {"differ", differ},
-    {"post", post},           {"mark", mark},
+    {"post", post},           {"release", release},
+    {"import", import},       {"ready", ready},
+    {"over", over},           {"settled", settled},
+    {"ways", ways},           {"plan", plan},
+    {"mark", mark},           {"lend", lend},
+    {"borrow", borrow},       {"planunder", planUnder},
+    {"outcome", outcome},     {"wait", wait},
     {"push", push},           {"layer", layer},
-    {"release", release},     {"import", import},
-    {"ready", ready},         {"over", over},
-    {"settled", settled},     {"ways", ways},
-    {"plan", plan},           {"wait", wait},
     {"cancel", cancel},       {"storm", storm},
     {"calm", calm},           {"note", note},
     {"usage", usage},         {"takenote", takeNote},
