@@ -34,8 +34,9 @@ struct TransferEnd {
 };
 
 struct TransferOptions {
-  // The properties that the path must have: "rdma", "same-host", "not-tcp", "backend:NAME", or
-  // several joined by commas. The choice of the route obeys it. Empty: the best available route.
+  // The properties that the path must have: "rdma", "same-host", "not-tcp", "no-staging", "packed",
+  // "backend:NAME", or several joined by commas. The choice of the route obeys it. Empty: the best
+  // available route.
   std::string require = {};
   // Runs once per post, on a thread of the agent or one that polls, waits or closes the agent;
   // never inside post(). It must not block. It may post again.

@@ -211,11 +211,13 @@ void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
   backends_.push_back(std::move(backend));
 }
 
-// The last backend, so that its rail is polled after those that do its work. Agents with storage or
-// GPUs stage it for their peers, and peers without can ask for it.
+// The last backend, so that its rail is polled after those that do its work. Agents with storage,
+// GPUs or a backend that is slow with small ops stage it for their peers, and peers without can ask
+// for it.
 void AgentImpl::openStaging() {
   const auto needs_stages = [](const auto& backend) {
-    return backend->storage() != nullptr || backend->deviceMemory() != nullptr;
+    return backend->storage() != nullptr || backend->deviceMemory() != nullptr ||
+           backend->can().pack_below != 0;
   };
   if (!settings_.backends.empty() && std::ranges::none_of(backends_, needs_stages)) return;
   stages_ = std::make_unique<Stages>(*this);

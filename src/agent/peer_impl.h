@@ -131,7 +131,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void tell(FrameType type, std::span<const std::byte> payload) {
     if (session_) sendOrLose(type, payload);
   }
-
+  bool packs() const;  // host memory of both ends, see routes.cc
   Status note(std::span<const std::byte> bytes);
   // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
   // handler of the ring's eventfd calls takeNotes().

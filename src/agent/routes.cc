@@ -18,6 +18,9 @@ namespace {
 // The default for backends that do not set Capabilities::min_chunk.
 constexpr std::uint64_t kMinChunk = 16 << 10;
 
+// Fewer ops are not packed: each chunk costs a round trip over the session.
+constexpr std::size_t kLeastPacked = 256;
+
 struct Choice {
   LinkSlot* slot = nullptr;
   std::string_view way;
@@ -28,7 +31,12 @@ struct Choice {
 class Router {
  public:
   Router(AgentImpl& agent, PeerImpl& peer, OpKind kind, const core::Requirement& required)
-      : agent_(agent), peer_(peer), kind_(kind), gpu_direct_(required.gpu_direct) {
+      : agent_(agent),
+        peer_(peer),
+        kind_(kind),
+        gpu_direct_(required.gpu_direct),
+        no_staging_(required.no_staging),
+        packed_(required.packed) {
     LinkSlot* staging = nullptr;
     for (const auto& slot : peer.links()) {
       if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
@@ -62,7 +70,25 @@ class Router {
     return refusal(op);
   }
 
+  // Whether ops with this choice are packed into chunks: they are small for its backend, or the
+  // requirement asks for it.
+  bool packs(const Choice& choice, const core::OpList& list) const {
+    const std::uint64_t below = agent_.backend(choice.slot->backend()).can().pack_below;
+    const bool small = list.ops.size() >= kLeastPacked && list.bytes / list.ops.size() < below;
+    return (small || packed_) && canPack(list);
+  }
+  Choice packing() const { return {staging_, "packed"}; }
+
  private:
+  bool canPack(const core::OpList& list) const {
+    return staging_ != nullptr && !no_staging_ && peer_.packs() &&
+           std::ranges::all_of(list.spans, [&](const core::PinSpan& span) {
+             const auto remote = peer_.pins().all().find(span.remote_pin);
+             return agent_.pins()[span.local_pin].info.kind == MemoryKind::kHost &&
+                    remote != peer_.pins().all().end() &&
+                    remote->second.info.kind == MemoryKind::kHost;
+           });
+  }
   bool touchesGpu(const core::Op& op) const {
     const auto& announced = peer_.pins().all();
     const auto remote = announced.find(op.remote_pin);
@@ -87,7 +113,7 @@ class Router {
   AgentImpl& agent_;
   PeerImpl& peer_;
   const OpKind kind_;
-  const bool gpu_direct_;
+  const bool gpu_direct_, no_staging_, packed_;
   std::vector<LinkSlot*> links_;
   LinkSlot* staging_ = nullptr;
 };
@@ -158,6 +184,17 @@ void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, cor
                    std::move(plan), std::move(uses), first_tag);
 }
 
+Error cannotPack(const PeerImpl& peer) {
+  return {.code = Code::kUnsupported,
+          .operation = "route",
+          .detail = "these blocks cannot be packed",
+          .peer = peer.name(),
+          .cause =
+              "only host memory is packed, by one backend, if both agents have the backend "
+              "\"staged\" and know packing",
+          .remedy = "leave out the requirement \"packed\""};
+}
+
 struct Group {
   Choice choice;
   core::OpList list = {};
@@ -207,9 +244,16 @@ Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind,
   if (choices.empty()) return bundles;
   // Nearly always all ops have the same choice, and the list is used as it is.
   if (std::all_of(choices.begin(), choices.end(), [&](auto& c) { return c == choices[0]; })) {
-    addBundle(agent, peer, choices[0], std::move(list), requirement, bundles);
+    core::Requirement required = requirement;
+    required.packed = router.packs(choices[0], list);
+    if (required.packed)
+      choices[0] = router.packing();
+    else if (requirement.packed)
+      return cannotPack(peer);
+    addBundle(agent, peer, choices[0], std::move(list), required, bundles);
     return bundles;
   }
+  if (requirement.packed) return cannotPack(peer);
   for (Group& group : divide(list, choices))
     addBundle(agent, peer, group.choice, std::move(group.list), requirement, bundles);
   return bundles;

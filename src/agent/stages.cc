@@ -1,16 +1,22 @@
 #include "agent/stages.h"
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <utility>
 
 #include "agent/agent_impl.h"
 #include "agent/peer_impl.h"
 #include "agent/routes.h"
 #include "agent/transfer_impl.h"
+#include "move/staging/staging_backend.h"
 
 namespace viaduct::agent {
 namespace {
+
+std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
 using Hops = std::vector<std::shared_ptr<TransferImpl>>;
 
@@ -31,6 +37,12 @@ class TransferHop final : public move::Hop {
  private:
   const std::shared_ptr<TransferImpl> transfer_;
   const std::shared_ptr<Hops> left_;
+};
+
+// A copy that has ended inside start().
+class EndedHop final : public move::Hop {
+ public:
+  void cancel() override {}
 };
 
 class Host final : public move::StagingHost {
@@ -72,6 +84,7 @@ class Host final : public move::StagingHost {
   Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
                                            const core::Requirement& required,
                                            std::function<void(move::HopEnd)> ended) override {
+    if (to == To::kMemory) return copyNow(kind, list, ended);
     auto transfer = std::make_shared<TransferImpl>(
         agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
         kind, Selection{}, Selection{}, TransferOptions{});
@@ -94,6 +107,16 @@ class Host final : public move::StagingHost {
   }
 
  private:
+  Result<std::unique_ptr<move::Hop>> copyNow(OpKind kind, const core::OpList& list,
+                                             const std::function<void(move::HopEnd)>& ended) {
+    VIADUCT_CHECK(stages_.copy(kind, list.ops));
+    ended({.shares = {{.backend = std::string(move::StagingBackend::kName),
+                       .way = "packed",
+                       .rail = "staging",
+                       .bytes = list.bytes,
+                       .ops = list.ops.size()}}});
+    return std::unique_ptr<move::Hop>(std::make_unique<EndedHop>());
+  }
   bool anyGpuLink(const core::Requirement& required,
                   const std::function<bool(const core::Link&)>& fits) const {
     return std::ranges::any_of(peer_.links(), [&](const auto& slot) {
@@ -145,6 +168,39 @@ Result<Stages::PooledRing*> Stages::takeRing(std::optional<std::uint32_t> gpu) {
                              .pin = info.slot},
                     .used = true});
   return &rings_.back();
+}
+
+// The kernel copies, so memory that its owner has unmapped is an error and no signal.
+Status Stages::copy(OpKind kind, std::span<const core::Op> ops) {
+  if (!copy_) {
+    VIADUCT_TRY(copy_, base::CheckedCopy::open());
+  }
+  std::vector<iovec> parts;
+  std::size_t next = 0;
+  for (std::uint64_t into = 0; next < ops.size();) {
+    // A batch is contiguous in the chunk.
+    parts.clear();
+    std::byte* const chunk = pointer(ops[next].local + into);
+    std::uint64_t bytes = 0;
+    while (next < ops.size() && parts.size() < IOV_MAX && bytes < base::CheckedCopy::kMostBytes &&
+           pointer(ops[next].local + into) == chunk + bytes) {
+      const std::uint64_t part =
+          std::min(ops[next].bytes - into, base::CheckedCopy::kMostBytes - bytes);
+      parts.push_back({pointer(ops[next].remote + into), part});
+      bytes += part;
+      into += part;
+      if (into < ops[next].bytes) continue;
+      into = 0;
+      ++next;
+    }
+    const bool done =
+        kind == OpKind::kRead ? copy_->fetch(chunk, parts) : copy_->copy(parts, chunk);
+    if (!done)
+      return Error{.code = Code::kDenied,
+                   .operation = "pack",
+                   .detail = "a block of the transfer is not mapped any more"};
+  }
+  return Ok{};
 }
 
 bool Stages::reachesItself() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/checked_copy.h"
 #include "base/shared_memory.h"
 #include "core/backend.h"
 #include "move/staging/staging_host.h"
@@ -37,11 +38,15 @@ class Stages {
   // Whether the agent is connected with itself. It dials itself at the first call.
   bool reachesItself();
   const std::shared_ptr<PeerImpl>& itself() const { return itself_; }
+  // Copies now between chunks of a ring, at the local end of the ops, and host memory of this
+  // agent, at the remote end.
+  Status copy(OpKind kind, std::span<const core::Op> ops);
 
  private:
   AgentImpl& agent_;
   std::list<PooledRing> rings_;
   std::shared_ptr<PeerImpl> itself_;
+  std::optional<base::CheckedCopy> copy_;  // opened at the first copy
 };
 
 }  // namespace viaduct::agent

@@ -202,6 +202,7 @@ Status TransferImpl::startHop(core::OpList list, core::Requirement required,
   const std::vector<core::PinSpan> spans = list.spans;
   const std::uint64_t bytes = list.bytes;
   required.no_staging = true;
+  required.packed = false;
   VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), required));
   remember(std::move(bundles), spans, bytes);
   hop_ended_ = std::move(ended);

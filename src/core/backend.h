@@ -48,6 +48,9 @@ struct Capabilities {
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
   std::uint64_t min_chunk = 0;
+  // Lists of smaller pieces than this, in the mean, are faster when they are packed into chunks
+  // (docs/measured/packing.md). 0: never.
+  std::uint64_t pack_below = 0;
 };
 
 // An optional skill of a rail: the posting thread moves small work by itself.

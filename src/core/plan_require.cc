@@ -15,18 +15,20 @@ namespace {
 constexpr std::string_view kBackend = "backend:";
 
 using Demand = std::pair<std::string_view, bool Requirement::*>;
-constexpr std::array kDemands{
-    Demand{"rdma", &Requirement::rdma}, Demand{"same-host", &Requirement::same_host},
-    Demand{"not-tcp", &Requirement::not_tcp}, Demand{"no-staging", &Requirement::no_staging},
-    Demand{"gpu-direct", &Requirement::gpu_direct}};
+constexpr std::array kDemands{Demand{"rdma", &Requirement::rdma},
+                              Demand{"same-host", &Requirement::same_host},
+                              Demand{"not-tcp", &Requirement::not_tcp},
+                              Demand{"no-staging", &Requirement::no_staging},
+                              Demand{"gpu-direct", &Requirement::gpu_direct},
+                              Demand{"packed", &Requirement::packed}};
 
 Error bad(std::string detail) {
   return {.code = Code::kInvalid,
           .operation = "require",
           .detail = std::move(detail),
           .remedy =
-              "use rdma, same-host, not-tcp, no-staging, gpu-direct or backend:NAME, several "
-              "joined by commas"};
+              "use rdma, same-host, not-tcp, no-staging, gpu-direct, packed or backend:NAME, "
+              "several joined by commas"};
 }
 
 Status addWord(std::string_view word, Requirement& into) {

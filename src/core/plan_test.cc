@@ -499,6 +499,7 @@ TEST(Requirement, ReadsEveryWord) {
   EXPECT_EQ(*parseRequirement(""), Requirement{});
   EXPECT_EQ(*parseRequirement(" rdma , not-tcp"), (Requirement{.rdma = true, .not_tcp = true}));
   EXPECT_EQ(*parseRequirement("no-staging"), Requirement{.no_staging = true});
+  EXPECT_EQ(*parseRequirement("packed"), Requirement{.packed = true});
   EXPECT_EQ(*parseRequirement("same-host,backend:local"),
             (Requirement{.same_host = true, .backend = "local"}));
 }
@@ -508,7 +509,7 @@ TEST(Requirement, RefusesOtherWordsAndListsTheGoodOnes) {
     const auto parsed = parseRequirement(text);
     ASSERT_FALSE(parsed) << text;
     EXPECT_TRUE(has(parsed.error().text(),
-                    "rdma, same-host, not-tcp, no-staging, gpu-direct or backend:NAME"))
+                    "rdma, same-host, not-tcp, no-staging, gpu-direct, packed or backend:NAME"))
         << text;
   }
   EXPECT_TRUE(has(parseRequirement("backend:a,backend:b").error().text(), "backend:a and"));

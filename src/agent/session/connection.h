@@ -122,6 +122,7 @@ class Connection {
   // True if the peer's version has leases.
   bool knowsLeases() const { return their_minor_ >= kLeaseMinor; }
   bool takesMarks() const { return their_minor_ >= kMarksMinor; }
+  bool packs() const { return their_minor_ >= kPackMinor; }
   // Empty for a Unix socket.
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   std::size_t unsent() const { return outbox_.unsent(); }

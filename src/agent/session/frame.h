@@ -22,6 +22,7 @@ inline constexpr std::uint8_t kWireMinor = 4;
 inline constexpr std::uint8_t kResumeMinor = 2;  // the first version that can resume sessions
 inline constexpr std::uint8_t kLeaseMinor = 4;   // the first version with leases
 inline constexpr std::uint8_t kMarksMinor = 4;   // the first version with streams of marks
+inline constexpr std::uint8_t kPackMinor = 4;    // the first version that packs host memory
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 // The limit of a frame: the largest note, and room for the other fields.

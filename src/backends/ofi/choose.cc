@@ -28,6 +28,9 @@ using move::notNear;
 using move::notOpenedUnasked;
 
 // The best provider comes first. Other providers are used only if they are named.
+// Measured over the provider tcp: docs/measured/packing.md.
+constexpr std::uint64_t kPackBelow = std::uint64_t{16} << 10U;
+
 constexpr std::array kPreference{"efa", "verbs;ofi_rxm", "cxi", "tcp", "tcp;ofi_rxm"};
 // Providers for connected endpoints. `verbs` offers such endpoints too, but fails to open one.
 constexpr std::array kConnected{"tcp", "net"};
@@ -371,7 +374,8 @@ Result<Fabric> choose(const Settings& settings) {
                      .rdma = rdma,
                      .tcp = !rdma && !same_host,
                      .side_by_side = true,  // FI_THREAD_DOMAIN, and each rail has a domain
-                     .preference = rdma ? 20 : 34},
+                     .preference = rdma ? 20 : 34,
+                     .pack_below = rdma || same_host ? 0U : kPackBelow},
              .kind = provider};
   VIADUCT_TRY(const RailOffers rails, railsFor(settings.rails, provider, offers));
   VIADUCT_CHECK(openRails(*ofi, settings, rails, out));

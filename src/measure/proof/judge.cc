@@ -43,6 +43,7 @@ bool outranMeasured(const Case& c) {
 bool meets(const Share& share, std::string_view word) {
   constexpr std::uint32_t kBetween = 2;  // PathShare::stage
   if (word == "no-staging" || word == "gpu-direct") return share.told.stage == 0;
+  if (word == "packed") return share.told.stage != 0;
   if (share.told.stage != 0 && share.told.stage != kBetween) return true;
   if (word == "rdma") return share.realm == Realm::kRdma;
   if (word == "not-tcp") return share.realm != Realm::kSockets;

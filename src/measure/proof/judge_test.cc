@@ -557,6 +557,7 @@ TEST(Staged, ARequirementIsOneOfTheStageBetweenTheMembers) {
   EXPECT_EQ(judgedStaged(kGB + kGB / 50, "backend:tcp").verdict, Verdict::kOk);
   for (const char* word : {"no-staging", "gpu-direct", "rdma"})
     EXPECT_EQ(judgedStaged(kGB + kGB / 50, word).verdict, Verdict::kNotRequired) << word;
+  EXPECT_EQ(judgedStaged(kGB + kGB / 50, "packed").verdict, Verdict::kOk);
 }
 
 TEST(Staged, CopiesThatPassedADeviceAreNotProven) {

@@ -33,6 +33,21 @@ void add(ChunkPlan& plan, const core::Op& part, std::uint64_t place) {
   plan.used = place + part.bytes;
 }
 
+// Adds the rest of the op at `at`, or as much of it as the chunk has room for.
+void addRest(ChunkPlan& plan, std::span<const core::Op> ops, OpCursor& at,
+             std::uint64_t chunk_bytes) {
+  core::Op part = restOf(ops, at);
+  const std::uint64_t most = chunk_bytes - plan.used;
+  if (part.bytes > most) {
+    part.bytes = most;
+    at.into += most;
+  } else {
+    ++at.op;
+    at.into = 0;
+  }
+  add(plan, part, plan.used);
+}
+
 }  // namespace
 
 ChunkPlan fillChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
@@ -57,22 +72,19 @@ ChunkPlan fillChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t c
   return plan;
 }
 
+ChunkPlan packPieces(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes) {
+  ChunkPlan plan;
+  while (at.op < ops.size() && plan.pieces.size() < kMostPieces && plan.used != chunk_bytes)
+    addRest(plan, ops, at, chunk_bytes);
+  return plan;
+}
+
 ChunkPlan packChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
                     OpEnd end) {
   ChunkPlan plan;
   const std::uint32_t pin = pinAt(ops[at.op], end);
-  while (at.op < ops.size() && pinAt(ops[at.op], end) == pin && plan.used != chunk_bytes) {
-    core::Op part = restOf(ops, at);
-    const std::uint64_t most = chunk_bytes - plan.used;
-    if (part.bytes > most) {
-      part.bytes = most;
-      at.into += most;
-    } else {
-      ++at.op;
-      at.into = 0;
-    }
-    add(plan, part, plan.used);
-  }
+  while (at.op < ops.size() && pinAt(ops[at.op], end) == pin && plan.used != chunk_bytes)
+    addRest(plan, ops, at, chunk_bytes);
   return plan;
 }
 

@@ -42,6 +42,8 @@ inline std::uint32_t pinAt(const core::Op& op, OpEnd end) {
 // storage can be read and written directly.
 ChunkPlan fillChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,
                     OpEnd storage);
+// The same without gaps, for memory that is copied.
+ChunkPlan packPieces(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes);
 // The same without gaps, and only with ops of one pin of `end`. All chunks of a pin but its last
 // one are full, as the parts of an object have to be.
 ChunkPlan packChunk(std::span<const core::Op> ops, OpCursor& at, std::uint64_t chunk_bytes,

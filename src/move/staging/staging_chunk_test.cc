@@ -50,6 +50,26 @@ TEST(FillChunk, LimitsTheNumberOfPieces) {
   EXPECT_EQ(cut(ops, OpEnd::kLocal)[0].pieces.size(), kMostPieces);
 }
 
+TEST(PackPieces, LeavesNoGapsAndLimitsThePieces) {
+  std::vector<core::Op> ops;
+  for (std::uint64_t i = 0; i < kMostPieces + 1; ++i) ops.push_back(op(i * 16, i * 32, 10));
+  ops.push_back(op(1 << 20, 1 << 21, 3 * kChunk));
+  std::uint64_t bytes = 0;
+  for (OpCursor at; at.op < ops.size();) {
+    const ChunkPlan plan = packPieces(ops, at, kChunk);
+    EXPECT_LE(plan.pieces.size(), kMostPieces);
+    EXPECT_LE(plan.used, kChunk);
+    EXPECT_EQ(plan.used, plan.bytes);
+    std::uint64_t place = 0;
+    for (const ChunkPiece& piece : plan.pieces) {
+      EXPECT_EQ(piece.place, place);
+      place += piece.op.bytes;
+    }
+    bytes += plan.bytes;
+  }
+  EXPECT_EQ(bytes, 10 * (kMostPieces + 1) + 3 * kChunk);
+}
+
 // Each byte is in one chunk, in order, and lies in its page as it lies in the storage's page.
 TEST(FillChunk, HasEachByteOnceForRandomOps) {
   std::mt19937_64 random(1);

@@ -54,8 +54,8 @@ class StagingHost {
                            const core::Requirement& required) const = 0;
   // Whether the agent can move to and from its own storage now. It prepares that at the first call.
   virtual bool reachesStorage() = 0;
-  // The other end of a hop: the agent's own storage, or the peer's memory.
-  enum class To : std::uint8_t { kStorage, kPeer };
+  // The other end of a hop: the agent's own storage, its own host memory, or the peer's memory.
+  enum class To : std::uint8_t { kStorage, kMemory, kPeer };
   // Starts a copy of these ops, whose local end is memory of this agent, over a path that meets
   // `required`. `ended` is called once, at the earliest inside start(), with the same lock held. It
   // must only take notice.

@@ -21,6 +21,9 @@ bool join(StoragePiece& piece, const StoragePiece& next) {
   return goes_on;
 }
 
+// A copy of so many bytes takes the lock for about 100 us.
+constexpr std::uint64_t kMostPacked = std::uint64_t{512} << 10U;
+
 Error protocolError(std::string detail) {
   return {.code = Code::kProtocol, .operation = "staging", .detail = std::move(detail)};
 }
@@ -72,8 +75,9 @@ void StagingLink::take(const core::Work& work) {
   Job job{.tag = work.tag, .kind = work.kind, .ops = work.ops};
   if (work.required != nullptr) job.required = *work.required;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
-  job.local_storage = own != nullptr && own->kind != MemoryKind::kHost;
-  job.remote_storage = storage_pins_.contains(work.ops.front().remote_pin);
+  job.packed = std::exchange(job.required.packed, false);
+  job.local_storage = job.packed || (own != nullptr && own->kind != MemoryKind::kHost);
+  job.remote_storage = job.packed || storage_pins_.contains(work.ops.front().remote_pin);
   job.place = placeFor(job);
   if (job.place) job.local_storage = false;
   const bool write = work.kind == OpKind::kWrite;
@@ -218,7 +222,8 @@ Status StagingLink::prepareRings(Job& job, bool& wait) {
     if (asked_.insert(job.place).second) return send(RingRequest{job.place});
   }
   // Reaching the own storage may take a dial. The host tells the agent when that has ended.
-  if ((job.local_storage || self_) && !host_->reachesStorage()) wait = waits_for_storage_ = true;
+  if ((job.local_storage || self_) && !job.packed && !host_->reachesStorage())
+    wait = waits_for_storage_ = true;
   return Ok{};
 }
 
@@ -230,6 +235,8 @@ void StagingLink::fillFreeChunks() {
     if (wait || job.error) continue;
     if (chunks_.size() < sizes(job).chunks) chunks_.resize(sizes(job).chunks);
     while (!job.error && fillFreeChunk(job)) {
+      // This thread has copied a chunk. Others get the lock before the next one.
+      if (job.packed) return wake();
     }
     // Later jobs must not take the chunks that this job collects for a part of an object.
     if (!job.error && job.next.op != job.ops.size()) return;
@@ -259,7 +266,7 @@ bool StagingLink::fillFreeChunk(Job& job) {
   if (job.to_objects)
     packForObject(job, chunk);
   else
-    chunk.plan = fillChunk(job.ops, job.next, sizes(job).chunk_bytes, job.readEnd());
+    chunk.plan = cut(job, sizes(job).chunk_bytes);
   ++job.chunks;
   chunk.step = after(chunk);
   if (Status begun = begin(*number); !begun) {
@@ -267,6 +274,11 @@ bool StagingLink::fillFreeChunk(Job& job) {
     release(*number);
   }
   return true;
+}
+
+ChunkPlan StagingLink::cut(Job& job, std::uint64_t chunk_bytes) {
+  if (job.packed) return packPieces(job.ops, job.next, std::min(chunk_bytes, kMostPacked));
+  return fillChunk(job.ops, job.next, chunk_bytes, job.readEnd());
 }
 
 // The number of chunks for the next part of an object. Only its last part may be smaller.
@@ -426,7 +438,8 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   core::OpList list = listOf(std::move(ops));
   const bool stores = kind == OpKind::kWrite;
   if (stores) list.whole = chunk.whole;
-  return startHop(number, StagingHost::To::kStorage, kind, std::move(list));
+  const auto to = job.packed ? StagingHost::To::kMemory : StagingHost::To::kStorage;
+  return startHop(number, to, kind, std::move(list));
 }
 
 // Copies between this end's memory, or the chunk of its ring, and the peer's.

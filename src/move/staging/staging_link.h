@@ -69,6 +69,7 @@ class StagingLink final : public core::Link {
     RingPlace place = {};                           // of the peer's ring
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
     bool local_storage = false, remote_storage = false;
+    bool packed = false;  // host memory at both ends takes the part of storage
     // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this
     // end.
     OpEnd readEnd() const {
@@ -122,6 +123,7 @@ class StagingLink final : public core::Link {
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
   // The chunks that a job of this end can use, if it has one ring or two.
   Ring sizes(const Job& job) const;
+  static ChunkPlan cut(Job& job, std::uint64_t chunk_bytes);
   void failJob(Job& job, Error why);
   void endJobs(core::Completions& out);
   static void reportPath(Job& job, core::Completions& out);

@@ -68,13 +68,15 @@ Status StagingServer::check(const StorageRequest& request) const {
         .code = Code::kProtocol, .operation = "staging", .detail = "no such chunk was lent"};
   const Ring& ring = lent->second;
   const std::uint64_t room = (ring.chunks - request.chunk) * ring.chunk_bytes;
+  const bool packed = isPacked(request);
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
-    if (pin == nullptr || pin->kind == MemoryKind::kHost || piece.address < pin->address ||
-        piece.bytes > pin->bytes || piece.address - pin->address > pin->bytes - piece.bytes)
+    if (pin == nullptr || (pin->kind == MemoryKind::kHost) != packed ||
+        piece.address < pin->address || piece.bytes > pin->bytes ||
+        piece.address - pin->address > pin->bytes - piece.bytes)
       return Error{.code = Code::kDenied,
                    .operation = "staging",
-                   .detail = fmt::format("{} bytes at {:#x} are in no pinned file or object",
+                   .detail = fmt::format("{} bytes at {:#x} are in no pinned memory of one kind",
                                          piece.bytes, piece.address),
                    .cause = "the pin was released, or its owner never had it"};
     if (request.store && pin->access == MemoryAccess::kReadOnly)
@@ -87,6 +89,12 @@ Status StagingServer::check(const StorageRequest& request) const {
                    .detail = "a piece lies outside of the ring"};
   }
   return Ok{};
+}
+
+bool StagingServer::isPacked(const StorageRequest& request) const {
+  if (request.pieces.empty()) return false;
+  const PinInfo* const pin = host_.ownPin(request.pieces.front().pin);
+  return pin != nullptr && pin->kind == MemoryKind::kHost;
 }
 
 // Gives the peer's number one of this agent's numbers, so that peers cannot meet in one object.
@@ -105,10 +113,16 @@ bool StagingServer::waits() const {
 }
 
 void StagingServer::progress() {
+  bool copied = false;
   for (std::uint32_t i = 0; i < served_.size(); ++i) {
-    if (served_[i].waits() && host_.reachesStorage()) start(i);
+    if (served_[i].waits()) {
+      const bool packed = isPacked(*served_[i].request);
+      // One copy in each round, so that other threads get the lock.
+      if (packed ? !std::exchange(copied, true) : host_.reachesStorage()) start(i);
+    }
     if (served_[i].ended) answer(i);
   }
+  if (copied) wake_();
 }
 
 void StagingServer::start(std::uint32_t number) {
@@ -123,12 +137,18 @@ void StagingServer::start(std::uint32_t number) {
                    .remote_pin = piece.pin});
   core::OpList list = listOf(std::move(ops));
   if (one.request->whole != 0) list.whole = wholes_.at(one.request->whole);
-  auto hop =
-      host_.start(StagingHost::To::kStorage, one.request->store ? OpKind::kWrite : OpKind::kRead,
-                  std::move(list), {}, [this, number](HopEnd end) {
-                    served_[number].ended = std::move(end);
-                    wake_();
-                  });
+  // Pins of memory may have gone since the request came.
+  const bool packed = isPacked(*one.request);
+  if (Status allowed = packed ? check(*one.request) : Status(Ok{}); !allowed) {
+    one.ended = HopEnd{.error = std::move(allowed).error()};
+    return;
+  }
+  auto hop = host_.start(packed ? StagingHost::To::kMemory : StagingHost::To::kStorage,
+                         one.request->store ? OpKind::kWrite : OpKind::kRead, std::move(list), {},
+                         [this, number](HopEnd end) {
+                           served_[number].ended = std::move(end);
+                           wake_();
+                         });
   if (hop)
     one.hop = *std::move(hop);
   else

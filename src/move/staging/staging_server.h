@@ -37,6 +37,8 @@ class StagingServer {
     bool waits() const { return request && !hop && !ended; }
   };
   Status check(const StorageRequest& request) const;
+  // Host memory, whose pieces the peer has packed or wants packed.
+  bool isPacked(const StorageRequest& request) const;
   Status checkWhole(std::uint64_t whole);
   void start(std::uint32_t number);
   void answer(std::uint32_t number);
