@@ -32,7 +32,7 @@ TEST(BenchInput, InvalidValuesAreNamed) {
       {{"--batch", "0"}, "--batch: invalid: \"0\" is not a whole number from 1"},
       {{"--batch", "many"}, "--batch"},
       {{"--iterations", "-3"}, "--iterations"},
-      {{"--op", "push"}, "\"push\" is none of WRITE, READ"},
+      {{"--op", "shove"}, "\"shove\" is none of WRITE, READ, push, pull"},
       {{"--memory", "disk"}, "\"disk\" is none of allocate, malloc"},
       {{"--scheme", "ring"}, "\"ring\" is none of pairwise, manytoone, onetomany, tp"},
       {{"--pattern", "ring"}, "\"ring\" is none of allgather, alltoall, allreduce-traffic"},

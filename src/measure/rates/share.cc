@@ -7,7 +7,7 @@ namespace viaduct::measure {
 // base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
 // unnamed namespace.
 auto fields(base::Is<Latency> auto& l) {
-  return std::tie(l.mean, l.p50, l.min, l.p90, l.p95, l.p99, l.p99_9, l.max);
+  return std::tie(l.mean, l.p50, l.p90, l.p95, l.p99, l.p99_9, l.max, l.min);
 }
 auto fields(base::Is<LaneTimes::Part> auto& p) { return std::tie(p.bytes, p.seconds); }
 auto fields(base::Is<TimeStretch> auto& s) {
@@ -44,12 +44,12 @@ Latency latencyOf(const Histogram& ns) {
   const auto us = [&](double q) { return ns.quantile(q) * 1e-3; };
   return {.mean = ns.mean() * 1e-3,
           .p50 = us(0.5),
-          .min = static_cast<double>(ns.min()) * 1e-3,
           .p90 = us(0.9),
           .p95 = us(0.95),
           .p99 = us(0.99),
           .p99_9 = us(0.999),
-          .max = static_cast<double>(ns.max()) * 1e-3};
+          .max = static_cast<double>(ns.max()) * 1e-3,
+          .min = static_cast<double>(ns.min()) * 1e-3};
 }
 
 std::string encode(const Failure& failure) { return base::packed(failure); }

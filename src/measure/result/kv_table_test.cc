@@ -9,7 +9,7 @@ namespace {
 
 Row rowOf(bool bulk, std::uint32_t trial, double p50) {
   Row row{.backend = "tcp", .block_size = 1'000'000, .batch_size = 2};
-  row.latency_us = Latency{.mean = p50, .p50 = p50, .min = p50 / 2, .p95 = p50 * 2, .max = p50 * 3};
+  row.latency_us = Latency{.mean = p50, .p50 = p50, .p95 = p50 * 2, .max = p50 * 3, .min = p50 / 2};
   row.kv = KvWorkload{.model = "Llama-3.1-8B",
                       .tokens = 8192,
                       .source_block = 16,

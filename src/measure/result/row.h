@@ -50,8 +50,9 @@ constexpr const char* verifiedName(Verified verified) { return base::wordOf(kVer
 // at the other end.
 struct Latency {
   double mean = 0, p50 = 0;
-  std::optional<double> min = {}, p90 = {}, p95 = {};  // some tools do not report these
+  std::optional<double> p90 = {}, p95 = {};  // some tools do not report these
   double p99 = 0, p99_9 = 0, max = 0;
+  std::optional<double> min = {};
   friend bool operator==(const Latency&, const Latency&) = default;
 };
 
