@@ -7,6 +7,7 @@
 #include <viaduct/blocks.h>
 #include <viaduct/card.h>
 #include <viaduct/deadline.h>
+#include <viaduct/digest.h>
 #include <viaduct/memory.h>
 #include <viaduct/note.h>
 #include <viaduct/peer.h>
@@ -87,6 +88,14 @@ class Agent {
   // at the peer; the written side may name no block twice.
   Result<Transfer> plan(OpKind kind, const Peer& peer, const Selection& local,
                         const Selection& remote, TransferOptions options = {});
+
+  // The digests of blocks in pinned host memory or memory of GPUs, one for each block of the
+  // selection. The calling thread computes them. The memory must stay pinned and unchanged
+  // meanwhile.
+  Result<std::vector<Digest>> digestBlocks(const Selection& selection) const;
+  // Checks blocks in the same way, for example those that a peer has written. Fails with kCorrupt,
+  // and the error names the first block that has another digest.
+  Status checkBlocks(const Selection& selection, std::span<const Digest> digests) const;
 
   // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
   // gets its notes from the progress thread. poll() and waitNote() fetch notes on the caller's

@@ -43,6 +43,7 @@ from viaduct._errors import (
     NotFoundError,
     PeerLostError,
     ProtocolError,
+    CorruptError,
     TimeoutError,
     UnsupportedError,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "PeerLostError",
     "Pin",
     "ProtocolError",
+    "CorruptError",
     "RemotePin",
     "Selection",
     "TimeoutError",
