@@ -18,6 +18,7 @@ MAY_USE = {
     "host": {"base"},
     "core": NET,
     "kv": {"base", "core"},
+    "kv/stream": {"base", "kv"},
     "move": {"base", "host", "core"},
     "move/staging": {"base", "core"},
     "s3": NET | {"core"},

@@ -97,7 +97,9 @@ std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& s
     return facts != nullptr && facts->storage;
   });
   if (!listed.empty()) return listed;
-  std::vector<std::string> usual = movesGpuMemory(o) ? gpuBackends() : std::vector<std::string>{};
+  // Between host memory and a GPU of another process these backends are only stages of the others.
+  const bool between_gpus = o.initiator_seg_type == kVram && o.target_seg_type == kVram;
+  std::vector<std::string> usual = between_gpus ? gpuBackends() : std::vector<std::string>{};
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual) usual.emplace_back(backend.name);
   return usual;

@@ -4,6 +4,7 @@
 #include <viaduct/blocks.h>
 #include <viaduct/deadline.h>
 #include <viaduct/digest.h>
+#include <viaduct/mark_stream.h>
 #include <viaduct/path.h>
 #include <viaduct/result.h>
 
@@ -54,6 +55,7 @@ struct PostOptions {
   // arrived, the blocks are checked. The post fails with kCorrupt if one has other bytes, and sends
   // no note then. docs/digests.md
   std::span<const Digest> digests = {};
+  std::optional<Mark> mark = {};          // reaches the peer's MarkStream after the data
 };
 
 class Transfer {

@@ -35,6 +35,7 @@ from viaduct._core import (
 from viaduct._errors import (
     BusyError,
     CancelledError,
+    CorruptError,
     DeniedError,
     DeviceError,
     Error,
@@ -43,7 +44,7 @@ from viaduct._errors import (
     NotFoundError,
     PeerLostError,
     ProtocolError,
-    CorruptError,
+    StaleError,
     TimeoutError,
     UnsupportedError,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "Blocks",
     "BusyError",
     "CancelledError",
+    "CorruptError",
     "DeniedError",
     "DeviceError",
     "Error",
@@ -66,7 +68,7 @@ __all__ = [
     "PeerLostError",
     "Pin",
     "ProtocolError",
-    "CorruptError",
+    "StaleError",
     "RemotePin",
     "Selection",
     "TimeoutError",

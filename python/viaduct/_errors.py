@@ -119,6 +119,12 @@ class ProtocolError(Error):
     code = "protocol error"
 
 
+class StaleError(Error):
+    """The lease of the transfer has ended. `detail` names the lease, and how late the transfer was."""
+
+    code = "stale"
+
+
 class CorruptError(Error):
     """A block has other bytes than its digest says. `detail` names the first such block."""
 

@@ -22,6 +22,7 @@ static_assert(codeOf(Code::kPeerLost) == VIADUCT_PEER_LOST);
 static_assert(codeOf(Code::kDevice) == VIADUCT_DEVICE);
 static_assert(codeOf(Code::kExhausted) == VIADUCT_EXHAUSTED);
 static_assert(codeOf(Code::kProtocol) == VIADUCT_PROTOCOL);
+static_assert(codeOf(Code::kStale) == VIADUCT_STALE);
 static_assert(codeOf(Code::kCorrupt) == VIADUCT_CORRUPT);
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
 static_assert(static_cast<int>(MemoryAccess::kReadWrite) == VIADUCT_READ_WRITE);
