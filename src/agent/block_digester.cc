@@ -12,8 +12,8 @@ namespace {
 
 // A part takes about 0.1 ms: a thread that makes progress does other work between two parts.
 constexpr std::uint64_t kMostHostBytes = base::kMiB;
-constexpr std::uint64_t kMostGpuBytes = 64 * base::kMiB;
-constexpr std::size_t kMostGpuPieces = 4096;
+constexpr std::uint64_t kMostGpuBytes = base::kMiB;
+constexpr std::size_t kMostGpuPieces = 256;
 
 std::span<const std::byte> bytesAt(std::uint64_t address, std::uint64_t bytes) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here

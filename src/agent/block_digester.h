@@ -46,8 +46,8 @@ class BlockDigester {
   BlockDigester(const Selection& selection, std::shared_ptr<const BlockMemory> memory)
       : selection_(&selection), memory_(std::move(memory)) {}
 
-  // Digests at most 1 MiB of host memory, or 64 MiB of a GPU, and calls `found` for each block that
-  // is complete, in order. With memory of a GPU it waits for that GPU.
+  // Digests about 1 MiB, and calls `found` for each block that is complete, in order. With memory
+  // of a GPU it waits for that GPU.
   Status advance(const Found& found);
   bool done() const { return next_ == count(); }
   std::uint64_t count() const;

@@ -22,7 +22,7 @@ constexpr base::Words<Code, 13> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"device error", Code::kDevice},
                                             {"exhausted", Code::kExhausted},
                                             {"protocol error", Code::kProtocol},
-                                            {"stale", Code::kStale}},
+                                            {"stale", Code::kStale},
                                             {"corrupt", Code::kCorrupt}}};
 
 }  // namespace

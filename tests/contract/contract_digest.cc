@@ -1,5 +1,6 @@
 // The contract: a checked read returns the bytes that the peer has digested, or names the blocks
 // that have other bytes.
+#include <atomic>
 #include <string>
 
 #include "contract/backend_contract.h"
@@ -68,6 +69,49 @@ TEST_P(BackendContract, AReadNamesTheBlocksThatChangedAfterTheirDigests) {
   ASSERT_TRUE(fresh);
   ASSERT_TRUE(transfer->post({.digests = *fresh}));
   EXPECT_TRUE(transfer->wait(60s));
+}
+
+TEST_P(BackendContract, DigestsThatCannotBeCheckedAreRefused) {
+  const auto here = allocateAtA(kStride * kCount);
+  const auto there = allocateAtB(kStride * kCount, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  const Selection mine = blocks(*here, kBytes, kStride, 4);
+  const Selection theirs = blocks(*there, kBytes, kStride, 4);
+  const std::vector<Digest> four(4), five(5);
+  auto write = plan(OpKind::kWrite, mine, theirs);
+  auto read = plan(OpKind::kRead, mine, theirs);
+  ASSERT_TRUE(write && read);
+  const auto to_write = write->post({.digests = four}), too_many = read->post({.digests = five});
+  ASSERT_FALSE(to_write || too_many);
+  EXPECT_EQ(to_write.error().code, Code::kInvalid);
+  EXPECT_EQ(too_many.error().code, Code::kInvalid);
+  EXPECT_EQ(too_many.error().detail, "5 digests for 4 blocks");
+  const auto not_pinned =
+      a_->digestBlocks({.blocks = *Blocks::strided({.base = 4096, .bytes = 4096, .count = 1})});
+  ASSERT_FALSE(not_pinned);
+  EXPECT_EQ(not_pinned.error().code, Code::kDenied);
+}
+
+// Nobody waits or polls: the progress thread checks the blocks.
+TEST_P(BackendContract, ACheckedReadEndsByItself) {
+  const auto here = allocateAtA(4 << 20);
+  const auto there = allocateAtB(4 << 20, {.label = "there"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "there");
+  fill(*there, 1);
+  const auto digests = b_->digestBlocks(whole(*there));
+  ASSERT_TRUE(digests);
+  std::atomic<int> ended = 0;
+  const auto on_end = [&](const TransferEnd& end) {
+    ended = end.state == TransferState::kDone ? 1 : 2;
+    ended.notify_all();
+  };
+  auto transfer = plan(OpKind::kRead, whole(*here), whole(*there), {.on_end = on_end});
+  ASSERT_TRUE(transfer);
+  ASSERT_TRUE(transfer->post({.digests = *digests}));
+  ended.wait(0);
+  EXPECT_EQ(ended, 1);
 }
 
 TEST_P(BackendContract, TheReceiverOfAWriteChecksItsBlocks) {
