@@ -159,6 +159,7 @@ bool TransferImpl::moveAtOnce(Shared& shared) {
     counts.timing.end(timed, Clock::now());
   ++counts.done;
   error_.reset();
+  corrupt_.clear();
   sayWhatMoved();
   return true;
 }
