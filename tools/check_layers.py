@@ -34,7 +34,7 @@ MAY_USE = {
     "agent": NET | {"host", "core", "move/staging", "meet", "agent/session", "agent/metrics"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
-    "measure/result": {"base", "host"},
+    "measure/result": {"base", "host", "measure/stats"},
     "measure/load": {"base", "base/net", "cuda", "host", "measure/result"},
     "measure/proof": {"base", "cuda", "host", "measure/load", "measure/result"},
     "measure/lane": {"base", "measure/load", "measure/stats"},
