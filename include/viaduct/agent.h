@@ -7,6 +7,7 @@
 #include <viaduct/blocks.h>
 #include <viaduct/card.h>
 #include <viaduct/deadline.h>
+#include <viaduct/digest.h>
 #include <viaduct/lease.h>
 #include <viaduct/mark_stream.h>
 #include <viaduct/memory.h>
@@ -105,6 +106,14 @@ class Agent {
   // `on_end` runs as LeaseOptions::on_end does.
   Result<BorrowedLease> borrow(const Peer& peer, std::span<const std::byte> ticket,
                                std::function<void(LeaseState)> on_end = {});
+
+  // The digests of blocks in pinned host memory or memory of GPUs, one for each block of the
+  // selection. The calling thread computes them. The memory must stay pinned and unchanged
+  // meanwhile.
+  Result<std::vector<Digest>> digestBlocks(const Selection& selection) const;
+  // Checks blocks in the same way, for example those that a peer has written. Fails with kCorrupt,
+  // and the error names the first block that has another digest.
+  Status checkBlocks(const Selection& selection, std::span<const Digest> digests) const;
 
   // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
   // gets its notes from the progress thread. poll() and waitNote() fetch notes on the caller's

@@ -23,6 +23,7 @@ enum class Code : std::uint8_t {
   kExhausted,    // out of memory, file descriptors, slots
   kProtocol,     // the other side broke the protocol
   kStale,        // the lease of the access has ended
+  kCorrupt,      // a block has other bytes than its digest says
 };
 const char* codeName(Code code);
 

@@ -14,7 +14,7 @@
 
 namespace viaduct {
 
-inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kStale) + 1;
+inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kCorrupt) + 1;
 inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
 
 // The durations of transfers, from post() until the agent saw their end. If transfers follow each

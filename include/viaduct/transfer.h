@@ -3,6 +3,7 @@
 
 #include <viaduct/blocks.h>
 #include <viaduct/deadline.h>
+#include <viaduct/digest.h>
 #include <viaduct/mark_stream.h>
 #include <viaduct/path.h>
 #include <viaduct/result.h>
@@ -31,6 +32,8 @@ const char* transferStateName(TransferState state);
 struct TransferEnd {
   TransferState state = TransferState::kIdle;
   std::optional<Error> error = {};
+  // kCorrupt: the numbers of the blocks of the local selection whose digests are wrong.
+  Indices corrupt = {};
 };
 
 struct TransferOptions {
@@ -49,6 +52,10 @@ struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
   std::span<const std::byte> note = {};   // delivered after the data; copied
   bool with_note = false;                 // sends `note` even if it is empty
+  // Of a read: one for each block of the local selection, in its order; copied. Once all bytes have
+  // arrived, the blocks are checked. The post fails with kCorrupt if one has other bytes, and sends
+  // no note then. docs/digests.md
+  std::span<const Digest> digests = {};
   std::optional<Mark> mark = {};          // reaches the peer's MarkStream after the data
 };
 

@@ -35,6 +35,7 @@ from viaduct._core import (
 from viaduct._errors import (
     BusyError,
     CancelledError,
+    CorruptError,
     DeniedError,
     DeviceError,
     Error,
@@ -53,6 +54,7 @@ __all__ = [
     "Blocks",
     "BusyError",
     "CancelledError",
+    "CorruptError",
     "DeniedError",
     "DeviceError",
     "Error",

@@ -125,6 +125,12 @@ class StaleError(Error):
     code = "stale"
 
 
+class CorruptError(Error):
+    """A block has other bytes than its digest says. `detail` names the first such block."""
+
+    code = "corrupt"
+
+
 BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 for _class in (Error, *BY_CODE.values()):
     _class.__module__ = "viaduct"  # users import the classes from viaduct, and so do pickles

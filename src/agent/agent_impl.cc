@@ -277,6 +277,8 @@ void AgentImpl::shutdown() {
   if (finder_) finder_->close();  // so that no agent finds this one while it closes
   engine_->stop();
   letGo();
+  // A check of blocks ends in the first round, and its callback runs in the second.
+  runCallbacks();
   runCallbacks();
 }
 

@@ -34,6 +34,7 @@
 
 namespace viaduct::agent {
 
+class BlockMemory;
 class HeldLease;
 class PeerImpl;
 class Session;
@@ -88,6 +89,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
   Result<PinInfo> pin(const Segment& memory, std::string label);
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
+  // The pins that there are now, for digests of blocks in them.
+  std::shared_ptr<const BlockMemory> blockMemory();
 
   // Peers
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);

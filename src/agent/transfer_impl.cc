@@ -159,6 +159,7 @@ bool TransferImpl::moveAtOnce(Shared& shared) {
     counts.timing.end(timed, Clock::now());
   ++counts.done;
   error_.reset();
+  corrupt_.clear();
   sayWhatMoved();
   return true;
 }
@@ -174,6 +175,7 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
                  .operation = "post",
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
+  if (!options.digests.empty()) VIADUCT_CHECK(mayCheck(options));
   agent_->engine().progressNowAndThen();
   if (!mayAccess()) return lease_->refusal("post");
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
@@ -224,6 +226,7 @@ void TransferImpl::start(const PostOptions& options) {
   error_.reset();
   rail_error_.reset();
   stages_.shares.clear();
+  prepareCheck(options.digests);
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
   mark_ = options.mark;
@@ -233,7 +236,7 @@ void TransferImpl::start(const PostOptions& options) {
   tag_ = agent_->takeOff(*this);
   if (lease_) lease_->enter();
   state_.store(TransferState::kRunning, std::memory_order_release);
-  if (total_ops_ == 0) finish(TransferState::kDone);
+  if (total_ops_ == 0) endIfOver();
 }
 
 void TransferImpl::offer() {
@@ -382,10 +385,75 @@ bool TransferImpl::uses(std::uint32_t local_slot) const {
 
 void TransferImpl::endIfOver() {
   if (!running() || out_ != 0) return;
-  if (!error_ && allDone()) return finish(TransferState::kDone);
+  if (!error_ && allDone()) return check_ ? goOnChecking() : finish(TransferState::kDone);
   if (!stopping_) return;  // more slices are to be posted
   finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
                                                     : TransferState::kFailed);
+}
+
+Status TransferImpl::mayCheck(const PostOptions& options) const {
+  if (kind_ == OpKind::kWrite)
+    return Error{.code = Code::kInvalid,
+                 .operation = "post",
+                 .detail = "digests were passed to a write, which cannot read the peer's blocks",
+                 .remedy = "send them to the peer in the note; it calls checkBlocks()"};
+  for (const auto& [slot, generation] : local_used_)
+    if (isStorage(agent_->pins()[slot].info.kind))
+      return Error{.code = Code::kUnsupported,
+                   .operation = "post",
+                   .detail = "digests were passed to a read into a file or object",
+                   .remedy = "read into memory to check blocks"};
+  return checkNumberOfDigests("post", options.digests.size(),
+                              BlockDigester(local_, nullptr).count());
+}
+
+void TransferImpl::prepareCheck(std::span<const Digest> digests) {
+  corrupt_.clear();
+  check_.reset();
+  if (digests.empty()) return;
+  const bool host_only = std::ranges::all_of(local_used_, [&](const auto& used) {
+    return agent_->pins()[used.first].info.kind == MemoryKind::kHost;
+  });
+  check_.emplace(BlockDigester(local_, host_only ? nullptr : agent_->blockMemory()),
+                 std::vector(digests.begin(), digests.end()));
+}
+
+// Threads that poll or wait check one part after another, without the lock.
+void TransferImpl::goOnChecking() {
+  out_ = 1;
+  agent_->owe([self = shared_from_this()] { self->checkPart(); });
+}
+
+// Called without the lock.
+void TransferImpl::checkPart() {
+  Status checked = Ok{};
+  auto held = agent_->hold();
+  const bool wanted = !stopping_ && !agent_->closed();
+  if (wanted) {
+    held.unlock();
+    checked = check_->advance();
+    held.lock();
+  }
+  if (!stopping_ && wanted && checked && !check_->done()) return goOnChecking();
+  out_ = 0;
+  if (!stopping_) {
+    if (!checked) error_ = std::move(checked).error();
+    if (!wanted) error_ = Error{.code = Code::kCancelled, .operation = "check"};
+    endCheck();
+  }
+  endIfOver();
+  agent_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
+}
+
+void TransferImpl::endCheck() {
+  corrupt_ = check_->corrupt();
+  if (!error_ && !corrupt_.empty()) {
+    error_ = check_->error(agent_->blockMemory()->find(check_->firstCorrupt()));
+    error_->peer = peer_->name();
+  }
+  check_.reset();
+  if (error_) countErrorWithoutRail();
+  stopping_ = error_.has_value();
 }
 
 void TransferImpl::countErrorWithoutRail() {

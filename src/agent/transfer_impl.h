@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/agent_lock.h"
+#include "agent/block_digester.h"
 #include "agent/lease_impl.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
@@ -73,7 +74,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   AgentImpl& agent() { return *agent_; }
   const PeerImpl& peer() const { return *peer_; }
   const HeldLease* lease() const { return lease_.get(); }
-  TransferEnd end() const { return {state(), error_}; }
+  TransferEnd end() const { return {state(), error_, corrupt_}; }
   Path path() const;
   Path carried() const;
   std::uint64_t bytes() const { return bytes_; }
@@ -81,8 +82,9 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
  private:
   bool mayPostAtOnce(const PostOptions& options) const {
-    return direct_.load(std::memory_order_relaxed) && !options.with_note &&
-           options.note.empty();  // a mark is sent after the copy
+    // A mark is sent after the copy.
+    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty() &&
+           options.digests.empty();
   }
   bool postAtOnce();
   bool moveAtOnce(Shared& shared);
@@ -112,6 +114,11 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void expect(Clock::time_point due);
   void resetLinks();
   void endIfOver();
+  Status mayCheck(const PostOptions& options) const;
+  void prepareCheck(std::span<const Digest> digests);
+  void goOnChecking();
+  void checkPart();
+  void endCheck();
   void sayWhatMoved() const;
   void countErrorWithoutRail();
   void railLost(Bundle& bundle, core::Tag number, const Error& why);
@@ -150,6 +157,10 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   // Aborted: if ops are still out after part of the grace, the peer's session ends.
   bool forced_ = false;
   std::optional<Error> error_;
+  // The check of the blocks against digests, if there are any. While it runs, it counts as one op
+  // in out_, because it reads the memory.
+  std::optional<BlockCheck> check_;
+  Indices corrupt_;
   std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;
   std::vector<std::byte> note_;

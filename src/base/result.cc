@@ -11,7 +11,7 @@ namespace viaduct {
 
 namespace {
 
-constexpr base::Words<Code, 12> kCodeNames{{{"invalid", Code::kInvalid},
+constexpr base::Words<Code, 13> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"not found", Code::kNotFound},
                                             {"unsupported", Code::kUnsupported},
                                             {"denied", Code::kDenied},
@@ -22,7 +22,8 @@ constexpr base::Words<Code, 12> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"device error", Code::kDevice},
                                             {"exhausted", Code::kExhausted},
                                             {"protocol error", Code::kProtocol},
-                                            {"stale", Code::kStale}}};
+                                            {"stale", Code::kStale},
+                                            {"corrupt", Code::kCorrupt}}};
 
 }  // namespace
 

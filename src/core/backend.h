@@ -22,6 +22,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/block_sums.h"
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/poller.h"
@@ -205,6 +206,11 @@ class Storage {
   virtual void giveUp(std::uint64_t /*whole*/) {}
 };
 
+// A piece of a block in memory of a GPU, at `offset` of its block: a multiple of 8.
+struct BlockPiece {
+  std::uint64_t address = 0, bytes = 0, offset = 0;
+};
+
 // An optional skill of a backend: its segments are memory of GPUs. Threads: several at once,
 // without the agent's lock, also after the backend's end.
 class DeviceMemory {
@@ -215,6 +221,9 @@ class DeviceMemory {
   virtual Result<Segment> open(Segment memory) = 0;
   // Allocates memory of that GPU. Segment::opened owns it.
   virtual Result<Segment> allocate(std::uint32_t device, std::uint64_t bytes) = 0;
+  // The sums of these pieces, which lie in memory of that GPU. Waits for the GPU.
+  virtual Result<std::vector<base::BlockSums>> sums(std::uint32_t device,
+                                                    std::span<const BlockPiece> pieces) = 0;
 };
 
 class Backend {

@@ -23,6 +23,7 @@ static_assert(codeOf(Code::kDevice) == VIADUCT_DEVICE);
 static_assert(codeOf(Code::kExhausted) == VIADUCT_EXHAUSTED);
 static_assert(codeOf(Code::kProtocol) == VIADUCT_PROTOCOL);
 static_assert(codeOf(Code::kStale) == VIADUCT_STALE);
+static_assert(codeOf(Code::kCorrupt) == VIADUCT_CORRUPT);
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
 static_assert(static_cast<int>(MemoryAccess::kReadWrite) == VIADUCT_READ_WRITE);
 static_assert(static_cast<int>(MemoryAccess::kReadOnly) == VIADUCT_READ_ONLY);
@@ -136,7 +137,7 @@ using viaduct::Code;
 
 const char* viaduct_code_name(viaduct_code code) {
   if (code == VIADUCT_OK) return "ok";
-  if (code < VIADUCT_OK || code > VIADUCT_STALE) return "unknown code";
+  if (code < VIADUCT_OK || code > VIADUCT_CORRUPT) return "unknown code";
   return viaduct::codeName(static_cast<Code>(code - 1));
 }
 

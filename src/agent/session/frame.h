@@ -15,7 +15,7 @@
 
 namespace viaduct::agent {
 
-using base::ByteSpan, base::Digest, base::Hmac, base::Key;
+using base::ByteSpan, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
 inline constexpr std::uint8_t kWireMinor = 4;

@@ -57,6 +57,12 @@ class CudaMemory final : public core::DeviceMemory {
                                       .allocation = std::move(allocation)});
   }
 
+  Result<std::vector<base::BlockSums>> sums(std::uint32_t device,
+                                            std::span<const core::BlockPiece> pieces) override {
+    VIADUCT_TRY(const auto gpu, gpus_->open(device));
+    return gpu->summer().sums(pieces);
+  }
+
  private:
   static Segment opened(Segment memory, DeviceBuffer buffer) {
     memory.opened = std::make_shared<const DeviceBuffer>(std::move(buffer));

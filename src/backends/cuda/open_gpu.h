@@ -1,5 +1,5 @@
 // One GPU that an agent uses: its context, the copy kernel, and a stream for each direction.
-// Threads: open() and canReach() any; the streams under the copier's mutex.
+// Threads: open(), canReach() and summer() any; the streams under the copier's mutex.
 #pragma once
 
 #include <viaduct/result.h>
@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/cuda/block_summer.h"
 #include "backends/cuda/copy_stream.h"
 #include "backends/cuda/end_bell.h"
 #include "backends/cuda/facts.h"
@@ -36,6 +37,7 @@ class OpenGpu {
   const std::shared_ptr<const Context>& context() const { return context_; }
   CopyStream& stream(Direction direction) { return *streams_[static_cast<std::size_t>(direction)]; }
   const auto& streams() const { return streams_; }
+  BlockSummer& summer() { return summer_; }
   // Blocks below this size go to the kernel; 0: none.
   std::uint64_t kernelBelow(Direction direction) const {
     return kernel_below_[static_cast<std::size_t>(direction)];
@@ -49,7 +51,8 @@ class OpenGpu {
   std::string description() const;
 
  private:
-  explicit OpenGpu(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
+  explicit OpenGpu(std::shared_ptr<const Context> context)
+      : context_(std::move(context)), summer_(context_) {}
   Status loadKernel();
   Status measure();
 
@@ -62,6 +65,7 @@ class OpenGpu {
   std::string no_kernel_ = {};  // the reason
   std::array<std::unique_ptr<CopyStream>, kDirections> streams_;
   Sizes kernel_below_ = {};
+  BlockSummer summer_;
   std::array<std::atomic<Reach>, kMostDevices> reach_ = {};
   mutable base::Guarded<std::map<GpuId, bool>> addressable_;
 };

@@ -1,0 +1,92 @@
+// Digests of the blocks of a selection, computed in bounded parts, and their comparison with the
+// expected ones. Threads: one at a time for each object. Needs no lock, but the memory has to stay
+// pinned.
+#pragma once
+
+#include <viaduct/blocks.h>
+#include <viaduct/digest.h>
+#include <viaduct/memory.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/block_sums.h"
+#include "core/backend.h"
+#include "core/plan.h"
+
+namespace viaduct::agent {
+
+// The pins of an agent at one time, which tell where a block lies.
+class BlockMemory {
+ public:
+  BlockMemory(core::PinMap pins, std::span<const PinInfo> infos,
+              std::shared_ptr<core::DeviceMemory> gpus);
+  // The pin that has the block; null: none has it.
+  const PinInfo* find(const Extent& block) const;
+  core::DeviceMemory* gpus() const { return gpus_.get(); }
+
+ private:
+  core::PinMap pins_;
+  std::map<std::uint32_t, PinInfo> by_slot_;
+  std::shared_ptr<core::DeviceMemory> gpus_;
+};
+
+class BlockDigester {
+ public:
+  using Found = std::function<void(std::uint64_t number, const Digest& digest)>;
+  // The selection outlives the digester. Its indices are in range. `memory` null: all blocks are
+  // known to lie in host memory.
+  BlockDigester(const Selection& selection, std::shared_ptr<const BlockMemory> memory)
+      : selection_(&selection), memory_(std::move(memory)) {}
+
+  // Digests about 1 MiB, and calls `found` for each block that is complete, in order. With memory
+  // of a GPU it waits for that GPU.
+  Status advance(const Found& found);
+  bool done() const { return next_ == count(); }
+  std::uint64_t count() const;
+  // Block `number` of the selection.
+  Extent block(std::uint64_t number) const;
+
+ private:
+  Result<std::optional<std::uint32_t>> gpuOf(std::uint64_t number) const;
+  void advanceBy(std::uint64_t bytes, const base::BlockSums& sums, const Found& found);
+  Status advanceOnGpu(std::uint32_t gpu, const Found& found);
+
+  const Selection* selection_;
+  std::shared_ptr<const BlockMemory> memory_;
+  std::uint64_t next_ = 0, offset_ = 0;  // the block to go on with, and its bytes that are done
+  base::BlockSums sums_ = {};            // of these
+};
+
+// Checks blocks against digests.
+class BlockCheck {
+ public:
+  BlockCheck(BlockDigester digester, std::vector<Digest> expected)
+      : digester_(std::move(digester)), expected_(std::move(expected)) {}
+  // A bounded part of the check.
+  Status advance();
+  bool done() const { return digester_.done(); }
+  // The numbers of the corrupt blocks so far.
+  const Indices& corrupt() const { return corrupt_; }
+  // The error about the first corrupt block. `pin` is the pin that has it.
+  Error error(const PinInfo* pin) const;
+  Extent firstCorrupt() const { return digester_.block(corrupt_.front()); }
+
+ private:
+  BlockDigester digester_;
+  std::vector<Digest> expected_;
+  Indices corrupt_;
+  Digest found_;  // of the first corrupt block
+};
+
+// An error unless there is one digest for each block.
+Status checkNumberOfDigests(const char* operation, std::uint64_t digests, std::uint64_t blocks);
+
+}  // namespace viaduct::agent
