@@ -21,6 +21,8 @@ help(viaduct.Transfer) and docs/python.md.
 from viaduct._core import (
     Agent,
     Blocks,
+    BorrowedLease,
+    Lease,
     Note,
     Path,
     PathShare,
@@ -51,6 +53,7 @@ from viaduct._errors import (
 __all__ = [
     "Agent",
     "Blocks",
+    "BorrowedLease",
     "BusyError",
     "CancelledError",
     "DeniedError",
@@ -58,6 +61,7 @@ __all__ = [
     "Error",
     "ExhaustedError",
     "InvalidError",
+    "Lease",
     "NotFoundError",
     "Note",
     "Path",
