@@ -90,6 +90,7 @@ NAMES_IN = ("include/", "src/", "apps/", "python/csrc/")
 # Literals that are not a backend's name, each with its meaning.
 OTHER_MEANINGS = {
     ("python/csrc/agent_py.cc", "local"): "the local side of a transfer",
+    ("python/csrc/lease_py.cc", "local"): "the local side of a transfer",
     ("python/csrc/nixl_prepared.cc", "local"): "the local side of a transfer",
     ("python/csrc/values_py.cc", "local"): "an example in a text of help",
     ("src/agent/session/socket_facts.cc", "tcp"): "the protocol of a socket",

@@ -131,15 +131,6 @@ KnownPeer find(AgentState& state, const std::string& name, const py::object& tim
                  [&](Deadline until) { return state.agent.find(name, until); }, Slices::kGrowing));
 }
 
-OpKind kindOf(const py::object& op) {
-  if (PyUnicode_Check(op.ptr()) != 0) {
-    if (PyUnicode_CompareWithASCIIString(op.ptr(), "write") == 0) return OpKind::kWrite;
-    if (PyUnicode_CompareWithASCIIString(op.ptr(), "read") == 0) return OpKind::kRead;
-  }
-  raiseMisuse("plan", fmt::format("{} is no operation", py::repr(op).cast<std::string>()),
-              "use \"write\" (copy to the peer) or \"read\" (copy from the peer)");
-}
-
 std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const KnownPeer& peer,
                                       const py::object& local, const py::object& remote,
                                       std::string require) {
@@ -182,6 +173,13 @@ bool poll(AgentState& state) {
   return moved;
 }
 
+py::dict leases(const LeaseStatistics& counts) {
+  using py::operator""_a;
+  return py::dict("live"_a = counts.live, "returned"_a = counts.returned,
+                  "expired"_a = counts.expired, "revoked"_a = counts.revoked,
+                  "peer_lost"_a = counts.peer_lost);
+}
+
 py::dict statistics(AgentState& state) {
   const Statistics now = ask(state, "statistics", &Agent::statistics);
   using py::operator""_a;
@@ -193,7 +191,9 @@ py::dict statistics(AgentState& state) {
                   "done"_a = now.done, "failed"_a = now.failed, "cancelled"_a = now.cancelled,
                   "notes_sent"_a = now.notes_sent, "notes_received"_a = now.notes_received,
                   "sessions_lost"_a = now.sessions_lost, "pins"_a = now.pins,
-                  "pinned_bytes"_a = now.pinned_bytes, "rails"_a = rails);
+                  "pinned_bytes"_a = now.pinned_bytes, "rails"_a = rails,
+                  "lent"_a = leases(now.lent), "borrowed"_a = leases(now.borrowed),
+                  "stale"_a = now.stale);
 }
 
 py::list peers(AgentState& state) {
@@ -435,6 +435,7 @@ void bindAgent(py::module_& module) {
   bindMemory(agent);
   bindPeers(agent);
   bindTransfers(agent);
+  bindLeasesOf(agent);
   bindEvents(agent);
   py::module_::import("atexit").attr("register")(py::cpp_function(&AgentState::closeAll));
 }

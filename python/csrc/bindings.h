@@ -4,9 +4,13 @@
 
 #include <pybind11/pybind11.h>
 
+#include <memory>
+
 namespace viaduct::python {
 
 namespace py = pybind11;
+
+class AgentState;
 
 void bindSettings(py::module_& module);
 void bindValues(py::module_& module);
@@ -14,7 +18,10 @@ void bindPin(py::module_& module);
 void bindBlocks(py::module_& module);
 void bindPeer(py::module_& module);
 void bindTransfer(py::module_& module);
+void bindLease(py::module_& module);
 void bindAgent(py::module_& module);
+// Adds the methods that lend and borrow.
+void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 void bindNixl(py::module_& module);
 
 }  // namespace viaduct::python

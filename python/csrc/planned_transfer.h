@@ -11,6 +11,9 @@
 
 namespace viaduct::python {
 
+// Parses "write" or "read".
+OpKind kindOf(const py::object& op);
+
 // Keeps every object of the copy alive: the agent, the local pins, and the arrays behind the
 // blocks.
 class PlannedTransfer {

@@ -13,6 +13,15 @@
 
 namespace viaduct::python {
 
+OpKind kindOf(const py::object& op) {
+  if (PyUnicode_Check(op.ptr()) != 0) {
+    if (PyUnicode_CompareWithASCIIString(op.ptr(), "write") == 0) return OpKind::kWrite;
+    if (PyUnicode_CompareWithASCIIString(op.ptr(), "read") == 0) return OpKind::kRead;
+  }
+  raiseMisuse("plan", fmt::format("{} is no operation", py::repr(op).cast<std::string>()),
+              "use \"write\" (copy to the peer) or \"read\" (copy from the peer)");
+}
+
 PlannedTransfer::PlannedTransfer(std::shared_ptr<AgentState> agent, OpKind kind, Side local,
                                  Side remote, Transfer planned)
     : agent_(std::move(agent)),

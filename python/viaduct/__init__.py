@@ -21,6 +21,8 @@ help(viaduct.Transfer) and docs/python.md.
 from viaduct._core import (
     Agent,
     Blocks,
+    BorrowedLease,
+    Lease,
     Note,
     Path,
     PathShare,
@@ -52,6 +54,7 @@ from viaduct._errors import (
 __all__ = [
     "Agent",
     "Blocks",
+    "BorrowedLease",
     "BusyError",
     "CancelledError",
     "CorruptError",
@@ -60,6 +63,7 @@ __all__ = [
     "Error",
     "ExhaustedError",
     "InvalidError",
+    "Lease",
     "NotFoundError",
     "Note",
     "Path",

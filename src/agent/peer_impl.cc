@@ -169,8 +169,7 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
     case FrameType::kLeaseEnded:
     case FrameType::kLeaseSettled:
     case FrameType::kLeaseReturned:
-      if (auto heard = leases_.heard(type, payload); !heard) breakOff(std::move(heard).error());
-      return;
+      return heardLease(type, payload);
     case FrameType::kMark:
       return heardMark(payload);
     case FrameType::kMarksEnd:
@@ -178,6 +177,21 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
     default:
       return;  // frames of the handshake never get here
   }
+}
+
+void PeerImpl::heardLease(FrameType type, std::span<const std::byte> payload) {
+  if (auto heard = leases_.heard(type, payload); !heard) breakOff(std::move(heard).error());
+}
+
+void PeerImpl::tellReturned(std::span<const std::byte> payload) {
+  constexpr auto kKind = RingPage::Kind::kLeaseReturned;
+  if (session_ && ring_out_ && ring_out_->put(session_->connection().framesSent(), payload, kKind))
+    return;
+  tell(FrameType::kLeaseReturned, payload);
+}
+
+void PeerImpl::readNow() {
+  if (session_) session_->connection().readNow();
 }
 
 void PeerImpl::heardReadOnly(std::span<const std::byte> payload) {

@@ -132,6 +132,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
     if (session_) sendOrLose(type, payload);
   }
   bool packs() const;  // host memory of both ends, see routes.cc
+  // The same for the return of a lease, through the ring of notes if there is one.
+  void tellReturned(std::span<const std::byte> payload);
+  void readNow();  // takes frames that have arrived; not within a callback
+
   Status note(std::span<const std::byte> bytes);
   // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
   // handler of the ring's eventfd calls takeNotes().
@@ -187,6 +191,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::optional<Error> exhausted() const;
   void loseIfLinkBroke();
   void heardReadOnly(std::span<const std::byte> payload);
+  void heardLease(FrameType type, std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);

@@ -156,7 +156,12 @@ void PeerLeases::expire() {
 }
 
 // The borrower does not say that its accesses have ended. Without its session it can begin none.
+// If this process was stopped, the answer may have come meanwhile.
 void PeerLeases::endOverdue() {
+  peer_.readNow();
+  if (due_.empty() || due_.begin()->second->state() != LeaseState::kEnding ||
+      due_.begin()->first > agent_.now())
+    return arm();
   peer_.lose({.code = Code::kPeerLost,
               .operation = "lease",
               .detail = fmt::format("the peer did not confirm the end of lease {} within the grace",
@@ -257,9 +262,13 @@ void PeerLeases::giveBack(HeldLease& lease) {
 
 void PeerLeases::settle(HeldLease& lease) {
   const bool mine = !ended_.has(lease.number());  // the owner has not ended it
-  peer_.tell(mine ? FrameType::kLeaseReturned : FrameType::kLeaseSettled,
-             base::encode(LeaseMessage{lease.number()}));
-  if (mine) rememberEnded(lease.number(), LeaseState::kReturned);
+  const base::Bytes payload = base::encode(LeaseMessage{lease.number()});
+  if (mine) {
+    peer_.tellReturned(payload);
+    rememberEnded(lease.number(), LeaseState::kReturned);
+  } else {
+    peer_.tell(FrameType::kLeaseSettled, payload);
+  }
   finishHeld(lease, lease.outcome());
 }
 

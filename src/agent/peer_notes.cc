@@ -107,6 +107,9 @@ bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
     case RingReceiver::Next::kMark:
       heardMark(ring_entry_);
       return true;
+    case RingReceiver::Next::kLeaseReturned:
+      heardLease(FrameType::kLeaseReturned, ring_entry_);
+      return true;
     case RingReceiver::Next::kBroken:
       breakOff({.code = Code::kProtocol,
                 .operation = "note ring",

@@ -65,6 +65,15 @@ Result<RingReceiver> RingReceiver::make() {
   return RingReceiver(std::move(memory), std::move(bell));
 }
 
+// The entries that take() gives come first, in the order of their kinds.
+static_assert(static_cast<int>(RingReceiver::Next::kNote) ==
+                  static_cast<int>(RingPage::Kind::kNote) &&
+              static_cast<int>(RingReceiver::Next::kMark) ==
+                  static_cast<int>(RingPage::Kind::kMark) &&
+              static_cast<int>(RingReceiver::Next::kLeaseReturned) ==
+                  static_cast<int>(RingPage::Kind::kLeaseReturned) &&
+              RingReceiver::Next::kEmpty > RingReceiver::Next::kLeaseReturned);
+
 RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) const {
   const std::uint64_t there = page().written.load() - taken_;
   if (there == 0) return Next::kEmpty;
@@ -72,9 +81,9 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) c
   // A copy, which the peer cannot change between check and use.
   copyOut(page(), taken_, &entry, sizeof entry);
   if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
-  if (entry.kind > RingPage::Kind::kMark) return Next::kBroken;
+  if (entry.kind > RingPage::Kind::kLeaseReturned) return Next::kBroken;
   if (entry.frames > frames) return Next::kLater;
-  return entry.kind == RingPage::Kind::kMark ? Next::kMark : Next::kNote;
+  return static_cast<Next>(entry.kind);
 }
 
 RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
@@ -85,7 +94,7 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
 RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
   NoteHeader entry;
   const Next next = look(frames, entry);
-  if (next != Next::kNote && next != Next::kMark) return next;
+  if (next > Next::kLeaseReturned) return next;
   order_.acquire();
   note.resize(entry.bytes);
   copyOut(page(), taken_ + sizeof entry, note.data(), note.size());

@@ -41,9 +41,10 @@ struct RingPage {
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
 
-  // An entry is this header, then the bytes of the note, or the payload of a mark's frame. An end
-  // without marks takes every entry for a note, and is sent no marks.
-  enum class Kind : std::uint32_t { kNote, kMark };
+  // An entry is this header, then the bytes of the note, or the payload of the frame of a mark or of
+  // a returned lease. An end without these frames takes every entry for a note, and is sent notes
+  // only.
+  enum class Kind : std::uint32_t { kNote, kMark, kLeaseReturned };
   struct NoteHeader {
     std::uint32_t bytes = 0;
     Kind kind = Kind::kNote;
@@ -66,9 +67,9 @@ class RingReceiver {
   void wasSent() { memory_.closeFile(); }
   int bell() const { return bell_.get(); }
 
-  // Takes the next note or mark. kLater: it was sent after more than `frames` frames of the
+  // Takes the next entry. kLater: it was sent after more than `frames` frames of the
   // session.
-  enum class Next : std::uint8_t { kNote, kMark, kEmpty, kLater, kBroken };
+  enum class Next : std::uint8_t { kNote, kMark, kLeaseReturned, kEmpty, kLater, kBroken };
   Next take(std::uint64_t frames, base::Bytes& note);
   // Returns what take() would return, and takes no note.
   Next look(std::uint64_t frames) const;

@@ -169,7 +169,7 @@ TEST(NoteRing, MalformedEntriesAreDetected) {
                                 {{.bytes = ~0U}, RingPage::kBytes},
                                 {{.bytes = 100}, 32},
                                 {{.bytes = 0}, 8},
-                                {{.kind = RingPage::Kind{2}}, 16},
+                                {{.kind = RingPage::Kind{3}}, 16},
                                 {{.bytes = 0}, RingPage::kBytes + 16},
                                 {{.bytes = 0}, ~std::uint64_t{0}}};
   for (const Case& wrong : cases) {

@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+#include <pybind11/stl.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "agent_state.h"
+#include "arguments.h"
+#include "bindings.h"
+#include "errors.h"
+#include "gil.h"
+#include "planned_transfer.h"
+#include "selection.h"
+
+namespace viaduct::python {
+namespace {
+
+// The state behind the Python classes Lease and BorrowedLease. The end of a lease may wait for the
+// other process, so its destructor releases the GIL.
+template <class End>
+struct LeaseHandle {
+  LeaseHandle(std::shared_ptr<AgentState> of, End made,
+              std::vector<std::shared_ptr<const PinState>> lent = {})
+      : agent(std::move(of)), pins(std::move(lent)), lease(std::move(made)) {}
+  LeaseHandle(const LeaseHandle&) = delete;
+  LeaseHandle& operator=(const LeaseHandle&) = delete;
+  ~LeaseHandle() {
+    unlockedFromDestructor([this] { lease.reset(); });
+  }
+
+  const std::shared_ptr<AgentState> agent;
+  const std::vector<std::shared_ptr<const PinState>> pins;  // kept alive, with their memory
+  std::optional<End> lease;
+};
+using LentState = LeaseHandle<Lease>;
+using BorrowedState = LeaseHandle<BorrowedLease>;
+
+// None: the longest possible time.
+Duration durationOf(const char* operation, py::handle seconds) {
+  const Deadline end = deadlineOf(operation, seconds);
+  return end.at() - Clock::now();
+}
+
+std::unique_ptr<LentState> lend(AgentState& state, const KnownPeer& peer, const py::object& blocks,
+                                const py::object& duration, bool write) {
+  state.need("lease");
+  Side side = localSideOf(blocks, state);
+  const Selection lent{.blocks = side.list->blocks(), .indices = std::move(side.indices)};
+  const LeaseOptions options{.access = write ? MemoryAccess::kReadWrite : MemoryAccess::kReadOnly,
+                             .duration = durationOf("lease", duration)};
+  auto lease = unlocked([&] { return state.agent.lease(peer.peer, lent, options); });
+  return std::make_unique<LentState>(state.shared_from_this(), valueOf(std::move(lease)),
+                                     side.list->pinsOf(state));
+}
+
+std::unique_ptr<BorrowedState> borrow(AgentState& state, const KnownPeer& peer,
+                                      const py::object& ticket) {
+  state.need("borrow");
+  const NoteBytes bytes("borrow", ticket);
+  auto lease = unlocked([&] { return state.agent.borrow(peer.peer, bytes.bytes()); });
+  return std::make_unique<BorrowedState>(state.shared_from_this(), valueOf(std::move(lease)));
+}
+
+std::unique_ptr<PlannedTransfer> planUnder(BorrowedState& borrowed, const py::object& op,
+                                           const py::object& local, const py::object& positions,
+                                           std::string require) {
+  AgentState& state = *borrowed.agent;
+  state.need("plan");
+  const OpKind kind = kindOf(op);
+  Side here = localSideOf(local, state);
+  const Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
+  const Indices chosen = positions.is_none() ? Indices() : indicesOf(positions);
+  auto planned = unlocked([&] {
+    return state.agent.plan(kind, *borrowed.lease, from, chosen, {.require = std::move(require)});
+  });
+  return std::make_unique<PlannedTransfer>(state.shared_from_this(), kind, std::move(here), Side(),
+                                           valueOf(std::move(planned)));
+}
+
+template <class End>
+const char* stateOf(const LeaseHandle<End>& lease) {
+  return leaseStateName(lease.lease->state());
+}
+
+template <class End>
+const char* waitForOutcome(LeaseHandle<End>& lease, const py::object& timeout) {
+  return leaseStateName(valueOf(waitUnlocked(
+      deadlineOf("wait", timeout), [&](Deadline until) { return lease.lease->wait(until); })));
+}
+
+void revoke(LentState& lease) {
+  check(unlocked([&] { return lease.lease->revoke(); }));
+}
+
+void giveBack(BorrowedState& lease) {
+  const Unlocked unlocked;
+  lease.lease->giveBack();
+}
+
+constexpr auto kLeaseClass =
+    R"(Pinned blocks that a peer may reach for a time. After the end of the lease, an access is an error.
+
+    lease = agent.lease(peer, blocks[[3, 4]], duration=30)
+    peer.note(lease.ticket)                       # or another way to the peer
+    ...
+    lease.wait(timeout=10)                        # "returned"
+    lease.revoke()                                # on return, the blocks may be used again
+
+The end of a `with` block and garbage collection revoke the lease.)";
+
+constexpr auto kBorrowed = R"(Blocks of a peer that this agent may reach for a time.
+
+    with agent.borrow(peer, ticket) as lease:
+        transfer = lease.plan("read", memory)
+        transfer.post().wait()                    # StaleError: the lease has ended
+
+The end of a `with` block and garbage collection give the lease back, once its running transfers have
+ended.)";
+
+constexpr auto kLend = R"(lease($self, /, peer, blocks, *, duration=30, write=False)
+--
+
+Lends pinned blocks to the peer for `duration` seconds, and returns the Lease.
+
+`blocks` is what plan() takes as `local`. With write=True the peer may write too, and no other lease
+may have a byte of these blocks.)";
+
+constexpr auto kBorrow = R"(borrow($self, /, peer, ticket)
+--
+
+Takes a lease from the bytes of Lease.ticket, and returns the BorrowedLease. A ticket is taken once.
+StaleError: the lease has ended.)";
+
+constexpr auto kPlanUnder = R"(plan($self, /, op, local, positions=None, *, require='')
+--
+
+Plans a copy to or from the lent blocks, and returns the Transfer. `positions` are numbers in the
+list of the lent blocks; without them, all blocks in order. Agent.plan() explains the rest. A post
+raises StaleError after the end of the lease.)";
+
+constexpr auto kRenew = R"(renew($self, /, duration)
+--
+
+The lease now ends `duration` seconds from now. StaleError: it has ended.)";
+
+constexpr auto kRevoke = R"(revoke($self, /)
+--
+
+Ends the lease, and waits until no access of the peer touches the blocks any more. PeerLostError: the
+peer was stopped inside a copy. It may still touch the blocks until its `settled` is True.)";
+
+constexpr auto kWaitLease = R"(wait($self, /, timeout=None)
+--
+
+Waits for the end of the lease, and returns its outcome: "returned", "expired", "revoked" or "peer
+lost". TimeoutError: it has not ended.)";
+
+template <class End>
+py::class_<LeaseHandle<End>> bindEnd(py::module_& module, const char* name, const char* text) {
+  return py::class_<LeaseHandle<End>>(module, name, text)
+      .def_property_readonly(
+          "number", [](const LeaseHandle<End>& lease) { return lease.lease->number(); },
+          "Counts the leases from the owner to this peer in a session, from 1.")
+      .def_property_readonly("state", stateOf<End>,
+                             "\"live\", \"ending\", or an outcome: see wait().")
+      .def("wait", waitForOutcome<End>, py::arg("timeout") = py::none(), kWaitLease)
+      .def("__enter__", [](py::object self) { return self; })
+      .def("__repr__", [name](const LeaseHandle<End>& lease) {
+        return fmt::format("<viaduct.{} {}, {}>", name, lease.lease->number(), stateOf(lease));
+      });
+}
+
+}  // namespace
+
+void bindLease(py::module_& module) {
+  bindEnd<Lease>(module, "Lease", kLeaseClass)
+      .def_property_readonly(
+          "ticket",
+          [](const LentState& lease) {
+            const auto ticket = unlocked([&] { return lease.lease->ticket(); });
+            return py::bytes(reinterpret_cast<const char*>(ticket.data()), ticket.size());
+          },
+          "The bytes that the peer passes to Agent.borrow().")
+      .def(
+          "renew",
+          [](LentState& lease, const py::object& duration) {
+            const Duration given = durationOf("renew", duration);
+            check(unlocked([&] { return lease.lease->renew(given); }));
+          },
+          py::arg("duration"), kRenew)
+      .def("revoke", revoke, kRevoke)
+      .def("__exit__", [](LentState& lease, const py::args&) { revoke(lease); });
+  bindEnd<BorrowedLease>(module, "BorrowedLease", kBorrowed)
+      .def("__len__", [](const BorrowedState& lease) { return lease.lease->blocks().count(); })
+      .def_property_readonly(
+          "write",
+          [](const BorrowedState& lease) {
+            return lease.lease->access() == MemoryAccess::kReadWrite;
+          },
+          "Whether transfers may write to the blocks.")
+      .def("plan", planUnder, py::arg("op"), py::arg("local"), py::arg("positions") = py::none(),
+           py::kw_only(), py::arg("require") = "", kPlanUnder)
+      .def("give_back", giveBack,
+           "give_back($self, /)\n--\n\nReturns the lease, once its running transfers have ended. "
+           "New posts raise StaleError.")
+      .def("__exit__", [](BorrowedState& lease, const py::args&) { giveBack(lease); });
+}
+
+void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
+  agent
+      .def("lease", lend, py::arg("peer"), py::arg("blocks"), py::kw_only(),
+           py::arg("duration") = 30, py::arg("write") = false, kLend)
+      .def("borrow", borrow, py::arg("peer"), py::arg("ticket"), kBorrow);
+}
+
+}  // namespace viaduct::python
