@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace viaduct {
 
 inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kProtocol) + 1;
 inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
+
+// The faults that VIADUCT_FAULTS injects: docs/faults.md.
+enum class FaultKind : std::uint8_t { kDelay, kStop, kCorrupt, kDropRail, kKillPeer };
+inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::kKillPeer) + 1;
+const char* faultKindName(FaultKind kind);  // as VIADUCT_FAULTS writes it
 
 // The durations of transfers, from post() until the agent saw their end. If transfers follow each
 // other so fast that reading the clock would cost time, a random few are timed. Each of them counts
@@ -65,6 +71,8 @@ struct Statistics {
   std::uint64_t sessions_lost = 0;                    // without those that the peer ended
   std::array<std::uint64_t, kPeerStates> peers = {};  // known now, by their PeerState
   std::uint64_t pins = 0, pinned_bytes = 0;           // at present
+  // Faults that VIADUCT_FAULTS has injected, by their FaultKind. Nothing: it is not set.
+  std::optional<std::array<std::uint64_t, kFaultKinds>> faults = {};
 };
 
 }  // namespace viaduct

@@ -1,6 +1,7 @@
 // The names of the values of the public enums.
 #include <viaduct/memory.h>
 #include <viaduct/peer.h>
+#include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
 #include "base/words.h"
@@ -23,6 +24,12 @@ constexpr base::Words<PeerState, 4> kPeerStateNames{{{"connecting", PeerState::k
                                                      {"ready", PeerState::kReady},
                                                      {"lost", PeerState::kLost},
                                                      {"gone", PeerState::kGone}}};
+constexpr base::Words<FaultKind, kFaultKinds> kFaultKindNames{
+    {{"delay", FaultKind::kDelay},
+     {"stop", FaultKind::kStop},
+     {"corrupt", FaultKind::kCorrupt},
+     {"drop-rail", FaultKind::kDropRail},
+     {"kill-peer", FaultKind::kKillPeer}}};
 
 }  // namespace
 
@@ -32,5 +39,6 @@ const char* transferStateName(TransferState state) {
   return base::wordOf(kTransferStateNames, state);
 }
 const char* peerStateName(PeerState state) { return base::wordOf(kPeerStateNames, state); }
+const char* faultKindName(FaultKind kind) { return base::wordOf(kFaultKindNames, kind); }
 
 }  // namespace viaduct

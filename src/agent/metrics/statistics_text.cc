@@ -106,6 +106,16 @@ void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
+// An agent without faults has no such series.
+void writeFaults(const Statistics& from, Labels labels, MetricsWriter& out) {
+  if (!from.faults) return;
+  labels.push_back({"kind", {}});
+  for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
+    labels.back().value = faultKindName(static_cast<FaultKind>(kind));
+    out.sample("_total", labels, (*from.faults)[kind]);
+  }
+}
+
 constexpr std::array kRows{
     Row{{"viaduct_agent", "info", "", "An agent, and the address of its metrics."}, writeInfo},
     Row{{"viaduct_transfers_started", "counter", "", "Posts of transfers."},
@@ -135,6 +145,7 @@ constexpr std::array kRows{
     Row{{"viaduct_pins", "gauge", "", "Registered pieces of memory."}, now<&Statistics::pins>},
     Row{{"viaduct_pinned_bytes", "gauge", "bytes", "Bytes of registered memory."},
         now<&Statistics::pinned_bytes>},
+    Row{{"viaduct_faults", "counter", "", "Faults that VIADUCT_FAULTS has injected."}, writeFaults},
 };
 
 constexpr auto kFamilies = [] {

@@ -24,7 +24,8 @@ Statistics filled() {
                  .notes_received = 4,
                  .sessions_lost = 6,
                  .pins = 7,
-                 .pinned_bytes = 8192};
+                 .pinned_bytes = 8192,
+                 .faults = {{0, 0, 3, 0, 0}}};
   out.latencies.add(150ns, 1);
   out.latencies.add(3us, 3);
   out.latencies.add(70s, 1);
@@ -93,6 +94,13 @@ viaduct_pins{agent="prefill \"0\"",pid="42"} 7
 # UNIT viaduct_pinned_bytes bytes
 # HELP viaduct_pinned_bytes Bytes of registered memory.
 viaduct_pinned_bytes{agent="prefill \"0\"",pid="42"} 8192
+# TYPE viaduct_faults counter
+# HELP viaduct_faults Faults that VIADUCT_FAULTS has injected.
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="delay"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="stop"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="corrupt"} 3
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="drop-rail"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="kill-peer"} 0
 # EOF
 )";
 
