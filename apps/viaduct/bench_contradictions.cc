@@ -26,6 +26,10 @@ constexpr auto kNoIntervals = "--against prints no intervals";
 constexpr auto kOwnPairs = "--gpu_matrix chooses the memory and the workers of each pair";
 constexpr auto kByPattern = "--pattern decides which member sends how much to which";
 constexpr auto kClosedLoop = "--pattern measures operations one after the other";
+constexpr auto kByKv = "--kv decides the blocks of a transfer";
+constexpr auto kOneRank = "--kv measures one rank of each end";
+constexpr auto kBursts = "--kv measures bursts one after the other";
+constexpr auto kOmitIt = "omit it";
 constexpr auto kMatrixOnly = "--gpu_matrix measures rates and latencies, and nothing else";
 
 constexpr std::array kRivals{
@@ -83,6 +87,31 @@ constexpr std::array kRivals{
     Rivals{"pattern", "num_threads", kByPattern, "give --pipeline-depth for operations in flight"},
     Rivals{"pattern", "rate", kClosedLoop},
     Rivals{"pattern", "latency", kClosedLoop},
+    Rivals{"kv", "block_sizes", kByKv, "give --tokens and --block"},
+    Rivals{"kv", "start_block_size", kByKv, kOmitIt},
+    Rivals{"kv", "max_block_size", kByKv, kOmitIt},
+    Rivals{"kv", "batch", kByKv, "give --requests"},
+    Rivals{"kv", "start_batch_size", kByKv, kOmitIt},
+    Rivals{"kv", "max_batch_size", kByKv, kOmitIt},
+    Rivals{"kv", "total_buffer_size", kByKv, "give --pool-budget"},
+    Rivals{"kv", "working_set", kByKv, kOmitIt},
+    Rivals{"kv", "hot", kByKv, kOmitIt},
+    Rivals{"kv", "cold", kByKv, kOmitIt},
+    Rivals{"kv", "num_initiator_dev", kOneRank, kOmitIt},
+    Rivals{"kv", "num_target_dev", kOneRank, kOmitIt},
+    Rivals{"kv", "scheme", kOneRank, kOmitIt},
+    Rivals{"kv", "mode", kOneRank, kOmitIt},
+    Rivals{"kv", "pattern", kOneRank},
+    Rivals{"kv", "num_threads", kBursts, "give --requests"},
+    Rivals{"kv", "pipeline_depth", kBursts, "give --requests"},
+    Rivals{"kv", "bidirectional", kBursts, kOmitIt},
+    Rivals{"kv", "rate", kBursts, "viaduct kv trace has an open loop"},
+    Rivals{"kv", "latency", kBursts, kOmitIt},
+    Rivals{"kv", "reregister_mem", kBursts, kOmitIt},
+    Rivals{"kv", "pipeline", "each has an output of its own"},
+    Rivals{"kv", "gpu_matrix", kOwnPairs},
+    Rivals{"kv", "num_iter", kBursts, "give --iterations"},
+    Rivals{"kv", "warmup_iter", kBursts, "give --warmup"},
     Rivals{"latency", "bidirectional", kAlone},
     Rivals{"latency", "rate", kAlone},
     Rivals{"latency", "reregister_mem", kAlone},
@@ -177,6 +206,17 @@ void addPattern(const BenchOptions& o, std::vector<Error>& found) {
                             "give the same memory for both"));
 }
 
+void addKv(const BenchOptions& o, std::vector<Error>& found) {
+  if (o.has("kv")) {
+    if (o.output == OutputForm::kNixlbench)
+      found.push_back(badFlag("--kv and --output", "nixlbench's table has no columns for it",
+                              "use table, json or csv"));
+    return;
+  }
+  for (const BenchFlag& flag : kvFlags())
+    if (o.has(flag.name)) found.push_back(badFlag(spelled(flag.name, '-'), "the flag needs --kv"));
+}
+
 void addPipeline(const BenchOptions& o, std::vector<Error>& found) {
   if (o.has("pipeline")) return;
   if (o.has("create_source"))
@@ -197,6 +237,7 @@ std::vector<Error> contradictions(const BenchOptions& options) {
   addAgainst(options, found);
   addPattern(options, found);
   addPipeline(options, found);
+  addKv(options, found);
   addSwap(options, found);
   if (options.spec.ping_pong) addPingPong(options, found);
   if (options.spec.reregister) addReregistering(options, found);

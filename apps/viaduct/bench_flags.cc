@@ -17,7 +17,10 @@ using measure::Layout;
 using measure::Spec;
 using measure::StorageChoice;
 
-constexpr base::Words<OpKind, 2> kOps{{{"WRITE", OpKind::kWrite}, {"READ", OpKind::kRead}}};
+constexpr base::Words<OpKind, 4> kOps{{{"WRITE", OpKind::kWrite},
+                                       {"READ", OpKind::kRead},
+                                       {"push", OpKind::kWrite},
+                                       {"pull", OpKind::kRead}}};
 constexpr base::Words<OutputForm, 4> kBenchOutputs{{{"table", OutputForm::kTable},
                                                     {"nixlbench", OutputForm::kNixlbench},
                                                     {"json", OutputForm::kJson},
@@ -43,7 +46,7 @@ constexpr std::array kWhat{
         set<intoWords, &O::backends>},
     BenchFlag{"op_type", "WRITE|READ", "WRITE", "direction of the transfers, as initiators see it",
               oneOf<kOps, &O::op>},
-    BenchFlag{"op", "write|read", "write", "alias of op_type", oneOf<kOps, &O::op>},
+    BenchFlag{"op", "write|read|push|pull", "write", "alias of op_type", oneOf<kOps, &O::op>},
     BenchFlag{"block_sizes", "SIZE,...",
               "4K, 16K, 64K and so on to 64M; nixlbench: doubled from start_block_size",
               "block sizes: 64K, 65536, 1MiB (1MB is 10^6)", set<intoSizes, &O::block_sizes>},
@@ -367,10 +370,15 @@ constexpr std::array kOut{
     BenchFlag{"help", "", "false", "print this help", set<intoYesNo, &O::help>},
 };
 
-const std::array kGroups{FlagGroup{"Data", kWhat},          FlagGroup{"Storage", kStorage},
-                         FlagGroup{"Workers", kWho},        FlagGroup{"Duration", kHowLong},
-                         FlagGroup{"Checks", kChecks},      FlagGroup{"Meeting place", kMeeting},
-                         FlagGroup{"Comparison", kAgainst}, FlagGroup{"Pipeline", pipelineFlags()},
+const std::array kGroups{FlagGroup{"Data", kWhat},
+                         FlagGroup{"Storage", kStorage},
+                         FlagGroup{"KV cache", kvFlags()},
+                         FlagGroup{"Workers", kWho},
+                         FlagGroup{"Duration", kHowLong},
+                         FlagGroup{"Checks", kChecks},
+                         FlagGroup{"Meeting place", kMeeting},
+                         FlagGroup{"Comparison", kAgainst},
+                         FlagGroup{"Pipeline", pipelineFlags()},
                          FlagGroup{"Output", kOut}};
 
 }  // namespace

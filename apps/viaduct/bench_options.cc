@@ -212,6 +212,41 @@ CommandPage benchPage(bool as_nixlbench) {
   return page;
 }
 
+CommandPage kvBenchPage() {
+  constexpr std::array<std::string_view, 22> kUseful{
+      "backend",         "op",     "memory",     "initiator_seg_type",
+      "target_seg_type", "seed",   "iterations", "duration",
+      "repeat",          "verify", "require",    "meet",
+      "secret",          "rank",   "against",    "rounds",
+      "fail_if_slower",  "output", "json",       "explain",
+      "config_file",     "help"};
+  CommandPage page{
+      .name = "viaduct kv bench",
+      .usage = "viaduct kv bench MODEL [flags]",
+      .summary = "Measure how fast the KV cache of a model's requests moves.",
+      .about =
+          "Measures bursts of requests between two processes, a prefill and a decode worker. The "
+          "blocks of a request lie at random places of two pools. Each paged row stands beside a "
+          "bulk row, which moves the same bytes in one piece: the ceiling of the wire. The command "
+          "is `viaduct bench --kv MODEL`, so its other flags work, too.\n",
+      .more =
+          "Exit codes are those of `viaduct bench`.\n\n"
+          "Examples:\n"
+          "  viaduct kv bench Llama-3.1-8B --backend tcp\n"
+          "  viaduct kv bench Llama-3.1-8B --tp 4 --tp-to 8 --block-to 64 --op pull\n"
+          "  viaduct kv bench DeepSeek-V4-Pro --tokens 8192,131072 --json kv.json\n"
+          "  viaduct kv bench Llama-3.1-8B --meet node0:7000 --secret WORD --rank 0\n"};
+  for (const FlagGroup& group : benchFlags()) {
+    PageSection section{.title = std::string(group.title)};
+    for (const BenchFlag& flag : group.flags)
+      if ((group.flags.data() == kvFlags().data() && flag.name != "kv") ||
+          std::ranges::find(kUseful, flag.name) != kUseful.end())
+        section.entries.push_back(entryOf(flag, '-', defaultOf(flag, false)));
+    if (!section.entries.empty()) page.sections.push_back(std::move(section));
+  }
+  return page;
+}
+
 std::string benchFlagsPage() {
   std::string out =
       "# Flags of `viaduct bench`\n\n"

@@ -29,6 +29,16 @@ std::string commandText(std::string program, const GivenFlags& given);
 
 enum class OutputForm : std::uint8_t { kTable, kNixlbench, kJson, kCsv };
 
+// The workload of --kv.
+struct KvOptions {
+  std::string model = {};
+  std::vector<std::uint32_t> tokens = {8192}, blocks = {}, requests = {};
+  std::uint32_t block_to = 0, tp = 1, tp_to = 0;  // 0: as at the source
+  std::optional<KvOrder> order = {};
+  std::optional<KvArrangement> arrangement = {};
+  std::uint64_t pool_budget = 0;  // 0: by this host's memory
+};
+
 struct BenchOptions {
   // True if the program was called as nixlbench. Its defaults differ.
   bool as_nixlbench = false;
@@ -102,6 +112,8 @@ struct BenchOptions {
   // True for --scheme swap, which has no rows between devices.
   bool swap = false;
 
+  KvOptions kv = {};
+
   // Pipeline.
   measure::pipeline::Pipeline pipeline = {};
   measure::pipeline::StorageOptions storage = {};
@@ -124,6 +136,7 @@ struct FlagGroup {
 };
 std::span<const FlagGroup> benchFlags();
 std::span<const BenchFlag> pipelineFlags();
+std::span<const BenchFlag> kvFlags();
 // Flags for runs with storage. Others ignore them.
 std::span<const BenchFlag> storageFlags();
 // Flags of nixlbench for features that viaduct does not have. Each one is refused by name.
@@ -142,6 +155,8 @@ struct OptionsOrProblems {
 OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench);
 
 CommandPage benchPage(bool as_nixlbench);
+// The page of `viaduct kv bench`, with those flags that a KV workload may need.
+CommandPage kvBenchPage();
 // The page docs/bench-flags.md.
 std::string benchFlagsPage();
 

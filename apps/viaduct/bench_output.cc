@@ -224,6 +224,7 @@ measure::Report reportOf(const BenchPlan& plan, std::string started,
   report.environment.fingerprint = measure::fingerprintOf(outcome.members);
   report.settings = optionsOf(plan.run.spec);
   report.rows = outcome.rows;
+  measure::addSharesOfBulk(report.rows);
   report.conclusion = conclusionOf(outcome);
   return report;
 }

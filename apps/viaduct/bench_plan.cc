@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 #include "base/sizes.h"
@@ -16,6 +17,7 @@
 #include "measure/load/storage.h"
 #include "meet/groups/group.h"
 #include "viaduct/against_settings.h"
+#include "viaduct/bench_kv.h"
 #include "viaduct/bench_place.h"
 #include "viaduct/bench_storage.h"
 #include "viaduct/bench_values.h"
@@ -97,7 +99,9 @@ std::vector<std::string> wantedBackends(const BenchOptions& o, const Settings& s
     return facts != nullptr && facts->storage;
   });
   if (!listed.empty()) return listed;
-  std::vector<std::string> usual = movesGpuMemory(o) ? gpuBackends() : std::vector<std::string>{};
+  // Between host memory and a GPU of another process these backends are only stages of the others.
+  const bool between_gpus = o.initiator_seg_type == kVram && o.target_seg_type == kVram;
+  std::vector<std::string> usual = between_gpus ? gpuBackends() : std::vector<std::string>{};
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual) usual.emplace_back(backend.name);
   return usual;
@@ -197,6 +201,7 @@ Spec specOf(const BenchOptions& o, const Layout& layout, std::vector<Workload> r
   spec.layout = layout;
   spec.rows = std::move(rows);
   spec.working_set = workingSetOf(o);
+  if (o.has("kv")) spec.repeat = 1;  // trials are rows of their own
   spec.verify = verifyOf(o);
   if (spec.reregister) spec.memory = measure::MemoryChoice::kMalloc;
   if (o.as_nixlbench && spec.buffer_bytes == 0) spec.buffer_bytes = kNixlbenchBuffer;
@@ -342,9 +347,13 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   const auto kind = backends ? take(storageKind(*backends), out.problems) : std::nullopt;
   const bool stored = kind && *kind;
   auto layout = take(layoutOf(o, stored), out.problems);
-  auto rows = backends ? take(rowsOf(o, *backends, layout.value_or(o.spec.layout)), out.problems)
-                       : std::nullopt;
   auto place = take(placeOf(o, settings, stored), out.problems);
+  auto kv = backends && o.has("kv") ? take(kvRowsOf(o, *backends, place && !*place), out.problems)
+                                    : std::nullopt;
+  auto rows = kv ? std::optional(std::move(kv->rows))
+              : backends && !o.has("kv")
+                  ? take(rowsOf(o, *backends, layout.value_or(o.spec.layout)), out.problems)
+                  : std::nullopt;
   auto storage = take(storageOf(o, stored ? *kind : std::nullopt, settings), out.problems);
   if (o.spec.layout.initiators > meet::kMaxMembers || o.spec.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
@@ -356,6 +365,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   plan.json = o.json;
   plan.command = commandText(o.as_nixlbench ? "nixlbench" : "viaduct bench", o.given);
   plan.remarks = std::move(storage->remarks);
+  if (kv) std::ranges::move(kv->remarks, std::back_inserter(plan.remarks));
   plan.run.spec = specOf(o, *layout, *std::move(rows));
   plan.run.spec.storage = std::move(storage->choice);
   plan.run.settings = settings;

@@ -13,8 +13,10 @@
 #include "base/json.h"
 #include "base/lists.h"
 #include "base/sizes.h"
+#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
+#include "viaduct/commands.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -190,6 +192,18 @@ std::string kvSizeMore() {
       fmt::join(kvModelNames(), ", "));
 }
 
+// Runs `viaduct bench` with the model in --kv.
+int runKvBench(const CommandWords& words) {
+  if (words.empty() || words[0].starts_with("-")) {
+    const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
+    fmt::print(help ? stdout : stderr, "{}", pageHelp(kvBenchPage()));
+    return help ? kExitOk : kExitUsage;
+  }
+  CommandWords all(words.begin() + 1, words.end());
+  all.insert(all.begin(), {"--kv", words[0]});
+  return runBench(all, false);
+}
+
 struct NoKvOptions {};
 
 int runKv(const NoKvOptions&) {
@@ -209,7 +223,7 @@ Command kvCommand() {
   return commandOf<NoKvOptions>({.name = "viaduct kv",
                                  .about = "Compute with the KV caches of language models.",
                                  .run = runKv,
-                                 .nested = {size}});
+                                 .nested = {{kvBenchPage(), runKvBench}, size}});
 }
 
 }  // namespace viaduct::app

@@ -7,6 +7,8 @@
 #include <viaduct/blocks.h>
 #include <viaduct/card.h>
 #include <viaduct/deadline.h>
+#include <viaduct/lease.h>
+#include <viaduct/mark_stream.h>
 #include <viaduct/memory.h>
 #include <viaduct/note.h>
 #include <viaduct/peer.h>
@@ -16,8 +18,11 @@
 #include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -87,12 +92,30 @@ class Agent {
   // at the peer; the written side may name no block twice.
   Result<Transfer> plan(OpKind kind, const Peer& peer, const Selection& local,
                         const Selection& remote, TransferOptions options = {});
+  // Plans a copy to or from the blocks of a lease at these positions of BorrowedLease::blocks();
+  // without positions, all of them. Its posts are part of the lease: after its end they fail with
+  // kStale.
+  Result<Transfer> plan(OpKind kind, const BorrowedLease& lease, const Selection& local,
+                        Indices positions = {}, TransferOptions options = {});
+
+  // Lends pinned blocks to `peer` for a time. A lease is a promise between the two agents about
+  // transfers that name it; it takes no access from other transfers.
+  Result<Lease> lease(const Peer& peer, const Selection& blocks, LeaseOptions options = {});
+  // Takes a lease that `peer` has granted this agent, once. Fails with kStale if it has ended.
+  // `on_end` runs as LeaseOptions::on_end does.
+  Result<BorrowedLease> borrow(const Peer& peer, std::span<const std::byte> ticket,
+                               std::function<void(LeaseState)> on_end = {});
 
   // Takes the next note that has arrived, from any peer. Makes no progress: a loop over takeNote()
   // gets its notes from the progress thread. poll() and waitNote() fetch notes on the caller's
   // thread.
   std::optional<Note> takeNote();
   Result<Note> waitNote(Deadline until);
+
+  // Opens this end of a stream of marks with that peer, in the present session. Marks that came
+  // before are there at once. kExhausted: some of them were dropped, because the streams that
+  // nobody had opened took more than 1 MiB.
+  Result<MarkStream> openMarks(const Peer& peer, MarkStreamOptions options);
 
   // Counts since open(), and the present state. Delays the agent's other calls by some
   // microseconds, and with 10,000 peers by less than a millisecond (docs/measured/metrics.md).
@@ -101,7 +124,8 @@ class Agent {
   // Makes progress on everything once, without blocking. Returns true if something happened.
   bool poll();
   // A descriptor for the caller's own event loop. It is readable while poll() has something to do,
-  // and once more after notes arrived or transfers ended. Watch it, but never read from it.
+  // and once more after notes or marks arrived or transfers ended. Watch it, but never read from
+  // it.
   Result<int> eventFd();
 
  private:

@@ -71,7 +71,8 @@ enum {
   VIADUCT_PEER_LOST = 8,   /* the peer died, froze or cannot be reached */
   VIADUCT_DEVICE = 9,      /* the system or a device refused */
   VIADUCT_EXHAUSTED = 10,  /* out of memory or descriptors; or the caller's buffer is too small */
-  VIADUCT_PROTOCOL = 11    /* the other end sent something that it must not */
+  VIADUCT_PROTOCOL = 11,   /* the other end sent something that it must not */
+  VIADUCT_STALE = 12       /* the lease of the access has ended */
 };
 
 /* The name of a code: "ok", "peer lost". Never NULL, even if the number is no code. */

@@ -22,6 +22,7 @@ enum class Code : std::uint8_t {
   kDevice,       // the system or a device reported a failure
   kExhausted,    // out of memory, file descriptors, slots
   kProtocol,     // the other side broke the protocol
+  kStale,        // the lease of the access has ended
 };
 const char* codeName(Code code);
 

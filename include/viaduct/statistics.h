@@ -15,7 +15,7 @@
 
 namespace viaduct {
 
-inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kProtocol) + 1;
+inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kStale) + 1;
 inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
 
 // The faults that VIADUCT_FAULTS injects: docs/faults.md.
@@ -59,6 +59,12 @@ struct RailStatistics {
   std::array<std::uint64_t, kCodes> errors = {};
 };
 
+// The leases that an agent lends, or those that it has borrowed: live now, and ended, by outcome.
+struct LeaseStatistics {
+  std::uint64_t live = 0;
+  std::uint64_t returned = 0, expired = 0, revoked = 0, peer_lost = 0;
+};
+
 struct Statistics {
   std::string agent = {};     // name of the agent
   std::string endpoint = {};  // "host:port" of its metrics; empty: it has none
@@ -71,6 +77,9 @@ struct Statistics {
   std::uint64_t sessions_lost = 0;                    // without those that the peer ended
   std::array<std::uint64_t, kPeerStates> peers = {};  // known now, by their PeerState
   std::uint64_t pins = 0, pinned_bytes = 0;           // at present
+  LeaseStatistics lent = {}, borrowed = {};
+  // Posts and tickets that came after the end of their lease, and posts that it ended.
+  std::uint64_t stale = 0;
   // Faults that VIADUCT_FAULTS has injected, by their FaultKind. Nothing: it is not set.
   std::optional<std::array<std::uint64_t, kFaultKinds>> faults = {};
 };

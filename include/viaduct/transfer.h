@@ -3,6 +3,7 @@
 
 #include <viaduct/blocks.h>
 #include <viaduct/deadline.h>
+#include <viaduct/mark_stream.h>
 #include <viaduct/path.h>
 #include <viaduct/result.h>
 
@@ -47,6 +48,7 @@ struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
   std::span<const std::byte> note = {};   // delivered after the data; copied
   bool with_note = false;                 // sends `note` even if it is empty
+  std::optional<Mark> mark = {};          // reaches the peer's MarkStream after the data
 };
 
 class Transfer {

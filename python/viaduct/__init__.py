@@ -43,6 +43,7 @@ from viaduct._errors import (
     NotFoundError,
     PeerLostError,
     ProtocolError,
+    StaleError,
     TimeoutError,
     UnsupportedError,
 )
@@ -65,6 +66,7 @@ __all__ = [
     "PeerLostError",
     "Pin",
     "ProtocolError",
+    "StaleError",
     "RemotePin",
     "Selection",
     "TimeoutError",

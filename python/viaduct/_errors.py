@@ -119,6 +119,12 @@ class ProtocolError(Error):
     code = "protocol error"
 
 
+class StaleError(Error):
+    """The lease of the transfer has ended. `detail` names the lease, and how late the transfer was."""
+
+    code = "stale"
+
+
 BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 for _class in (Error, *BY_CODE.values()):
     _class.__module__ = "viaduct"  # users import the classes from viaduct, and so do pickles

@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "agent/agent_impl.h"
+#include "agent/lease_impl.h"
 #include "agent/peer_impl.h"
 #include "agent/pin_impl.h"
+#include "agent/session/lease_ticket.h"
 #include "agent/transfer_impl.h"
 #include "base/sizes.h"
+#include "core/byte_ranges.h"
 #include "host/memory.h"
 
 namespace viaduct {
@@ -45,6 +48,19 @@ Result<Pin> pinChecked(const std::shared_ptr<AgentImpl>& agent, const Segment& m
   return Pin(
       std::make_unique<PinImpl>(agent, std::move(info), base::SharedMemory(),
                                 checked.kind == MemoryKind::kDevice ? checked.opened : nullptr));
+}
+
+// The peer itself, if it was known before under another address.
+Result<std::shared_ptr<agent::PeerImpl>> ownPeer(const AgentImpl& agent,
+                                                 std::shared_ptr<agent::PeerImpl> peer,
+                                                 const char* operation) {
+  while (peer->same_as) peer = peer->same_as;
+  if (&peer->agent() == &agent) return peer;
+  return Error{.code = Code::kInvalid,
+               .operation = operation,
+               .detail = "the peer belongs to another agent",
+               .peer = peer->name(),
+               .remedy = "pass a Peer that this agent returned"};
 }
 
 }  // namespace
@@ -155,17 +171,54 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
                              const Selection& remote, TransferOptions options) {
   auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("plan"));
-  auto impl = peer.impl_;
-  while (impl->same_as) impl = impl->same_as;
-  if (&impl->agent() != impl_.get())
-    return Error{.code = Code::kInvalid,
-                 .operation = "plan",
-                 .detail = "the peer belongs to another agent",
-                 .peer = impl->name()};
+  VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
   auto transfer = std::make_shared<agent::TransferImpl>(impl_, std::move(impl), kind, local, remote,
                                                         std::move(options));
   VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
+}
+
+Result<Transfer> Agent::plan(OpKind kind, const BorrowedLease& lease, const Selection& local,
+                             Indices positions, TransferOptions options) {
+  auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("plan"));
+  const auto& lent = lease.impl_;
+  VIADUCT_TRY(auto peer, ownPeer(*impl_, lent->sharedPeer(), "plan"));
+  if (kind == OpKind::kWrite && lent->access() == MemoryAccess::kReadOnly)
+    return Error{.code = Code::kDenied,
+                 .operation = "plan",
+                 .detail = fmt::format("lease {} is for reading", lent->number()),
+                 .peer = peer->name(),
+                 .remedy = "get a lease for writing from the owner"};
+  if (!lent->isLive()) return lent->refusal("plan");
+  auto transfer = std::make_shared<agent::TransferImpl>(
+      impl_, std::move(peer), kind, local, Selection{lent->blocks(), std::move(positions)},
+      std::move(options), lent);
+  VIADUCT_CHECK(transfer->plan(held));
+  return Transfer(std::move(transfer));
+}
+
+Result<Lease> Agent::lease(const Peer& peer, const Selection& blocks, LeaseOptions options) {
+  VIADUCT_TRY(auto taken, agent::takenBlocks(blocks));
+  auto ranges = core::rangesOf(taken);  // blocks never overlap
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("lease"));
+  VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "lease"));
+  VIADUCT_TRY(auto lent,
+              impl->leases().lend(std::move(taken), *std::move(ranges), std::move(options)));
+  return Lease(std::move(lent));
+}
+
+Result<BorrowedLease> Agent::borrow(const Peer& peer, std::span<const std::byte> ticket,
+                                    std::function<void(LeaseState)> on_end) {
+  VIADUCT_TRY(auto read, agent::LeaseTicket::decode(ticket));
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("borrow"));
+  VIADUCT_TRY(auto over, ownPeer(*impl_, peer.impl_, "borrow"));
+  agent::PeerImpl& home = impl_->otherEndOf(*over);
+  VIADUCT_TRY(auto lease,
+              home.leases().borrow(std::move(read), std::move(over), std::move(on_end)));
+  return BorrowedLease(std::move(lease));
 }
 
 std::optional<Note> Agent::takeNote() {
@@ -181,6 +234,14 @@ Result<Note> Agent::waitNote(Deadline until) {
     if (auto note = impl_->takeNote()) return *std::move(note);
   VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
+}
+
+Result<MarkStream> Agent::openMarks(const Peer& peer, MarkStreamOptions options) {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("open marks"));
+  VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "open marks"));
+  VIADUCT_TRY(auto stream, impl->openMarks(std::move(options)));
+  return MarkStream(std::move(stream));
 }
 
 Statistics Agent::statistics() const {

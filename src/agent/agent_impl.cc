@@ -504,6 +504,8 @@ Status AgentImpl::unpin(std::uint32_t slot) {
     return transfer != nullptr && transfer->uses(slot);
   };
   pins_->retire(slot);
+  const PinInfo& memory = (*pins_)[slot].info;
+  for (const auto& peer : peers_) peer->leases().revokeWithin({memory.address, memory.bytes});
   for (TransferImpl* const transfer : std::vector(flights_))
     if (uses(transfer))
       transfer->abort({.code = Code::kDenied,

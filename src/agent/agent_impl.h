@@ -20,6 +20,7 @@
 #include "agent/counts.h"
 #include "agent/faults/fault_source.h"
 #include "agent/finder.h"
+#include "agent/lent_ranges.h"
 #include "agent/metrics/exporter.h"
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
@@ -34,6 +35,7 @@
 
 namespace viaduct::agent {
 
+class HeldLease;
 class PeerImpl;
 class Session;
 class TransferImpl;
@@ -99,6 +101,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Card card() const;
   Hello hello(std::uint64_t last_epoch) const;
   const std::array<std::uint8_t, 32>& secret() const { return secret_; }
+  const std::array<std::uint8_t, 16>& id() const { return id_; }
   bool isSelf(const Hello& theirs) const { return theirs.agent == id_; }
   bool isThisProcess(const Hello& theirs) const;
   bool isThisHost(const std::string& boot) const { return !boot_.empty() && boot == boot_; }
@@ -109,6 +112,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
   // the session's life, or an error that refuses the connection.
   Result<Life> admit(Session& session, const Hello& theirs);
+  // The peer that hears what `peer` is told. That is the peer itself, except in the session of an
+  // agent with itself, which has one peer for each end.
+  PeerImpl& otherEndOf(PeerImpl& peer) const;
   // A peer that was dialed by address has told its name. Merges it with a peer that is known under
   // this name.
   void joinByName(const std::shared_ptr<PeerImpl>& peer);
@@ -134,6 +140,11 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
   void owe(std::function<void()> callback);
+
+  // Leases
+  LentRanges& lentRanges() { return lent_ranges_; }
+  // Aborts the running transfers under this lease.
+  void abortUnder(const HeldLease& lease, const Error& why);
 
   // Fails the running transfers of this peer with `why`. Its links must be closed already.
   void failTransfersOf(const PeerImpl& peer, const Error& why);
@@ -204,6 +215,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::atomic<bool> has_ended_{false};  // a shared rail has completions
   std::map<const core::Rail*, RailCounts> rail_counts_;
   std::unique_ptr<PinTable> pins_;
+  LentRanges lent_ranges_;
   std::unique_ptr<base::Listener> listener_;
   std::unique_ptr<Finder> finder_;      // null without a meeting place
   std::unique_ptr<Exporter> exporter_;  // null without a metrics endpoint

@@ -78,6 +78,14 @@ Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
                                        : peer->judgeAccepted(session, theirs);
 }
 
+PeerImpl& AgentImpl::otherEndOf(PeerImpl& peer) const {
+  for (const auto& known : peers_)
+    if (known.get() != &peer && known->inSession() && peer.inSession() && known->theirId() == id_ &&
+        peer.theirId() == id_)
+      return *known;
+  return peer;
+}
+
 void AgentImpl::joinByName(const std::shared_ptr<PeerImpl>& peer) {
   for (const auto& known : peers_)
     if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {

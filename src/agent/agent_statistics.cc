@@ -55,7 +55,10 @@ Statistics AgentImpl::statistics() const {
                  .notes_received = counts_.notes_received,
                  .sessions_lost = counts_.sessions_lost,
                  .pins = pins_->live(),
-                 .pinned_bytes = pins_->liveBytes()};
+                 .pinned_bytes = pins_->liveBytes(),
+                 .lent = counts_.lent,
+                 .borrowed = counts_.borrowed,
+                 .stale = counts_.stale};
   const std::uint64_t running = flights_.size() - free_flights_.size();
   out.done = out.started - running - out.failed - out.cancelled;
   for (const CellCounts& counts : cell_counts_) {

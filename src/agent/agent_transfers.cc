@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "agent/agent_impl.h"
+#include "agent/lease_impl.h"
 #include "agent/peer_impl.h"
 #include "agent/transfer_impl.h"
 
@@ -104,6 +105,15 @@ void AgentImpl::offerWaiting() {
   std::erase_if(waiting, [](const auto& transfer) { return transfer->offerAgain(); });
   waiting.insert(waiting.end(), waiting_.begin(), waiting_.end());
   waiting_ = std::move(waiting);
+}
+
+void AgentImpl::abortUnder(const HeldLease& lease, const Error& why) {
+  if (!lease.running()) return;
+  for (TransferImpl* const transfer : std::vector(flights_)) {
+    if (transfer == nullptr || transfer->lease() != &lease) continue;
+    ++counts_.stale;
+    transfer->abort(why);
+  }
 }
 
 void AgentImpl::failTransfersOf(const PeerImpl& peer, const Error& why) {

@@ -43,6 +43,8 @@ struct Counts {
   std::uint64_t notes_sent = 0, notes_received = 0;
   std::uint64_t sessions_lost = 0;
   ErrorCounts errors_without_rail = {};
+  LeaseStatistics lent = {}, borrowed = {};
+  std::uint64_t stale = 0;
   Timing timing = {};
 };
 

@@ -29,7 +29,8 @@ PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name)
       name_(std::move(name)),
       redialer_(agent_, *this),
       sent_(kMaxKeptBytes),
-      pins_(agent_.peersPinsBytes()) {}
+      pins_(agent_.peersPinsBytes()),
+      leases_(agent_, *this) {}
 PeerImpl::~PeerImpl() = default;
 
 Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
@@ -160,6 +161,15 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
       return heardOfRing(payload, std::move(fds));
     case FrameType::kReadOnly:
       return heardReadOnly(payload);
+    case FrameType::kLeaseEnded:
+    case FrameType::kLeaseSettled:
+    case FrameType::kLeaseReturned:
+      if (auto heard = leases_.heard(type, payload); !heard) breakOff(std::move(heard).error());
+      return;
+    case FrameType::kMark:
+      return heardMark(payload);
+    case FrameType::kMarksEnd:
+      return heardMarksEnd(payload);
     default:
       return;  // frames of the handshake never get here
   }

@@ -5,6 +5,7 @@
 #include <viaduct/card.h>
 #include <viaduct/peer.h>
 
+#include <array>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,6 +16,8 @@
 
 #include "agent/announced_pins.h"
 #include "agent/note_backlog.h"
+#include "agent/peer_leases.h"
+#include "agent/peer_marks.h"
 #include "agent/peer_states.h"
 #include "agent/pins.h"
 #include "agent/rail_health.h"
@@ -118,12 +121,33 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::vector<PeerWay> ways() const;
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
+  PeerLeases& leases() { return leases_; }
+  // Only in a session.
+  bool knowsLeases() const { return session_->connection().knowsLeases(); }
+  const std::array<std::uint8_t, 16>& theirId() const {
+    return session_->connection().theirs().agent;
+  }
+  // Sends a frame that keeps the two ends consistent, or ends the session.
+  void tell(FrameType type, std::span<const std::byte> payload) {
+    if (session_) sendOrLose(type, payload);
+  }
+
   Status note(std::span<const std::byte> bytes);
   // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
   // handler of the ring's eventfd calls takeNotes().
   bool takeNotes();  // true: there was one
   RingReceiver::Next armNoteRing();
   void disarmNoteRing();
+  // Marks: in peer_marks.cc.
+  Status mark(const Mark& mark);
+  Status mayMark(const Mark& mark) const;
+  Result<std::shared_ptr<MarkStreamImpl>> openMarks(MarkStreamOptions options);
+  void endMarks(MarkStreamImpl& stream, Error why);
+  // False once it is closed, or the session in which it was opened is over.
+  bool holdsMarks(const MarkStreamImpl& stream) const {
+    return marks_.find(stream.number()) == &stream;
+  }
+  void closeMarks(MarkStreamImpl& stream);
   void announce(const PinEntry& pin);
   void withdraw(std::uint32_t slot);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
@@ -171,6 +195,12 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void takeNotesBefore(std::uint64_t frames);
   bool takeNote(RingReceiver& ring, std::uint64_t frames);
+  void heardMark(std::span<const std::byte> payload);
+  void heardMarksEnd(std::span<const std::byte> payload);
+  void sendMarksEnd(std::uint64_t stream, const Error& why);
+  void marksDropped();
+  void loseMarks(const Error& why);
+  void marksChanged(MarkStreamImpl& stream);
   void breakOff(Error why);
   Status send(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body = {},
               std::span<const int> fds = {});
@@ -210,7 +240,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // Bytes that the peer's host had acknowledged before the last heartbeat.
   std::optional<std::uint64_t> acknowledged_;
   bool recheck_ = false;
-  bool paused_ = false, note_dropped_ = false;
+  bool paused_ = false, note_dropped_ = false, marks_dropped_ = false;
   std::vector<std::unique_ptr<LinkSlot>> links_;
   // For earlier lives: whether the peer can no longer change memory here.
   std::vector<std::function<bool()>> unsettled_;
@@ -219,7 +249,10 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   base::Poller::Id ring_bell_ = 0;
   Clock::time_point beaten_at_{};  // when a heartbeat was last found in the ring
   NoteBacklog::SenderPtr note_sender_ = std::make_shared<NoteBacklog::Sender>();
+  base::Bytes ring_entry_;  // of the ring; a mark leaves its memory for the next one
+  PeerMarks marks_;
   AnnouncedPins pins_;
+  PeerLeases leases_;
   base::Bytes scratch_;
 };
 

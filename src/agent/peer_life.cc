@@ -88,8 +88,9 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   phase_.step(PeerPhase::kBegin);
   life_key_ = session.connection().deriveKey("life");
   epoch_ = epoch;
-  paused_ = note_dropped_ = false;
+  paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
+  marks_.begin();
   if (session.connection().isUnix()) openRing();
   openLinks(session);
   // Checked before kSynced is sent, so that the peer does not become ready.
@@ -172,6 +173,8 @@ void PeerImpl::lose(const Error& why) {
   recheck_ = false;
   pins_.clear();
   closeLinks(why);
+  leases_.sessionOver();
+  loseMarks(why);
   redialer_.dialLater();
 }
 

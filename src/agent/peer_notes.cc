@@ -100,10 +100,12 @@ void PeerImpl::takeNotesBefore(std::uint64_t frames) {
 }
 
 bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
-  base::Bytes note;
-  switch (ring.take(frames, note)) {
+  switch (ring.take(frames, ring_entry_)) {
     case RingReceiver::Next::kNote:
-      agent_.arrived(*this, std::move(note));
+      agent_.arrived(*this, std::move(ring_entry_));
+      return true;
+    case RingReceiver::Next::kMark:
+      heardMark(ring_entry_);
       return true;
     case RingReceiver::Next::kBroken:
       breakOff({.code = Code::kProtocol,

@@ -115,7 +115,11 @@ bool TransferImpl::stillPlanned() {
 }
 
 Status TransferImpl::post(const PostOptions& options) {
-  if (mayPostAtOnce(options) && postAtOnce()) return Ok{};
+  if (mayPostAtOnce(options) && postAtOnce()) {
+    if (!options.mark) return Ok{};
+    const auto held = agent_->hold();
+    return peer_->mark(*options.mark);
+  }
   // The lock is released while shared rails are polled. A callback may then drop the last handle.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
@@ -160,7 +164,7 @@ bool TransferImpl::moveAtOnce(Shared& shared) {
 }
 
 bool TransferImpl::mayMoveAtOnce() {
-  return direct_ && peer_->state() == PeerState::kReady && stillPlanned();
+  return direct_ && peer_->state() == PeerState::kReady && mayAccess() && stillPlanned();
 }
 
 Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
@@ -171,11 +175,14 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
                  .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
                                        kMaxNoteBytes)};
   agent_->engine().progressNowAndThen();
+  if (!mayAccess()) return lease_->refusal("post");
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
   }
   if (isTaken()) return stillRunning();
+  if (!mayAccess()) return lease_->refusal("post");  // it may have ended during the planning
+  if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
   start(options);
   const core::Tag tag = tag_;
   offer();
@@ -218,10 +225,12 @@ void TransferImpl::start(const PostOptions& options) {
   stages_.shares.clear();
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
+  mark_ = options.mark;
   Timing& timing = agent_->counts().timing;
   if (timing.isDue()) [[unlikely]]
     timed_ = timing.begin(Clock::now());
   tag_ = agent_->takeOff(*this);
+  if (lease_) lease_->enter();
   state_.store(TransferState::kRunning, std::memory_order_release);
   if (total_ops_ == 0) finish(TransferState::kDone);
 }
@@ -397,12 +406,19 @@ void TransferImpl::stopTiming(TransferState state) {
   timed_ = {};
 }
 
+// The data is there: sends the note and the mark that announce it.
+Status TransferImpl::tellPeer() {
+  if (has_note_) VIADUCT_CHECK(peer_->note(note_));
+  if (mark_) VIADUCT_CHECK(peer_->mark(*mark_));
+  return Ok{};
+}
+
 void TransferImpl::finish(TransferState state) {
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   for (const PathShare& share : stages_.shares) carried_before_.add(share);
-  if (state == TransferState::kDone && has_note_)
-    if (auto sent = peer_->note(note_); !sent) {
+  if (state == TransferState::kDone)
+    if (auto sent = tellPeer(); !sent) {
       error_ = std::move(sent).error();
       state = TransferState::kFailed;
       countErrorWithoutRail();
@@ -413,6 +429,7 @@ void TransferImpl::finish(TransferState state) {
     stopTiming(state);
   agent_->land(tag_);
   state_.store(state, std::memory_order_release);
+  if (lease_) lease_->leave();
   if (hop_ended_) {
     agent_->engine().takeOverNow();  // the staged transfer goes on
     return std::exchange(hop_ended_, {})(*this);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/agent_lock.h"
+#include "agent/lease_impl.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
 #include "core/op.h"
@@ -33,13 +34,15 @@ inline constexpr core::Tag kSliceMask = 0xffff;
 class alignas(64) TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
  public:
   TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
-               Selection local, Selection remote, TransferOptions options)
+               Selection local, Selection remote, TransferOptions options,
+               std::shared_ptr<HeldLease> lease = nullptr)
       : agent_(std::move(agent)),
         peer_(std::move(peer)),
         kind_(kind),
         local_(std::move(local)),
         remote_(std::move(remote)),
-        options_(std::move(options)) {}
+        options_(std::move(options)),
+        lease_(std::move(lease)) {}
 
   // Releases the lock while it computes, so that a plan of millions of blocks blocks no other
   // thread.
@@ -69,6 +72,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
   AgentImpl& agent() { return *agent_; }
   const PeerImpl& peer() const { return *peer_; }
+  const HeldLease* lease() const { return lease_.get(); }
   TransferEnd end() const { return {state(), error_}; }
   Path path() const;
   Path carried() const;
@@ -77,7 +81,8 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
 
  private:
   bool mayPostAtOnce(const PostOptions& options) const {
-    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty();
+    return direct_.load(std::memory_order_relaxed) && !options.with_note &&
+           options.note.empty();  // a mark is sent after the copy
   }
   bool postAtOnce();
   bool moveAtOnce(Shared& shared);
@@ -85,6 +90,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   // No other thread may change the plan, or post.
   bool isTaken() const { return running() || claimed_.load(std::memory_order_acquire); }
   Status postExclusively(AgentLock::Held& held, const PostOptions& options);
+  bool mayAccess() const { return !lease_ || lease_->isLive(); }
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);
@@ -110,6 +116,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void countErrorWithoutRail();
   void railLost(Bundle& bundle, core::Tag number, const Error& why);
   void stopTiming(TransferState state);
+  Status tellPeer();
   void finish(TransferState state);
 
   const std::shared_ptr<AgentImpl> agent_;
@@ -117,6 +124,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   const OpKind kind_;
   const Selection local_, remote_;
   const TransferOptions options_;
+  const std::shared_ptr<HeldLease> lease_;  // null: the transfer needs none
 
   // The plan.
   std::vector<Bundle> bundles_;
@@ -145,6 +153,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::optional<Error> rail_error_;  // of the last rail that was lost
   bool has_note_ = false;
   std::vector<std::byte> note_;
+  std::optional<Mark> mark_;
   Clock::time_point due_ = Clock::time_point::max();
   Path stages_;  // the shares of the stages in this post, sorted by stage
   std::function<void(TransferImpl&)> hop_ended_;  // set: this is a hop of another transfer

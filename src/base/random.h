@@ -12,8 +12,8 @@ namespace viaduct::base {
 // splitmix64: small and fast; the same seed gives the same numbers everywhere.
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
-  std::uint64_t next() {
+  constexpr explicit Random(std::uint64_t seed) : state_(seed) {}
+  constexpr std::uint64_t next() {
     std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;

@@ -11,7 +11,7 @@ namespace viaduct {
 
 namespace {
 
-constexpr base::Words<Code, 11> kCodeNames{{{"invalid", Code::kInvalid},
+constexpr base::Words<Code, 12> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"not found", Code::kNotFound},
                                             {"unsupported", Code::kUnsupported},
                                             {"denied", Code::kDenied},
@@ -21,7 +21,8 @@ constexpr base::Words<Code, 11> kCodeNames{{{"invalid", Code::kInvalid},
                                             {"peer lost", Code::kPeerLost},
                                             {"device error", Code::kDevice},
                                             {"exhausted", Code::kExhausted},
-                                            {"protocol error", Code::kProtocol}}};
+                                            {"protocol error", Code::kProtocol},
+                                            {"stale", Code::kStale}}};
 
 }  // namespace
 

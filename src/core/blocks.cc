@@ -166,6 +166,8 @@ Result<Blocks> Blocks::of(std::vector<Run> runs) {
   return core::DisjointBlocks::of(std::move(runs));
 }
 
+bool core::DisjointBlocks::valid(const Run& run) { return viaduct::valid(run); }
+
 Blocks core::DisjointBlocks::of(std::vector<Run> runs) {
   Blocks out;
   if (runs.empty()) return out;

@@ -14,6 +14,8 @@ namespace viaduct::core {
 // ten times as much as the rest of the list.
 struct DisjointBlocks {
   static Blocks of(std::vector<Run> runs);
+  // Whether one run by itself is as described.
+  static bool valid(const Run& run);
   // The addresses are not empty. With origins, they repeat relative to each of them.
   static Blocks at(std::vector<std::uint64_t> addresses, std::uint64_t bytes,
                    std::vector<std::uint64_t> origins = {});

@@ -1,4 +1,5 @@
 // The names of the values of the public enums.
+#include <viaduct/lease.h>
 #include <viaduct/memory.h>
 #include <viaduct/peer.h>
 #include <viaduct/statistics.h>
@@ -24,6 +25,12 @@ constexpr base::Words<PeerState, 4> kPeerStateNames{{{"connecting", PeerState::k
                                                      {"ready", PeerState::kReady},
                                                      {"lost", PeerState::kLost},
                                                      {"gone", PeerState::kGone}}};
+constexpr base::Words<LeaseState, 6> kLeaseStateNames{{{"live", LeaseState::kLive},
+                                                       {"ending", LeaseState::kEnding},
+                                                       {"returned", LeaseState::kReturned},
+                                                       {"expired", LeaseState::kExpired},
+                                                       {"revoked", LeaseState::kRevoked},
+                                                       {"peer lost", LeaseState::kPeerLost}}};
 constexpr base::Words<FaultKind, kFaultKinds> kFaultKindNames{
     {{"delay", FaultKind::kDelay},
      {"stop", FaultKind::kStop},
@@ -38,6 +45,7 @@ const char* opKindName(OpKind kind) { return kind == OpKind::kWrite ? "write" : 
 const char* transferStateName(TransferState state) {
   return base::wordOf(kTransferStateNames, state);
 }
+const char* leaseStateName(LeaseState state) { return base::wordOf(kLeaseStateNames, state); }
 const char* peerStateName(PeerState state) { return base::wordOf(kPeerStateNames, state); }
 const char* faultKindName(FaultKind kind) { return base::wordOf(kFaultKindNames, kind); }
 

@@ -107,9 +107,9 @@ TEST_F(CInterface, NamesItsCodesAndVersions) {
   EXPECT_EQ(viaduct_abi_version(), std::uint32_t{VIADUCT_ABI_VERSION});
   EXPECT_TRUE(std::string_view(viaduct_version()).starts_with("0."));
   EXPECT_STREQ(viaduct_code_name(VIADUCT_OK), "ok");
-  for (viaduct_code code = VIADUCT_INVALID; code <= VIADUCT_PROTOCOL; ++code)
+  for (viaduct_code code = VIADUCT_INVALID; code <= VIADUCT_STALE; ++code)
     EXPECT_STRNE(viaduct_code_name(code), "unknown code") << code;
-  for (const viaduct_code code : {-1, VIADUCT_PROTOCOL + 1, INT32_MIN, INT32_MAX})
+  for (const viaduct_code code : {-1, VIADUCT_STALE + 1, INT32_MIN, INT32_MAX})
     EXPECT_STREQ(viaduct_code_name(code), "unknown code");
 }
 

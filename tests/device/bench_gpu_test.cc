@@ -85,6 +85,17 @@ TEST(BenchOnGpu, EachSideHasMemoryOfItsOwnKind) {
   EXPECT_EQ(from_gpu.at("memory"), "DRAM/VRAM 0");
 }
 
+TEST(BenchOnGpu, WithoutABackendOnlyTheUsableOnesAreMeasured) {
+  const auto backends = [](const Words& memory) {
+    std::set<std::string> out;
+    const Json run = measured(memory);
+    for (const Json& row : run.at("rows")) out.insert(row.at("backend"));
+    return out;
+  };
+  EXPECT_EQ(backends({"--initiator_seg_type", "VRAM"}), (std::set<std::string>{"local", "tcp"}));
+  EXPECT_EQ(backends(kBothVram), (std::set<std::string>{"cuda", "local", "tcp"}));
+}
+
 // A row over the fake driver may be faster than the copies at the start.
 TEST(BenchOnGpu, TheCeilingIsMeasuredInTheRun) {
   const Json within = measured(joined(kBothVram, {"--backend", "cuda"}));

@@ -52,7 +52,9 @@ std::vector<Sample> samples() {
   addSample(out, 3, ByeMessage{.why = "done"});
   addSample(out, 4, RefuseMessage{{.code = Code::kDenied, .detail = "no"}});
   addSample(out, 5, ResumeMessage{.epoch = 1, .heard = 7});
-  base::Bytes message{std::byte{6}};
+  addSample(out, 6, LeaseEndedMessage{.number = 3, .outcome = LeaseState::kRevoked});
+  addSample(out, 7, LeaseMessage{.number = 3});
+  base::Bytes message{std::byte{8}};
   base::append(message, BackendMessage{.backend = "tcp"});
   out.push_back(sampleOf(message));
   return out;
@@ -64,7 +66,7 @@ std::vector<Sample> samples() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto payload = std::as_bytes(std::span(data + 1, size - 1));
-  switch (data[0] % 7) {
+  switch (data[0] % 9) {
     case 0:
       roundTrip<Hello>(payload);
       break;
@@ -82,6 +84,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       break;
     case 5:
       roundTrip<ResumeMessage>(payload);
+      break;
+    case 6:
+      roundTrip<LeaseEndedMessage>(payload);
+      break;
+    case 7:
+      roundTrip<LeaseMessage>(payload);
       break;
     default:
       backend(payload);

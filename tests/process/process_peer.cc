@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "device/driver_memory.h"
+#include "process/eight_layers.h"
 #include "process/storm.h"
 #include "process/words.h"
 #include "support/bytes.h"
@@ -41,8 +42,11 @@ struct State {
   std::string cuda_library;
   std::map<std::string, std::unique_ptr<DriverMemory>> driver_memory;
   std::map<std::string, Pin> pins;
+  std::map<std::string, Lease> leases;
+  std::map<std::string, BorrowedLease> borrowed;
   std::map<std::string, Transfer> transfers;
   std::map<std::string, std::unique_ptr<Storm>> storms;
+  std::optional<KvPush> push;
 };
 
 std::uint64_t number(const std::string& text) { return std::stoull(text); }
@@ -231,11 +235,78 @@ Answer plan(State& state, const Words& in) {
   return std::string();
 }
 
+// lend ID PEER LABEL BLOCK read|write MS: answers the ticket
+Answer lend(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
+  VIADUCT_TRY(auto blocks, backwards(state.pins.at(in.at(3)).info(), number(in.at(4))));
+  const auto access = in.at(5) == "write" ? MemoryAccess::kReadWrite : MemoryAccess::kReadOnly;
+  const LeaseOptions options{.access = access,
+                             .duration = std::chrono::milliseconds(number(in.at(6)))};
+  VIADUCT_TRY(auto lease, state.agent->lease(peer, blocks, options));
+  const auto ticket = lease.ticket();
+  state.leases.insert_or_assign(in.at(1), std::move(lease));
+  return viaduct::testing::toHex(ticket);
+}
+
+// borrow ID PEER TICKET
+Answer borrow(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
+  VIADUCT_TRY(auto lease, state.agent->borrow(peer, viaduct::testing::fromHex(in.at(3))));
+  state.borrowed.insert_or_assign(in.at(1), std::move(lease));
+  return std::string();
+}
+
+// planunder ID write|read LEASE LOCAL BLOCK: plans a transfer under a borrowed lease
+Answer planUnder(State& state, const Words& in) {
+  VIADUCT_TRY(auto local, backwards(state.pins.at(in.at(4)).info(), number(in.at(5))));
+  const OpKind kind = in.at(2) == "write" ? OpKind::kWrite : OpKind::kRead;
+  VIADUCT_TRY(auto transfer, state.agent->plan(kind, state.borrowed.at(in.at(3)), local));
+  state.transfers.insert_or_assign(in.at(1), std::move(transfer));
+  return std::string();
+}
+
+// outcome LEASE MS: waits for the outcome of a lease that is lent or borrowed
+Answer outcome(State& state, const Words& in) {
+  const auto lent = state.leases.find(in.at(1));
+  const auto until = within(in.at(2));
+  VIADUCT_TRY(const LeaseState ended, lent != state.leases.end()
+                                          ? lent->second.wait(until)
+                                          : state.borrowed.at(in[1]).wait(until));
+  return std::string(leaseStateName(ended));
+}
+
 // post ID [NOTE]
 Answer post(State& state, const Words& in) {
   PostOptions options;
   if (in.size() > 2) options.note = std::as_bytes(std::span(in[2]));
   return done(state.transfers.at(in.at(1)).post(options));
+}
+
+// mark ID STREAM COUNT: posts the transfer for each of the marks 0 to COUNT - 1, one after another
+Answer mark(State& state, const Words& in) {
+  Transfer& transfer = state.transfers.at(in.at(1));
+  for (std::uint32_t i = 0; i < number(in.at(3)); ++i) {
+    VIADUCT_CHECK(transfer.post({.mark = Mark{.stream = number(in.at(2)), .number = i}}));
+    VIADUCT_CHECK(transfer.wait(std::chrono::seconds(30)));
+  }
+  return std::string();
+}
+
+// push PEER LOCAL REMOTE STREAM: opens a push of the layers between two pinned memories
+Answer push(State& state, const Words& in) {
+  VIADUCT_TRY(auto peer, state.agent->peer(in.at(1)));
+  VIADUCT_TRY(auto there, peer.waitPin(in.at(3), std::chrono::seconds(10)));
+  const auto from = viaduct::testing::eightLayers(state.pins.at(in.at(2)).info().address);
+  VIADUCT_TRY(const auto layers,
+              KvLayers::plan(from, viaduct::testing::eightLayers(there.address)));
+  VIADUCT_TRY(state.push, KvPush::open(*state.agent, peer, layers, viaduct::testing::twoBlocks(),
+                                       {.stream = number(in.at(4)), .name = "seven"}));
+  return std::string();
+}
+
+// layer N: the layer is ready to be pushed
+Answer layer(State& state, const Words& in) {
+  return done(state.push->ready(static_cast<std::uint32_t>(number(in.at(1)))));
 }
 
 // wait ID MS: answers the path
@@ -320,7 +391,10 @@ Answer plenty(State& state, const Words&) {
 // close: ends the agent, with a goodbye
 Answer close(State& state, const Words&) {
   state.storms.clear();
+  state.push.reset();
   state.transfers.clear();
+  state.borrowed.clear();
+  state.leases.clear();
   state.pins.clear();
   state.agent.reset();
   return std::string();
@@ -331,35 +405,24 @@ struct Command {
   Answer (*run)(State& state, const Words& in);
 };
 constexpr Command kCommands[] = {
-    {"open", open},
-    {"memory", memory},
-    {"fill", fill},
-    {"differ", differ},
-    {"post", post},
-    {"release", release},
-    {"import", import},
-    {"ready", ready},
-    {"over", over},
-    {"settled", settled},
-    {"ways", ways},
-    {"plan", plan},
-    {"wait", wait},
-    {"cancel", cancel},
-    {"storm", storm},
-    {"calm", calm},
-    {"note", note},
-    {"usage", usage},
-    {"takenote", takeNote},
-    {"limit", limit},
-    {"close", close},
-    {"pages", pages},
-    {"protect", protect},
-    {"shortage", shortage},
-    {"plenty", plenty},
-    {"file", file},
-    {"gpu", gpu},
-    {"drivergpu", driverGpu},
-    {"drivergone", driverGone},
+    {"open", open},           {"memory", memory},
+    {"fill", fill},           {"differ", differ},
+    {"post", post},           {"release", release},
+    {"import", import},       {"ready", ready},
+    {"over", over},           {"settled", settled},
+    {"ways", ways},           {"plan", plan},
+    {"mark", mark},           {"lend", lend},
+    {"borrow", borrow},       {"planunder", planUnder},
+    {"outcome", outcome},     {"wait", wait},
+    {"push", push},           {"layer", layer},
+    {"cancel", cancel},       {"storm", storm},
+    {"calm", calm},           {"note", note},
+    {"usage", usage},         {"takenote", takeNote},
+    {"limit", limit},         {"close", close},
+    {"pages", pages},         {"protect", protect},
+    {"shortage", shortage},   {"plenty", plenty},
+    {"file", file},           {"gpu", gpu},
+    {"drivergpu", driverGpu}, {"drivergone", driverGone},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

@@ -22,6 +22,7 @@ static_assert(codeOf(Code::kPeerLost) == VIADUCT_PEER_LOST);
 static_assert(codeOf(Code::kDevice) == VIADUCT_DEVICE);
 static_assert(codeOf(Code::kExhausted) == VIADUCT_EXHAUSTED);
 static_assert(codeOf(Code::kProtocol) == VIADUCT_PROTOCOL);
+static_assert(codeOf(Code::kStale) == VIADUCT_STALE);
 static_assert(static_cast<int>(MemoryKind::kHost) == VIADUCT_MEMORY_HOST);
 static_assert(static_cast<int>(MemoryAccess::kReadWrite) == VIADUCT_READ_WRITE);
 static_assert(static_cast<int>(MemoryAccess::kReadOnly) == VIADUCT_READ_ONLY);
@@ -135,7 +136,7 @@ using viaduct::Code;
 
 const char* viaduct_code_name(viaduct_code code) {
   if (code == VIADUCT_OK) return "ok";
-  if (code < VIADUCT_OK || code > VIADUCT_PROTOCOL) return "unknown code";
+  if (code < VIADUCT_OK || code > VIADUCT_STALE) return "unknown code";
   return viaduct::codeName(static_cast<Code>(code - 1));
 }
 

@@ -1,5 +1,6 @@
 #include "agent/metrics/statistics_text.h"
 
+#include <viaduct/lease.h>
 #include <viaduct/transfer.h>
 
 #include <array>
@@ -116,6 +117,31 @@ void writeFaults(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
+void writeLeases(const Statistics& from, Labels labels, MetricsWriter& out) {
+  labels.push_back({"end", {}});
+  for (const auto& [end, leases] :
+       {std::pair("lent", from.lent), std::pair("borrowed", from.borrowed)}) {
+    labels.back().value = end;
+    out.sample("", labels, leases.live);
+  }
+}
+
+void writeEndedLeases(const Statistics& from, Labels labels, MetricsWriter& out) {
+  labels.push_back({"end", {}});
+  labels.push_back({"outcome", {}});
+  for (const auto& [end, leases] :
+       {std::pair("lent", from.lent), std::pair("borrowed", from.borrowed)}) {
+    labels[labels.size() - 2].value = end;
+    for (const auto& [outcome, count] : {std::pair(LeaseState::kReturned, leases.returned),
+                                         std::pair(LeaseState::kExpired, leases.expired),
+                                         std::pair(LeaseState::kRevoked, leases.revoked),
+                                         std::pair(LeaseState::kPeerLost, leases.peer_lost)}) {
+      labels.back().value = leaseStateName(outcome);
+      out.sample("_total", labels, count);
+    }
+  }
+}
+
 constexpr std::array kRows{
     Row{{"viaduct_agent", "info", "", "An agent, and the address of its metrics."}, writeInfo},
     Row{{"viaduct_transfers_started", "counter", "", "Posts of transfers."},
@@ -145,6 +171,11 @@ constexpr std::array kRows{
     Row{{"viaduct_pins", "gauge", "", "Registered pieces of memory."}, now<&Statistics::pins>},
     Row{{"viaduct_pinned_bytes", "gauge", "bytes", "Bytes of registered memory."},
         now<&Statistics::pinned_bytes>},
+    Row{{"viaduct_leases", "gauge", "", "Leases that are live."}, writeLeases},
+    Row{{"viaduct_leases_ended", "counter", "", "Leases that have ended."}, writeEndedLeases},
+    Row{{"viaduct_stale", "counter", "",
+         "Posts and tickets that came after the end of their lease, and posts that it ended."},
+        total<&Statistics::stale>},
     Row{{"viaduct_faults", "counter", "", "Faults that VIADUCT_FAULTS has injected."}, writeFaults},
 };
 

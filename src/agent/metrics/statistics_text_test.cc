@@ -14,18 +14,22 @@ namespace {
 using namespace std::chrono_literals;
 
 Statistics filled() {
-  Statistics out{.agent = "prefill \"0\"",
-                 .endpoint = "127.0.0.1:27180",
-                 .started = 9,
-                 .done = 5,
-                 .failed = 2,
-                 .cancelled = 1,
-                 .notes_sent = 3,
-                 .notes_received = 4,
-                 .sessions_lost = 6,
-                 .pins = 7,
-                 .pinned_bytes = 8192,
-                 .faults = {{0, 0, 3, 0, 0}}};
+  Statistics out{
+      .agent = "prefill \"0\"",
+      .endpoint = "127.0.0.1:27180",
+      .started = 9,
+      .done = 5,
+      .failed = 2,
+      .cancelled = 1,
+      .notes_sent = 3,
+      .notes_received = 4,
+      .sessions_lost = 6,
+      .pins = 7,
+      .pinned_bytes = 8192,
+      .lent = {.live = 11, .returned = 12, .expired = 13, .revoked = 14, .peer_lost = 15},
+      .borrowed = {.live = 16, .returned = 17},
+      .stale = 18,
+      .faults = {{0, 0, 3, 0, 0}}};
   out.latencies.add(150ns, 1);
   out.latencies.add(3us, 3);
   out.latencies.add(70s, 1);
@@ -94,6 +98,23 @@ viaduct_pins{agent="prefill \"0\"",pid="42"} 7
 # UNIT viaduct_pinned_bytes bytes
 # HELP viaduct_pinned_bytes Bytes of registered memory.
 viaduct_pinned_bytes{agent="prefill \"0\"",pid="42"} 8192
+# TYPE viaduct_leases gauge
+# HELP viaduct_leases Leases that are live.
+viaduct_leases{agent="prefill \"0\"",pid="42",end="lent"} 11
+viaduct_leases{agent="prefill \"0\"",pid="42",end="borrowed"} 16
+# TYPE viaduct_leases_ended counter
+# HELP viaduct_leases_ended Leases that have ended.
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="lent",outcome="returned"} 12
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="lent",outcome="expired"} 13
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="lent",outcome="revoked"} 14
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="lent",outcome="peer lost"} 15
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="borrowed",outcome="returned"} 17
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="borrowed",outcome="expired"} 0
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="borrowed",outcome="revoked"} 0
+viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="borrowed",outcome="peer lost"} 0
+# TYPE viaduct_stale counter
+# HELP viaduct_stale Posts and tickets that came after the end of their lease, and posts that it ended.
+viaduct_stale_total{agent="prefill \"0\"",pid="42"} 18
 # TYPE viaduct_faults counter
 # HELP viaduct_faults Faults that VIADUCT_FAULTS has injected.
 viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="delay"} 0

@@ -119,6 +119,9 @@ class Connection {
   // True if the session may move to another connection: over TCP, with a peer whose version
   // supports it.
   bool canResume() const { return !socket_facts_.is_unix && their_minor_ >= kResumeMinor; }
+  // True if the peer's version has leases.
+  bool knowsLeases() const { return their_minor_ >= kLeaseMinor; }
+  bool takesMarks() const { return their_minor_ >= kMarksMinor; }
   // Empty for a Unix socket.
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   std::size_t unsent() const { return outbox_.unsent(); }

@@ -49,7 +49,7 @@ Error protocolError(std::string detail) {
 bool isHandshake(FrameType type) { return type >= FrameType::kOpen && type <= FrameType::kResume; }
 
 bool isKnown(FrameType type) {
-  return (type >= FrameType::kHeartbeat && type <= FrameType::kReadOnly) || isHandshake(type);
+  return (type >= FrameType::kHeartbeat && type <= FrameType::kMarksEnd) || isHandshake(type);
 }
 
 FrameSealer::Header FrameSealer::seal(FrameType type, ByteSpan head, ByteSpan body,

@@ -1,6 +1,8 @@
 // The payloads of a session's frames. Threads: plain values.
 #pragma once
 
+#include <viaduct/lease.h>
+#include <viaduct/mark_stream.h>
 #include <viaduct/memory.h>
 #include <viaduct/result.h>
 
@@ -30,7 +32,8 @@ auto fields(base::Is<PinInfo> auto& p) {
 namespace viaduct::agent {
 
 inline constexpr std::size_t kMaxByeBytes = 1024;
-inline constexpr std::size_t kMaxReasonBytes = 4096;  // each text of a refusal
+inline constexpr std::size_t kMaxMarksEndBytes = 512;  // each text of an end of marks
+inline constexpr std::size_t kMaxReasonBytes = 4096;   // each text of a refusal
 
 // The limits of an agent's announced pins, because its peers keep them and need not trust it with
 // their memory. The bytes are those of PinMessage::cost, which is more than the frame. All pins are
@@ -82,6 +85,49 @@ auto fields(base::Is<BackendMessage> auto& m) {
   return base::list(base::atMost(kMaxNameBytes, m.backend), base::rest(m.bytes));
 }
 
+// The owner of a lease ends it. The borrower answers when its last access has ended.
+struct LeaseEndedMessage {
+  static constexpr std::string_view kName = "end of a lease";
+  std::uint64_t number = 0;
+  LeaseState outcome = LeaseState::kRevoked;  // kExpired or kRevoked
+};
+auto fields(base::Is<LeaseEndedMessage> auto& m) {
+  return base::list(m.number, base::atMost(LeaseState::kRevoked, m.outcome), base::must([&m] {
+                      return m.number != 0 && m.outcome >= LeaseState::kExpired;
+                    }));
+}
+
+// The borrower's answer to that, or the return of a lease. No access is left, and none will follow.
+struct LeaseMessage {
+  static constexpr std::string_view kName = "lease";
+  std::uint64_t number = 0;
+};
+auto fields(base::Is<LeaseMessage> auto& m) {
+  return base::list(m.number, base::must([&m] { return m.number != 0; }));
+}
+
+// A mark of a stream.
+struct MarkMessage {
+  static constexpr std::string_view kName = "mark";
+  Mark mark = {};
+};
+auto fields(base::Is<MarkMessage> auto& m) {
+  return base::list(m.mark.stream, base::atMost(kMaxMarks - 1, m.mark.number));
+}
+
+// The sender has ended a stream of marks.
+struct MarksEndMessage {
+  static constexpr std::string_view kName = "end of marks";
+  std::uint64_t stream = 0;
+  Error why = {};
+};
+auto fields(base::Is<MarksEndMessage> auto& m) {
+  return base::list(
+      m.stream, base::atMost(Code::kStale, m.why.code),
+      base::cutTo(kMaxMarksEndBytes, m.why.operation), base::cutTo(kMaxMarksEndBytes, m.why.detail),
+      base::cutTo(kMaxMarksEndBytes, m.why.cause), base::cutTo(kMaxMarksEndBytes, m.why.remedy));
+}
+
 // The agent ends the session on purpose.
 struct ByeMessage {
   static constexpr std::string_view kName = "bye";
@@ -106,7 +152,7 @@ struct RefuseMessage {
 };
 auto fields(base::Is<RefuseMessage> auto& m) {
   return base::list(
-      base::atMost(Code::kProtocol, m.why.code), base::cutTo(kMaxReasonBytes, m.why.operation),
+      base::atMost(Code::kStale, m.why.code), base::cutTo(kMaxReasonBytes, m.why.operation),
       base::cutTo(kMaxReasonBytes, m.why.detail), base::cutTo(kMaxReasonBytes, m.why.cause),
       base::cutTo(kMaxReasonBytes, m.why.remedy));
 }

@@ -64,6 +64,13 @@ TEST(Messages, ComeOutAsTheyWentIn) {
   const ResumeMessage resume{.epoch = 3, .heard = 1U << 20U, .proof = {1, 2, 3}};
   EXPECT_EQ(*base::decode<ResumeMessage>(base::encode(resume)), resume);
 
+  const LeaseEndedMessage ended{.number = 5, .outcome = LeaseState::kExpired};
+  const auto ended_back = base::decode<LeaseEndedMessage>(base::encode(ended));
+  ASSERT_TRUE(ended_back);
+  EXPECT_EQ(ended_back->number, 5U);
+  EXPECT_EQ(ended_back->outcome, LeaseState::kExpired);
+  EXPECT_EQ(base::decode<LeaseMessage>(base::encode(LeaseMessage{.number = 6}))->number, 6U);
+
   Bytes message = base::encode(BackendMessage{.backend = "tcp"});
   message.push_back(std::byte{7});
   const auto back = base::decode<BackendMessage>(message);
@@ -71,6 +78,15 @@ TEST(Messages, ComeOutAsTheyWentIn) {
   EXPECT_EQ(back->backend, "tcp");
   ASSERT_EQ(back->bytes.size(), 1U);
   EXPECT_EQ(back->bytes[0], std::byte{7});
+}
+
+TEST(Messages, AboutLeasesHaveANumberAndAnOutcomeOfTheOwner) {
+  EXPECT_FALSE(base::decode<LeaseMessage>(base::encode(LeaseMessage{.number = 0})));
+  EXPECT_FALSE(base::decode<LeaseEndedMessage>(base::encode(LeaseEndedMessage{.number = 0})));
+  for (const LeaseState outcome : {LeaseState::kLive, LeaseState::kEnding, LeaseState::kReturned,
+                                   LeaseState::kPeerLost, static_cast<LeaseState>(99)})
+    EXPECT_FALSE(base::decode<LeaseEndedMessage>(
+        base::encode(LeaseEndedMessage{.number = 1, .outcome = outcome})));
 }
 
 TEST(Messages, AppendKeepsTheBytesBefore) {
@@ -81,6 +97,8 @@ TEST(Messages, AppendKeepsTheBytesBefore) {
 }
 
 TEST(Messages, EveryOtherLengthIsRefused) {
+  refusesOtherLengths(LeaseEndedMessage{.number = 1});
+  refusesOtherLengths(LeaseMessage{.number = 1});
   refusesOtherLengths(fullHello());
   refusesOtherLengths(fullPin());
   refusesOtherLengths(UnpinMessage{.slot = 1});

@@ -72,7 +72,9 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) c
   // A copy, which the peer cannot change between check and use.
   copyOut(page(), taken_, &entry, sizeof entry);
   if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
-  return entry.frames > frames ? Next::kLater : Next::kNote;
+  if (entry.kind > RingPage::Kind::kMark) return Next::kBroken;
+  if (entry.frames > frames) return Next::kLater;
+  return entry.kind == RingPage::Kind::kMark ? Next::kMark : Next::kNote;
 }
 
 RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
@@ -83,7 +85,7 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames) const {
 RingReceiver::Next RingReceiver::take(std::uint64_t frames, base::Bytes& note) {
   NoteHeader entry;
   const Next next = look(frames, entry);
-  if (next != Next::kNote) return next;
+  if (next != Next::kNote && next != Next::kMark) return next;
   order_.acquire();
   note.resize(entry.bytes);
   copyOut(page(), taken_ + sizeof entry, note.data(), note.size());
@@ -116,9 +118,10 @@ bool RingSender::hasRoom(std::uint64_t bytes) {
   return bytes <= RingPage::kBytes - (written_ - taken_);
 }
 
-bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note) {
+bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note, RingPage::Kind kind) {
   if (note.size() > kMaxRingNote || !hasRoom(room(note.size()))) return false;
-  const NoteHeader entry{.bytes = static_cast<std::uint32_t>(note.size()), .frames = frames};
+  const NoteHeader entry{
+      .bytes = static_cast<std::uint32_t>(note.size()), .kind = kind, .frames = frames};
   copyIn(page(), written_, &entry, sizeof entry);
   if (!note.empty()) copyIn(page(), written_ + sizeof entry, note.data(), note.size());
   written_ += room(note.size());

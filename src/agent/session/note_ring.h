@@ -41,11 +41,13 @@ struct RingPage {
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
 
-  // An entry is this header, then the note's bytes.
+  // An entry is this header, then the bytes of the note, or the payload of a mark's frame. An end
+  // without marks takes every entry for a note, and is sent no marks.
+  enum class Kind : std::uint32_t { kNote, kMark };
   struct NoteHeader {
     std::uint32_t bytes = 0;
-    std::uint32_t zero = 0;
-    std::uint64_t frames = 0;  // frames of the session that were sent before this note
+    Kind kind = Kind::kNote;
+    std::uint64_t frames = 0;  // frames of the session that were sent before this entry
   };
 };
 static_assert(sizeof(RingPage) == 16384 && offsetof(RingPage, data) == 192);
@@ -64,8 +66,9 @@ class RingReceiver {
   void wasSent() { memory_.closeFile(); }
   int bell() const { return bell_.get(); }
 
-  // Takes the next note. kLater: it was sent after more than `frames` frames of the session.
-  enum class Next : std::uint8_t { kNote, kEmpty, kLater, kBroken };
+  // Takes the next note or mark. kLater: it was sent after more than `frames` frames of the
+  // session.
+  enum class Next : std::uint8_t { kNote, kMark, kEmpty, kLater, kBroken };
   Next take(std::uint64_t frames, base::Bytes& note);
   // Returns what take() would return, and takes no note.
   Next look(std::uint64_t frames) const;
@@ -102,7 +105,8 @@ class RingSender {
 
   // False: the note is too long or there is no room, so send it as a frame. Notes come out in the
   // order in which they were put in.
-  bool put(std::uint64_t frames, std::span<const std::byte> note);
+  bool put(std::uint64_t frames, std::span<const std::byte> note,
+           RingPage::Kind kind = RingPage::Kind::kNote);
   // False: the receiver does not read heartbeats here, so send a frame.
   bool beat() {
     if (page().reads_beats.load(std::memory_order_relaxed) == 0) return false;

@@ -88,6 +88,19 @@ TEST(NoteRing, ANoteWaitsForTheFramesSentBeforeIt) {
   EXPECT_EQ(ends.taken(8), "later");
 }
 
+TEST(NoteRing, MarksAndNotesComeOutInOneOrder) {
+  Ends ends;
+  ASSERT_TRUE(ends.sender.put(0, bytesOf("note")));
+  ASSERT_TRUE(ends.sender.put(0, bytesOf("mark"), RingPage::Kind::kMark));
+  ASSERT_TRUE(ends.sender.put(1, bytesOf("later"), RingPage::Kind::kMark));
+  EXPECT_EQ(ends.taken(), "note");
+  base::Bytes entry;
+  EXPECT_EQ(ends.receiver.look(0), Next::kMark);
+  EXPECT_EQ(ends.receiver.take(0, entry), Next::kMark);
+  EXPECT_EQ(entry, base::Bytes(bytesOf("mark").begin(), bytesOf("mark").end()));
+  EXPECT_EQ(ends.receiver.take(0, entry), Next::kLater);
+}
+
 // TSan sees the page at two addresses: docs/gotchas/sanitizers.md.
 TEST(NoteRing, TheReceiverOfANoteSeesWhatTheSenderWroteBeforeIt) {
   Ends ends;
@@ -156,6 +169,7 @@ TEST(NoteRing, MalformedEntriesAreDetected) {
                                 {{.bytes = ~0U}, RingPage::kBytes},
                                 {{.bytes = 100}, 32},
                                 {{.bytes = 0}, 8},
+                                {{.kind = RingPage::Kind{2}}, 16},
                                 {{.bytes = 0}, RingPage::kBytes + 16},
                                 {{.bytes = 0}, ~std::uint64_t{0}}};
   for (const Case& wrong : cases) {

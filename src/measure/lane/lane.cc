@@ -84,7 +84,7 @@ class Lane::Drive {
       now_ = Clock::now();
     }
     const auto called = now_;
-    VIADUCT_CHECK(lane_.transfer(first_ + number).post());
+    VIADUCT_CHECK(lane_.post(first_ + number));
     now_ = Clock::now();
     out_.post.record(nanoseconds(now_ - called));
     flights_[number % depth_] = {intended, now_};
@@ -95,7 +95,7 @@ class Lane::Drive {
   Status land() {
     const bool more = open() && posted_ - ended_ < depth_ && !enough();
     const auto until = std::min(now_ + kLaneSlice, more ? next_ : Clock::time_point::max());
-    auto ended = lane_.transfer(first_ + ended_).wait(until);
+    auto ended = lane_.wait(first_ + ended_, until);
     now_ = Clock::now();
     if (!ended) return ended.error().code == Code::kTimeout && now_ >= until ? Status(Ok{}) : ended;
     const Flight& flight = flights_[ended_ % depth_];
@@ -158,49 +158,69 @@ Result<std::unique_ptr<Lane>> Lane::plan(const LaneSeed& seed) {
   std::unique_ptr<Lane> lane(new Lane(seed));
   // Each transfer in flight is a Transfer of its own, even if transfers share a set.
   const auto count = std::max<std::uint64_t>(seed.sets, seed.spec.depth);
-  lane->transfers_.reserve(count);
-  for (std::uint64_t i = 0; i < count; ++i) {
-    VIADUCT_TRY(Transfer transfer, lane->planOne(i % seed.sets));
-    lane->transfers_.push_back(std::move(transfer));
-  }
+  lane->transfers_.reserve(count * seed.row.transfers());
+  for (std::uint64_t i = 0; i < count; ++i)
+    for (std::uint32_t number = 0; number < seed.row.transfers(); ++number) {
+      VIADUCT_TRY(Transfer transfer, lane->planOne(i % seed.sets, number));
+      lane->transfers_.push_back(std::move(transfer));
+    }
   return lane;
 }
 
-Result<Transfer> Lane::planOne(std::uint64_t set) {
+Result<LaneSides> Lane::sidesOf(std::uint64_t set, std::uint32_t number) const {
+  if (seed_.sides) return seed_.sides(set, number);
   const Workload& row = seed_.row;
-  const auto start = Clock::now();
   const std::uint64_t at = set * seed_.stride;
   VIADUCT_TRY(Blocks own, Blocks::strided({.base = seed_.memory.address() + seed_.own_at + at,
                                            .bytes = row.block_bytes,
                                            .count = row.batch}));
   VIADUCT_TRY(Blocks remote, seed_.remote(set));
+  return LaneSides{{std::move(own), own_order_}, {std::move(remote), remote_order_}};
+}
+
+Result<Transfer> Lane::planOne(std::uint64_t set, std::uint32_t number) {
+  const Workload& row = seed_.row;
+  const auto start = Clock::now();
+  VIADUCT_TRY(LaneSides sides, sidesOf(set, number));
   std::string require = row.backend.empty() ? "" : "backend:" + row.backend;
   if (const auto more = requireOfTransfer(seed_.spec.require); !more.empty())
     require += (require.empty() ? "" : ",") + more;
-  auto transfer =
-      seed_.agent.plan(row.op, seed_.peer, {std::move(own), own_order_},
-                       {std::move(remote), remote_order_}, {.require = std::move(require)});
+  auto transfer = seed_.agent.plan(row.op, seed_.peer, std::move(sides.own),
+                                   std::move(sides.remote), {.require = std::move(require)});
   prep_.record(nanoseconds(Clock::now() - start));
   return transfer;
 }
 
 Status Lane::planAgain(std::uint64_t number) {
   if (seed_.spec.reregister) VIADUCT_CHECK(seed_.memory.registerAgain(seed_.agent));
-  const std::uint64_t slot = number % transfers_.size();
-  for (PathShare& share : transfers_[slot].carried().shares) retired_.add(std::move(share));
-  VIADUCT_TRY(transfers_[slot], planOne(slot % seed_.sets));
+  const std::uint64_t slot = number % slots();
+  const std::span<Transfer> old = flight(slot);
+  for (std::uint32_t i = 0; i < old.size(); ++i) {
+    for (PathShare& share : old[i].carried().shares) retired_.add(std::move(share));
+    VIADUCT_TRY(old[i], planOne(slot % seed_.sets, i));
+  }
+  return Ok{};
+}
+
+Status Lane::post(std::uint64_t number) {
+  for (Transfer& transfer : flight(number)) VIADUCT_CHECK(transfer.post());
+  return Ok{};
+}
+
+Status Lane::wait(std::uint64_t number, Deadline until) {
+  for (Transfer& transfer : flight(number)) VIADUCT_CHECK(transfer.wait(until));
   return Ok{};
 }
 
 Status Lane::once(std::uint64_t set, const std::function<bool()>& ended) {
   if (seed_.spec.recreate || seed_.spec.reregister) VIADUCT_CHECK(planAgain(set));
-  VIADUCT_CHECK(transfer(set).post());
+  VIADUCT_CHECK(post(set));
   return await(set, ended);
 }
 
 Status Lane::await(std::uint64_t number, const std::function<bool()>& ended) {
   for (;;) {
-    auto done = transfer(number).wait(kLaneSlice);
+    auto done = wait(number, kLaneSlice);
     if (done) countTransfer();
     if (done || done.error().code != Code::kTimeout) return done;
     if (ended()) return cancelled();
@@ -209,6 +229,12 @@ Status Lane::await(std::uint64_t number, const std::function<bool()>& ended) {
 
 Result<LaneTimes> Lane::run(const Goal& goal, const Orders& orders) {
   return Drive(*this, goal, orders).go();
+}
+
+std::uint64_t Lane::ops() const {
+  std::uint64_t out = 0;
+  for (std::uint32_t i = 0; i < seed_.row.transfers(); ++i) out += transfers_[i].ops();
+  return out;
 }
 
 Path Lane::carried() const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -30,6 +31,10 @@ constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // within which a l
 // Returns the next note of a member of this run, as Agent::waitNote() does.
 using NoteSource = std::function<Result<Note>(Deadline until)>;
 
+struct LaneSides {
+  Selection own = {}, remote = {};
+};
+
 // The inputs of a lane.
 struct LaneSeed {
   const Spec& spec;
@@ -41,6 +46,9 @@ struct LaneSeed {
   std::uint64_t own_at = 0;  // offset of the lane's first set in `memory`
   // Returns the blocks of a set at the peer, in the order of their places.
   std::function<Result<Blocks>(std::uint64_t set)> remote;
+  // Returns both sides of one of the row's transfers in a set. Null: `remote`, and the same blocks
+  // of `memory`.
+  std::function<Result<LaneSides>(std::uint64_t set, std::uint32_t number)> sides = {};
   std::uint64_t sets = 1, stride = 0;
   Role role = Role::kInitiator;  // the role of this end in the layout
   std::uint64_t number = 0;  // the stream's number; it seeds the arrivals, so that streams differ
@@ -90,14 +98,26 @@ class Lane {
   std::uint64_t transfers() const { return transfers_ended_.load(std::memory_order_relaxed); }
   std::uint64_t sets() const { return seed_.sets; }
   std::uint64_t bytes() const { return seed_.row.bytes(); }
+  // The ops of a set's transfers, after coalescing. All sets have about as many.
+  std::uint64_t ops() const;
 
  private:
   class Drive;
   explicit Lane(const LaneSeed& seed);
-  Result<Transfer> planOne(std::uint64_t set);
+  Result<LaneSides> sidesOf(std::uint64_t set, std::uint32_t number) const;
+  Result<Transfer> planOne(std::uint64_t set, std::uint32_t number);
   Status planAgain(std::uint64_t slot);
   Path carried() const;
-  Transfer& transfer(std::uint64_t number) { return transfers_[number % transfers_.size()]; }
+  std::uint64_t slots() const { return transfers_.size() / seed_.row.transfers(); }
+  // The transfers that are posted together, of a slot.
+  std::span<Transfer> flight(std::uint64_t number) {
+    const std::size_t together = seed_.row.transfers();
+    return std::span(transfers_).subspan(number % slots() * together, together);
+  }
+  Transfer& transfer(std::uint64_t number) { return flight(number).front(); }
+  Status post(std::uint64_t number);
+  // Waits for all transfers of a flight. After kTimeout it can be called again.
+  Status wait(std::uint64_t number, Deadline until);
   Result<Note> waitNote(const Orders& orders);
   Status bounce(std::uint64_t number, const Orders& orders);
   // Waits for a posted transfer and counts it. Fails with kCancelled if `ended` returns true.

@@ -13,7 +13,6 @@ namespace viaduct::measure {
 namespace {
 
 constexpr std::uint64_t kSample = std::uint64_t{64} << 20U;  // checked bytes of a stream
-constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;   // epochs that a Pattern tells apart
 constexpr std::uint64_t kSpots = 16;                         // words that a spot check writes
 constexpr auto kNotTheOriginal = "the storage has other bytes there";
 
@@ -41,6 +40,7 @@ Contents::Contents(const Spec& spec, const Workload& row, const std::vector<Stre
     first_.push_back(blocks_);
     blocks_ += sets_.back().count * row.batch;
   }
+  if (row.kv) kv_.emplace(*row.kv, spec.seed);
 }
 
 Role Contents::source(std::uint32_t stream) const {
@@ -89,6 +89,11 @@ std::uint64_t Contents::fewestSets() const {
 void Contents::touch(const StreamEnd& end) const {
   if (end.mirror != nullptr) return;
   constexpr std::uint64_t kPage = 4096;
+  if (kv_) {
+    for (std::uint64_t set = 0; set < sets_[end.stream].count; ++set)
+      kv_->touch(kvSide(end), end.memory, set);
+    return;
+  }
   for (std::uint64_t set = 0; set < sets_[end.stream].count; ++set)
     for (std::uint32_t k = 0; k < row_.batch; ++k) {
       const auto memory = block(end, set, k);
@@ -101,10 +106,16 @@ Status Contents::fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) 
   const std::uint64_t there = sets_[end.stream].count;
   for (std::uint64_t i = 0; i < std::min(sets.count, there); ++i) {
     const std::uint64_t set = (sets.first + i) % there;
+    if (kv_) {
+      kv_->fill(end.memory, epoch, set);
+      continue;
+    }
     for (std::uint32_t k = 0; k < row_.batch; ++k)
       now.fill(block(end, set, k), number(end.stream, set, k));
     if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->push(blocks(end, set)));
   }
+  // The blocks of a KV row lie anywhere in the pool.
+  if (kv_ && end.mirror != nullptr) return end.mirror->push(end.memory);
   return Ok{};
 }
 
@@ -124,7 +135,18 @@ Wrong Contents::check(const StreamEnd& end, const Pattern& now, std::uint64_t se
                      wrong->text);
 }
 
+Result<Wrong> Contents::verifyKv(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
+  const std::uint64_t there = sets_[end.stream].count;
+  if (end.mirror != nullptr) VIADUCT_CHECK(end.mirror->pull(end.memory));
+  for (std::uint64_t i = 0; i < std::min(sets.count, there); ++i)
+    if (auto wrong = kv_->verify(end.memory, epoch, (sets.first + i) % there,
+                                 spec_.verify == Verified::kFull))
+      return Wrong(std::move(wrong));
+  return Wrong();
+}
+
 Result<Wrong> Contents::verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const {
+  if (kv_) return verifyKv(end, epoch, sets);
   const Pattern now = pattern(epoch);
   const std::uint64_t there = sets_[end.stream].count;
   const std::uint64_t total = std::min(sets.count, there) * row_.batch;

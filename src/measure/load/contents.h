@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "measure/load/kv_contents.h"
 #include "measure/load/mirror.h"
 #include "measure/load/pattern.h"
 #include "measure/load/spec.h"
@@ -59,8 +60,11 @@ class Contents {
   void touch(const StreamEnd& end) const;
   // This and the other calls fail only if the memory is a GPU's, and its driver fails.
   Status fill(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
-  // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull.
+  // Checks the blocks of these sets, or a sample of them unless Spec::verify is kFull. Of a KV row,
+  // the sample has words of each page.
   Result<Wrong> verify(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
+  // The words that verify() has checked; 0 unless the row is a KV row.
+  std::uint64_t checkedWords() const { return kv_ ? kv_->checkedWords() : 0; }
 
   // Write the check's words: of its own epoch, of `epoch`, or zeros, which belong to no epoch.
   Status freshen(const StreamEnd& end, const SpotCheck& check) const;
@@ -74,6 +78,10 @@ class Contents {
     std::uint32_t block = 0;
     std::uint64_t offset = 0;  // in the block
   };
+  KvSide kvSide(const StreamEnd& end) const {
+    return end.role == source(end.stream) ? KvSide::kSource : KvSide::kDestination;
+  }
+  Result<Wrong> verifyKv(const StreamEnd& end, std::uint64_t epoch, SetRange sets) const;
   std::vector<Spot> spots(const SpotCheck& check) const;
   std::span<std::byte> memoryOf(const StreamEnd& end, const SpotCheck& check, Spot spot) const;
   Pattern pattern(std::uint64_t epoch) const;
@@ -93,6 +101,7 @@ class Contents {
   std::vector<std::uint64_t> first_;  // the number of each stream's first block
   std::uint64_t blocks_ = 0;
   std::vector<std::uint32_t> initiator_order_, target_order_;
+  std::optional<KvContents> kv_;  // in the place of blocks
 };
 
 }  // namespace viaduct::measure

@@ -73,6 +73,8 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
   return Ok{};
 }
 
+std::uint64_t memoryOfThisHost() { return host::availableMemory(); }
+
 Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
   const std::uint64_t available = host::availableMemory(root) / 100 * kPercent;
   if (available == 0) return Ok{};

@@ -13,6 +13,8 @@
 
 namespace viaduct::measure {
 
+// Returns the memory that programs of this host may still take; 0: unknown.
+std::uint64_t memoryOfThisHost();
 // Checks that this host has memory for all members (`local`), or for the largest one. The error
 // says how much fits.
 Status memorySuffices(const Spec& spec, bool local, const std::string& root = "/");

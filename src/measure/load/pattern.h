@@ -12,6 +12,7 @@
 namespace viaduct::measure {
 
 inline constexpr std::uint64_t kWordBytes = sizeof(std::uint64_t);
+inline constexpr std::uint64_t kEpochs = std::uint64_t{1} << 16U;  // that a Pattern tells apart
 
 // The first wrong byte of a block.
 struct Mismatch {

@@ -65,11 +65,34 @@ Status fits(const Spec& spec, const char* side, std::uint64_t device, std::uint3
 
 std::string yesNo(bool value) { return value ? "true" : "false"; }
 
+// Returns the pools of the largest KV row, or nothing if there is none.
+std::optional<DeviceBytes> poolsOf(const Spec& spec) {
+  std::optional<DeviceBytes> out;
+  for (const Workload& row : spec.rows) {
+    if (!row.kv) continue;
+    const bool push = row.op == OpKind::kWrite;
+    const KvEnd &here = push ? row.kv->source : row.kv->destination,
+                &there = push ? row.kv->destination : row.kv->source;
+    if (!out) out.emplace();
+    out->initiator = std::max(out->initiator, here.bytes);
+    out->target = std::max(out->target, there.bytes);
+  }
+  return out;
+}
+
+// Members with other pools or sets have other block tables.
+std::string kvWords(const KvPoint& point) {
+  return fmt::format(" ({}, {} sets in pools of {} and {} blocks)", textOf(point), point.sets,
+                     point.source.pool, point.destination.pool);
+}
+
 std::string joinedSizes(const Spec& spec) {
   std::string out;
   for (const Workload& row : spec.rows) {
     const std::string one = fmt::format("{}/{}x{}", row.backend, row.block_bytes, row.batch);
-    out += (out.empty() ? "" : ",") + one;
+    // Paged and bulk rows of all trials have the same name, which is listed once.
+    const bool again = row.kv && (row.kv->bulk || row.kv->trial != 0);
+    if (!again) out += (out.empty() ? "" : ",") + one + (row.kv ? kvWords(*row.kv) : "");
   }
   return out;
 }
@@ -129,6 +152,7 @@ std::vector<Option> optionsOf(const Spec& spec) {
 }
 
 Result<DeviceBytes> deviceBytes(const Spec& spec) {
+  if (const auto pools = poolsOf(spec)) return *pools;
   const MostParts parts = mostParts(spec);
   DeviceBytes bytes{neededPart(spec) * parts.initiator, neededPart(spec) * parts.target};
   if (spec.buffer_bytes != 0) {
@@ -177,6 +201,7 @@ std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint
 }
 
 Sets setsOf(const Spec& spec, const Workload& all, const Stream& stream, const DeviceBytes& bytes) {
+  if (all.kv) return {.count = all.kv->sets};  // block tables have the places
   const Workload row = workOf(all, stream);
   const std::uint64_t here = partBytes(bytes.initiator, stream.initiator_parts);
   const std::uint64_t there = partBytes(bytes.target, stream.target_parts);

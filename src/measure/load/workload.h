@@ -5,11 +5,13 @@
 #include <viaduct/transfer.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/words.h"
+#include "measure/load/kv_point.h"
 
 namespace viaduct::measure {
 
@@ -31,7 +33,10 @@ struct Workload {
   std::uint32_t batch = 1;
   std::uint64_t warm_iterations = 0;  // of each stream; 0: by time
   std::uint64_t iterations = 0;       // of each stream; 0: by time
+  // A KV workload: a block is a request, and each request is a transfer of its own.
+  std::optional<KvPoint> kv = {};
 
+  std::uint32_t transfers() const { return kv ? batch : 1; }  // that are posted together
   std::uint64_t bytes() const { return block_bytes * batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
 };

@@ -98,7 +98,7 @@ Result<P2pAnswer> decodeAnswer(std::span<const std::byte> note) {
   } else {
     Error e;
     base::Fields::get(in, e.code, e.operation, e.detail, e.os_errno, e.device, e.cause, e.remedy);
-    if (e.code > Code::kProtocol) return garbled();
+    if (e.code > Code::kStale) return garbled();
     out.value = std::move(e);
   }
   if (!known || !in.finished()) return garbled();

@@ -43,7 +43,10 @@ class Composer {
              .initiators = spec.layout.initiators,
              .targets = spec.layout.targets,
              .bidirectional = spec.bidirectional,
-             .heat = spec.working_set == 0 ? "hot" : "cold"} {}
+             .heat = spec.working_set == 0 && !workload.kv ? "hot" : "cold",
+             .kv = kvOf(workload)} {
+    if (row_.kv) row_.scheme = row_.kv->bulk ? "kv-bulk" : "kv-paged";
+  }
 
   Result<Composed> composed() {
     for (const RowShare& share : shares_) {
@@ -74,6 +77,25 @@ class Composer {
   }
 
  private:
+  static std::optional<KvWorkload> kvOf(const Workload& workload) {
+    if (!workload.kv) return std::nullopt;
+    const KvPoint& point = *workload.kv;
+    return KvWorkload{.model = point.model,
+                      .tokens = point.tokens,
+                      .source_block = point.source.block,
+                      .destination_block = point.destination.block,
+                      .source_tp = point.source.tp,
+                      .destination_tp = point.destination.tp,
+                      .order = base::wordOf(kKvOrders, point.source.order),
+                      .arrangement = base::wordOf(kKvArrangements, point.source.arrangement),
+                      .bulk = point.bulk,
+                      .trial = point.trial,
+                      .trials = point.trials,
+                      .table_sets = point.sets,
+                      .pool_bytes = std::max(point.source.bytes, point.destination.bytes),
+                      .descriptors = (point.bulk ? 1 : point.pages) * point.requests};
+  }
+
   // The smallest transfer decides whether all rails had to take part.
   std::uint64_t smallestTransfer() const {
     std::uint64_t bytes = workload_.bytes();
@@ -134,6 +156,8 @@ class Composer {
       post_.add(share.post);
       tx_.add(share.tx);
       row_.transfers += share.transfers;
+      if (row_.kv) row_.kv->runs += share.ops;
+      if (row_.kv) row_.kv->checked_words += share.words;
       carried_ += static_cast<double>(share.bytes);
       for (const StreamShare& s : share.streams) {
         row_.iterations += s.iterations;

@@ -7,7 +7,7 @@ namespace viaduct::measure {
 // base::Fields finds these functions by argument-dependent lookup, so they stay outside of the
 // unnamed namespace.
 auto fields(base::Is<Latency> auto& l) {
-  return std::tie(l.mean, l.p50, l.p90, l.p95, l.p99, l.p99_9, l.max);
+  return std::tie(l.mean, l.p50, l.min, l.p90, l.p95, l.p99, l.p99_9, l.max);
 }
 auto fields(base::Is<LaneTimes::Part> auto& p) { return std::tie(p.bytes, p.seconds); }
 auto fields(base::Is<TimeStretch> auto& s) {
@@ -23,8 +23,8 @@ auto fields(base::Is<RoundShare> auto& s) {
 auto fields(base::Is<RowShare> auto& s) {
   return std::tie(s.failure, s.streams, s.latency, s.prep, s.post, s.tx, s.cpu.used, s.cpu.over,
                   s.cpu.machine, s.cpu.processors, s.clock.seconds, s.clock.ahead, s.clock.largest,
-                  s.transfers, s.bytes, s.mismatch, s.checks, s.missed, s.intervals, s.gpus,
-                  s.observation);
+                  s.transfers, s.bytes, s.ops, s.words, s.mismatch, s.checks, s.missed, s.intervals,
+                  s.gpus, s.observation);
 }
 
 namespace {
@@ -44,6 +44,7 @@ Latency latencyOf(const Histogram& ns) {
   const auto us = [&](double q) { return ns.quantile(q) * 1e-3; };
   return {.mean = ns.mean() * 1e-3,
           .p50 = us(0.5),
+          .min = static_cast<double>(ns.min()) * 1e-3,
           .p90 = us(0.9),
           .p95 = us(0.95),
           .p99 = us(0.99),

@@ -72,10 +72,12 @@ struct RowShare {
   Histogram latency = {}, prep = {}, post = {}, tx = {};  // nanoseconds, of the member's streams
   std::uint64_t transfers = 0;  // transfers that the member's claims count, timed or not
   std::uint64_t bytes = 0;      // of these transfers
+  std::uint64_t ops = 0;        // of one of them, after coalescing
   CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};                 // empty: no wrong bytes
   std::uint64_t checks = 0, missed = 0;      // checked transfers, and how many were wrong
+  std::uint64_t words = 0;                   // checked ones, of a KV row
   std::vector<RateInterval> intervals = {};  // of the member's own streams
   std::vector<std::uint32_t> gpus = {};      // whose memory the member's devices have
   std::string observation = {};              // of the devices, encoded

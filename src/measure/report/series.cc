@@ -20,7 +20,9 @@ Parts partsOf(const Source& source, const Row& row, bool with_batch) {
   return {row.backend,
           source.name,
           opKindName(row.op),
-          row.scheme,
+          row.kv ? fmt::format("{}, {}, block {}, TP {} to {}", row.scheme, row.kv->model,
+                               row.kv->source_block, row.kv->source_tp, row.kv->destination_tp)
+                 : row.scheme,
           fmt::format("{}\u2192{}{}", row.initiators, row.targets,
                       row.bidirectional ? " both ways" : ""),
           row.memory,

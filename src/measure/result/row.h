@@ -50,7 +50,7 @@ constexpr const char* verifiedName(Verified verified) { return base::wordOf(kVer
 // at the other end.
 struct Latency {
   double mean = 0, p50 = 0;
-  std::optional<double> p90 = {}, p95 = {};  // some tools do not report these
+  std::optional<double> min = {}, p90 = {}, p95 = {};  // some tools do not report these
   double p99 = 0, p99_9 = 0, max = 0;
   friend bool operator==(const Latency&, const Latency&) = default;
 };
@@ -151,6 +151,22 @@ struct Checks {
   friend bool operator==(const Checks&, const Checks&) = default;
 };
 
+// The workload of a KV row: docs/kv-bench.md.
+struct KvWorkload {
+  std::string model = {};
+  std::uint32_t tokens = 0;
+  std::uint32_t source_block = 0, destination_block = 0;  // tokens; 0: those of the model
+  std::uint32_t source_tp = 1, destination_tp = 1;
+  std::string order = {}, arrangement = {};
+  bool bulk = false;  // each request is one piece: the ceiling of paged rows
+  std::uint32_t trial = 0, trials = 1, table_sets = 1;
+  std::uint64_t pool_bytes = 0;             // of the end that has more
+  std::uint64_t descriptors = 0, runs = 0;  // of a burst: pages, and ops after coalescing
+  std::uint64_t checked_words = 0;
+  std::optional<double> of_bulk = {};  // the rate at p50 as a part of the bulk row's, same trial
+  friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
+};
+
 struct Row {
   std::string backend = {};
   OpKind op = OpKind::kWrite;
@@ -183,6 +199,7 @@ struct Row {
   std::vector<DeviceResult> devices = {};  // only of rows with several GPUs
   std::optional<Scaling> scaling = {};
   std::optional<Operation> operation = {};      // of a pattern
+  std::optional<KvWorkload> kv = {};            // of a KV row
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
@@ -199,6 +216,10 @@ struct Row {
   friend bool operator==(const Row&, const Row&) = default;
 };
 
+// The payload at the median latency, in 10^9 bytes a second.
+std::optional<double> rateAtP50(const Row& row);
+// Says for each paged KV row which part of its bulk row's rate it has.
+void addSharesOfBulk(std::vector<Row>& rows);
 // True if memory of a GPU takes part.
 bool usesGpu(const Row& row);
 

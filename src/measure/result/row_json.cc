@@ -15,6 +15,7 @@ void describe(auto& json, base::Is<Latency> auto& l) {
   json.need("p99", l.p99);
   json.need("p99_9", l.p99_9);
   json.need("max", l.max);
+  json.may("min", l.min);
   json.may("p90", l.p90);
   json.may("p95", l.p95);
 }
@@ -88,6 +89,26 @@ void describe(auto& json, base::Is<Operation> auto& operation) {
   json.may("wrong", operation.wrong);
 }
 
+void describe(auto& json, base::Is<KvWorkload> auto& kv) {
+  json.need("model", kv.model);
+  json.need("tokens", kv.tokens);
+  json.may("source_block", kv.source_block);
+  json.may("destination_block", kv.destination_block);
+  json.need("source_tp", kv.source_tp);
+  json.need("destination_tp", kv.destination_tp);
+  json.need("order", kv.order);
+  json.need("arrangement", kv.arrangement);
+  json.need("bulk", kv.bulk);
+  json.need("trial", kv.trial);
+  json.need("trials", kv.trials);
+  json.need("table_sets", kv.table_sets);
+  json.need("pool_bytes", kv.pool_bytes);
+  json.need("descriptors", kv.descriptors);
+  json.need("runs", kv.runs);
+  json.need("checked_words", kv.checked_words);
+  json.may("of_bulk", kv.of_bulk);
+}
+
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
   json.need("start_s", interval.start);
   json.need("end_s", interval.end);
@@ -121,6 +142,7 @@ void describeFigures(auto& json, auto& row) {
   json.may("devices", row.devices);
   json.may("scaling", row.scaling);
   json.may("operation", row.operation);
+  json.may("kv", row.kv);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }

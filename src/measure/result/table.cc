@@ -53,6 +53,7 @@ std::string figuresOf(const Row& row) {
 }  // namespace
 
 std::string TextTable::add(const Row& row) {
+  if (row.kv) return kv_.add(row);
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
   if (row.operation) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "measure/result/kv_table.h"
 #include "measure/result/row.h"
 
 namespace viaduct::measure {
@@ -14,6 +15,7 @@ class TextTable {
   std::string add(const Row& row);
 
  private:
+  KvTable kv_;
   std::string what_, path_;  // of the last heading
   std::string remark_;       // of the last row
 };

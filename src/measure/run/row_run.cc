@@ -240,7 +240,11 @@ class RowRun {
     const Peer& peer = worker_.peers.at(worker_.rankOf(own.stream, there));
     const bool initiator = own.role == Role::kInitiator;
     std::function<Result<Blocks>(std::uint64_t)> remote;
-    if (spec_.layout.stored()) {
+    std::function<Result<LaneSides>(std::uint64_t, std::uint32_t)> sides;
+    if (row_.kv) {
+      VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, pair), kAnnounced));
+      VIADUCT_TRY(sides, kvSides(own, pin.address));
+    } else if (spec_.layout.stored()) {
       remote = [this, stream = own.stream](std::uint64_t set) {
         return storageOf(stream).blocks(storedSet(stream, set));
       };
@@ -261,11 +265,26 @@ class RowRun {
                                       .memory = *worker_.deviceOf(own.stream, own.role)->memory,
                                       .own_at = initiator ? sets.initiator_at : sets.target_at,
                                       .remote = std::move(remote),
+                                      .sides = std::move(sides),
                                       .sets = sets.count,
                                       .stride = sets.stride,
                                       .role = own.role,
                                       .number = own.stream}));
     return Ok{};
+  }
+
+  // Returns the sides of a KV row's transfers. `far` is the address of the other end's pool.
+  Result<std::function<Result<LaneSides>(std::uint64_t, std::uint32_t)>> kvSides(
+      const Own& own, std::uint64_t far) {
+    const std::uint64_t near = worker_.deviceOf(own.stream, own.role)->memory->address();
+    const bool push = row_.op == OpKind::kWrite;
+    VIADUCT_TRY(KvSides kv, KvSides::make(*row_.kv, push ? near : far, push ? far : near));
+    return std::function<Result<LaneSides>(std::uint64_t, std::uint32_t)>(
+        [kv = std::move(kv), push](std::uint64_t set, std::uint32_t request) -> Result<LaneSides> {
+          VIADUCT_TRY(KvSelections both, kv.of(set, request));
+          if (!push) std::swap(both.source, both.destination);
+          return LaneSides{std::move(both.source), std::move(both.destination)};
+        });
   }
 
   bool readsStorage() const { return spec_.layout.stored() && row_.op == OpKind::kRead; }
@@ -605,12 +624,14 @@ class RowRun {
                  .mismatch = mismatch_,
                  .checks = checks_,
                  .missed = missed_,
+                 .words = contents_.checkedWords(),
                  .intervals = intervals_};
     for (const Own& own : own_) {
       if (!own.lane) continue;
       out.prep.add(own.lane->prep());
       out.transfers += own.lane->transfers();
       out.bytes += own.lane->transfers() * own.row.bytes();
+      out.ops = own.lane->ops();
       if (own.echoes) continue;
       out.latency.add(own.times.latency);
       out.post.add(own.times.post);

@@ -39,7 +39,9 @@ Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::
   // A small number of transfers is checked completely, which is cheaper than spot checks between
   // them.
   const bool few = transfersOf(spec, row, seconds) * streams < kSpotChecks && spec.rate == 0;
-  if (spec.verify == Verified::kFull || (few && spec.verify == Verified::kSampled)) {
+  // A check of a KV row looks at each page.
+  const bool each = few || row.kv;
+  if (spec.verify == Verified::kFull || (each && spec.verify == Verified::kSampled)) {
     const std::uint64_t all = transfersOf(spec, row, seconds + kRoundSeconds);
     const std::uint64_t together = std::min<std::uint64_t>(spec.depth, sets);
     return {.rounds = ceilOf(all, together), .iterations = all, .every_transfer = true};

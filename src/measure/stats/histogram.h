@@ -14,7 +14,8 @@ class Histogram {
  public:
   void record(std::uint64_t value);
   std::uint64_t count() const { return count_; }
-  std::uint64_t max() const { return max_; }  // exact
+  std::uint64_t max() const { return max_; }                    // exact
+  std::uint64_t min() const { return count_ == 0 ? 0 : min_; }  // exact
   // Returns the value that a part `q` (0 to 1) of all values does not exceed, or 0 if empty.
   double quantile(double q) const;
   double mean() const;  // exact; 0 when empty

@@ -1,0 +1,46 @@
+// Digests of blocks: 128 bits from which a reader sees whether a block has the right bytes.
+// docs/digests.md. Threads: plain values and functions.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace viaduct {
+
+// Depends on the bytes, their order and their number, but not on their address. It finds faults; it
+// is no protection against somebody who chooses the bytes.
+struct Digest {
+  std::uint64_t low = 0, high = 0;
+  std::string text() const;  // 32 hexadecimal digits
+  friend bool operator==(const Digest&, const Digest&) = default;
+};
+
+Digest digestOf(std::span<const std::byte> bytes);
+
+// The digest of a block whose bytes come in pieces: from several layers, or from several threads.
+// The order of the pieces does not matter.
+class BlockDigest {
+ public:
+  // A piece that starts at byte `offset` of the block. Fails with kInvalid unless `offset` is a
+  // multiple of 8. All pieces but the block's last one have a multiple of 8 bytes.
+  Status add(std::uint64_t offset, std::span<const std::byte> piece);
+  // Adds all pieces of another part of the same block.
+  void add(const BlockDigest& other);
+  // The digest of a block that consists of the added pieces.
+  Digest digest() const;
+
+ private:
+  std::uint64_t plain_ = 0, product_ = 0, bytes_ = 0;
+};
+
+// Digests as bytes for a note or another message, 16 bytes each and 24 more.
+std::vector<std::byte> encodeDigests(std::span<const Digest> digests);
+// Refuses all bytes that encodeDigests() cannot have made.
+Result<std::vector<Digest>> decodeDigests(std::span<const std::byte> bytes);
+
+}  // namespace viaduct

@@ -1,0 +1,329 @@
+#include "agent/peer_leases.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "agent/agent_impl.h"
+#include "agent/peer_impl.h"
+#include "agent/session/messages.h"
+#include "core/byte_ranges.h"
+
+namespace viaduct::agent {
+namespace {
+
+// Of this many ended leases it is known how and when they ended.
+constexpr std::size_t kRemembered = 1024;
+
+Error bad(const char* operation, std::string detail, std::string remedy) {
+  return {.code = Code::kInvalid,
+          .operation = operation,
+          .detail = std::move(detail),
+          .remedy = std::move(remedy)};
+}
+
+Error brokenRule(std::string detail) {
+  return {.code = Code::kProtocol, .operation = "lease", .detail = std::move(detail)};
+}
+
+// A moment that far from now, or the end of time.
+Clock::time_point after(Clock::time_point now, Duration wait) {
+  return wait < Clock::time_point::max() - now ? now + wait : Clock::time_point::max();
+}
+
+Status checkDuration(const char* operation, Duration duration) {
+  if (duration > Duration::zero()) return Ok{};
+  return bad(operation, "a lease of no duration", "give a duration above zero");
+}
+
+// The counts of an end of leases.
+void countEnd(LeaseStatistics& counts, LeaseState outcome) {
+  --counts.live;
+  switch (outcome) {
+    case LeaseState::kReturned:
+      ++counts.returned;
+      break;
+    case LeaseState::kExpired:
+      ++counts.expired;
+      break;
+    case LeaseState::kRevoked:
+      ++counts.revoked;
+      break;
+    default:
+      ++counts.peer_lost;
+  }
+}
+
+}  // namespace
+
+// Every range has to lie in pins.
+Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess access) {
+  const core::PinMap& pins = agent_.pins().map();
+  for (const Extent& range : ranges)
+    for (std::uint64_t at = range.address; at < core::endOf(range);) {
+      const core::PinRange* const pin = pins.cover(at, 1);
+      if (pin == nullptr)
+        return Error{.code = Code::kDenied,
+                     .operation = "lease",
+                     .detail = fmt::format("no pin covers the address {:#x}", at),
+                     .remedy = "pin the memory before it is lent"};
+      if (access == MemoryAccess::kReadWrite && pin->read_only)
+        return Error{.code = Code::kDenied,
+                     .operation = "lease",
+                     .detail = fmt::format("the pin at {:#x} is read-only", pin->address),
+                     .remedy = "lend it for reading, or pin memory that can be written"};
+      at = pin->address + pin->bytes;
+    }
+  return Ok{};
+}
+
+Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<Extent> ranges,
+                                                    LeaseOptions options) {
+  VIADUCT_CHECK(checkDuration("lease", options.duration));
+  if (peer_.state() != PeerState::kReady) return peer_.notReady("lease");
+  if (!peer_.knowsLeases())
+    return Error{.code = Code::kUnsupported,
+                 .operation = "lease",
+                 .detail = "the peer runs a release of Viaduct without leases",
+                 .peer = peer_.name(),
+                 .remedy = "install the same release at both ends"};
+  VIADUCT_CHECK(mayLend(ranges, options.access));
+  if (lent_.size() >= kMostLent)
+    return Error{.code = Code::kExhausted,
+                 .operation = "lease",
+                 .detail = fmt::format("{} leases to this peer are live", kMostLent),
+                 .peer = peer_.name(),
+                 .remedy = "lend more blocks with one lease, or for a shorter time"};
+  if (const auto shared = agent_.lentRanges().add(ranges, options.access))
+    return bad("lease", fmt::format("another lease has the address {:#x}", *shared),
+               "end that lease first; a lease for writing shares no byte with another one");
+  auto lease = std::make_shared<LentLease>(agent_.shared_from_this(), peer_.shared_from_this(),
+                                           ++last_number_, options.access, std::move(blocks),
+                                           std::move(options.on_end));
+  lease->epoch = peer_.epoch();
+  lease->borrower_id = peer_.theirId();
+  lease->ranges = std::move(ranges);
+  lent_.emplace(lease->number(), lease);
+  setDue(*lease, after(agent_.now(), options.duration));
+  ++agent_.counts().lent.live;
+  return lease;
+}
+
+base::Bytes PeerLeases::ticketOf(const LentLease& lease) const {
+  return LeaseTicket{.owner = agent_.settings().name,
+                     .borrower = peer_.name(),
+                     .owner_id = agent_.id(),
+                     .borrower_id = lease.borrower_id,
+                     .epoch = lease.epoch,
+                     .number = lease.number(),
+                     .access = lease.access(),
+                     .blocks = lease.blocks()}
+      .encode();
+}
+
+Status PeerLeases::renew(LentLease& lease, Duration duration) {
+  VIADUCT_CHECK(checkDuration("renew", duration));
+  if (!lease.isLive()) return lease.stale("renew");
+  setDue(lease, after(agent_.now(), duration));
+  return Ok{};
+}
+
+void PeerLeases::setDue(LentLease& lease, Clock::time_point due) {
+  due_.erase({lease.due, &lease});
+  lease.due = due;
+  due_.emplace(due, &lease);
+  arm();
+}
+
+// A timer that is early finds nothing to do, so an ended lease leaves it as it is.
+void PeerLeases::arm() {
+  if (due_.empty() || due_.begin()->first >= timer_at_) return;
+  agent_.engine().poller().forgetTimer(timer_);
+  timer_at_ = due_.begin()->first;
+  timer_ = agent_.engine().poller().at(timer_at_, [this] { expire(); });
+}
+
+void PeerLeases::expire() {
+  timer_ = 0;
+  timer_at_ = Clock::time_point::max();
+  const auto now = agent_.now();
+  while (!due_.empty() && due_.begin()->first <= now) {
+    LentLease& lease = *due_.begin()->second;
+    if (lease.state() == LeaseState::kEnding) return endOverdue();
+    endLent(lease, LeaseState::kExpired);
+  }
+  arm();
+}
+
+// The borrower does not say that its accesses have ended. Without its session it can begin none.
+void PeerLeases::endOverdue() {
+  peer_.lose({.code = Code::kPeerLost,
+              .operation = "lease",
+              .detail = fmt::format("the peer did not confirm the end of lease {} within the grace",
+                                    due_.begin()->second->number()),
+              .peer = peer_.name(),
+              .cause = "the peer is frozen or unreachable"});
+}
+
+void PeerLeases::endLent(LentLease& lease, LeaseState outcome) {
+  if (!lease.isLive()) return;
+  lease.beginToEnd(outcome);
+  setDue(lease, agent_.now() + agent_.settings().grace);
+  peer_.tell(FrameType::kLeaseEnded,
+             base::encode(LeaseEndedMessage{.number = lease.number(), .outcome = outcome}));
+}
+
+void PeerLeases::revokeWithin(const Extent& memory) {
+  const auto meets = [&](const Extent& range) {
+    return range.address < core::endOf(memory) && memory.address < core::endOf(range);
+  };
+  for (const auto& [number, lease] : lent_)
+    if (std::ranges::any_of(lease->ranges, meets)) endLent(*lease, LeaseState::kRevoked);
+}
+
+void PeerLeases::finishLent(LentLease& lease, LeaseState outcome) {
+  const auto kept = lease.shared_from_this();
+  due_.erase({lease.due, &lease});
+  lent_.erase(lease.number());
+  agent_.lentRanges().remove(lease.ranges);
+  countEnd(agent_.counts().lent, outcome);
+  lease.end(outcome);
+}
+
+Result<std::shared_ptr<HeldLease>> PeerLeases::borrow(LeaseTicket ticket,
+                                                      std::shared_ptr<PeerImpl> over,
+                                                      std::function<void(LeaseState)> on_end) {
+  VIADUCT_CHECK(checkTicket(ticket));
+  auto lease = std::make_shared<HeldLease>(peer_.shared_from_this(), agent_.shared_from_this(),
+                                           std::move(over), ticket.number, ticket.access,
+                                           std::move(ticket.blocks), std::move(on_end));
+  held_.emplace(ticket.number, lease);
+  ++agent_.counts().borrowed.live;
+  return lease;
+}
+
+Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
+  const auto sessionWasLost = [&] {
+    return staleError("borrow", ticket.number, LeaseState::kPeerLost, "", peer_.name());
+  };
+  if (ticket.borrower_id != agent_.id()) {
+    if (ticket.borrower == agent_.settings().name) return sessionWasLost();  // a former life
+    return Error{.code = Code::kDenied,
+                 .operation = "borrow",
+                 .detail = fmt::format("the lease is for agent {}, not {}", ticket.borrower,
+                                       agent_.settings().name),
+                 .peer = peer_.name(),
+                 .remedy = "pass tickets that name this agent"};
+  }
+  if (ticket.owner != peer_.name())
+    return Error{.code = Code::kInvalid,
+                 .operation = "borrow",
+                 .detail = fmt::format("the ticket is from agent {}", ticket.owner),
+                 .peer = peer_.name(),
+                 .remedy = "borrow from the peer that made the ticket"};
+  if (ticket.epoch < peer_.epoch() || ticket.epoch == peer_.endedEpoch()) return sessionWasLost();
+  if (!peer_.inSession()) return peer_.notReady("borrow");
+  if (ticket.owner_id != peer_.theirId()) return sessionWasLost();
+  if (ticket.epoch > peer_.epoch())
+    return bad("borrow", "the ticket names a session that has not begun",
+               "pass the bytes that Lease::ticket() returned");
+  if (ended_.has(ticket.number)) return endedBefore(ticket);
+  if (held_.contains(ticket.number))
+    return bad("borrow", fmt::format("lease {} is borrowed already", ticket.number),
+               "use the first BorrowedLease");
+  return Ok{};
+}
+
+Error PeerLeases::endedBefore(const LeaseTicket& ticket) const {
+  ++agent_.counts().stale;
+  const auto known = std::ranges::find(recent_, ticket.number, &Ended::number);
+  const bool exact = known != recent_.end();
+  const Ended& ended = exact ? *known : recent_.front();
+  return staleError("borrow", ticket.number, exact ? ended.outcome : LeaseState::kEnding,
+                    (exact ? "" : "more than ") + ago(agent_.now() - ended.at), peer_.name());
+}
+
+void PeerLeases::rememberEnded(std::uint64_t number, LeaseState outcome) {
+  ended_.add(number);
+  if (recent_.size() == kRemembered) recent_.pop_front();
+  recent_.push_back({number, outcome, agent_.now()});
+}
+
+void PeerLeases::giveBack(HeldLease& lease) {
+  if (!lease.isLive()) return;
+  lease.beginToEnd(LeaseState::kReturned);
+  if (!lease.running()) settle(lease);
+}
+
+void PeerLeases::settle(HeldLease& lease) {
+  const bool mine = !ended_.has(lease.number());  // the owner has not ended it
+  peer_.tell(mine ? FrameType::kLeaseReturned : FrameType::kLeaseSettled,
+             base::encode(LeaseMessage{lease.number()}));
+  if (mine) rememberEnded(lease.number(), LeaseState::kReturned);
+  finishHeld(lease, lease.outcome());
+}
+
+void PeerLeases::finishHeld(HeldLease& lease, LeaseState outcome) {
+  const auto kept = lease.shared_from_this();
+  held_.erase(lease.number());
+  countEnd(agent_.counts().borrowed, outcome);
+  lease.end(outcome);
+}
+
+Status PeerLeases::heard(FrameType type, std::span<const std::byte> payload) {
+  return type == FrameType::kLeaseEnded ? heardEnded(payload) : heardAnswer(type, payload);
+}
+
+// The peer ends a lease of its blocks. The answer says that no access here is left. A lease that
+// was given back meanwhile, or whose ticket has not come, has none.
+Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
+  VIADUCT_TRY(const auto message, base::decode<LeaseEndedMessage>(payload));
+  if (!ended_.has(message.number)) rememberEnded(message.number, message.outcome);
+  if (ended_.intervals() > kMostLent + 1)
+    return brokenRule(fmt::format("more than {} leases are live", kMostLent));
+  const auto found = held_.find(message.number);
+  if (found == held_.end()) {
+    peer_.tell(FrameType::kLeaseSettled, base::encode(LeaseMessage{message.number}));
+    return Ok{};
+  }
+  const auto lease = found->second;
+  lease->beginToEnd(message.outcome);
+  if (!lease->running()) {
+    settle(*lease);
+    return Ok{};
+  }
+  agent_.abortUnder(*lease, staleError("transfer", lease->number(), message.outcome,
+                                       "during the transfer", peer_.name()));
+  return Ok{};
+}
+
+// The borrower answers kLeaseEnded, or gives a lease back.
+Status PeerLeases::heardAnswer(FrameType type, std::span<const std::byte> payload) {
+  VIADUCT_TRY(const auto message, base::decode<LeaseMessage>(payload));
+  if (message.number > last_number_) return brokenRule("a lease that was never lent");
+  const auto found = lent_.find(message.number);
+  if (found == lent_.end()) return Ok{};  // the two ends ended it at once
+  LentLease& lease = *found->second;
+  const bool returned = type == FrameType::kLeaseReturned;
+  if (!returned && lease.isLive()) return brokenRule("a lease that was not ended is settled");
+  finishLent(lease, returned ? LeaseState::kReturned : lease.outcome());
+  return Ok{};
+}
+
+void PeerLeases::sessionOver() {
+  while (!lent_.empty()) finishLent(*lent_.begin()->second, LeaseState::kPeerLost);
+  while (!held_.empty()) {
+    const auto lease = held_.begin()->second;
+    finishHeld(*lease, LeaseState::kPeerLost);
+    // Between an agent and itself, the other end's session may not be over yet.
+    agent_.abortUnder(
+        *lease, staleError("transfer", lease->number(), LeaseState::kPeerLost, "", peer_.name()));
+  }
+  agent_.engine().poller().forgetTimer(std::exchange(timer_, 0));
+  timer_at_ = Clock::time_point::max();
+  last_number_ = 0;
+  ended_.clear();
+  recent_.clear();
+}
+
+}  // namespace viaduct::agent

@@ -1,0 +1,92 @@
+// The leases between this agent and one peer, in one session: those that it lends, and those that
+// it has borrowed. docs/design/0036-leases.md. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/lease.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "agent/lease_impl.h"
+#include "agent/number_set.h"
+#include "agent/session/frame.h"
+#include "agent/session/lease_ticket.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+class PeerLeases {
+ public:
+  // The most live leases that an agent lends to one peer.
+  static constexpr std::size_t kMostLent = std::size_t{1} << 16U;
+
+  PeerLeases(AgentImpl& agent, PeerImpl& peer) : agent_(agent), peer_(peer) {}
+  PeerLeases(const PeerLeases&) = delete;
+  PeerLeases& operator=(const PeerLeases&) = delete;
+
+  // The owner's end. `ranges` are those of the blocks.
+  Result<std::shared_ptr<LentLease>> lend(Blocks blocks, std::vector<Extent> ranges,
+                                          LeaseOptions options);
+  base::Bytes ticketOf(const LentLease& lease) const;
+  Status renew(LentLease& lease, Duration duration);
+  // Begins to end a live lease. Its outcome comes when the borrower has answered.
+  void endLent(LentLease& lease, LeaseState outcome);
+  // The same for all leases of this memory, which is withdrawn.
+  void revokeWithin(const Extent& memory);
+
+  // The borrower's end. Transfers under the lease go to `over`.
+  Result<std::shared_ptr<HeldLease>> borrow(LeaseTicket ticket, std::shared_ptr<PeerImpl> over,
+                                            std::function<void(LeaseState)> on_end);
+  void giveBack(HeldLease& lease);
+  // No post runs under this lease, which is ending.
+  void settle(HeldLease& lease);
+
+  // Takes a frame of the peer. An error ends the session.
+  Status heard(FrameType type, std::span<const std::byte> payload);
+  // The session has ended, and so has every access of its transfers here.
+  void sessionOver();
+
+ private:
+  using Due = std::pair<Clock::time_point, LentLease*>;
+  struct Ended {
+    std::uint64_t number;
+    LeaseState outcome;
+    Clock::time_point at;
+  };
+
+  Status mayLend(const std::vector<Extent>& ranges, MemoryAccess access);
+  void setDue(LentLease& lease, Clock::time_point due);
+  void arm();
+  void expire();
+  void endOverdue();
+  void finishLent(LentLease& lease, LeaseState outcome);
+  Status checkTicket(const LeaseTicket& ticket) const;
+  Error endedBefore(const LeaseTicket& ticket) const;
+  void rememberEnded(std::uint64_t number, LeaseState outcome);
+  void finishHeld(HeldLease& lease, LeaseState outcome);
+  Status heardEnded(std::span<const std::byte> payload);
+  Status heardAnswer(FrameType type, std::span<const std::byte> payload);
+
+  AgentImpl& agent_;
+  PeerImpl& peer_;
+
+  std::uint64_t last_number_ = 0;
+  std::unordered_map<std::uint64_t, std::shared_ptr<LentLease>> lent_;  // until their outcome
+  std::set<Due> due_;                                                   // the same leases
+  base::Poller::Id timer_ = 0;
+  Clock::time_point timer_at_ = Clock::time_point::max();
+
+  std::unordered_map<std::uint64_t, std::shared_ptr<HeldLease>> held_;  // until their outcome
+  NumberSet ended_;           // all leases of the peer that have ended, also unused ones
+  std::deque<Ended> recent_;  // the last of them
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,49 @@
+// The sums from which a block's digest is made (docs/design/0037-digests-of-blocks.md). Threads:
+// any.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace viaduct::base {
+
+// A block is a sequence of stripes, and each stripe 64 words of 8 bytes. All stripes have the same
+// keys. One warp of a GPU reads a stripe at once, 16 bytes in each of its lanes.
+inline constexpr std::size_t kStripeWords = 64;
+inline constexpr std::size_t kStripeBytes = kStripeWords * sizeof(std::uint64_t);
+
+// Word i of stripe s, combined with key i by exclusive or, is x. `plain` is the sum of x, and
+// `product` the sum of its upper half times its lower half. Each has the weight 2s + 1. The sums of
+// pieces of a block add up to those of the block.
+struct BlockSums {
+  std::uint64_t plain = 0, product = 0;
+  BlockSums& operator+=(const BlockSums& other) {
+    plain += other.plain;
+    product += other.product;
+    return *this;
+  }
+  friend bool operator==(const BlockSums&, const BlockSums&) = default;
+};
+
+std::span<const std::uint64_t, kStripeWords> stripeKeys();
+
+// The sums of bytes at `offset` of their block, a multiple of 8. An incomplete last word ends with
+// zeros.
+BlockSums blockSums(std::uint64_t offset, std::span<const std::byte> bytes);
+
+// The sums of whole stripes, without weights and weighted by the number of stripes from there to
+// the end.
+struct StripeSums {
+  BlockSums even = {}, falling = {};
+  friend bool operator==(const StripeSums&, const StripeSums&) = default;
+};
+struct StripeSummer {
+  const char* name;
+  StripeSums (*sum)(const std::byte* from, std::size_t stripes);
+};
+// The implementations that this processor can run, the fastest one first. blockSums() uses that.
+std::span<const StripeSummer> stripeSummers();
+
+}  // namespace viaduct::base

@@ -1,0 +1,141 @@
+#include "measure/result/kv_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/sizes.h"
+#include "measure/result/text.h"
+#include "measure/stats/statistics.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kLineIndent = 9;  // of lines that explain a point
+constexpr double kMilli = 1e-3;
+
+std::string blocksOf(const KvWorkload& kv) {
+  if (kv.source_block == 0) return "model";
+  if (kv.source_block == kv.destination_block) return fmt::to_string(kv.source_block);
+  return fmt::format("{}>{}", kv.source_block, kv.destination_block);
+}
+
+// The paged or the bulk rows of a point.
+class Trials {
+ public:
+  Trials(const std::vector<Row>& rows, bool bulk) {
+    for (const Row& row : rows)
+      if (row.kv->bulk == bulk) rows_.push_back(&row);
+  }
+  // Returns the median over the trials, or their least or highest value.
+  template <class Figure>
+  std::optional<double> middle(Figure figure) const {
+    return over(figure, [](std::vector<double> all) { return median(std::move(all)); });
+  }
+  template <class Figure>
+  std::optional<double> least(Figure figure) const {
+    return over(figure, [](const std::vector<double>& all) { return std::ranges::min(all); });
+  }
+  template <class Figure>
+  std::optional<double> most(Figure figure) const {
+    return over(figure, [](const std::vector<double>& all) { return std::ranges::max(all); });
+  }
+  const Row* first() const { return rows_.empty() ? nullptr : rows_.front(); }
+
+ private:
+  template <class Figure, class Pick>
+  std::optional<double> over(Figure figure, Pick pick) const {
+    std::vector<double> all;
+    for (const Row* row : rows_)
+      if (const std::optional<double> value = figure(*row)) all.push_back(*value);
+    if (all.empty()) return std::nullopt;
+    return pick(std::move(all));
+  }
+  std::vector<const Row*> rows_;
+};
+
+template <class Of>
+auto milliseconds(Of of) {
+  return [of](const Row& row) -> std::optional<double> {
+    if (!row.latency_us) return std::nullopt;
+    return std::optional<double>(of(*row.latency_us)).value_or(0) * kMilli;
+  };
+}
+
+std::string percentOf(std::optional<double> part) {
+  return part ? fmt::format("{:.1f}%", *part * 100) : "-";
+}
+
+}  // namespace
+
+std::string KvTable::heading(const Row& row) {
+  const KvWorkload& kv = *row.kv;
+  std::string what = fmt::format(
+      "{} {}, {}, TP {}, {}, {}", row.backend, row.op == OpKind::kRead ? "pull" : "push", kv.model,
+      kv.source_tp == kv.destination_tp ? fmt::to_string(kv.source_tp)
+                                        : fmt::format("{} to {}", kv.source_tp, kv.destination_tp),
+      kv.order, kv.arrangement);
+  if (usesGpu(row)) what += ", " + row.memory;
+  if (const std::string path = pathWords(row); !path.empty()) what += ": " + path;
+  if (what == what_) return {};
+  const std::string out = what_.empty() ? "" : "\n";
+  what_ = std::move(what);
+  return out + wrapped(what_, 0) +
+         fmt::format("{:>7} {:>7} {:>5} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>8}\n", "tokens",
+                     "block", "batch", "GB/s", "bulk", "share", "p50 ms", "p95 ms", "min ms",
+                     "max ms");
+}
+
+std::string KvTable::lineOf() const {
+  const Trials paged(rows_, false), bulk(rows_, true);
+  if (paged.first() == nullptr) return {};
+  const Row& row = *paged.first();
+  std::uint64_t words = 0;
+  for (const Row& one : rows_) words += one.kv->checked_words;
+  const auto meanOf = [](std::optional<MeanP99> Row::* which) {
+    return [which](const Row& one) {
+      return one.*which ? std::optional((one.*which)->mean) : std::nullopt;
+    };
+  };
+  const KvWorkload& kv = *row.kv;
+  const std::string line = fmt::format(
+      "{:>7} {:>7} {:>5} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>8}\n", kv.tokens, blocksOf(kv),
+      row.batch_size, digits(paged.middle(rateAtP50)), digits(bulk.middle(rateAtP50)),
+      percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
+      digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
+      digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
+      digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
+      digits(paged.most(milliseconds([](const Latency& l) { return l.max; }))));
+  return line +
+         wrapped(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
+                             "posted in {} us; {}, {} words checked",
+                             base::showSize(row.block_size * row.batch_size), kv.descriptors,
+                             counted(kv.runs, "run"), digits(paged.middle(meanOf(&Row::prep_us))),
+                             digits(paged.middle(meanOf(&Row::post_us))),
+                             counted(kv.table_sets, "table set"), words),
+                 kLineIndent);
+}
+
+std::string KvTable::add(const Row& row) {
+  rows_.push_back(row);
+  const bool last = rows_.size() == std::size_t{2} * row.kv->trials || row.interrupted;
+  if (!last) return {};
+  addSharesOfBulk(rows_);
+  std::string out = heading(rows_.front()) + lineOf();
+  std::string remark;
+  for (const Row& one : rows_) {
+    const char* const kind = one.kv->bulk ? "bulk " : "";
+    if (one.verdict != Verdict::kOk)
+      out += wrapped(fmt::format("^ {}{}: {}", kind,
+                                 isGood(one.verdict) ? "unproven" : loudName(one.verdict), one.why),
+                     kLineIndent);
+    if (!one.remark.empty() && one.remark != remark)
+      out += wrapped("^ " + std::string(kind) + one.remark, kLineIndent);
+    remark = one.remark;
+  }
+  rows_.clear();
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,25 @@
+// Prints KV rows for people: one line for all trials of a point, with the bulk rows beside the
+// paged ones. Threads: one at a time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "measure/result/row.h"
+
+namespace viaduct::measure {
+
+class KvTable {
+ public:
+  // Returns the line of a point once its last row has come, and nothing before.
+  std::string add(const Row& row);
+
+ private:
+  std::string heading(const Row& row);
+  std::string lineOf() const;
+
+  std::vector<Row> rows_;  // of the present point
+  std::string what_;       // the last heading
+};
+
+}  // namespace viaduct::measure
