@@ -101,7 +101,8 @@ TEST_P(PeerDies, InTheMiddleOfNotes) {
 // kill-peer of VIADUCT_FAULTS ends the session as a death does, and both processes go on.
 TEST_P(PeerDies, ByAnInjectedFault) {
   victim_.reset();
-  victim_ = survivor_.start("victim", " faults=kill-peer@op:600");  // in its second transfer
+  // `storm` answers after two transfers of 512 ops each, so the fault comes later.
+  victim_ = survivor_.start("victim", " faults=kill-peer@op:5000");
   const auto data = survivor_.memory(Survivor::kData, "target");
   const Peer peer = survivor_.peer();
   const auto epoch = peer.epoch();
