@@ -31,7 +31,9 @@ MAY_USE = {
     "meet/groups": NET | {"meet", "meet/embedded", "meet/etcd"},
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
-    "agent": NET | {"host", "core", "move/staging", "meet", "agent/session", "agent/metrics"},
+    "agent/faults": {"base", "core"},
+    "agent": NET
+    | {"host", "core", "move/staging", "meet", "agent/faults", "agent/session", "agent/metrics"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
     "measure/kv": {"base"},

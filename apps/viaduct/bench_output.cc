@@ -141,6 +141,8 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
              members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
              spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout), memoryWords(spec),
              verifiedName(spec.verify));
+  if (const std::string& faults = plan.run.settings.faults; !faults.empty())
+    fmt::print("FAULTS are injected, and no row can be proven: VIADUCT_FAULTS={}\n\n", faults);
 }
 
 std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome) {

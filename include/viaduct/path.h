@@ -5,14 +5,18 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace viaduct {
 
+// The end of PathShare::way if VIADUCT_FAULTS may have hit the share: "mapped+faults".
+inline constexpr std::string_view kFaultsMark = "+faults";
+
 // One rail's share.
 struct PathShare {
   std::string backend = {};  // "local", "tcp", ...
-  std::string way = {};      // the mechanism: "mapped", "cma", "direct", "socket"
+  std::string way = {};      // the mechanism: "mapped", "cma", "direct", "socket"; see kFaultsMark
   std::string rail = {};     // the NIC, queue or socket group
   std::uint64_t bytes = 0;
   std::uint64_t ops = 0;

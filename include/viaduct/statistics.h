@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ namespace viaduct {
 
 inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kCorrupt) + 1;
 inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
+
+// The faults that VIADUCT_FAULTS injects: docs/faults.md.
+enum class FaultKind : std::uint8_t { kDelay, kStop, kCorrupt, kDropRail, kKillPeer };
+inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::kKillPeer) + 1;
+const char* faultKindName(FaultKind kind);  // as VIADUCT_FAULTS writes it
 
 // The durations of transfers, from post() until the agent saw their end. If transfers follow each
 // other so fast that reading the clock would cost time, a random few are timed. Each of them counts
@@ -74,6 +80,8 @@ struct Statistics {
   LeaseStatistics lent = {}, borrowed = {};
   // Posts and tickets that came after the end of their lease, and posts that it ended.
   std::uint64_t stale = 0;
+  // Faults that VIADUCT_FAULTS has injected, by their FaultKind. Nothing: it is not set.
+  std::optional<std::array<std::uint64_t, kFaultKinds>> faults = {};
 };
 
 }  // namespace viaduct

@@ -187,13 +187,19 @@ py::dict statistics(AgentState& state) {
   for (const RailStatistics& rail : now.rails)
     rails.append(py::dict("backend"_a = rail.backend, "rail"_a = rail.rail, "bytes"_a = rail.bytes,
                           "ops"_a = rail.ops, "times_set_aside"_a = rail.times_set_aside));
+  py::object faults = py::none();
+  if (now.faults) {
+    faults = py::dict();
+    for (std::size_t kind = 0; kind < kFaultKinds; ++kind)
+      faults[faultKindName(static_cast<FaultKind>(kind))] = (*now.faults)[kind];
+  }
   return py::dict("agent"_a = now.agent, "endpoint"_a = now.endpoint, "started"_a = now.started,
                   "done"_a = now.done, "failed"_a = now.failed, "cancelled"_a = now.cancelled,
                   "notes_sent"_a = now.notes_sent, "notes_received"_a = now.notes_received,
                   "sessions_lost"_a = now.sessions_lost, "pins"_a = now.pins,
                   "pinned_bytes"_a = now.pinned_bytes, "rails"_a = rails,
                   "lent"_a = leases(now.lent), "borrowed"_a = leases(now.borrowed),
-                  "stale"_a = now.stale);
+                  "stale"_a = now.stale, "faults"_a = faults);
 }
 
 py::list peers(AgentState& state) {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "agent/faults/faulty_backend.h"
 #include "agent/peer_impl.h"
 #include "agent/transfer_impl.h"
 #include "base/log.h"
@@ -171,12 +172,14 @@ Status AgentImpl::openBackends(Deadline until) {
     if (std::none_of(catalogue.begin(), catalogue.end(),
                      [&](const core::BackendEntry& entry) { return entry.name == wanted; }))
       return unknownBackend(wanted, catalogue);
+  VIADUCT_CHECK(openFaults());
   for (const core::BackendEntry& entry : catalogue) VIADUCT_CHECK(openBackend(entry, until));
   openStaging();
   for (const core::AbsentBackend& absent : core::absentBackends())
     left_out_.push_back(
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
   pins_ = std::make_unique<PinTable>(backends_);
+  pinScratch();
   for (CellCounts& counts : cell_counts_) counts.rails.resize(rails_.size());
   return Ok{};
 }
@@ -198,8 +201,30 @@ Status AgentImpl::openBackend(const core::BackendEntry& entry, Deadline until) {
     logLeftOut(entry.name, opened.error());
     return leave_out(opened.error().text());
   }
-  enter(*std::move(opened));
+  enter(faults_ ? withFaults(*std::move(opened), *faults_) : *std::move(opened));
   return Ok{};
+}
+
+// Without faults, the agent works on the backends' own rails and links.
+Status AgentImpl::openFaults() {
+  VIADUCT_TRY(core::FaultPlan plan, core::parseFaults(settings_.faults));
+  if (plan.rules.empty()) return Ok{};
+  log(LogLevel::kWarning, "agent {} injects faults: VIADUCT_FAULTS={}", settings_.name,
+      settings_.faults);
+  faults_ = std::make_unique<FaultSource>(std::move(plan), engine_->poller());
+  return Ok{};
+}
+
+// Peers may read the scratch memory, so it has nothing but bytes that were sent to a peer.
+void AgentImpl::pinScratch() {
+  if (!faults_ || !faults_->corrupts()) return;
+  const auto scratch = faults_->scratch();
+  Segment memory = Segment::host(scratch.data(), scratch.size());
+  memory.access = MemoryAccess::kReadOnly;
+  if (const auto slot = pins_->add(memory, "VIADUCT_FAULTS"))
+    faults_->scratchIsPinned(*slot);
+  else
+    log(LogLevel::kWarning, "VIADUCT_FAULTS corrupts no writes: {}", slot.error().text());
 }
 
 void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {

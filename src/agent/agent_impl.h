@@ -18,6 +18,7 @@
 
 #include "agent/agent_lock.h"
 #include "agent/counts.h"
+#include "agent/faults/fault_source.h"
 #include "agent/finder.h"
 #include "agent/lent_ranges.h"
 #include "agent/metrics/exporter.h"
@@ -167,6 +168,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Status openBackends(Deadline until);
   Status openBackend(const core::BackendEntry& entry, Deadline until);
   void openStaging();
+  Status openFaults();
+  void pinScratch();
   void enter(std::unique_ptr<core::Backend> backend);
   Status openListener(Deadline until);
   Status openFinder(Deadline until);
@@ -204,6 +207,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // Held by the thread that closes the agent; a second thread waits here until that has ended.
   std::mutex closing_;
   std::shared_ptr<ProgressEngine> engine_;
+  std::unique_ptr<FaultSource> faults_;  // null without VIADUCT_FAULTS; outlives the backends
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::unique_ptr<Stages> stages_;     // after the backends that it gives memory to
   std::vector<BackendInfo> left_out_;  // the backends that are not open

@@ -69,6 +69,7 @@ Statistics AgentImpl::statistics() const {
   for (const auto& backend : backends_)
     for (const auto& rail : backend->rails())
       add(entryOf(out.rails, backend->can().name, rail->name()), railTotals(*rail));
+  if (faults_) out.faults = faults_->counts();
   for (const auto& peer : peers_) ++out.peers[static_cast<std::size_t>(peer->state())];
   return out;
 }

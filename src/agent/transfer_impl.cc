@@ -364,7 +364,9 @@ void TransferImpl::overdue() {
          .detail = fmt::format("{} of {} ops were in flight at the deadline", total_ops_ - moved,
                                total_ops_),
          .peer = peer_->name(),
-         .cause = "the peer or the path is too slow for the deadline, or has stalled",
+         .cause = agent_->settings().faults.empty()
+                      ? "the peer or the path is too slow for the deadline, or has stalled"
+                      : "VIADUCT_FAULTS delays or stops ops of this agent",
          .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
 }
 

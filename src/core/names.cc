@@ -2,6 +2,7 @@
 #include <viaduct/lease.h>
 #include <viaduct/memory.h>
 #include <viaduct/peer.h>
+#include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
 #include "base/words.h"
@@ -30,6 +31,12 @@ constexpr base::Words<LeaseState, 6> kLeaseStateNames{{{"live", LeaseState::kLiv
                                                        {"expired", LeaseState::kExpired},
                                                        {"revoked", LeaseState::kRevoked},
                                                        {"peer lost", LeaseState::kPeerLost}}};
+constexpr base::Words<FaultKind, kFaultKinds> kFaultKindNames{
+    {{"delay", FaultKind::kDelay},
+     {"stop", FaultKind::kStop},
+     {"corrupt", FaultKind::kCorrupt},
+     {"drop-rail", FaultKind::kDropRail},
+     {"kill-peer", FaultKind::kKillPeer}}};
 
 }  // namespace
 
@@ -40,5 +47,6 @@ const char* transferStateName(TransferState state) {
 }
 const char* leaseStateName(LeaseState state) { return base::wordOf(kLeaseStateNames, state); }
 const char* peerStateName(PeerState state) { return base::wordOf(kPeerStateNames, state); }
+const char* faultKindName(FaultKind kind) { return base::wordOf(kFaultKindNames, kind); }
 
 }  // namespace viaduct

@@ -16,6 +16,7 @@
 #include "base/nearest.h"
 #include "base/sizes.h"
 #include "base/text.h"
+#include "core/fault_plan.h"
 #include "core/setting_row.h"
 
 namespace viaduct {
@@ -220,6 +221,14 @@ constexpr std::array kAgentRows{
         "VIADUCT_MEET_CERTIFICATE", "File with the client certificate for etcd.")),
     core::unrecorded(core::textSetting<&Settings::meet_key>(
         "VIADUCT_MEET_KEY", "File with the private key of the client certificate.")),
+    checked(core::textSetting<&Settings::faults>(
+                "VIADUCT_FAULTS",
+                "Faults to inject, to test how a program recovers from them: docs/faults.md. Such "
+                "as seed=7,delay=2ms@0.01,stop@op:1000,drop-rail@5s."),
+            core::checkFaults),
+    core::settingRow<&Settings::faults_allowed, core::parseFlag, core::showFlag>(
+        "VIADUCT_FAULTS_ALLOWED", "no",
+        "Allows VIADUCT_FAULTS, which is refused otherwise: yes or no."),
     insteadOf("VIADUCT_MEET",
               core::unrecorded(core::settingRow<&Settings::meet, intoEndpoints, core::showText>(
                   "NIXL_ETCD_ENDPOINTS", "",

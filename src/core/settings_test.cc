@@ -55,6 +55,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
       {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_METRICS", "[::1]:27180"},
       {"VIADUCT_STAGING_CHUNK", "8MiB"},  {"VIADUCT_STAGING_CHUNKS", "4"},
+      {"VIADUCT_FAULTS", "delay=1s"},     {"VIADUCT_FAULTS_ALLOWED", "yes"},
   };
   // Settings::others has the settings of the backends of storage and of GPUs.
   std::size_t without_field = 0;
@@ -95,6 +96,8 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .metrics = "[::1]:27180",
                           .staging_chunk = 8U << 20U,
                           .staging_chunks = 4,
+                          .faults = "delay=1s",
+                          .faults_allowed = true,
                           .weather = "seed=7"};
   EXPECT_EQ(*settings, expected);
 }

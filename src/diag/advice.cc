@@ -156,6 +156,9 @@ Advice adviceFor(const Node& node) {
   Advice out{.pod = podView(node)};
   out.devices = devicesLine(out.pod);
   addRemarks(out.pod, out);
+  if (const auto* faults = node.variable("VIADUCT_FAULTS"); faults != nullptr && !faults->empty())
+    out.remarks.push_back(fmt::format("VIADUCT_FAULTS={} asks Viaduct's agents to inject faults.",
+                                      printable(*faults)));
   if (!out.pod.verbs.empty()) adviseVerbs(node, out);
   if (!out.pod.efa.empty()) adviseEfa(out);
   adviseInterface(out);

@@ -16,8 +16,9 @@
 namespace viaduct::diag {
 namespace {
 
-constexpr std::array<std::string_view, 9> kTransportPrefixes{
-    "NCCL_", "UCX_", "FI_", "OFI_", "GLOO_", "NVSHMEM_", "NIXL_", "TP_SOCKET_", "DYN_KVBM_NIXL"};
+constexpr std::array<std::string_view, 10> kTransportPrefixes{
+    "VIADUCT_FAULTS", "NCCL_",    "UCX_",  "FI_",        "OFI_",
+    "GLOO_",          "NVSHMEM_", "NIXL_", "TP_SOCKET_", "DYN_KVBM_NIXL"};
 constexpr std::array<std::string_view, 4> kTransportNames{
     "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "SGLANG_DISAGGREGATION_NIXL_BACKEND",
     "TRTLLM_NIXL_KVCACHE_BACKEND"};

@@ -127,6 +127,11 @@ TEST(CheckVariables, FindsVariablesThatDefeatRdmaOverRoce) {
        {"UCX_IB_REG_METHODS", "odp", ""}});
 }
 
+TEST(CheckVariables, FindsFaultsThatAreStillInjected) {
+  expectCodes(testing::roceNode, {{"VIADUCT_FAULTS", "stop@0.1", "variables.viaduct-faults"},
+                                  {"VIADUCT_FAULTS_ALLOWED", "yes", ""}});
+}
+
 TEST(CheckVariables, FindsVariablesThatDefeatEfa) {
   expectCodes(testing::p5,
               {{"UCX_TLS", "rc,cuda_copy", "variables.ucx-tls"},

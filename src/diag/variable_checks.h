@@ -19,7 +19,7 @@ struct VariableScene {
   void add(const std::string& name, Finding finding) const;
 };
 
-// Checks variables with one value that defeats RDMA.
+// Checks variables with one value that defeats RDMA or breaks transfers.
 void checkSwitches(const VariableScene& scene);
 // Checks NCCL_IB_HCA, the interfaces of the bootstrap, and GID indices.
 void checkNcclDevices(const VariableScene& scene);
@@ -33,7 +33,7 @@ void checkLibraryPath(const VariableScene& scene);
 // Checks variables that only process 1 of the container has.
 void checkProcessOne(const VariableScene& scene);
 
-// Whether a variable configures transfers: NCCL_*, UCX_*, FI_* and similar.
+// Whether a variable configures transfers: NCCL_*, UCX_*, FI_*, VIADUCT_FAULTS and similar.
 bool isTransportVariable(std::string_view name);
 
 }  // namespace viaduct::diag

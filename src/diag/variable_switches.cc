@@ -1,4 +1,4 @@
-// Checks variables with one value, or one kind of value, that defeats RDMA.
+// Checks variables with one value, or one kind of value, that defeats RDMA or breaks transfers.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -85,6 +85,11 @@ constexpr auto kLibfabricGain =
     "252 ms with UCX.";
 
 constexpr std::array kSwitches{
+    Switch{"VIADUCT_FAULTS", [](const PodView&) { return true; },
+           [](std::string_view v) { return !v.empty(); }, "asks Viaduct's agents to inject faults.",
+           "It is for tests of recovery. Without VIADUCT_FAULTS_ALLOWED=yes no agent opens.",
+           "unset VIADUCT_FAULTS VIADUCT_FAULTS_ALLOWED",
+           "Transfers run undisturbed, and results of benchmarks can be proven."},
     Switch{"NCCL_IB_DISABLE", hasVerbs, isNumberAboveNothing,
            "keeps NCCL from InfiniBand and RoCE.", kLeftover, "", kTcpGain},
     Switch{"NCCL_NET", anyRdma, [](std::string_view v) { return base::sameWord(v, "Socket"); },

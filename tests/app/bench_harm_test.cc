@@ -26,6 +26,17 @@ struct Outcome {
   }
 };
 
+Outcome benchWithFaults(std::vector<std::string> environment) {
+  environment.emplace_back("VIADUCT_FAULTS=seed=7,delay=1ms@0.05");
+  Program program({"bench", "--backend", "local", "--block-sizes", "64K", "--batch", "16",
+                   "--iterations", "20"},
+                  environment);
+  Outcome outcome;
+  outcome.code = program.finish();
+  outcome.out = program.out() + program.err();
+  return outcome;
+}
+
 Outcome bench(const std::string& weather, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"bench", "--backend",    "fake", "--block-sizes", "64K", "--batch",
                                  "16",    "--iterations", "20"};
@@ -50,6 +61,19 @@ TEST(BenchHarm, BlocksThatWereHarmedAreCorruptAndNamed) {
     EXPECT_TRUE(outcome.says("block")) << harm << "\n" << outcome.out;
     EXPECT_TRUE(outcome.says("offset")) << harm << "\n" << outcome.out;
   }
+}
+
+TEST(BenchHarm, ARunWithInjectedFaultsSaysSoAndIsNeverProven) {
+  const Outcome refused = benchWithFaults({});
+  EXPECT_NE(refused.code, 0);
+  EXPECT_TRUE(refused.says("VIADUCT_FAULTS_ALLOWED")) << refused.out;
+  const Outcome run = benchWithFaults({"VIADUCT_FAULTS_ALLOWED=yes"});
+  EXPECT_EQ(run.code, 0) << run.out;
+  for (const char* part : {"FAULTS are injected", "+faults on ", ", unproven",
+                           "^ unproven: VIADUCT_FAULTS injected faults",
+                           "injects faults: VIADUCT_FAULTS=seed=7,delay=1ms@0.05"})
+    EXPECT_TRUE(run.says(part)) << part << "\n" << run.out;
+  EXPECT_FALSE(run.says(", proven")) << run.out;
 }
 
 TEST(BenchHarm, ALocalCopyThatPosesAsANetworkIsCaught) {

@@ -98,6 +98,26 @@ TEST_P(PeerDies, InTheMiddleOfNotes) {
   survivor_.expectWorks(*victim_);
 }
 
+// kill-peer of VIADUCT_FAULTS ends the session as a death does, and both processes go on.
+TEST_P(PeerDies, ByAnInjectedFault) {
+  victim_.reset();
+  // `storm` answers after two transfers of 512 ops each, so the fault comes later.
+  victim_ = survivor_.start("victim", " faults=kill-peer@op:5000");
+  const auto data = survivor_.memory(Survivor::kData, "target");
+  const Peer peer = survivor_.peer();
+  const auto epoch = peer.epoch();
+  victim_->must("plan t write survivor data target 65536");
+  victim_->must("storm t");
+  const Status over = peer.over(epoch, 2 * kWakes);
+  ASSERT_TRUE(over) << over.error().text();
+  EXPECT_TRUE(peer.settled());
+  const Status again = peer.ready(20s);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_GT(peer.epoch(), epoch);
+  victim_->must("ready survivor 20000");
+  survivor_.expectWorks(*victim_);
+}
+
 TEST_P(PeerDies, BetweenTheMarksOfAStream) {
   const auto data = survivor_.memory(Survivor::kSmall, "target");
   const auto stream = survivor_.agent().openMarks(survivor_.peer(), {.number = 7, .marks = 8});

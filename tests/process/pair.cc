@@ -40,8 +40,8 @@ std::string Survivor::settings(const std::string& name) const {
          " detect=" + std::to_string(detect_.count()) + " provider=" + data_path_.provider;
 }
 
-std::unique_ptr<PeerProcess> Survivor::start(const std::string& name) {
-  auto victim = std::make_unique<PeerProcess>(settings(name));
+std::unique_ptr<PeerProcess> Survivor::start(const std::string& name, const std::string& more) {
+  auto victim = std::make_unique<PeerProcess>(settings(name) + more);
   const std::string how = data_path_.heap ? " heap" : "";
   victim->must("memory data " + std::to_string(kData) + how);
   victim->must("memory small " + std::to_string(kSmall) + how);

@@ -67,7 +67,9 @@ class Survivor {
   Agent& agent() { return *agent_; }
   std::string settings(const std::string& name) const;  // of a victim
   // Starts or restarts `name`. It is ready here, and has pinned "data" and "small".
-  std::unique_ptr<PeerProcess> start(const std::string& name = "victim");
+  // `more`: further settings, " faults=stop".
+  std::unique_ptr<PeerProcess> start(const std::string& name = "victim",
+                                     const std::string& more = "");
   Peer peer(const std::string& name = "victim");
   Memory memory(std::uint64_t bytes, const std::string& label);
   // Plans all of `local` to or from the victim's memory of that label, in blocks that do not merge.

@@ -75,6 +75,8 @@ Answer open(State& state, const Words& in) {
     if (key == "rails") settings.rails = split(value);
     if (key == "secret") settings.secret = value;
     if (key == "provider") settings.ofi_provider = value;
+    if (key == "faults") settings.faults = value;
+    if (key == "faults") settings.faults_allowed = true;
     if (key.starts_with("VIADUCT_")) settings.others[key] = value;
     if (key == "detect") settings.detect = std::chrono::milliseconds(number(value));
   }

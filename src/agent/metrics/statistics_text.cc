@@ -107,6 +107,16 @@ void writePeers(const Statistics& from, Labels labels, MetricsWriter& out) {
   }
 }
 
+// An agent without faults has no such series.
+void writeFaults(const Statistics& from, Labels labels, MetricsWriter& out) {
+  if (!from.faults) return;
+  labels.push_back({"kind", {}});
+  for (std::size_t kind = 0; kind < kFaultKinds; ++kind) {
+    labels.back().value = faultKindName(static_cast<FaultKind>(kind));
+    out.sample("_total", labels, (*from.faults)[kind]);
+  }
+}
+
 void writeLeases(const Statistics& from, Labels labels, MetricsWriter& out) {
   labels.push_back({"end", {}});
   for (const auto& [end, leases] :
@@ -166,6 +176,7 @@ constexpr std::array kRows{
     Row{{"viaduct_stale", "counter", "",
          "Posts and tickets that came after the end of their lease, and posts that it ended."},
         total<&Statistics::stale>},
+    Row{{"viaduct_faults", "counter", "", "Faults that VIADUCT_FAULTS has injected."}, writeFaults},
 };
 
 constexpr auto kFamilies = [] {

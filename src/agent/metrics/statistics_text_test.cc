@@ -28,7 +28,8 @@ Statistics filled() {
       .pinned_bytes = 8192,
       .lent = {.live = 11, .returned = 12, .expired = 13, .revoked = 14, .peer_lost = 15},
       .borrowed = {.live = 16, .returned = 17},
-      .stale = 18};
+      .stale = 18,
+      .faults = {{0, 0, 3, 0, 0}}};
   out.latencies.add(150ns, 1);
   out.latencies.add(3us, 3);
   out.latencies.add(70s, 1);
@@ -114,6 +115,13 @@ viaduct_leases_ended_total{agent="prefill \"0\"",pid="42",end="borrowed",outcome
 # TYPE viaduct_stale counter
 # HELP viaduct_stale Posts and tickets that came after the end of their lease, and posts that it ended.
 viaduct_stale_total{agent="prefill \"0\"",pid="42"} 18
+# TYPE viaduct_faults counter
+# HELP viaduct_faults Faults that VIADUCT_FAULTS has injected.
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="delay"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="stop"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="corrupt"} 3
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="drop-rail"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="kill-peer"} 0
 # EOF
 )";
 

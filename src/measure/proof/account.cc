@@ -59,6 +59,7 @@ bool sameCounters(const HostPlace& a, const HostPlace& b) {
 }  // namespace
 
 Realm realmOf(std::string_view backend, std::string_view way) {
+  if (way.ends_with(kFaultsMark)) way.remove_suffix(kFaultsMark.size());
   const BackendFacts* facts = backendFacts(backend);
   return facts == nullptr ? Realm::kUnknown : facts->realm(way);
 }

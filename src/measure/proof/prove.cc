@@ -226,6 +226,10 @@ class Prover {
                        share.told.way));
     else
       proveNeeds(mine, share, entry);
+    if (share.told.way.ends_with(kFaultsMark)) {
+      noteFaults();
+      entry.proven = Proven::kUnproven;
+    }
     out_.path.push_back(std::move(entry));
   }
 
@@ -461,6 +465,12 @@ class Prover {
   }
 
   void note(std::string text) { notes_.push_back(std::move(text)); }
+
+  // Comes before all other notes, once.
+  void noteFaults() {
+    constexpr auto kText = "VIADUCT_FAULTS injected faults";
+    if (notes_.empty() || notes_.front() != kText) notes_.insert(notes_.begin(), kText);
+  }
 
   std::string textOf() const {
     std::vector<std::string> parts = notes_;

@@ -1,0 +1,81 @@
+// Decides which ops of an agent VIADUCT_FAULTS hits, and counts the faults. Ops are numbered as
+// rails take them. The seed and the numbers alone decide, so the same ops get the same faults.
+// Threads: with the agent's lock held exclusively.
+#pragma once
+
+#include <viaduct/statistics.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/poller.h"
+#include "core/fault_plan.h"
+#include "core/op.h"
+
+namespace viaduct::agent {
+
+// The faults that hit one op together.
+struct OpFaults {
+  Duration delay{0};
+  bool stop = false, corrupt = false, kill_peer = false;
+  // The rail is down for this long; Duration::max(): for ever.
+  std::optional<Duration> drop_rail = {};
+};
+
+class FaultSource {
+ public:
+  // The memory from which corrupted writes take their wrong bytes.
+  static constexpr std::size_t kScratchBytes = 4096;
+
+  // `clock` outlives the object.
+  FaultSource(core::FaultPlan plan, base::Poller& clock);
+
+  base::Poller& clock() const { return clock_; }
+  // True if any rule corrupts.
+  bool corrupts() const;
+  // How many of the next `most` ops no fault hits, before the first that one hits.
+  std::size_t spared(std::size_t most) const;
+  // A rail has taken these ops. Use it after spared().
+  void passed(std::size_t ops) { next_ += ops; }
+  // The faults of the next op, which a rail has taken.
+  OpFaults take();
+  // A number below `bound` that depends on the seed and on the last op that take() returned.
+  std::uint64_t below(std::uint64_t bound) const;
+
+  // A tag for a work of this layer. No transfer has it.
+  core::Tag ownTag();
+
+  void count(FaultKind kind) { ++counts_[static_cast<std::size_t>(kind)]; }
+  const std::array<std::uint64_t, kFaultKinds>& counts() const { return counts_; }
+
+  // The pin of scratch(). Without one, writes are not corrupted.
+  std::span<std::byte> scratch() { return scratch_; }
+  void scratchIsPinned(std::uint32_t slot) { scratch_slot_ = slot; }
+  std::optional<std::uint32_t> scratchSlot() const { return scratch_slot_; }
+  // The offset of a free byte of scratch(); give it back after use.
+  std::optional<std::size_t> takeScratch();
+  void giveScratch(std::size_t offset) { scratch_used_[offset] = false; }
+
+ private:
+  // Whether rule `index` hits the op with this number.
+  bool hits(std::size_t index, std::uint64_t number) const;
+  void apply(std::size_t index, OpFaults& to);
+
+  const core::FaultPlan plan_;
+  base::Poller& clock_;
+  const Clock::time_point opened_;
+  std::uint64_t next_ = 1;  // the number of the next op
+  std::uint64_t last_tag_ = 0;
+  std::vector<bool> is_over_;  // by rule: it hits one op after some time, and has hit it
+  std::array<std::uint64_t, kFaultKinds> counts_{};
+  std::array<std::byte, kScratchBytes> scratch_{};
+  std::array<bool, kScratchBytes> scratch_used_{};
+  std::optional<std::uint32_t> scratch_slot_;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,249 @@
+// The contract under VIADUCT_FAULTS: over every backend each fault hits, shows in the path and in
+// the statistics, and all but corrupt keep every promise.
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include "base/movable_clock.h"
+#include "contract/backend_contract.h"
+
+namespace viaduct::testing {
+namespace {
+
+constexpr std::uint64_t kBytes = 200'000;
+
+}  // namespace
+
+class FaultsContract : public BackendContract {
+ protected:
+  // Opens both agents again with these faults, and memory at both ends.
+  void openWith(const std::string& faults) {
+    here_.reset();
+    there_.reset();
+    base_.faults = faults;
+    base_.faults_allowed = true;
+    base_.deadline = 8h;
+    open();
+    auto here = allocateAtA(kBytes, {.label = "here"});
+    auto there = allocateAtB(kBytes, {.label = "there"});
+    ASSERT_TRUE(here && there);
+    here_.emplace(*std::move(here));
+    there_.emplace(*std::move(there));
+    waitForPin(*b_at_a_, "there");
+  }
+  Result<Transfer> planned(OpKind kind) { return plan(kind, whole(*here_), whole(*there_)); }
+  const Pin& from(OpKind kind) const { return kind == OpKind::kWrite ? *here_ : *there_; }
+  const Pin& into(OpKind kind) const { return kind == OpKind::kWrite ? *there_ : *here_; }
+
+  // Moves the clock in small steps until the condition holds.
+  void passTimeUntil(const std::function<bool()>& over) {
+    const auto until = Clock::now() + 60s;
+    while (!over() && Clock::now() < until) {
+      clock_.advance(1ms);
+      a_->poll();
+      b_->poll();
+    }
+    ASSERT_TRUE(over());
+  }
+  // Injected by both agents. With memory of GPUs, both post the stages of a transfer.
+  std::uint64_t injected(FaultKind kind) const {
+    std::uint64_t out = 0;
+    for (const auto* agent : {&a_, &b_})
+      out += agent->value().statistics().faults.value().at(static_cast<std::size_t>(kind));
+    return out;
+  }
+  bool isMarked(const Path& path) {
+    const auto shares = carried(path);
+    return std::ranges::all_of(
+        shares, [](const PathShare& share) { return share.way.ends_with(kFaultsMark); });
+  }
+
+  std::optional<Pin> here_, there_;
+};
+
+TEST_P(FaultsContract, ADelayedOpEndsLaterAndThePathSaysSo) {
+  openWith("delay=50ms");
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+    fill(from(kind), 1);
+    auto transfer = planned(kind);
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    for (int i = 0; i < 100; ++i) EXPECT_EQ(transfer->poll(), TransferState::kRunning);
+    passTimeUntil([&] { return transfer->state() != TransferState::kRunning; });
+    const auto done = transfer->wait(60s);
+    ASSERT_TRUE(done) << done.error().text();
+    comeBehindTheAgents();
+    EXPECT_TRUE(holds(into(kind), 1));
+    EXPECT_TRUE(isMarked(transfer->path())) << transfer->path().text();
+    EXPECT_NE(transfer->path().text().find("+faults"), std::string::npos);
+  }
+  EXPECT_GE(injected(FaultKind::kDelay), 2U);
+  EXPECT_EQ(injected(FaultKind::kStop), 0U);
+}
+
+TEST_P(FaultsContract, AStoppedOpEndsAtTheDeadlineAndLeavesTheMemoryAlone) {
+  openWith("stop");
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
+    for (const bool by_cancel : {false, true}) {
+      fill(into(kind), 2);
+      auto transfer = planned(kind);
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      ASSERT_TRUE(transfer->post({.deadline = 1s}));
+      for (int i = 0; i < 100; ++i) EXPECT_EQ(transfer->poll(), TransferState::kRunning);
+      if (by_cancel)
+        transfer->cancel();
+      else
+        clock_.advance(1s);
+      ASSERT_FALSE(transfer->wait(60s));
+      const auto error = transfer->end().error;
+      ASSERT_TRUE(error);
+      EXPECT_EQ(error->code, by_cancel ? Code::kCancelled : Code::kTimeout) << error->text();
+      EXPECT_TRUE(by_cancel || error->text().find("VIADUCT_FAULTS") != std::string::npos)
+          << error->text();
+      EXPECT_EQ(b_at_a_->state(), PeerState::kReady);
+      ASSERT_TRUE(b_at_a_->note("ping"));
+      ASSERT_TRUE(b_->waitNote(60s));
+      EXPECT_TRUE(holds(into(kind), 2)) << opKindName(kind);
+    }
+  EXPECT_GE(injected(FaultKind::kStop), onGpus() ? 1U : 4U);
+}
+
+TEST_P(FaultsContract, ReleasedMemoryIsLeftAloneByDelayedOps) {
+  openWith("delay=10s");
+  auto transfer = planned(OpKind::kRead);
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  const auto released = here_->release();
+  ASSERT_TRUE(released) << released.error().text();
+  EXPECT_EQ(transfer->end().state, TransferState::kFailed);
+  fill(*here_, 3);
+  clock_.advance(10s);
+  ASSERT_TRUE(b_at_a_->note("ping"));
+  ASSERT_TRUE(b_->waitNote(60s));
+  EXPECT_TRUE(holds(*here_, 3));
+}
+
+TEST_P(FaultsContract, ACorruptedOpHasOneWrongByteAndLeavesTheSourceAlone) {
+  openWith("corrupt");
+  for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+    const std::uint64_t before = injected(FaultKind::kCorrupt);
+    fill(from(kind), 4);
+    auto transfer = planned(kind);
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    const auto done = transfer->wait(60s);
+    ASSERT_TRUE(done) << done.error().text();
+    comeBehindTheAgents();
+    EXPECT_TRUE(holds(from(kind), 4)) << "the source";
+    const Contents got = contents(into(kind)), right = contents(from(kind));
+    std::uint64_t wrong = 0;
+    for (std::uint64_t i = 0; i < kBytes; ++i) wrong += got.bytes()[i] != right.bytes()[i];
+    const std::uint64_t corrupted = injected(FaultKind::kCorrupt) - before;
+    // Ops between two memories of GPUs are not corrupted. A byte may be hit at several stages.
+    EXPECT_TRUE(onGpus() || corrupted > 0);
+    EXPECT_LE(wrong, corrupted);
+    EXPECT_EQ(wrong > 0, corrupted > 0) << opKindName(kind);
+    EXPECT_TRUE(onGpus() || wrong == corrupted) << opKindName(kind);
+    std::uint64_t moved = 0;
+    for (const PathShare& share : carried(transfer->path())) moved += share.bytes;
+    EXPECT_EQ(moved, kBytes);
+  }
+}
+
+TEST_P(FaultsContract, OtherRailsCarryTheSlicesOfADroppedRail) {
+  base_.sockets = 4;
+  weather_ = "rails=4";
+  openWith("drop-rail=1s@op:1");
+  std::size_t rails = 0;
+  for (const BackendInfo& one : a_->backends())
+    if (one.name == backend()) rails = one.rails.size();
+  fill(*here_, 5);
+  auto transfer = planned(OpKind::kWrite);
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  const auto ended = transfer->wait(60s);
+  if (ended) {
+    EXPECT_TRUE(rails > 1 || onGpus());
+    EXPECT_TRUE(holds(*there_, 5));
+  } else {
+    EXPECT_TRUE(rails == 1 || onGpus()) << ended.error().text();
+    EXPECT_EQ(ended.error().code, Code::kDevice);
+    EXPECT_NE(ended.error().text().find("drop-rail of VIADUCT_FAULTS"), std::string::npos)
+        << ended.error().text();
+  }
+  EXPECT_GE(injected(FaultKind::kDropRail), 1U);
+  // The rail works again after its time.
+  clock_.advance(1s);
+  fill(*here_, 6);
+  ASSERT_TRUE(transfer->post());
+  const auto again = transfer->wait(60s);
+  if (onGpus() && !again) return;  // the first op of the other agent was in this transfer
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_TRUE(holds(*there_, 6));
+}
+
+TEST_P(FaultsContract, AKilledPeerIsLostAtBothEndsAndComesBack) {
+  openWith("kill-peer@op:1");
+  const auto epoch = b_at_a_->epoch();
+  auto transfer = planned(OpKind::kWrite);
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  const auto ended = transfer->wait(60s);
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code, Code::kPeerLost) << ended.error().text();
+  EXPECT_NE(ended.error().text().find("kill-peer of VIADUCT_FAULTS"), std::string::npos)
+      << ended.error().text();
+  for (const auto* peer : {&b_at_a_, &a_at_b_}) {
+    const auto over = peer->value().over(epoch, 60s);
+    EXPECT_TRUE(over) << over.error().text();
+  }
+  passTimeUntil([&] { return b_at_a_->state() == PeerState::kReady && b_at_a_->epoch() > epoch; });
+  waitForPin(*b_at_a_, "there");
+  fill(*here_, 7);
+  EXPECT_EQ(injected(FaultKind::kKillPeer), 1U);
+  ASSERT_TRUE(transfer->post());
+  const auto again = transfer->wait(60s);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_TRUE(holds(*there_, 7));
+}
+
+TEST_P(FaultsContract, ManySmallOpsArriveUnderEachFaultThatKeepsThePromises) {
+  constexpr std::uint64_t kBlock = 1000, kCount = 200;
+  for (const char* faults : {"seed=1,delay=0s@0.3", "seed=2,delay=1ms@0.1"}) {
+    openWith(faults);
+    for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+      fill(from(kind), 8);
+      fillWith(into(kind), std::byte{0});
+      std::vector<std::uint32_t> every_second;
+      for (std::uint32_t i = 0; i < kCount; i += 2) every_second.push_back(i);
+      auto transfer = plan(kind, blocks(*here_, kBlock, kBlock, kCount, every_second),
+                           blocks(*there_, kBlock, kBlock, kCount, every_second));
+      ASSERT_TRUE(transfer) << transfer.error().text();
+      for (int round = 0; round < 3; ++round) {
+        ASSERT_TRUE(transfer->post());
+        passTimeUntil([&] { return transfer->state() != TransferState::kRunning; });
+        const auto done = transfer->wait(60s);
+        ASSERT_TRUE(done) << done.error().text();
+      }
+      comeBehindTheAgents();
+      const Contents got = contents(into(kind)), right = contents(from(kind));
+      for (const std::uint32_t i : every_second)
+        ASSERT_TRUE(std::ranges::equal(got.bytes().subspan(i * kBlock, kBlock),
+                                       right.bytes().subspan(i * kBlock, kBlock)))
+            << faults << " block " << i;
+    }
+  }
+}
+
+VIADUCT_INSTANTIATE_CONTRACT(FaultsContract);
+
+TEST(Faults, AreRefusedUnlessTheyAreAskedForTwice) {
+  const auto refused = Agent::open({.listen = {}, .faults = "stop@op:1"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kInvalid);
+  EXPECT_NE(refused.error().text().find("VIADUCT_FAULTS_ALLOWED"), std::string::npos)
+      << refused.error().text();
+  EXPECT_FALSE(Agent::open({.listen = {}})->statistics().faults);
+}
+
+}  // namespace viaduct::testing
