@@ -56,7 +56,7 @@ struct PostOptions {
   // arrived, the blocks are checked. The post fails with kCorrupt if one has other bytes, and sends
   // no note then. docs/digests.md
   std::span<const Digest> digests = {};
-  std::optional<Mark> mark = {};          // reaches the peer's MarkStream after the data
+  std::optional<Mark> mark = {};  // reaches the peer's MarkStream after the data
 };
 
 class Transfer {

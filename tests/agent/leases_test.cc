@@ -193,8 +193,7 @@ TEST_P(Leases, ThatEndedBeforeTheirTicketCameAreStale) {
   const auto refused = user_->borrow(*at_user_, ticket);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kStale);
-  EXPECT_TRUE(has(refused.error().detail, "lease 1 was revoked 2"))
-      << refused.error().text();
+  EXPECT_TRUE(has(refused.error().detail, "lease 1 was revoked 2")) << refused.error().text();
   for (int i = 0; i < 1100; ++i) ASSERT_TRUE(lend().revoke());
   const auto later = user_->borrow(*at_user_, ticket);
   ASSERT_FALSE(later);

@@ -41,9 +41,9 @@ struct RingPage {
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
 
-  // An entry is this header, then the bytes of the note, or the payload of the frame of a mark or of
-  // a returned lease. An end without these frames takes every entry for a note, and is sent notes
-  // only.
+  // An entry is this header, then the bytes of the note, or the payload of the frame of a mark or
+  // of a returned lease. An end without these frames takes every entry for a note, and is sent
+  // notes only.
   enum class Kind : std::uint32_t { kNote, kMark, kLeaseReturned };
   struct NoteHeader {
     std::uint32_t bytes = 0;

@@ -28,7 +28,7 @@ struct ExplainRequest {
 struct Attempt {
   OpKind op = OpKind::kWrite;
   bool carried = false;
-  bool staged = false;     // through host memory of both ends
+  bool staged = false;    // through host memory of both ends
   std::string text = {};  // the path, or the reason of the failure
 };
 
