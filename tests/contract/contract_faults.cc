@@ -10,7 +10,7 @@
 namespace viaduct::testing {
 namespace {
 
-constexpr std::uint64_t kBytes = 200'000;
+constexpr std::uint64_t kFaultBytes = 200'000;
 
 }  // namespace
 
@@ -24,8 +24,8 @@ class FaultsContract : public BackendContract {
     base_.faults_allowed = true;
     base_.deadline = 8h;
     open();
-    auto here = allocateAtA(kBytes, {.label = "here"});
-    auto there = allocateAtB(kBytes, {.label = "there"});
+    auto here = allocateAtA(kFaultBytes, {.label = "here"});
+    auto there = allocateAtB(kFaultBytes, {.label = "there"});
     ASSERT_TRUE(here && there);
     here_.emplace(*std::move(here));
     there_.emplace(*std::move(there));
@@ -137,7 +137,7 @@ TEST_P(FaultsContract, ACorruptedOpHasOneWrongByteAndLeavesTheSourceAlone) {
     EXPECT_TRUE(holds(from(kind), 4)) << "the source";
     const Contents got = contents(into(kind)), right = contents(from(kind));
     std::uint64_t wrong = 0;
-    for (std::uint64_t i = 0; i < kBytes; ++i) wrong += got.bytes()[i] != right.bytes()[i];
+    for (std::uint64_t i = 0; i < kFaultBytes; ++i) wrong += got.bytes()[i] != right.bytes()[i];
     const std::uint64_t corrupted = injected(FaultKind::kCorrupt) - before;
     // Ops between two memories of GPUs are not corrupted. A byte may be hit at several stages.
     EXPECT_TRUE(onGpus() || corrupted > 0);
@@ -146,7 +146,7 @@ TEST_P(FaultsContract, ACorruptedOpHasOneWrongByteAndLeavesTheSourceAlone) {
     EXPECT_TRUE(onGpus() || wrong == corrupted) << opKindName(kind);
     std::uint64_t moved = 0;
     for (const PathShare& share : carried(transfer->path())) moved += share.bytes;
-    EXPECT_EQ(moved, kBytes);
+    EXPECT_EQ(moved, kFaultBytes);
   }
 }
 
