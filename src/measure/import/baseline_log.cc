@@ -172,6 +172,7 @@ struct ToolFacts {
   std::optional<OpKind> op = {};
   std::uint32_t streams = 1, ranks = 0;
   bool bidirectional = false;
+  bool on_cpu = false;  // ranks without a GPU, as examples/torch/collectives.py prints them
 };
 
 struct ToolRun {
@@ -274,8 +275,10 @@ void readBanner(std::string_view line, ToolFacts& facts) {
     facts.op = test->starts_with("get") ? OpKind::kRead : OpKind::kWrite;
   }
   if (line.find("#  Rank ") != std::string_view::npos &&
-      line.find(" Pid ") != std::string_view::npos)
+      line.find(" Pid ") != std::string_view::npos) {
     ++facts.ranks;
+    facts.on_cpu = line.find(" device cpu") != std::string_view::npos;
+  }
 }
 
 // --- rows
@@ -326,7 +329,7 @@ void addLatency(const Measured& figures, const ToolRun& run, Row& row) {
 // A collective's links carry the bus bandwidth. All ranks together have one figure.
 void addCollective(const Measured& figures, const ToolRun& run, Row& row) {
   row.initiators = row.targets = std::max(run.facts.ranks, 1U);
-  row.memory = "VRAM";
+  row.memory = run.facts.on_cpu ? "DRAM" : "VRAM";
   row.scheme = "collective";
   row.remark = fmt::format("Bus bandwidth, out of place. {} us each; algorithm {} GB/s",
                            figure(figures, Figure::kMicroseconds).value_or(0),

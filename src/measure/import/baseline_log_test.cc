@@ -191,6 +191,26 @@ TEST(BaselineLog, WrongValuesOfNcclMakeARowCorrupt) {
   EXPECT_EQ(unchecked.rows[0].verified, Verified::kOff);
 }
 
+// Output of examples/torch/collectives.py.
+TEST(BaselineLog, CollectivesOfCpusAreRowsOfHostMemory) {
+  const Report report = onlyOne(
+      "# torch.distributed 1.13.0a0, gloo\n"
+      "# Collective test starting: all_reduce_perf\n"
+      "#  Rank  0 Group  0 Pid  17036 on     node-1 device cpu\n"
+      "#  Rank  1 Group  0 Pid  17037 on     node-1 device cpu\n"
+      "#       size         count      type   redop    root     time   algbw   busbw  #wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)\n"
+      "     1048576        262144     float     sum      -1   3303.9   0.317   0.317       0\n"
+      "     4194304       1048576     float     sum      -1   4142.6   1.012   1.012       0\n"
+      "# Avg bus bandwidth    : 0.6649\n");
+  ASSERT_EQ(report.rows.size(), 2U);
+  EXPECT_EQ(report.rows[0].backend, "all_reduce_perf");
+  EXPECT_EQ(report.rows[0].memory, "DRAM");
+  EXPECT_EQ(report.rows[0].initiators, 2U);
+  EXPECT_EQ(report.rows[0].verified, Verified::kFull);
+  EXPECT_DOUBLE_EQ(*report.rows[1].gb_per_s, 1.012);
+}
+
 // Two pods' logs with alternating lines, as `kubectl logs -l app=bench --prefix` prints them.
 TEST(BaselineLog, LinesOfSeveralPodsMayAlternate) {
   std::string mixed;
