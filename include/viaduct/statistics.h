@@ -19,8 +19,8 @@ inline constexpr std::size_t kCodes = static_cast<std::size_t>(Code::kCorrupt) +
 inline constexpr std::size_t kPeerStates = static_cast<std::size_t>(PeerState::kGone) + 1;
 
 // The faults that VIADUCT_FAULTS injects: docs/faults.md.
-enum class FaultKind : std::uint8_t { kDelay, kStop, kCorrupt, kDropRail, kKillPeer };
-inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::kKillPeer) + 1;
+enum class FaultKind : std::uint8_t { kDelay, kStop, kCorrupt, kDropRail, kKillPeer, kLateLease };
+inline constexpr std::size_t kFaultKinds = static_cast<std::size_t>(FaultKind::kLateLease) + 1;
 const char* faultKindName(FaultKind kind);  // as VIADUCT_FAULTS writes it
 
 // The durations of transfers, from post() until the agent saw their end. If transfers follow each

@@ -215,6 +215,11 @@ Status AgentImpl::openFaults() {
   return Ok{};
 }
 
+Duration AgentImpl::lentFor(Duration asked) {
+  if (!faults_) return asked;
+  return std::min(asked, faults_->takeLease().value_or(asked));
+}
+
 // Peers may read the scratch memory, so it has nothing but bytes that were sent to a peer.
 void AgentImpl::pinScratch() {
   if (!faults_ || !faults_->corrupts()) return;

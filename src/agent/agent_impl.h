@@ -146,6 +146,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
 
   // Leases
   LentRanges& lentRanges() { return lent_ranges_; }
+  // The duration of a new lease, which VIADUCT_FAULTS may shorten.
+  Duration lentFor(Duration asked);
   // Aborts the running transfers under this lease.
   void abortUnder(const HeldLease& lease, const Error& why);
 

@@ -104,7 +104,7 @@ Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<E
   lease->borrower_id = peer_.theirId();
   lease->ranges = std::move(ranges);
   lent_.emplace(lease->number(), lease);
-  setDue(*lease, after(agent_.now(), options.duration));
+  setDue(*lease, after(agent_.now(), agent_.lentFor(options.duration)));
   ++agent_.counts().lent.live;
   return lease;
 }

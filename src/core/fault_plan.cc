@@ -29,7 +29,8 @@ constexpr std::array<Form, kFaultKinds> kForms{
      {FaultKind::kStop, Need::kNever, Need::kMay, "stop or stop@WHEN"},
      {FaultKind::kCorrupt, Need::kNever, Need::kMay, "corrupt or corrupt@WHEN"},
      {FaultKind::kDropRail, Need::kMay, Need::kMust, "drop-rail@WHEN or drop-rail=TIME@WHEN"},
-     {FaultKind::kKillPeer, Need::kNever, Need::kMust, "kill-peer@WHEN"}}};
+     {FaultKind::kKillPeer, Need::kNever, Need::kMust, "kill-peer@WHEN"},
+     {FaultKind::kLateLease, Need::kMust, Need::kMay, "late-lease=TIME or late-lease=TIME@WHEN"}}};
 constexpr auto kWhenForm = "WHEN is a chance from 0 to 1, op:NUMBER from op:1 on, or a time";
 
 // The parts of "drop-rail=1s@op:7".

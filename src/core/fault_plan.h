@@ -16,7 +16,7 @@
 namespace viaduct::core {
 
 // Which ops a fault hits: each op with some probability, one op by its number, or the first op
-// after some time.
+// after some time. For kLateLease the same of leases.
 struct Chance {
   double of = 1;
 };
@@ -30,7 +30,7 @@ using FaultWhen = std::variant<Chance, OpNumber, After>;
 
 struct FaultRule {
   FaultKind kind = FaultKind::kDelay;
-  std::optional<Duration> time = {};  // of the delay, or for which the rail is down
+  std::optional<Duration> time = {};  // of the delay, of the rail's absence, or of the lease
   FaultWhen when = {};
 };
 

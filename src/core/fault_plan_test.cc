@@ -9,10 +9,11 @@ using namespace std::chrono_literals;
 
 TEST(FaultPlan, ReadsEveryKind) {
   const auto plan = parseFaults(
-      "seed=7,delay=2ms@0.01, stop@op:1000,corrupt,drop-rail=1s@5s,drop-rail@op:3,kill-peer@10s");
+      "seed=7,delay=2ms@0.01, stop@op:1000,corrupt,drop-rail=1s@5s,drop-rail@op:3,kill-peer@10s,"
+      "late-lease=5ms@op:2");
   ASSERT_TRUE(plan) << plan.error().text();
   EXPECT_EQ(plan->seed, 7U);
-  ASSERT_EQ(plan->rules.size(), 6U);
+  ASSERT_EQ(plan->rules.size(), 7U);
   const auto& rules = plan->rules;
   EXPECT_EQ(rules[0].kind, FaultKind::kDelay);
   EXPECT_EQ(rules[0].time, Duration(2ms));
@@ -26,6 +27,8 @@ TEST(FaultPlan, ReadsEveryKind) {
   EXPECT_EQ(std::get<After>(rules[3].when).time, Duration(5s));
   EXPECT_EQ(rules[4].time, std::nullopt);
   EXPECT_EQ(rules[5].kind, FaultKind::kKillPeer);
+  EXPECT_EQ(rules[6].kind, FaultKind::kLateLease);
+  EXPECT_EQ(rules[6].time, Duration(5ms));
 }
 
 TEST(FaultPlan, AnEmptyTextHasNoFaults) { EXPECT_TRUE(parseFaults("")->rules.empty()); }
@@ -47,6 +50,7 @@ TEST(FaultPlan, NamesTheMistakeAndTheNearestWord) {
            Mistake{"delay@0.5", "a part is missing", "delay=TIME@WHEN"},
            Mistake{"stop=1s", "too many", "stop@WHEN"},
            Mistake{"kill-peer", "a part is missing", "kill-peer@WHEN"},
+           Mistake{"late-lease@op:1", "a part is missing", "late-lease=TIME@WHEN"},
            Mistake{"delay=2", "\"2\" is no time", "2ms"},
            Mistake{"delay=25h", "is no time", "24 hours"},
            Mistake{"stop@1.5", "\"1.5\" names no op", "op:NUMBER"},

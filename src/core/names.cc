@@ -36,7 +36,8 @@ constexpr base::Words<FaultKind, kFaultKinds> kFaultKindNames{
      {"stop", FaultKind::kStop},
      {"corrupt", FaultKind::kCorrupt},
      {"drop-rail", FaultKind::kDropRail},
-     {"kill-peer", FaultKind::kKillPeer}}};
+     {"kill-peer", FaultKind::kKillPeer},
+     {"late-lease", FaultKind::kLateLease}}};
 
 }  // namespace
 

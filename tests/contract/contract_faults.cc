@@ -207,6 +207,25 @@ TEST_P(FaultsContract, AKilledPeerIsLostAtBothEndsAndComesBack) {
   EXPECT_TRUE(holds(*there_, 7));
 }
 
+TEST_P(FaultsContract, ALateLeaseExpiresUnderItsBorrower) {
+  openWith("late-lease=50ms@op:2");
+  const auto borrowed = [&] {
+    auto lease = b_->lease(*a_at_b_, whole(*there_), {.duration = 8h});
+    EXPECT_TRUE(lease) << lease.error().text();
+    auto held = a_->borrow(*b_at_a_, lease->ticket());
+    EXPECT_TRUE(held) << held.error().text();
+    return std::pair(*std::move(lease), *std::move(held));
+  };
+  const auto [first, first_held] = borrowed();
+  const auto [second, second_held] = borrowed();
+  passTimeUntil([&, held = &second_held] { return held->state() == LeaseState::kExpired; });
+  EXPECT_EQ(first_held.state(), LeaseState::kLive);
+  auto late = a_->plan(OpKind::kRead, second_held, whole(*here_));
+  ASSERT_FALSE(late);
+  EXPECT_EQ(late.error().code, Code::kStale) << late.error().text();
+  EXPECT_EQ(injected(FaultKind::kLateLease), 1U);
+}
+
 TEST_P(FaultsContract, ManySmallOpsArriveUnderEachFaultThatKeepsThePromises) {
   constexpr std::uint64_t kBlock = 1000, kCount = 200;
   for (const char* faults : {"seed=1,delay=0s@0.3", "seed=2,delay=1ms@0.1"}) {

@@ -27,6 +27,10 @@ bool FaultSource::corrupts() const {
       plan_.rules, [](const core::FaultRule& rule) { return rule.kind == FaultKind::kCorrupt; });
 }
 
+bool FaultSource::hitsOp(std::size_t index, std::uint64_t number) const {
+  return plan_.rules[index].kind != FaultKind::kLateLease && hits(index, number);
+}
+
 bool FaultSource::hits(std::size_t index, std::uint64_t number) const {
   const core::FaultWhen& when = plan_.rules[index].when;
   if (const auto* chance = std::get_if<core::Chance>(&when))
@@ -38,7 +42,7 @@ bool FaultSource::hits(std::size_t index, std::uint64_t number) const {
 std::size_t FaultSource::spared(std::size_t most) const {
   for (std::size_t i = 0; i < most; ++i)
     for (std::size_t rule = 0; rule < plan_.rules.size(); ++rule)
-      if (hits(rule, next_ + i)) return i;
+      if (hitsOp(rule, next_ + i)) return i;
   return most;
 }
 
@@ -60,6 +64,8 @@ void FaultSource::apply(std::size_t index, OpFaults& to) {
     case FaultKind::kKillPeer:
       to.kill_peer = true;
       break;
+    case FaultKind::kLateLease:
+      break;  // takeLease() has it
   }
   if (std::holds_alternative<core::After>(rule.when)) is_over_[index] = true;
 }
@@ -67,8 +73,21 @@ void FaultSource::apply(std::size_t index, OpFaults& to) {
 OpFaults FaultSource::take() {
   OpFaults out;
   for (std::size_t rule = 0; rule < plan_.rules.size(); ++rule)
-    if (hits(rule, next_)) apply(rule, out);
+    if (hitsOp(rule, next_)) apply(rule, out);
   ++next_;
+  return out;
+}
+
+std::optional<Duration> FaultSource::takeLease() {
+  const std::uint64_t number = next_lease_++;
+  std::optional<Duration> out;
+  for (std::size_t index = 0; index < plan_.rules.size(); ++index) {
+    const core::FaultRule& rule = plan_.rules[index];
+    if (rule.kind != FaultKind::kLateLease || !hits(index, number)) continue;
+    out = std::min(out.value_or(Duration::max()), *rule.time);
+    if (std::holds_alternative<core::After>(rule.when)) is_over_[index] = true;
+  }
+  if (out) count(FaultKind::kLateLease);
   return out;
 }
 

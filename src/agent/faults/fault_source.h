@@ -1,6 +1,6 @@
-// Decides which ops of an agent VIADUCT_FAULTS hits, and counts the faults. Ops are numbered as
-// rails take them. The seed and the numbers alone decide, so the same ops get the same faults.
-// Threads: with the agent's lock held exclusively.
+// Decides which ops and leases of an agent VIADUCT_FAULTS hits, and counts the faults. Ops are
+// numbered as rails take them, and leases as the agent lends them. The seed and the numbers alone
+// decide, so the same ops get the same faults. Threads: with the agent's lock held exclusively.
 #pragma once
 
 #include <viaduct/statistics.h>
@@ -44,6 +44,8 @@ class FaultSource {
   void passed(std::size_t ops) { next_ += ops; }
   // The faults of the next op, which a rail has taken.
   OpFaults take();
+  // How long the next lease that the agent lends lasts at most, if a fault hits it. Counts it.
+  std::optional<Duration> takeLease();
   // A number below `bound` that depends on the seed and on the last op that take() returned.
   std::uint64_t below(std::uint64_t bound) const;
 
@@ -63,6 +65,8 @@ class FaultSource {
 
  private:
   // Whether rule `index` hits the op with this number.
+  bool hitsOp(std::size_t index, std::uint64_t number) const;
+  // The same for the op or lease with this number, whichever the rule is about.
   bool hits(std::size_t index, std::uint64_t number) const;
   void apply(std::size_t index, OpFaults& to);
 
@@ -70,6 +74,7 @@ class FaultSource {
   base::Poller& clock_;
   const Clock::time_point opened_;
   std::uint64_t next_ = 1;  // the number of the next op
+  std::uint64_t next_lease_ = 1;
   std::uint64_t last_tag_ = 0;
   std::vector<bool> is_over_;  // by rule: it hits one op after some time, and has hit it
   std::array<std::uint64_t, kFaultKinds> counts_{};

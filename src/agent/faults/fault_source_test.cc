@@ -46,6 +46,18 @@ TEST_F(FaultSourceTest, TheSameSeedHitsTheSameOps) {
   EXPECT_LT(first.size(), 1150U);
 }
 
+TEST_F(FaultSourceTest, LeasesAreCountedApartFromOps) {
+  auto faults = source("late-lease=5ms@op:2,late-lease=3ms@10s");
+  EXPECT_EQ(faults.spared(100), 100U) << "no op is hit";
+  faults.passed(100);
+  EXPECT_EQ(faults.takeLease(), std::nullopt);
+  EXPECT_EQ(faults.takeLease(), Duration(5ms));
+  clock_.advance(10s);
+  EXPECT_EQ(faults.takeLease(), Duration(3ms));
+  EXPECT_EQ(faults.takeLease(), std::nullopt) << "a time hits once";
+  EXPECT_EQ(faults.counts()[static_cast<std::size_t>(FaultKind::kLateLease)], 2U);
+}
+
 TEST_F(FaultSourceTest, ARefusedOpMeetsTheSameFaultAgain) {
   auto faults = source("stop@op:3");
   EXPECT_EQ(faults.spared(10), 2U);

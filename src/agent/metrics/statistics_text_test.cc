@@ -122,6 +122,7 @@ viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="stop"} 0
 viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="corrupt"} 3
 viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="drop-rail"} 0
 viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="kill-peer"} 0
+viaduct_faults_total{agent="prefill \"0\"",pid="42",kind="late-lease"} 0
 # EOF
 )";
 
