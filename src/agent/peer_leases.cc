@@ -12,7 +12,7 @@
 namespace viaduct::agent {
 namespace {
 
-// Of this many ended leases it is known how and when they ended.
+// Remembers how and when this many leases ended: the last ones.
 constexpr std::size_t kRemembered = 1024;
 
 Error bad(const char* operation, std::string detail, std::string remedy) {

@@ -32,7 +32,7 @@ constexpr Shape kShapes[] = {
     {.bytes = 1 << 20, .count = 1},
 };
 
-// What the owner of a lane does with its lease.
+// How the owner of a lane ends its lease.
 enum class Plan : std::uint8_t { kRevoke, kExpire, kAwaitReturn };
 
 // A lease on its way to the borrower, and how the borrower used it.
