@@ -19,6 +19,7 @@
 #include "base/block_sums.h"
 #include "base/random.h"
 #include "base/sizes.h"
+#include "median.h"
 #include "must.h"
 
 #if defined(__x86_64__)
@@ -80,11 +81,6 @@ Read readLike(std::string_view name) {
 #endif
   static_cast<void>(name);
   return readPlain;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 struct Row {

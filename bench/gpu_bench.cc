@@ -20,6 +20,7 @@
 #include "base/sizes.h"
 #include "cuda/context.h"
 #include "cuda/memory.h"
+#include "median.h"
 #include "must.h"
 
 namespace {
@@ -39,11 +40,6 @@ constexpr std::size_t kPlainBlocks = 4096;    // most blocks of a plain copy
 
 void mustCall(CUresult result) {
   if (result != CUresult::kSuccess) die(fmt::format("the driver: error {}", int(result)));
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
-  return values[values.size() / 2];
 }
 
 template <class F>

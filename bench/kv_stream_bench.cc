@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "forked.h"
+#include "median.h"
 #include "must.h"
 
 namespace {
@@ -78,11 +79,6 @@ Status runDestination(const char* backend, int in, int out) {
     times.all = Clock::now();
     putValue(out, times);
   }
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 double ms(Duration time) { return std::chrono::duration<double, std::milli>(time).count(); }

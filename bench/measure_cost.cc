@@ -19,6 +19,7 @@
 #include "measure/lane/lane.h"
 #include "measure/load/buffer.h"
 #include "measure/load/pattern.h"
+#include "median.h"
 
 namespace viaduct::measure {
 namespace {
@@ -56,10 +57,6 @@ Agent openAgent(const char* name, const std::string& backend) {
 
 double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
 std::string show(const std::vector<double>& values) {
   auto sorted = values;
   std::ranges::sort(sorted);
@@ -89,20 +86,21 @@ double timed(Lane& lane, Duration length) {
 void row(Agent& agent, const Peer& peer, Buffer& memory, const Spec& spec, const Workload& load,
          int rounds, Duration length) {
   const NoteSource notes = [&agent](Deadline until) { return agent.waitNote(until); };
+  const auto remote = must(peer.waitPin(kLabel, std::chrono::seconds(10))).address;
+  const auto blocks = [&](std::uint64_t at) {
+    return must(Blocks::strided({.base = at, .bytes = load.block_bytes, .count = load.batch}));
+  };
   const LaneSeed seed{.spec = spec,
                       .row = load,
                       .agent = agent,
                       .peer = peer,
                       .notes = notes,
                       .memory = memory,
-                      .remote_start = must(peer.waitPin(kLabel, std::chrono::seconds(10))).address};
+                      .remote = [&](std::uint64_t) { return blocks(remote); }};
   const auto lane = must(Lane::plan(seed));
-  const auto blocks = [&](std::uint64_t at) {
-    return must(Blocks::strided({.base = at, .bytes = load.block_bytes, .count = load.batch}));
-  };
   Transfer transfer = must(agent.plan(
       load.op, peer, {blocks(memory.address()), blockOrder(load.batch, spec.seed, seed.role)},
-      {blocks(seed.remote_start), blockOrder(load.batch, spec.seed, Role::kTarget)}));
+      {blocks(remote), blockOrder(load.batch, spec.seed, Role::kTarget)}));
   std::vector<double> loop, tool, ratio;
   for (int round = 0; round <= rounds; ++round) {
     const double without = bare(transfer, length);

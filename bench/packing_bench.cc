@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "forked.h"
+#include "median.h"
 #include "must.h"
 
 namespace {
@@ -89,11 +90,6 @@ Status runDestination(const char* backend, int in, int out) {
       if (pool.data()[at] != round.fill || pool.data()[at + round.piece - 1] != round.fill)
         die("a piece did not arrive");
   }
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
 }
 
 class Source {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "median.h"
 #include "must.h"
 #include "tcp_floor_bare.h"
 
@@ -187,12 +188,6 @@ class BareSocket {
 
 Step sender(std::uint64_t bytes) {
   return [socket = std::make_shared<BareSocket>(bytes)] { socket->step(); };
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
-                   values.end());
-  return values[values.size() / 2];
 }
 
 struct Case {
