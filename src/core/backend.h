@@ -85,8 +85,8 @@ class Rail {
 
   // Takes ops from the front of `work.ops` and returns their number. Fewer than all means busy:
   // offer the rest after poll(). A taken op comes back exactly once, in a Moved or a Failed, from
-  // poll() or from Link::close. Small work may be done inside the call; its Moved still comes from
-  // poll().
+  // poll(), collect() or Link::close. Small work may be done inside the call, and large work is
+  // left for poll(): a post takes microseconds.
   virtual std::size_t post(const Work& work) = 0;
 
   // Makes progress for a bounded time (about a millisecond), and appends what ended. Never blocks.
@@ -106,9 +106,9 @@ class Rail {
   // or timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Whether poll() is worth its price right after post(): post() may have finished work, or has
-  // left bytes for poll().
-  virtual bool mayHaveEnded() const = 0;
+  // Called right after post(): appends what has ended in it, and may go on with it for some tens of
+  // microseconds. Threads: with the lock held exclusively.
+  virtual void collect(Completions& /*out*/) {}
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }

@@ -92,7 +92,9 @@ class CudaRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { copier_.cancel(tag); }
   bool busy() const override { return copier_.busy(); }
-  bool mayHaveEnded() const override { return copier_.hasEnded(); }
+  void collect(core::Completions& out) override {
+    if (copier_.hasEnded()) poll(out);
+  }
 
  private:
   CudaBackend& backend_;
