@@ -144,16 +144,27 @@ std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const Know
                                            std::move(there), valueOf(std::move(planned)));
 }
 
-// Runs plan(), post() and wait() for the blocking calls Agent.write() and Agent.read().
-template <OpKind kind>
-std::unique_ptr<PlannedTransfer> move(AgentState& state, const KnownPeer& peer,
-                                      const py::object& local, const py::object& remote,
-                                      const py::object& note, const py::object& timeout,
-                                      std::string require) {
-  auto transfer = plan(state, kind, peer, local, remote, std::move(require));
-  transfer->post(note, timeout);
+// Runs post() and wait() for the blocking calls Agent.write() and Agent.read().
+std::unique_ptr<PlannedTransfer> moved(std::unique_ptr<PlannedTransfer> transfer,
+                                       const PostArguments& given) {
+  transfer->post(given);
   transfer->wait(py::none());
   return transfer;
+}
+
+std::unique_ptr<PlannedTransfer> write(AgentState& state, const KnownPeer& peer,
+                                       const py::object& local, const py::object& remote,
+                                       py::object note, py::object timeout, std::string require) {
+  return moved(plan(state, OpKind::kWrite, peer, local, remote, std::move(require)),
+               {std::move(note), std::move(timeout)});
+}
+
+std::unique_ptr<PlannedTransfer> read(AgentState& state, const KnownPeer& peer,
+                                      const py::object& local, const py::object& remote,
+                                      py::object note, py::object timeout, std::string require,
+                                      py::object digests) {
+  return moved(plan(state, OpKind::kRead, peer, local, remote, std::move(require)),
+               {std::move(note), std::move(timeout), std::move(digests)});
 }
 
 std::optional<Note> takeNote(AgentState& state) {
@@ -317,7 +328,7 @@ Copies from this process to the peer, and returns the Transfer when the copy is 
 post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
 
 constexpr auto kRead =
-    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='')
+    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='', digests=None)
 --
 
 Copies from the peer to this process, and returns the Transfer when the copy is done. plan() and
@@ -376,12 +387,12 @@ void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           },
           py::arg("op"), py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
           py::arg("require") = "", kPlan)
-      .def("write", move<OpKind::kWrite>, py::arg("peer"), py::arg("local"), py::arg("remote"),
-           py::kw_only(), py::arg("note") = py::none(), py::arg("timeout") = py::none(),
-           py::arg("require") = "", kWrite)
-      .def("read", move<OpKind::kRead>, py::arg("peer"), py::arg("local"), py::arg("remote"),
-           py::kw_only(), py::arg("note") = py::none(), py::arg("timeout") = py::none(),
-           py::arg("require") = "", kRead);
+      .def("write", write, py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
+           py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::arg("require") = "",
+           kWrite)
+      .def("read", read, py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
+           py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::arg("require") = "",
+           py::arg("digests") = py::none(), kRead);
 }
 
 void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
@@ -442,6 +453,7 @@ void bindAgent(py::module_& module) {
   bindPeers(agent);
   bindTransfers(agent);
   bindLeasesOf(agent);
+  bindDigestsOf(agent);
   bindEvents(agent);
   py::module_::import("atexit").attr("register")(py::cpp_function(&AgentState::closeAll));
 }

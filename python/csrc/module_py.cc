@@ -13,6 +13,7 @@ PYBIND11_MODULE(_core, module) {
   bindBlocks(module);
   bindPeer(module);
   bindTransfer(module);
+  bindDigests(module);
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");

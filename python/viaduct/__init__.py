@@ -20,8 +20,10 @@ help(viaduct.Transfer) and docs/python.md.
 
 from viaduct._core import (
     Agent,
+    BlockDigest,
     Blocks,
     BorrowedLease,
+    Digests,
     Lease,
     Note,
     Path,
@@ -32,6 +34,7 @@ from viaduct._core import (
     Selection,
     Transfer,
     __version__,
+    digest_of,
     settings,
 )
 from viaduct._errors import (
@@ -53,6 +56,7 @@ from viaduct._errors import (
 
 __all__ = [
     "Agent",
+    "BlockDigest",
     "Blocks",
     "BorrowedLease",
     "BusyError",
@@ -60,6 +64,7 @@ __all__ = [
     "CorruptError",
     "DeniedError",
     "DeviceError",
+    "Digests",
     "Error",
     "ExhaustedError",
     "InvalidError",
@@ -79,5 +84,6 @@ __all__ = [
     "Transfer",
     "UnsupportedError",
     "__version__",
+    "digest_of",
     "settings",
 ]
