@@ -22,7 +22,7 @@ using namespace std::chrono_literals;
 using namespace viaduct;
 
 constexpr std::uint64_t kBlock = 4096, kBlocks = 1U << 16U;
-constexpr std::size_t kLeases = 256;  // of a round
+constexpr std::size_t kMostLeases = 256;  // of a round
 
 struct Times {
   const char* what;
@@ -60,11 +60,16 @@ class Bench {
     must(at_owner_.ready(10s));
   }
 
-  // Leases of `count` blocks, of which no two touch.
+  // Leases of `count` blocks, of which no two touch. Each lease of a round has other blocks.
   void leases(int rounds, std::uint32_t count) {
-    Indices indices;
-    for (std::uint32_t i = 0; i < count; ++i) indices.push_back(2 * i);
-    const Selection selection{blocksOf(lent_), indices};
+    std::vector<Selection> selections;
+    const std::size_t all = std::min<std::size_t>(kMostLeases, kBlocks / 4 / count);
+    for (std::uint32_t lease = 0; lease < all; ++lease) {
+      Indices indices;
+      for (std::uint32_t i = 0; i < count; ++i)
+        indices.push_back(2 * (i * static_cast<std::uint32_t>(all) + lease));
+      selections.push_back({blocksOf(lent_), std::move(indices)});
+    }
     Times grant{"owner: `lease()`"}, ticket{"owner: `ticket()`"},
         returned{"owner: hears the return"};
     Times borrow{"borrower: `borrow()`"},
@@ -74,22 +79,48 @@ class Bench {
       std::vector<Lease> lent;
       std::vector<BorrowedLease> borrowed;
       std::vector<std::vector<std::byte>> tickets;
-      lent.reserve(kLeases);
-      borrowed.reserve(kLeases);
-      tickets.reserve(kLeases);
-      time(grant, kLeases,
-           [&](std::size_t) { lent.push_back(must(owner_.lease(at_owner_, selection))); });
-      time(ticket, kLeases, [&](std::size_t i) { tickets.push_back(lent[i].ticket()); });
-      time(borrow, kLeases,
+      lent.reserve(all);
+      borrowed.reserve(all);
+      tickets.reserve(all);
+      time(grant, all,
+           [&](std::size_t i) { lent.push_back(must(owner_.lease(at_owner_, selections[i]))); });
+      time(ticket, all, [&](std::size_t i) { tickets.push_back(lent[i].ticket()); });
+      time(borrow, all,
            [&](std::size_t i) { borrowed.push_back(must(user_.borrow(at_user_, tickets[i]))); });
-      time(give_back, kLeases, [&](std::size_t i) { borrowed[i].giveBack(); });
-      time(returned, kLeases, [&](std::size_t i) { must(lent[i].wait(10s)); });
-      time(note, kLeases, [&](std::size_t) { must(at_user_.note("12345678")); });
-      time(note_taken, kLeases, [&](std::size_t) { must(owner_.waitNote(10s)); });
+      time(give_back, all, [&](std::size_t i) { borrowed[i].giveBack(); });
+      time(returned, all, [&](std::size_t i) { must(lent[i].wait(10s)); });
+      time(note, all, [&](std::size_t) { must(at_user_.note("12345678")); });
+      time(note_taken, all, [&](std::size_t) { must(owner_.waitNote(10s)); });
     }
     fmt::print("\n| a lease of {} separate blocks | ns |\n|---|---|\n", count);
     for (Times* const times : {&grant, &ticket, &returned, &borrow, &give_back, &note, &note_taken})
       times->print();
+  }
+
+  // Leases for writing a block, beside one for reading `count` others: the first one, and the next.
+  void writers(int rounds, std::uint64_t count) {
+    const std::uint64_t base = lent_.info().address;
+    constexpr std::uint64_t kPart = 64;
+    const auto part = [&](std::uint64_t from, std::uint64_t parts) {
+      return Selection{
+          must(Blocks::strided(
+              {.base = base + from * kPart, .stride = 4 * kPart, .bytes = kPart, .count = parts})),
+          {}};
+    };
+    Times first{"the first lease for writing"}, next{"the next one"};
+    for (int round = 0; round < rounds; ++round) {
+      const Lease read = must(owner_.lease(at_owner_, part(0, count)));
+      std::vector<Lease> written;
+      written.reserve(2);
+      for (Times* const times : {&first, &next})
+        time(*times, 1, [&](std::size_t) {
+          written.push_back(must(owner_.lease(at_owner_, part(1 + written.size(), 1),
+                                              {.access = MemoryAccess::kReadWrite})));
+        });
+    }
+    fmt::print("\n| beside a lease for reading {} blocks | ns |\n|---|---|\n", count);
+    first.print();
+    next.print();
   }
 
   // Posts of one block, in turns.
@@ -139,6 +170,7 @@ int main(int argc, char** argv) {
   {
     Bench bench("local");
     for (const std::uint32_t count : {1U, 64U, 1024U}) bench.leases(rounds, count);
+    for (const std::uint64_t count : {1U << 10U, 1U << 18U}) bench.writers(rounds, count);
   }
   for (const auto& [backend, calls] : {std::pair("local", 2000U), std::pair("tcp", 50U)}) {
     fmt::print("\n{}\n", backend);

@@ -19,12 +19,25 @@ LentRanges::Parts::iterator LentRanges::firstBehind(std::uint64_t address) {
 
 std::optional<std::uint64_t> LentRanges::add(std::span<const Extent> ranges, MemoryAccess access) {
   const bool written = access == MemoryAccess::kReadWrite;
+  if (!written && parts_.empty() && undivided_ + ranges.size() <= kMostUndivided) {
+    readers_.emplace(ranges.data(), ranges.size());
+    undivided_ += ranges.size();
+    return std::nullopt;
+  }
+  divide();
   for (const Extent& range : ranges)
     for (auto part = firstBehind(range.address); part != parts_.end() && part->first < endOf(range);
          ++part)
       if (written || part->second.written) return std::max(part->first, range.address);
   for (const Extent& range : ranges) lend(range, written);
   return std::nullopt;
+}
+
+void LentRanges::divide() {
+  for (const auto& [first, count] : readers_)
+    for (const Extent& range : std::span(first, count)) lend(range, false);
+  readers_.clear();
+  undivided_ = 0;
 }
 
 void LentRanges::cutAt(std::uint64_t address) {
@@ -54,6 +67,10 @@ void LentRanges::lend(const Extent& range, bool written) {
 
 // The borders of a lent range are borders of parts, because lend() cut there.
 void LentRanges::remove(std::span<const Extent> ranges) {
+  if (readers_.erase(ranges.data()) != 0) {
+    undivided_ -= ranges.size();
+    return;
+  }
   for (const Extent& range : ranges)
     for (auto part = parts_.lower_bound(range.address);
          part != parts_.end() && part->first < endOf(range);)

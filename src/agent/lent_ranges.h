@@ -10,16 +10,21 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <unordered_map>
 
 namespace viaduct::agent {
 
 class LentRanges {
  public:
-  // Lends these ranges, as core::rangesOf() returns them. If a shared byte forbids that, lends
-  // nothing and returns its address.
+  // Lends these ranges, as core::rangesOf() returns them. They stay in place until remove(). If a
+  // shared byte forbids that, lends nothing and returns its address.
   std::optional<std::uint64_t> add(std::span<const Extent> ranges, MemoryAccess access);
   void remove(std::span<const Extent> ranges);
-  std::size_t parts() const { return parts_.size(); }
+  bool empty() const { return parts_.empty() && readers_.empty(); }
+
+  // Before a lease for writing is added, at most this many ranges are divided into parts at once.
+  // That takes some 90 ms: docs/measured/leases.md.
+  static constexpr std::size_t kMostUndivided = std::size_t{1} << 18U;
 
  private:
   struct Part {
@@ -31,8 +36,13 @@ class LentRanges {
   Parts::iterator firstBehind(std::uint64_t address);
   void cutAt(std::uint64_t address);
   void lend(const Extent& range, bool written);
+  void divide();
 
-  Parts parts_;
+  // Leases for reading cannot be in conflict with each other. Until a lease for writing comes, they
+  // are only noted: the ranges' number by their place.
+  std::unordered_map<const Extent*, std::size_t> readers_;
+  std::size_t undivided_ = 0;  // the ranges of readers_
+  Parts parts_;                // of all leases; if there are parts, readers_ is empty
 };
 
 }  // namespace viaduct::agent
