@@ -426,8 +426,8 @@ void TransferImpl::goOnChecking() {
   agent_->owe([self = shared_from_this()] { self->checkPart(); });
 }
 
-// Called without the lock. While the agent closes, no part is checked, and the loss of the peer will
-// end the transfer.
+// Called without the lock. While the agent closes, no part is checked, and the loss of the peer
+// will end the transfer.
 void TransferImpl::checkPart() {
   Status checked = Ok{};
   auto held = agent_->hold();
