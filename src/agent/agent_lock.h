@@ -36,7 +36,7 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   }
   // For the exclusive owner. If other threads wait for the lock, one of them has it first. A mutex
   // alone would not wake that thread in time.
-  void giveWay();
+  void giveWay() VIADUCT_REQUIRES(this);
   // For the exclusive owner. From lower() to raise() it is in a shared section: others may run
   // beside it, but no other thread can take the lock exclusively. This costs less than unlock(),
   // a shared section and lock().
