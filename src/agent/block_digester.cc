@@ -12,8 +12,9 @@ namespace {
 
 // A part takes about 0.1 ms: a thread that makes progress does other work between two parts.
 constexpr std::uint64_t kMostHostBytes = base::kMiB;
-constexpr std::uint64_t kMostGpuBytes = base::kMiB;
-constexpr std::size_t kMostGpuPieces = 256;
+constexpr std::size_t kMostGpuPieces = 8192;
+// A GPU has the next batch while the host adds up the sums of the last one.
+constexpr std::size_t kBatches = 2;
 
 std::span<const std::byte> bytesAt(std::uint64_t address, std::uint64_t bytes) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here
@@ -51,66 +52,89 @@ Extent BlockDigester::block(std::uint64_t number) const {
   return selection_->blocks[indices.empty() ? number : indices[number]];
 }
 
-// The GPU that has the block; none: it lies in host memory.
-Result<std::optional<std::uint32_t>> BlockDigester::gpuOf(std::uint64_t number) const {
+// The GPU that has the block; none: it lies in host memory. Neighbours mostly lie in one pin.
+Result<std::optional<std::uint32_t>> BlockDigester::gpuOf(std::uint64_t number,
+                                                          const Extent& block) {
   if (!memory_) return std::optional<std::uint32_t>();
-  const Extent block = this->block(number);
-  const PinInfo* const pin = memory_->find(block);
-  if (pin == nullptr)
+  const bool same = pin_ != nullptr && block.address >= pin_->address &&
+                    block.bytes <= pin_->bytes &&
+                    block.address - pin_->address <= pin_->bytes - block.bytes;
+  if (!same) pin_ = memory_->find(block);
+  if (pin_ == nullptr)
     return notDigested(Code::kDenied, number, block, "is not in one pin", "pin its memory");
-  if (isStorage(pin->kind))
+  if (isStorage(pin_->kind))
     return notDigested(Code::kUnsupported, number, block,
-                       fmt::format("is in a pin of kind {}", memoryKindName(pin->kind)),
+                       fmt::format("is in a pin of kind {}", memoryKindName(pin_->kind)),
                        "read it into memory first");
-  if (pin->kind == MemoryKind::kHost) return std::optional<std::uint32_t>();
-  return std::optional(pin->device);
+  if (pin_->kind == MemoryKind::kHost) return std::optional<std::uint32_t>();
+  return std::optional(pin_->device);
 }
 
 void BlockDigester::advanceBy(std::uint64_t bytes, const base::BlockSums& sums,
                               const Found& found) {
-  const std::uint64_t whole = block(next_).bytes;
+  const std::uint64_t whole = block(next_.block).bytes;
   sums_ += sums;
-  offset_ += bytes;
-  if (offset_ != whole) return;
-  found(next_++, core::digestFrom(sums_, whole));
+  next_.offset += bytes;
+  if (next_.offset != whole) return;
+  found(next_.block, core::digestFrom(sums_, whole));
   sums_ = {};
-  offset_ = 0;
+  next_ = {.block = next_.block + 1};
 }
 
 Status BlockDigester::advance(const Found& found) {
+  if (!batches_.empty()) return advanceOnGpu(found);
   for (std::uint64_t room = kMostHostBytes; !done() && room >= base::kStripeBytes;) {
-    VIADUCT_TRY(const auto gpu, gpuOf(next_));
-    if (gpu) return advanceOnGpu(*gpu, found);
-    const Extent block = this->block(next_);
+    const Extent block = this->block(next_.block);
+    VIADUCT_TRY(const auto gpu, gpuOf(next_.block, block));
+    if (gpu) return advanceOnGpu(found);
     // All pieces but a block's last one are whole stripes.
     const std::uint64_t bytes =
-        std::min(block.bytes - offset_, room / base::kStripeBytes * base::kStripeBytes);
-    advanceBy(bytes, base::blockSums(offset_, bytesAt(block.address + offset_, bytes)), found);
+        std::min(block.bytes - next_.offset, room / base::kStripeBytes * base::kStripeBytes);
+    advanceBy(bytes, base::blockSums(next_.offset, bytesAt(block.address + next_.offset, bytes)),
+              found);
     room -= bytes;
   }
   return Ok{};
 }
 
-Status BlockDigester::advanceOnGpu(std::uint32_t gpu, const Found& found) {
-  std::vector<core::BlockPiece> pieces;
-  std::uint64_t room = kMostGpuBytes, offset = offset_;
-  for (std::uint64_t at = next_; at < count() && room != 0 && pieces.size() < kMostGpuPieces;) {
-    VIADUCT_TRY(const auto there, gpuOf(at));
-    if (there != gpu) break;
-    const Extent block = this->block(at);
-    const std::uint64_t bytes =
-        std::min(block.bytes - offset, room / base::kStripeBytes * base::kStripeBytes);
-    if (bytes == 0) break;
-    pieces.push_back({.address = block.address + offset, .bytes = bytes, .offset = offset});
-    room -= bytes;
-    offset += bytes;
-    if (offset == block.bytes) {
-      ++at;
-      offset = 0;
-    }
+Status BlockDigester::advanceOnGpu(const Found& found) {
+  if (batches_.empty()) begun_ = next_;
+  while (batches_.size() < kBatches) {
+    const std::size_t before = batches_.size();
+    VIADUCT_CHECK(startBatch());
+    if (batches_.size() == before) break;
   }
-  VIADUCT_TRY(const auto sums, memory_->gpus()->sums(gpu, pieces));
-  for (std::size_t i = 0; i < pieces.size(); ++i) advanceBy(pieces[i].bytes, sums[i], found);
+  const Batch batch = std::move(batches_.front());
+  batches_.pop_front();
+  VIADUCT_TRY(const auto sums, batch.sums->wait());
+  for (std::size_t i = 0; i < sums.size(); ++i) advanceBy(batch.pieces[i].bytes, sums[i], found);
+  return Ok{};
+}
+
+// Starts the sums of the next blocks, if they are in memory of a GPU.
+Status BlockDigester::startBatch() {
+  std::optional<std::uint32_t> gpu;
+  Batch batch;
+  for (std::uint64_t room = 0; begun_.block < count() && batch.pieces.size() < kMostGpuPieces;) {
+    const Extent block = this->block(begun_.block);
+    VIADUCT_TRY(const auto there, gpuOf(begun_.block, block));
+    if (batch.pieces.empty()) {
+      if (!there) return Ok{};
+      gpu = there;
+      VIADUCT_TRY(room, memory_->gpus()->sumsAtOnce(*gpu));
+    }
+    const std::uint64_t bytes = std::min(block.bytes - begun_.offset, room);
+    if (there != gpu || bytes == 0) break;
+    batch.pieces.push_back(
+        {.address = block.address + begun_.offset, .bytes = bytes, .offset = begun_.offset});
+    // All pieces but a block's last one are whole stripes, because the room is.
+    room = (room - bytes) / base::kStripeBytes * base::kStripeBytes;
+    begun_.offset += bytes;
+    if (begun_.offset == block.bytes) begun_ = {.block = begun_.block + 1};
+  }
+  if (batch.pieces.empty()) return Ok{};
+  VIADUCT_TRY(batch.sums, memory_->gpus()->startSums(*gpu, batch.pieces));
+  batches_.push_back(std::move(batch));
   return Ok{};
 }
 

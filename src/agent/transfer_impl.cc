@@ -443,6 +443,7 @@ void TransferImpl::checkPart() {
     if (!wanted) error_ = Error{.code = Code::kCancelled, .operation = "check"};
     endCheck();
   }
+  check_.reset();  // waits for a GPU that still reads blocks
   endIfOver();
   agent_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
 }
@@ -453,7 +454,6 @@ void TransferImpl::endCheck() {
     error_ = check_->error(agent_->blockMemory()->find(check_->firstCorrupt()));
     error_->peer = peer_->name();
   }
-  check_.reset();
   if (error_) countErrorWithoutRail();
   stopping_ = error_.has_value();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/fake/fake_rail.h"
 #include "base/movable_clock.h"
 #include "support/agent_of_a_clock.h"
 #include "support/bytes.h"
@@ -27,7 +28,8 @@ class Leases : public ::testing::TestWithParam<const char*> {
   void SetUp() override { open(GetParam()); }
   void open(const char* backend, const char* weather = "") {
     for (auto* agent : {&owner_, &user_}) {
-      Settings settings{.backends = {backend}, .detect = 8h, .deadline = 8h, .weather = weather};
+      Settings settings{
+          .backends = {backend}, .detect = 8h, .deadline = 8h, .grace = 60s, .weather = weather};
       settings.name = agent == &owner_ ? "owner" : "user";
       auto opened = agent::AgentOfAClock::open(settings, clock_);
       ASSERT_TRUE(opened) << opened.error().text();
@@ -345,6 +347,26 @@ TEST_F(SlowLeases, EndTheTransfersThatRun) {
   expectStale(transfer.wait(20s), "lease 1 was revoked during the transfer");
   expectOnce(lease, borrowed, LeaseState::kRevoked);
   EXPECT_EQ(user_->statistics().stale, 1U);
+}
+
+// An op that was cancelled may still touch the memory until it comes back.
+TEST_F(SlowLeases, EndOnceTheirCancelledOpsAreBack) {
+  Lease lease = lend({}, {.duration = 1s});
+  BorrowedLease borrowed = borrow(lease);
+  Transfer transfer = plan(OpKind::kRead, borrowed);
+  ASSERT_TRUE(transfer.post());
+  fake::interruption.with([](auto& one) { one = [] { return false; }; });  // no op comes back
+  clock_.advance(1s);
+  for (int after = 0; after < 100; after += borrowed.state() == LeaseState::kLive ? 0 : 1) {
+    owner_->poll();
+    user_->poll();
+  }
+  EXPECT_EQ(borrowed.state(), LeaseState::kEnding);
+  EXPECT_EQ(lease.state(), LeaseState::kEnding);
+  EXPECT_EQ(transfer.state(), TransferState::kRunning);
+  fake::interruption.with([](auto& one) { one = nullptr; });
+  expectOnce(lease, borrowed, LeaseState::kExpired);
+  EXPECT_EQ(transfer.state(), TransferState::kFailed);
 }
 
 // The owner may use the blocks as soon as it knows the outcome, so that comes after the last post.

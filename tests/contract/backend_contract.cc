@@ -136,8 +136,8 @@ void BackendContract::fill(const Pin& pin, std::uint64_t salt, Part part) const 
   pinned_bytes_->change(pin, part, [&](std::span<std::byte> bytes) { fill(bytes, salt); });
 }
 
-void BackendContract::fillWith(const Pin& pin, std::byte one) const {
-  pinned_bytes_->change(pin, {},
+void BackendContract::fillWith(const Pin& pin, std::byte one, Part part) const {
+  pinned_bytes_->change(pin, part,
                         [&](std::span<std::byte> bytes) { testing::fillWith(bytes, one); });
 }
 

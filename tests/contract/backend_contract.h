@@ -93,7 +93,7 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   static void fill(std::span<std::byte> bytes, std::uint64_t salt);
   static bool holds(std::span<const std::byte> bytes, std::uint64_t salt);
   void fill(const Pin& pin, std::uint64_t salt, Part part = {}) const;
-  void fillWith(const Pin& pin, std::byte one) const;
+  void fillWith(const Pin& pin, std::byte one, Part part = {}) const;
   Contents contents(const Pin& pin, Part part = {}) const { return pinned_bytes_->of(pin, part); }
   bool holds(const Pin& pin, std::uint64_t salt, Part part = {}) const {
     return holds(contents(pin, part).bytes(), salt);
