@@ -14,6 +14,7 @@ PYBIND11_MODULE(_core, module) {
   bindPeer(module);
   bindTransfer(module);
   bindDigests(module);
+  bindMarks(module);
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");
