@@ -20,6 +20,7 @@ void bindPeer(py::module_& module);
 void bindTransfer(py::module_& module);
 void bindDigests(py::module_& module);
 void bindMarks(py::module_& module);
+void bindKvLayouts(py::module_& module);
 void bindLease(py::module_& module);
 void bindAgent(py::module_& module);
 // Adds the methods that lend and borrow.

@@ -15,6 +15,7 @@ PYBIND11_MODULE(_core, module) {
   bindTransfer(module);
   bindDigests(module);
   bindMarks(module);
+  bindKvLayouts(module);
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");

@@ -24,6 +24,10 @@ from viaduct._core import (
     Blocks,
     BorrowedLease,
     Digests,
+    KvCache,
+    KvGroup,
+    KvLayout,
+    KvReshard,
     Lease,
     MarkStream,
     Note,
@@ -36,6 +40,8 @@ from viaduct._core import (
     Transfer,
     __version__,
     digest_of,
+    kv_models,
+    kv_source_ranks,
     settings,
 )
 from viaduct._errors import (
@@ -69,6 +75,10 @@ __all__ = [
     "Error",
     "ExhaustedError",
     "InvalidError",
+    "KvCache",
+    "KvGroup",
+    "KvLayout",
+    "KvReshard",
     "Lease",
     "MarkStream",
     "NotFoundError",
@@ -87,5 +97,7 @@ __all__ = [
     "UnsupportedError",
     "__version__",
     "digest_of",
+    "kv_models",
+    "kv_source_ranks",
     "settings",
 ]
