@@ -14,6 +14,8 @@ PYBIND11_MODULE(_core, module) {
   bindPeer(module);
   bindTransfer(module);
   bindDigests(module);
+  bindMarks(module);
+  bindKvLayouts(module);
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");

@@ -16,7 +16,7 @@ OpKind kindOf(const py::object& op);
 
 // The arguments of Transfer.post(). None: nothing was passed.
 struct PostArguments {
-  py::object note = py::none(), timeout = py::none(), digests = py::none();
+  py::object note = py::none(), timeout = py::none(), digests = py::none(), mark = py::none();
 };
 
 // Keeps every object of the copy alive: the agent, the local pins, and the arrays behind the

@@ -10,6 +10,7 @@
 #include "digests.h"
 #include "errors.h"
 #include "gil.h"
+#include "marks.h"
 #include "planned_transfer.h"
 
 namespace viaduct::python {
@@ -47,6 +48,7 @@ void PlannedTransfer::post(const PostArguments& given) {
   const NoteBytes bytes("post", given.note);
   PostOptions options{.note = bytes.bytes(), .with_note = bytes.given()};
   if (!given.timeout.is_none()) options.deadline = deadlineOf("post", given.timeout);
+  options.mark = postedMarkOf(given.mark);
   std::vector<Digest> digests;
   if (!given.digests.is_none()) {
     digests = digestsOf("post", given.digests);
@@ -150,7 +152,7 @@ after the timeout of the post plus the setting `grace`. After the end, nobody to
 close(), the end of a `with` block and garbage collection cancel a running copy and wait for its
 end. A transfer keeps its agent, its pins and its arrays alive.)";
 
-constexpr auto kPost = R"(post($self, /, note=None, timeout=None, *, digests=None)
+constexpr auto kPost = R"(post($self, /, note=None, timeout=None, *, digests=None, mark=None)
 --
 
 Starts the copy and returns the transfer, so that `await transfer.post()` works.
@@ -160,7 +162,10 @@ is cancelled and fails with TimeoutError. The default timeout is the setting `de
 InvalidError: the previous post still runs.
 
 `digests` are Digests for a read, one for each block of its local side. The read raises CorruptError
-if a block has other bytes; `corrupt` then has the numbers of these blocks.)";
+if a block has other bytes; `corrupt` then has the numbers of these blocks.
+
+mark=(stream, number) sends this mark of a MarkStream, or of the stream with that number, after the
+data.)";
 
 constexpr auto kPoll = R"(poll($self, /)
 --
@@ -194,13 +199,14 @@ void bindTransfer(py::module_& module) {
   py::class_<PlannedTransfer>(module, "Transfer", kTransfer)
       .def(
           "post",
-          [](py::object self, py::object note, py::object timeout, py::object digests) {
+          [](py::object self, py::object note, py::object timeout, py::object digests,
+             py::object mark) {
             self.cast<PlannedTransfer&>().post(
-                {std::move(note), std::move(timeout), std::move(digests)});
+                {std::move(note), std::move(timeout), std::move(digests), std::move(mark)});
             return self;
           },
           py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::kw_only(),
-          py::arg("digests") = py::none(), kPost)
+          py::arg("digests") = py::none(), py::arg("mark") = py::none(), kPost)
       .def("poll", poll, kPoll)
       .def("wait", &PlannedTransfer::wait, py::arg("timeout") = py::none(), kWait)
       .def("cancel", &PlannedTransfer::cancel, kCancel)
