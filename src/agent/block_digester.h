@@ -41,14 +41,15 @@ class BlockMemory {
 
 class BlockDigester {
  public:
-  using Found = std::function<void(std::uint64_t number, const Digest& digest)>;
+  // The digests of consecutive blocks.
+  using Found = std::function<void(std::uint64_t first, std::span<const Digest> digests)>;
   // The selection outlives the digester. Its indices are in range. `memory` null: all blocks are
   // known to lie in host memory.
   BlockDigester(const Selection& selection, std::shared_ptr<const BlockMemory> memory)
       : selection_(&selection), memory_(std::move(memory)) {}
 
-  // Works for about 0.1 ms, and calls `found` for each block that is complete, in order. In memory
-  // of a GPU, that GPU goes on between two calls.
+  // Works for about 0.1 ms, and calls `found` with the blocks that are complete, in order. In
+  // memory of a GPU, that GPU goes on between two calls.
   Status advance(const Found& found);
   bool done() const { return next_.block == count(); }
   std::uint64_t count() const;
@@ -66,16 +67,21 @@ class BlockDigester {
     std::unique_ptr<core::PendingSums> sums = {};
   };
 
-  Result<std::optional<std::uint32_t>> gpuOf(std::uint64_t number, const Extent& block);
-  void advanceBy(std::uint64_t bytes, const base::BlockSums& sums, const Found& found);
-  Status advanceOnGpu(const Found& found);
+  std::uint64_t bytesOf(std::uint64_t number) const;
+  bool isInHostMemory() const;
+  Status find(std::uint64_t number, const Extent& block);
+  Status advanceOnHost();
+  Status advanceOnGpu();
+  void advanceBy(std::uint64_t bytes, const base::BlockSums& sums);
+  void endBlock(const base::BlockSums& sums, std::uint64_t bytes);
   Status startBatch();
 
   const Selection* selection_;
   std::shared_ptr<const BlockMemory> memory_;
-  const PinInfo* pin_ = nullptr;  // of the last block that was looked up
-  Place next_ = {};               // the bytes before it are done
-  base::BlockSums sums_ = {};     // of those of its block
+  const PinInfo* pin_ = nullptr;      // of the block that find() had last
+  Place next_ = {};                   // the bytes before it are done
+  base::BlockSums sums_ = {};         // of those of its block
+  std::vector<Digest> digests_ = {};  // that `found` does not know yet
   std::deque<Batch> batches_ = {};
   Place begun_ = {};  // the end of the batches
 };

@@ -426,21 +426,20 @@ void TransferImpl::goOnChecking() {
   agent_->owe([self = shared_from_this()] { self->checkPart(); });
 }
 
-// Called without the lock.
+// Called without the lock. While the agent closes, no part is checked, and the loss of the peer will
+// end the transfer.
 void TransferImpl::checkPart() {
   Status checked = Ok{};
   auto held = agent_->hold();
-  const bool wanted = !stopping_ && !agent_->closed();
-  if (wanted) {
+  if (!stopping_ && !agent_->closed()) {
     held.unlock();
     checked = check_->advance();
     held.lock();
   }
-  if (!stopping_ && wanted && checked && !check_->done()) return goOnChecking();
+  if (!stopping_ && checked && !check_->done()) return goOnChecking();
   out_ = 0;
   if (!stopping_) {
     if (!checked) error_ = std::move(checked).error();
-    if (!wanted) error_ = Error{.code = Code::kCancelled, .operation = "check"};
     endCheck();
   }
   check_.reset();  // waits for a GPU that still reads blocks

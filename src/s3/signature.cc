@@ -9,10 +9,12 @@ namespace viaduct::s3 {
 namespace {
 
 using base::bytesOf;
-using base::Digest;
 using base::Hmac;
+using base::Sha256Digest;
 
-Digest signWith(const Digest& key, std::string_view text) { return Hmac(key).of({bytesOf(text)}); }
+Sha256Digest signWith(const Sha256Digest& key, std::string_view text) {
+  return Hmac(key).of({bytesOf(text)});
+}
 
 std::string hashOf(std::string_view text) {
   base::Sha256 hash;
@@ -40,7 +42,7 @@ std::vector<std::string> signatureLines(const Signed& request, const Credentials
   const std::string text =
       fmt::format("AWS4-HMAC-SHA256\n{}\n{}\n{}", time, scope, hashOf(canonical));
 
-  Digest key = Hmac(bytesOf("AWS4" + credentials.secret_key)).of({bytesOf(day)});
+  Sha256Digest key = Hmac(bytesOf("AWS4" + credentials.secret_key)).of({bytesOf(day)});
   for (const std::string_view part :
        {request.region, std::string_view("s3"), std::string_view("aws4_request")})
     key = signWith(key, part);

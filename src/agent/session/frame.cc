@@ -32,7 +32,7 @@ Check checkOf(const std::optional<Hmac>& mac, const std::byte* header, ByteSpan 
   const ByteSpan sealed{header, kCheckAt};
   Check check{};
   if (mac) {
-    const base::Digest digest = mac->of({sealed, head, body});
+    const base::Sha256Digest digest = mac->of({sealed, head, body});
     std::memcpy(check.data(), digest.data(), check.size());
   } else {
     base::storeLittle(check.data(), base::Checksum().add(sealed).add(head).add(body).value());

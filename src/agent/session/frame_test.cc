@@ -30,7 +30,7 @@ void reseal(Bytes& frame, const Key* key) {
   const ByteSpan head = ByteSpan(frame).first(24), payload = ByteSpan(frame).subspan(40);
   std::fill(frame.begin() + 24, frame.begin() + 40, std::byte{0});
   if (key != nullptr) {
-    const base::Digest digest = Hmac(*key).of({head, payload});
+    const base::Sha256Digest digest = Hmac(*key).of({head, payload});
     std::memcpy(&frame[24], digest.data(), 16);
   } else {
     base::storeLittle(&frame[24], base::Checksum().add(head).add(payload).value());

@@ -13,22 +13,23 @@ namespace {
 constexpr std::uint32_t kHelloMagic = 0x31484456;    // "VDH1"
 constexpr std::uint32_t kWelcomeMagic = 0x31574456;  // "VDW1"
 constexpr std::uint32_t kHelloVersion = 2;
-constexpr std::size_t kSaid = kHelloBytes - sizeof(base::Digest);
-constexpr std::size_t kAnswered = kWelcomeBytes - sizeof(base::Digest);
+constexpr std::size_t kSaid = kHelloBytes - sizeof(base::Sha256Digest);
+constexpr std::size_t kAnswered = kWelcomeBytes - sizeof(base::Sha256Digest);
 
 // The label separates the uses of the key, so that a MAC of one message is not valid for another.
-base::Digest macOf(const LinkKey& key, std::string_view label, std::span<const std::byte> said) {
+base::Sha256Digest macOf(const LinkKey& key, std::string_view label,
+                         std::span<const std::byte> said) {
   base::Writer text;
   text.text(label).raw(said);
   return base::Hmac(key).of({text.bytes()});
 }
 
-bool same(const base::Digest& mac, std::span<const std::byte> claimed) {
+bool same(const base::Sha256Digest& mac, std::span<const std::byte> claimed) {
   return base::sameBytes(std::as_bytes(std::span(mac)), claimed);
 }
 
-base::Digest welcomeMac(const SocketHello& hello, const LinkKey& key,
-                        std::span<const std::byte> said) {
+base::Sha256Digest welcomeMac(const SocketHello& hello, const LinkKey& key,
+                              std::span<const std::byte> said) {
   base::Writer both;
   both.raw(said).raw(std::as_bytes(std::span(hello.link)));
   both.put(hello.epoch).put(hello.count).put(hello.life);
@@ -38,7 +39,7 @@ base::Digest welcomeMac(const SocketHello& hello, const LinkKey& key,
 }  // namespace
 
 LinkId linkId(const LinkKey& key) {
-  const base::Digest mac = macOf(key, "viaduct tcp link", {});
+  const base::Sha256Digest mac = macOf(key, "viaduct tcp link", {});
   LinkId id{};
   std::memcpy(id.data(), mac.data(), id.size());
   return id;
@@ -49,7 +50,7 @@ std::array<std::byte, kHelloBytes> encodeHello(const SocketHello& hello, const L
   out.put(kHelloMagic).put(kHelloVersion);
   out.raw(std::as_bytes(std::span(hello.link)));
   out.put(hello.epoch).put(hello.index).put(hello.count).put(hello.life);
-  const base::Digest mac = macOf(key, "viaduct tcp hello", out.bytes());
+  const base::Sha256Digest mac = macOf(key, "viaduct tcp hello", out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kHelloBytes> bytes{};
   std::memcpy(bytes.data(), out.bytes().data(), bytes.size());
@@ -79,7 +80,7 @@ bool helloIsGenuine(std::span<const std::byte, kHelloBytes> from, const LinkKey&
 std::array<std::byte, kWelcomeBytes> encodeWelcome(const SocketHello& hello, const LinkKey& key) {
   base::Writer out;
   out.put(kWelcomeMagic).put(kHelloVersion).put(hello.index).put(std::uint32_t{0});
-  const base::Digest mac = welcomeMac(hello, key, out.bytes());
+  const base::Sha256Digest mac = welcomeMac(hello, key, out.bytes());
   out.raw(std::as_bytes(std::span(mac)));
   std::array<std::byte, kWelcomeBytes> bytes{};
   std::memcpy(bytes.data(), out.bytes().data(), bytes.size());

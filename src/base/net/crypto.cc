@@ -20,7 +20,7 @@ Sha256 keyedState(ByteSpan key, std::uint8_t pad) {
   if (key.size() > kBlock) {
     Sha256 hash;
     hash.add(key);
-    const Digest digest = hash.digest();
+    const Sha256Digest digest = hash.digest();
     std::memcpy(block.data(), digest.data(), digest.size());
   } else if (!key.empty()) {
     std::memcpy(block.data(), key.data(), key.size());
@@ -45,8 +45,8 @@ const unsigned char* bytesAt(std::string_view text) {
 
 Sha256::Sha256() { SHA256_Init(&state_); }
 void Sha256::add(ByteSpan part) { SHA256_Update(&state_, part.data(), part.size()); }
-Digest Sha256::digest() const {
-  Digest digest;
+Sha256Digest Sha256::digest() const {
+  Sha256Digest digest;
   SHA256_CTX last = state_;
   SHA256_Final(digest.data(), &last);
   return digest;
@@ -54,16 +54,16 @@ Digest Sha256::digest() const {
 
 Hmac::Hmac(ByteSpan key) : inner_(keyedState(key, 0x36)), outer_(keyedState(key, 0x5c)) {}
 
-Digest Hmac::of(std::initializer_list<ByteSpan> parts) const {
+Sha256Digest Hmac::of(std::initializer_list<ByteSpan> parts) const {
   Sha256 state = inner_;
   for (const ByteSpan part : parts) state.add(part);
-  const Digest inside = state.digest();
+  const Sha256Digest inside = state.digest();
   state = outer_;
   state.add(std::as_bytes(std::span(inside)));
   return state.digest();
 }
 
-std::string hexText(const Digest& digest) {
+std::string hexText(const Sha256Digest& digest) {
   std::string out;
   for (const std::uint8_t byte : digest) out += fmt::format("{:02x}", byte);
   return out;

@@ -18,7 +18,7 @@
 namespace viaduct::base {
 
 using Key = std::array<std::uint8_t, 32>;
-using Digest = std::array<std::uint8_t, 32>;
+using Sha256Digest = std::array<std::uint8_t, 32>;
 using ByteSpan = std::span<const std::byte>;
 
 // SHA-256 of bytes that come in parts. Allocates nothing.
@@ -26,7 +26,7 @@ class Sha256 {
  public:
   Sha256();
   void add(ByteSpan part);
-  Digest digest() const;  // of the parts so far
+  Sha256Digest digest() const;  // of the parts so far
 
  private:
   SHA256_CTX state_;
@@ -38,13 +38,13 @@ class Hmac {
   explicit Hmac(const Key& key) : Hmac(std::as_bytes(std::span(key))) {}
   explicit Hmac(ByteSpan key);  // of any length
   // The digest of all parts, joined in order.
-  Digest of(std::initializer_list<ByteSpan> parts) const;
+  Sha256Digest of(std::initializer_list<ByteSpan> parts) const;
 
  private:
   Sha256 inner_, outer_;
 };
 
-std::string hexText(const Digest& digest);  // in lower case
+std::string hexText(const Sha256Digest& digest);  // in lower case
 
 // Derives the key for one purpose. It reveals nothing about `from` or the keys for other purposes.
 Key deriveKey(const Key& from, std::string_view purpose, ByteSpan context = {});

@@ -52,7 +52,7 @@ TEST(Sha256, GivesThePublishedDigests) {
 
 TEST(Hmac, CanBeUsedAgain) {
   const Hmac mac(keyOf("key"));
-  const Digest first = mac.of({bytes("one")});
+  const Sha256Digest first = mac.of({bytes("one")});
   EXPECT_NE(first, mac.of({bytes("two")}));
   EXPECT_EQ(first, mac.of({bytes("one")}));
 }

@@ -29,7 +29,7 @@ Result<Handshake> Handshake::begin(bool dialer, const Key& secret, Version versi
 
 // The proof covers all facts that both ends have exchanged, so that none can be changed on the way:
 // versions, both nonces, and the binding.
-Digest Handshake::proof(std::string_view who) const {
+Sha256Digest Handshake::proof(std::string_view who) const {
   const std::array<std::uint8_t, 3> versions{version_.major,
                                              dialer_ ? version_.minor : their_minor_,
                                              dialer_ ? their_minor_ : version_.minor};
@@ -48,7 +48,7 @@ Bytes Handshake::open() const { return encode(mine_); }
 Result<Handshake::Step> Handshake::take(Stage stage, ByteSpan payload, std::uint8_t their_minor) {
   Reader in(payload);
   Key nonce = theirs_;
-  Digest claimed = {};
+  Sha256Digest claimed = {};
   if (stage != Stage::kProof) Fields::get(in, nonce);
   if (stage != Stage::kOpen) Fields::get(in, claimed);
   if (stage != due_ || !in.finished())
@@ -62,7 +62,7 @@ Result<Handshake::Step> Handshake::take(Stage stage, ByteSpan payload, std::uint
     due_ = Stage::kProof;
     return Step{.reply = encode(mine_, proof(kOfListener))};
   }
-  const Digest expected = proof(dialer_ ? kOfListener : kOfDialer);
+  const Sha256Digest expected = proof(dialer_ ? kOfListener : kOfDialer);
   if (!sameBytes(view(claimed), view(expected)))
     return Error{.code = Code::kDenied,
                  .operation = "handshake",

@@ -54,7 +54,7 @@ class Handshake {
         version_(version),
         binding_(std::move(binding)),
         due_(dialer ? Stage::kChallenge : Stage::kOpen) {}
-  Digest proof(std::string_view who) const;
+  Sha256Digest proof(std::string_view who) const;
   Key directionKey(bool to_listener) const;
 
   bool dialer_;

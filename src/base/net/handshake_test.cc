@@ -68,7 +68,7 @@ TEST(Handshake, HasTheBytesOfTheProtocol) {
   const std::string_view challenge = textOf(step->reply), nonce_l = challenge.substr(0, 32);
   const std::string said = std::string("viaduct listener ") + '\x01' + '\x05' + '\x03' + nonce_d +
                            std::string(nonce_l) + "tcp";
-  const Digest proof = Hmac(secret).of({bytesOf(said)});
+  const Sha256Digest proof = Hmac(secret).of({bytesOf(said)});
   EXPECT_EQ(challenge.substr(32), textOf(std::as_bytes(std::span(proof))));
   EXPECT_EQ(secretFromText("x"), Hmac(Key{}).of({bytesOf("viaduct secretx")}));
 }

@@ -12,14 +12,14 @@ namespace {
 // The header has 4 bytes of length, 1 of type, 3 zeros, and 16 of check.
 constexpr std::size_t kTypeAt = 4, kCheckAt = 8;
 
-base::Digest digestOf(ByteSpan payload) {
+base::Sha256Digest digestOf(ByteSpan payload) {
   static const base::Hmac plain(Key{});
   return plain.of({payload});
 }
 
 // Only the first kHeaderBytes - kCheckAt bytes of the digest are sent.
-base::Digest checkOf(const std::optional<base::Hmac>& mac, std::uint64_t number, ByteSpan start,
-                     const base::Digest& payload) {
+base::Sha256Digest checkOf(const std::optional<base::Hmac>& mac, std::uint64_t number,
+                           ByteSpan start, const base::Sha256Digest& payload) {
   if (!mac) return payload;
   std::array<std::byte, sizeof number> little;
   base::storeLittle(little.data(), number);

@@ -66,7 +66,7 @@ enum class Type : std::uint8_t {
 struct Packet {
   Type type = Type::kBeat;
   Bytes payload = {};
-  base::Digest digest = {};  // of the payload
+  base::Sha256Digest digest = {};  // of the payload
 };
 using PacketPtr = std::shared_ptr<const Packet>;
 PacketPtr makePacket(Type type, Bytes payload = {});

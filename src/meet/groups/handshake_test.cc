@@ -64,7 +64,7 @@ std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& to
   EXPECT_EQ(type, Type::kChallenge);
   const auto step = secret.take(base::Handshake::Stage::kChallenge,
                                 base::decode<ChallengeMessage>(payload)->handshake, kVersion.minor);
-  caller.say(Type::kProof, step ? step->reply : Bytes(sizeof(base::Digest)));
+  caller.say(Type::kProof, step ? step->reply : Bytes(sizeof(base::Sha256Digest)));
   if (step) caller.useKeys(secret);
   return caller.hear();
 }
@@ -90,7 +90,7 @@ TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
   caller.say(Type::kJoin, JoinMessage{"/viaduct", {.group = "g", .size = 1, .name = "a"}});
   EXPECT_EQ(caller.hear().first, Type::kBeat) << "hung up on";
   Talker hasty(called(where));
-  hasty.say(Type::kProof, Bytes(sizeof(base::Digest)));
+  hasty.say(Type::kProof, Bytes(sizeof(base::Sha256Digest)));
   EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
 }
 
@@ -116,7 +116,7 @@ Error joinAt(Type type, const Bytes& answer) {
 
 // Another program may answer at the address and accept every member.
 TEST(EmbeddedMember, ShowsNoProofToAServerThatDoesNotKnowTheToken) {
-  const Bytes guess(sizeof(Key) + sizeof(base::Digest));
+  const Bytes guess(sizeof(Key) + sizeof(base::Sha256Digest));
   const Error why = joinAt(Type::kChallenge, base::encode(ChallengeMessage{.handshake = guess}));
   EXPECT_EQ(why.code, Code::kDenied) << why.text();
   EXPECT_NE(why.text().find("the token is not the meeting place's"), std::string::npos);
