@@ -21,6 +21,7 @@ void bindTransfer(py::module_& module);
 void bindDigests(py::module_& module);
 void bindMarks(py::module_& module);
 void bindKvLayouts(py::module_& module);
+void bindKvStreams(py::module_& module);
 void bindLease(py::module_& module);
 void bindAgent(py::module_& module);
 // Adds the methods that lend and borrow.

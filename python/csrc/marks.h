@@ -4,24 +4,13 @@
 #include <pybind11/pybind11.h>
 #include <viaduct/mark_stream.h>
 
-#include <memory>
 #include <optional>
-#include <utility>
 
-#include "agent_state.h"
+#include "end_handle.h"
 
 namespace viaduct::python {
 
-struct MarksState {
-  MarksState(std::shared_ptr<AgentState> of, MarkStream opened)
-      : agent(std::move(of)), stream(std::move(opened)) {}
-  MarksState(const MarksState&) = delete;
-  MarksState& operator=(const MarksState&) = delete;
-  ~MarksState();
-
-  const std::shared_ptr<AgentState> agent;
-  std::optional<MarkStream> stream;  // empty only in the destructor, which releases the GIL
-};
+using MarksState = EndHandle<MarkStream>;
 
 // Parses (stream, number) for a post, where the stream is a MarkStream or its number. None: no
 // mark.

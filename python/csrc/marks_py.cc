@@ -39,19 +39,19 @@ std::unique_ptr<MarksState> openMarks(AgentState& state, const KnownPeer& peer,
 
 MarkStream& live(MarksState& marks, const char* operation) {
   marks.agent->need(operation);
-  return *marks.stream;
+  return *marks.end;
 }
 
 void waitMark(MarksState& marks, const py::object& mark, const py::object& timeout) {
   const std::uint32_t wanted = markOf("wait", mark);
-  if (marks.stream->has(wanted)) return;
+  if (marks.end->has(wanted)) return;
   const MarkStream& stream = live(marks, "wait");
   check(waitUnlocked(deadlineOf("wait", timeout),
                      [&](Deadline until) { return stream.wait(wanted, until); }));
 }
 
 void waitCount(MarksState& marks, std::uint32_t count, const py::object& timeout) {
-  if (marks.stream->count() >= count) return;
+  if (marks.end->count() >= count) return;
   const MarkStream& stream = live(marks, "wait_count");
   check(waitUnlocked(deadlineOf("wait_count", timeout),
                      [&](Deadline until) { return stream.waitCount(count, until); }));
@@ -129,17 +129,13 @@ After end(): waits until the peer has ended or closed its end as well, or is los
 
 }  // namespace
 
-MarksState::~MarksState() {
-  unlockedFromDestructor([this] { stream.reset(); });
-}
-
 std::optional<Mark> postedMarkOf(const py::object& given) {
   if (given.is_none()) return std::nullopt;
   if (!isPair(given)) raiseWrongType("post", given, "give mark=(stream, number)");
   const py::tuple pair = given;
   const py::object stream = pair[0];
   const std::uint64_t number = py::isinstance<MarksState>(stream)
-                                   ? stream.cast<const MarksState&>().stream->number()
+                                   ? stream.cast<const MarksState&>().end->number()
                                    : parseUnsigned(stream, "stream");
   return Mark{.stream = number, .number = markOf("post", pair[1])};
 }
@@ -147,17 +143,17 @@ std::optional<Mark> postedMarkOf(const py::object& given) {
 void bindMarks(py::module_& module) {
   py::class_<MarksState>(module, "MarkStream", kMarkStream)
       .def_property_readonly(
-          "number", [](const MarksState& marks) { return marks.stream->number(); },
+          "number", [](const MarksState& marks) { return marks.end->number(); },
           "The number of the stream.")
       .def_property_readonly(
-          "count", [](const MarksState& marks) { return marks.stream->count(); },
+          "count", [](const MarksState& marks) { return marks.end->count(); },
           "How many marks of the peer have arrived.")
       .def_property_readonly("error", errorOf,
                              "The exception that has ended the stream, or None if it goes on.")
       .def(
           "has",
           [](const MarksState& marks, const py::object& mark) {
-            return marks.stream->has(markOf("has", mark));
+            return marks.end->has(markOf("has", mark));
           },
           py::arg("mark"),
           "has($self, /, mark)\n--\n\nReturns whether the mark of the peer has arrived.")
@@ -167,8 +163,8 @@ void bindMarks(py::module_& module) {
       .def("end", endMarks, py::arg("why"), kEndMarks)
       .def("over", waitMarksOver, py::arg("timeout") = py::none(), kMarksOver)
       .def("__repr__", [](const MarksState& marks) {
-        return fmt::format("<viaduct.MarkStream {}: {} marks>", marks.stream->number(),
-                           marks.stream->count());
+        return fmt::format("<viaduct.MarkStream {}: {} marks>", marks.end->number(),
+                           marks.end->count());
       });
 }
 

@@ -16,6 +16,7 @@ PYBIND11_MODULE(_core, module) {
   bindDigests(module);
   bindMarks(module);
   bindKvLayouts(module);
+  bindKvStreams(module);
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");
