@@ -32,7 +32,7 @@ TEST_P(BackendContract, AMarkComesAfterTheDataItAnnounces) {
 TEST_P(BackendContract, NoMarkOfSeveralThreadsIsLost) {
   constexpr std::uint32_t kThreads = 4;
   constexpr std::uint64_t kBytes = 64;
-  const std::uint32_t marks = kThreads * (onGpus() ? 250 : 2500);  // each GPU write is staged
+  const std::uint32_t marks = kThreads * (onGpus() ? 250 : 2500);  // fake GPUs are slow
   const auto here = allocateAtA(kThreads * kBytes);
   const auto there = allocateAtB(kThreads * kBytes, {.label = "there"});
   ASSERT_TRUE(here && there);
