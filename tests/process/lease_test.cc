@@ -25,7 +25,7 @@ class LeasedMemory : public ::testing::TestWithParam<DataPath> {
         {.access = access, .duration = 600s, .on_end = [this](LeaseState) { ++told_; }});
     ASSERT_TRUE(lease) << lease.error().text();
     lease_.emplace(*std::move(lease));
-    victim_->must("borrow l survivor " + toHex(lease_->ticket()));
+    victim_->must("borrow l survivor lent " + toHex(lease_->ticket()));
     victim_->must(std::string("planunder t ") + (reads ? "read" : "write") + " l data 65536");
     victim_->must("storm t");
   }
@@ -113,6 +113,7 @@ class LostOwner : public LeasedMemory {
  protected:
   void borrowAndStorm() {
     const std::string ticket = victim_->must("lend l survivor data 65536 read 600000");
+    ASSERT_TRUE(survivor_.peer().waitPin("data", kSlack));
     auto lease = survivor_.agent().borrow(survivor_.peer(), fromHex(ticket),
                                           [this](LeaseState) { ++told_; });
     ASSERT_TRUE(lease) << lease.error().text();

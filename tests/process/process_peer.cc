@@ -248,10 +248,11 @@ Answer lend(State& state, const Words& in) {
   return viaduct::testing::toHex(ticket);
 }
 
-// borrow ID PEER TICKET
+// borrow ID PEER LABEL TICKET: the ticket may have overtaken the pin of its blocks
 Answer borrow(State& state, const Words& in) {
   VIADUCT_TRY(auto peer, state.agent->peer(in.at(2)));
-  VIADUCT_TRY(auto lease, state.agent->borrow(peer, viaduct::testing::fromHex(in.at(3))));
+  VIADUCT_CHECK(peer.waitPin(in.at(3), std::chrono::seconds(10)));
+  VIADUCT_TRY(auto lease, state.agent->borrow(peer, viaduct::testing::fromHex(in.at(4))));
   state.borrowed.insert_or_assign(in.at(1), std::move(lease));
   return std::string();
 }
