@@ -1,12 +1,16 @@
 // Copies with memory of GPU 0, by an agent and by plain calls of the driver, in turns. Prints a
 // table: the rate of each in GB/s (median of the rounds), and the ratio of the two.
-//   gpu_bench [ROUNDS]
+//   gpu_bench [ROUNDS [digests]]
 // Bytes are counted once. Each copy is checked once, which registers the host memory, also for the
-// plain copies. These are one cuMemcpyAsync for each block.
+// plain copies. These are one cuMemcpyAsync for each block. Then digests of blocks in random order:
+// by Agent::digestBlocks, and by a launch of the sum kernel over a table that is ready. The floor
+// is the rate at which the GPU's memory is read and written during a cuMemcpyAsync of 1 GiB, which
+// is twice that of the copy. With `digests` only these.
 #include <fmt/format.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -14,9 +18,16 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "backends/cuda/gpu_kernel.h"
+#include "backends/cuda/kernel/sum_rows_ptx.h"
+#include "backends/cuda/mapped_memory.h"
+#include "backends/cuda/sum_table.h"
+#include "backends/cuda/warp.h"
+#include "base/block_sums.h"
 #include "base/sizes.h"
 #include "cuda/context.h"
 #include "cuda/memory.h"
@@ -32,6 +43,7 @@ using viaduct::cuda::CUresult;
 using viaduct::cuda::Current;
 using viaduct::cuda::CUstream;
 
+using viaduct::base::kGiB;
 using viaduct::base::kKiB;
 using viaduct::base::kMiB;
 
@@ -111,8 +123,90 @@ class Bench {
     std::fflush(stdout);
   }
 
+  // The driver compiles the kernel for its GPU, or has it in its cache.
+  void digestFirst() const {
+    const auto one = blocks("gpu", 4 * kKiB, 1, {});
+    fmt::print("\nfirst digest: {:.1f} ms\n",
+               secondsOf([&] { must(agent_.digestBlocks(one)); }) * 1e3);
+  }
+
+  void digest(std::uint64_t block, std::uint32_t count) {
+    const Indices numbers = order(count, true, 7);
+    const viaduct::Selection there = blocks("gpu", block, count, numbers);
+    const std::uint64_t bytes = block * count, base = pin("gpu").info().address;
+    SumTable table(context_, base, block, numbers);
+    const Current current = must(Current::of(*context_));
+    checkDigests(there, base);
+    std::vector<double> ours, by_kernel, floor, our_ratio, kernel_ratio;
+    for (int round = 0; round < rounds_; ++round) {
+      floor.push_back(2 * double(kGiB) / secondsOf([&] {
+                        mustCall(context_->api().memcpyAsync(pin("gpu too").info().address, base,
+                                                             kGiB, stream_));
+                        mustCall(context_->api().streamSynchronize(stream_));
+                      }) /
+                      1e9);
+      by_kernel.push_back(double(bytes) / secondsOf([&] {
+                            must(table.launch(stream_));
+                            mustCall(context_->api().streamSynchronize(stream_));
+                          }) /
+                          1e9);
+      ours.push_back(double(bytes) / secondsOf([&] { must(agent_.digestBlocks(there)); }) / 1e9);
+      our_ratio.push_back(ours.back() / floor.back());
+      kernel_ratio.push_back(by_kernel.back() / floor.back());
+    }
+    fmt::print("{:>10} {:>8}   {:>12.1f} {:>9.1f} {:>9.1f}   {:>12.2f} {:>9.2f}\n", block, count,
+               median(ours), median(by_kernel), median(floor), median(our_ratio),
+               median(kernel_ratio));
+    std::fflush(stdout);
+  }
+
  private:
   using Indices = std::vector<std::uint32_t>;
+
+  // A launch of the sum kernel over all of some blocks.
+  class SumTable {
+   public:
+    SumTable(const std::shared_ptr<const Context>& context, std::uint64_t base, std::uint64_t block,
+             const Indices& numbers)
+        : kernel_(must(viaduct::cuda::GpuKernel::load(context, viaduct::cuda::kSumRowsPtx,
+                                                      "viaduct_sum_rows"))),
+          groups_(2 * context->device().multiprocessors) {
+      std::vector<viaduct::core::BlockPiece> pieces;
+      for (const std::uint32_t number : numbers)
+        pieces.push_back({.address = base + number * block, .bytes = block});
+      const std::uint64_t most = viaduct::cuda::mostBytesOfSumRow(
+          block * numbers.size(), groups_ * viaduct::cuda::kMostWarpsOfGroup);
+      const std::size_t room =
+          viaduct::cuda::roomForSums(pieces.size(), block * numbers.size(), most);
+      using viaduct::cuda::MappedMemory;
+      rows_ = must(MappedMemory::allocate(context, room * sizeof(viaduct::cuda::SumRow)));
+      sums_ = must(MappedMemory::allocate(context, room * sizeof(viaduct::base::BlockSums)));
+      count_ =
+          viaduct::cuda::cutSums(pieces, most, static_cast<viaduct::cuda::SumRow*>(rows_.host()));
+    }
+    viaduct::Status launch(CUstream stream) {
+      viaduct::cuda::CUdeviceptr rows = rows_.device(), sums = sums_.device();
+      std::array<void*, 3> arguments{&rows, &sums, &count_};
+      return kernel_->launch(stream, count_, groups_, arguments);
+    }
+
+   private:
+    const std::unique_ptr<const viaduct::cuda::GpuKernel> kernel_;
+    const std::uint32_t groups_;
+    std::uint32_t count_ = 0;
+    viaduct::cuda::MappedMemory rows_, sums_;
+  };
+
+  void checkDigests(const viaduct::Selection& there, std::uint64_t base) const {
+    const auto digests = must(agent_.digestBlocks(there));
+    const std::vector<std::byte> copy = read("gpu", there.blocks.bytes());
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      const auto block = there.blocks[there.indices[i]];
+      if (digests[i] !=
+          viaduct::digestOf(std::span(copy).subspan(block.address - base, block.bytes)))
+        die(fmt::format("block {} of {} bytes has a wrong digest", i, block.bytes));
+    }
+  }
 
   static Indices order(std::uint32_t count, bool shuffled, unsigned seed) {
     Indices out(count);
@@ -180,10 +274,7 @@ class Bench {
   CUstream stream_ = nullptr;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  Bench bench(argc > 1 ? std::atoi(argv[1]) : 9);
+void runCopies(Bench& bench) {
   fmt::print("{:<10} {:>9} {:>8}   {:>9} {:>9} {:>7}   {:>8}\n", "", "block", "blocks", "ours",
              "plain", "ratio", "plan ns/block");
   for (const std::uint64_t bytes : {64 * kMiB, 512 * kMiB, kRoom}) {
@@ -211,5 +302,25 @@ int main(int argc, char** argv) {
   bench.run({"in", "host", "gpu", 4 * kKiB, 64 * 4 * kKiB, Order::kShuffle});
   bench.run({"out", "gpu", "host", 4 * kKiB, 64 * 4 * kKiB, Order::kShuffle});
   bench.run({"within", "gpu", "gpu too", 4 * kKiB, 64 * 4 * kKiB, Order::kShuffle});
+}
+
+void runDigests(Bench& bench) {
+  bench.digestFirst();
+  fmt::print("\n{:>10} {:>8}   {:>12} {:>9} {:>9}   {:>12} {:>9}\n", "block", "blocks",
+             "digestBlocks", "kernel", "floor", "ratio", "ratio");
+  for (const std::uint64_t block :
+       {kGiB, 16 * kMiB, kMiB, 256 * kKiB, 64 * kKiB, 16 * kKiB, 4 * kKiB})
+    bench.digest(block, static_cast<std::uint32_t>(kGiB / block));
+  bench.digest(5000, 200'000);
+  bench.digest(4 * kKiB, 64);  // one small selection at a time
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool digests_only = argc > 2 && std::string_view(argv[2]) == "digests";
+  Bench bench(argc > 1 ? std::atoi(argv[1]) : 9);
+  if (!digests_only) runCopies(bench);
+  runDigests(bench);
   return 0;
 }

@@ -177,7 +177,7 @@ int run(int rounds, Duration length) {
       if (backend == "local") {
         fmt::print("\n{:<9} {:>26} {:>26} {:>26} {:>26}\n", "64 MiB in", "copy, ms", "fill",
                    "verify", "verify to copy");
-        for (const std::uint64_t block : {65536, 1 << 20, 64 << 20})
+        for (const std::uint64_t block : {64ULL << 10, 1ULL << 20, 64ULL << 20})
           contents(agent, peer, memory, block, rounds);
         fmt::print("\n");
       }

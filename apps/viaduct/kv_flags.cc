@@ -62,7 +62,7 @@ constexpr std::array kKvFlags{
               "apart; rows if the model prescribes its blocks",
               "pools: for each tensor of each layer, for each layer, or rows of all layers",
               oneOf<measure::kKvArrangements, &O::kv, &KvOptions::arrangement>},
-    BenchFlag{"pool_budget", "SIZE", "64 GiB, or less if this host has less memory",
+    BenchFlag{"pool_budget", "SIZE", "64 GiB, or 4 GiB for a trace; less if this host has less memory",
               "most memory of a pool; larger points are left out, with a note",
               set<intoSize, &O::kv, &KvOptions::pool_budget>},
     BenchFlag{"trace", "FILE", "",

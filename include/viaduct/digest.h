@@ -12,8 +12,8 @@
 
 namespace viaduct {
 
-// Depends on the bytes, their order and their number, but not on their address. It finds faults; it
-// is no protection against somebody who chooses the bytes.
+// Depends on the bytes, their order and their number, but not on their address. It finds faults,
+// and does not protect against an attacker who chooses the bytes.
 struct Digest {
   std::uint64_t low = 0, high = 0;
   std::string text() const;  // 32 hexadecimal digits
@@ -22,12 +22,12 @@ struct Digest {
 
 Digest digestOf(std::span<const std::byte> bytes);
 
-// The digest of a block whose bytes come in pieces: from several layers, or from several threads.
-// The order of the pieces does not matter.
+// The digest of a block that is added piece by piece, in any order: from several layers or threads.
 class BlockDigest {
  public:
   // A piece that starts at byte `offset` of the block. Fails with kInvalid unless `offset` is a
-  // multiple of 8. All pieces but the block's last one have a multiple of 8 bytes.
+  // multiple of 8. Not checked: all pieces but the block's last one have a multiple of 8 bytes, and
+  // the pieces cover the block once.
   Status add(std::uint64_t offset, std::span<const std::byte> piece);
   // Adds all pieces of another part of the same block.
   void add(const BlockDigest& other);

@@ -1,7 +1,10 @@
 // Moves the KV cache of one request layer by layer, as the layers become ready: docs/kv.md. A push
 // writes them from the source: KvPush there, KvArrival at the destination. A pull reads them at the
-// destination: KvOffer at the source, KvPull at the destination. Threads: call from any. A
-// destructor ends its side and waits until no transfer runs, so a callback must not run it.
+// destination: KvOffer at the source, KvPull at the destination. A destructor ends the request at
+// both ends unless all layers have been moved. Those of KvPush and KvPull wait until
+// their own transfers have ended. Those of KvArrival and KvOffer do not wait: the peer may still
+// access the blocks, so call cancel() first. Do not destroy one in a callback. Threads: call from
+// any.
 #pragma once
 
 #include <viaduct/agent.h>
@@ -29,7 +32,7 @@ class KvLayers {
 
   // The numbers of the layers that are moved between these two ranks, ascending.
   const std::vector<std::uint32_t>& layers() const { return layers_; }
-  // Takes these blocks, as KvReshard::select does. Returns a selection for each of layers().
+  // Selects the pieces for these block tables, as KvReshard::select does: for each of layers().
   Result<std::vector<KvSelections>> select(std::span<const KvBlocks> groups) const;
 
  private:
@@ -44,7 +47,9 @@ class KvLayers {
 
 // Names a request at both ends.
 struct KvRequest {
-  std::uint64_t stream = 0;  // the number of its stream of marks, see MarkStreamOptions
+  // The number of its stream of marks: one that neither agent has used in this session, for
+  // requests or for MarkStreamOptions.
+  std::uint64_t stream = 0;
   std::string name = {};     // in errors; empty: the number
   std::string require = {};  // see TransferOptions
 };
@@ -59,12 +64,14 @@ class KvPush {
   KvPush& operator=(KvPush&&) noexcept;
   ~KvPush();  // cancels, if layers have not been written
 
-  // The layer is complete here: writes it, and then tells the destination. Once for each layer. If
-  // a write fails, the request ends at both ends.
+  // The layer is computed: writes it, and then tells the destination. A second call for a layer
+  // fails with kInvalid. If a write fails, the request ends at both ends.
   Status ready(std::uint32_t layer);
-  // Waits until the layers that were ready so far have been written.
+  // Waits until the layers that were ready so far have been written. After an error some writes may
+  // still run.
   Status wait(Deadline until);
-  // Ends the request at both ends.
+  // Ends the request at both ends, and does not block. The blocks may be used again once the
+  // destructor has returned.
   void cancel(std::string_view why);
 
  private:
@@ -80,7 +87,7 @@ class KvArrival {
                                 const std::vector<std::uint32_t>& layers, KvRequest request);
   KvArrival(KvArrival&&) noexcept;
   KvArrival& operator=(KvArrival&&) noexcept;
-  ~KvArrival();  // cancels, if layers are missing
+  ~KvArrival();  // cancels, if layers are missing, and does not wait for the source
 
   // Wait until the layer, that many layers, or all have arrived. A layer that has arrived stays
   // so. If the request has ended without it, they return the reason. Each error names the layer
@@ -91,7 +98,8 @@ class KvArrival {
   bool has(std::uint32_t layer) const;
   std::uint32_t count() const;
   // Ends the request at both ends, and waits until the source writes no more. After kTimeout it may
-  // still write.
+  // still write: call again. After the loss of the peer it may still write until Peer::settled() is
+  // true.
   Status cancel(std::string_view why, Deadline until);
 
  private:
@@ -106,13 +114,14 @@ class KvOffer {
                               const std::vector<std::uint32_t>& layers, KvRequest request);
   KvOffer(KvOffer&&) noexcept;
   KvOffer& operator=(KvOffer&&) noexcept;
-  ~KvOffer();  // cancels, if layers have not been read
+  ~KvOffer();  // cancels, if layers have not been read, and does not wait for the destination
 
-  // The layer is complete here: tells the destination.
+  // The layer is computed: tells the destination. A second call for a layer has no effect.
   Status ready(std::uint32_t layer);
   // Waits until the destination has read all layers, so that their blocks are free.
   Status waitRead(Deadline until) const;
-  // Ends the request at both ends, and waits until the destination reads no more.
+  // Ends the request at both ends, and waits until the destination reads no more, with the limits
+  // of KvArrival::cancel().
   Status cancel(std::string_view why, Deadline until);
 
  private:
@@ -130,12 +139,13 @@ class KvPull {
   KvPull& operator=(KvPull&&) noexcept;
   ~KvPull();  // cancels, if layers have not been read
 
-  // Reads all layers now. The caller knows that they are complete at the source.
+  // Reads all layers now. The caller knows that the source has computed them.
   Status readAll();
   // Wait until the layer, or all layers, have been read.
   Status waitLayer(std::uint32_t layer, Deadline until);
   Status waitAll(Deadline until);
-  // Ends the request at both ends.
+  // Ends the request at both ends, and does not block. The blocks here may be used again once the
+  // destructor has returned.
   void cancel(std::string_view why);
 
  private:

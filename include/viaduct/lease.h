@@ -1,5 +1,5 @@
-// Leases: the right of one peer to reach a set of pinned blocks for a time. After the end of a
-// lease, an access under it is an error, never wrong data (docs/leases.md). Threads: call from any.
+// Leases: the right of one peer to reach a set of pinned blocks for a time. An access under a lease
+// moves the bytes that were lent, or fails (docs/leases.md). Threads: call from any.
 #pragma once
 
 #include <viaduct/blocks.h>
@@ -22,7 +22,7 @@ class HeldLease;
 
 enum class LeaseState : std::uint8_t {
   kLive,
-  kEnding,    // accesses are refused; those that run have not all ended
+  kEnding,    // no longer live, but accesses that began before may still run
   kReturned,  // the outcomes, from here on: the borrower gave it back
   kExpired,
   kRevoked,   // by the owner, or with the pin of its memory
@@ -31,7 +31,8 @@ enum class LeaseState : std::uint8_t {
 const char* leaseStateName(LeaseState state);
 
 struct LeaseOptions {
-  // kReadWrite: the peer may read and write, and no other live lease shares a byte with this one.
+  // kReadOnly: other leases for reading may share the bytes. kReadWrite: the peer may read and
+  // write, and no other live lease shares a byte.
   MemoryAccess access = MemoryAccess::kReadOnly;
   Duration duration = std::chrono::seconds(30);  // on the owner's steady clock
   // Runs once, with the outcome, on a thread of the agent or one that polls, waits or closes the
@@ -39,7 +40,8 @@ struct LeaseOptions {
   std::function<void(LeaseState)> on_end = {};
 };
 
-// The owner's end of a lease. The destructor calls revoke().
+// The owner's end of a lease. The destructor calls revoke(), and only logs its error. A program
+// that has to know whether the blocks are free calls revoke() itself.
 class Lease {
  public:
   explicit Lease(std::shared_ptr<agent::LentLease> impl);
@@ -55,13 +57,14 @@ class Lease {
   std::vector<std::byte> ticket() const;
   // The lease now ends this long from now. Fails with kStale if it is ending or has ended.
   Status renew(Duration duration);
-  // Ends the lease, and waits until no access of the peer touches the blocks any more. After a peer
-  // that does not answer for Settings::grace, its session is over. kPeerLost: the peer was stopped
-  // inside a copy. It may still touch the blocks until its Peer::settled() is true.
+  // Ends the lease, and waits until no transfer under it accesses the blocks any more. If the peer
+  // does not answer within Settings::grace, its session ends, and revoke() waits for the grace
+  // again at most. kPeerLost: the peer was stopped inside a copy. It may still access the blocks
+  // until Peer::settled() is true.
   Status revoke();
   LeaseState state() const;  // takes no lock
   // Waits for the outcome. Once it is kReturned, kExpired or kRevoked, the blocks may be used
-  // again. After kPeerLost, revoke() says when.
+  // again. After kPeerLost, they may once Peer::settled() is true or revoke() succeeds.
   Result<LeaseState> wait(Deadline until) const;
 
  private:
@@ -83,7 +86,7 @@ class BorrowedLease {
   // The lent blocks, in the order in which the owner named them. Agent::plan() takes positions in
   // this list.
   const Blocks& blocks() const;
-  // Returns the lease to its owner, once its running posts have ended. New posts are refused.
+  // Refuses new posts and does not block. The lease is returned once its running posts have ended.
   void giveBack();
   LeaseState state() const;  // takes no lock
   Result<LeaseState> wait(Deadline until) const;

@@ -1,6 +1,7 @@
 // Marks: numbers that tell a peer which parts of its data are complete, without a note for each
-// part. A stream is a set of marks that two agents exchange. Threads: call from any; on_change runs
-// where callbacks of transfers run.
+// part. A stream is a set of marks that two agents exchange. Marks may arrive before this end opens
+// its stream: Agent::openMarks(). Threads: call from any; on_change runs where callbacks of
+// transfers run.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -25,7 +26,7 @@ struct Mark {
 };
 
 struct MarkStreamOptions {
-  std::uint64_t number = 0;  // both ends name the same, and use it once in a session
+  std::uint64_t number = 0;  // the same at both ends, and not used before in this session
   std::uint32_t marks = 0;   // that the peer may send: 0 to marks - 1
   // Runs after marks have arrived or the stream has ended, once for several changes. It must not
   // block.
@@ -53,11 +54,13 @@ class MarkStream {
   Status wait(std::uint32_t mark, Deadline until) const;
   Status waitCount(std::uint32_t count, Deadline until) const;
 
-  // Sends a mark that follows no transfer. PostOptions::mark sends one after a transfer's data.
+  // Sends a mark now, in one order with notes. It does not wait for running transfers.
+  // PostOptions::mark sends one after a transfer's data.
   Status mark(std::uint32_t number) const;
 
-  // Ends the stream at both ends: waits for missing marks, and later posts with its marks, return
-  // `why`. Transfers that run go on.
+  // Ends the stream at both ends, and does not block. From then on wait() and waitCount() for
+  // missing marks fail with `why`, and so do posts with marks of the stream. Running transfers go
+  // on.
   void end(Error why) const;
   // The error that has ended the stream; Ok: it goes on.
   Status ended() const;

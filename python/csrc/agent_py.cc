@@ -144,16 +144,28 @@ std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const Know
                                            std::move(there), valueOf(std::move(planned)));
 }
 
-// Runs plan(), post() and wait() for the blocking calls Agent.write() and Agent.read().
-template <OpKind kind>
-std::unique_ptr<PlannedTransfer> move(AgentState& state, const KnownPeer& peer,
-                                      const py::object& local, const py::object& remote,
-                                      const py::object& note, const py::object& timeout,
-                                      std::string require) {
-  auto transfer = plan(state, kind, peer, local, remote, std::move(require));
-  transfer->post(note, timeout);
+// Runs post() and wait() for the blocking calls Agent.write() and Agent.read().
+std::unique_ptr<PlannedTransfer> moved(std::unique_ptr<PlannedTransfer> transfer,
+                                       const PostArguments& given) {
+  transfer->post(given);
   transfer->wait(py::none());
   return transfer;
+}
+
+std::unique_ptr<PlannedTransfer> write(AgentState& state, const KnownPeer& peer,
+                                       const py::object& local, const py::object& remote,
+                                       py::object note, py::object timeout, std::string require,
+                                       py::object mark) {
+  return moved(plan(state, OpKind::kWrite, peer, local, remote, std::move(require)),
+               {.note = std::move(note), .timeout = std::move(timeout), .mark = std::move(mark)});
+}
+
+std::unique_ptr<PlannedTransfer> read(AgentState& state, const KnownPeer& peer,
+                                      const py::object& local, const py::object& remote,
+                                      py::object note, py::object timeout, std::string require,
+                                      py::object digests, py::object mark) {
+  return moved(plan(state, OpKind::kRead, peer, local, remote, std::move(require)),
+               {std::move(note), std::move(timeout), std::move(digests), std::move(mark)});
 }
 
 std::optional<Note> takeNote(AgentState& state) {
@@ -310,14 +322,14 @@ same number of bytes. `require` restricts the path of the copy: "rdma", "same-ho
 "backend:NAME", joined by commas.)";
 
 constexpr auto kWrite =
-    R"(write($self, /, peer, local, remote, *, note=None, timeout=None, require='')
+    R"(write($self, /, peer, local, remote, *, note=None, timeout=None, require='', mark=None)
 --
 
 Copies from this process to the peer, and returns the Transfer when the copy is done. plan() and
 post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
 
 constexpr auto kRead =
-    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='')
+    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='', digests=None, mark=None)
 --
 
 Copies from the peer to this process, and returns the Transfer when the copy is done. plan() and
@@ -376,12 +388,12 @@ void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           },
           py::arg("op"), py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
           py::arg("require") = "", kPlan)
-      .def("write", move<OpKind::kWrite>, py::arg("peer"), py::arg("local"), py::arg("remote"),
-           py::kw_only(), py::arg("note") = py::none(), py::arg("timeout") = py::none(),
-           py::arg("require") = "", kWrite)
-      .def("read", move<OpKind::kRead>, py::arg("peer"), py::arg("local"), py::arg("remote"),
-           py::kw_only(), py::arg("note") = py::none(), py::arg("timeout") = py::none(),
-           py::arg("require") = "", kRead);
+      .def("write", write, py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
+           py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::arg("require") = "",
+           py::arg("mark") = py::none(), kWrite)
+      .def("read", read, py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
+           py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::arg("require") = "",
+           py::arg("digests") = py::none(), py::arg("mark") = py::none(), kRead);
 }
 
 void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
@@ -442,6 +454,8 @@ void bindAgent(py::module_& module) {
   bindPeers(agent);
   bindTransfers(agent);
   bindLeasesOf(agent);
+  bindDigestsOf(agent);
+  bindMarksOf(agent);
   bindEvents(agent);
   py::module_::import("atexit").attr("register")(py::cpp_function(&AgentState::closeAll));
 }

@@ -18,10 +18,18 @@ void bindPin(py::module_& module);
 void bindBlocks(py::module_& module);
 void bindPeer(py::module_& module);
 void bindTransfer(py::module_& module);
+void bindDigests(py::module_& module);
+void bindMarks(py::module_& module);
+void bindKvLayouts(py::module_& module);
+void bindKvStreams(py::module_& module);
 void bindLease(py::module_& module);
 void bindAgent(py::module_& module);
 // Adds the methods that lend and borrow.
 void bindLeasesOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
+// Adds the method that opens streams of marks.
+void bindMarksOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
+// Adds the methods that digest and check blocks.
+void bindDigestsOf(py::class_<AgentState, std::shared_ptr<AgentState>>& agent);
 void bindNixl(py::module_& module);
 
 }  // namespace viaduct::python

@@ -135,13 +135,7 @@ device has to be 0, which is host memory.)")
   py::class_<SelectedBlocks>(module, "Selection", kSelection)
       .def("__len__", [](const SelectedBlocks& selected) { return selected.indices.size(); })
       .def_property_readonly(
-          "indices",
-          [](const SelectedBlocks& selected) {
-            py::tuple indices(selected.indices.size());
-            for (std::size_t i = 0; i < selected.indices.size(); ++i)
-              indices[i] = selected.indices[i];
-            return indices;
-          },
+          "indices", [](const SelectedBlocks& selected) { return tupleOf(selected.indices); },
           "The numbers of the selected blocks, as a tuple.")
       .def("__repr__", [](const SelectedBlocks& selected) {
         return fmt::format("<viaduct.Selection {} of {}>", selected.indices.size(),

@@ -10,6 +10,7 @@
 #include "agent_state.h"
 #include "arguments.h"
 #include "bindings.h"
+#include "end_handle.h"
 #include "errors.h"
 #include "gil.h"
 #include "planned_transfer.h"
@@ -18,25 +19,9 @@
 namespace viaduct::python {
 namespace {
 
-// The state behind the Python classes Lease and BorrowedLease. The end of a lease may wait for the
-// other process, so its destructor releases the GIL.
-template <class End>
-struct LeaseHandle {
-  LeaseHandle(std::shared_ptr<AgentState> of, End made,
-              std::vector<std::shared_ptr<const PinState>> lent = {})
-      : agent(std::move(of)), pins(std::move(lent)), lease(std::move(made)) {}
-  LeaseHandle(const LeaseHandle&) = delete;
-  LeaseHandle& operator=(const LeaseHandle&) = delete;
-  ~LeaseHandle() {
-    unlockedFromDestructor([this] { lease.reset(); });
-  }
-
-  const std::shared_ptr<AgentState> agent;
-  const std::vector<std::shared_ptr<const PinState>> pins;  // kept alive, with their memory
-  std::optional<End> lease;
-};
-using LentState = LeaseHandle<Lease>;
-using BorrowedState = LeaseHandle<BorrowedLease>;
+// The states behind the Python classes Lease and BorrowedLease.
+using LentState = EndHandle<Lease>;
+using BorrowedState = EndHandle<BorrowedLease>;
 
 // None: the longest possible time.
 Duration durationOf(const char* operation, py::handle seconds) {
@@ -74,30 +59,30 @@ std::unique_ptr<PlannedTransfer> planUnder(BorrowedState& borrowed, const py::ob
   const Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
   const Indices chosen = positions.is_none() ? Indices() : indicesOf(positions);
   auto planned = unlocked([&] {
-    return state.agent.plan(kind, *borrowed.lease, from, chosen, {.require = std::move(require)});
+    return state.agent.plan(kind, *borrowed.end, from, chosen, {.require = std::move(require)});
   });
   return std::make_unique<PlannedTransfer>(state.shared_from_this(), kind, std::move(here), Side(),
                                            valueOf(std::move(planned)));
 }
 
 template <class End>
-const char* stateOf(const LeaseHandle<End>& lease) {
-  return leaseStateName(lease.lease->state());
+const char* stateOf(const EndHandle<End>& lease) {
+  return leaseStateName(lease.end->state());
 }
 
 template <class End>
-const char* waitForOutcome(LeaseHandle<End>& lease, const py::object& timeout) {
+const char* waitForOutcome(EndHandle<End>& lease, const py::object& timeout) {
   return leaseStateName(valueOf(waitUnlocked(
-      deadlineOf("wait", timeout), [&](Deadline until) { return lease.lease->wait(until); })));
+      deadlineOf("wait", timeout), [&](Deadline until) { return lease.end->wait(until); })));
 }
 
 void revoke(LentState& lease) {
-  check(unlocked([&] { return lease.lease->revoke(); }));
+  check(unlocked([&] { return lease.end->revoke(); }));
 }
 
 void giveBack(BorrowedState& lease) {
   const Unlocked unlocked;
-  lease.lease->giveBack();
+  lease.end->giveBack();
 }
 
 constexpr auto kLeaseClass =
@@ -159,17 +144,17 @@ Waits for the end of the lease, and returns its outcome: "returned", "expired", 
 lost". TimeoutError: it has not ended.)";
 
 template <class End>
-py::class_<LeaseHandle<End>> bindEnd(py::module_& module, const char* name, const char* text) {
-  return py::class_<LeaseHandle<End>>(module, name, text)
+py::class_<EndHandle<End>> bindEnd(py::module_& module, const char* name, const char* text) {
+  return py::class_<EndHandle<End>>(module, name, text)
       .def_property_readonly(
-          "number", [](const LeaseHandle<End>& lease) { return lease.lease->number(); },
+          "number", [](const EndHandle<End>& lease) { return lease.end->number(); },
           "Counts the leases from the owner to this peer in a session, from 1.")
       .def_property_readonly("state", stateOf<End>,
                              "\"live\", \"ending\", or an outcome: see wait().")
       .def("wait", waitForOutcome<End>, py::arg("timeout") = py::none(), kWaitLease)
       .def("__enter__", [](py::object self) { return self; })
-      .def("__repr__", [name](const LeaseHandle<End>& lease) {
-        return fmt::format("<viaduct.{} {}, {}>", name, lease.lease->number(), stateOf(lease));
+      .def("__repr__", [name](const EndHandle<End>& lease) {
+        return fmt::format("<viaduct.{} {}, {}>", name, lease.end->number(), stateOf(lease));
       });
 }
 
@@ -180,7 +165,7 @@ void bindLease(py::module_& module) {
       .def_property_readonly(
           "ticket",
           [](const LentState& lease) {
-            const auto ticket = unlocked([&] { return lease.lease->ticket(); });
+            const auto ticket = unlocked([&] { return lease.end->ticket(); });
             return py::bytes(reinterpret_cast<const char*>(ticket.data()), ticket.size());
           },
           "The bytes that the peer passes to Agent.borrow().")
@@ -188,17 +173,17 @@ void bindLease(py::module_& module) {
           "renew",
           [](LentState& lease, const py::object& duration) {
             const Duration given = durationOf("renew", duration);
-            check(unlocked([&] { return lease.lease->renew(given); }));
+            check(unlocked([&] { return lease.end->renew(given); }));
           },
           py::arg("duration"), kRenew)
       .def("revoke", revoke, kRevoke)
       .def("__exit__", [](LentState& lease, const py::args&) { revoke(lease); });
   bindEnd<BorrowedLease>(module, "BorrowedLease", kBorrowed)
-      .def("__len__", [](const BorrowedState& lease) { return lease.lease->blocks().count(); })
+      .def("__len__", [](const BorrowedState& lease) { return lease.end->blocks().count(); })
       .def_property_readonly(
           "write",
           [](const BorrowedState& lease) {
-            return lease.lease->access() == MemoryAccess::kReadWrite;
+            return lease.end->access() == MemoryAccess::kReadWrite;
           },
           "Whether transfers may write to the blocks.")
       .def("plan", planUnder, py::arg("op"), py::arg("local"), py::arg("positions") = py::none(),

@@ -13,6 +13,10 @@ PYBIND11_MODULE(_core, module) {
   bindBlocks(module);
   bindPeer(module);
   bindTransfer(module);
+  bindDigests(module);
+  bindMarks(module);
+  bindKvLayouts(module);
+  bindKvStreams(module);
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");

@@ -14,6 +14,11 @@ namespace viaduct::python {
 // Parses "write" or "read".
 OpKind kindOf(const py::object& op);
 
+// The arguments of Transfer.post(). None: nothing was passed.
+struct PostArguments {
+  py::object note = py::none(), timeout = py::none(), digests = py::none(), mark = py::none();
+};
+
 // Keeps every object of the copy alive: the agent, the local pins, and the arrays behind the
 // blocks.
 class PlannedTransfer {
@@ -24,7 +29,7 @@ class PlannedTransfer {
   PlannedTransfer(const PlannedTransfer&) = delete;
   PlannedTransfer& operator=(const PlannedTransfer&) = delete;
 
-  void post(const py::object& note, const py::object& timeout);
+  void post(const PostArguments& given);
   // Makes progress once. Returns true if the post has ended, also by a failure, and does not raise
   // the failure.
   bool advance();

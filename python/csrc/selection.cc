@@ -47,6 +47,12 @@ Indices indicesOf(py::handle given) {
   return indices;
 }
 
+py::tuple tupleOf(const Indices& indices) {
+  py::tuple numbers(indices.size());
+  for (std::size_t i = 0; i < indices.size(); ++i) numbers[i] = indices[i];
+  return numbers;
+}
+
 Side localSideOf(py::handle given, const AgentState& agent) {
   if (py::isinstance<PinInfo>(given))
     raiseMisuse("plan", "the local side lies at a peer", "pass memory of this process as `local`");

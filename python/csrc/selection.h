@@ -48,6 +48,7 @@ struct SelectedBlocks {
 bool isPair(py::handle given);
 // Parses block numbers. Raises InvalidError if the caller passes none.
 Indices indicesOf(py::handle given);
+py::tuple tupleOf(const Indices& indices);
 
 // One side of a plan. docs/python.md lists the Python types that make a side.
 struct Side {

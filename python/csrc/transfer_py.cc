@@ -7,8 +7,10 @@
 
 #include "arguments.h"
 #include "bindings.h"
+#include "digests.h"
 #include "errors.h"
 #include "gil.h"
+#include "marks.h"
 #include "planned_transfer.h"
 
 namespace viaduct::python {
@@ -41,11 +43,19 @@ void PlannedTransfer::refuseClosed(const char* operation) {
   raiseMisuse(operation, "the transfer is closed", "plan another transfer");
 }
 
-void PlannedTransfer::post(const py::object& note, const py::object& timeout) {
+void PlannedTransfer::post(const PostArguments& given) {
   need("post");
-  const NoteBytes bytes("post", note);
+  const NoteBytes bytes("post", given.note);
   PostOptions options{.note = bytes.bytes(), .with_note = bytes.given()};
-  if (!timeout.is_none()) options.deadline = deadlineOf("post", timeout);
+  if (!given.timeout.is_none()) options.deadline = deadlineOf("post", given.timeout);
+  options.mark = postedMarkOf(given.mark);
+  std::vector<Digest> digests;
+  if (!given.digests.is_none()) {
+    digests = digestsOf("post", given.digests);
+    // The library takes an empty list of digests for no check, so refuse an empty list here.
+    if (digests.empty()) raiseMisuse("post", "0 digests check no block");
+    options.digests = digests;
+  }
   check(unlocked([&] { return transfer_.post(options); }));
 }
 
@@ -142,14 +152,20 @@ after the timeout of the post plus the setting `grace`. After the end, nobody to
 close(), the end of a `with` block and garbage collection cancel a running copy and wait for its
 end. A transfer keeps its agent, its pins and its arrays alive.)";
 
-constexpr auto kPost = R"(post($self, /, note=None, timeout=None)
+constexpr auto kPost = R"(post($self, /, note=None, timeout=None, *, digests=None, mark=None)
 --
 
 Starts the copy and returns the transfer, so that `await transfer.post()` works.
 
 The peer receives `note` (bytes or str) after all data has arrived. After `timeout` seconds the copy
 is cancelled and fails with TimeoutError. The default timeout is the setting `deadline`.
-InvalidError: the previous post still runs.)";
+InvalidError: the previous post still runs.
+
+`digests` are Digests for a read, one for each block of its local side. The read raises CorruptError
+if a block has other bytes; `corrupt` then has the numbers of these blocks.
+
+mark=(stream, number) sends this mark of a MarkStream, or of the stream with that number, after the
+data.)";
 
 constexpr auto kPoll = R"(poll($self, /)
 --
@@ -183,11 +199,14 @@ void bindTransfer(py::module_& module) {
   py::class_<PlannedTransfer>(module, "Transfer", kTransfer)
       .def(
           "post",
-          [](py::object self, const py::object& note, const py::object& timeout) {
-            self.cast<PlannedTransfer&>().post(note, timeout);
+          [](py::object self, py::object note, py::object timeout, py::object digests,
+             py::object mark) {
+            self.cast<PlannedTransfer&>().post(
+                {std::move(note), std::move(timeout), std::move(digests), std::move(mark)});
             return self;
           },
-          py::arg("note") = py::none(), py::arg("timeout") = py::none(), kPost)
+          py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::kw_only(),
+          py::arg("digests") = py::none(), py::arg("mark") = py::none(), kPost)
       .def("poll", poll, kPoll)
       .def("wait", &PlannedTransfer::wait, py::arg("timeout") = py::none(), kWait)
       .def("cancel", &PlannedTransfer::cancel, kCancel)
@@ -210,6 +229,13 @@ void bindTransfer(py::module_& module) {
             return end.error ? exceptionOf(*end.error) : py::none();
           },
           "The exception of the last post if the post failed, or None.")
+      .def_property_readonly(
+          "corrupt",
+          [](const PlannedTransfer& transfer) {
+            return tupleOf(ofTransfer<&Transfer::end>(transfer).corrupt);
+          },
+          "The numbers of the local blocks with wrong digests after a CorruptError, as a tuple. "
+          "Block 0 is\nthe first block of the plan's local side.")
       .def_property_readonly(
           "path", ofTransfer<&Transfer::path>,
           "The Path of the last post: the backends and rails that moved its bytes.")

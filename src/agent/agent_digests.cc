@@ -42,7 +42,9 @@ Result<std::vector<Digest>> Agent::digestBlocks(const Selection& selection) cons
   held.unlock();
   std::vector<Digest> out;
   out.reserve(digester.count());
-  const auto found = [&](std::uint64_t, const Digest& digest) { out.push_back(digest); };
+  const auto found = [&](std::uint64_t, std::span<const Digest> digests) {
+    out.insert(out.end(), digests.begin(), digests.end());
+  };
   while (!digester.done()) VIADUCT_CHECK(digester.advance(found));
   return out;
 }

@@ -135,8 +135,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void land(core::Tag tag);
   // At `due`, calls overdue() of transfers whose deadline has passed.
   void expectBy(Clock::time_point due);
-  // `number` is RailCounts::number. May release the lock meanwhile.
-  void pollRail(Held& held, std::size_t number);
+  void collect(core::Rail& rail) { rail.collect(completions_); }
+  bool applyEnded();  // true: there was something
   RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
   // For transfers that are posted in a shared section.
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
@@ -192,7 +192,6 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void offerWaiting();
   void tellOverdue();
   RailPass pollShared(const Shared& shared, PolledRail& rail);
-  bool applyEnded();
   RailCounts railTotals(const core::Rail& rail) const;
   void beat();
   void forgetDeparted();

@@ -22,12 +22,29 @@ unsigned AgentLock::enter() {
 // While this thread holds the mutex, no thread can take the lock exclusively, so any free cell will
 // do.
 unsigned AgentLock::enterAfterOthers(unsigned cell) {
-  const std::lock_guard none_exclusive(exclusive_);
+  lockMutex();
+  const std::lock_guard none_exclusive(exclusive_, std::adopt_lock);
   for (;; std::this_thread::yield())
     for (unsigned tries = 0; tries < kCells; ++tries, cell = (cell + 1) % kCells) {
       use(cell);
       if (take(cell)) return cell;
     }
+}
+
+void AgentLock::waitForMutex() {
+  ++waiting_;
+  exclusive_.lock();
+  --waiting_;
+  ++served_;
+}
+
+// A thread that counts as waiting while this one has the mutex gets it after the unlock.
+void AgentLock::giveWay() {
+  if (waiting_.load(std::memory_order_relaxed) == 0) return;
+  const unsigned served = served_.load();
+  unlock();
+  while (served_.load() == served) std::this_thread::yield();
+  lock();
 }
 
 void AgentLock::use(unsigned cell) {

@@ -20,13 +20,13 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
 
   // Exclusive. Waits until the shared sections have ended; no new section begins meanwhile.
   void lock() VIADUCT_ACQUIRE() {
-    exclusive_.lock();
+    lockMutex();
     shut();
   }
-  // Waits for shared sections as well. False: another thread has the lock exclusively, or waits for
-  // a cell.
+  // Waits for shared sections as well. False: another thread has the lock exclusively, waits for
+  // it, or waits for a cell.
   bool try_lock() VIADUCT_TRY_ACQUIRE(true) {
-    if (!exclusive_.try_lock()) return false;
+    if (waiting_.load(std::memory_order_relaxed) != 0 || !exclusive_.try_lock()) return false;
     shut();
     return true;
   }
@@ -34,6 +34,9 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
     lower();
     exclusive_.unlock();
   }
+  // For the exclusive owner. If other threads wait for the lock, one of them has it first. A mutex
+  // alone would not wake that thread in time.
+  void giveWay() VIADUCT_REQUIRES(this);
   // For the exclusive owner. From lower() to raise() it is in a shared section: others may run
   // beside it, but no other thread can take the lock exclusively. This costs less than unlock(),
   // a shared section and lock().
@@ -57,6 +60,10 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
     return !cells_[cell].taken.load(std::memory_order_relaxed) &&
            !cells_[cell].taken.exchange(true);
   }
+  void lockMutex() {
+    if (!exclusive_.try_lock()) waitForMutex();
+  }
+  void waitForMutex();
   void use(unsigned cell);
   unsigned enterAfterOthers(unsigned cell);
   void shut() {
@@ -66,6 +73,8 @@ class VIADUCT_CAPABILITY("agent lock") AgentLock {
   void waitForCells(unsigned used);
 
   std::mutex exclusive_;  // held by the exclusive owner, or by a thread that waits for a cell
+  std::atomic<unsigned> waiting_{0};  // threads that wait for `exclusive_`
+  std::atomic<unsigned> served_{0};   // counts those that no longer wait
   alignas(64) std::atomic<bool> exclusive_wanted_{false};
   std::atomic<unsigned> used_{0};  // no thread has ever taken a cell from this index on
   std::array<Cell, kCells> cells_;

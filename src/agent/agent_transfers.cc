@@ -61,22 +61,6 @@ void AgentImpl::tellOverdue() {
     if (transfer != nullptr) expectBy(transfer->due());
 }
 
-void AgentImpl::pollRail(Held& held, std::size_t number) {
-  PolledRail& polled = rails_[number];
-  if (!polled.isShared()) {
-    core::pollExclusively(polled.rail(), completions_);
-    return apply(completions_);
-  }
-  held.unlock();
-  {
-    const Shared shared(engine_->lock());
-    if (number < rails_.size()) pollShared(shared, rails_[number]);
-  }
-  held.lock();
-  if (number < rails_.size()) rails_[number].handleEvents(completions_);
-  apply(completions_);
-}
-
 // Also applies the completions of shared rails, so that a closing link gets all of its ops back.
 void AgentImpl::apply(core::Completions& completions) {
   if (has_ended_.exchange(false))

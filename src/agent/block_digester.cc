@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/sizes.h"
 #include "core/digest.h"
@@ -12,12 +13,18 @@ namespace {
 
 // A part takes about 0.1 ms: a thread that makes progress does other work between two parts.
 constexpr std::uint64_t kMostHostBytes = base::kMiB;
-constexpr std::uint64_t kMostGpuBytes = base::kMiB;
-constexpr std::size_t kMostGpuPieces = 256;
+constexpr std::size_t kMostGpuPieces = 8192;
+// A GPU has the next batch while the host adds up the sums of the last one.
+constexpr std::size_t kBatches = 2;
 
 std::span<const std::byte> bytesAt(std::uint64_t address, std::uint64_t bytes) {
   // NOLINTNEXTLINE(performance-no-int-to-ptr): a registered address becomes memory here
   return {reinterpret_cast<const std::byte*>(static_cast<std::uintptr_t>(address)), bytes};
+}
+
+bool isIn(const PinInfo* pin, const Extent& block) {
+  return pin != nullptr && block.address >= pin->address && block.bytes <= pin->bytes &&
+         block.address - pin->address <= pin->bytes - block.bytes;
 }
 
 Error notDigested(Code code, std::uint64_t number, const Extent& block, std::string why,
@@ -51,74 +58,122 @@ Extent BlockDigester::block(std::uint64_t number) const {
   return selection_->blocks[indices.empty() ? number : indices[number]];
 }
 
-// The GPU that has the block; none: it lies in host memory.
-Result<std::optional<std::uint32_t>> BlockDigester::gpuOf(std::uint64_t number) const {
-  if (!memory_) return std::optional<std::uint32_t>();
-  const Extent block = this->block(number);
-  const PinInfo* const pin = memory_->find(block);
-  if (pin == nullptr)
-    return notDigested(Code::kDenied, number, block, "is not in one pin", "pin its memory");
-  if (isStorage(pin->kind))
-    return notDigested(Code::kUnsupported, number, block,
-                       fmt::format("is in a pin of kind {}", memoryKindName(pin->kind)),
-                       "read it into memory first");
-  if (pin->kind == MemoryKind::kHost) return std::optional<std::uint32_t>();
-  return std::optional(pin->device);
+std::uint64_t BlockDigester::bytesOf(std::uint64_t number) const {
+  const std::uint64_t same = selection_->blocks.blockBytes();
+  return same != 0 ? same : block(number).bytes;
 }
 
-void BlockDigester::advanceBy(std::uint64_t bytes, const base::BlockSums& sums,
-                              const Found& found) {
-  const std::uint64_t whole = block(next_).bytes;
+// The pin that find() has found.
+bool BlockDigester::isInHostMemory() const {
+  return pin_ == nullptr || pin_->kind == MemoryKind::kHost;
+}
+
+// Finds the pin of the block. Neighbours mostly lie in one pin.
+Status BlockDigester::find(std::uint64_t number, const Extent& block) {
+  if (!memory_) return Ok{};
+  pin_ = memory_->find(block);
+  if (pin_ == nullptr)
+    return notDigested(Code::kDenied, number, block, "is not in one pin", "pin its memory");
+  if (isStorage(pin_->kind))
+    return notDigested(Code::kUnsupported, number, block,
+                       fmt::format("is in a pin of kind {}", memoryKindName(pin_->kind)),
+                       "read it into memory first");
+  return Ok{};
+}
+
+void BlockDigester::endBlock(const base::BlockSums& sums, std::uint64_t bytes) {
+  // No temporary digest: its copy would wait for the processor's store buffer.
+  Digest& digest = digests_.emplace_back();
+  digest = core::digestFrom(sums, bytes);
+  ++next_.block;
+  next_.offset = 0;
+}
+
+void BlockDigester::advanceBy(std::uint64_t bytes, const base::BlockSums& sums) {
+  const std::uint64_t whole = bytesOf(next_.block);
+  if (bytes == whole) return endBlock(sums, whole);
   sums_ += sums;
-  offset_ += bytes;
-  if (offset_ != whole) return;
-  found(next_++, core::digestFrom(sums_, whole));
-  sums_ = {};
-  offset_ = 0;
+  next_.offset += bytes;
+  if (next_.offset == whole) endBlock(std::exchange(sums_, {}), whole);
 }
 
 Status BlockDigester::advance(const Found& found) {
+  digests_.clear();
+  const std::uint64_t first = next_.block;
+  VIADUCT_CHECK(batches_.empty() ? advanceOnHost() : advanceOnGpu());
+  found(first, digests_);
+  return Ok{};
+}
+
+Status BlockDigester::advanceOnHost() {
   for (std::uint64_t room = kMostHostBytes; !done() && room >= base::kStripeBytes;) {
-    VIADUCT_TRY(const auto gpu, gpuOf(next_));
-    if (gpu) return advanceOnGpu(*gpu, found);
-    const Extent block = this->block(next_);
+    const Extent block = this->block(next_.block);
+    if (!isIn(pin_, block)) VIADUCT_CHECK(find(next_.block, block));
+    if (!isInHostMemory()) return advanceOnGpu();
     // All pieces but a block's last one are whole stripes.
     const std::uint64_t bytes =
-        std::min(block.bytes - offset_, room / base::kStripeBytes * base::kStripeBytes);
-    advanceBy(bytes, base::blockSums(offset_, bytesAt(block.address + offset_, bytes)), found);
+        std::min(block.bytes - next_.offset, room / base::kStripeBytes * base::kStripeBytes);
+    advanceBy(bytes, base::blockSums(next_.offset, bytesAt(block.address + next_.offset, bytes)));
     room -= bytes;
   }
   return Ok{};
 }
 
-Status BlockDigester::advanceOnGpu(std::uint32_t gpu, const Found& found) {
-  std::vector<core::BlockPiece> pieces;
-  std::uint64_t room = kMostGpuBytes, offset = offset_;
-  for (std::uint64_t at = next_; at < count() && room != 0 && pieces.size() < kMostGpuPieces;) {
-    VIADUCT_TRY(const auto there, gpuOf(at));
-    if (there != gpu) break;
-    const Extent block = this->block(at);
-    const std::uint64_t bytes =
-        std::min(block.bytes - offset, room / base::kStripeBytes * base::kStripeBytes);
-    if (bytes == 0) break;
-    pieces.push_back({.address = block.address + offset, .bytes = bytes, .offset = offset});
-    room -= bytes;
-    offset += bytes;
-    if (offset == block.bytes) {
-      ++at;
-      offset = 0;
-    }
+Status BlockDigester::advanceOnGpu() {
+  if (batches_.empty()) begun_ = next_;
+  while (batches_.size() < kBatches) {
+    const std::size_t before = batches_.size();
+    VIADUCT_CHECK(startBatch());
+    if (batches_.size() == before) break;
   }
-  VIADUCT_TRY(const auto sums, memory_->gpus()->sums(gpu, pieces));
-  for (std::size_t i = 0; i < pieces.size(); ++i) advanceBy(pieces[i].bytes, sums[i], found);
+  const Batch batch = std::move(batches_.front());
+  batches_.pop_front();
+  VIADUCT_TRY(const auto sums, batch.sums->wait());
+  digests_.reserve(digests_.size() + sums.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) advanceBy(batch.pieces[i].bytes, sums[i]);
+  return Ok{};
+}
+
+// Starts the sums of the next blocks, if they are in memory of a GPU.
+Status BlockDigester::startBatch() {
+  Batch batch;
+  batch.pieces.reserve(std::min<std::uint64_t>(count() - begun_.block, kMostGpuPieces));
+  std::uint32_t gpu = 0;
+  for (std::uint64_t room = 0, end = count();
+       begun_.block < end && batch.pieces.size() < kMostGpuPieces;) {
+    const Extent block = this->block(begun_.block);
+    if (!isIn(pin_, block)) VIADUCT_CHECK(find(begun_.block, block));
+    if (isInHostMemory()) break;
+    if (batch.pieces.empty()) {
+      gpu = pin_->device;
+      VIADUCT_TRY(room, memory_->gpus()->sumsAtOnce(gpu));
+    }
+    const std::uint64_t bytes = std::min(block.bytes - begun_.offset, room);
+    if (pin_->device != gpu || bytes == 0) break;
+    core::BlockPiece& piece = batch.pieces.emplace_back();
+    piece.address = block.address + begun_.offset;
+    piece.bytes = bytes;
+    piece.offset = begun_.offset;
+    // All pieces but a block's last one are whole stripes, because the room is.
+    room = (room - bytes) / base::kStripeBytes * base::kStripeBytes;
+    begun_.offset += bytes;
+    if (begun_.offset != block.bytes) continue;
+    ++begun_.block;
+    begun_.offset = 0;
+  }
+  if (batch.pieces.empty()) return Ok{};
+  VIADUCT_TRY(batch.sums, memory_->gpus()->startSums(gpu, batch.pieces));
+  batches_.push_back(std::move(batch));
   return Ok{};
 }
 
 Status BlockCheck::advance() {
-  return digester_.advance([this](std::uint64_t number, const Digest& digest) {
-    if (digest == expected_[number]) return;
-    if (corrupt_.empty()) found_ = digest;
-    corrupt_.push_back(static_cast<std::uint32_t>(number));
+  return digester_.advance([this](std::uint64_t first, std::span<const Digest> digests) {
+    for (std::size_t i = 0; i < digests.size(); ++i) {
+      if (digests[i] == expected_[first + i]) continue;
+      if (corrupt_.empty()) found_ = digests[i];
+      corrupt_.push_back(static_cast<std::uint32_t>(first + i));
+    }
   });
 }
 

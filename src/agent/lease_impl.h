@@ -69,7 +69,7 @@ class LentLease final : public LeaseEnd, public std::enable_shared_from_this<Len
   Clock::time_point due = {};
 };
 
-// The borrower's end. `home` has the peer whose session brings the news of it. It differs from
+// The borrower's end. `home` is the peer that receives the frames about the lease. It differs from
 // peer() in an agent that borrows from itself, which has one peer for each end of the session.
 class HeldLease final : public LeaseEnd, public std::enable_shared_from_this<HeldLease> {
  public:

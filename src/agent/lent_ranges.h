@@ -1,5 +1,5 @@
-// The memory of an agent that its live leases lend. Readers may share bytes, a writer shares with
-// nobody. Threads: under the agent's lock.
+// The memory of an agent that its live leases lend. Leases for reading may share bytes. A lease for
+// writing shares none. Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/blocks.h>
@@ -16,8 +16,8 @@ namespace viaduct::agent {
 
 class LentRanges {
  public:
-  // The ranges are those of core::rangesOf(), and stay in place until remove(). Returns an address
-  // that another lease prohibits, or nothing: then the ranges are lent.
+  // Lends these ranges, as core::rangesOf() returns them. They stay in place until remove(). If a
+  // shared byte forbids that, lends nothing and returns its address.
   std::optional<std::uint64_t> add(std::span<const Extent> ranges, MemoryAccess access);
   void remove(std::span<const Extent> ranges);
   bool empty() const { return parts_.empty() && readers_.empty(); }

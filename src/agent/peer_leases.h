@@ -32,26 +32,27 @@ class PeerLeases {
   PeerLeases(const PeerLeases&) = delete;
   PeerLeases& operator=(const PeerLeases&) = delete;
 
-  // The owner's end. `ranges` are those of the blocks.
+  // The owner's end. Lends the blocks; `ranges` is core::rangesOf() them.
   Result<std::shared_ptr<LentLease>> lend(Blocks blocks, std::vector<Extent> ranges,
                                           LeaseOptions options);
   base::Bytes ticketOf(const LentLease& lease) const;
   Status renew(LentLease& lease, Duration duration);
-  // Begins to end a live lease. Its outcome comes when the borrower has answered.
+  // Asks the borrower to end a live lease. The lease has its outcome once the borrower has
+  // answered.
   void endLent(LentLease& lease, LeaseState outcome);
-  // The same for all leases of this memory, which is withdrawn.
+  // Revokes all leases of this memory, because it is withdrawn.
   void revokeWithin(const Extent& memory);
 
   // The borrower's end. Transfers under the lease go to `over`.
   Result<std::shared_ptr<HeldLease>> borrow(LeaseTicket ticket, std::shared_ptr<PeerImpl> over,
                                             std::function<void(LeaseState)> on_end);
   void giveBack(HeldLease& lease);
-  // No post runs under this lease, which is ending.
+  // Ends a lease under which no post runs any more, and tells the owner.
   void settle(HeldLease& lease);
 
-  // Takes a frame of the peer. An error ends the session.
+  // Handles a frame of the peer. An error ends the session.
   Status heard(FrameType type, std::span<const std::byte> payload);
-  // The session has ended, and so has every access of its transfers here.
+  // Ends all leases as kPeerLost, after the session and its transfers here have ended.
   void sessionOver();
 
  private:

@@ -234,6 +234,8 @@ void PeerImpl::closeMarks(MarkStreamImpl& stream) {
 }
 
 void PeerImpl::sendMarksEnd(std::uint64_t stream, const Error& why) {
+  // A child of fork() has the socket too, and must not speak for its parent.
+  if (!agent_.ofThisProcess("end marks")) return;
   if (session_->connection().takesMarks())
     sendOrLose(FrameType::kMarksEnd, base::encode(MarksEndMessage{stream, why}));
 }

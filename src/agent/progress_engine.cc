@@ -240,6 +240,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
       spin_until = poller_->now() + spin_;
     else if (!spins && target_.busy())
       yieldLock();
+    lock_.giveWay();
   }
   if (drives) stopDriving(again);
   return done();
@@ -382,7 +383,8 @@ void ProgressEngine::runProgressThread() {
       callBack();
       if (stopping_ || driven_ || userExpected(poller_->now())) continue;
       if (target_.busy() || !target_.allowWakeups()) {
-        lock_.unlock();  // for a waiting thread
+        lock_.giveWay();
+        lock_.unlock();
         std::this_thread::yield();
         takeLock();
       } else {

@@ -13,6 +13,10 @@
 namespace viaduct::agent {
 namespace {
 
+// The bytes of a transfer that begins without the posting thread, beside which waking the progress
+// thread costs little.
+constexpr std::uint64_t kLargeBytes = std::uint64_t{256} << 10U;
+
 // The pins of one side, each once, with their current generations.
 template <class F>
 auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan::* slot,
@@ -120,7 +124,7 @@ Status TransferImpl::post(const PostOptions& options) {
     const auto held = agent_->hold();
     return peer_->mark(*options.mark);
   }
-  // The lock is released while shared rails are polled. A callback may then drop the last handle.
+  // A callback on another thread may drop the last handle.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
   return postExclusively(held, options);
@@ -186,15 +190,16 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   if (!mayAccess()) return lease_->refusal("post");  // it may have ended during the planning
   if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
   start(options);
-  const core::Tag tag = tag_;
   offer();
-  pollOwnRails(held);
-  // An abort has set a time of its own, and so has another thread that posted this transfer again.
-  if (!running() || tag_ != tag || forced_) return Ok{};
+  collect();
+  if (!running()) return Ok{};
   const auto now = agent_->now();
   expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
                           : now + agent_->settings().deadline);
-  agent_->engine().takeOverSoon(now);
+  if (bytes_ >= kLargeBytes)
+    agent_->engine().takeOverNow();
+  else
+    agent_->engine().takeOverSoon(now);
   return Ok{};
 }
 
@@ -271,18 +276,13 @@ bool TransferImpl::offerAgain() {
   return !waiting_;
 }
 
-// Collects at once the work that a rail did inside post(), so a small copy on this host ends here.
-// May release the lock meanwhile. Another thread may then post this transfer again once it has
-// ended.
-void TransferImpl::pollOwnRails(AgentLock::Held& held) {
+// Collects the work that rails did inside post(), so a small copy on this host ends here.
+void TransferImpl::collect() {
   if (!running()) return;
-  const core::Tag tag = tag_;
   for (const Bundle& bundle : bundles_)
-    for (const Bundle::RailUse& use : bundle.rails()) {
-      if (use.busy == 0 || !use.rail->mayHaveEnded()) continue;
-      agent_->pollRail(held, use.counts->number);
-      if (!running() || tag_ != tag) return;  // it may have been planned again, with other bundles
-    }
+    for (const Bundle::RailUse& use : bundle.rails())
+      if (use.busy != 0) agent_->collect(*use.rail);
+  agent_->applyEnded();
 }
 
 void TransferImpl::moved(const core::Moved& moved) {
@@ -426,8 +426,8 @@ void TransferImpl::goOnChecking() {
   agent_->owe([self = shared_from_this()] { self->checkPart(); });
 }
 
-// Called without the lock. While the agent closes, no part is checked, and the loss of the peer will
-// end the transfer.
+// Called without the lock. While the agent closes, no part is checked, and the loss of the peer
+// will end the transfer.
 void TransferImpl::checkPart() {
   Status checked = Ok{};
   auto held = agent_->hold();
@@ -442,6 +442,7 @@ void TransferImpl::checkPart() {
     if (!checked) error_ = std::move(checked).error();
     endCheck();
   }
+  check_.reset();  // waits for a GPU that still reads blocks
   endIfOver();
   agent_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
 }
@@ -452,7 +453,6 @@ void TransferImpl::endCheck() {
     error_ = check_->error(agent_->blockMemory()->find(check_->firstCorrupt()));
     error_->peer = peer_->name();
   }
-  check_.reset();
   if (error_) countErrorWithoutRail();
   stopping_ = error_.has_value();
 }

@@ -110,7 +110,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void strand();
   void stopPosting();
   void start(const PostOptions& options);
-  void pollOwnRails(AgentLock::Held& held);
+  void collect();
   void expect(Clock::time_point due);
   void resetLinks();
   void endIfOver();

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/bytes.h"
-#include "base/random.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -16,11 +15,9 @@
 namespace viaduct::base {
 namespace {
 
-// Arbitrary, but fixed for ever: digests of other versions and of GPUs use the same keys.
 alignas(64) constexpr std::array<std::uint64_t, kStripeWords> kKeys = [] {
   std::array<std::uint64_t, kStripeWords> out{};
-  Random random(0x76696164756374U);
-  for (std::uint64_t& key : out) key = random.next();
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = stripeKey(i);
   return out;
 }();
 
@@ -131,8 +128,6 @@ std::vector<StripeSummer> findSummers() {
 }
 
 }  // namespace
-
-std::span<const std::uint64_t, kStripeWords> stripeKeys() { return kKeys; }
 
 std::span<const StripeSummer> stripeSummers() {
   static const std::vector<StripeSummer> all = findSummers();

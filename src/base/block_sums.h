@@ -7,12 +7,9 @@
 #include <cstdint>
 #include <span>
 
-namespace viaduct::base {
+#include "base/stripe.h"
 
-// A block is a sequence of stripes, and each stripe 64 words of 8 bytes. All stripes have the same
-// keys. One warp of a GPU reads a stripe at once, 16 bytes in each of its lanes.
-inline constexpr std::size_t kStripeWords = 64;
-inline constexpr std::size_t kStripeBytes = kStripeWords * sizeof(std::uint64_t);
+namespace viaduct::base {
 
 // Word i of stripe s, combined with key i by exclusive or, is x. `plain` is the sum of x, and
 // `product` the sum of its upper half times its lower half. Each has the weight 2s + 1. The sums of
@@ -26,8 +23,6 @@ struct BlockSums {
   }
   friend bool operator==(const BlockSums&, const BlockSums&) = default;
 };
-
-std::span<const std::uint64_t, kStripeWords> stripeKeys();
 
 // The sums of bytes at `offset` of their block, a multiple of 8. An incomplete last word ends with
 // zeros.

@@ -7,18 +7,15 @@
 #include <cstdint>
 #include <span>
 
+#include "base/splitmix.h"
+
 namespace viaduct::base {
 
 // splitmix64: small and fast; the same seed gives the same numbers everywhere.
 class Random {
  public:
   constexpr explicit Random(std::uint64_t seed) : state_(seed) {}
-  constexpr std::uint64_t next() {
-    std::uint64_t z = (state_ += 0x9e3779b97f4a7c15U);
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
+  constexpr std::uint64_t next() { return splitmix(state_ += kSplitmixStep); }
   std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
   bool chance(double p) { return static_cast<double>(next() >> 11U) * 0x1.0p-53 < p; }
 

@@ -85,8 +85,8 @@ class Rail {
 
   // Takes ops from the front of `work.ops` and returns their number. Fewer than all means busy:
   // offer the rest after poll(). A taken op comes back exactly once, in a Moved or a Failed, from
-  // poll() or from Link::close. Small work may be done inside the call; its Moved still comes from
-  // poll().
+  // poll(), collect() or Link::close. Small work may be done inside the call, and large work is
+  // left for poll(): a post takes microseconds.
   virtual std::size_t post(const Work& work) = 0;
 
   // Makes progress for a bounded time (about a millisecond), and appends what ended. Never blocks.
@@ -106,9 +106,9 @@ class Rail {
   // or timer will call. The agent does not sleep while a rail is busy.
   virtual bool busy() const = 0;
 
-  // Whether poll() is worth its price right after post(): post() may have finished work, or has
-  // left bytes for poll().
-  virtual bool mayHaveEnded() const = 0;
+  // Called right after post(): appends what has ended in it, and may go on with it for some tens of
+  // microseconds. Threads: with the lock held exclusively.
+  virtual void collect(Completions& /*out*/) {}
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
@@ -211,6 +211,15 @@ struct BlockPiece {
   std::uint64_t address = 0, bytes = 0, offset = 0;
 };
 
+// Sums of pieces that a GPU computes. It reads their memory until the end of this object. Threads:
+// one at a time.
+class PendingSums {
+ public:
+  virtual ~PendingSums() = default;
+  // Waits for the GPU. Returns the sums of each piece, once.
+  virtual Result<std::vector<base::BlockSums>> wait() = 0;
+};
+
 // An optional skill of a backend: its segments are memory of GPUs. Threads: several at once,
 // without the agent's lock, also after the backend's end.
 class DeviceMemory {
@@ -221,9 +230,11 @@ class DeviceMemory {
   virtual Result<Segment> open(Segment memory) = 0;
   // Allocates memory of that GPU. Segment::opened owns it.
   virtual Result<Segment> allocate(std::uint32_t device, std::uint64_t bytes) = 0;
-  // The sums of these pieces, which lie in memory of that GPU. Waits for the GPU.
-  virtual Result<std::vector<base::BlockSums>> sums(std::uint32_t device,
-                                                    std::span<const BlockPiece> pieces) = 0;
+  // Starts the sums of these pieces, which lie in memory of that GPU.
+  virtual Result<std::unique_ptr<PendingSums>> startSums(std::uint32_t device,
+                                                         std::span<const BlockPiece> pieces) = 0;
+  // The number of bytes whose sums take about 0.1 ms.
+  virtual Result<std::uint64_t> sumsAtOnce(std::uint32_t device) = 0;
 };
 
 class Backend {

@@ -5,7 +5,6 @@
 #include "base/bytes.h"
 #include "base/fields.h"
 #include "base/net/checked_blob.h"
-#include "base/random.h"
 
 namespace viaduct {
 
@@ -20,12 +19,6 @@ constexpr base::BlobKind kDigests{.magic = "VIADDIGS",
                                   .taker = "decodeDigests"};
 
 }  // namespace
-
-// The steps of Random are one-to-one, so different sums of blocks of one size stay different.
-Digest core::digestFrom(const base::BlockSums& sums, std::uint64_t bytes) {
-  const std::uint64_t low = base::Random(sums.plain + bytes).next();
-  return {low, base::Random(sums.product ^ low).next()};
-}
 
 std::string Digest::text() const { return fmt::format("{:016x}{:016x}", high, low); }
 

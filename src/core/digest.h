@@ -4,10 +4,15 @@
 #include <viaduct/digest.h>
 
 #include "base/block_sums.h"
+#include "base/random.h"
 
 namespace viaduct::core {
 
-// Sums of all bytes of the block, from byte 0, and their number.
-Digest digestFrom(const base::BlockSums& sums, std::uint64_t bytes);
+// Sums of all bytes of the block, from byte 0, and their number. The steps of Random are
+// one-to-one, so different sums of blocks of one size stay different.
+inline Digest digestFrom(const base::BlockSums& sums, std::uint64_t bytes) {
+  const std::uint64_t low = base::Random(sums.plain + bytes).next();
+  return {low, base::Random(sums.product ^ low).next()};
+}
 
 }  // namespace viaduct::core

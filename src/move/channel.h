@@ -54,9 +54,8 @@ class Channel {
   const Error& why() const { return why_; }
   void setWhy(Error why) { why_ = std::move(why); }
 
-  // Adds a job, and posts as much of it as fits now. True: the rail's next poll() has to send a
-  // large part of it, and should come soon.
-  virtual bool add(Job& job) = 0;
+  // Adds a job, and posts as much of it as takes microseconds. The rail's polls post the rest.
+  virtual void add(Job& job) = 0;
   // Posts no more of the job. The job fails with `why` once its posted ops have ended.
   virtual void stop(Job& job, Error why) = 0;
 

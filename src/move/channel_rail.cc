@@ -19,7 +19,7 @@ std::size_t ChannelRail::post(const core::Work& work) {
   Job& job = jobs_.add(work);
   job.channel = link.channelFor(index_);
   if (job.channel != nullptr) {
-    has_unsent_ = job.channel->add(job) || has_unsent_;
+    job.channel->add(job);
   } else {
     job.rail_lost = link.ready();
     jobs_.end(job, link.whyNot(index_));
@@ -28,7 +28,6 @@ std::size_t ChannelRail::post(const core::Work& work) {
 }
 
 void ChannelRail::poll(core::Completions& out) {
-  has_unsent_ = false;
   turnAll();
   jobs_.takeReports(out);
 }

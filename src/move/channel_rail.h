@@ -28,7 +28,7 @@ class ChannelRail final : public core::Rail {
       if (!one->dozes()) return true;
     return jobs_.hasReports();
   }
-  bool mayHaveEnded() const override { return has_unsent_ || jobs_.hasReports(); }
+  void collect(core::Completions& out) override { jobs_.takeReports(out); }
 
   JobTable& jobs() { return jobs_; }
   // Has poll() call the channel's progress(), until its sleep() returns true or deactivate() is
@@ -45,7 +45,6 @@ class ChannelRail final : public core::Rail {
   const base::Poller& poller_;
   JobTable jobs_;
   std::vector<Channel*> active_;
-  bool has_unsent_ = false;  // the last post() has left bytes for poll()
 };
 
 }  // namespace viaduct::move

@@ -11,7 +11,7 @@ namespace {
 class QuietChannel final : public Channel {
  public:
   explicit QuietChannel(ChannelHost& host) : Channel(host, Place{}, ChannelLife(1, {})) {}
-  bool add(Job&) override { return false; }
+  void add(Job&) override {}
   void stop(Job&, Error) override {}
   void close() override {}
   void settle() override {}

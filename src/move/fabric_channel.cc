@@ -138,10 +138,9 @@ void FabricChannel::push() {
   awake();
 }
 
-bool FabricChannel::add(Job& job) {
+void FabricChannel::add(Job& job) {
   poster_.add(job);
   pushNow();
-  return false;
 }
 
 void FabricChannel::keysHaveCome() {

@@ -69,7 +69,7 @@ class FabricChannel final : public Channel {
   void pinged();  // the peer waits for an answer over this channel
   void peerPolling(bool awake);
 
-  bool add(Job& job) override;
+  void add(Job& job) override;
   void stop(Job& job, Error why) override { poster_.stop(job, std::move(why)); }
   // The jobs with posted parts stay unsettled until settle().
   void close() override;

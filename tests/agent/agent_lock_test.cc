@@ -92,6 +92,23 @@ TEST(AgentLock, MoreThreadsThanCellsWaitForACell) {
   EXPECT_LE(passers.most, AgentLock::kCells);
 }
 
+// The owner releases the lock for moments only. Without giveWay() they are mostly too short for a
+// sleeping thread.
+TEST(AgentLock, AnOwnerThatGivesWayLetsAWaitingThreadIn) {
+  AgentLock lock;
+  std::atomic<bool> waits{false}, got{false};
+  lock.lock();
+  std::jthread other([&] {
+    waits = true;
+    const Exclusive exclusive(lock);
+    got = true;
+  });
+  while (!waits) std::this_thread::yield();
+  for (int i = 0; i < 1'000'000 && !got; ++i) lock.giveWay();
+  EXPECT_TRUE(got);
+  lock.unlock();
+}
+
 TEST(AgentLock, HasOneExclusiveOwnerAtATime) {
   AgentLock lock;
   const std::lock_guard exclusive(lock);

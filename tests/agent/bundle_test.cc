@@ -51,7 +51,7 @@ class SlowRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { cancelled.push_back(tag); }
   bool busy() const override { return !queue_.empty(); }
-  bool mayHaveEnded() const override { return true; }
+  void collect(core::Completions& out) override { poll(out); }
 
   // Fails all ops in flight.
   void breakDown(core::Completions& out) {

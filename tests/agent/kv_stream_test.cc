@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <numeric>
 #include <optional>
@@ -11,6 +12,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "backends/fake/fake_rail.h"
 
 namespace viaduct {
 namespace {
@@ -54,12 +57,16 @@ Indices someBlocks(const Shape& shape, std::mt19937& random) {
 
 class KvStreamTest : public ::testing::TestWithParam<const char*> {
  protected:
-  static Agent open(std::string name) {
+  explicit KvStreamTest(const std::string& weather = "")
+      : source_(open("source", weather)), destination_(open("destination", weather)) {}
+  static Agent open(std::string name, const std::string& weather) {
     auto agent = Agent::open({.name = std::move(name),
                               .listen = {"127.0.0.1:0"},
                               .insecure = true,
                               .backends = {GetParam()},
-                              .detect = 10min});
+                              .detect = 10min,
+                              .grace = 60s,
+                              .weather = weather});
     EXPECT_TRUE(agent) << agent.error().text();
     return *std::move(agent);
   }
@@ -124,7 +131,7 @@ class KvStreamTest : public ::testing::TestWithParam<const char*> {
     return taken();
   }
 
-  Agent source_ = open("source"), destination_ = open("destination");
+  Agent source_, destination_;
   std::optional<Pin> source_pin_, destination_pin_;
   std::optional<Peer> to_, from_;
   KvLayout from_layout_, to_layout_;
@@ -257,6 +264,59 @@ TEST_P(KvStreamTest, AnOwnerThatGoesEarlyEndsTheOtherEnd) {
   static_cast<void>(offer(2));
   EXPECT_EQ(in.waitAll(60s).error().code, Code::kCancelled);
 }
+
+// Over one rail, which a test holds back.
+class OneRailKvStreamTest : public KvStreamTest {
+ protected:
+  OneRailKvStreamTest() : KvStreamTest("rails=1") {}
+  void TearDown() override {
+    fake::interruption.with([](auto& one) { one = nullptr; });
+  }
+  // No op comes back before the thread `waiting_` has polled often while `owner_goes_` was set.
+  void holdBack() {
+    fake::interruption.with([this](auto& one) {
+      one = [this] {
+        if (std::this_thread::get_id() != waiting_.load()) return false;
+        waits_ = true;
+        return owner_goes_.load() && ++polls_ > kPolls;
+      };
+    });
+  }
+  static Selection word(const Pin& pin) {
+    return {*Blocks::strided({.base = pin.info().address, .bytes = 8, .count = 1})};
+  }
+
+  static constexpr int kPolls = 100;
+  std::atomic<std::thread::id> waiting_{};
+  std::atomic<bool> waits_{false}, owner_goes_{false}, owner_gone_{false};
+  std::atomic<int> polls_{0};
+};
+
+// Another thread ends the owner's last transfer. It is late with the transfer's callback.
+TEST_P(OneRailKvStreamTest, AnOwnerThatGoesBeforeItsCallbackEndsTheOtherEnd) {
+  holdBack();
+  auto earlier = source_.plan(OpKind::kWrite, *to_, word(*source_pin_), word(*destination_pin_),
+                              {.on_end = [this](const TransferEnd&) { owner_gone_.wait(false); }});
+  ASSERT_TRUE(earlier && earlier->post());
+  const KvArrival in = arrival(1);
+  std::optional<KvPush> out = push(1);
+  ASSERT_TRUE(out->ready(0));
+  earlier->cancel();
+  std::thread waiter([this] {
+    waiting_ = std::this_thread::get_id();
+    EXPECT_TRUE(source_.waitNote(60s));
+  });
+  while (!waits_) std::this_thread::yield();
+  owner_goes_ = true;
+  out.reset();
+  owner_gone_ = true;
+  owner_gone_.notify_all();
+  EXPECT_EQ(in.waitAll(60s).error().code, Code::kCancelled);
+  EXPECT_TRUE(from_->note("end"));
+  waiter.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(OnFake, OneRailKvStreamTest, ::testing::Values("fake"));
 
 TEST_P(KvStreamTest, AFailedLayerIsNamedAtBothEnds) {
   KvArrival in = arrival(1);

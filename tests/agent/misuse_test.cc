@@ -199,12 +199,16 @@ TEST_F(Misuse, OfATransferThatRunsOrOfAnothersPeerIsRefused) {
 TEST_F(Misuse, InAForkedChildIsRefusedAndTheParentGoesOn) {
   auto transfer = a_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 4096), part(*there_, 0, 4096));
   ASSERT_TRUE(transfer);
+  auto marks = a_->openMarks(*peer_, {.number = 1, .marks = 1});
+  ASSERT_TRUE(marks);
   const pid_t child = ::fork();
   if (child == 0) {
     const bool refused = !transfer->post() && !a_->allocate(4096) && !a_->poll() &&
                          !peer_->note("from the child") && !a_->importCard(b_->exportCard());
     {
-      Agent moved = *std::move(a_);  // the moved agent ends here, which harms no other
+      // The moved agent and stream end here, which harms no other.
+      const Agent moved = *std::move(a_);
+      const MarkStream freed = *std::move(marks);
     }
     ::_exit(refused ? 0 : 1);
   }

@@ -1,6 +1,9 @@
 // Failures of the backend cuda: memory that is freed or released, the driver's errors, cancelling.
 #include <gtest/gtest.h>
 
+#include <thread>
+
+#include "base/block_sums.h"
 #include "device/cuda_testing.h"
 #include "device/driver_memory.h"
 
@@ -178,6 +181,74 @@ TEST_F(CudaFailure, ABusyRailTakesLaterWhatItRefused) {
   EXPECT_TRUE(pair_->run([&] { return ended() == taken; }));
   EXPECT_EQ(post(OpKind::kWrite, ops), 1U);
   EXPECT_TRUE(pair_->run([&] { return ended() == taken + 1; }));
+}
+
+// Sums of a GPU's memory.
+class CudaSums : public CudaPair {
+ protected:
+  void startWithMemory(const Variables& variables = {}) {
+    start(variables);
+    memory_of_gpu_ = device(0, 0, 3 * kMiB);
+    fillRandom(bytesOf(memory_of_gpu_), 5);
+  }
+  // A piece that begins and ends within a stripe.
+  Result<std::unique_ptr<core::PendingSums>> begin() {
+    const core::BlockPiece piece{memory_of_gpu_.address + 4, memory_of_gpu_.bytes - 5, 8};
+    return a_->deviceMemory()->startSums(0, std::span(&piece, 1));
+  }
+  void expectRight() {
+    auto begun = begin();
+    ASSERT_TRUE(begun) << begun.error().text();
+    const auto sums = (*begun)->wait();
+    ASSERT_TRUE(sums) << sums.error().text();
+    const auto bytes = bytesOf(memory_of_gpu_);
+    EXPECT_EQ(*sums, std::vector{base::blockSums(8, bytes.subspan(4, bytes.size() - 5))});
+  }
+
+  Segment memory_of_gpu_;
+};
+
+TEST_F(CudaSums, WithoutAKernelAreThoseOfTheHost) {
+  startWithMemory({{"VIADUCT_CUDA_KERNEL_BELOW", "0"}});
+  fakeCudaFail("cuModuleLoadDataEx", 1, 218);
+  const std::uint64_t by_kernels = fakeCudaBytesByKernels();
+  expectRight();
+  EXPECT_EQ(a_->deviceMemory()->sumsAtOnce(0).value(), kMiB);
+  EXPECT_EQ(fakeCudaBytesByKernels(), by_kernels);
+}
+
+TEST_F(CudaSums, OfAKernelCopyNothing) {
+  startWithMemory();
+  const std::uint64_t copied = fakeCudaBytesCopied();
+  expectRight();
+  EXPECT_EQ(a_->deviceMemory()->sumsAtOnce(0).value(), 128 * kMiB);
+  EXPECT_EQ(fakeCudaBytesCopied(), copied);
+}
+
+TEST_F(CudaSums, ThatNobodyWaitsForReadNothingLater) {
+  startWithMemory();
+  const std::uint64_t by_kernels = fakeCudaBytesByKernels();
+  fakeCudaPause(true);
+  auto begun = begin();
+  ASSERT_TRUE(begun) << begun.error().text();
+  std::thread goes_on([] { fakeCudaPause(false); });
+  begun->reset();
+  EXPECT_GT(fakeCudaBytesByKernels(), by_kernels) << "the launch has not ended";
+  goes_on.join();
+}
+
+TEST_F(CudaSums, ReportTheCallThatFailed) {
+  startWithMemory();
+  expectRight();
+  for (const char* call : {"cuLaunchKernel", "cuStreamSynchronize"}) {
+    fakeCudaFail(call, 1, 1);
+    auto begun = begin();
+    const auto sums =
+        begun ? (*begun)->wait() : Result<std::vector<base::BlockSums>>(begun.error());
+    ASSERT_FALSE(sums) << call;
+    EXPECT_EQ(sums.error().operation, call);
+    expectRight();
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Moves blocks through memory of a GPU and compares them with the bytes that were sent. The same
-// test runs over the fake driver, and over NVIDIA's where there is a GPU (./dev test --device).
+// Moves blocks through memory of a GPU and compares them with the bytes that were sent, and digests
+// of blocks there with those of the host. The same test runs over the fake driver, and over
+// NVIDIA's where there is a GPU (./dev test --device).
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -197,6 +198,84 @@ TEST_F(GpuAgent, AChildOfForkIsRefused) {
   EXPECT_EQ(status, 0);
   const Status works = write(pin);
   EXPECT_TRUE(works) << works.error().text();
+}
+
+// Digests that a GPU computes, of blocks at any address and of any size.
+class GpuDigests : public OneGpuAgent {
+ protected:
+  void SetUp() override {
+    VIADUCT_SKIP_WITHOUT_A_GPU();
+    open("32KiB");
+  }
+  // Memory of the GPU with random bytes, of which content_ is a copy.
+  void fill(std::uint64_t bytes) {
+    auto host = agent_->allocate(bytes, {.label = "host"});
+    auto gpu = agent_->allocate(bytes, {.label = "gpu", .device = 0});
+    ASSERT_TRUE(host && gpu);
+    ASSERT_TRUE(self_->waitPin("gpu", 30s));
+    fillRandom(host->bytes(), 9);
+    auto copy = agent_->plan(OpKind::kWrite, *self_, whole(*host), whole(*gpu));
+    ASSERT_TRUE(copy) << copy.error().text();
+    ASSERT_TRUE(copy->post());
+    ASSERT_TRUE(copy->wait(60s));
+    content_.emplace(*std::move(host));
+    gpu_.emplace(*std::move(gpu));
+  }
+  static Selection whole(const Pin& pin) {
+    return {*Blocks::strided({.base = pin.info().address, .bytes = pin.size(), .count = 1})};
+  }
+  void expectRight(const std::vector<Extent>& blocks) const {
+    std::vector<Extent> there = blocks;
+    for (Extent& block : there) block.address += gpu_->info().address;
+    const auto digests = agent_->digestBlocks({*Blocks::list(there)});
+    ASSERT_TRUE(digests) << digests.error().text();
+    ASSERT_EQ(digests->size(), blocks.size());
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      ASSERT_EQ((*digests)[i],
+                digestOf(content_->bytes().subspan(blocks[i].address, blocks[i].bytes)))
+          << blocks[i].bytes << " bytes at " << blocks[i].address;
+  }
+
+  std::optional<Pin> content_, gpu_;
+};
+
+TEST_F(GpuDigests, OfBlocksOfAnySizeAtAnyAddressAreThoseOfTheHost) {
+  fill(3 << 20);
+  for (const std::uint64_t at : {0, 1, 4, 8, 16, 24, 500, 512, 4096, 5001})
+    for (const std::uint64_t bytes : {1, 7, 8, 15, 511, 512, 513, 4096, 5000, 16391, 1'000'003})
+      expectRight({{.address = at, .bytes = bytes}});
+  std::vector<Extent> blocks;
+  std::mt19937 random(12);
+  for (std::uint64_t at = 0; at + 21'000 < gpu_->size(); at += blocks.back().bytes + random() % 20)
+    blocks.push_back({.address = at, .bytes = 1 + random() % 20'000});
+  expectRight(blocks);
+}
+
+// More than the GPU gets at once.
+TEST_F(GpuDigests, OfManyBlocksAndOfLargeOnesAreThoseOfTheHost) {
+  fill(200 << 20);
+  expectRight({{.address = 24, .bytes = gpu_->size() - 31}});
+  std::vector<Extent> blocks;
+  for (std::uint64_t i = 0; i < 20'000; ++i) blocks.push_back({.address = i * 1000, .bytes = 1000});
+  blocks.push_back({.address = 20 << 20, .bytes = 180 << 20});
+  expectRight(blocks);
+}
+
+// A kernel that reads freed memory would break the GPU for the whole process.
+TEST_F(GpuDigests, OfMemoryThatWasFreedAreDenied) {
+  {
+    const auto memory = DriverMemory::make(kDriverUnderTest, cuda::MemoryClass::kLegacy, 4 << 20);
+    ASSERT_TRUE(memory) << memory.error().text();
+    const auto pin = agent_->pin(Segment::gpu(0, (*memory)->address(), 4 << 20), "freed");
+    ASSERT_TRUE(pin) << pin.error().text();
+    EXPECT_TRUE(agent_->digestBlocks(whole(*pin)));
+    ASSERT_TRUE((*memory)->free());
+    const auto denied = agent_->digestBlocks(whole(*pin));
+    ASSERT_FALSE(denied);
+    EXPECT_EQ(denied.error().code, Code::kDenied) << denied.error().text();
+  }
+  fill(1 << 20);
+  expectRight({{.address = 0, .bytes = 1 << 20}});
 }
 
 }  // namespace

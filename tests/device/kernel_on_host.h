@@ -18,6 +18,9 @@ struct uint2 {
 struct uint4 {
   unsigned int x, y, z, w;
 };
+struct alignas(16) ulonglong2 {
+  unsigned long long x, y;
+};
 struct KernelPlace {
   unsigned int x = 0;
 };
@@ -61,5 +64,15 @@ void __stcg(Unit* to, Unit unit) {
   using namespace viaduct::testing;
   const auto address = reinterpret_cast<std::uint64_t>(to);
   std::memcpy(kernelBytes(address, sizeof unit, KernelAccess::kStore), &unit, sizeof unit);
+}
+// The kernel's own function for the host: the lanes of a warp run one after another, from 0 on.
+inline void storeSumOfWarp(ulonglong2* to, unsigned int lane, ulonglong2 value) {
+  using namespace viaduct::testing;
+  const auto address = reinterpret_cast<std::uint64_t>(to);
+  void* const at = kernelBytes(address, sizeof value, KernelAccess::kStore);
+  ulonglong2 before{0, 0};
+  if (lane != 0) std::memcpy(&before, at, sizeof before);
+  const ulonglong2 sum{before.x + value.x, before.y + value.y};
+  std::memcpy(at, &sum, sizeof sum);
 }
 // NOLINTEND

@@ -47,6 +47,8 @@ WAITS = {
     "a note": "agent.wait_note()",
     "a pin": "peer.pin('nothing')",
     "an end": "peer.over()",
+    "a mark": "agent.open_marks(peer, 1, 1).wait(0)",
+    "a layer": "viaduct.KvArrival(peer, [0], stream=1).wait_all()",
     "a write": "agent.write(peer, memory.blocks(4096)[[0]], remote.blocks(4096)[[0]])",
 }
 

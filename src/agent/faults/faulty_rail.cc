@@ -233,6 +233,11 @@ void FaultyRail::poll(core::Completions& out) {
   addTo(out);
 }
 
+void FaultyRail::collect(core::Completions& out) {
+  inner_.collect(some_);
+  addTo(out);
+}
+
 void FaultyRail::handleEvents(core::Completions& out) {
   inner_.handleEvents(some_);
   addTo(out);

@@ -37,7 +37,7 @@ class FaultyRail final : public core::Rail {
   void handleEvents(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override;
-  bool mayHaveEnded() const override { return !altered_.empty() || inner_.mayHaveEnded(); }
+  void collect(core::Completions& out) override;
 
   // Takes completions of altered works out of `some`, and changes those that the rail's fall hits.
   void takeBack(core::Completions& some);

@@ -1,31 +1,56 @@
-// Sums of blocks in memory of a GPU, for their digests. Threads: any, one at a time computes.
+// Sums of blocks in memory of a GPU, for their digests: by a kernel, or by this host if the GPU or
+// its driver cannot run that. Threads: any.
 #pragma once
 
 #include <viaduct/result.h>
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "backends/cuda/gpu_kernel.h"
+#include "backends/cuda/mapped_memory.h"
 #include "base/block_sums.h"
 #include "core/backend.h"
 #include "cuda/context.h"
 
 namespace viaduct::cuda {
 
-class BlockSummer {
+class BlockSummer : public std::enable_shared_from_this<BlockSummer> {
  public:
   explicit BlockSummer(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
-  // As core::DeviceMemory::sums().
-  Result<std::vector<base::BlockSums>> sums(std::span<const core::BlockPiece> pieces);
+  // As the members of core::DeviceMemory with these names.
+  std::uint64_t sumsAtOnce();
+  Result<std::unique_ptr<core::PendingSums>> startSums(std::span<const core::BlockPiece> pieces);
 
  private:
-  Result<base::BlockSums> sumByHost(const core::BlockPiece& piece);
+  class Launch;
+  // A stream with a table, for one launch at a time.
+  struct Slot {
+    explicit Slot(std::shared_ptr<const Context> on) : context(std::move(on)) {}
+    ~Slot();
+    Slot(const Slot&) = delete;
+    Slot& operator=(const Slot&) = delete;
+
+    const std::shared_ptr<const Context> context;
+    CUstream stream = nullptr;
+    MappedMemory sums = {}, rows = {};
+  };
+
+  const GpuKernel* kernel();
+  Result<std::unique_ptr<Slot>> freeSlot(std::size_t rows);
+  void giveBack(std::unique_ptr<Slot> slot);
+  Status checkAlive(std::span<const core::BlockPiece> pieces) const;
+  Result<std::unique_ptr<core::PendingSums>> sumByHost(
+      std::span<const core::BlockPiece> pieces) const;
 
   const std::shared_ptr<const Context> context_;
   std::mutex mutex_;  // guards the rest
-  std::vector<std::byte> copy_;
+  bool tried_ = false;
+  std::unique_ptr<const GpuKernel> kernel_;  // null: not loaded
+  std::vector<std::unique_ptr<Slot>> free_;
 };
 
 }  // namespace viaduct::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "backends/cuda/mapped_memory.h"
 #include "base/sizes.h"
 
 namespace viaduct::cuda {
@@ -17,26 +18,24 @@ constexpr int kRounds = 3;
 
 // Two buffers on the GPU and one in registered host memory.
 struct Buffers {
-  explicit Buffers(const Context& on) : context(on) {}
+  explicit Buffers(std::shared_ptr<const Context> on) : owner(std::move(on)), context(*owner) {}
   ~Buffers() {
     context.api().memFree(first);
     context.api().memFree(second);
-    context.api().memFreeHost(host);
   }
   Buffers(const Buffers&) = delete;
   Buffers& operator=(const Buffers&) = delete;
   Status allocate() {
     VIADUCT_CUDA_CALL(context, memAlloc, &first, kBytesWithin);
     VIADUCT_CUDA_CALL(context, memAlloc, &second, kBytesWithin);
-    VIADUCT_CUDA_CALL(context, memHostAlloc, &host, kBytesOverBus,
-                      kHostRegisterPortable | kHostRegisterDeviceMap);
-    VIADUCT_CUDA_CALL(context, memHostGetDevicePointer, &mapped, host, 0);
+    VIADUCT_TRY(host, MappedMemory::allocate(owner, kBytesOverBus));
     return Ok{};
   }
 
+  const std::shared_ptr<const Context> owner;
   const Context& context;
-  CUdeviceptr first = 0, second = 0, mapped = 0;
-  void* host = nullptr;
+  CUdeviceptr first = 0, second = 0;
+  MappedMemory host = {};
 };
 
 class Calibration {
@@ -81,8 +80,8 @@ class Calibration {
     const std::uint64_t step = room >= 2 * kBlocks ? 2 * block : block;
     const std::uint64_t count = std::min(kBlocks, room);
     CUdeviceptr from = buffers_.first, to = buffers_.second;
-    if (direction == Direction::kIn) from = buffers_.mapped;
-    if (direction == Direction::kOut) to = buffers_.mapped;
+    if (direction == Direction::kIn) from = buffers_.host.device();
+    if (direction == Direction::kOut) to = buffers_.host.device();
     batch.kernel_copies = by_kernel ? count : 0;
     for (std::uint64_t i = 0; i < count; ++i) {
       const std::uint64_t at = (count - 1 - i) * step;
@@ -103,7 +102,7 @@ class Calibration {
 Result<Sizes> calibrate(const std::shared_ptr<const Context>& context,
                         const std::array<std::unique_ptr<CopyStream>, kDirections>& streams) {
   VIADUCT_TRY(const auto current, Current::of(*context));
-  Buffers buffers(*context);
+  Buffers buffers(context);
   VIADUCT_CHECK(buffers.allocate());
   Calibration calibration(buffers);
   Sizes out{};

@@ -5,15 +5,9 @@
 #include <utility>
 
 namespace viaduct::cuda {
-namespace {
-
-constexpr std::uint32_t kThreads = kMostThreadsOfGroup;
-constexpr std::uint32_t kWarps = kThreads / kLanes;  // of a group
-
-}  // namespace
 
 Result<std::unique_ptr<CopyStream>> CopyStream::open(std::shared_ptr<const Context> context,
-                                                     Direction direction, CUfunction kernel,
+                                                     Direction direction, const GpuKernel* kernel,
                                                      std::uint32_t groups,
                                                      std::shared_ptr<EndBell> bell) {
   std::unique_ptr<CopyStream> out(
@@ -36,14 +30,11 @@ Status CopyStream::open(Direction direction) {
   if (kernel_ == nullptr) return Ok{};
   // Kernels read the rows over the bus, which takes less time than a copy before each launch.
   // Enough for copies of aligned blocks. A batch of others may have to end earlier.
-  const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kWarps);
-  VIADUCT_CUDA_CALL(*context_, memHostAlloc, &rows_, most_in_flight_ * rows * sizeof(Row),
-                    kHostRegisterPortable | kHostRegisterDeviceMap);
-  CUdeviceptr mapped = 0;
-  VIADUCT_CUDA_CALL(*context_, memHostGetDevicePointer, &mapped, rows_, 0);
+  const std::size_t rows = RowWriter::roomFor(kMostCopies / 3, groups_ * kMostWarpsOfGroup);
+  VIADUCT_TRY(rows_, MappedMemory::allocate(context_, most_in_flight_ * rows * sizeof(Row)));
   for (std::size_t i = 0; i < most_in_flight_; ++i) {
-    slots_[i].rows = static_cast<Row*>(rows_) + i * rows;
-    slots_[i].kernel_rows = mapped + i * rows * sizeof(Row);
+    slots_[i].rows = static_cast<Row*>(rows_.host()) + i * rows;
+    slots_[i].kernel_rows = rows_.device() + i * rows * sizeof(Row);
     slots_[i].batch.most_rows = rows;
   }
   return Ok{};
@@ -60,7 +51,6 @@ CopyStream::~CopyStream() {
     }
   for (const Slot& slot : slots_)
     if (slot.ended != nullptr) api.eventDestroy(slot.ended);
-  if (rows_ != nullptr) api.memFreeHost(rows_);
 }
 
 Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
@@ -68,7 +58,7 @@ Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
   Slot& slot = this->slot(in_flight_);
   slot.batch.most_copies = std::min(copies, kMostCopies);
   slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, slot.batch.most_bytes),
-                        groups_ * kWarps);
+                        groups_ * kMostWarpsOfGroup);
   return &slot.batch;
 }
 
@@ -92,10 +82,7 @@ Status CopyStream::copyByEngine(std::span<const Copy> copies) {
 Status CopyStream::copyByKernel(Slot& slot) {
   auto count = static_cast<std::uint32_t>(slot.batch.rows.end());
   std::array<void*, 2> arguments{&slot.kernel_rows, &count};
-  const std::uint32_t needed = (count + kWarps - 1) / kWarps;
-  VIADUCT_CUDA_CALL(*context_, launchKernel, kernel_, std::min(groups_, needed), 1, 1, kThreads, 1,
-                    1, 0, stream_, arguments.data(), nullptr);
-  return Ok{};
+  return kernel_->launch(stream_, count, groups_, arguments);
 }
 
 // Without an event nothing tells when the batch ends, so this waits then.

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "backends/cuda/end_bell.h"
+#include "backends/cuda/gpu_kernel.h"
+#include "backends/cuda/mapped_memory.h"
 #include "backends/cuda/pinned_memory.h"
 #include "backends/cuda/rows.h"
 #include "base/sizes.h"
@@ -75,9 +77,9 @@ class CopyStream {
   // In flight at once. Within a GPU they are short, and few tables of rows stay in the caches.
   static constexpr std::size_t kBatches = 8, kBatchesWithin = 3;
 
-  // `kernel` may be null. A kernel has `groups` groups of threads.
+  // `kernel` may be null. It outlives the stream. A launch has at most `groups` groups of threads.
   static Result<std::unique_ptr<CopyStream>> open(std::shared_ptr<const Context> context,
-                                                  Direction direction, CUfunction kernel,
+                                                  Direction direction, const GpuKernel* kernel,
                                                   std::uint32_t groups,
                                                   std::shared_ptr<EndBell> bell);
   ~CopyStream();
@@ -114,7 +116,7 @@ class CopyStream {
     Row* rows = nullptr;
     CUdeviceptr kernel_rows = 0;  // the same, as kernels address them
   };
-  CopyStream(std::shared_ptr<const Context> context, CUfunction kernel, std::uint32_t groups,
+  CopyStream(std::shared_ptr<const Context> context, const GpuKernel* kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
       : context_(std::move(context)), kernel_(kernel), groups_(groups), bell_(std::move(bell)) {}
   Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % most_in_flight_]; }
@@ -124,12 +126,12 @@ class CopyStream {
   Status record(Slot& slot);
 
   const std::shared_ptr<const Context> context_;
-  CUfunction kernel_;
+  const GpuKernel* const kernel_;
   const std::uint32_t groups_;
   const std::shared_ptr<EndBell> bell_;
   CUstream stream_ = nullptr;
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
-  void* rows_ = nullptr;        // registered host memory
+  MappedMemory rows_;           // of all batches
   std::array<Slot, kBatches> slots_;
   std::size_t most_in_flight_ = kBatches;
   std::size_t oldest_ = 0, in_flight_ = 0;

@@ -57,10 +57,15 @@ class CudaMemory final : public core::DeviceMemory {
                                       .allocation = std::move(allocation)});
   }
 
-  Result<std::vector<base::BlockSums>> sums(std::uint32_t device,
-                                            std::span<const core::BlockPiece> pieces) override {
+  Result<std::unique_ptr<core::PendingSums>> startSums(
+      std::uint32_t device, std::span<const core::BlockPiece> pieces) override {
     VIADUCT_TRY(const auto gpu, gpus_->open(device));
-    return gpu->summer().sums(pieces);
+    return gpu->summer().startSums(pieces);
+  }
+
+  Result<std::uint64_t> sumsAtOnce(std::uint32_t device) override {
+    VIADUCT_TRY(const auto gpu, gpus_->open(device));
+    return gpu->summer().sumsAtOnce();
   }
 
  private:
@@ -87,7 +92,9 @@ class CudaRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { copier_.cancel(tag); }
   bool busy() const override { return copier_.busy(); }
-  bool mayHaveEnded() const override { return copier_.hasEnded(); }
+  void collect(core::Completions& out) override {
+    if (copier_.hasEnded()) poll(out);
+  }
 
  private:
   CudaBackend& backend_;

@@ -36,7 +36,10 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
   const std::shared_ptr<OpenGpu> out(new OpenGpu(std::move(context)));
   if (kernel_below != std::uint64_t{0}) {
     // The copy engines copy everything then.
-    if (const Status loaded = out->loadKernel(); !loaded) {
+    auto loaded = GpuKernel::load(out->context_, kCopyRowsPtx, "viaduct_copy_rows");
+    if (loaded) {
+      out->kernel_ = *std::move(loaded);
+    } else {
       out->no_kernel_ = loaded.error().text();
       base::log(base::LogLevel::kWarning, "cuda: small blocks are copied slowly: {}",
                 out->no_kernel_);
@@ -48,7 +51,7 @@ Result<std::shared_ptr<OpenGpu>> OpenGpu::open(const Driver& driver, std::uint32
         std::clamp<std::uint32_t>(out->context_->device().multiprocessors, 1,
                                   direction == Direction::kWithin ? kGroupsWithin : kGroupsOverBus);
     VIADUCT_TRY(out->streams_[i],
-                CopyStream::open(out->context_, direction, out->kernel_, groups, bell));
+                CopyStream::open(out->context_, direction, out->kernel_.get(), groups, bell));
   }
   if (out->kernel_ == nullptr) return out;
   if (kernel_below)
@@ -76,19 +79,6 @@ Status OpenGpu::measure() {
   }
   VIADUCT_TRY(kernel_below_, std::move(sizes));
   return Ok{};
-}
-
-Status OpenGpu::loadKernel() {
-  VIADUCT_TRY(const auto current, Current::of(*context_));
-  VIADUCT_CUDA_CALL(*context_, moduleLoadDataEx, &module_, kCopyRowsPtx, 0, nullptr, nullptr);
-  VIADUCT_CUDA_CALL(*context_, moduleGetFunction, &kernel_, module_, "viaduct_copy_rows");
-  return Ok{};
-}
-
-OpenGpu::~OpenGpu() {
-  for (auto& stream : streams_) stream.reset();
-  const auto current = Current::of(*context_);
-  if (current && module_ != nullptr) context_->api().moduleUnload(module_);
 }
 
 bool OpenGpu::canReach(const Context& other) {

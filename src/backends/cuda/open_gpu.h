@@ -16,6 +16,7 @@
 #include "backends/cuda/copy_stream.h"
 #include "backends/cuda/end_bell.h"
 #include "backends/cuda/facts.h"
+#include "backends/cuda/gpu_kernel.h"
 #include "base/guarded.h"
 #include "cuda/context.h"
 
@@ -30,14 +31,14 @@ class OpenGpu {
   static Result<std::shared_ptr<OpenGpu>> open(const Driver& driver, std::uint32_t ordinal,
                                                AutoSize kernel_below,
                                                const std::shared_ptr<EndBell>& bell);
-  ~OpenGpu();
+  ~OpenGpu() = default;
   OpenGpu(const OpenGpu&) = delete;
   OpenGpu& operator=(const OpenGpu&) = delete;
 
   const std::shared_ptr<const Context>& context() const { return context_; }
   CopyStream& stream(Direction direction) { return *streams_[static_cast<std::size_t>(direction)]; }
   const auto& streams() const { return streams_; }
-  BlockSummer& summer() { return summer_; }
+  BlockSummer& summer() { return *summer_; }
   // Blocks below this size go to the kernel; 0: none.
   std::uint64_t kernelBelow(Direction direction) const {
     return kernel_below_[static_cast<std::size_t>(direction)];
@@ -52,20 +53,18 @@ class OpenGpu {
 
  private:
   explicit OpenGpu(std::shared_ptr<const Context> context)
-      : context_(std::move(context)), summer_(context_) {}
-  Status loadKernel();
+      : context_(std::move(context)), summer_(std::make_shared<BlockSummer>(context_)) {}
   Status measure();
 
   enum class Reach : std::uint8_t { kUnknown, kYes, kNo };
   static constexpr std::size_t kMostDevices = 64;
 
   const std::shared_ptr<const Context> context_;
-  CUmodule module_ = nullptr;
-  CUfunction kernel_ = nullptr;
+  std::unique_ptr<const GpuKernel> kernel_;
   std::string no_kernel_ = {};  // the reason
   std::array<std::unique_ptr<CopyStream>, kDirections> streams_;
   Sizes kernel_below_ = {};
-  BlockSummer summer_;
+  const std::shared_ptr<BlockSummer> summer_;
   std::array<std::atomic<Reach>, kMostDevices> reach_ = {};
   mutable base::Guarded<std::map<GpuId, bool>> addressable_;
 };

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "backends/cuda/warp.h"
+
 namespace viaduct::cuda {
 
 // `count` blocks of `bytes` bytes each, at equal distances on both sides. Steps wrap, so a distance
@@ -21,9 +23,6 @@ static_assert(sizeof(Row) == 48, "the kernel's table has no padding");
 
 // The kernel counts the units of a row in 32 bits.
 inline constexpr std::uint64_t kMostBytesOfRow = std::uint64_t{1} << 30U;
-inline constexpr std::uint32_t kLanes = 32;    // the threads of a warp
 inline constexpr std::uint32_t kInFlight = 4;  // loads that a thread has started and not yet stored
-// The kernel is compiled for groups of at most this many threads. A group has whole warps.
-inline constexpr std::uint32_t kMostThreadsOfGroup = 512;
 
 }  // namespace viaduct::cuda

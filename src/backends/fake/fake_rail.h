@@ -53,7 +53,7 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override { return !queue_.empty(); }
-  bool mayHaveEnded() const override { return true; }
+  void collect(core::Completions& out) override { poll(out); }  // small copies end in the post
   core::DirectMover* direct() override {
     return direct_move.with([](auto& move) { return move != nullptr; }) ? this : nullptr;
   }

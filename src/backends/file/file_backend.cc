@@ -35,7 +35,7 @@ class FileRail final : public core::Rail {
   void poll(core::Completions& out) override { mover_.poll(out); }
   void cancel(core::Tag tag) override { mover_.cancel(tag); }
   bool busy() const override { return mover_.hasEnded(); }
-  bool mayHaveEnded() const override { return mover_.hasEnded(); }
+  void collect(core::Completions& out) override { mover_.poll(out); }
 
  private:
   Mover& mover_;

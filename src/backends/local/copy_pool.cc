@@ -33,7 +33,8 @@ constexpr std::size_t kChunkOps = CmaBatch::kMost;
 constexpr std::uint64_t kMostChunksNow = 16;
 constexpr std::uint64_t kHelpBytes = 4 * kChunkBytes;  // below it, wake-ups do not pay
 constexpr auto kPollTime = std::chrono::microseconds(1000);
-constexpr unsigned kMostThreads = 8;  // more threads only wait for memory
+constexpr auto kPostTime = std::chrono::microseconds(15);  // no chunk begins later in a post
+constexpr unsigned kMostThreads = 8;                       // more threads only wait for memory
 
 constexpr std::uint64_t kOpen = std::uint64_t{1} << 63U;
 constexpr std::uint64_t kStopped = ~std::uint64_t{0};
@@ -255,17 +256,24 @@ void CopyPool::wake(std::uint64_t bytes) {
 }
 
 void CopyPool::poll(Completions& out) {
-  collect(out);
-  if (used_ == 0) return;
-  const auto until = Clock::now() + kPollTime;
+  // Only helpers still copy. If cores are scarce, they may need the core of this thread.
+  if (!copyFor(kPollTime, out) && used_ != 0) std::this_thread::yield();
+}
+
+void CopyPool::collect(Completions& out) { copyFor(kPostTime, out); }
+
+// False: there was nothing to copy.
+bool CopyPool::copyFor(Duration time, Completions& out) {
+  finishAll(out);
+  if (used_ == 0) return false;
+  const auto until = Clock::now() + time;
   bool copied = false;
   while (copyOne(copier_, last_)) {
     copied = true;
     if (Clock::now() >= until) break;
   }
-  collect(out);
-  // Only helpers still copy. If cores are scarce, they may need the core of this thread.
-  if (!copied && used_ != 0) std::this_thread::yield();
+  finishAll(out);
+  return copied;
 }
 
 void CopyPool::cancel(core::Tag tag) {
@@ -299,7 +307,7 @@ void CopyPool::stop(Job& job, Fault why) {
   job.fault.compare_exchange_strong(none, why.packed());
 }
 
-void CopyPool::collect(Completions& out) {
+void CopyPool::finishAll(Completions& out) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1)
     finish(static_cast<unsigned>(std::countr_zero(left)), out);
 }

@@ -44,6 +44,7 @@ class CopyPool {
                                      core::DirectMover::Progress& so_far,
                                      const std::atomic<bool>& pause);
   void poll(core::Completions& out);
+  void collect(core::Completions& out);
   void cancel(core::Tag tag);
   bool busy() const { return used_ != 0; }
 
@@ -72,7 +73,8 @@ class CopyPool {
   static void stop(Job& job, Fault why);
   void copyAtOnce(Job& job, std::uint64_t bytes);
   bool finish(unsigned index, core::Completions& out);
-  void collect(core::Completions& out);
+  bool copyFor(Duration time, core::Completions& out);
+  void finishAll(core::Completions& out);
   void wake(std::uint64_t bytes);
   void helper();
 

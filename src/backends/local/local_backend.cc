@@ -37,7 +37,7 @@ class LocalRail final : public core::Rail, public core::DirectMover {
   void poll(core::Completions& out) override { backend_.copyPool().poll(out); }
   void cancel(core::Tag tag) override { backend_.copyPool().cancel(tag); }
   bool busy() const override { return backend_.copyPool().busy(); }
-  bool mayHaveEnded() const override { return true; }
+  void collect(core::Completions& out) override { backend_.copyPool().collect(out); }
   core::DirectMover* direct() override { return this; }
   bool fits(std::span<const core::Op> ops) const override { return CopyPool::fits(ops); }
   Outcome moveNow(const core::Work& work, Progress& so_far,

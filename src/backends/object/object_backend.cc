@@ -30,7 +30,6 @@ class ObjectRail final : public core::Rail {
   }
   void cancel(core::Tag tag) override { shared_.mover->cancel(tag); }
   bool busy() const override { return false; }  // the mover's descriptor calls
-  bool mayHaveEnded() const override { return false; }
 
  private:
   const Shared& shared_;

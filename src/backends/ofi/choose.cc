@@ -12,6 +12,7 @@
 #include "base/environment.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/sizes.h"
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
@@ -345,6 +346,8 @@ std::string describe(const OfiLibrary& ofi, const Fabric& chosen, const RailOffe
                   chosen.kind, fmt::join(chosen.names, ", "), notNear(rails.left_out),
                   profile.inject, profile.doorbell ? "shared" : "each",
                   profile.ordered ? "writes in order" : "writes in no order");
+  if (const std::uint64_t below = chosen.can.pack_below; below != 0)
+    out += fmt::format("; long lists of pieces below {} are packed", base::showSize(below));
   out += move::gpuIsStaged(
       [&] { return whyGpuIsStaged(ofi.fi_version(), chosen.kind, withHmem(ofi)); });
   if (const std::string set = base::environmentText("FI_"); !set.empty()) out += "; " + set;

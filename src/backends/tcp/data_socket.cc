@@ -72,13 +72,10 @@ void DataSocket::sleep() {
     lose(std::move(armed).error());
 }
 
-bool DataSocket::add(move::Job& job) {
+void DataSocket::add(move::Job& job) {
   initiator_.add(job);
-  if (full_) return false;
-  const auto from = outbound_.gather();
-  if (!isSmall(from)) return true;
-  send(from);
-  return false;
+  if (full_) return;
+  if (const auto from = outbound_.gather(); isSmall(from)) send(from);
 }
 
 void DataSocket::dropSlot(std::uint32_t slot) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/tcp/buffers.h"
+#include "base/prefetch.h"
 
 namespace viaduct::tcp {
 
@@ -34,6 +35,7 @@ class FrameWriter {
     frame_.head_bytes += kEntryBytes;
   }
   void payload(std::byte* from, std::size_t bytes, std::uint32_t slot) {
+    base::willRead(from);
     frame_.slot[frame_.pieces] = slot;
     frame_.iov[frame_.pieces++] = {from, bytes};
   }

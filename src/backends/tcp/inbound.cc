@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/bytes.h"
+#include "base/prefetch.h"
 
 namespace viaduct::tcp {
 
@@ -168,6 +169,7 @@ std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
       drain();
       break;
     }
+    base::willWrite(place);
     buffer_->slot[pieces_] = entry.slot;
     buffer_->iov[pieces_++] = {place, entry.bytes};
   }

@@ -4,6 +4,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/prefetch.h"
+
 namespace viaduct::tcp {
 
 namespace {
@@ -235,6 +237,7 @@ std::string_view Initiator::answerBegins(const FrameHead& head, InBuffer& into,
       pieces = 0;
       return "";
     }
+    base::willWrite(local);
     into.slot[pieces] = op.local_pin;
     into.iov[pieces++] = {local, bytes};
     left -= bytes;

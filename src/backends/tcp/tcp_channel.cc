@@ -18,9 +18,9 @@ Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, base::Fd f
   return Ok{};
 }
 
-bool TcpChannel::add(move::Job& job) {
+void TcpChannel::add(move::Job& job) {
   wake();
-  return socket_->add(job);
+  socket_->add(job);
 }
 
 // The jobs of a closed channel wait until the peer has closed its end too. Until then our bytes may

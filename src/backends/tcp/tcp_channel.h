@@ -28,7 +28,7 @@ class TcpChannel final : public move::Channel {
   void wake() { host().activate(*this); }
   void lost(Error why) { breakWith(std::move(why)); }
 
-  bool add(move::Job& job) override;
+  void add(move::Job& job) override;
   void stop(move::Job& job, Error why) override;
   void close() override;
   void settle() override {}

@@ -190,6 +190,7 @@ TEST_F(TcpFails, AfterAFreezeNothingStaleLands) {
   openWithMemory();
   const auto before = there_.bytes;
   post(0, OpKind::kWrite, 3, ops_);
+  turnRails(0, 1);
   std::this_thread::sleep_for(std::chrono::milliseconds(400));
   base::Poller::Events events;
   poller_->handle(events, poller_->block(events, Clock::now()), Clock::now());

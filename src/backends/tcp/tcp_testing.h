@@ -83,15 +83,8 @@ class TcpPair : public ::testing::Test {
     return static_cast<TcpChannel&>(*channel).socket()->fd();
   }
   core::Rail& rail(std::size_t side, std::size_t i = 0) { return *backend_[side]->rails()[i]; }
-  // Polls the rail at once if it wants that, as an agent does.
   std::size_t post(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
                    std::size_t on = 0) {
-    const std::size_t taken = postAlone(side, kind, tag, ops, on);
-    if (rail(side, on).mayHaveEnded()) rail(side, on).poll(pair_->done[side]);
-    return taken;
-  }
-  std::size_t postAlone(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
-                        std::size_t on = 0) {
     return rail(side, on).post({.kind = kind, .tag = tag, .link = &link(side), .ops = ops});
   }
   Ended ended(std::size_t side, core::Tag tag) { return endedOf(pair_->done[side], tag); }

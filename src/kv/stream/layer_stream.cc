@@ -59,9 +59,11 @@ Status LayerStream::plan(OpKind kind, Agent& agent, const Peer& peer, const KvLa
 }
 
 void LayerStream::close() {
-  if (!allDone()) cancel("its owner closed it before all layers were moved");
+  if (allDone()) return;
+  cancel("its owner closed it before all layers were moved");
   for (Transfer& transfer : transfers_)
     if (transfer.state() == TransferState::kRunning) static_cast<void>(transfer.wait());
+  settle();  // the callbacks of these transfers may come after the destructor
 }
 
 bool LayerStream::allDone() const {

@@ -1,5 +1,5 @@
-// One end of a request whose layers are moved one by one, for all four roles. A layer's mark is its
-// place among the layers. Threads: call from any.
+// One end of a request that moves layer by layer, two or more layers at once, for all four roles.
+// The mark of a layer is its index in the list of layers. Threads: call from any.
 #pragma once
 
 #include <viaduct/kv_stream.h>
@@ -38,7 +38,7 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
   // Plans a transfer for each layer.
   Status plan(OpKind kind, Agent& agent, const Peer& peer, const KvLayers& layers,
               std::span<const KvBlocks> blocks);
-  // The owner goes: ends the stream if work is left, and waits until no transfer runs.
+  // Ends the request if layers are missing, and waits until the transfers of this end have ended.
   void close();
 
   std::size_t count() const { return layers_.size(); }
@@ -46,8 +46,8 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
   Result<std::uint32_t> indexOf(std::uint32_t layer) const;
   bool has(std::uint32_t layer) const;
 
-  // Posts the transfer of a layer, as soon as earlier layers leave room. If that was asked for
-  // before, does nothing, or returns kInvalid if `once`.
+  // Queues the transfer of a layer, and posts it once few enough others run. For a layer that was
+  // queued before, does nothing, or returns kInvalid if `once`.
   Status post(std::uint32_t index, bool once);
   Status postAll();
   Status mark(std::uint32_t index);  // tells the other end, without a transfer
@@ -78,7 +78,7 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
   const std::vector<std::uint32_t> layers_;
   const KvRequest request_;
   std::optional<MarkStream> marks_;
-  // The callback may come before open() and plan() are done.
+  // The callback of marks_ may run before open() and plan() return.
   std::atomic<bool> opened_{false};
   enum class Layer : std::uint8_t { kIdle, kQueued, kPosted };
   mutable std::mutex mutex_;         // for the members up to failure_, and posting

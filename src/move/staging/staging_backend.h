@@ -21,7 +21,6 @@ class StagingRail final : public core::Rail {
   void poll(core::Completions& out) override;
   void cancel(core::Tag tag) override;
   bool busy() const override;
-  bool mayHaveEnded() const override { return false; }
 
   void add(StagingLink& link) { links_.push_back(&link); }
   void remove(StagingLink& link) {

@@ -1,0 +1,122 @@
+// The floor of small pieces over tcp: plain sockets send pieces from random places of one process
+// to random places of another, beside pieces in sequence and larger ones. With prefetching, each
+// end first asks the processor for the first line of each piece: docs/measured/kv.md.
+// Usage: pieces_floor [ROUNDS]
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <viaduct/deadline.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "base/prefetch.h"
+#include "forked.h"
+#include "median.h"
+#include "must.h"
+#include "tcp_floor_bare.h"
+
+namespace {
+
+using namespace viaduct;
+using namespace viaduct::bench;
+
+constexpr std::size_t kRegion = std::size_t{1} << 30U, kMoved = std::size_t{128} << 20U;
+constexpr std::size_t kPiecesAtOnce = 512;
+
+struct Workload {
+  const char* name;
+  std::size_t bytes;
+  bool random, prefetched;
+};
+constexpr std::array kWorkloads{Workload{"1 MiB, random", 1 << 20, true, false},
+                                Workload{"4 KiB, in sequence", 4096, false, false},
+                                Workload{"4 KiB, random", 4096, true, false},
+                                Workload{"4 KiB, random, prefetched", 4096, true, true},
+                                Workload{"32 KiB, random", 32768, true, false},
+                                Workload{"32 KiB, random, prefetched", 32768, true, true}};
+
+// Memory in pages of 4 KiB that has been touched.
+std::byte* region() {
+  void* const at =
+      ::mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (at == MAP_FAILED) die("no memory");
+  ::madvise(at, kRegion, MADV_NOHUGEPAGE);
+  std::memset(at, 1, kRegion);
+  return static_cast<std::byte*>(at);
+}
+
+std::vector<iovec> piecesOf(const Workload& workload, std::byte* base, unsigned seed) {
+  std::vector<std::size_t> places(kRegion / workload.bytes);
+  std::iota(places.begin(), places.end(), 0);
+  if (workload.random) std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
+  std::vector<iovec> out;
+  for (std::size_t i = 0; i < kMoved / workload.bytes; ++i)
+    out.push_back({base + places[i] * workload.bytes, workload.bytes});
+  return out;
+}
+
+// Calls `move` with at most kPiecesAtOnce pieces until all bytes have moved.
+template <class Move>
+void moveAll(std::vector<iovec> pieces, bool prefetched, Move move) {
+  for (std::size_t next = 0, asked = 0; next < pieces.size();) {
+    const std::size_t end = std::min(next + kPiecesAtOnce, pieces.size());
+    for (; prefetched && asked < end; ++asked) base::willWrite(pieces[asked].iov_base);
+    msghdr message{};
+    message.msg_iov = &pieces[next];
+    message.msg_iovlen = end - next;
+    ssize_t moved = move(message);
+    if (moved <= 0) die("the socket is broken");
+    for (; moved > 0; ++next) {
+      const auto part =
+          std::min<std::size_t>(static_cast<std::size_t>(moved), pieces[next].iov_len);
+      moved -= static_cast<ssize_t>(part);
+      pieces[next].iov_len -= part;
+      pieces[next].iov_base = static_cast<std::byte*>(pieces[next].iov_base) + part;
+      if (pieces[next].iov_len != 0) break;
+    }
+  }
+}
+
+Status receive(int socket, unsigned rounds) {
+  std::byte* const memory = region();
+  for (unsigned round = 0; round < rounds; ++round)
+    for (const Workload& workload : kWorkloads) {
+      moveAll(piecesOf(workload, memory, 2 * round), workload.prefetched,
+              [&](msghdr& message) { return ::recvmsg(socket, &message, 0); });
+      if (::send(socket, "a", 1, MSG_NOSIGNAL) != 1) die("send");
+    }
+  return Ok{};
+}
+
+double send(int socket, const Workload& workload, std::byte* memory, unsigned seed) {
+  const auto pieces = piecesOf(workload, memory, seed);
+  const auto begun = Clock::now();
+  moveAll(pieces, workload.prefetched,
+          [&](msghdr& message) { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
+  char ack = 0;
+  if (::recv(socket, &ack, 1, MSG_WAITALL) != 1) die("recv");
+  return static_cast<double>(kMoved) / 1e9 /
+         std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto rounds = static_cast<unsigned>(argc > 1 ? std::max(1, std::atoi(argv[1])) : 15);
+  BarePair sockets = BarePair::make();
+  Child child([&](int, int) { return receive(sockets.b.get(), rounds); });
+  std::byte* const memory = region();
+  std::array<std::vector<double>, kWorkloads.size()> rates;
+  for (unsigned round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < kWorkloads.size(); ++i)
+      rates[i].push_back(send(sockets.a.get(), kWorkloads[i], memory, 2 * round + 1));
+  for (std::size_t i = 0; i < kWorkloads.size(); ++i)
+    fmt::print("{:28} {:6.2f} GB/s\n", kWorkloads[i].name, median(rates[i]));
+}
