@@ -200,7 +200,10 @@ TEST_F(Misuse, InAForkedChildIsRefusedAndTheParentGoesOn) {
   auto transfer = a_->plan(OpKind::kWrite, *peer_, part(*here_, 0, 4096), part(*there_, 0, 4096));
   ASSERT_TRUE(transfer);
   auto marks = a_->openMarks(*peer_, {.number = 1, .marks = 1});
-  ASSERT_TRUE(marks);
+  const auto back = b_->peer("a");
+  ASSERT_TRUE(marks && back);
+  const auto other_end = b_->openMarks(*back, {.number = 1});
+  ASSERT_TRUE(other_end);
   const pid_t child = ::fork();
   if (child == 0) {
     const bool refused = !transfer->post() && !a_->allocate(4096) && !a_->poll() &&
@@ -215,6 +218,7 @@ TEST_F(Misuse, InAForkedChildIsRefusedAndTheParentGoesOn) {
   int status = -1;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_FALSE(other_end->over(100ms)) << "the child has ended the stream of its parent";
   stillWorks();
 }
 
