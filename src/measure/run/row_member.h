@@ -34,7 +34,8 @@ class RowMember {
   Result<std::vector<std::string>> gather(std::string value);
   // Returns whether all members are well. All members learn of a failure.
   Result<bool> allWell();
-  // Exchanges the reports of a round, with this member's failure and the stop request that it knows.
+  // Exchanges the reports of a round, with this member's failure and the stop request that it
+  // knows.
   Result<Rounds::Round> report(RoundShare share);
   // The rank that asked to stop, by the reports of a round. So it is the same at all members.
   std::optional<std::uint32_t> stopBy() const { return stop_by_; }
