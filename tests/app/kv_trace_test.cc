@@ -1,7 +1,11 @@
 // `viaduct kv generate` and `viaduct kv trace`, as users run them.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <unistd.h>
 
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -9,6 +13,8 @@
 #include <vector>
 
 #include "app/program.h"
+#include "base/fd.h"
+#include "support/free_port.h"
 #include "support/text.h"
 
 namespace viaduct::testing {
@@ -92,6 +98,64 @@ TEST_F(KvTrace, ASmallPoolLeavesOutLargeRequests) {
   const Json row = replayed({"--backend", "tcp", "--pool-budget", "52M"})[0];
   EXPECT_EQ(row.at("replay").at("left_out"), 1);
   EXPECT_EQ(row.at("replay").at("requests"), 4);
+}
+
+// A program whose stderr is a terminal, on which it shows the rate of the row that runs.
+class Shown {
+ public:
+  Shown() : near_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    if (near_ && ::grantpt(near_.get()) == 0 && ::unlockpt(near_.get()) == 0)
+      far_.reset(::open(::ptsname(near_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  }
+  int terminal() const { return far_.get(); }
+  bool waitFor(const std::string& text) {
+    std::array<char, 512> part{};
+    while (!has(shown_, text)) {
+      const ssize_t got = ::read(near_.get(), part.data(), part.size());
+      if (got <= 0 || shown_.size() > 100'000U) return false;
+      shown_.append(part.data(), static_cast<std::size_t>(got));
+    }
+    return true;
+  }
+
+ private:
+  base::Fd near_, far_;
+  std::string shown_;
+};
+
+// The last request is due in an hour, so only the first five can have ended.
+TEST_F(KvTrace, CtrlCAtAnyMemberKeepsTheRequestsThatHaveEnded) {
+  write(std::string(kTrace) +
+        R"({"timestamp": 3600000, "input_length": 1024, "output_length": 9, "hash_ids": [1, 2]})"
+        "\n");
+  for (const bool at_other : {false, true}) {
+    Shown shown;
+    if (shown.terminal() < 0) GTEST_SKIP() << "skipped: no pseudo terminals";
+    const Words words{"kv",     "trace",      trace(), "gpt-oss-20b",    "--pool-budget",
+                      "512M",   "--backend",  "local", "--prefill-rate", "20000",
+                      "--meet", freeAddress()};
+    Words first = words, second = words;
+    first.insert(first.end(), {"--rank", "0", "--json", json()});
+    second.insert(second.end(), {"--rank", "1"});
+    Program lead(first, {}, VIADUCT_PROGRAM, shown.terminal()), other(second);
+    ASSERT_TRUE(shown.waitFor(" GB/s so far\r")) << lead.out();
+    (at_other ? other : lead).interrupt(SIGINT);
+    EXPECT_EQ(other.finish(), 130) << other.err();
+    EXPECT_EQ(lead.finish(), 130) << lead.out();
+    EXPECT_TRUE(has(lead.out(), " of 6 requests")) << lead.out();
+    std::ifstream in(json());
+    const Json report = Json::parse(in);
+    EXPECT_EQ(report.at("end"), at_other ? "interrupted at rank 1" : "interrupted");
+    ASSERT_EQ(report.at("rows").size(), 1U);
+    const Json& row = report.at("rows")[0];
+    EXPECT_TRUE(row.at("verdict") == "ok" || row.at("verdict") == "unproven") << row.dump();
+    EXPECT_EQ(row.at("interrupted").at("of_transfers"), 6);
+    EXPECT_GE(row.at("iterations"), 1);
+    EXPECT_LE(row.at("iterations"), 5);
+    EXPECT_EQ(row.at("replay").at("requests"), row.at("iterations"));
+    EXPECT_GE(row.at("checks").at("transfers"), 1);
+    EXPECT_TRUE(row.at("replay").contains("ttft_us"));
+  }
 }
 
 TEST_F(KvTrace, TellsWhatIsWrong) {

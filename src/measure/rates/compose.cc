@@ -200,8 +200,9 @@ class Composer {
     row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
     if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
     row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
-    if (spec_.rate > 0)
-      row_.rate = OpenLoop{.asked_per_s = spec_.rate * static_cast<double>(streams_.size()),
+    const double asked = rounds_.asked_per_s.value_or(spec_.rate);
+    if (asked > 0)
+      row_.rate = OpenLoop{.asked_per_s = asked * static_cast<double>(streams_.size()),
                            .reached_per_s = *row_.completions_per_s,
                            .arrivals = workload_.trace ? "trace"
                                        : spec_.poisson ? "poisson"
@@ -213,8 +214,8 @@ class Composer {
     if (row_.interrupted->of_seconds > 0)
       return fmt::format("interrupted after {:.1f} of {:g} s", row_.seconds,
                          row_.interrupted->of_seconds);
-    return fmt::format("interrupted after {} of {} transfers", row_.iterations,
-                       row_.interrupted->of_transfers);
+    return fmt::format("interrupted after {} of {} {}", row_.iterations,
+                       row_.interrupted->of_transfers, workload_.trace ? "requests" : "transfers");
   }
 
   // Reports one long pause, which the median of the parts and all percentiles hide.

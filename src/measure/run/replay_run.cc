@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/fields.h"
 #include "base/random.h"
 #include "measure/kv/replay_plan.h"
 #include "measure/load/kv_point.h"
 #include "measure/load/pattern.h"
 #include "measure/run/cpu_watch.h"
+#include "measure/run/row_member.h"
 
 namespace viaduct::measure {
 namespace {
@@ -26,6 +28,9 @@ using namespace std::chrono_literals;
 
 constexpr auto kPinAnnounced = 10s;
 constexpr auto kReplayLook = 50ms;  // how often the replay looks for a request to stop
+// Parts of kLastWords: for transfers to end after a stop request, and then for the check of their
+// contents.
+constexpr auto kLastTransfers = 2s, kLastCheck = 2s;
 // Each row has another epoch, so that contents of an earlier row are recognised as stale.
 constexpr std::uint64_t kFirstEpoch = 1;
 
@@ -39,22 +44,23 @@ std::size_t keptBlocks(const KvGroup& group, const ReplayRequest& request) {
   return std::min<std::size_t>(request.source.size(), kvBlocksOf(group, request.tokens));
 }
 
+// The requests of a plan that the initiator has launched: the first ones.
+struct Launched {
+  std::uint64_t requests = 0;
+  // Places of those whose transfers a stop request cancelled. Their pages have any contents.
+  std::vector<std::uint64_t> cancelled = {};
+};
+auto fields(base::Is<Launched> auto& l) { return std::tie(l.requests, l.cancelled); }
+
 // The contents of both pools: each page of the source has words of its own, and each page of the
 // destination those of the page that arrived there last.
 class ReplayContents {
  public:
   ReplayContents(const ReplayPlan& plan, const KvLayout& source, const KvLayout& destination,
                  std::uint64_t seed, std::uint64_t epoch)
-      : plan_(plan), seed_(seed) {
+      : plan_(plan), seed_(seed), groups_(destination.groups) {
     source_ = placesOf(source);
     destination_ = placesOf(destination);
-    for (const KvGroup& group : destination.groups) {
-      auto& arrived = arrivals_.emplace_back();
-      for (const ReplayRequest& request : plan.requests)
-        for (std::size_t b = request.source.size() - keptBlocks(group, request);
-             b < request.source.size(); ++b)
-          arrived[request.destination[b]] = {request.source[b], request.number};
-    }
     std::uint64_t most = 1;
     for (const Place& place : source_) most = std::max(most, place.bytes);
     pattern_ = {.seed = seed,
@@ -84,11 +90,15 @@ class ReplayContents {
     std::uint64_t requests = 0, words = 0;  // that were checked
     std::string wrong = {};                 // the first wrong page
   };
-  Found verify(std::span<std::byte> pool, Verified how) const {
+  // Checks at least one page, and others until this time.
+  Found verify(std::span<std::byte> pool, Verified how, const Launched& launched,
+               Clock::time_point until) const {
     Found out;
     std::set<std::uint64_t> requests;
+    const auto arrivals = arrivalsOf(launched);
     for (std::size_t p = 0; p < destination_.size(); ++p)
-      for (const auto& [block, from] : arrivals_[destination_[p].group]) {
+      for (const auto& [block, from] : arrivals[destination_[p].group]) {
+        if (!from.whole || (out.words != 0 && Clock::now() > until)) continue;
         requests.insert(from.request);
         const auto wrong =
             check(pageAt(pool, destination_[p], block), numberOf(from.block, p), how, out.words);
@@ -109,7 +119,24 @@ class ReplayContents {
   struct Arrival {
     std::uint32_t block = 0;  // of the source
     std::uint64_t request = 0;
+    bool whole = true;  // the transfer has ended well
   };
+  // By group: the contents of the blocks of the destination. The last request that got a block
+  // decides them.
+  std::vector<std::map<std::uint32_t, Arrival>> arrivalsOf(const Launched& launched) const {
+    const std::set<std::uint64_t> cancelled(launched.cancelled.begin(), launched.cancelled.end());
+    std::vector<std::map<std::uint32_t, Arrival>> out(groups_.size());
+    for (std::size_t i = 0; i < std::min<std::size_t>(launched.requests, plan_.requests.size());
+         ++i) {
+      const ReplayRequest& request = plan_.requests[i];
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        for (std::size_t b = request.source.size() - keptBlocks(groups_[g], request);
+             b < request.source.size(); ++b)
+          out[g][request.destination[b]] = {request.source[b], request.number,
+                                            !cancelled.contains(i)};
+    }
+    return out;
+  }
   static std::vector<Place> placesOf(const KvLayout& layout) {
     std::vector<Place> out;
     for (std::size_t g = 0; g < layout.groups.size(); ++g) {
@@ -152,10 +179,8 @@ class ReplayContents {
 
   const ReplayPlan& plan_;
   const std::uint64_t seed_;
+  const std::vector<KvGroup> groups_;  // of the destination
   std::vector<Place> source_, destination_;
-  // By group: what the blocks of the destination have at the end. The last request that got a block
-  // decides it.
-  std::vector<std::map<std::uint32_t, Arrival>> arrivals_;
   Pattern pattern_;
 };
 
@@ -164,6 +189,7 @@ class ReplayRun {
   ReplayRun(WorkerState& worker, const Workload& row)
       : worker_(worker),
         row_(row),
+        member_(worker),
         push_(row.op == OpKind::kWrite),
         role_(worker.deviceOf(0, Role::kInitiator) != nullptr ? Role::kInitiator : Role::kTarget),
         plan_(planReplay(*row.trace->requests, row.kv->source.pool, row.kv->source.block,
@@ -173,31 +199,62 @@ class ReplayRun {
   }
 
   Result<Composed> run() {
-    keep(prepare());
-    VIADUCT_TRY(bool well, allWell());
-    if (well) {
-      worker_.observer.before();
-      VIADUCT_TRY(well, allWell());
-      const CpuWatch cpu;
-      if (role_ == Role::kInitiator) keep(replay());
-      VIADUCT_TRY(well, allWell());
-      cpu_.add(cpu.used());
-      claim();
-      if (well) verify();
-    }
-    if (!well && !failure_)
-      failure_ = Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"};
-    return finish();
+    VIADUCT_TRY(const bool whole, steps());
+    if (!whole) member_.keepFailureOfOthers();
+    VIADUCT_TRY(Composed made, member_.finish(share(), row_, rounds_));
+    if (worker_.rank != 0) return made;
+    made.row.replay = replayed();
+    if (const auto cancelled = launched_.cancelled.size(); cancelled != 0)
+      made.row.remark +=
+          fmt::format("{}{} in flight {} cancelled", made.row.remark.empty() ? "" : "; ", cancelled,
+                      cancelled == 1 ? "was" : "were");
+    return made;
   }
 
  private:
-  void keep(const Status& done) {
-    if (!done && !failure_) failure_ = done.error();
+  // Returns false if a member failed and the row is over.
+  Result<bool> steps() {
+    member_.keep(prepare());
+    VIADUCT_TRY(bool well, member_.allWell());
+    if (!well) return false;
+    worker_.observer.before();
+    VIADUCT_TRY(well, member_.allWell());
+    if (!well) return false;
+    const CpuWatch cpu;
+    if (role_ == Role::kInitiator) member_.keep(replay());
+    VIADUCT_TRY(Rounds::Round round, member_.report(roundShare()));
+    cpu_.add(cpu.used());
+    keepRound(std::move(round));
+    VIADUCT_TRY(const auto launched, launchedByInitiator());
+    claim();
+    if (!launched) return false;
+    verify(*launched);
+    return true;
   }
-  Result<bool> allWell() {
-    VIADUCT_TRY(const auto all, worker_.gather(encode(failure_)));
-    return areWell(all);
+
+  // One round with one stream.
+  void keepRound(Rounds::Round round) {
+    rounds_.planned = {.of_transfers = plan_.requests.size()};
+    rounds_.stopped = member_.stopBy().has_value();
+    rounds_.each.push_back(std::move(round));
+    if (!rounds_.stopped || latencies_.empty()) return;
+    const double asked_s = plan_.requests[latencies_.back().first].due_s;
+    rounds_.asked_per_s = asked_s > 0 ? static_cast<double>(latencies_.size()) / asked_s : 0;
   }
+
+  // Only the initiator knows them. Returns nothing if a member failed.
+  Result<std::optional<Launched>> launchedByInitiator() {
+    const bool well = std::ranges::none_of(
+        rounds_.each.back(), [](const RoundShare& share) { return share.failure.has_value(); });
+    VIADUCT_TRY(const auto all, member_.gather(base::packed(launched_)));
+    if (!well) return std::optional<Launched>();
+    Launched out;
+    if (!base::unpack(all[worker_.rankOf(0, Role::kInitiator)], out))
+      return Error{
+          .code = Code::kProtocol, .operation = "bench", .detail = "a malformed list of requests"};
+    return std::optional(std::move(out));
+  }
+
   bool isSource() const { return (role_ == Role::kInitiator) == push_; }
   Buffer& memory() { return *worker_.deviceOf(0, role_)->memory; }
 
@@ -224,6 +281,7 @@ class ReplayRun {
 
   struct Flight {
     std::size_t request = 0;
+    std::uint64_t prep_ns = 0, post_ns = 0;
     Transfer transfer;
   };
 
@@ -255,10 +313,12 @@ class ReplayRun {
         worker_.agent.plan(row_.op, *peer_, std::move(both.source), std::move(both.destination),
                            {.require = std::move(require), .on_end = ended}));
     const auto planned = Clock::now();
-    prep_.record(nanosecondsIn(planned - begun));
     VIADUCT_CHECK(transfer.post());
-    post_.record(nanosecondsIn(Clock::now() - planned));
-    flights_.push_back({number, std::move(transfer)});
+    flights_.push_back({.request = number,
+                        .prep_ns = nanosecondsIn(planned - begun),
+                        .post_ns = nanosecondsIn(Clock::now() - planned),
+                        .transfer = std::move(transfer)});
+    launched_.requests = number + 1;
     return Ok{};
   }
 
@@ -273,53 +333,79 @@ class ReplayRun {
     const auto look = std::min(until, Clock::now() + kReplayLook);
     const auto done = oldest.transfer.wait(look);
     if (!done && done.error().code == Code::kTimeout && Clock::now() >= look) return Ok{};
-    VIADUCT_CHECK(done);
     // The callback may still run on the agent's thread.
     while (ended_ns_[oldest.request].load(std::memory_order_acquire) == 0)
       std::this_thread::yield();
-    const std::uint64_t ended = ended_ns_[oldest.request].load(std::memory_order_acquire);
-    const std::uint64_t due = nanosecondsIn(dueOf(oldest.request) - start_);
-    const std::uint64_t latency = ended > due ? ended - due : 0;
-    latency_.record(latency);
-    latencies_.push_back({oldest.request, latency});
-    bytes_ += oldest.transfer.bytes();
-    ops_ += oldest.transfer.ops();
-    for (PathShare& share : oldest.transfer.carried().shares) path_.add(std::move(share));
+    if (!done && gave_up_ && done.error().code == Code::kCancelled)
+      launched_.cancelled.push_back(oldest.request);
+    else if (done)
+      count(oldest);
+    else
+      return done;
     landed_ = std::max(landed_, oldest.request + 1);
     flights_.pop_front();
     return Ok{};
   }
 
+  void count(const Flight& flight) {
+    const std::uint64_t ended = ended_ns_[flight.request].load(std::memory_order_acquire);
+    const std::uint64_t due = nanosecondsIn(dueOf(flight.request) - start_);
+    const std::uint64_t latency = ended > due ? ended - due : 0;
+    latency_.record(latency);
+    prep_.record(flight.prep_ns);
+    post_.record(flight.post_ns);
+    latencies_.push_back({flight.request, latency});
+    seconds_ = std::max(seconds_, static_cast<double>(ended) * 1e-9);
+    bytes_ += flight.transfer.bytes();
+    ops_ += flight.transfer.ops();
+    for (PathShare& share : flight.transfer.carried().shares) path_.add(std::move(share));
+  }
+
+  // A failure of any member ends the row.
   Status goOn() const {
-    if (!worker_.stop.load() && !worker_.group.stopRequestedBy() && !worker_.group.trouble())
-      return Ok{};
-    return Error{.code = Code::kCancelled, .operation = "bench", .detail = "interrupted"};
+    if (!worker_.group.trouble()) return Ok{};
+    return Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"};
   }
 
   Status replay() {
     start_ = Clock::now();
     for (std::size_t i = 0; i < plan_.requests.size(); ++i) {
-      for (;;) {
-        VIADUCT_CHECK(goOn());
-        tick();
-        const auto& after = plan_.requests[i].after;
-        const bool blocked = after && *after >= landed_;
-        const auto now = Clock::now();
-        if (now >= dueOf(i) && !blocked) break;
-        if (flights_.empty()) {
-          std::this_thread::sleep_until(std::min(dueOf(i), now + kReplayLook));
-          continue;
-        }
-        VIADUCT_CHECK(land(blocked ? Clock::time_point::max() : dueOf(i)));
-      }
+      VIADUCT_TRY(const bool goes, waitToLaunch(i));
+      if (!goes) break;
       VIADUCT_CHECK(launch(i));
     }
+    return landAll();
+  }
+
+  // Returns false once a member has asked to stop.
+  Result<bool> waitToLaunch(std::size_t number) {
+    for (;;) {
+      VIADUCT_CHECK(goOn());
+      if (member_.lookForStop()) return false;
+      tick();
+      const auto& after = plan_.requests[number].after;
+      const bool blocked = after && *after >= landed_;
+      const auto now = Clock::now(), due = dueOf(number);
+      if (now >= due && !blocked) return true;
+      if (flights_.empty())
+        std::this_thread::sleep_until(std::min(due, now + kReplayLook));
+      else
+        VIADUCT_CHECK(land(blocked ? Clock::time_point::max() : due));
+    }
+  }
+
+  // After a stop request, transfers that last too long are cancelled.
+  Status landAll() {
     while (!flights_.empty()) {
       VIADUCT_CHECK(goOn());
-      VIADUCT_CHECK(land(Clock::time_point::max()));
       tick();
+      if (!gave_up_ && member_.lookForStop() &&
+          Clock::now() > member_.stopSeen() + kLastTransfers) {
+        gave_up_ = true;
+        for (Flight& flight : flights_) flight.transfer.cancel();
+      }
+      VIADUCT_CHECK(land(Clock::time_point::max()));
     }
-    seconds_ = std::chrono::duration<double>(Clock::now() - start_).count();
     return Ok{};
   }
 
@@ -331,23 +417,23 @@ class ReplayRun {
 
   void claim() {
     std::vector<proof::Claim> claims;
-    if (role_ == Role::kInitiator && !failure_)
+    if (role_ == Role::kInitiator && !member_.failure())
       claims.push_back({.peer = worker_.rankOf(0, Role::kTarget), .op = row_.op, .path = path_});
     worker_.observer.after(std::move(claims));
   }
 
-  void verify() {
+  void verify(const Launched& launched) {
     if (isSource() || worker_.spec.verify == Verified::kOff) return;
     worker_.agent.poll();  // orders the agent's writes to this memory before the check
-    const auto found = contents_->verify(memory().bytes(), worker_.spec.verify);
+    const auto until = rounds_.stopped ? Clock::now() + kLastCheck : Clock::time_point::max();
+    const auto found = contents_->verify(memory().bytes(), worker_.spec.verify, launched, until);
     checks_ = found.requests;
     words_ = found.words;
     mismatch_ = found.wrong;
   }
 
   RowShare share() const {
-    RowShare out{.failure = failure_,
-                 .latency = latency_,
+    RowShare out{.latency = latency_,
                  .prep = prep_,
                  .post = post_,
                  .transfers = latencies_.size(),
@@ -365,29 +451,14 @@ class ReplayRun {
     return out;
   }
 
-  // One round with one stream.
-  Rounds rounds() const {
-    RoundShare round;
-    round.streams.push_back({.stream = 0,
+  RoundShare roundShare() const {
+    RoundShare out;
+    if (role_ == Role::kInitiator)
+      out.streams.push_back({.stream = 0,
                              .iterations = latencies_.size(),
                              .start_ns = nanosecondsIn(start_.time_since_epoch()),
                              .parts = {{.bytes = bytes_, .seconds = seconds_}}});
-    Rounds out;
-    out.each.push_back({round, RoundShare{}});
     return out;
-  }
-
-  Result<Composed> finish() {
-    VIADUCT_TRY(const auto all, worker_.gather(encode(share())));
-    if (worker_.rank != 0) return Composed{};
-    std::vector<RowShare> shares;
-    for (const std::string& one : all) {
-      VIADUCT_TRY(RowShare decoded, decodeShare(one));
-      shares.push_back(std::move(decoded));
-    }
-    VIADUCT_TRY(Composed made, compose(worker_.spec, row_, shares, rounds()));
-    made.row.replay = replayed();
-    return made;
   }
 
   KvReplayed replayed() const {
@@ -423,6 +494,7 @@ class ReplayRun {
 
   WorkerState& worker_;
   const Workload& row_;
+  RowMember member_;
   const bool push_;
   const Role role_;
   const ReplayPlan plan_;
@@ -434,6 +506,8 @@ class ReplayRun {
   // callbacks write to it.
   std::vector<std::atomic<std::uint64_t>> ended_ns_;
   std::deque<Flight> flights_;
+  Launched launched_;     // by this member
+  bool gave_up_ = false;  // has cancelled the transfers
   Clock::time_point start_ = {};
   double seconds_ = 0;
   std::size_t landed_ = 0;  // the requests before this one are over
@@ -441,10 +515,10 @@ class ReplayRun {
   std::vector<std::pair<std::size_t, std::uint64_t>> latencies_;  // of each request
   std::uint64_t bytes_ = 0, ops_ = 0;
   Path path_;
+  Rounds rounds_;
   CpuUse cpu_;
   std::uint64_t checks_ = 0, words_ = 0;
   std::string mismatch_;
-  Failure failure_;
 };
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "measure/load/contents.h"
 #include "measure/rates/meter.h"
 #include "measure/run/cpu_watch.h"
+#include "measure/run/row_member.h"
 #include "measure/run/schedule.h"
 #include "measure/run/spot_checks.h"
 
@@ -30,9 +31,7 @@ constexpr auto kAnnounced = 10s;  // for the other end's pin to be announced
 // recognised as stale.
 constexpr std::uint64_t kEpochsOfARow = 4096;
 constexpr auto kLookAfter = 50ms;  // how often the thread checks a running row
-// After a stop request, the members have kLastWords to compose the row. kLastChecks of it are for
-// the checks after the last round.
-constexpr auto kLastWords = 10s, kLastChecks = 1s;
+constexpr auto kLastChecks = 1s;   // of kLastWords, for the checks after the last round
 
 std::string labelOf(Role role, const Pair& pair) {
   return role == Role::kInitiator ? fmt::format("bench-initiator-{}", pair.initiator)
@@ -57,6 +56,7 @@ class RowRun {
       : worker_(worker),
         spec_(worker.spec),
         row_(row),
+        member_(worker),
         contents_(spec_, row, worker.streams, worker.bytes),
         meter_(spec_.interval),
         begun_(worker.streams.size()),
@@ -64,9 +64,8 @@ class RowRun {
 
   Result<Composed> run() {
     VIADUCT_TRY(const bool whole, steps());
-    if (!whole && !failure_)
-      failure_ = Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"};
-    return finish();
+    if (!whole) member_.keepFailureOfOthers();
+    return member_.finish(share(), row_, rounds_);
   }
 
  private:
@@ -88,16 +87,16 @@ class RowRun {
     if (done) touchSinks();
     if (done) done = refill();
     if (!done && worker_.stop.load()) return std::move(done).error();
-    if (!done) failure_ = done.error();
-    VIADUCT_TRY(bool well, allWell(failure_));
+    member_.keep(done);
+    VIADUCT_TRY(bool well, member_.allWell());
     if (!well) return false;
     VIADUCT_TRY(well, warmUp());
     if (!well) return false;
     VIADUCT_TRY(well, moveAlone());
     if (!well) return false;
-    keepFailure(refill());
+    member_.keep(refill());
     // From here until all members have read their counters, no member moves bytes.
-    VIADUCT_TRY(well, allWell(failure_));
+    VIADUCT_TRY(well, member_.allWell());
     if (!well) return false;
     worker_.observer.before();
     for (Own& own : own_) own.lane->mark();
@@ -124,7 +123,7 @@ class RowRun {
     }
     schedule_ = scheduleOf(spec_, row_, slowest, worker_.streams.size(), contents_.fewestSets());
     usedIn(all);
-    return well && !stop_by_;
+    return well && !member_.stopBy();
   }
 
   static bool hasFailed(const Rounds::Round& round) {
@@ -144,7 +143,7 @@ class RowRun {
     usedIn(all);
     const bool well = !hasFailed(all);
     if (worker_.rank == 0) rounds_.alone = std::move(all);
-    return well && !stop_by_;
+    return well && !member_.stopBy();
   }
 
   // True if the stream moves in the present round.
@@ -157,15 +156,15 @@ class RowRun {
     rounds_.of_a_repeat = schedule_.rounds;
     rounds_.planned = plannedOf(schedule_, spec_.repeat, worker_.streams.size());
     const std::vector<std::uint64_t> before = begun_;
-    for (std::uint64_t i = 0; i < spec_.repeat * schedule_.rounds && !stop_by_; ++i) {
+    for (std::uint64_t i = 0; i < spec_.repeat * schedule_.rounds && !member_.stopBy(); ++i) {
       spotChecks();
       VIADUCT_TRY(const bool well, timedRound(schedule_.goalOf(i % schedule_.rounds)));
       if (!well) return false;
     }
-    rounds_.stopped = stop_by_.has_value();
+    rounds_.stopped = member_.stopBy().has_value();
     report(meter_.rest());
     spotChecks();
-    VIADUCT_TRY(const bool well, allWell(failure_));
+    VIADUCT_TRY(const bool well, member_.allWell());
     if (!well) return false;
     claim();
     if (schedule_.every_transfer || spec_.verify == Verified::kOff) return true;
@@ -177,8 +176,8 @@ class RowRun {
   }
 
   Result<bool> timedRound(const Goal& goal) {
-    if (schedule_.every_transfer) keepFailure(fillNext(goal.iterations));
-    VIADUCT_TRY(bool well, allWell(failure_));
+    if (schedule_.every_transfer) member_.keep(fillNext(goal.iterations));
+    VIADUCT_TRY(bool well, member_.allWell());
     if (!well) return false;
     left_ns_ = nanosecondsAt(Clock::now());
     const CpuWatch cpu;
@@ -326,24 +325,12 @@ class RowRun {
 
   // Runs all lanes until each has reached the goal, and gathers the reports of all members.
   Result<Rounds::Round> runRound(const Goal& goal) {
-    auto done = runLanes(goal);
-    if (!done) failure_ = done.error();
-    VIADUCT_TRY(const auto all, gather(encode(roundShare()), true));
-    Rounds::Round round;
-    for (const std::string& one : all) {
-      VIADUCT_TRY(RoundShare share, decodeRound(one));
-      if (share.stop_by) stop_by_ = share.stop_by;
-      round.push_back(std::move(share));
-    }
-    return round;
+    member_.keep(runLanes(goal));
+    return member_.report(roundShare());
   }
 
   RoundShare roundShare() const {
-    RoundShare out{.failure = failure_, .left_ns = left_ns_};
-    if (asked_to_stop_)
-      out.stop_by = worker_.rank;
-    else if (orders_.load() == Order::kFinish)
-      out.stop_by = worker_.group.stopRequestedBy();
+    RoundShare out{.left_ns = left_ns_};
     for (const Own& own : own_)
       if (!own.echoes && !own.failure && moves(own.stream))
         out.streams.push_back(
@@ -418,34 +405,17 @@ class RowRun {
   }
 
   void lookForStop() {
-    if (worker_.stop.load() && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
-    if (!asked_to_stop_ && !worker_.group.stopRequestedBy()) return;
+    if (!member_.lookForStop()) return;
     // A failed lane may already have given the order to cancel.
     Order from = Order::kGoOn;
     orders_.compare_exchange_strong(from, Order::kFinish);
-    if (Clock::now() > worker_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
+    if (Clock::now() > member_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
   }
 
   // Returns true if the run is being stopped, and the time for checks is over.
   bool isHurried() {
     lookForStop();
-    return orders_.load() == Order::kFinish && Clock::now() > worker_.stopSeen() + kLastChecks;
-  }
-
-  // Like gather() and allWell() of the worker, but a stop request does not end them at once. So the
-  // row can still be composed.
-  Result<std::vector<std::string>> gather(std::string value, bool ends_round = false) {
-    auto all = worker_.gather(value);
-    if (all || !worker_.stop.load()) return all;
-    // Streams of other members may still run, so ask all members to stop.
-    if (ends_round && !std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
-    const StopFlag never{false};
-    return worker_.group.gather(std::move(value), worker_.stopSeen() + kLastWords, never);
-  }
-
-  Result<bool> allWell(const Failure& mine) {
-    VIADUCT_TRY(const auto all, gather(encode(mine)));
-    return areWell(all);
+    return orders_.load() == Order::kFinish && Clock::now() > member_.stopSeen() + kLastChecks;
   }
 
   // Returns the bytes that this process's streams have moved.
@@ -463,13 +433,13 @@ class RowRun {
   }
 
   void spotChecks() {
-    if (schedule_.checks == 0 || failure_) return;
+    if (schedule_.checks == 0 || member_.failure()) return;
     SpotChecks checks(
         worker_.agent, worker_.notes, contents_, epoch_, [this] { return watch(); },
         [this] { return isHurried(); });
     auto done = runSpotChecks(checks);
     if (done) done = settleStorage();
-    keepFailure(done);
+    member_.keep(done);
     checks_ += checks.led();
     missed_ += checks.missed();
     if (mismatch_.empty()) mismatch_ = checks.wrong();
@@ -549,10 +519,6 @@ class RowRun {
     return Ok{};
   }
 
-  void keepFailure(const Status& done) {
-    if (!done && !failure_) failure_ = done.error();
-  }
-
   // The agent's thread may have accessed the memory that is filled and checked here. Only the other
   // process has ordered both accesses. poll() orders them within this process too.
   void orderAfterAgent() { worker_.agent.poll(); }
@@ -564,7 +530,7 @@ class RowRun {
     for (const StreamEnd& end : ends(false)) {
       if (writesStorage()) loadStored(end.stream, used[end.stream]);
       auto checked = contents_.verify(end, epoch_, used[end.stream]);
-      if (!checked) keepFailure(checked.error());
+      if (!checked) member_.keep(checked.error());
       if (!checked || !*checked) continue;
       ++wrong_streams;
       if (mismatch_.empty()) mismatch_ = **std::move(checked);
@@ -576,7 +542,7 @@ class RowRun {
     auto done = eachSet(stream, used, [&](std::uint64_t set) {
       return storageOf(stream).load(storedSet(stream, set));
     });
-    keepFailure(done);
+    member_.keep(done);
   }
 
   void countChecked(const std::vector<SetRange>& used) {
@@ -600,8 +566,7 @@ class RowRun {
   }
 
   RowShare share() const {
-    RowShare out{.failure = failure_,
-                 .cpu = cpu_,
+    RowShare out{.cpu = cpu_,
                  .clock = clock_.drift(),
                  .mismatch = mismatch_,
                  .checks = checks_,
@@ -629,30 +594,16 @@ class RowRun {
     return out;
   }
 
-  Result<Composed> finish() {
-    VIADUCT_TRY(const auto all, gather(encode(share())));
-    if (worker_.rank != 0) return Composed{.stop_by = stop_by_};
-    std::vector<RowShare> shares;
-    for (const std::string& one : all) {
-      VIADUCT_TRY(RowShare decoded, decodeShare(one));
-      shares.push_back(std::move(decoded));
-    }
-    VIADUCT_TRY(Composed made, compose(spec_, row_, shares, rounds_));
-    made.stop_by = stop_by_;
-    return made;
-  }
-
   WorkerState& worker_;
   const Spec& spec_;
   const Workload& row_;
+  RowMember member_;
   Contents contents_;
   std::uint64_t epoch_ = 0;  // of the sources' contents
   Schedule schedule_;
   std::vector<Own> own_;
   Orders orders_{Order::kGoOn};
-  bool asked_to_stop_ = false;            // has called requestStop(); the others learn it later
-  std::optional<std::uint32_t> stop_by_;  // the rank that asked to stop, by a round's reports
-  bool alone_ = false;                    // only the first device of the scaled side moves
+  bool alone_ = false;  // only the first device of the scaled side moves
   Meter meter_;
   std::vector<RateInterval> intervals_;
   std::uint64_t left_ns_ = 0;         // when this member left the last barrier
@@ -664,7 +615,6 @@ class RowRun {
   proof::ClockWatch clock_;
   std::uint64_t checks_ = 0, missed_ = 0;
   std::string mismatch_;
-  Failure failure_;
 };
 
 }  // namespace

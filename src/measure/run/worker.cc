@@ -51,11 +51,6 @@ Result<bool> areWell(const std::vector<std::string>& failures) {
   return well;
 }
 
-Clock::time_point WorkerState::stopSeen() {
-  if (!stop_seen) stop_seen = Clock::now();
-  return *stop_seen;
-}
-
 std::uint32_t WorkerState::rankOf(std::uint32_t stream, Role role) const {
   const Pair& pair = streams[stream].pair;
   return role == Role::kInitiator ? spec.layout.initiatorRank(pair.initiator)

@@ -66,7 +66,6 @@ struct WorkerState {
   std::vector<WorkerDevice> devices = {};
   std::map<std::uint32_t, Peer> peers = {};  // by rank
   std::uint64_t rows = 0;                    // number of rows that have begun
-  std::optional<Clock::time_point> stop_seen = {};
 
   WorkerDevice* deviceOf(std::uint32_t stream, Role role);
   std::uint32_t rankOf(std::uint32_t stream, Role role) const;
@@ -74,8 +73,6 @@ struct WorkerState {
   std::uint32_t numberOf(std::uint32_t stream, Role role) const;
   // Returns the role of the end that runs the stream.
   Role initiating(std::uint32_t stream) const;
-  // Returns when a stop request was first seen. The first call records the present time.
-  Clock::time_point stopSeen();
   // Returns the values of all members, by rank.
   Result<std::vector<std::string>> gather(std::string value);
 };

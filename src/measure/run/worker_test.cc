@@ -3,11 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "host/processors.h"
 #include "measure/load/collective.h"
-#include "measure/run/group_testing.h"
+#include "measure/run/members_testing.h"
 
 namespace viaduct::measure {
 namespace {
@@ -16,54 +14,6 @@ Spec specOf(Layout layout) {
   return {.layout = layout,
           .rows = {{.backend = "fake", .block_bytes = 1000, .batch = 9, .iterations = 7}},
           .warmup = std::chrono::milliseconds(1)};
-}
-
-class Members {
- public:
-  explicit Members(Spec spec, const std::string& weather = {}) : spec_(std::move(spec)) {
-    meet::Roster roster{.group = "test"};
-    for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
-      agents_.push_back(*Agent::open({.listen = {}, .backends = {"fake"}, .weather = weather}));
-      roster.members.push_back({.rank = rank, .name = "m", .about = aboutOf(agents_.back())});
-    }
-    const auto table = std::make_shared<ThreadGroup::Table>();
-    for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
-      roster.rank = rank;
-      groups_.push_back(std::make_unique<ThreadGroup>(table, roster));
-      workers_.push_back(std::make_unique<Worker>(spec_, agents_[rank], *groups_[rank], Settings{},
-                                                  stop, Heard{}));
-    }
-  }
-
-  // Returns rank 0's rows.
-  std::vector<Row> measure() {
-    std::vector<Row> rows;
-    std::vector<std::thread> threads;
-    for (std::uint32_t rank = 0; rank < workers_.size(); ++rank)
-      threads.emplace_back([&, rank] {
-        const auto opened = workers_[rank]->open();
-        EXPECT_TRUE(opened) << opened.error().text();
-        if (!opened) return;
-        for (const Workload& row : spec_.rows) {
-          auto made = workers_[rank]->measure(row);
-          EXPECT_TRUE(made) << made.error().text();
-          if (made && rank == 0) rows.push_back(std::move(made->row));
-        }
-      });
-    for (std::thread& thread : threads) thread.join();
-    return rows;
-  }
-  StopFlag stop{false};
-
- private:
-  Spec spec_;
-  std::vector<Agent> agents_;
-  std::vector<std::unique_ptr<ThreadGroup>> groups_;
-  std::vector<std::unique_ptr<Worker>> workers_;
-};
-
-bool well(const Row& row) {
-  return row.verdict == Verdict::kOk || row.verdict == Verdict::kUnproven;
 }
 
 TEST(Workers, EverySchemeAndModeMovesItsBytes) {

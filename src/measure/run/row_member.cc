@@ -1,0 +1,79 @@
+#include "measure/run/row_member.h"
+
+#include <utility>
+
+namespace viaduct::measure {
+
+void RowMember::keep(const Status& done) {
+  if (!done && !failure_) failure_ = done.error();
+}
+
+void RowMember::keepFailureOfOthers() {
+  keep(Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"});
+}
+
+void RowMember::requestStop() {
+  if (!std::exchange(asked_to_stop_, true)) worker_.group.requestStop();
+}
+
+bool RowMember::lookForStop() {
+  if (worker_.stop.load()) requestStop();
+  if (!asked_to_stop_ && !worker_.group.stopRequestedBy()) return false;
+  stopSeen();
+  return stopping_ = true;
+}
+
+Clock::time_point RowMember::stopSeen() {
+  if (!stop_seen_) stop_seen_ = Clock::now();
+  return *stop_seen_;
+}
+
+Result<std::vector<std::string>> RowMember::gather(std::string value) {
+  return gather(std::move(value), false);
+}
+
+Result<std::vector<std::string>> RowMember::gather(std::string value, bool ends_round) {
+  auto all = worker_.gather(value);
+  if (all || !worker_.stop.load()) return all;
+  // Transfers of other members may still run, so ask all members to stop.
+  if (ends_round) requestStop();
+  const StopFlag never{false};
+  return worker_.group.gather(std::move(value), stopSeen() + kLastWords, never);
+}
+
+Result<bool> RowMember::allWell() {
+  VIADUCT_TRY(const auto all, gather(encode(failure_)));
+  return areWell(all);
+}
+
+Result<Rounds::Round> RowMember::report(RoundShare share) {
+  share.failure = failure_;
+  if (asked_to_stop_)
+    share.stop_by = worker_.rank;
+  else if (stopping_ && !failure_)
+    share.stop_by = worker_.group.stopRequestedBy();
+  VIADUCT_TRY(const auto all, gather(encode(share), true));
+  Rounds::Round round;
+  for (const std::string& one : all) {
+    VIADUCT_TRY(RoundShare theirs, decodeRound(one));
+    if (theirs.stop_by) stop_by_ = theirs.stop_by;
+    round.push_back(std::move(theirs));
+  }
+  return round;
+}
+
+Result<Composed> RowMember::finish(RowShare share, const Workload& row, const Rounds& rounds) {
+  share.failure = failure_;
+  VIADUCT_TRY(const auto all, gather(encode(share)));
+  if (worker_.rank != 0) return Composed{.stop_by = stop_by_};
+  std::vector<RowShare> shares;
+  for (const std::string& one : all) {
+    VIADUCT_TRY(RowShare decoded, decodeShare(one));
+    shares.push_back(std::move(decoded));
+  }
+  VIADUCT_TRY(Composed made, compose(worker_.spec, row, shares, rounds));
+  made.stop_by = stop_by_;
+  return made;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,57 @@
+// What one member of a row tells the others: its failure, its reports, and a request to stop. After
+// such a request, the row is still composed. Threads: one.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/rates/share.h"
+#include "measure/run/worker.h"
+
+namespace viaduct::measure {
+
+// After a stop request, the members have this long to compose the row.
+inline constexpr std::chrono::seconds kLastWords{10};
+
+class RowMember {
+ public:
+  explicit RowMember(WorkerState& worker) : worker_(worker) {}
+
+  // Keeps the first failure of this member.
+  void keep(const Status& done);
+  // For a row that another member has ended.
+  void keepFailureOfOthers();
+  const Failure& failure() const { return failure_; }
+
+  // Returns true once a member has asked to stop. Tells the other members if it is this one.
+  bool lookForStop();
+  // Returns when the request was first seen here. The first call records the present time.
+  Clock::time_point stopSeen();
+
+  // As WorkerState::gather(), but a stop request does not end it at once.
+  Result<std::vector<std::string>> gather(std::string value);
+  // Returns whether all members are well. All members learn of a failure.
+  Result<bool> allWell();
+  // Exchanges the reports of a round, with this member's failure and the stop request that it
+  // knows.
+  Result<Rounds::Round> report(RoundShare share);
+  // The rank that asked to stop, by the reports of a round. So it is the same at all members.
+  std::optional<std::uint32_t> stopBy() const { return stop_by_; }
+  // Exchanges the shares of the row, with this member's failure. Rank 0 gets the row.
+  Result<Composed> finish(RowShare share, const Workload& row, const Rounds& rounds);
+
+ private:
+  Result<std::vector<std::string>> gather(std::string value, bool ends_round);
+  void requestStop();
+
+  WorkerState& worker_;
+  Failure failure_;
+  bool asked_to_stop_ = false;  // has called requestStop(); the others learn it later
+  bool stopping_ = false;       // lookForStop() has seen a request
+  std::optional<Clock::time_point> stop_seen_;
+  std::optional<std::uint32_t> stop_by_;
+};
+
+}  // namespace viaduct::measure
