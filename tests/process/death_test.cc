@@ -110,6 +110,9 @@ TEST_P(PeerDies, ByAnInjectedFault) {
   victim_->must("storm t");
   const Status over = peer.over(epoch, 2 * kWakes);
   ASSERT_TRUE(over) << over.error().text();
+  // The victim lives, and may be in the midst of a chunk.
+  for (const auto end = Clock::now() + 20s; !peer.settled() && Clock::now() < end;)
+    survivor_.agent().poll();
   EXPECT_TRUE(peer.settled());
   const Status again = peer.ready(20s);
   ASSERT_TRUE(again) << again.error().text();
