@@ -234,8 +234,8 @@ void AgentImpl::pinScratch() {
 
 void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
   for (const auto& rail : backend->rails()) {
-    PolledRail& polled = rails_.emplace_back(*rail, backend->can().side_by_side);
-    (polled.isShared() ? shared_rails_ : exclusive_rails_).push_back(&polled);
+    auto& rails = backend->can().side_by_side ? shared_rails_ : exclusive_rails_;
+    rails.push_back(&rails_.emplace_back(*rail));
     rail_counts_[rail.get()].number = rails_.size() - 1;
   }
   backends_.push_back(std::move(backend));

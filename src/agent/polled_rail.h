@@ -18,10 +18,9 @@ namespace viaduct::agent {
 
 class PolledRail {
  public:
-  PolledRail(core::Rail& rail, bool is_shared) : rail_(rail), is_shared_(is_shared) {}
+  explicit PolledRail(core::Rail& rail) : rail_(rail) {}
 
   core::Rail& rail() const { return rail_; }
-  bool isShared() const { return is_shared_; }
 
   // Does nothing while another thread polls the rail. `Shared` proves that the caller holds the
   // agent's lock shared.
@@ -75,7 +74,6 @@ class PolledRail {
   };
 
   core::Rail& rail_;
-  const bool is_shared_;
   Right polling_;
   core::Completions ended_ VIADUCT_GUARDED_BY(polling_);
 };
