@@ -124,7 +124,7 @@ Status TransferImpl::post(const PostOptions& options) {
     const auto held = agent_->hold();
     return peer_->mark(*options.mark);
   }
-  // A callback on another thread may drop the last handle.
+  // A callback on another thread may drop the last handle before this call returns.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
   return postExclusively(held, options);

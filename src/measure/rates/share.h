@@ -44,7 +44,8 @@ struct Rounds {
   std::uint64_t of_a_repeat = 1;
   Interrupted planned = {};  // the planned length of all rounds
   bool stopped = false;      // before the last round
-  // Of an early ended replay: the rate that its part of the trace asks for. Nothing: Spec::rate.
+  // If a replay was interrupted: the rate at which the trace has the replayed requests. Otherwise
+  // nothing, and Spec::rate holds.
   std::optional<double> asked_per_s = {};
   bool every_transfer_checked = false;
 };

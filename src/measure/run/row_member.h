@@ -1,5 +1,5 @@
-// What one member of a row tells the others: its failure, its reports, and a request to stop. After
-// such a request, the row is still composed. Threads: one.
+// Tells the other members of a row of this one's failure, reports and request to stop. After a
+// request to stop, the members still compose the row. Threads: one.
 #pragma once
 
 #include <chrono>
