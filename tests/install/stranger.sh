@@ -4,7 +4,7 @@
 set -euo pipefail
 here=$(cd -- "$(dirname -- "$0")" && pwd)
 what=$1 out=$2/$1 prefix=$2/prefix build=$3
-examples=$prefix/share/doc/viaduct/examples
+examples=$prefix/share/doc/viaduct/examples install=$here/../../tools/install.sh
 rm -rf -- "$out"
 mkdir -p -- "$out"
 
@@ -35,7 +35,7 @@ expect_a_pair() {
 case $what in
   tree)
     rm -rf -- "$prefix"
-    "$here/../../tools/install.sh" "$build" "$prefix" | tee "$out/said"
+    "$install" "$build" "$prefix" | tee "$out/said"
     ;;
   content)
     for one in "$prefix"/lib*/libviaduct.* "$prefix/bin/viaduct"; do expect_stripped "$one"; done
@@ -97,9 +97,44 @@ TEXT
     expect_a_pair "$out/stranger"
     expect_few_libraries "$out/stranger"
     ;;
+  again)  # replaces its own files, and no other's; shown with a small build, which installs at once
+    cat >"$out/CMakeLists.txt" <<'TEXT'
+cmake_minimum_required(VERSION 3.22)
+project(small LANGUAGES NONE)
+install(PROGRAMS viaduct DESTINATION bin)
+install(CODE "file(CREATE_LINK viaduct \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/bin/nixlbench\" SYMBOLIC)
+  list(APPEND CMAKE_INSTALL_MANIFEST_FILES \"\${CMAKE_INSTALL_PREFIX}/bin/nixlbench\")")
+install(DIRECTORY examples DESTINATION share/doc/viaduct)
+install(FILES viaduct.pc DESTINATION lib/pkgconfig)
+TEXT
+    mkdir "$out/examples"
+    touch "$out/viaduct" "$out/viaduct.pc" "$out/examples/hello_transfer.cc"
+    build=$out/build prefix=$out/prefix
+    cmake -S "$out" -B "$build" >"$out/log"
+    "$install" "$build" "$prefix" >"$out/said"
+    echo newer >"$out/viaduct"
+    "$install" "$build" "$prefix" >"$out/said"
+    [[ $(cat "$prefix/bin/viaduct") == newer ]] || fail "an older file of its own stayed"
+    rm -- "$prefix/bin/nixlbench"
+    echo foreign >"$prefix/bin/nixlbench"
+    rm -- "$prefix/bin/viaduct"
+    if "$install" "$build" "$prefix" 2>"$out/refused"; then fail "a foreign file was replaced"; fi
+    grep -qx '  bin/nixlbench' "$out/refused" || fail "$(cat "$out/refused")"
+    [[ $(cat "$prefix/bin/nixlbench") == foreign && ! -e $prefix/bin/viaduct ]] ||
+      fail "something was installed"
+    "$install" --remove "$prefix" | tee "$out/removed"
+    [[ $(find "$prefix" ! -type d) == "$prefix/bin/nixlbench" ]] ||
+      fail "left: $(find "$prefix" ! -type d)"
+    if "$install" --remove "$prefix" 2>"$out/refused"; then fail "nothing was removed, and it said so"; fi
+    "$install" --replace "$build" "$prefix" >"$out/said"
+    [[ -L $prefix/bin/nixlbench ]] || fail "--replace did not replace"
+    "$install" --remove "$prefix"
+    ;;
   remove)
-    eval "$(sed -n '/^To remove it:/{n;p}' "$2/tree/said")"
+    command=$(sed -n '/^To remove it:/{n;p}' "$2/tree/said")
+    (cd -- "$here/../.." && eval "$command")
     left=$(find "$prefix" ! -type d)
     [[ -z $left ]] || fail "left behind: $left"
+    [[ ! -e $prefix/include/viaduct && ! -e $prefix/share/viaduct ]] || fail "folders of ours are left"
     ;;
 esac
