@@ -10,7 +10,8 @@ namespace {
 
 std::vector<KnownText> allFamilies() {
   std::vector<KnownText> out;
-  for (auto* family : {&verbsTexts, &ucxTexts, &efaTexts, &engineTexts, &systemTexts, &ncclTexts})
+  for (auto* family :
+       {&verbsTexts, &ucxTexts, &efaTexts, &engineTexts, &systemTexts, &ncclTexts, &podTexts})
     for (KnownText& text : family()) out.push_back(std::move(text));
   return out;
 }

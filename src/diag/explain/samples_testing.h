@@ -41,6 +41,10 @@ inline std::vector<LogSample> verbsSamples() {
        "n1:1:2 [0] NCCL WARN NET/IB : Got completion with error 12, opcode 1, len 0, vendor err "
        "129"},
       {"log.retry-exceeded", "n1:1:2 [0] NCCL WARN NET/IB : completion failed, vendor err 129"},
+      {"log.retry-exceeded", "mlx5_2: vendor_err=129"},
+      {"log.loc-prot-err", "rank 3: vendor_err=81"},
+      {"log.loc-prot-err", "completion with vendor err 81"},
+      {"log.wr-flush", "rank 3: vendor_err=249"},
       {"log.retry-exceeded", " Failed status 12: wr_id 0 syndrom 0x81"},
       {"log.retry-exceeded", "mlx5: n1: got completion with error, vendor syndrome 0x81"},
       {"log.retry-exceeded",
@@ -206,6 +210,9 @@ inline std::vector<LogSample> efaSamples() {
 
 inline std::vector<LogSample> engineSamples() {
   return {
+      {"log.nixl-no-backend",
+       "E0101 nixl_agent.cpp:990] createXferReq: No potential backend found to be able to do the "
+       "transfer"},
       {"log.nixl-metadata", "createXferReq: metadata for remote agent 'decode-1' not found"},
       {"log.nixl-disconnect",
        "(EngineCore_DP0 pid=77) ERROR nixl_cu12._bindings.nixlRemoteDisconnectError: "
@@ -339,10 +346,38 @@ inline std::vector<LogSample> ncclSamples() {
   };
 }
 
+inline std::vector<LogSample> podSamples() {
+  return {
+      {"log.k8s-insufficient",
+       "Warning FailedScheduling 0/4 nodes are available: 4 Insufficient vpc.amazonaws.com/efa."},
+      {"log.k8s-insufficient", "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."},
+      {"log.k8s-insufficient", "0/2 nodes are available: 2 Insufficient hugepages-2Mi."},
+      {"log.k8s-insufficient",
+       "0/2 nodes are available: 2 Insufficient rdma/rdma_shared_device_a."},
+      {"log.k8s-insufficient", "0/2 nodes are available: 2 Insufficient openshift.io/mlnx."},
+      {"log.k8s-runtime-class", "pod rejected: RuntimeClass \"nvidia\" not found"},
+      {"log.k8s-scc", "forbidden: unable to validate against any security context constraint: []"},
+      {"log.k8s-network", "cannot find a network-attachment-definition (rail0) in namespace (a)"},
+      {"log.k8s-config", "decode-0  0/1  CreateContainerConfigError  0  5s"},
+      {"log.k8s-config", "Warning Failed kubelet Error: secret \"viaduct\" not found"},
+      {"log.image-pull", "decode-0  0/1  ErrImagePull  0  5s"},
+      {"log.image-pull", "decode-0  0/1  ImagePullBackOff  0  25s"},
+      {"log.image-platform", "failed to pull: no match for platform in manifest: not found"},
+      {"log.image-platform", "exec /usr/bin/viaduct: exec format error"},
+      {"log.no-cuda-driver",
+       "ImportError: libcuda.so.1: cannot open shared object file: No such file or directory"},
+      {"log.etcd-uri", "terminate called after throwing: the target uri is not valid"},
+      {"log.name-unresolved", "curl: (6) Could not resolve host: etcd.default"},
+      {"log.name-unresolved", "socket.gaierror: [Errno -2] Name or service not known"},
+      {"log.name-unresolved", "getaddrinfo: Temporary failure in name resolution"},
+      {"log.connection-refused", "cannot connect to 10.0.0.1:5555 (Connection refused)"},
+  };
+}
+
 inline std::vector<LogSample> allSamples() {
   std::vector<LogSample> out;
-  for (auto* family :
-       {&verbsSamples, &ucxSamples, &efaSamples, &engineSamples, &systemSamples, &ncclSamples})
+  for (auto* family : {&verbsSamples, &ucxSamples, &efaSamples, &engineSamples, &systemSamples,
+                       &ncclSamples, &podSamples})
     for (const LogSample& sample : family()) out.push_back(sample);
   return out;
 }
