@@ -15,6 +15,13 @@ namespace {
 struct Nothing {
   bool version = false;
 };
+// main() turns `help bench` into `bench --help`. The command is here for its own help.
+struct HelpOptions {
+  std::string command;
+};
+constexpr std::array kHelpFlags{Flag<HelpOptions>{"COMMAND", "COMMAND", "", "such as bench",
+                                                  set<intoText, &HelpOptions::command>}};
+
 constexpr std::array kProgramFlags{
     Flag<Nothing>{"version", "", "", "print the versions of viaduct and of the loaded libraries",
                   set<intoYesNo, &Nothing::version>}};
@@ -32,11 +39,11 @@ int runViaduct(const Nothing& asked) {
 
 Command viaductCommand() {
   const auto bench = [](const CommandWords& words) { return runBench(words, false); };
-  // main() turns `help bench` into `bench --help`. The command is here for the help.
   const auto help =
-      commandOf<Nothing>({.name = "viaduct help",
-                          .about = "Print the help of a command, as in `viaduct help bench`.",
-                          .run = [](const Nothing&) { return runViaduct({}); }});
+      commandOf<HelpOptions>({.name = "viaduct help",
+                              .about = "Print the help of a command, as in `viaduct help bench`.",
+                              .flags = kHelpFlags,
+                              .run = [](const HelpOptions&) { return runViaduct({}); }});
   const auto version =
       commandOf<Nothing>({.name = "viaduct version",
                           .about = "Print the versions of viaduct and of the loaded libraries.",

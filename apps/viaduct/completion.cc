@@ -8,6 +8,7 @@
 
 #include "measure/result/text.h"
 #include "viaduct/command_page.h"
+#include "viaduct/completion_words.h"
 
 namespace viaduct::app {
 namespace {
@@ -57,9 +58,9 @@ bool takesFile(std::string_view form) {
 }
 
 // Returns the completion of a flag's value: its words, `files`, or nothing.
-std::string offered(const PageEntry& entry, std::string_view files) {
+std::string offered(const CommandPage& page, const PageEntry& entry, std::string_view files) {
   return takesFile(entry.form) ? std::string(files)
-                               : fmt::format("{}", fmt::join(valuesOf(entry.form), " "));
+                               : fmt::format("{}", fmt::join(wordsOf(page, entry), " "));
 }
 
 // Escapes a text for single quotes in a shell.
@@ -74,8 +75,8 @@ std::string zshText(const std::string& about) {
   return quotable(out);
 }
 
-std::string zshValues(const PageEntry& entry) {
-  return takesFile(entry.form) ? "_files" : fmt::format("({})", offered(entry, ""));
+std::string zshValues(const CommandPage& page, const PageEntry& entry) {
+  return takesFile(entry.form) ? "_files" : fmt::format("({})", offered(page, entry, ""));
 }
 
 // Writes the function that completes one command and calls the functions of its subcommands.
@@ -91,11 +92,12 @@ std::string zshFunction(const CommandPage& page) {
     for (const std::string& spelled : flag.names)
       arguments += fmt::format(
           " \\\n    '*{}[{}]{}'", spelled, zshText(flag.about),
-          flag.form.empty() ? "" : fmt::format(":{}:{}", zshText(flag.form), zshValues(flag)));
+          flag.form.empty() ? ""
+                            : fmt::format(":{}:{}", zshText(flag.form), zshValues(page, flag)));
   });
   eachArgument(page, [&](const PageEntry& argument) {
-    arguments +=
-        fmt::format(" \\\n    '*:{}:{}'", zshText(argument.names.front()), zshValues(argument));
+    arguments += fmt::format(" \\\n    '*:{}:{}'", zshText(argument.names.front()),
+                             zshValues(page, argument));
   });
   if (page.commands.empty()) return fmt::format("{}() {{\n  _arguments{}\n}}\n", name, arguments);
   return fmt::format(
@@ -119,14 +121,14 @@ std::string fishCondition(const CommandPage& page) {
                      fmt::join(commandNames(page), " "));
 }
 
-std::string fishFlag(const PageEntry& flag) {
+std::string fishFlag(const CommandPage& page, const PageEntry& flag) {
   std::string out;
   for (const std::string& name : flag.names)
     out += name.starts_with("--") ? "-l " + name.substr(2) + " " : "-s " + name.substr(1) + " ";
   if (takesFile(flag.form))
     out += "-r -F ";
   else if (!flag.form.empty())
-    out += fmt::format("-x -a '{}' ", offered(flag, ""));
+    out += fmt::format("-x -a '{}' ", offered(page, flag, ""));
   return fmt::format("{}-d '{}'", out, quotable(flag.about));
 }
 
@@ -139,9 +141,9 @@ std::string fishLines(const CommandPage& page) {
   for (const CommandPage& command : page.commands)
     line(fmt::format("-f -a '{}' -d '{}'", command.name.substr(page.name.size() + 1),
                      quotable(command.summary)));
-  eachFlag(page, [&](const PageEntry& flag) { line(fishFlag(flag)); });
+  eachFlag(page, [&](const PageEntry& flag) { line(fishFlag(page, flag)); });
   eachArgument(page, [&](const PageEntry& argument) {
-    if (!takesFile(argument.form)) line(fmt::format("-f -a '{}'", offered(argument, "")));
+    if (!takesFile(argument.form)) line(fmt::format("-f -a '{}'", offered(page, argument, "")));
   });
   return out;
 }
@@ -183,11 +185,12 @@ std::string bashCompletion(const CommandPage& root, std::span<const CommandPage>
       next.insert(next.end(), flag.names.begin(), flag.names.end());
       for (const std::string& name : flag.names)
         if (!flag.form.empty())
-          values += fmt::format("  ['{} {}']='{}'\n", page->name, name, offered(flag, "files"));
+          values +=
+              fmt::format("  ['{} {}']='{}'\n", page->name, name, offered(*page, flag, "files"));
     });
     eachArgument(*page, [&](const PageEntry& argument) {
       if (takesFile(argument.form)) values += fmt::format("  ['{}']='files'\n", page->name);
-      for (const std::string& word : valuesOf(argument.form)) next.push_back(word);
+      for (const std::string& word : wordsOf(*page, argument)) next.push_back(word);
     });
     words += fmt::format("  ['{}']='{}'\n", page->name, fmt::join(next, " "));
   }

@@ -41,6 +41,12 @@ expect_completion() {
   expect_offers initiator viaduct p2p --mode i
   expect_offers k8s viaduct env --format k
   expect_offers zsh viaduct completion z
+  expect_offers tcp viaduct bench --backend ''
+  expect_offers UCX nixlbench --backend U
+  expect_offers roce viaduct doctor --only r
+  expect_offers inject viaduct suite --tests i
+  expect_offers DeepSeek-V3 viaduct kv size D
+  expect_offers doctor viaduct help d
   expect_offers --op_type nixlbench --op_t
   expect_offers pairwise nixlbench --scheme p
   local command flag
