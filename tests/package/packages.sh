@@ -3,7 +3,7 @@
 # machine lacks a program for it.
 set -euo pipefail
 what=$1 build=$2 folder=$2/package
-for program in cpack dpkg-deb dpkg-shlibdeps; do
+for program in cpack dpkg-deb dpkg-shlibdeps file; do
   command -v $program >/dev/null || {
     echo "skipped: no $program"
     exit 77
