@@ -97,6 +97,7 @@ function(viaduct_layer name)
   set_property(GLOBAL APPEND PROPERTY VIADUCT_LAYERS_${viaduct_part} viaduct_${id})
   set_property(GLOBAL APPEND PROPERTY VIADUCT_LIBS_${viaduct_part} ${arg_LIBS})
   if(arg_TESTS AND VIADUCT_TESTS)
+    viaduct_tested_by(${id}_test ${arg_SOURCES})
     list(TRANSFORM arg_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
     set_property(GLOBAL APPEND PROPERTY VIADUCT_UNIT_TESTS ${id})
     set_property(GLOBAL PROPERTY VIADUCT_UNIT_TESTS_${id} ${arg_TESTS})
@@ -197,8 +198,18 @@ function(viaduct_test name)
   cmake_parse_arguments(arg "" "" "SOURCES;LIBS;LABELS;TIMEOUT;FILTER" ${ARGN})
   add_executable(${name} ${arg_SOURCES})
   viaduct_test_code(${name})
+  viaduct_tested_by(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBS} GTest::gtest_main)
   viaduct_ctest(${name} LABELS ${arg_LABELS} TIMEOUT ${arg_TIMEOUT} FILTER ${arg_FILTER})
+endfunction()
+
+# Adds rows to the table that `./dev quick` reads: a source, and the program that tests it.
+function(viaduct_tested_by program)
+  foreach(source IN LISTS ARGN)
+    cmake_path(ABSOLUTE_PATH source NORMALIZE)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    set_property(GLOBAL APPEND_STRING PROPERTY VIADUCT_TESTED_BY "${source} ${program}\n")
+  endforeach()
 endfunction()
 
 # viaduct_ctest(<name> [LABELS label] [TIMEOUT seconds] [FILTER pattern]): makes ctest tests of the
@@ -206,22 +217,22 @@ endfunction()
 # which is skipped where there is no GPU. The timeout ends only hanging tests; slow ones stay far
 # below it.
 function(viaduct_ctest name)
-  cmake_parse_arguments(arg "" "TIMEOUT;FILTER" "LABELS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;FILTER;LABELS" "" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
   # Without this setting, a libfabric endpoint over TCP takes 70 MB: docs/gotchas/libfabric.md.
-  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
+  set(properties TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"  # one: gtest_discover_tests takes no lists
     ENVIRONMENT FI_OFI_RXM_USE_SRX=0)
   # Reserves processors, because an etcd cluster that waits for processor and disk drops its
   # members.
-  if("etcd" IN_LIST arg_LABELS)
+  if(arg_LABELS STREQUAL etcd)
     list(APPEND properties PROCESSORS 2)
   endif()
   if(NOT arg_FILTER)
     set(arg_FILTER "*")
   endif()
-  if("gpu" IN_LIST arg_LABELS)
+  if(arg_LABELS STREQUAL gpu)
     add_test(NAME ${name}.OnAGpu COMMAND ${name} --gtest_filter=${arg_FILTER})
     set_tests_properties(${name}.OnAGpu PROPERTIES ${properties}
       RESOURCE_LOCK gpu SKIP_REGULAR_EXPRESSION "no /dev/nvidia0")
