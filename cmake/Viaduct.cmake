@@ -17,14 +17,30 @@ endif()
 # With VIADUCT_MERGE the compiler reads about `most` sources of one folder as one, because headers and
 # templates take most of its time. Two such sources cannot have helpers with the same name. The name of
 # a source decides its batch. A new source therefore joins one batch and leaves all others as they are.
+# The batches name their sources by relative paths, unlike CMake's own unity builds, so that the compiler
+# cache finds them from another clone. Sources with options of their own stay alone.
 function(viaduct_merge_sources target most)
-  if(NOT VIADUCT_MERGE)
-    return()
+  if(VIADUCT_MERGE)
+    # At the end of the folder, when the properties of all sources are known.
+    cmake_language(EVAL CODE "cmake_language(DEFER CALL viaduct_merge_now ${target} ${most})")
   endif()
+endfunction()
+function(viaduct_merge_now target most)
   get_target_property(sources ${target} SOURCES)
   list(LENGTH sources count)
   math(EXPR last "(${count} - 1) / ${most}")
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/${target}_merged)
   foreach(source IN LISTS sources)
+    set(alone FALSE)
+    foreach(property SKIP_UNITY_BUILD_INCLUSION COMPILE_DEFINITIONS COMPILE_OPTIONS)
+      get_source_file_property(value ${source} ${property})
+      if(value)
+        set(alone TRUE)
+      endif()
+    endforeach()
+    if(alone OR NOT source MATCHES "\\.cc$")
+      continue()
+    endif()
     cmake_path(GET source FILENAME name)
     set(best "")
     foreach(batch RANGE ${last})
@@ -34,9 +50,17 @@ function(viaduct_merge_sources target most)
         set(group ${batch})
       endif()
     endforeach()
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE path)
+    cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${folder})
+    string(APPEND text_${group} "#include \"${path}\"\n")
+    set_source_files_properties(${source} PROPERTIES HEADER_FILE_ONLY ON)
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  foreach(batch RANGE ${last})
+    if(text_${batch})
+      file(CONFIGURE OUTPUT ${folder}/${batch}.cc CONTENT "${text_${batch}}" @ONLY)
+      target_sources(${target} PRIVATE ${folder}/${batch}.cc)
+    endif()
+  endforeach()
 endfunction()
 
 # viaduct_precompile(<name> LIBS ... OPTIONS ... HEADERS ...): with VIADUCT_PCH the headers are
@@ -190,6 +214,22 @@ function(viaduct_test_code target)
   target_compile_options(${target} PRIVATE ${VIADUCT_TEST_OPTIONS})
   viaduct_merge_sources(${target} 8)
   viaduct_use_precompiled(${target} viaduct_test_headers)
+endfunction()
+
+# viaduct_test_paths(<target> <name> <path> ...): defines paths of the build for support/paths.h. They are in a
+# source of their own, because a path on the command line would make another clone compile everything again.
+function(viaduct_test_paths target)
+  while(ARGN)
+    list(POP_FRONT ARGN name path)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/${target}_${name}.cc)
+    file(GENERATE OUTPUT ${source} CONTENT "namespace viaduct::testing {
+extern const char* const ${name};
+const char* const ${name} = \"${path}\";
+}  // namespace viaduct::testing
+")
+    target_sources(${target} PRIVATE ${source})
+    set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+  endwhile()
 endfunction()
 
 # viaduct_test(<name> SOURCES ... [LIBS ...] [options of viaduct_ctest]): a GoogleTest program over

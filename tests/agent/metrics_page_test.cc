@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "agent/metrics/statistics_text.h"
+#include "support/paths.h"
 
 namespace viaduct::agent {
 namespace {
 
 TEST(MetricsPage, HasEveryMetric) {
-  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/metrics.md");
+  std::ifstream page(std::string(testing::kSourceDir) + "/docs/metrics.md");
   ASSERT_TRUE(page);
   std::vector<std::string> rows;
   for (std::string line; std::getline(page, line);)
@@ -29,7 +30,7 @@ TEST(MetricsPage, HasEveryMetric) {
 }
 
 TEST(MetricsPage, HasEveryLabelInTheRowOfItsMetric) {
-  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/metrics.md");
+  std::ifstream page(std::string(testing::kSourceDir) + "/docs/metrics.md");
   const std::string text{std::istreambuf_iterator<char>(page), {}};
   for (const base::MetricSample& sample :
        base::readMetrics(statisticsText({.rails = {{.backend = "tcp", .rail = "eth0"}}}, 42)))

@@ -12,6 +12,7 @@
 
 #include "app/program.h"
 #include "process/process.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -46,14 +47,14 @@ class BenchStorage : public ::testing::Test {
     return bench(std::move(more));
   }
   // Runs to a good end and returns the results.
-  static Json results(Words words, const std::string& name = VIADUCT_PROGRAM) {
+  static Json results(Words words, const std::string& name = kProgram) {
     words.insert(words.end(), {"--output", "json"});
     Program run(words, {}, name);
     EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
     return Json::parse(run.out(), nullptr, false);
   }
   static void expectRefused(const Words& words, const Words& said,
-                            const std::string& name = VIADUCT_PROGRAM) {
+                            const std::string& name = kProgram) {
     Program run(words, {}, name);
     EXPECT_EQ(run.finish(), 2) << said.front();
     for (const std::string& one : said) EXPECT_TRUE(has(run.err(), one)) << run.err();
@@ -258,9 +259,9 @@ std::pair<int, std::string> runOnSmallDisk(const std::string& folder, const std:
 TEST_F(BenchStorage, AFullFileSystemIsNamedBeforeTheRun) {
   if (!mayUnshare({"--mount", "--map-root-user"}))
     GTEST_SKIP() << "skipped: no mount namespaces here";
-  const auto [code, said] =
-      runOnSmallDisk(folder_.path(), VIADUCT_PROGRAM
-                     " bench --backend file --block-sizes 1M --batch 2 --filepath .");
+  const auto [code, said] = runOnSmallDisk(
+      folder_.path(),
+      std::string(kProgram) + " bench --backend file --block-sizes 1M --batch 2 --filepath .");
   EXPECT_EQ(code, 2) << said;
   EXPECT_TRUE(has(said, "the files need 2.0 MiB, and the file system has 1.0 MiB free")) << said;
 }
@@ -270,8 +271,9 @@ TEST_F(BenchStorage, AFullDiskKeepsTheResultsOfAnEarlierRun) {
     GTEST_SKIP() << "skipped: no mount namespaces here";
   const auto [code, said] = runOnSmallDisk(
       folder_.path(),
-      "echo old results > results; dd if=/dev/zero of=rest bs=4096 2> /dev/null; " VIADUCT_PROGRAM
-      " bench --backend local --block-sizes 4K --iterations 5 --json results; cat results");
+      std::string("echo old results > results; dd if=/dev/zero of=rest bs=4096 2> /dev/null; ") +
+          kProgram +
+          " bench --backend local --block-sizes 4K --iterations 5 --json results; cat results");
   EXPECT_EQ(code, 0) << said;
   EXPECT_TRUE(has(said, "--json: exhausted: No space left on device")) << said;
   EXPECT_TRUE(said.ends_with("\nold results\n")) << said;
@@ -313,7 +315,7 @@ TEST_F(BenchStorage, ExplainMovesOneBlockAndLeavesNothing) {
 // A store that answers on loopback.
 class BenchObjects : public BenchStorage {
  protected:
-  BenchObjects() : server_({VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3}) {
+  BenchObjects() : server_({kServersPython, "-B", kFakeS3}) {
     port_ = server_.answer().value_or("none");
     EXPECT_EQ(tell("bucket kv"), "ok");
   }

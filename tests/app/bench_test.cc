@@ -21,6 +21,7 @@
 #include "app/program.h"
 #include "host/devices.h"
 #include "support/free_port.h"
+#include "support/paths.h"
 #include "support/text.h"
 
 namespace viaduct::testing {
@@ -261,7 +262,7 @@ TEST_F(BenchCommand, EveryOutputFormatIsValid) {
 TEST_F(BenchCommand, ThePageOfFlagsIsCurrent) {
   Program run({"bench", "--help=markdown"});
   EXPECT_EQ(run.finish(), 0);
-  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/bench-flags.md");
+  std::ifstream page(std::string(kSourceDir) + "/docs/bench-flags.md");
   const std::string text((std::istreambuf_iterator<char>(page)), {});
   EXPECT_EQ(run.out(), text) << "viaduct bench --help=markdown > docs/bench-flags.md";
 }
@@ -286,7 +287,7 @@ TEST_F(BenchCommand, ThePageOfTheResultFileNamesTheSettings) {
   Program run(
       {"bench", "--backend", "local", "--block-sizes", "4K", "--iterations", "2", "--json", file_});
   EXPECT_EQ(run.finish(), 0);
-  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/results.md");
+  std::ifstream page(std::string(kSourceDir) + "/docs/results.md");
   const std::string text((std::istreambuf_iterator<char>(page)), {});
   const auto of_run = text.find("defaults included: "), of_agent = text.find("`agent`: ", of_run);
   ASSERT_NE(of_agent, std::string::npos);
@@ -427,7 +428,7 @@ TEST_F(BenchCommand, ATerminalShowsTheRateOfTheRowThatRuns) {
     GTEST_SKIP() << "skipped: no pseudo terminals";
   const base::Fd other(::open(::ptsname(terminal.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
   Program run({"bench", "--backend", "local", "--block-sizes", "4K", "--duration", "1h"}, {},
-              VIADUCT_PROGRAM, other.get());
+              kProgram, other.get());
   std::string shown;
   std::array<char, 512> part{};
   while (!has(shown, " GB/s so far\r")) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/program.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -57,8 +58,8 @@ TEST_F(ExecCommand, EndsAsShellsDoIfTheProgramCannotRun) {
   EXPECT_TRUE(has(missing.err(), "no-such-program: no such program in PATH\n")) << missing.err();
   const TemporaryFolder closed;
   ASSERT_EQ(::chmod(closed.path().c_str(), 0), 0);
-  Program beside({"exec", "--", "env", "PATH=" + closed.path() + ":/bin", VIADUCT_PROGRAM, "exec",
-                  "--", "no-such-program"},
+  Program beside({"exec", "--", "env", "PATH=" + closed.path() + ":/bin", kProgram, "exec", "--",
+                  "no-such-program"},
                  environment());
   EXPECT_EQ(beside.finish(), 127) << "a folder that cannot be searched: " << beside.err();
   Program absent({"exec", "--", "/no/such/program"}, environment());
@@ -142,8 +143,8 @@ TEST_F(ExecCommand, RaisesSoftLimits) {
   rlimit files{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &files), 0);
   if (files.rlim_max <= 256) GTEST_SKIP() << "skipped: no more than 256 open files permitted";
-  Program run({"exec", "--", "sh", "-c", "ulimit -Sn 256; exec \"$@\"", "sh", VIADUCT_PROGRAM,
-               "exec", "--", "sh", "-c", "ulimit -Sn"},
+  Program run({"exec", "--", "sh", "-c", "ulimit -Sn 256; exec \"$@\"", "sh", kProgram, "exec",
+               "--", "sh", "-c", "ulimit -Sn"},
               environment());
   EXPECT_EQ(run.finish(), 0);
   EXPECT_GT(std::atol(run.out().c_str()), 256) << run.out();

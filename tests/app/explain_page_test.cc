@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "diag/explain/known_texts_page.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // docs/explain.md ends with the tables that the code generates.
 TEST(ExplainPage, ItsTablesAreCurrent) {
   constexpr std::string_view kMark = "<!-- Generated: ";
-  const std::string file = VIADUCT_SOURCE_DIR "/docs/explain.md";
+  const std::string file = std::string(kSourceDir) + "/docs/explain.md";
   std::ostringstream text;
   text << std::ifstream(file).rdbuf();
   std::string page = text.str();

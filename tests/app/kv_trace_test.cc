@@ -15,6 +15,7 @@
 #include "app/program.h"
 #include "base/fd.h"
 #include "support/free_port.h"
+#include "support/paths.h"
 #include "support/text.h"
 
 namespace viaduct::testing {
@@ -137,7 +138,7 @@ TEST_F(KvTrace, CtrlCAtAnyMemberKeepsTheRequestsThatHaveEnded) {
     Words first = words, second = words;
     first.insert(first.end(), {"--rank", "0", "--json", json()});
     second.insert(second.end(), {"--rank", "1"});
-    Program lead(first, {}, VIADUCT_PROGRAM, shown.terminal()), other(second);
+    Program lead(first, {}, kProgram, shown.terminal()), other(second);
     ASSERT_TRUE(shown.waitFor(" GB/s so far\r")) << lead.out();
     (at_other ? other : lead).interrupt(SIGINT);
     EXPECT_EQ(other.finish(), 130) << other.err();

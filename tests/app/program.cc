@@ -13,6 +13,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "support/paths.h"
+
 namespace viaduct::testing {
 namespace {
 
@@ -63,7 +65,7 @@ Program::Program(const std::vector<std::string>& arguments,
   if (pid_ != 0) return;
   ::dup2(write_end.get(), STDOUT_FILENO);
   ::dup2(terminal < 0 ? stderr_.get() : terminal, STDERR_FILENO);
-  ::execve(VIADUCT_PROGRAM, argv.data(), envp.data());
+  ::execve(kProgram, argv.data(), envp.data());
   ::_exit(127);
 }
 

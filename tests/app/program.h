@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 
@@ -17,7 +18,7 @@ class Program {
   // in argv[0]. `terminal`: replaces stderr, so that err() stays empty.
   explicit Program(const std::vector<std::string>& arguments,
                    const std::vector<std::string>& environment = {},
-                   const std::string& name = VIADUCT_PROGRAM, int terminal = -1);
+                   const std::string& name = kProgram, int terminal = -1);
   ~Program();  // kills it, if it still runs
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;

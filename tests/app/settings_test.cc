@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "app/program.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 TEST(SettingsCommand, ThePageIsCurrent) {
   Program run({"settings", "--markdown"});
   EXPECT_EQ(run.finish(), 0);
-  std::ifstream page(VIADUCT_SOURCE_DIR "/docs/settings.md");
+  std::ifstream page(std::string(kSourceDir) + "/docs/settings.md");
   std::ostringstream text;
   text << page.rdbuf();
   EXPECT_EQ(run.out(), text.str()) << "viaduct settings --markdown > docs/settings.md";
@@ -29,7 +30,8 @@ TEST(SettingsCommand, PrintsEveryVariable) {
 }
 
 TEST(SettingsCommand, AFailedWriteIsAFailure) {
-  const int status = std::system("'" VIADUCT_PROGRAM "' settings > /dev/full 2> /dev/null");
+  const int status =
+      std::system(("'" + std::string(kProgram) + "' settings > /dev/full 2> /dev/null").c_str());
   EXPECT_EQ(WEXITSTATUS(status), 1);
 }
 
@@ -56,7 +58,7 @@ std::string printedBy(const std::vector<std::string>& words, const std::string& 
 TEST(Version, NamesTheCommitAndTheLibrariesThatAreLoaded) {
   const std::string text = printedBy({"--version"});
   EXPECT_EQ(text.rfind("viaduct 0.", 0), 0U) << text;
-  const bool from_git = std::filesystem::exists(VIADUCT_SOURCE_DIR "/.git") &&
+  const bool from_git = std::filesystem::exists(std::string(kSourceDir) + "/.git") &&
                         std::system("git --version >/dev/null 2>&1") == 0;
   EXPECT_EQ(text.find(" (git ") != std::string::npos, from_git) << text;
   EXPECT_NE(text.find("\nbackends: cuda, file, local, "), std::string::npos) << text;

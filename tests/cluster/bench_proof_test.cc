@@ -6,6 +6,7 @@
 
 #include "cluster/command.h"
 #include "cluster/hosts.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -72,11 +73,11 @@ TEST_F(BenchProof, TrafficOverAnotherInterfaceThanAskedIsAFallback) {
 
 // A libfabric provider that claims to be RDMA: tests/lies/tcp_as_efa.cc.
 TEST_F(BenchProof, TcpUnderTheNameOfRdmaIsAFallback) {
-  if (std::string(VIADUCT_LIE_PROVIDERS).empty())
+  if (std::string(kLieProviders).empty())
     GTEST_SKIP() << "skipped: no libfabric that takes a provider from outside";
   makeRails(1);
   ASSERT_TRUE(a_.carries("rail0") && b_.carries("rail0"));
-  variables_ = " FI_PROVIDER_PATH=" VIADUCT_LIE_PROVIDERS;
+  variables_ = std::string(" FI_PROVIDER_PATH=") + kLieProviders;
   EXPECT_EQ(run("--backend ofi").first, 1) << text_;
   EXPECT_TRUE(hasWords(text_, "ofi/efa")) << text_;
   EXPECT_TRUE(hasWords(text_, "FALLBACK")) << text_;

@@ -6,6 +6,7 @@
 
 #include "cluster/hosts.h"
 #include "process/process.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 
@@ -13,10 +14,9 @@ class Command {
  public:
   // Reads stdout and stderr as one.
   Command(const Host& host, const std::string& arguments, const std::string& environment = "")
-      : process_(
-            {"sh", "-c",
-             "exec env " + environment + " \"" + VIADUCT_PROGRAM + "\" " + arguments + " 2>&1"},
-            host.pid()) {}
+      : process_({"sh", "-c",
+                  "exec env " + environment + " \"" + kProgram + "\" " + arguments + " 2>&1"},
+                 host.pid()) {}
 
   // False: no line starts with `front`.
   bool readUntil(const std::string& front) {

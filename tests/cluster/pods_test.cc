@@ -9,6 +9,7 @@
 
 #include "cluster/hosts.h"
 #include "support/etcd_server.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -29,7 +30,7 @@ class Pods : public ::testing::TestWithParam<const char*> {
   void SetUp() override {
     if (const auto why = EtcdServer::whyAbsent(); !why.empty()) GTEST_SKIP() << "skipped: " << why;
     if (!desk_.made()) GTEST_SKIP() << "skipped: no CAP_NET_ADMIN";
-    std::filesystem::create_symlink(VIADUCT_PROGRAM, folder_.path() + "/nixlbench");
+    std::filesystem::create_symlink(kProgram, folder_.path() + "/nixlbench");
   }
 
   std::unique_ptr<Process> pod(std::size_t host, const std::string& more = " --num_iter=16") const {

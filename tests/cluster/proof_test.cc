@@ -8,6 +8,7 @@
 #include "cluster/command.h"
 #include "cluster/hosts.h"
 #include "process/process.h"
+#include "support/paths.h"
 #include "support/text.h"
 
 namespace viaduct::testing {
@@ -75,10 +76,9 @@ TEST_F(Proof, FourRailsThatAllCarryAreProven) {
 // The dialed end has a rail for which the dialing end opened no socket.
 TEST_F(Proof, OneOfFourRailsThatIsSilentIsCaught) {
   makeRails(4);
-  Process initiator({VIADUCT_RAILS_PEER, "initiator", "10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2"},
-                    b_.pid());
+  Process initiator({kRailsPeer, "initiator", "10.77.0.2,10.77.1.2,10.77.2.2,10.77.3.2"}, b_.pid());
   const std::string card = initiator.answer(20s).value_or("");
-  Process target({VIADUCT_RAILS_PEER, "target", "10.77.0.1,10.77.1.1,10.77.2.1", card}, a_.pid());
+  Process target({kRailsPeer, "target", "10.77.0.1,10.77.1.1,10.77.2.1", card}, a_.pid());
   const std::string verdict = initiator.answer(40s).value_or("");
   EXPECT_TRUE(verdict.starts_with("silent-rail: rail3 of ")) << verdict;
 }

@@ -18,6 +18,7 @@
 #include "device/driver_memory.h"
 #include "device/real_gpu.h"
 #include "support/ofi.h"
+#include "support/paths.h"
 #include "support/ucx.h"
 
 namespace viaduct::testing {
@@ -42,7 +43,7 @@ std::vector<Subject> everyBackendOfGpus(std::string_view driver);
   INSTANTIATE_TEST_SUITE_P(Every, contract, ::testing::ValuesIn(everyBackend()),                   \
                            [](const auto& one) { return one.param.name(); });                      \
   INSTANTIATE_TEST_SUITE_P(OnAFakeGpu, contract,                                                   \
-                           ::testing::ValuesIn(everyBackendOfGpus(VIADUCT_FAKE_CUDA)),             \
+                           ::testing::ValuesIn(everyBackendOfGpus(kFakeCuda)),                     \
                            [](const auto& one) { return one.param.name(); });                      \
   INSTANTIATE_TEST_SUITE_P(OnAGpu, contract, ::testing::ValuesIn(everyBackendOfGpus(kRealDriver)), \
                            [](const auto& one) { return one.param.name(); })

@@ -12,6 +12,7 @@
 
 #include "app/program.h"
 #include "support/free_port.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -22,7 +23,7 @@ using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
 Words withDriver(Words more = {}) {
-  more.emplace_back("VIADUCT_CUDA_LIBRARY=" VIADUCT_FAKE_CUDA);
+  more.emplace_back(std::string("VIADUCT_CUDA_LIBRARY=") + kFakeCuda);
   return more;
 }
 

@@ -20,6 +20,7 @@
 #include "app/program.h"
 #include "base/fd.h"
 #include "support/free_port.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -40,7 +41,7 @@ class PipelineOnGpu : public ::testing::Test {
     return static_cast<std::size_t>(std::distance(begin(all), end(all)));
   }
   static Words withDriver(Words more = {}) {
-    more.emplace_back("VIADUCT_CUDA_LIBRARY=" VIADUCT_FAKE_CUDA);
+    more.emplace_back(std::string("VIADUCT_CUDA_LIBRARY=") + kFakeCuda);
     return more;
   }
   // A short run with small chunks, so that each ring is used many times.
@@ -192,7 +193,7 @@ class EndlessChain : public PipelineOnGpu {
     const base::Fd shown(::open(::ptsname(terminal_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
     program_.emplace(Words{"bench", "--pipeline", file("a") + ",cuda0,net,cuda0," + file("b"),
                            "--create-source", "2MiB", "--duration", "200ms", "--repeat", "100000"},
-                     smallChunks(), VIADUCT_PROGRAM, shown.get());
+                     smallChunks(), kProgram, shown.get());
     worker_ = program_->waitForWorker("bench-rank-1");
     ASSERT_GT(worker_, 0);
     readUntil("the pipeline");

@@ -7,12 +7,13 @@
 #include <string>
 
 #include "device/real_gpu.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 
 // The library's file, or its name for the loader.
-inline const std::string kDriverUnderTest = VIADUCT_CUDA_UNDER_TEST;
-inline constexpr bool kDriverIsFake = VIADUCT_CUDA_UNDER_TEST != kRealDriver;
+inline const std::string kDriverUnderTest = kCudaUnderTest;
+inline const bool kDriverIsFake = kCudaUnderTest != kRealDriver;
 
 #define VIADUCT_SKIP_WITHOUT_A_GPU()                                                       \
   if (const auto why = ::viaduct::testing::whyNoGpu(::viaduct::testing::kDriverUnderTest); \

@@ -8,11 +8,9 @@
 #include <cstdlib>
 
 #include "cuda/api.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
-
-// The file of the fake libcuda.so.1.
-inline constexpr const char* kFakeCuda = VIADUCT_FAKE_CUDA;
 
 // A function of the fake driver, also one that the product does not use:
 // fakeCudaFunction<CUresult(CUdeviceptr*, std::size_t, CUstream)>("cuMemAllocAsync").

@@ -14,6 +14,7 @@
 #include "base/random.h"
 #include "process/process.h"
 #include "support/etcd_server.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -33,9 +34,8 @@ class Round {
  public:
   Round(const std::string& where, int members) {
     for (int i = 0; i < members; ++i)
-      processes_.emplace_back(std::vector<std::string>{VIADUCT_ETCD_MEMBER, where, "crowd",
-                                                       std::to_string(members), "-",
-                                                       fmt::format("m{}", i), "60"});
+      processes_.emplace_back(std::vector<std::string>{
+          kEtcdMember, where, "crowd", std::to_string(members), "-", fmt::format("m{}", i), "60"});
   }
   // Expects distinct ranks, one epoch and one roster. Returns the epoch.
   std::string expectRight() {

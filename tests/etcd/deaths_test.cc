@@ -6,6 +6,7 @@
 #include "etcd/odd_servers.h"
 #include "process/process.h"
 #include "support/etcd_server.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -23,8 +24,8 @@ class EtcdDeaths : public ::testing::Test {
                  const std::vector<std::string>& wrapper = {}, int detect_ms = 2000) {
     std::vector<std::string> words = wrapper;
     for (const std::string& word :
-         {std::string(VIADUCT_ETCD_MEMBER), etcd_->url(), std::string("g"), std::to_string(size),
-          rank, name, std::string("20"), std::to_string(detect_ms)})
+         {std::string(kEtcdMember), etcd_->url(), std::string("g"), std::to_string(size), rank,
+          name, std::string("20"), std::to_string(detect_ms)})
       words.push_back(word);
     return members_.emplace_back(std::move(words));
   }

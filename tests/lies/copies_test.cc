@@ -1,13 +1,14 @@
 // A backend reports success for transfers that it skips or corrupts; the benchmark has to detect
 // it.
 #include "lies/lies_testing.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
 
 std::string bench(const std::string& kind, const std::string& part,
                   const std::vector<std::string>& more) {
-  return benchWith(VIADUCT_LIE_COPIES, {"LIE=" + kind, "LIE_PART=" + part}, more);
+  return benchWith(kLieCopies, {"LIE=" + kind, "LIE_PART=" + part}, more);
 }
 
 class Copies : public ::testing::Test {
@@ -57,10 +58,10 @@ TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
 
 TEST_F(Copies, OfAPipelineAreAllChecked) {
   for (const char* kind : {"skip", "short", "shift", "flip"}) {
-    Program program({"bench", "--pipeline", "host,net,host", "--backend", "local", "--memory",
-                     "malloc", "--total-buffer-size", "1MiB", "--repeat", "1"},
-                    {std::string("LD_PRELOAD=") + VIADUCT_LIE_COPIES, std::string("LIE=") + kind,
-                     "LIE_PART=1"});
+    Program program(
+        {"bench", "--pipeline", "host,net,host", "--backend", "local", "--memory", "malloc",
+         "--total-buffer-size", "1MiB", "--repeat", "1"},
+        {std::string("LD_PRELOAD=") + kLieCopies, std::string("LIE=") + kind, "LIE_PART=1"});
     EXPECT_EQ(program.finish(), 1) << kind << program.out();
     EXPECT_EQ(count(program.err(), "damaged bytes at the end of net"), 1U) << kind << program.err();
   }

@@ -9,6 +9,7 @@
 #include "lies/lies_testing.h"
 #include "support/free_port.h"
 #include "support/own_network.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -22,12 +23,12 @@ class TcpAsRdma : public ::testing::Test {
                                    "64K",   "--batch",   "16",  "--iterations",
                                    "100"};
     words.insert(words.end(), more.begin(), more.end());
-    Program program(words, {"FI_PROVIDER_PATH=" VIADUCT_LIE_PROVIDERS});
+    Program program(words, {std::string("FI_PROVIDER_PATH=") + kLieProviders});
     const int code = program.finish();
     return {flat(program.out() + program.err()), code};
   }
   void SetUp() override {
-    if (std::string(VIADUCT_LIE_PROVIDERS).empty())
+    if (std::string(kLieProviders).empty())
       GTEST_SKIP() << "skipped: no libfabric that takes a provider from outside";
   }
 };
@@ -71,7 +72,7 @@ TEST(OneHostAsTwo, IsNamed) {
     second.emplace_back("1");
     Program here(first, {"VIADUCT_SECRET=word"});
     Program there(second, {"VIADUCT_SECRET=word", "LIE_BOOT_ID=" + file,
-                           "LD_PRELOAD=" VIADUCT_LIE_OTHER_HOST});
+                           std::string("LD_PRELOAD=") + kLieOtherHost});
     code = here.finish();
     EXPECT_EQ(there.finish(), code) << there.err();
     out = flat(here.out() + here.err());

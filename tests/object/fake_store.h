@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "process/process.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 
@@ -18,7 +19,7 @@ class FakeStore {
  public:
   explicit FakeStore(const std::vector<std::string>& arguments = {}) {
     ::setenv("no_proxy", "*", 1);  // the server is on loopback
-    std::vector<std::string> command{VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3};
+    std::vector<std::string> command{kServersPython, "-B", kFakeS3};
     command.insert(command.end(), arguments.begin(), arguments.end());
     server_ = std::make_unique<Process>(command);
     port_ = server_->answer().value_or("none");

@@ -3,6 +3,7 @@
 
 #include "app/program.h"
 #include "object/object_testing.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -17,9 +18,9 @@ class ObjectPipeline : public ObjectTest {
     std::vector<std::string> words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
                                    "--duration", "1ms",        "--output", "json"};
     words.insert(words.end(), more.begin(), more.end());
-    Program program(
-        words, {"AWS_ENDPOINT_URL=http://127.0.0.1:" + port_, "AWS_ACCESS_KEY_ID=FAKEKEY",
-                "AWS_SECRET_ACCESS_KEY=fakesecret", "VIADUCT_CUDA_LIBRARY=" VIADUCT_FAKE_CUDA});
+    Program program(words, {"AWS_ENDPOINT_URL=http://127.0.0.1:" + port_,
+                            "AWS_ACCESS_KEY_ID=FAKEKEY", "AWS_SECRET_ACCESS_KEY=fakesecret",
+                            std::string("VIADUCT_CUDA_LIBRARY=") + kFakeCuda});
     const int code = program.finish();
     out_ = program.out();
     err_ = program.err();

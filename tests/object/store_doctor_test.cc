@@ -4,6 +4,7 @@
 #include "diag/live_storage.h"
 #include "object/object_testing.h"
 #include "support/free_port.h"
+#include "support/paths.h"
 #include "support/temporary_folder.h"
 #include "support/text.h"
 
@@ -90,7 +91,7 @@ TEST_F(StoreDoctor, TellsANameThatTheCertificateLacks) {
                          key + " -out " + certificate + " 2>/dev/null")
                             .c_str()),
             0);
-  Process server({VIADUCT_PYTHON, "-B", VIADUCT_FAKE_S3, "--tls", certificate, key});
+  Process server({kServersPython, "-B", kFakeS3, "--tls", certificate, key});
   const StoreFacts found = lookAt("https://127.0.0.1:" + server.answer().value_or("none"));
   EXPECT_EQ(found.ended, StoreStep::kTls) << found.text;
   EXPECT_TRUE(has(found.remedy, "VIADUCT_OBJECT_CA")) << found.remedy;

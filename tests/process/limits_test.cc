@@ -10,6 +10,7 @@
 #include <string>
 
 #include "process/pair.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -105,7 +106,7 @@ TEST(Names, ASilentAgentKeepsItsNameUntilItIsLost) {
 
 TEST(Limits, TooFewDescriptorsToOpenIsAnErrorThatSaysSo) {
   // A program without an agent, whose limit is just above its open files.
-  Process process({VIADUCT_PROCESS_PEER});
+  Process process({kProcessPeer});
   EXPECT_EQ(process.ask("limit files 4").value_or("nothing").substr(0, 2), "ok");
   const std::string answer = process.ask("open name=poor").value_or("nothing");
   std::printf("%s\n", answer.c_str());

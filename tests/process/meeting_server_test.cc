@@ -14,6 +14,7 @@
 #include "process/process.h"
 #include "support/free_port.h"
 #include "support/own_names.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -31,14 +32,14 @@ class MeetingServer : public ::testing::Test {
 
   void startServer() {
     server_ = std::make_unique<Process>(
-        std::vector<std::string>{VIADUCT_PROGRAM, "meet", "--listen", where_, "--token", "secret",
+        std::vector<std::string>{kProgram, "meet", "--listen", where_, "--token", "secret",
                                  "--detect", std::string(kDetect) + "ms"});
     const std::string line = server_->answer().value_or("nothing");
     ASSERT_TRUE(line.starts_with("meeting place at " + where_ + ",")) << line;
   }
   Member start(const std::string& name) const {
     return std::make_unique<Process>(
-        std::vector<std::string>{VIADUCT_MEETING_MEMBER, where_, "secret", name, kDetect});
+        std::vector<std::string>{kMeetingMember, where_, "secret", name, kDetect});
   }
   static std::string join(std::size_t rank, const std::string& ms = kLong) {
     return "join g 3 " + std::to_string(rank) + " " + ms;
@@ -168,7 +169,7 @@ TEST_F(MeetingServer, NamesArePublishedAtTheNextServerAgain) {
 // Thousands of connections that never send a byte. In a flood, each closed one connects again.
 TEST_F(MeetingServer, StrangersKeepNoMemberOut) {
   for (const std::string how : {"idle", "flood"}) {
-    Process strangers({VIADUCT_STRANGERS, where_, how == "idle" ? "2000" : "500", how});
+    Process strangers({kStrangers, where_, how == "idle" ? "2000" : "500", how});
     const std::string there = strangers.answer(60s).value_or("nothing");
     ASSERT_TRUE(there.starts_with("ok")) << there;
     std::chrono::milliseconds longest{0};

@@ -16,6 +16,7 @@
 #include "contract/meeting_places.h"
 #include "process/process.h"
 #include "support/etcd_server.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -42,9 +43,8 @@ class MeetingProcesses : public ::testing::TestWithParam<PlaceKind> {
 
   Member start(const std::string& name) const {
     const auto options = running_->options();
-    return std::make_unique<Process>(std::vector<std::string>{VIADUCT_MEETING_MEMBER, options.where,
-                                                              options.token, name,
-                                                              std::to_string(detect_.count())});
+    return std::make_unique<Process>(std::vector<std::string>{
+        kMeetingMember, options.where, options.token, name, std::to_string(detect_.count())});
   }
   std::vector<Member> startMany(std::size_t count, const std::string& front) const {
     std::vector<Member> members;

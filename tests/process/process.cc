@@ -14,6 +14,8 @@
 #include <array>
 #include <utility>
 
+#include "support/paths.h"
+
 namespace viaduct::testing {
 
 namespace {
@@ -166,7 +168,7 @@ bool mayUnshare(std::vector<std::string> options) {
 }
 
 PeerProcess::PeerProcess(const std::string& settings, pid_t host, std::vector<std::string> wrapper)
-    : process_((wrapper.emplace_back(VIADUCT_PROCESS_PEER), std::move(wrapper)), host) {
+    : process_((wrapper.emplace_back(kProcessPeer), std::move(wrapper)), host) {
   card_ = must("open " + settings);
 }
 

@@ -15,6 +15,7 @@
 #include "process/checked_traffic.h"
 #include "process/pair.h"
 #include "process/seeds.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -65,7 +66,7 @@ class StormOverProcesses : public ::testing::TestWithParam<DataPath> {
 
   void start(Victim& victim) {
     const DataPath& path = GetParam();
-    victim.process = std::make_unique<Process>(std::vector<std::string>{VIADUCT_TRAFFIC_PEER});
+    victim.process = std::make_unique<Process>(std::vector<std::string>{kTrafficPeer});
     victim.process->send(victim.name + " " + path.backend + (path.heap ? " heap " : " allocate ") +
                          std::to_string(random_.next()) + " " +
                          (*path.provider == 0 ? "-" : path.provider) + " " +

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "process/pair.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
@@ -28,7 +29,7 @@ PeerProcess besieged(const std::string& backends, int files = 1024) {
 class Crowd {
  public:
   Crowd(const std::string& where, const std::string& count, const std::string& how)
-      : process_({VIADUCT_STRANGERS, where, count, how}) {
+      : process_({kStrangers, where, count, how}) {
     const std::string there = process_.answer(60s).value_or("nothing");
     EXPECT_TRUE(there.starts_with("ok")) << there;
     if (there != "ok " + count)
