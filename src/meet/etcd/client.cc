@@ -6,6 +6,8 @@
 #include <thread>
 #include <utility>
 
+#include "base/printable.h"
+
 namespace viaduct::meet::etcd {
 namespace {
 
@@ -195,7 +197,8 @@ std::optional<Result<std::string>> Client::Call::refused(std::size_t at, const C
   const bool login = path_ == kAuthPath;
   // The only refusal that etcd's gateway sends as plain text.
   if (!refusal && answer.body.starts_with("CommonName of client"))
-    refusal = Refusal{kPermissionDenied, answer.body.substr(0, answer.body.find('\n'))};
+    refusal =
+        Refusal{kPermissionDenied, base::printable(answer.body.substr(0, answer.body.find('\n')))};
   if (!refusal) {
     // An answer to a login may repeat the password, so its body is left out.
     const std::string said = login ? "" : " " + excerpt(answer.body);

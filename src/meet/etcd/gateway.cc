@@ -5,6 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "base/printable.h"
 #include "meet/etcd/base64.h"
 
 namespace viaduct::meet::etcd {
@@ -12,7 +13,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kShown = 160;  // shown bytes of a malformed answer
+constexpr std::size_t kShown = 160;        // shown bytes of a malformed answer
+constexpr std::size_t kMostMessage = 300;  // shown bytes of etcd's own texts
 
 std::string dump(const json& value) {
   // User input, such as a password, may not be UTF-8; dump() would throw.
@@ -104,9 +106,11 @@ bool readFirst(const json& range, std::optional<KeyValue>& into) {
 }
 
 bool read(const json& value, WatchMessage& into) {
-  return value.is_object() && read(at(value, "canceled"), into.cancelled) &&
+  std::string reason;
+  if (!value.is_object() || !readText(at(value, "cancel_reason"), reason)) return false;
+  into.reason = base::printable(reason, kMostMessage);
+  return read(at(value, "canceled"), into.cancelled) &&
          read(at(value, "compact_revision"), into.compacted) &&
-         readText(at(value, "cancel_reason"), into.reason) &&
          readList(at(value, "events"),
                   [&](const json& item) { return read(item, into.events.emplace_back()); });
 }
@@ -122,11 +126,7 @@ Result<T> parse(std::string_view what, std::string_view body, Read&& reader) {
 
 }  // namespace
 
-std::string excerpt(std::string_view body) {
-  std::string out = "\"";
-  for (const char c : body.substr(0, kShown)) out += c >= ' ' && c <= '~' ? c : '.';
-  return out + (body.size() > kShown ? "\"..." : "\"");
-}
+std::string excerpt(std::string_view body) { return "\"" + base::printable(body, kShown) + "\""; }
 
 std::string rangeJson(std::string_view key) { return dump({{"key", toBase64(key)}}); }
 
@@ -214,6 +214,7 @@ std::optional<Refusal> parseRefusal(std::string_view body) {
       code > 1000 || !readText(at(refusal, "message"), out.message))
     return std::nullopt;
   out.code = static_cast<int>(code);
+  out.message = base::printable(out.message, kMostMessage);
   return out;
 }
 

@@ -99,5 +99,18 @@ TEST(EtcdGateway, BothFormsOfARefusal) {
     EXPECT_FALSE(parseRefusal(body)) << body;
 }
 
+TEST(EtcdGateway, TextsOfAServerFitALine) {
+  const auto refusal = parseRefusal(R"({"message":"no\nviaduct[1]: \u001b[2J","code":5})");
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->message, "no\\x0aviaduct[1]: \\x1b[2J");
+  const auto long_one = parseRefusal(R"({"code":5,"message":")" + std::string(9999, 'x') + "\"}");
+  ASSERT_TRUE(long_one);
+  EXPECT_LT(long_one->message.size(), 400U);
+  const auto watch = parseWatch(R"({"result":{"canceled":true,"cancel_reason":"gone\u001b[1m"}})");
+  ASSERT_TRUE(watch);
+  EXPECT_EQ(watch->reason, "gone\\x1b[1m");
+  EXPECT_EQ(excerpt("a\nb"), "\"a\\x0ab\"");
+}
+
 }  // namespace
 }  // namespace viaduct::meet::etcd
