@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/printable.h"
 #include "base/text.h"
 
 namespace viaduct::s3 {
@@ -78,16 +79,6 @@ std::string_view codeWithoutBody(long status) {
   return {};
 }
 
-// A server may repeat the request's head in its text.
-std::string withoutSecrets(std::string text, const Credentials& credentials) {
-  for (const std::string* secret :
-       {&credentials.secret_key, &credentials.session_token, &credentials.access_key})
-    for (auto at = std::string::npos;
-         !secret->empty() && (at = text.find(*secret)) != std::string::npos;)
-      text.replace(at, secret->size(), "***");
-  return text;
-}
-
 // S3's own time, with the difference to ours.
 void explainSkew(const Answer& answer, const Asked& asked, Error& error) {
   error.cause = "the clock of this host is wrong";
@@ -101,19 +92,27 @@ void explainSkew(const Answer& answer, const Asked& asked, Error& error) {
                             off < 0 ? -off : off, off < 0 ? "behind" : "ahead of");
 }
 
+// Whether a text is fit for a command that the user is told to type.
+bool isRegion(std::string_view text, const Credentials& credentials) {
+  constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyz0123456789-";
+  return !text.empty() && text.find_first_not_of(kLetters) == std::string_view::npos &&
+         shown(text, credentials) == text;
+}
+
 Failure refused(const Answer& answer, const Asked& asked) {
   std::string code = xmlText(answer.body, "Code");
   if (code.empty()) code = codeWithoutBody(answer.status);
-  const std::string message = withoutSecrets(xmlText(answer.body, "Message"), asked.credentials);
-  Error error{.code = codeOf(answer.status, code),
-              .operation = asked.operation,
-              .detail = fmt::format("HTTP {}{}{}{}{}", answer.status, code.empty() ? "" : " ", code,
-                                    message.empty() ? "" : ": ", message),
-              .device = "object",
-              .cause = std::string(known(code).cause),
-              .remedy = std::string(known(code).remedy)};
+  const std::string message = shown(xmlText(answer.body, "Message"), asked.credentials);
+  Error error{
+      .code = codeOf(answer.status, code),
+      .operation = asked.operation,
+      .detail = fmt::format("HTTP {}{}{}{}{}", answer.status, code.empty() ? "" : " ",
+                            shown(code, asked.credentials), message.empty() ? "" : ": ", message),
+      .device = "object",
+      .cause = std::string(known(code).cause),
+      .remedy = std::string(known(code).remedy)};
   if (code == "RequestTimeTooSkewed") explainSkew(answer, asked, error);
-  if (!answer.region.empty() && answer.status / 100 == 3)
+  if (answer.status / 100 == 3 && isRegion(answer.region, asked.credentials))
     error.remedy = fmt::format("set VIADUCT_OBJECT_REGION={}", answer.region);
   if (error.cause.empty() && answer.status >= 500) error.cause = "the store has a fault of its own";
   if (error.remedy.empty()) error.remedy = "see the store's documentation of this code";
@@ -122,32 +121,33 @@ Failure refused(const Answer& answer, const Asked& asked) {
 
 Failure broken(const Answer& answer, const Asked& asked) {
   Error error{.code = Code::kProtocol, .operation = asked.operation, .device = "object"};
+  const std::string fault_text = shown(answer.fault_text, asked.credentials);
   bool again = false;
   switch (answer.fault) {
     case Fault::kName:
       error.code = Code::kPeerLost;
-      error.detail = answer.fault_text;
+      error.detail = fault_text;
       error.cause = "the name is wrong, or its name server does not answer";
       error.remedy = "check the endpoint, and the name server in /etc/resolv.conf";
       again = true;
       break;
     case Fault::kHandshake:
       error.code = Code::kPeerLost;
-      error.detail = answer.fault_text;
+      error.detail = fault_text;
       error.cause = fmt::format("{} speaks no TLS that this host accepts", asked.place.host);
       error.remedy = "check the port, and whether the endpoint is https or http";
       again = true;
       break;
     case Fault::kConnection:
       error.code = Code::kPeerLost;
-      error.detail = answer.fault_text;
+      error.detail = fault_text;
       error.cause = fmt::format("{} is down, or the network to it is", asked.place.host);
       error.remedy = "check the endpoint, and that the store runs";
       again = true;
       break;
     case Fault::kCertificate:
       error.code = Code::kDenied;
-      error.detail = answer.fault_text;
+      error.detail = fault_text;
       error.cause = "no trusted authority signed the server's certificate for this host name";
       error.remedy =
           "set VIADUCT_OBJECT_CA to the authority's file; for a bucket with dots, set "
@@ -159,8 +159,9 @@ Failure broken(const Answer& answer, const Asked& asked) {
       error.remedy = "use a store that serves ranges, or remove the proxy";
       break;
     case Fault::kWrongRange:
-      error.detail = fmt::format("the answer has Content-Range: {}",
-                                 answer.content_range.empty() ? "none" : answer.content_range);
+      error.detail = fmt::format(
+          "the answer has Content-Range: {}",
+          answer.content_range.empty() ? "none" : shown(answer.content_range, asked.credentials));
       error.cause = "the object is shorter than the pinned size, or the server is faulty";
       error.remedy = "pin no more bytes than the object has";
       break;
@@ -177,7 +178,7 @@ Failure broken(const Answer& answer, const Asked& asked) {
       break;
     default:
       error.code = Code::kDevice;
-      error.detail = answer.fault_text;
+      error.detail = fault_text;
   }
   return {std::move(error), again};
 }
@@ -245,6 +246,18 @@ std::optional<std::chrono::system_clock::time_point> parseTime(const std::string
       return std::chrono::system_clock::from_time_t(::timegm(&parts));
   }
   return std::nullopt;
+}
+
+std::string shown(std::string_view text, const Credentials& credentials) {
+  constexpr std::size_t kMost = 300;
+  constexpr std::string_view kHidden = "***";
+  std::string out(text);
+  for (const std::string* secret :
+       {&credentials.secret_key, &credentials.session_token, &credentials.access_key})
+    for (std::size_t at = 0; !secret->empty() && (at = out.find(*secret, at)) != std::string::npos;
+         at += kHidden.size())
+      out.replace(at, secret->size(), kHidden);
+  return base::printable(out, kMost);
 }
 
 std::optional<Failure> failureOf(const Answer& answer, const Asked& asked) {

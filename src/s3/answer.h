@@ -62,6 +62,10 @@ std::string escapeXml(std::string_view text);
 // "Wed, 25 Nov 2026 22:20:18 GMT" or "2026-11-25T22:20:18Z".
 std::optional<std::chrono::system_clock::time_point> parseTime(const std::string& text);
 
+// A server's text, fit for errors and logs: printable, bounded, and without the keys, because a
+// server may repeat the request's head.
+std::string shown(std::string_view text, const Credentials& credentials);
+
 // The request that an answer belongs to, for texts.
 struct Asked {
   std::string operation;  // "GET s3://bucket/key bytes 0-9"

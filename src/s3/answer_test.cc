@@ -77,10 +77,34 @@ TEST(FailureOf, TellsByHowMuchTheClockIsOff) {
   EXPECT_NE(behind->error.cause.find("40 s behind"), std::string::npos) << behind->error.text();
 }
 
+// A text from the server, wherever an answer can carry one.
+std::vector<Answer> answersWith(const std::string& text) {
+  return {refusal(400, "Odd", "<Message>" + text + "</Message>"),
+          refusal(400, text),
+          {.fault = Fault::kWrongRange, .content_range = text},
+          {.fault = Fault::kName, .fault_text = text},
+          {.fault = Fault::kOther, .fault_text = text},
+          {.status = 301, .region = text},
+          refusal(403, "RequestTimeTooSkewed", "<ServerTime>" + text + "</ServerTime>"),
+          {.status = 403, .body = refusal(403, "RequestTimeTooSkewed").body, .date = text}};
+}
+
 TEST(FailureOf, NeverShowsASecret) {
-  const auto out = failure(refusal(400, "Odd", "<Message>got AKID hidden token hidden</Message>"));
-  for (const char* secret : {"AKID", "hidden", "token"})
-    EXPECT_EQ(out->error.text().find(secret), std::string::npos) << out->error.text();
+  for (const char* text : {"got AKID hidden token hidden", "hidden", "AKID", "token"})
+    for (const Answer& answer : answersWith(text))
+      for (const char* secret : {"AKID", "hidden", "token"})
+        EXPECT_EQ(failure(answer)->error.text().find(secret), std::string::npos)
+            << failure(answer)->error.text();
+  EXPECT_EQ(shown("a**b", {.access_key = "", .secret_key = "**"}), "a***b");
+}
+
+TEST(FailureOf, IsOneShortPrintableLine) {
+  const std::string text = "x\nviaduct[1] error: \x1b[2J" + std::string(5000, 'y');
+  for (const Answer& answer : answersWith(text)) {
+    const std::string line = failure(answer)->error.text();
+    EXPECT_EQ(line.find_first_of("\n\x1b"), std::string::npos) << line;
+    EXPECT_LT(line.size(), 1000U) << line;
+  }
 }
 
 TEST(FailureOf, FindsAnErrorBehindStatus200) {
@@ -102,6 +126,8 @@ TEST(FailureOf, NamesTheRegionOfARedirect) {
   const auto out = failure({.status = 301, .region = "eu-west-1"});
   EXPECT_NE(out->error.remedy.find("VIADUCT_OBJECT_REGION=eu-west-1"), std::string::npos)
       << out->error.text();
+  const auto command = failure({.status = 301, .region = "x; rm -r ."});
+  EXPECT_EQ(command->error.text().find("rm -r"), std::string::npos) << command->error.text();
 }
 
 }  // namespace

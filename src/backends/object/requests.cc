@@ -232,7 +232,8 @@ void Requests::settle(Request request, const s3::Answer& answer,
   if (!more) return fail(request, std::move(more).error());
   for (const Ask ask : *more) ready_.push_back({request.task, ask, request.stop});
   if (request.ask.step == Step::kCreate)
-    base::log(base::LogLevel::kInfo, "object: upload {} of {} begins", request.task->upload(),
+    base::log(base::LogLevel::kInfo, "object: upload {} of {} begins",
+              s3::shown(request.task->upload(), options_.access.credentials),
               request.task->name().text());
   if (request.task->done()) ended_(request.task, std::nullopt);
 }

@@ -264,7 +264,7 @@ Status Task::tookFacts(Ask ask, const s3::Answer& answer) {
 Result<std::vector<Ask>> Task::tookRange(Ask ask, const s3::Answer& answer) {
   if (etag_.empty()) etag_ = answer.etag;
   if (etag_ != answer.etag)
-    return wrong(ask, fmt::format("the ETag changed from {} to {}", etag_, answer.etag),
+    return wrong(ask, "the answers have different ETags",
                  "the object was replaced while it was read");
   done_ = --open_ == 0;
   return std::vector<Ask>{};
