@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "backends/file/file_testing.h"
+#include "backends/file/mounted_testing.h"
 #include "backends/file/mover.h"
 #include "base/fd.h"
 #include "core/backend.h"
@@ -125,28 +126,11 @@ TEST_F(FileFailure, HostMemoryThatWasProtectedIsAnError) {
   }
 }
 
-// A file system in memory that the test fills.
-class SmallDisk {
- public:
-  explicit SmallDisk(const std::string& at) : at_(at) {
-    std::filesystem::create_directory(at);
-    mounted_ = ::mount("viaduct-test", at.c_str(), "tmpfs", 0, "size=4m") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) ::umount2(at_.c_str(), MNT_DETACH);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-  bool mounted() const { return mounted_; }
-
- private:
-  const std::string at_;
-  bool mounted_ = false;
-};
+Mounted smallDisk(const std::string& at) { return Mounted(at, "tmpfs", "viaduct-test", "size=4m"); }
 
 TEST_F(FileFailure, AFullDiskIsAnErrorThatNamesTheWrittenBytes) {
-  const SmallDisk disk(path("disk"));
-  if (!disk.mounted()) GTEST_SKIP() << "skipped: no right to mount";
+  const Mounted disk = smallDisk(path("disk"));
+  if (!disk) GTEST_SKIP() << "skipped: no right to mount";
   expectRefused(Segment::file(path("disk/huge"), {.bytes = 8 * kMiB, .create = true}),
                 Code::kExhausted, "free room");
   EXPECT_FALSE(std::filesystem::exists(path("disk/huge")));
@@ -164,8 +148,8 @@ TEST_F(FileFailure, AFullDiskIsAnErrorThatNamesTheWrittenBytes) {
 }
 
 TEST_F(FileFailure, AReadOnlyFileSystemCanBeRead) {
-  const SmallDisk disk(path("disk"));
-  if (!disk.mounted()) GTEST_SKIP() << "skipped: no right to mount";
+  const Mounted disk = smallDisk(path("disk"));
+  if (!disk) GTEST_SKIP() << "skipped: no right to mount";
   const auto content = make("disk/data", 4096);
   ASSERT_EQ(::mount("", path("disk").c_str(), "", MS_REMOUNT | MS_RDONLY, ""), 0);
   const Pin file = pinned(Segment::file(path("disk/data")));

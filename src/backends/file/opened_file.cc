@@ -11,6 +11,7 @@
 #include <memory>
 #include <utility>
 
+#include "backends/file/generation.h"
 #include "base/file_error.h"
 #include "base/stored_file.h"
 #include "host/direct_io.h"
@@ -48,8 +49,12 @@ std::string openableName(const OpenedFile& file) {
   return fd >= 0 ? fmt::format("/proc/self/fd/{}", fd) : file.path;
 }
 
+// Does not wait for the other end of a FIFO that has taken the file's place. The flag is removed,
+// because io_uring would not wait for the disk either.
 base::Fd openWith(const OpenedFile& file, int flags) {
-  return base::Fd(::open(openableName(file).c_str(), flags | O_CLOEXEC, 0666));
+  base::Fd fd(::open(openableName(file).c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0666));
+  if (fd && ::fcntl(fd.get(), F_SETFL, flags & ~O_CREAT) != 0) fd.reset();
+  return fd;
 }
 
 // Opens without O_DIRECT. Chooses reading only if the file cannot be written.
@@ -118,6 +123,16 @@ Status fitBytes(const OpenedFile& file, int fd, std::uint64_t size, Segment& seg
   return Ok{};
 }
 
+Error anotherFile(const OpenedFile& file) {
+  return {.code = Code::kNotFound,
+          .operation = "open",
+          .detail = "it is another file than the one that was pinned",
+          .device = "file",
+          .file = file.path,
+          .cause = "the file was replaced: by a rename, or removed and made again",
+          .remedy = "pin the new file"};
+}
+
 Status chooseAlignment(OpenedFile& file, const Segment& segment, Toggle direct) {
   if (direct == Toggle::kOff) return Ok{};
   const int mode = segment.access == MemoryAccess::kReadOnly ? O_RDONLY : O_RDWR;
@@ -134,6 +149,7 @@ Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment
   file->is_device = stored.is_device;
   file->id = {.device = stored.device,
               .inode = stored.inode,
+              .generation = generationOf(fd.get(), stored.is_device),
               .writable = segment.access == MemoryAccess::kReadWrite,
               .sync = segment.sync};
   VIADUCT_CHECK(fitBytes(*file, fd.get(), stored.bytes, segment));
@@ -176,18 +192,21 @@ Result<Segment> openFile(Segment segment, Toggle direct) {
 Result<base::Fd> OpenedFile::reopen() const {
   const int flags = (id.writable ? O_RDWR : O_RDONLY) | (alignment.direct ? O_DIRECT : 0) |
                     (id.sync ? O_SYNC : 0);
-  base::Fd fd = openWith(*this, flags);
-  if (!fd) return base::fileError("open", errno, path);
+  const mode_t type = is_device ? S_IFBLK : S_IFREG;
   struct stat facts{};
+  base::Fd fd = openWith(*this, flags);
+  if (!fd) {
+    const int why = errno;  // that of a folder or FIFO tells nothing
+    const bool other =
+        ::stat(openableName(*this).c_str(), &facts) == 0 && (facts.st_mode & S_IFMT) != type;
+    return other ? anotherFile(*this) : base::fileError("open", why, path);
+  }
   if (::fstat(fd.get(), &facts) != 0) return base::fileError("fstat", errno, path);
-  if (facts.st_dev == id.device && facts.st_ino == id.inode) return fd;
-  return Error{.code = Code::kNotFound,
-               .operation = "open",
-               .detail = "it is another file than the one that was pinned",
-               .device = "file",
-               .file = path,
-               .cause = "the file was replaced, for example by a rename",
-               .remedy = "pin the new file"};
+  const FileId found{.device = facts.st_dev,
+                     .inode = facts.st_ino,
+                     .generation = generationOf(fd.get(), is_device)};
+  if ((facts.st_mode & S_IFMT) != type || !found.isSameFile(id)) return anotherFile(*this);
+  return fd;
 }
 
 Status checkFile(const OpenedFile& file, int fd, std::uint64_t end) {

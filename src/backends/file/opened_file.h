@@ -19,11 +19,12 @@ namespace viaduct::file {
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
+  std::string generation = {};  // generationOf()
   bool writable = false;
   bool sync = false;
   // Whether both name the same bytes.
   bool isSameFile(const FileId& other) const {
-    return device == other.device && inode == other.inode;
+    return device == other.device && inode == other.inode && generation == other.generation;
   }
   friend bool operator==(const FileId&, const FileId&) = default;
   friend auto operator<=>(const FileId&, const FileId&) = default;
