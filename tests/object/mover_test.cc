@@ -69,5 +69,22 @@ TEST_F(MoverTest, EndsWithPostsInFlight) {
   EXPECT_TRUE(ops_.empty());
 }
 
+class OneConnectionTest : public MoverFixture {
+ protected:
+  OneConnectionTest() : MoverFixture({.part = 16 << 10U, .connections = 1, .retries = 100}) {}
+};
+
+TEST_F(OneConnectionTest, ALookThatTimedOutHoldsUpNoOther) {
+  open();
+  tell("put kv slow 8");
+  tell("put kv fast 8");
+  tell("fault HEAD hang 1000 slow");
+  const auto slow = mover_->look({"kv", "slow"}, 300ms);
+  ASSERT_FALSE(slow);
+  EXPECT_EQ(slow.error().code, Code::kTimeout) << slow.error().text();
+  const auto fast = mover_->look({"kv", "fast"}, 30s);
+  EXPECT_TRUE(fast) << fast.error().text();
+}
+
 }  // namespace
 }  // namespace viaduct::object

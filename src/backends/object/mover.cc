@@ -91,6 +91,8 @@ Result<ObjectFacts> Mover::ask(std::shared_ptr<Task> task, Deadline until) {
   else
     reported_.wait_until(lock, until.at(), answered);
   if (look->result) return *look->result;
+  look->left = true;
+  requests_->wake();
   return Error{.code = Code::kTimeout,
                .operation = look->task->operation(look->task->begin().front()),
                .detail = "no answer came in time",
@@ -240,8 +242,17 @@ void Mover::takeInbox(bool& stopping) {
     looks_.push_back(look);
     requests_->add(look->task, nullptr);
   }
+  dropLooks();
   for (const unsigned index : posts) begin(index);
   for (const std::uint64_t whole : given_up) assemblies_->giveUp(whole);
+}
+
+// Ends the requests that nobody waits for any more, so that they take no connection from others.
+void Mover::dropLooks() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& look : looks_)
+    if (look->left) requests_->drop(look->task);
+  std::erase_if(looks_, [](const auto& look) { return look->left; });
 }
 
 void Mover::begin(unsigned index) {

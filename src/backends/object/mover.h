@@ -69,6 +69,7 @@ class Mover {
   struct Look {
     std::shared_ptr<Task> task;
     std::optional<Result<ObjectFacts>> result;
+    bool left = false;  // nobody waits for the result any more; under the mutex
   };
 
   // The bytes of a work that are of one pinned object.
@@ -82,6 +83,7 @@ class Mover {
   Result<ObjectFacts> ask(std::shared_ptr<Task> task, Deadline until);
   void run();
   void takeInbox(bool& stopping);
+  void dropLooks();
   void begin(unsigned index);
   void assemble(unsigned index);
   Result<std::map<std::uint32_t, Group>> groupsOf(const core::Work& work);
