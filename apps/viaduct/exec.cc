@@ -13,9 +13,8 @@
 #include <cstring>
 #include <utility>
 
-#include "base/fd.h"
 #include "base/file_error.h"
-#include "base/read_fd.h"
+#include "base/replaced_file.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "diag/name_list.h"
@@ -104,18 +103,12 @@ void raiseLimits() {
 
 // Replaces the file atomically. Only this user may read it, because values may be private.
 Status writeWhole(const std::string& folder, const std::string& text) {
-  constexpr mode_t kForUs = 0700;
+  constexpr mode_t kOurFolder = 0700, kOurFile = 0600;
   const std::string file = folder + "/env";
-  if (::mkdir(folder.c_str(), kForUs) != 0 && errno != EEXIST)
+  if (::mkdir(folder.c_str(), kOurFolder) != 0 && errno != EEXIST)
     return base::fileError("create the folder", errno, folder);
-  std::string temporary = file + ".XXXXXX";
-  const base::Fd out(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!out) return base::fileError("create the file", errno, file);
-  int why = base::writeAll(out.get(), text);
-  if (why == 0 && ::rename(temporary.c_str(), file.c_str()) == 0) return Ok{};
-  if (why == 0) why = errno;
-  ::unlink(temporary.c_str());
-  return base::fileError("write the file", why, file);
+  VIADUCT_TRY(const auto target, base::ReplacedFile::open("write the file", file, kOurFile));
+  return target.write(text);
 }
 
 void writeForLaterShells(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/file_error.h"
+#include "base/replaced_file.h"
 #include "measure/import/files.h"
 #include "measure/report/page.h"
 #include "viaduct/bench_values.h"
@@ -16,15 +17,14 @@ namespace viaduct::app {
 namespace {
 
 Status writePage(const std::string& page, const std::string& file) {
-  const bool to_stdout = file == "-";
-  std::FILE* out = to_stdout ? stdout : std::fopen(file.c_str(), "we");
-  bool written = out != nullptr && std::fwrite(page.data(), 1, page.size(), out) == page.size();
-  written = out != nullptr && std::fflush(out) == 0 && written;
-  const int why = errno;
-  const bool closed = out == nullptr || to_stdout || std::fclose(out) == 0;
-  if (written && closed) return Ok{};
-  return base::fileError("write the page", written ? errno : why,
-                         to_stdout ? "standard output" : file);
+  constexpr const char* kOperation = "write the page";
+  if (file != "-") {
+    VIADUCT_TRY(const auto target, base::ReplacedFile::open(kOperation, file));
+    return target.write(page);
+  }
+  if (std::fwrite(page.data(), 1, page.size(), stdout) == page.size() && std::fflush(stdout) == 0)
+    return Ok{};
+  return base::fileError(kOperation, errno, "standard output");
 }
 
 struct AllFiles {

@@ -1,44 +1,27 @@
 #include "viaduct/results_file.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
-
-#include "base/file_error.h"
+#include <utility>
 
 namespace viaduct::app {
-namespace {
-
-// False if the disk is full. Asked before the old content is lost; not every file can tell.
-bool hasRoom(int fd, std::size_t bytes) {
-  return ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0 ||
-         (errno != ENOSPC && errno != EDQUOT);
-}
-
-}  // namespace
 
 Result<ResultsFile> ResultsFile::open(const std::string& name) {
   ResultsFile out;
   if (name.empty()) return out;
-  out.name_ = name;
-  out.file_.reset(std::fopen(name.c_str(), "ae"));
-  if (out.file_) return out;
-  Error error = base::fileError("--json", errno, name);
-  error.remedy = "name a writable file in an existing folder";
-  return error;
+  auto file = base::ReplacedFile::open("--json", name);
+  if (!file) {
+    Error error = std::move(file).error();
+    error.remedy = "name a writable file in an existing folder";
+    return error;
+  }
+  out.file_ = *std::move(file);
+  return out;
 }
 
 Status ResultsFile::write(const std::string& text) {
   if (!file_) return Ok{};
-  const int fd = ::fileno(file_.get());
-  // A device cannot be truncated.
-  const bool cut = hasRoom(fd, text.size()) && (::ftruncate(fd, 0) == 0 || errno == EINVAL);
-  const bool written = cut &&
-                       std::fwrite(text.data(), 1, text.size(), file_.get()) == text.size() &&
-                       std::fflush(file_.get()) == 0;
+  auto written = file_->write(text);
   if (written) return Ok{};
-  Error error = base::fileError("--json", errno, name_);
+  Error error = std::move(written).error();
   error.remedy = "the printed results are complete; name a file with room for the next run";
   return error;
 }

@@ -3,29 +3,24 @@
 
 #include <viaduct/result.h>
 
-#include <cstdio>
-#include <memory>
+#include <optional>
 #include <string>
 
+#include "base/replaced_file.h"
 #include "measure/result/report.h"
 
 namespace viaduct::app {
 
 class ResultsFile {
  public:
-  // Opens the file before the run, so that a file that cannot be written does not waste a
-  // measurement. write() replaces the old content, and keeps it if the disk is full. An empty name
-  // means no file.
+  // Checks before the run that the file can be written, so that no measurement is wasted. An empty
+  // name means no file.
   static Result<ResultsFile> open(const std::string& name);
   Status write(const measure::Report& report) { return write(toJson(report)); }
   Status write(const std::string& text);
 
  private:
-  struct Close {
-    void operator()(std::FILE* file) const { std::fclose(file); }
-  };
-  std::string name_;
-  std::unique_ptr<std::FILE, Close> file_;
+  std::optional<base::ReplacedFile> file_;
 };
 
 }  // namespace viaduct::app

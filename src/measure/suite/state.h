@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "base/replaced_file.h"
 #include "measure/suite/suite.h"
 
 namespace viaduct::measure {
@@ -19,11 +20,11 @@ class SuiteFile {
 
   const std::string& name() const { return name_; }
   const std::optional<Suite>& kept() const { return kept_; }
-  // Replaces the file atomically, by a rename.
   Status write(const Suite& suite) const;
 
  private:
-  std::string name_, target_;  // the given name, and the target of its links
+  std::string name_;
+  std::optional<base::ReplacedFile> file_;
   std::optional<Suite> kept_;
 };
 

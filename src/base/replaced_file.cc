@@ -1,0 +1,113 @@
+#include "base/replaced_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/file_error.h"
+#include "base/random.h"
+#include "base/read_fd.h"
+
+namespace viaduct::base {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Follows links, even if the last one leads to a file that does not exist yet.
+std::string behindLinks(const std::string& name) {
+  constexpr int kMostLinks = 40;
+  std::error_code none;
+  fs::path at = name;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(at, none); ++i)
+    at = at.parent_path() / fs::read_symlink(at, none);
+  return at.string();
+}
+
+// A new file beside `target`, under a name that nobody can guess. So nobody else can put a link
+// there. No descriptor: errno tells why.
+Fd makeBeside(const std::string& target, mode_t mode, std::string& name) {
+  constexpr int kMostTries = 100;
+  Fd out;
+  for (int i = 0; i < kMostTries && !out; ++i) {
+    const auto number = secretNumber();
+    if (!number) break;
+    name = fmt::format("{}.{:016x}.part", target, *number);
+    out.reset(::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!out && errno != EEXIST) break;
+  }
+  return out;
+}
+
+// Gives a new file the owner and the rights of the one that it replaces, as far as it may.
+void takeRights(int fd, const std::string& from) {
+  struct stat old{};
+  if (::stat(from.c_str(), &old) != 0) return;
+  [[maybe_unused]] const int owned = ::fchown(fd, old.st_uid, old.st_gid);
+  ::fchmod(fd, old.st_mode & 0777U);
+}
+
+// 0, or an errno.
+int writeDurably(int fd, std::string_view content) {
+  if (const int why = writeAll(fd, content); why != 0) return why;
+  return ::fsync(fd) == 0 ? 0 : errno;
+}
+
+// False if the disk is full. Asked before the old content is lost; not every file can tell.
+bool hasRoom(int fd, std::size_t bytes) {
+  return bytes == 0 || ::fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0 ||
+         (errno != ENOSPC && errno != EDQUOT);
+}
+
+}  // namespace
+
+Error ReplacedFile::failed(int os_errno) const { return fileError(operation_, os_errno, name_); }
+
+Result<ReplacedFile> ReplacedFile::open(std::string operation, const std::string& name,
+                                        mode_t mode) {
+  ReplacedFile out(std::move(operation), name, behindLinks(name), mode);
+  struct stat facts{};
+  const bool there = ::stat(out.target_.c_str(), &facts) == 0;
+  if (!there && errno != ENOENT) return out.failed(errno);
+  if (there && S_ISDIR(facts.st_mode)) return out.failed(EISDIR);
+  if (there && ::access(out.target_.c_str(), W_OK) != 0) return out.failed(errno);
+  out.in_place_ = there && !S_ISREG(facts.st_mode);
+  if (out.in_place_) return out;
+  std::string beside;
+  const Fd trial = makeBeside(out.target_, mode, beside);
+  if (!trial && !there) return out.failed(errno);
+  out.in_place_ = !trial;
+  if (trial) ::unlink(beside.c_str());
+  return out;
+}
+
+Status ReplacedFile::write(std::string_view content) const {
+  if (in_place_) return overwrite(content);
+  std::string beside;
+  const Fd fd = makeBeside(target_, mode_, beside);
+  if (!fd) return failed(errno);
+  takeRights(fd.get(), target_);
+  const int why = writeDurably(fd.get(), content);
+  if (why == 0 && ::rename(beside.c_str(), target_.c_str()) == 0) return Ok{};
+  ::unlink(beside.c_str());
+  if (why != 0) return failed(why);
+  return overwrite(content);
+}
+
+Status ReplacedFile::overwrite(std::string_view content) const {
+  const Fd fd(::open(target_.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, mode_));
+  if (!fd || !hasRoom(fd.get(), content.size())) return failed(errno);
+  // A device cannot be truncated.
+  if (::ftruncate(fd.get(), 0) != 0 && errno != EINVAL) return failed(errno);
+  if (const int why = writeAll(fd.get(), content); why != 0) return failed(why);
+  return Ok{};
+}
+
+}  // namespace viaduct::base
