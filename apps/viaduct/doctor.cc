@@ -32,7 +32,7 @@ namespace {
 // A folder with an unpacked snapshot. The destructor removes the folder.
 class UnpackedSnapshot {
  public:
-  static Result<UnpackedSnapshot> open(const std::string& file) {
+  static Result<UnpackedSnapshot> open(const std::string& file, const base::StopFlag& stop) {
     UnpackedSnapshot out;
     out.path_ = (std::filesystem::temp_directory_path() / "viaduct-doctor-XXXXXX").string();
     if (::mkdtemp(out.path_.data()) == nullptr)
@@ -40,7 +40,7 @@ class UnpackedSnapshot {
           .code = Code::kInvalid,
           .operation = "doctor",
           .detail = "cannot make a folder in " + std::filesystem::temp_directory_path().string()};
-    VIADUCT_CHECK(unpackSnapshot(file, out.path_));
+    VIADUCT_CHECK(unpackSnapshot(file, out.path_, &stop));
     return out;
   }
   UnpackedSnapshot(UnpackedSnapshot&& other) noexcept : path_(std::exchange(other.path_, {})) {}
@@ -128,12 +128,11 @@ Result<Examined> examine(const DoctorCommand& command, const std::string& root) 
   return Examined{.diagnosis = {diag::nameOf(node), diag::diagnose(node, command.only)}};
 }
 
-// A signal does not interrupt this function, so that it removes the unpacked files. It takes a few
-// seconds at most.
+// A signal ends the unpacking, and the unpacked files are removed in each case.
 Result<Examined> examineSnapshot(const DoctorCommand& command) {
   const base::KeptSignals until_removed;
   const base::StopFlag& stop = stopOnSignals();
-  VIADUCT_TRY(const UnpackedSnapshot unpacked, UnpackedSnapshot::open(command.root));
+  VIADUCT_TRY(const UnpackedSnapshot unpacked, UnpackedSnapshot::open(command.root, stop));
   auto out = examine(command, unpacked.node());
   if (stop.load()) return Error{.code = Code::kCancelled, .operation = "doctor"};
   return out;

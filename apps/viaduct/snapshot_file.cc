@@ -3,15 +3,16 @@
 #include <archive.h>
 #include <archive_entry.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
 #include <set>
 #include <utility>
+
+#include "base/printable.h"
+#include "base/replaced_file.h"
 
 namespace viaduct::app {
 namespace {
@@ -21,7 +22,8 @@ using Kind = SnapshotEntry::Kind;
 
 constexpr std::string_view kTop = "node";
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20U;
-constexpr std::size_t kMostEntries = 1'000'000;
+constexpr std::size_t kMostEntries = 100'000;
+constexpr std::size_t kLongestPath = 1000;  // a deeper folder could not be removed by its path
 
 struct FreeArchive {
   void operator()(archive* one) const { ::archive_free(one); }
@@ -58,6 +60,11 @@ bool writeEntry(archive* to, const SnapshotEntry& from, std::time_t now) {
                                    static_cast<la_ssize_t>(from.text.size()));
 }
 
+la_ssize_t keepPacked(archive*, void* into, const void* bytes, std::size_t count) {
+  static_cast<std::string*>(into)->append(static_cast<const char*>(bytes), count);
+  return static_cast<la_ssize_t>(count);
+}
+
 // Unpacks entries below a folder. libarchive refuses "..", and files behind a link.
 class Unpacker {
  public:
@@ -71,6 +78,7 @@ class Unpacker {
   std::string unpack(archive* from, archive_entry* entry, const std::string& path) {
     const auto type = ::archive_entry_filetype(entry);
     if (path != kTop && !path.starts_with(std::string(kTop) + "/")) return "is no part of a node";
+    if (path.size() > kLongestPath) return "has a path above 1000 bytes";
     if (::archive_entry_hardlink(entry) != nullptr) return "is a hard link";
     if (type != AE_IFDIR && type != AE_IFLNK && type != AE_IFREG)
       return "is neither a file nor a folder nor a link";
@@ -92,26 +100,23 @@ class Unpacker {
 }  // namespace
 
 Status writeSnapshot(const std::string& file, const std::vector<SnapshotEntry>& entries) {
-  const auto wrong = [&](const std::string& why) { return failed("write snapshot", file, why); };
-  const std::string beside = file + ".part";
+  VIADUCT_TRY(const auto target, base::ReplacedFile::open("write the snapshot", file));
+  std::string packed;
   const Archive to(::archive_write_new());
   ::archive_write_add_filter_gzip(to.get());
   ::archive_write_set_format_pax_restricted(to.get());
-  if (::archive_write_open_filename(to.get(), beside.c_str()) != ARCHIVE_OK)
-    return wrong(::strerror(::archive_errno(to.get())));
-  bool good = true;
+  ::archive_write_set_bytes_in_last_block(to.get(), 1);  // no zeros behind the end
+  bool good = ::archive_write_open(to.get(), &packed, nullptr, keepPacked, nullptr) == ARCHIVE_OK;
   const std::time_t now = std::time(nullptr);
   for (std::size_t i = 0; good && i < entries.size(); ++i)
     good = writeEntry(to.get(), entries[i], now);
-  if (good) good = ::archive_write_close(to.get()) == ARCHIVE_OK;
-  const std::string why = good ? "" : whyOf(to.get());
-  if (good && ::rename(beside.c_str(), file.c_str()) == 0) return Ok{};
-  const std::string reason = good ? ::strerror(errno) : why;
-  ::unlink(beside.c_str());
-  return wrong(reason);
+  if (!good || ::archive_write_close(to.get()) != ARCHIVE_OK)
+    return failed("write the snapshot", file, whyOf(to.get()));
+  return target.write(packed);
 }
 
-Status unpackSnapshot(const std::string& file, const std::string& folder) {
+Status unpackSnapshot(const std::string& file, const std::string& folder,
+                      const base::StopFlag* stop) {
   const auto wrong = [&](const std::string& why) { return failed("read snapshot", file, why); };
   const Archive from(::archive_read_new());
   ::archive_read_support_filter_gzip(from.get());
@@ -124,14 +129,20 @@ Status unpackSnapshot(const std::string& file, const std::string& folder) {
   for (std::size_t count = 0;; ++count) {
     archive_entry* entry = nullptr;
     const int code = ::archive_read_next_header(from.get(), &entry);
-    if (code == ARCHIVE_EOF) return count > 0 ? Status(Ok{}) : Status(wrong("it holds nothing"));
-    if (code != ARCHIVE_OK) return wrong(whyOf(from.get()));
-    if (count == kMostEntries) return wrong("it has more than a million entries");
+    if (code == ARCHIVE_EOF) break;
+    if (code != ARCHIVE_OK) return wrong(base::printable(whyOf(from.get())));
+    if (count == kMostEntries) return wrong("it has more than 100,000 entries");
+    if (stop != nullptr && *stop) return Error{.code = Code::kCancelled, .operation = "doctor"};
     const char* const name = ::archive_entry_pathname(entry);
     const std::string path = name == nullptr ? "an entry" : name;
     if (const std::string why = unpacker.unpack(from.get(), entry, path); !why.empty())
-      return wrong(fmt::format("{} {}", path, why));
+      return wrong(fmt::format("{} {}", base::printable(path), base::printable(why)));
   }
+  // A link would lead to a folder of this machine.
+  const std::string top = folder + "/" + std::string(kTop);
+  if (!std::filesystem::is_directory(std::filesystem::symlink_status(top, none)))
+    return wrong("it holds no folder \"node\"");
+  return Ok{};
 }
 
 }  // namespace viaduct::app

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stop.h"
 #include "diag/snapshot.h"
 
 namespace viaduct::app {
@@ -14,7 +15,9 @@ namespace viaduct::app {
 Status writeSnapshot(const std::string& file, const std::vector<diag::SnapshotEntry>& entries);
 
 // Unpacks an archive into an existing folder. Refuses entries outside of the folder, links among
-// its folders, devices, more than 256 MiB, and truncated archives.
-Status unpackSnapshot(const std::string& file, const std::string& folder);
+// its folders, devices, deep paths, more than 256 MiB, and truncated archives. Ends early once
+// `stop` is set.
+Status unpackSnapshot(const std::string& file, const std::string& folder,
+                      const base::StopFlag* stop = nullptr);
 
 }  // namespace viaduct::app

@@ -233,6 +233,13 @@ Result<Node> nodeIn(const std::string& folder) {
     return Error{.code = Code::kInvalid,
                  .operation = "doctor",
                  .detail = fmt::format("{}: {}", folder, why)};
+  if (!tree->has("/sys") && !tree->has("/proc"))
+    return Error{.code = Code::kInvalid,
+                 .operation = "doctor",
+                 .detail = fmt::format("{} has neither sys nor proc, so it is no node", folder),
+                 .remedy =
+                     "name a folder with a node's /sys and /proc, or a file that `viaduct "
+                     "doctor snapshot` wrote"};
   Node node{.tree = *std::move(tree)};
   VIADUCT_CHECK(readUnread(node.tree));
   if (const FileText live = node.tree.tryRead(kLive)) {

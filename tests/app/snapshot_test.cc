@@ -189,6 +189,56 @@ TEST_F(Hostile, EntriesThatLeaveTheFolderAreRefused) {
   }
 }
 
+// Otherwise the diagnosis would be of this machine.
+TEST_F(Hostile, ATopThatIsNoFolderIsRefused) {
+  for (const char* name : {"node", "node/", "node//", "node/."})
+    for (const unsigned kind : {AE_IFLNK, AE_IFREG}) {
+      write({{name, kind, "/"}});
+      TemporaryFolder to;
+      EXPECT_FALSE(unpackSnapshot(file_, to.path())) << name;
+    }
+}
+
+TEST_F(Hostile, DeepPathsAreRefused) {
+  std::string deep = "node";
+  while (deep.size() < 80'000) deep += "/d";
+  write({{deep.c_str(), AE_IFDIR, nullptr}});
+  TemporaryFolder to;
+  const auto done = unpackSnapshot(file_, to.path());
+  ASSERT_FALSE(done);
+  EXPECT_LT(done.error().text().size(), 1000U) << done.error().text();
+  EXPECT_TRUE(std::filesystem::is_empty(to.path()));
+}
+
+TEST_F(Hostile, NamesAreShownPrintable) {
+  write({{"\x1b[2J\nviaduct: fine", AE_IFREG, nullptr}});
+  const std::string text = unpackSnapshot(file_, folder_.path()).error().text();
+  EXPECT_EQ(text.find_first_of("\x1b\n"), std::string::npos) << text;
+}
+
+TEST_F(Snapshots, UnpackingEndsWhenItIsStopped) {
+  ASSERT_TRUE(writeSnapshot(file_, snapshotOf(NodeFolder().node())));
+  const base::StopFlag stop{true};
+  const auto done = unpackSnapshot(file_, folder_.path(), &stop);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().code, Code::kCancelled);
+}
+
+TEST_F(Snapshots, NoFolderOfANodeIsRefusedInOneLine) {
+  const auto none = nodeIn(files_.path());
+  ASSERT_FALSE(none);
+  const std::string text = none.error().text();
+  EXPECT_NE(text.find("so it is no node"), std::string::npos) << text;
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+}
+
+TEST_F(Snapshots, AFullDiskIsNamed) {
+  const auto written = writeSnapshot("/dev/full", snapshotOf(NodeFolder().node()));
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().text().find("No space left on device"), std::string::npos)
+      << written.error().text();
+}
+
 TEST_F(Hostile, LinksThatLeadOutAreNotFollowed) {
   write({{"node/proc", AE_IFDIR, nullptr}, {"node/proc/meminfo", AE_IFLNK, "/proc/meminfo"}});
   ASSERT_TRUE(unpackSnapshot(file_, folder_.path()));
