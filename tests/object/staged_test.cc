@@ -99,7 +99,9 @@ TEST_F(StagedObjectTest, AFailedPartFailsTheTransferAndLeavesNoUpload) {
   more_["VIADUCT_OBJECT_RETRIES"] = "0";
   openBoth();
   tell("fault PUT 500 1 partNumber=2");
-  expectSays(writeToPeer("k"), Code::kDevice, {"PUT s3://kv/k part 2 of upload", "500"});
+  const auto written = writeToPeer("k");
+  expectSays(written, Code::kDevice, {"write an object", "k-there", "500"});
+  EXPECT_EQ(written.error().text().find("s3://"), std::string::npos) << written.error().text();
   close();
   EXPECT_EQ(tell("uploads"), "0");
   EXPECT_EQ(tell("same kv k 1"), "absent");

@@ -209,8 +209,8 @@ TEST_P(StagingTest, ARequirementHoldsForTheStageBetweenTheAgents) {
   EXPECT_EQ(0, std::memcmp(memory->data(), content.data(), content.size()));
 }
 
-TEST_P(StagingTest, ARefusalOfThePeersStorageNamesFileAndPeer) {
-  const std::string path = file("short", noise(kMiB, 8));
+TEST_P(StagingTest, ARefusalOfThePeersStorageNamesThePinAndNotItsPath) {
+  const std::string path = file("secret-name", noise(kMiB, 8));
   const Pin there = pinFile(*b_, path, "short");
   const PinInfo info = atB("short");
   std::filesystem::resize_file(path, 4096);
@@ -219,7 +219,26 @@ TEST_P(StagingTest, ARefusalOfThePeersStorageNamesFileAndPeer) {
   const auto failed = move(OpKind::kRead, all(memory->info()), all(info));
   ASSERT_FALSE(failed);
   EXPECT_EQ(failed.error().peer, "staging-b");
-  EXPECT_NE(failed.error().text().find(path), std::string::npos) << failed.error().text();
+  EXPECT_EQ(failed.error().file, "short");
+  EXPECT_EQ(failed.error().text().find("secret-name"), std::string::npos) << failed.error().text();
+}
+
+TEST_P(StagingTest, AFileOfThePeerThatIsMadeAgainIsNotFound) {
+  for (const OpKind kind : {OpKind::kRead, OpKind::kWrite}) {
+    const std::string label = kind == OpKind::kRead ? "read" : "written";
+    const std::string path = file(label, noise(kMiB, 8));
+    const Pin there = pinFile(*b_, path, label.c_str());
+    const PinInfo info = atB(label.c_str());
+    std::filesystem::remove(path);
+    const auto content = noise(kMiB, 9);
+    file(label, content);
+    auto memory = a_->allocate(info.bytes);
+    ASSERT_TRUE(memory);
+    const auto failed = move(kind, all(memory->info()), all(info));
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code, Code::kNotFound) << failed.error().text();
+    EXPECT_EQ(read(path), content);
+  }
 }
 
 TEST_P(StagingTest, APinThatIsReleasedMeanwhileEndsThePost) {

@@ -155,11 +155,31 @@ void StagingServer::start(std::uint32_t number) {
     one.ended = HopEnd{.error = std::move(hop).error()};
 }
 
+// The error without the names of this agent's files, objects and hosts. The peer knows the label of
+// the pin.
+std::optional<Error> StagingServer::forPeer(std::optional<Error> why,
+                                            const StorageRequest& request) const {
+  if (!why) return why;
+  why->file.clear();
+  const auto& pieces = request.pieces;
+  const PinInfo* const pin = pieces.empty() ? nullptr : host_.ownPin(pieces.front().pin);
+  if (pin == nullptr) return why;
+  if (std::ranges::all_of(pieces,
+                          [&](const StoragePiece& one) { return one.pin == pieces.front().pin; }))
+    why->file = pin->label;
+  if (pin->kind == MemoryKind::kObject) {
+    why->operation = request.store ? "write an object" : "read an object";
+    why->cause.clear();
+  }
+  return why;
+}
+
 void StagingServer::answer(std::uint32_t number) {
   Served done = std::exchange(served_[number], {});
-  static_cast<void>(send_(StorageAnswer{.chunk = number,
-                                        .error = std::move(done.ended->error),
-                                        .shares = std::move(done.ended->shares)}));
+  static_cast<void>(
+      send_(StorageAnswer{.chunk = number,
+                          .error = forPeer(std::move(done.ended->error), *done.request),
+                          .shares = std::move(done.ended->shares)}));
 }
 
 void StagingServer::close() {

@@ -41,6 +41,7 @@ class StagingServer {
   bool isPacked(const StorageRequest& request) const;
   Status checkWhole(std::uint64_t whole);
   void start(std::uint32_t number);
+  std::optional<Error> forPeer(std::optional<Error> why, const StorageRequest& request) const;
   void answer(std::uint32_t number);
 
   StagingHost& host_;
