@@ -23,10 +23,11 @@ class ManualPoller {
     const int count = poller_->block(events, until);
     poller_->handle(events, count, poller_->now());
   }
-  // Polls until `until()` is true, at most ten seconds. Returns whether it is true.
+  // Polls until `until()` is true. Returns false only in place of a hang: a disk that others use
+  // may need minutes for a few reads.
   template <class F>
   bool run(F until) {
-    const auto end = Clock::now() + std::chrono::seconds(10);
+    const auto end = Clock::now() + std::chrono::minutes(5);
     while (!until()) {
       if (Clock::now() > end) return false;
       pollOnce(std::chrono::milliseconds(5));
