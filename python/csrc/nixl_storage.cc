@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <viaduct/settings.h>
 
 #include <algorithm>
@@ -105,14 +104,23 @@ Result<std::optional<NamedFile>> parseNamedFile(const std::string& metadata) {
   return std::optional(std::move(named));
 }
 
-std::string identityOf(dev_t device, ino_t inode, const Segment& file) {
-  return fmt::format("{}:{}:{}:{}", device, inode, static_cast<int>(file.access), file.sync);
+std::string identityOf(const base::StoredFile& stored, const Segment& file) {
+  return fmt::format("{}:{}:{}:{}:{}", stored.device, stored.inode, static_cast<int>(file.access),
+                     file.sync, stored.generation);
 }
 
-// Looks up the file that a segment names now. Returns 0 or the errno.
-int look(const Segment& file, struct stat& facts) {
-  const int failed = file.fd >= 0 ? ::fstat(file.fd, &facts) : ::stat(file.path.c_str(), &facts);
-  return failed == 0 ? 0 : errno;
+// Without O_NONBLOCK, the call would wait for the other end of a FIFO.
+base::Fd openToLook(const std::string& path, bool read_only, int flags = 0) {
+  return base::Fd(
+      ::open(path.c_str(), (read_only ? O_RDONLY : O_RDWR) | flags | O_CLOEXEC | O_NONBLOCK, 0644));
+}
+
+// Whether a segment still names the file with this identity.
+bool isStill(const std::string& identity, const Segment& file) {
+  base::Fd opened;
+  if (file.fd < 0) opened = openToLook(file.path, file.access == MemoryAccess::kReadOnly);
+  const auto stored = base::storedFile(kOperation, file.fd < 0 ? opened.get() : file.fd, file.path);
+  return stored && identityOf(*stored, file) == identity;
 }
 
 // The fields of a Stored.
@@ -122,13 +130,11 @@ struct Found {
 };
 
 Result<Found> openNamed(const NamedFile& named) {
-  // Without O_NONBLOCK, the call would wait for the other end of a FIFO.
-  const int flags = (named.read_only ? O_RDONLY : O_RDWR) | (named.create ? O_CREAT : 0);
-  const base::Fd fd(::open(named.path.c_str(), flags | O_CLOEXEC | O_NONBLOCK, 0644));
+  const base::Fd fd = openToLook(named.path, named.read_only, named.create ? O_CREAT : 0);
   if (!fd) return base::fileError(kOperation, errno, named.path);
   VIADUCT_TRY(const auto stored, base::storedFile(kOperation, fd.get(), named.path));
   const auto file = Segment::file(named.path, {.read_only = named.read_only, .sync = named.sync});
-  return Found{file, named.path, identityOf(stored.device, stored.inode, file)};
+  return Found{file, named.path, identityOf(stored, file)};
 }
 
 Result<Found> findDescriptor(std::uint64_t device) {
@@ -143,7 +149,7 @@ Result<Found> findDescriptor(std::uint64_t device) {
               base::storedFile(kOperation, fd, fmt::format("descriptor {}", fd)));
   const bool read_only = (flags & O_ACCMODE) == O_RDONLY;
   const auto file = Segment::file(fd, {.read_only = read_only, .borrow = true});
-  return Found{file, text, identityOf(stored.device, stored.inode, file)};
+  return Found{file, text, identityOf(stored, file)};
 }
 
 Result<Found> findRow(const StorageAgent& agent, const StoredRow& row) {
@@ -260,10 +266,8 @@ Status Stored::checkAccess(bool write) const {
                  .operation = "transfer",
                  .detail = fmt::format("{} was deregistered", text_),
                  .remedy = "register it, and prepare its descriptors again"};
-  struct stat facts{};
   const bool is_file = segment_.kind != MemoryKind::kObject;
-  if (is_file && !held_.pin &&
-      (look(segment_, facts) != 0 || identityOf(facts.st_dev, facts.st_ino, segment_) != identity_))
+  if (is_file && !held_.pin && !isStill(identity_, segment_))
     return Error{.code = Code::kNotFound,
                  .operation = "transfer",
                  .detail = fmt::format("{} is not the file any more that was registered", text_),

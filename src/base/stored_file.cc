@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "base/file_error.h"
+#include "base/file_generation.h"
 
 namespace viaduct::base {
 
@@ -28,6 +29,7 @@ Result<StoredFile> storedFile(const char* operation, int fd, const std::string& 
                  .bytes = static_cast<std::uint64_t>(facts.st_size),
                  .device = facts.st_dev,
                  .inode = facts.st_ino};
+  out.generation = generationOf(fd, out.is_device);
   // The system gives 0 as the st_size of each device.
   if (out.is_device && ::ioctl(fd, BLKGETSIZE64, &out.bytes) != 0)
     return fileError(operation, errno, name);

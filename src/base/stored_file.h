@@ -16,6 +16,7 @@ struct StoredFile {
   std::uint64_t bytes = 0;
   dev_t device = 0;  // of the file system. With `inode`, it identifies the file on this host
   ino_t inode = 0;
+  std::string generation = {};  // of the inode number: generationOf()
 };
 
 // Refuses a folder, and any other file that is neither a regular file nor a block device.

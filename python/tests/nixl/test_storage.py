@@ -322,6 +322,18 @@ def test_a_descriptor_that_is_closed_while_it_is_registered(disk, tmp_path):
     os.close(other)
 
 
+def test_a_file_that_is_made_again_while_it_is_registered(disk, tmp_path):
+    path = tmp_path / "again"
+    path.write_bytes(bytes(BLOCK))
+    registered = disk.register(7, BLOCK, metadata=f"rw:{path}")
+    path.unlink()
+    path.write_bytes(b"x" * BLOCK)  # ext4 gives it the same inode number
+    with pytest.raises(b.nixlNotFoundError, match="not the file any more"):
+        disk.move("WRITE", [(0, BLOCK, 7)])
+    assert path.read_bytes() == b"x" * BLOCK
+    disk.agent.deregister_memory(registered)
+
+
 def test_the_file_of_a_posted_transfer_may_be_closed_and_removed(disk):
     fd = disk.open()
     disk.register(fd)

@@ -11,8 +11,8 @@
 #include <memory>
 #include <utility>
 
-#include "backends/file/generation.h"
 #include "base/file_error.h"
+#include "base/file_generation.h"
 #include "base/stored_file.h"
 #include "host/direct_io.h"
 
@@ -149,7 +149,7 @@ Result<Segment> examine(const std::shared_ptr<OpenedFile>& file, Segment segment
   file->is_device = stored.is_device;
   file->id = {.device = stored.device,
               .inode = stored.inode,
-              .generation = generationOf(fd.get(), stored.is_device),
+              .generation = stored.generation,
               .writable = segment.access == MemoryAccess::kReadWrite,
               .sync = segment.sync};
   VIADUCT_CHECK(fitBytes(*file, fd.get(), stored.bytes, segment));
@@ -204,7 +204,7 @@ Result<base::Fd> OpenedFile::reopen() const {
   if (::fstat(fd.get(), &facts) != 0) return base::fileError("fstat", errno, path);
   const FileId found{.device = facts.st_dev,
                      .inode = facts.st_ino,
-                     .generation = generationOf(fd.get(), is_device)};
+                     .generation = base::generationOf(fd.get(), is_device)};
   if ((facts.st_mode & S_IFMT) != type || !found.isSameFile(id)) return anotherFile(*this);
   return fd;
 }

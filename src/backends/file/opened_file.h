@@ -19,7 +19,7 @@ namespace viaduct::file {
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
-  std::string generation = {};  // generationOf()
+  std::string generation = {};  // base::generationOf()
   bool writable = false;
   bool sync = false;
   // Whether both name the same bytes.

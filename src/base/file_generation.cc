@@ -1,4 +1,4 @@
-#include "backends/file/generation.h"
+#include "base/file_generation.h"
 
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -17,7 +17,7 @@
 #define BLKGETDISKSEQ _IOR(0x12, 128, __u64)
 #endif
 
-namespace viaduct::file {
+namespace viaduct::base {
 namespace {
 
 constexpr int kHandleOnlyToCompare = 0x200;  // AT_HANDLE_FID, since Linux 6.5
@@ -66,4 +66,4 @@ std::string generationOf(int fd, bool is_device) {
   return out;
 }
 
-}  // namespace viaduct::file
+}  // namespace viaduct::base

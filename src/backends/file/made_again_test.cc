@@ -1,7 +1,5 @@
 // Files that are removed and made again behind their pins, on file systems that reuse inode
 // numbers.
-#include "backends/file/generation.h"
-
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +10,7 @@
 
 #include "backends/file/file_testing.h"
 #include "backends/file/mounted_testing.h"
+#include "base/file_generation.h"
 #include "base/stored_file.h"
 
 namespace viaduct::testing {
@@ -124,12 +123,12 @@ TEST_P(RecreatedFiles, AFileThatStaysIsTheSameWhateverHappensToIt) {
 INSTANTIATE_TEST_SUITE_P(On, RecreatedFiles, ::testing::Values("ext4", "tmpfs", "overlay"),
                          [](const auto& kind) { return std::string(kind.param); });
 
-class ReplacedFiles : public FileTest {
+class FileReplaced : public FileTest {
  protected:
   void SetUp() override { open(settings()); }
 };
 
-TEST_F(ReplacedFiles, AFifoOrFolderInAFilesPlaceHoldsUpNothing) {
+TEST_F(FileReplaced, AFifoOrFolderInAFilesPlaceHoldsUpNothing) {
   make("other", kBytes);
   for (const char* direct : {"auto", "off"})
     for (const bool fifo : {false, true}) {
@@ -150,14 +149,14 @@ TEST_F(ReplacedFiles, AFifoOrFolderInAFilesPlaceHoldsUpNothing) {
     }
 }
 
-TEST_F(ReplacedFiles, ADeviceWithAnotherDiskIsAnotherDevice) {
+TEST_F(FileReplaced, ADeviceWithAnotherDiskIsAnotherDevice) {
   make("one", kMiB, 1);
   make("two", kMiB, 2);
   std::optional<LoopDevice> device(path("one"));
   const std::string name = device->name();
   if (name.empty()) GTEST_SKIP() << "skipped: no loop device";
-  if (file::generationOf(base::openStored(name, false).get(), true) ==
-      file::generationOf(base::openStored(name, false).get(), false))
+  if (base::generationOf(base::openStored(name, false).get(), true) ==
+      base::generationOf(base::openStored(name, false).get(), false))
     GTEST_SKIP() << "skipped: no sequence numbers of disks, which Linux has since 5.15";
   const Pin file = pinned(Segment::file(name));
   const Pin memory = allocated(kMiB);
