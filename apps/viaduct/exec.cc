@@ -103,11 +103,11 @@ void raiseLimits() {
 
 // Replaces the file atomically. Only this user may read it, because values may be private.
 Status writeWhole(const std::string& folder, const std::string& text) {
-  constexpr mode_t kOurFolder = 0700, kOurFile = 0600;
+  constexpr mode_t kOurFolder = 0700;
   const std::string file = folder + "/env";
   if (::mkdir(folder.c_str(), kOurFolder) != 0 && errno != EEXIST)
     return base::fileError("create the folder", errno, folder);
-  VIADUCT_TRY(const auto target, base::ReplacedFile::open("write the file", file, kOurFile));
+  VIADUCT_TRY(const auto target, base::ReplacedFile::openPrivate("write the file", file));
   return target.write(text);
 }
 

@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr mode_t kForAll = 0666, kForUs = 0600;
+
 // Follows links, even if the last one leads to a file that does not exist yet.
 std::string behindLinks(const std::string& name) {
   constexpr int kMostLinks = 40;
@@ -70,9 +72,14 @@ bool hasRoom(int fd, std::size_t bytes) {
 
 Error ReplacedFile::failed(int os_errno) const { return fileError(operation_, os_errno, name_); }
 
-Result<ReplacedFile> ReplacedFile::open(std::string operation, const std::string& name,
-                                        mode_t mode) {
-  ReplacedFile out(std::move(operation), name, behindLinks(name), mode);
+Result<ReplacedFile> ReplacedFile::openPrivate(std::string operation, const std::string& name) {
+  ReplacedFile out(std::move(operation), name, name);
+  out.private_ = true;
+  return out;
+}
+
+Result<ReplacedFile> ReplacedFile::open(std::string operation, const std::string& name) {
+  ReplacedFile out(std::move(operation), name, behindLinks(name));
   struct stat facts{};
   const bool there = ::stat(out.target_.c_str(), &facts) == 0;
   if (!there && errno != ENOENT) return out.failed(errno);
@@ -81,7 +88,7 @@ Result<ReplacedFile> ReplacedFile::open(std::string operation, const std::string
   out.in_place_ = there && !S_ISREG(facts.st_mode);
   if (out.in_place_) return out;
   std::string beside;
-  const Fd trial = makeBeside(out.target_, mode, beside);
+  const Fd trial = makeBeside(out.target_, kForAll, beside);
   if (!trial && !there) return out.failed(errno);
   out.in_place_ = !trial;
   if (trial) ::unlink(beside.c_str());
@@ -91,18 +98,18 @@ Result<ReplacedFile> ReplacedFile::open(std::string operation, const std::string
 Status ReplacedFile::write(std::string_view content) const {
   if (in_place_) return overwrite(content);
   std::string beside;
-  const Fd fd = makeBeside(target_, mode_, beside);
+  const Fd fd = makeBeside(target_, private_ ? kForUs : kForAll, beside);
   if (!fd) return failed(errno);
-  takeRights(fd.get(), target_);
-  const int why = writeDurably(fd.get(), content);
-  if (why == 0 && ::rename(beside.c_str(), target_.c_str()) == 0) return Ok{};
+  if (!private_) takeRights(fd.get(), target_);
+  const int unwritten = writeDurably(fd.get(), content);
+  if (unwritten == 0 && ::rename(beside.c_str(), target_.c_str()) == 0) return Ok{};
+  const int why = unwritten != 0 ? unwritten : errno;
   ::unlink(beside.c_str());
-  if (why != 0) return failed(why);
-  return overwrite(content);
+  return unwritten != 0 || private_ ? Status(failed(why)) : overwrite(content);
 }
 
 Status ReplacedFile::overwrite(std::string_view content) const {
-  const Fd fd(::open(target_.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, mode_));
+  const Fd fd(::open(target_.c_str(), O_WRONLY | O_CREAT | O_NOCTTY | O_CLOEXEC, kForAll));
   if (!fd || !hasRoom(fd.get(), content.size())) return failed(errno);
   // A device cannot be truncated.
   if (::ftruncate(fd.get(), 0) != 0 && errno != EINVAL) return failed(errno);

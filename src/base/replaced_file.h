@@ -2,20 +2,22 @@
 // one. Threads: one at a time.
 #pragma once
 
-#include <sys/types.h>
 #include <viaduct/result.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace viaduct::base {
 
 class ReplacedFile {
  public:
   // Checks that the content can be replaced, and changes nothing. Links are followed. `operation`
-  // is that of the errors; `mode` is for a new file.
-  static Result<ReplacedFile> open(std::string operation, const std::string& name,
-                                   mode_t mode = 0666);
+  // is that of the errors.
+  static Result<ReplacedFile> open(std::string operation, const std::string& name);
+  // A file that only this user may read. It takes the place of anything that has the name, and a
+  // link is not followed.
+  static Result<ReplacedFile> openPrivate(std::string operation, const std::string& name);
 
   // Writes a file beside the old one, which then takes its place, its rights and its owner. Writes
   // in place to a device or FIFO, and to a file that no other one can replace: a mount point, or
@@ -23,17 +25,13 @@ class ReplacedFile {
   Status write(std::string_view content) const;
 
  private:
-  ReplacedFile(std::string operation, std::string name, std::string target, mode_t mode)
-      : operation_(std::move(operation)),
-        name_(std::move(name)),
-        target_(std::move(target)),
-        mode_(mode) {}
+  ReplacedFile(std::string operation, std::string name, std::string target)
+      : operation_(std::move(operation)), name_(std::move(name)), target_(std::move(target)) {}
   Error failed(int os_errno) const;
   Status overwrite(std::string_view content) const;
 
   std::string operation_, name_, target_;  // the given name, and the target of its links
-  mode_t mode_ = 0;
-  bool in_place_ = false;
+  bool private_ = false, in_place_ = false;
 };
 
 }  // namespace viaduct::base

@@ -73,6 +73,18 @@ TEST_F(ReplacedFiles, NoLinkBesideThemLeadsElsewhere) {
   EXPECT_EQ(textOf(path("victim")), "precious");
 }
 
+TEST_F(ReplacedFiles, ArePrivateAndReplaceLinksIfAsked) {
+  folder_.write("/victim", "precious");
+  fs::create_symlink("victim", path("a"));
+  const auto file = ReplacedFile::openPrivate("save", path("a"));
+  ASSERT_TRUE(file && file->write("secret"));
+  EXPECT_EQ(textOf(path("victim")), "precious");
+  EXPECT_EQ(textOf(path("a")), "secret");
+  struct stat facts{};
+  ASSERT_EQ(::lstat(path("a").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode, S_IFREG | 0600U);
+}
+
 TEST_F(ReplacedFiles, MayBeADeviceOrAMountPoint) {
   ASSERT_TRUE(replace("/dev/null", "x"));
   EXPECT_FALSE(fs::is_regular_file("/dev/null"));
