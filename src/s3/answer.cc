@@ -248,16 +248,19 @@ std::optional<std::chrono::system_clock::time_point> parseTime(const std::string
   return std::nullopt;
 }
 
+std::string withoutKeys(std::string text, const Credentials& credentials) {
+  constexpr std::string_view kHidden = "***";
+  for (const std::string* key :
+       {&credentials.secret_key, &credentials.session_token, &credentials.access_key})
+    for (std::size_t at = 0; !key->empty() && (at = text.find(*key, at)) != std::string::npos;
+         at += kHidden.size())
+      text.replace(at, key->size(), kHidden);
+  return text;
+}
+
 std::string shown(std::string_view text, const Credentials& credentials) {
   constexpr std::size_t kMost = 300;
-  constexpr std::string_view kHidden = "***";
-  std::string out(text);
-  for (const std::string* secret :
-       {&credentials.secret_key, &credentials.session_token, &credentials.access_key})
-    for (std::size_t at = 0; !secret->empty() && (at = out.find(*secret, at)) != std::string::npos;
-         at += kHidden.size())
-      out.replace(at, secret->size(), kHidden);
-  return base::printable(out, kMost);
+  return base::printable(withoutKeys(std::string(text), credentials), kMost);
 }
 
 std::optional<Failure> failureOf(const Answer& answer, const Asked& asked) {

@@ -62,6 +62,8 @@ std::string escapeXml(std::string_view text);
 // "Wed, 25 Nov 2026 22:20:18 GMT" or "2026-11-25T22:20:18Z".
 std::optional<std::chrono::system_clock::time_point> parseTime(const std::string& text);
 
+// The text without the keys.
+std::string withoutKeys(std::string text, const Credentials& credentials);
 // A server's text, fit for errors and logs: printable, bounded, and without the keys, because a
 // server may repeat the request's head.
 std::string shown(std::string_view text, const Credentials& credentials);

@@ -47,6 +47,11 @@ Requests::Requests(const base::CurlLibrary& curl, const Options& options, Ended 
       multi_(curl.curl_multi_init(), curl.curl_multi_cleanup),
       random_(static_cast<std::uint64_t>(Clock::now().time_since_epoch().count())) {}
 
+// A server may put the request's head into the id of an upload.
+std::string Requests::operationOf(const Request& request) const {
+  return s3::withoutKeys(request.task->operation(request.ask), options_.access.credentials);
+}
+
 Requests::~Requests() {
   while (!flights_.empty()) release(flights_.size() - 1);
 }
@@ -148,7 +153,7 @@ bool Requests::start(Request request) {
     idle_.push_back(std::move(flight->exchange));
     if (failed.stop != nullptr && *failed.stop) return true;  // its owner drops the task
     fail(failed,
-         s3::failureOf({.fault = s3::Fault::kMemory}, {.operation = task.operation(failed.ask),
+         s3::failureOf({.fault = s3::Fault::kMemory}, {.operation = operationOf(failed),
                                                        .place = {},
                                                        .credentials = options_.access.credentials,
                                                        .time = {}})
@@ -210,7 +215,7 @@ void Requests::collect() {
 void Requests::settle(Request request, const s3::Answer& answer,
                       std::chrono::system_clock::time_point signed_at) {
   const s3::Place place = s3::placeOf(request.task->name(), options_.access.endpoint);
-  auto failure = s3::failureOf(answer, {.operation = request.task->operation(request.ask),
+  auto failure = s3::failureOf(answer, {.operation = operationOf(request),
                                         .place = place,
                                         .credentials = options_.access.credentials,
                                         .time = signed_at});
@@ -229,7 +234,11 @@ void Requests::settle(Request request, const s3::Answer& answer,
     return settleOrphan(request, answer, failure.has_value(), failure ? &failure->error : nullptr);
   if (failure) return fail(request, std::move(failure->error));
   auto more = request.task->answered(request.ask, answer);
-  if (!more) return fail(request, std::move(more).error());
+  if (!more) {
+    Error why = std::move(more).error();
+    why.operation = operationOf(request);
+    return fail(request, std::move(why));
+  }
   for (const Ask ask : *more) ready_.push_back({request.task, ask, request.stop});
   if (request.ask.step == Step::kCreate)
     base::log(base::LogLevel::kInfo, "object: upload {} of {} begins",
@@ -260,12 +269,12 @@ void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bo
 }
 
 void Requests::sayWhatIsLeft() const {
-  const auto say = [](const Request& request) {
+  const auto say = [this](const Request& request) {
     if (request.orphan)
       base::log(base::LogLevel::kWarning,
                 "object: the agent closes before this is done: {}; do it by hand "
                 "(docs/objects.md)",
-                request.task->operation(request.ask));
+                operationOf(request));
   };
   for (const Request& request : ready_) say(request);
   for (const Request& request : later_) say(request);

@@ -62,6 +62,7 @@ class Requests {
 
   Requests(const base::CurlLibrary& curl, const Options& options, Ended ended,
            base::CheckedCopy copy);
+  std::string operationOf(const Request& request) const;
   void startReady();
   bool start(Request request);
   std::optional<std::string> hashOf(Flight& flight) const;

@@ -6,11 +6,14 @@
 #include <limits>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/sizes.h"
 #include "base/text.h"
 
 namespace viaduct::object {
 namespace {
+
+constexpr std::size_t kMostUpload = 300;  // shown bytes of an upload's id
 
 // The size of an upload's parts: larger than usual if there would be too many.
 std::uint64_t partOf(std::uint64_t bytes, std::uint64_t usual) {
@@ -188,7 +191,8 @@ void Task::describe(Ask ask, s3::MemoryStream& memory) const {
 
 std::string Task::operation(Ask ask) const {
   const std::string name = name_.text();
-  const std::string upload = upload_.empty() ? "" : fmt::format(" of upload {}", upload_);
+  const std::string upload =
+      upload_.empty() ? "" : fmt::format(" of upload {}", base::printable(upload_, kMostUpload));
   switch (ask.step) {
     case Step::kGet:
       return fmt::format("GET {} bytes {}-{}", name, parts_[ask.part].range.first,
