@@ -67,8 +67,8 @@ LocalBackend::LocalBackend(const core::BackendContext& context, std::shared_ptr<
 }
 
 LocalBackend::~LocalBackend() {
-  for (auto& gate : gates_)
-    if (!gate->settled()) keepUntilSettled(std::move(gate));
+  for (const auto& known : gates_)
+    if (auto gate = known.lock(); gate && !gate->settled()) keepUntilSettled(std::move(gate));
 }
 
 const core::Capabilities& LocalBackend::can() const {
@@ -167,10 +167,14 @@ Status LocalBackend::unpin(std::uint32_t slot) {
 LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
   live_->clear(slot);
   copy_pool_.drain();
-  forgetSettledGates();
   Withdrawal withdrawal{.begun = poller_.now()};
   withdrawal.inside.reserve(gates_.size());
-  for (const auto& gate : gates_) withdrawal.inside.push_back({gate, gate->withdraw()});
+  for (const auto& known : gates_) {
+    auto gate = known.lock();
+    if (!gate) continue;
+    const auto ticket = gate->withdraw();
+    withdrawal.inside.push_back({std::move(gate), ticket});
+  }
   return withdrawal;
 }
 
