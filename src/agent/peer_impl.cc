@@ -312,8 +312,9 @@ Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
 }
 
 void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
-  if (!session_) return;
+  // Frees what a lost life has left, such as a descriptor of its process, once that has ended.
   static_cast<void>(settled());
+  if (!session_) return;
   const auto silent = now - lastHeard(now);
   if (judge_silence && silent >= agent_.settings().detect * 3 / 4)
     return lose({.code = Code::kPeerLost,

@@ -1,8 +1,11 @@
 // The limit on an agent's pins. Peers keep a bounded number, and end the session of an agent that
 // announces more, so the agent itself refuses more.
 #include <gtest/gtest.h>
+#include <time.h>
 #include <viaduct/viaduct.h>
 
+#include <chrono>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -44,6 +47,34 @@ TEST_F(Pins, AreNoMoreThanPeersAccept) {
   expectWelcome(kMost);
   pins_.pop_back();
   EXPECT_TRUE(pin());
+}
+
+// The processor time of this thread.
+std::chrono::nanoseconds timeUsed() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+}
+
+// Releases the next pins, and returns the processor time that this takes.
+std::chrono::nanoseconds releaseTime(std::span<Pin> pins) {
+  const auto before = timeUsed();
+  for (Pin& pin : pins) EXPECT_TRUE(pin.release());
+  return timeUsed() - before;
+}
+
+TEST(ManyPins, AReleaseCostsTheSameAmongFewAndMany) {
+  constexpr std::size_t kPins = 16'000, kEach = kPins / 16;
+  Agent agent = *Agent::open({.name = "many", .listen = {}, .backends = {"local", "cuda"}});
+  std::vector<std::byte> memory(kPins * 64);
+  std::vector<Pin> pins;
+  for (std::size_t i = 0; i < kPins; ++i)
+    pins.push_back(*agent.pin(Segment::host(memory.data() + 64 * i, 64)));
+  const std::span all(pins);
+  const auto among_many = releaseTime(all.first(kEach));
+  releaseTime(all.subspan(kEach, kPins - 2 * kEach));
+  const auto among_few = releaseTime(all.last(kEach));
+  EXPECT_LT(among_many, 5 * among_few);
 }
 
 TEST_F(Pins, LabelsCountAgainstTheLimit) {

@@ -1,6 +1,9 @@
 // A peer's process is killed in each phase. All waiting threads wake, and the restarted process
 // works.
+#include <filesystem>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "process/eight_layers.h"
 #include "process/pair.h"
@@ -199,6 +202,44 @@ TEST_P(PeerDies, AndIsReachedAgainAtTheSameAddressByTheSurvivor) {
   EXPECT_GT(peer->epoch(), epoch);
 }
 
+// Descriptors of processes that this process holds.
+int processDescriptors() {
+  int count = 0;
+  for (const auto& one : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const auto target = std::filesystem::read_symlink(one.path(), gone).string();
+    if (target == "anon_inode:[pidfd]" || target.starts_with("pidfd:")) ++count;
+  }
+  return count;
+}
+
+class PeersDieInACopy : public ::testing::TestWithParam<DataPath> {
+ protected:
+  Survivor survivor_{GetParam(), 500ms};
+};
+
+// Most of them are lost while they are frozen inside a chunk, which only their death ends.
+TEST_P(PeersDieInACopy, AndLeaveNoDescriptors) {
+  const auto data = survivor_.memory(Survivor::kData, "target");
+  std::vector<Peer> peers;  // held, but not asked whether they are settled
+  for (int i = 0; i < 3; ++i) {
+    const std::string name = "victim" + std::to_string(i);
+    const auto victim = survivor_.start(name);
+    victim->must("plan t write survivor data target 1048576");
+    victim->must("storm t");
+    const Peer& peer = peers.emplace_back(survivor_.peer(name));
+    victim->process().stop();
+    ASSERT_TRUE(peer.over(peer.epoch(), 2 * kWakes));
+    victim->process().kill();
+  }
+  const auto end = Clock::now() + 2 * kWakes;
+  while (processDescriptors() != 0 && Clock::now() < end) std::this_thread::sleep_for(10ms);
+  EXPECT_EQ(processDescriptors(), 0);
+}
+
+// A system call's copy ends before its process stops.
+INSTANTIATE_TEST_SUITE_P(Ways, PeersDieInACopy, ::testing::Values(kDataPaths[0]),
+                         [](const auto& path) { return std::string(path.param.name); });
 INSTANTIATE_TEST_SUITE_P(Ways, PeerDies, ::testing::ValuesIn(kDataPaths),
                          [](const auto& path) { return std::string(path.param.name); });
 

@@ -175,7 +175,7 @@ Result<core::Bytes> CudaBackend::pin(std::uint32_t slot, const Segment& memory) 
 }
 
 Status CudaBackend::unpin(std::uint32_t slot) {
-  std::erase_if(slots_, [&](const auto& one) { return one.second == slot; });
+  if (const PinnedMemory* memory = copier_->find(slot)) slots_.erase(memory->number);
   return copier_->unpin(slot, [this](const PinnedMemory& memory) {
     std::string peers;
     for (const auto& lender : lenders_)

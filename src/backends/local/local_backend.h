@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -42,20 +43,22 @@ class LocalBackend final : public core::Backend {
   bool pinned(std::uint32_t slot) const { return live_->generation(slot) != 0; }
   std::uint64_t now() const { return clock_; }
   std::uint64_t tick() { return ++clock_; }
-  void adopt(std::shared_ptr<OwnGate> gate) {
-    forgetSettledGates();  // otherwise each session of a peer would leave its page mapped
-    gates_.push_back(std::move(gate));
+  void adopt(const std::shared_ptr<OwnGate>& gate) {
+    std::erase_if(gates_, [](const auto& known) { return known.expired(); });
+    gates_.push_back(gate);
   }
   // The limit on memory of all peers that is mapped here.
   base::Budget& mapped() { return mapped_; }
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
+  using FileIdentity = std::pair<std::uint64_t, std::uint64_t>;  // its device and inode
   // A memfd that contains registrations. Every link to another process offers it to the peer. It is
   // kept until its last pin is gone.
   struct File {
     base::Fd fd;
-    std::uint64_t device = 0, inode = 0, bytes = 0;
+    FileIdentity identity = {};
+    std::uint64_t bytes = 0;
     std::uint32_t pins = 0;
   };
   const std::unordered_map<std::uint32_t, File>& files() const { return files_; }
@@ -80,10 +83,6 @@ class LocalBackend final : public core::Backend {
   void letGoOfFile(std::uint32_t id);
   Withdrawal withdraw(std::uint32_t slot);
   Status look(Withdrawal& withdrawal) const;
-  void forgetSettledGates() {
-    std::erase_if(gates_,
-                  [](const auto& gate) { return gate.use_count() == 1 && gate->settled(); });
-  }
 
   const base::Poller& poller_;  // its clock
   std::chrono::milliseconds patience_;
@@ -94,11 +93,13 @@ class LocalBackend final : public core::Backend {
   std::uint64_t clock_ = 0;  // counts registrations, ours and the peers'
   std::unordered_map<std::uint32_t, PinRecord> pins_;
   std::unordered_map<std::uint32_t, File> files_;
+  std::map<FileIdentity, std::uint32_t> file_ids_;
   std::uint32_t next_file_ = 0;
   base::Budget mapped_;
   std::vector<LocalLink*> links_;
-  std::vector<std::shared_ptr<OwnGate>>
-      gates_;  // gates of all links, and of closed links until they are settled
+  // The gates of all links, and of closed links until they are settled. A link and its settling()
+  // own them.
+  std::vector<std::weak_ptr<OwnGate>> gates_;
 };
 
 // The bytes of this host's memory: no more of one peer's memory is mapped.
