@@ -154,10 +154,5 @@ TEST(Allocation, OfANodeWithoutDevicesIsEmpty) {
   EXPECT_EQ(given.faults[0].kind, Kind::kNoDevice);
 }
 
-TEST(Allocation, TextFromOutsideFitsALine) {
-  EXPECT_EQ(printable("a\nb\x1b\xff"), "a\\x0ab\\x1b\\xff");
-  EXPECT_EQ(printable(std::string(500, 'x')), std::string(120, 'x') + "...");
-}
-
 }  // namespace
 }  // namespace viaduct::diag

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/file_error.h"
+#include "base/printable.h"
 #include "diag/explain/text_finder.h"
 
 namespace viaduct::diag {
@@ -85,29 +86,17 @@ std::optional<std::size_t> findPattern(std::string_view message, const TextPatte
   return begin;
 }
 
-std::string printable(std::string_view bytes) {
-  std::string out;
-  for (const char c : bytes) {
-    if (c >= ' ' && c <= '~')
-      out += c;
-    else if (c == '\t')
-      out += ' ';
-    else
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  }
-  return out;
-}
-
 // The whole line; of a long line, its start and the surroundings of the match.
 std::string quoteOf(std::string_view line, std::size_t begin) {
   while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-  if (line.size() <= kLongestQuote) return printable(line);
+  if (line.size() <= kLongestQuote) return base::printable(line, kLongestQuote);
   const std::size_t from = std::min(begin, line.size()) - std::min(begin, kQuotedBefore);
-  if (from <= kQuotedStart) return printable(line.substr(0, kLongestQuote)) + " ...";
+  if (from <= kQuotedStart)
+    return base::printable(line.substr(0, kLongestQuote), kLongestQuote) + " ...";
   const std::string_view match = line.substr(from, kLongestQuote - kQuotedStart);
   const bool to_the_end = from + match.size() == line.size();
-  return printable(line.substr(0, kQuotedStart)) + " ... " + printable(match) +
-         (to_the_end ? "" : " ...");
+  return base::printable(line.substr(0, kQuotedStart), kLongestQuote) + " ... " +
+         base::printable(match, kLongestQuote) + (to_the_end ? "" : " ...");
 }
 
 // Whether to read again after a failed read. Waits if no bytes are there yet: another program that

@@ -1,0 +1,14 @@
+// Makes a text from outside fit for errors, logs and terminals. Threads: pure function.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace viaduct::base {
+
+// One line of printable ASCII. A tab becomes a space, and any other byte "\x1b". "..." stands for
+// the bytes beyond the first `most`.
+std::string printable(std::string_view text, std::size_t most = 120);
+
+}  // namespace viaduct::base
