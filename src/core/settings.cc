@@ -14,6 +14,7 @@
 #include "base/lists.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "core/fault_plan.h"
@@ -128,8 +129,9 @@ Status checkName(const Settings& settings) {
   if (settings.name.size() > kMostNameBytes)
     return bad(fmt::format("{} bytes; the limit is {}", settings.name.size(), kMostNameBytes),
                "choose a shorter name");
-  if (settings.name.find('\0') != std::string::npos)
-    return bad("contains a NUL byte", "choose a printable name");
+  if (!base::isPrintable(settings.name))
+    return bad("contains a control character, or bytes that are not UTF-8",
+               "choose a printable name");
   return Ok{};
 }
 

@@ -192,6 +192,7 @@ TEST_F(SettingsTest, ValuesSetInCodeHaveTheSameRange) {
   } cases[] = {
       {[](Settings& s) { s.name = std::string(256, 'n'); }, "name"},
       {[](Settings& s) { s.name = std::string("a\0b", 3); }, "name"},
+      {[](Settings& s) { s.name = "a\nb"; }, "name"},
       {[](Settings& s) { s.sockets = 0; }, "sockets"},
       {[](Settings& s) { s.sockets = 65; }, "sockets"},
       {[](Settings& s) { s.min_chunk = 1; }, "min_chunk"},
