@@ -314,8 +314,10 @@ Clock::time_point PeerImpl::lastHeard(Clock::time_point now) {
 void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
   if (!session_) return;
   static_cast<void>(settled());
-  const auto silent = now - lastHeard(now);
-  if (judge_silence && silent >= agent_.settings().detect * 3 / 4)
+  const auto heard = lastHeard(now);
+  const auto silent = now - heard;
+  if (judge_silence && silent >= agent_.settings().detect * 3 / 4) {
+    silent_ = {.agent = theirId(), .until = heard + agent_.settings().detect};
     return lose({.code = Code::kPeerLost,
                  .operation = "heartbeat",
                  .detail = fmt::format(
@@ -325,6 +327,7 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
                  .device = session_->connection().remoteText(),
                  .cause = "the peer is stopped, its host is down, or the path is cut",
                  .remedy = "check the peer's process and the path; the agent retries"});
+  }
   if (seemsCut() && judge_silence) reachAnotherWay();
   sayHeard();
 }
