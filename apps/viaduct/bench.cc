@@ -2,10 +2,10 @@
 #include <fmt/ranges.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <iterator>
 #include <utility>
 
+#include "base/environment.h"
 #include "measure/explain/explain.h"
 #include "measure/result/report.h"
 #include "measure/result/text.h"
@@ -113,7 +113,7 @@ int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
   }
   const auto [words, said, log_level] =
       withManifestVariables(typed, as_nixlbench, [](const char* name) {
-        const char* const value = std::getenv(name);
+        const char* const value = base::variable(name);
         return value == nullptr ? std::nullopt : std::optional<std::string>(value);
       });
   if (log_level) base::setLogLevel(*log_level);

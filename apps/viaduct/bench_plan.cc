@@ -244,12 +244,16 @@ bool namesDevices(const BenchOptions& o) {
 
 // `alone` is true if all workers run here. On several hosts an agent waits for its devices instead,
 // because a pod may get them a little later.
-void checkDevices(const BenchOptions& o, bool alone, std::vector<Error>& problems) {
+void checkDevices(const BenchOptions& o, const Settings& settings, bool alone,
+                  std::vector<Error>& problems) {
   if (movesGpuMemory(o) && gpuBackends().empty())
     problems.push_back(badFlag("VRAM", "this build has no backend for GPU memory", "use DRAM"));
-  if (!alone || !namesDevices(o)) return;
-  if (auto there = measure::devicesExist(o.device_list); !there)
-    problems.push_back(std::move(there).error());
+  if (!alone) return;
+  auto there = measure::devicesExist(namesDevices(o) ? o.device_list : settings.rails);
+  if (there) return;
+  Error absent = std::move(there).error();
+  if (!namesDevices(o)) absent.operation = "VIADUCT_RAILS";
+  problems.push_back(std::move(absent));
 }
 
 Result<Layout> patternLayout(const BenchOptions& o, bool stored) {
@@ -359,7 +363,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
   if (o.spec.layout.initiators > meet::kMaxMembers || o.spec.layout.targets > meet::kMaxMembers)
     out.problems.push_back(
         badFlag("--num_initiator_dev, --num_target_dev", "the limit is 65536 devices"));
-  checkDevices(o, place && !*place, out.problems);
+  checkDevices(o, settings, place && !*place, out.problems);
   if (!out.problems.empty() || !layout || !rows || !place || !storage) return out;
   BenchPlan& plan = out.plan;
   plan.output = outputOf(o);

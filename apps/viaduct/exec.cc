@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/file_error.h"
 #include "base/replaced_file.h"
 #include "base/sizes.h"
@@ -113,7 +114,7 @@ Status writeWhole(const std::string& folder, const std::string& text) {
 
 void writeForLaterShells(const std::string& text) {
   std::vector<std::string> folders{"/run/viaduct"};
-  const char* const own = std::getenv("XDG_RUNTIME_DIR");
+  const char* const own = base::variable("XDG_RUNTIME_DIR");
   if (own != nullptr && *own == '/') folders.insert(folders.begin(), std::string(own) + "/viaduct");
   std::vector<std::string> problems;
   for (const std::string& folder : folders) {
@@ -128,7 +129,7 @@ void writeForLaterShells(const std::string& text) {
 // True if a folder of PATH has the name. execvp() reports "permission denied" for a missing name if
 // one folder cannot be searched.
 bool isInPath(const std::string& name) {
-  const char* const path = std::getenv("PATH");
+  const char* const path = base::variable("PATH");
   const auto folders = base::partsOf(path == nullptr ? "/bin:/usr/bin" : path, ':');
   return std::any_of(folders.begin(), folders.end(), [&](const std::string& folder) {
     return ::access((folder + "/" + name).c_str(), F_OK) == 0;

@@ -5,9 +5,9 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
 
+#include "base/environment.h"
 #include "measure/result/text.h"
 #include "meet/groups/server.h"
 #include "viaduct/bench_values.h"
@@ -42,7 +42,7 @@ int runMeet(const MeetOptions& options) {
 
   const auto listen =
       options.listen.empty() ? std::vector<std::string>{"127.0.0.1:7000"} : options.listen;
-  const char* const secret = std::getenv("VIADUCT_SECRET");
+  const char* const secret = base::variable("VIADUCT_SECRET");
   const std::string token = options.token.empty() && secret != nullptr ? secret : options.token;
   auto server = meet::EmbeddedServer::start(
       {.listen = listen,

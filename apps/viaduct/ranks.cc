@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 
+#include "base/environment.h"
 #include "base/sizes.h"
 
 namespace viaduct::app {
@@ -17,7 +17,7 @@ std::optional<std::uint32_t> number(const std::string& text) {
 }
 
 std::optional<std::uint32_t> fromVariable(const char* name) {
-  const char* text = std::getenv(name);
+  const char* text = base::variable(name);
   return text == nullptr ? std::nullopt : number(text);
 }
 
@@ -37,7 +37,7 @@ std::optional<std::uint32_t> rankFromEnvironment() {
   if (const auto rank = fromVariable("JOB_COMPLETION_INDEX")) return rank;
   // Outside of a cluster, a number at the end of a host's name has no meaning.
   std::array<char, 256> name{};
-  if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr &&
+  if (base::variable("KUBERNETES_SERVICE_HOST") != nullptr &&
       ::gethostname(name.data(), name.size() - 1) == 0)
     if (const auto rank = ordinalOf(name.data())) return rank;
   if (const auto rank = fromVariable("SLURM_PROCID")) return rank;

@@ -21,6 +21,11 @@ constexpr auto kPage =
     "`Agent::open()` and `settingsFromEnvironment()` read the variables. `Agent::open(settings)` "
     "takes\n"
     "exactly the settings that it is given. An unset or empty variable leaves the default.\n\n"
+    "A program with other rights than its user (setuid, setgid or file capabilities) ignores these "
+    "variables,\n"
+    "`HOME` and the variables of proxies. UCX, libfabric and CUDA's driver still read their own "
+    "variables.\n"
+    "Such a program calls `clearenv()` before it opens an agent.\n\n"
     "Durations are written `2s`, `500ms`, `20us`; sizes `64MiB`, `4K`, `1MB` (10^6).\n\n"
     "| variable | default | meaning |\n"
     "|---|---|---|\n";

@@ -69,8 +69,9 @@ class Transfer {
   ~Transfer();  // cancels and waits for the end if still running
 
   // Starts the copy and returns. The memory belongs to the transfer until it has ended. On misuse,
-  // a lost peer or withdrawn memory it fails. If that happens in the middle of a copy that post()
-  // itself makes on this host, a part of the bytes may have been written.
+  // a lost peer, withdrawn memory, or a note, mark or digests that cannot be right, it is refused
+  // with an error. A refused post has moved no byte and leaves the transfer as it was. Once bytes
+  // move, post() succeeds, and end() and wait() report a failure.
   Status post(const PostOptions& options = {});
   // Makes progress once, without blocking, and returns the transfer's state.
   TransferState poll();

@@ -4,11 +4,11 @@
 #include <viaduct/settings.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 #include <set>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/process_id.h"
 #include "gil.h"
 #include "nixl_status.h"
@@ -26,7 +26,7 @@ std::set<NixlAgent*>& openAgents() {
 Result<Agent> openAgent(const std::string& name) {
   VIADUCT_TRY(Settings settings, settingsFromEnvironment());
   settings.name = name;
-  if (const char* const listen = std::getenv("VIADUCT_LISTEN");
+  if (const char* const listen = base::variable("VIADUCT_LISTEN");
       listen != nullptr && *listen != '\0')
     return Agent::open(settings);
   settings.listen = {"0.0.0.0:0", "[::]:0"};

@@ -137,7 +137,7 @@ Result<Metadata> Metadata::decode(std::string_view blob) {
   base::Reader in(*body);
   Metadata metadata;
   bool has_card = false;
-  base::Fields::get(in, base::atMost(agent::kMaxNameBytes, metadata.name), metadata.agent, has_card,
+  base::Fields::get(in, base::line(agent::kMaxNameBytes, metadata.name), metadata.agent, has_card,
                     metadata.partial);
   if (has_card) {
     VIADUCT_TRY(metadata.card, Card::decode(in.sized()));

@@ -15,6 +15,7 @@
 #include "agent/peer_impl.h"
 #include "agent/transfer_impl.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "base/process_id.h"
 #include "base/random.h"
 #include "base/thread_number.h"
@@ -39,7 +40,8 @@ bool isBusy(const PolledRail* polled) { return polled->rail().busy(); }
 std::string freshName() {
   std::array<std::uint8_t, 3> salt{};
   static_cast<void>(base::fillSecret(salt));  // it only distinguishes agents of one process
-  return fmt::format("{}-{}-{:02x}", host::hostName(), ::getpid(), fmt::join(salt, ""));
+  return fmt::format("{}-{}-{:02x}", base::printable(host::hostName()), ::getpid(),
+                     fmt::join(salt, ""));
 }
 
 Error unknownBackend(std::string_view wanted, std::span<const core::BackendEntry> catalogue) {

@@ -1,14 +1,43 @@
 #include "agent/finder.h"
 
+#include <fmt/format.h>
+
+#include <span>
 #include <utility>
-#include <vector>
 
 #include "base/bytes.h"
+#include "base/fields.h"
 #include "base/log.h"
+#include "base/net/crypto.h"
 #include "meet/place.h"
 
 namespace viaduct::agent {
 namespace {
+
+// The entry of an agent at its meeting place. The proof covers the Card with the agent's name,
+// under the group's secret. Without a group's secret, the secret is that in the Card, and the proof
+// proves nothing.
+struct Entry {
+  base::Key proof = {};
+  base::Bytes card = {};
+};
+auto fields(base::Is<Entry> auto& e) { return std::tie(e.proof, e.card); }
+
+base::Key proofOf(std::span<const std::byte> card, const base::Key& secret) {
+  return base::deriveKey(secret, "a published Card", card);
+}
+
+Error wrongEntry(const std::string& name, std::string detail) {
+  return {.code = Code::kDenied,
+          .operation = fmt::format("find \"{}\"", name),
+          .detail = std::move(detail),
+          .cause =
+              "a program without the group's secret wrote the entry, or the agents have "
+              "different secrets",
+          .remedy =
+              "give all agents the same secret, and find out which program writes to the "
+              "meeting place"};
+}
 
 void sayWaiting(const std::string& line) { base::log(base::LogLevel::kWarning, "{}", line); }
 
@@ -30,8 +59,9 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   // Members of a group with a secret know it already, so it does not travel.
   if (finder->group_secret_) mine.secret = {};
   mine.pins.clear();  // the session announces the current pins
-  VIADUCT_TRY(finder->entry_,
-              finder->place_->publish(mine.name, std::string(base::textOf(mine.encode())), until));
+  Entry entry{.card = mine.encode()};
+  entry.proof = proofOf(entry.card, finder->mine_.secret);
+  VIADUCT_TRY(finder->entry_, finder->place_->publish(mine.name, base::packed(entry), until));
   return finder;
 }
 
@@ -46,9 +76,16 @@ void Finder::abandon() {
 }
 
 Result<Card> Finder::find(const std::string& name, Deadline until) const {
-  VIADUCT_TRY(const std::string blob, place_->find(name, until, stop_));
-  VIADUCT_TRY(Card card, Card::decode(base::bytesOf(blob)));
+  VIADUCT_TRY(const std::string found, place_->find(name, until, stop_));
+  Entry entry;
+  if (!base::unpack(found, entry)) return wrongEntry(name, "the entry holds no Card");
+  VIADUCT_TRY(Card card, Card::decode(entry.card));
   if (group_secret_) card.secret = mine_.secret;
+  const base::Key proof = proofOf(entry.card, card.secret);
+  if (!base::sameBytes(std::as_bytes(std::span(entry.proof)), std::as_bytes(std::span(proof))))
+    return wrongEntry(name, "no agent of this group wrote the entry");
+  if (card.name != name)
+    return wrongEntry(name, fmt::format("the entry holds the Card of agent \"{}\"", card.name));
   return card;
 }
 

@@ -315,8 +315,10 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
   // Frees what a lost life has left, such as a descriptor of its process, once that has ended.
   static_cast<void>(settled());
   if (!session_) return;
-  const auto silent = now - lastHeard(now);
-  if (judge_silence && silent >= agent_.settings().detect * 3 / 4)
+  const auto heard = lastHeard(now);
+  const auto silent = now - heard;
+  if (judge_silence && silent >= agent_.settings().detect * 3 / 4) {
+    silent_ = {.agent = theirId(), .until = heard + agent_.settings().detect};
     return lose({.code = Code::kPeerLost,
                  .operation = "heartbeat",
                  .detail = fmt::format(
@@ -326,6 +328,7 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
                  .device = session_->connection().remoteText(),
                  .cause = "the peer is stopped, its host is down, or the path is cut",
                  .remedy = "check the peer's process and the path; the agent retries"});
+  }
   if (seemsCut() && judge_silence) reachAnotherWay();
   sayHeard();
 }

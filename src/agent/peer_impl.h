@@ -231,6 +231,12 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // This end lacked descriptors or memory for recent sessions, so the peer's next one has to wait.
   Duration exhausted_wait_{};
   Clock::time_point refuses_until_{};
+  // The agent that was lost because it was silent. Until then the name stays its own.
+  struct Silent {
+    std::array<std::uint8_t, 16> agent = {};
+    Clock::time_point until = {};
+  };
+  std::optional<Silent> silent_;
 
   // The state of the current life.
   std::unique_ptr<Session> session_;

@@ -48,11 +48,14 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
   const auto now = agent_.now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
-  // A silent session still blocks the name until Settings::detect has passed.
-  if (session_ && !same_life)
+  // A frozen agent that goes on within Settings::detect finds its name free.
+  const bool silent = silent_ && now < silent_->until && silent_->agent != theirs.agent;
+  if ((session_ && !same_life) || silent)
     return Error{.code = Code::kBusy,
                  .operation = "connect",
-                 .detail = fmt::format("an agent named {} is connected already", name_),
+                 .detail = fmt::format(
+                     "an agent named {} {}", name_,
+                     silent ? "fell silent a moment ago and may go on" : "is connected already"),
                  .peer = name_,
                  .cause = "two agents have the same name",
                  .remedy = "give each agent its own Settings::name"};
@@ -88,6 +91,7 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   phase_.step(PeerPhase::kBegin);
   life_key_ = session.connection().deriveKey("life");
   epoch_ = epoch;
+  silent_.reset();
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
   marks_.begin();
@@ -196,6 +200,7 @@ void PeerImpl::unreached(const Error& why) {
 
 void PeerImpl::forget() {
   redialer_.forget();
+  silent_.reset();
   if (session_) {
     // A peer that takes no more bytes learns it from the closing of the socket.
     static_cast<void>(send(FrameType::kBye, base::encode(ByeMessage{"forgotten"})));

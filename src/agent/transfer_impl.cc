@@ -36,23 +36,6 @@ bool allLive(const std::vector<std::pair<std::uint32_t, std::uint64_t>>& used, F
                      [&](const auto& pin) { return generation(pin.first) == pin.second; });
 }
 
-// Claims a transfer for one thread, for a scope.
-class Claim {
- public:
-  explicit Claim(std::atomic<bool>& claimed)
-      : claimed_(claimed), got_(!claimed.exchange(true, std::memory_order_acquire)) {}
-  ~Claim() {
-    if (got_) claimed_.store(false, std::memory_order_release);
-  }
-  Claim(const Claim&) = delete;
-  Claim& operator=(const Claim&) = delete;
-  bool got() const { return got_; }
-
- private:
-  std::atomic<bool>& claimed_;
-  const bool got_;
-};
-
 Error stillRunning() {
   return {.code = Code::kInvalid,
           .operation = "post",
@@ -79,8 +62,7 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     const std::vector<core::PinSpan> spans = list->spans;
     const std::uint64_t bytes = list->bytes;
     VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(list), required));
-    // If it is taken, another thread has planned and posted it meanwhile.
-    if (!isTaken()) remember(std::move(bundles), spans, bytes);
+    remember(std::move(bundles), spans, bytes);
     return Ok{};
   }
 }
@@ -119,32 +101,74 @@ bool TransferImpl::stillPlanned() {
 }
 
 Status TransferImpl::post(const PostOptions& options) {
-  if (mayPostAtOnce(options) && postAtOnce()) {
-    if (!options.mark) return Ok{};
-    const auto held = agent_->hold();
-    return peer_->mark(*options.mark);
-  }
+  Claim claim(claimed_);
+  const AtOnce moved = mayPostAtOnce(options) ? postAtOnce(options, claim) : AtOnce::kNothing;
+  if (moved == AtOnce::kAll && !options.mark) return Ok{};
+  return goOn(options, claim, moved);
+}
+
+// The part of a post that needs the exclusive lock. Once bytes have moved, an error is the end of
+// the post and no refusal.
+Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved) {
   // A callback on another thread may drop the last handle before this call returns.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
-  return postExclusively(held, options);
+  if (running() || !claim.take()) return stillRunning();
+  Status posted =
+      moved == AtOnce::kAll ? peer_->mark(*options.mark) : postExclusively(held, options);
+  if (!posted && moved != AtOnce::kAll && !mayAccess()) ++agent_->counts().stale;
+  if (moved == AtOnce::kAll || (moved == AtOnce::kPart && !posted)) {
+    endAtOnce(moved, std::move(posted));
+    posted = Ok{};
+  }
+  claim.release();  // before the lock, so that a callback may post again
+  return posted;
+}
+
+// The only place that decides whether a post is refused. No byte moves before it, and each pause of
+// a copy asks again.
+bool TransferImpl::mayPost(const PostOptions& options) const {
+  const bool plain = options.note.empty() && options.digests.empty() && !options.mark;
+  return mayAccess() && peer_->state() == PeerState::kReady && (plain || mayCarry(options));
+}
+
+bool TransferImpl::mayCarry(const PostOptions& options) const {
+  return options.note.size() <= kMaxNoteBytes && (options.digests.empty() || mayCheck(options)) &&
+         (!options.mark || peer_->mayMark(*options.mark));
+}
+
+// The reason, if mayPost() is false.
+Error TransferImpl::refusal(const PostOptions& options) const {
+  if (options.note.size() > kMaxNoteBytes)
+    return {.code = Code::kInvalid,
+            .operation = "post",
+            .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
+                                  kMaxNoteBytes)};
+  if (!options.digests.empty())
+    if (Status may = mayCheck(options); !may) return std::move(may).error();
+  if (!mayAccess()) return lease_->stale("post");
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  return peer_->mayMark(*options.mark).error();
 }
 
 // Copies in shared sections, so that several threads copy at once. The state stays that of the post
-// before until all is copied: to other threads, the post happens at that moment. False: the post
-// needs the exclusive lock, and has no effect but bytes that the next attempt copies again.
-bool TransferImpl::postAtOnce() {
+// before until all is copied: to other threads, the post happens at that moment. A post with a mark
+// keeps its claim until the mark is sent.
+TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim) {
   Shared shared(agent_->engine().lock());
-  const Claim claim(claimed_);  // ends before the section does
-  if (!claim.got() || running() || !moveAtOnce(shared)) return false;
+  if (running() || !claim.take()) return AtOnce::kNothing;
+  const AtOnce moved = moveAtOnce(shared, options);
+  if (moved != AtOnce::kAll || options.mark) return moved;
+  ++agent_->cellCounts(shared.cell()).done;
   state_.store(TransferState::kDone, std::memory_order_release);
   agent_->ringBell();
-  return true;
+  claim.release();  // before the section ends
+  return moved;
 }
 
-bool TransferImpl::moveAtOnce(Shared& shared) {
+TransferImpl::AtOnce TransferImpl::moveAtOnce(Shared& shared, const PostOptions& options) {
   using Outcome = core::DirectMover::Outcome;
-  if (!mayMoveAtOnce()) return false;
+  if (!mayMoveAtOnce(options)) return AtOnce::kNothing;
   Timing::Timed timed;
   if (Timing& timing = agent_->cellCounts(shared.cell()).timing; timing.isDue()) [[unlikely]]
     timed = timing.begin(Clock::now());
@@ -154,45 +178,56 @@ bool TransferImpl::moveAtOnce(Shared& shared) {
     CellCounts& counts = agent_->cellCounts(shared.cell());
     const Outcome outcome = bundles_.front().moveNow(kind_, so_far, pause, counts);
     if (outcome == Outcome::kMoved) break;
-    if (outcome == Outcome::kFailed) return false;
+    if (outcome == Outcome::kFailed) return AtOnce::kPart;
     shared.giveWay();
-    if (!mayMoveAtOnce()) return false;
+    if (!mayMoveAtOnce(options)) return so_far.bytes != 0 ? AtOnce::kPart : AtOnce::kNothing;
   }
-  CellCounts& counts = agent_->cellCounts(shared.cell());
   if (timed.times != 0) [[unlikely]]
-    counts.timing.end(timed, Clock::now());
-  ++counts.done;
+    agent_->cellCounts(shared.cell()).timing.end(timed, Clock::now());
   error_.reset();
   corrupt_.clear();
   sayWhatMoved();
-  return true;
+  return AtOnce::kAll;
 }
 
-bool TransferImpl::mayMoveAtOnce() {
-  return direct_ && peer_->state() == PeerState::kReady && mayAccess() && stillPlanned();
+bool TransferImpl::mayMoveAtOnce(const PostOptions& options) {
+  return direct_ && mayPost(options) && stillPlanned();
+}
+
+// Ends a post whose thread has moved bytes by itself, and of which no rail has any.
+void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
+  if (ended) {
+    ++agent_->cellCounts(0).done;  // no shared section runs
+  } else {
+    agent_->land(agent_->takeOff(*this));  // counts a start
+    ++agent_->counts().failed;
+    error_ = std::move(ended).error();
+    corrupt_.clear();
+    countErrorWithoutRail();
+  }
+  if (moved == AtOnce::kPart)
+    for (Bundle& bundle : bundles_) bundle.start();  // the path of the previous post is over
+  state_.store(error_ ? TransferState::kFailed : TransferState::kDone, std::memory_order_release);
+  agent_->ringBell();
 }
 
 Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
-  if (isTaken()) return stillRunning();
-  if (options.note.size() > kMaxNoteBytes)
-    return Error{.code = Code::kInvalid,
-                 .operation = "post",
-                 .detail = fmt::format("a note of {} bytes; the limit is {}", options.note.size(),
-                                       kMaxNoteBytes)};
-  if (!options.digests.empty()) VIADUCT_CHECK(mayCheck(options));
   agent_->engine().progressNowAndThen();
-  if (!mayAccess()) return lease_->refusal("post");
-  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
-  while (!stillPlanned()) {
+  while (mayPost(options)) {
+    if (stillPlanned()) {
+      run(options);
+      return Ok{};
+    }
     VIADUCT_CHECK(plan(held));
   }
-  if (isTaken()) return stillRunning();
-  if (!mayAccess()) return lease_->refusal("post");  // it may have ended during the planning
-  if (options.mark) VIADUCT_CHECK(peer_->mayMark(*options.mark));
+  return refusal(options);
+}
+
+void TransferImpl::run(const PostOptions& options) {
   start(options);
   offer();
   collect();
-  if (!running()) return Ok{};
+  if (!running()) return;
   const auto now = agent_->now();
   expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
                           : now + agent_->settings().deadline);
@@ -200,7 +235,6 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
     agent_->engine().takeOverNow();
   else
     agent_->engine().takeOverSoon(now);
-  return Ok{};
 }
 
 Status TransferImpl::startHop(core::OpList list, core::Requirement required,

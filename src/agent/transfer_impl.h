@@ -86,12 +86,37 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
     return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty() &&
            options.digests.empty();
   }
-  bool postAtOnce();
-  bool moveAtOnce(Shared& shared);
-  bool mayMoveAtOnce();
-  // No other thread may change the plan, or post.
-  bool isTaken() const { return running() || claimed_.load(std::memory_order_acquire); }
+  // What a thread has moved by itself, within post().
+  enum class AtOnce : std::uint8_t { kNothing, kPart, kAll };
+  // Claims a transfer for one thread: no other thread may change its plan or post it.
+  class Claim {
+   public:
+    explicit Claim(std::atomic<bool>& claimed) : claimed_(claimed) {}
+    ~Claim() { release(); }
+    Claim(const Claim&) = delete;
+    Claim& operator=(const Claim&) = delete;
+    // In a section of the lock. False: another thread has it.
+    bool take() {
+      if (!got_) got_ = !claimed_.exchange(true, std::memory_order_acquire);
+      return got_;
+    }
+    void release() {
+      if (std::exchange(got_, false)) claimed_.store(false, std::memory_order_release);
+    }
+
+   private:
+    std::atomic<bool>& claimed_;
+    bool got_ = false;
+  };
+  AtOnce postAtOnce(const PostOptions& options, Claim& claim);
+  AtOnce moveAtOnce(Shared& shared, const PostOptions& options);
+  bool mayMoveAtOnce(const PostOptions& options);
+  void endAtOnce(AtOnce moved, Status ended);
+  [[gnu::noinline]] Status goOn(const PostOptions& options, Claim& claim, AtOnce moved);
   Status postExclusively(AgentLock::Held& held, const PostOptions& options);
+  bool mayPost(const PostOptions& options) const;
+  [[gnu::noinline]] bool mayCarry(const PostOptions& options) const;
+  Error refusal(const PostOptions& options) const;
   bool mayAccess() const { return !lease_ || lease_->isLive(); }
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
@@ -109,6 +134,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void offer();
   void strand();
   void stopPosting();
+  void run(const PostOptions& options);
   void start(const PostOptions& options);
   void collect();
   void expect(Clock::time_point due);
@@ -144,8 +170,8 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;
 
   // The current post.
-  // A thread copies the whole post by itself. Between its shared sections, other threads may hold
-  // the lock exclusively.
+  // A thread posts. Between its shared sections and while it plans, other threads may hold the lock
+  // exclusively.
   std::atomic<bool> claimed_{false};
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;

@@ -1,11 +1,19 @@
 #include "base/environment.h"
 
 #include <fmt/ranges.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace viaduct::base {
+
+bool environmentIsTrusted() { return ::getauxval(AT_SECURE) == 0; }
+
+const char* variable(const char* name) {
+  return environmentIsTrusted() ? std::getenv(name) : nullptr;
+}
 
 std::vector<std::string> environmentOf(std::string_view prefix) {
   std::vector<std::string> out;

@@ -1,4 +1,4 @@
-// Environment variables of other libraries. core/settings reads our own. Threads: any, while none
+// Environment variables. core/settings reads those of our settings. Threads: any, while none
 // changes the environment.
 #pragma once
 
@@ -8,6 +8,13 @@
 
 namespace viaduct::base {
 
+// Whether the process believes its environment. A setuid or setgid program, and one with file
+// capabilities, has other rights than the user who has set the variables.
+bool environmentIsTrusted();
+// The value of a variable; null: it is not set, or the environment is not trusted.
+const char* variable(const char* name);
+
+// For reports of what other libraries read by themselves, trusted or not.
 // The variables that begin with `prefix`, in the order of their names: "UCX_NET_DEVICES=mlx5_0:1",
 // "UCX_TLS=rc".
 std::vector<std::string> environmentOf(std::string_view prefix);

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "base/printable.h"
 
 namespace viaduct {
 namespace base {
@@ -56,7 +57,20 @@ AtMost<T> atMost(typename AtMost<T>::Limit limit, T& value, std::size_t each = S
   return {limit, value, each};
 }
 
-// Like atMost() for a text, and writing sends only its first `limit` bytes.
+// Like atMost() for a text that people read, such as a name.
+// Reading also refuses control characters and bytes that are not UTF-8.
+template <class T>
+struct Line {
+  std::size_t limit;
+  T& value;
+};
+template <class T>
+Line<T> line(std::size_t limit, T& value) {
+  return {limit, value};
+}
+
+// Like atMost() for a text, and writing sends only its first `limit` bytes. Reading makes the text
+// printable.
 template <class T>
 struct CutTo {
   std::size_t limit;
@@ -236,6 +250,17 @@ class Fields {
   static void getOne(Reader& in, CutTo<T>& part) {
     AtMost<T> whole{part.limit, part.text, SIZE_MAX};
     getOne(in, whole);
+    if (!isPrintable(part.text)) part.text = printable(part.text, part.limit);
+  }
+
+  template <class T>
+  static void putOne(Writer& out, const Line<T>& part) {
+    putOne(out, part.value);
+  }
+  template <class T>
+  static void getOne(Reader& in, Line<T>& part) {
+    getOne(in, part.value);
+    if (part.value.size() > part.limit || !isPrintable(part.value)) in.refuse();
   }
 
   template <class T>

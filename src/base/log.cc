@@ -4,8 +4,9 @@
 
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <string>
+
+#include "base/environment.h"
 
 namespace viaduct::base {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kNames{"debug", "info", "warning", "error", "off"};
 
 LogLevel fromEnvironment() {
-  const char* text = std::getenv("VIADUCT_LOG");
+  const char* text = variable("VIADUCT_LOG");
   for (std::size_t i = 0; text != nullptr && i < kNames.size(); ++i)
     if (kNames[i] == text) return static_cast<LogLevel>(i);
   return LogLevel::kWarning;

@@ -1,4 +1,4 @@
-// Makes a text from outside fit for errors, logs and terminals. Threads: pure function.
+// Texts from outside in errors, logs and terminals. Threads: pure functions.
 #pragma once
 
 #include <cstddef>
@@ -10,5 +10,8 @@ namespace viaduct::base {
 // One line of printable ASCII. A tab becomes a space, and any other byte "\x1b". "..." stands for
 // the bytes beyond the first `most`.
 std::string printable(std::string_view text, std::size_t most = 120);
+
+// Whether a text is one line in UTF-8, without control characters.
+bool isPrintable(std::string_view text);
 
 }  // namespace viaduct::base

@@ -18,5 +18,18 @@ TEST(Printable, IsBounded) {
   EXPECT_EQ(printable("", 0), "");
 }
 
+TEST(Printable, KnowsOneLineOfCharacters) {
+  for (const std::string_view text : {"", "decode-3",
+                                      "gr\xc3\xb6\xc3\x9f"
+                                      "e \xf0\x9f\x9a\x80"})
+    EXPECT_TRUE(isPrintable(text)) << text;
+  for (const std::string_view text : {"a\nb", "a\r", "\x1b[2J", "\t", "\x7f", "\xff", "\xc3",
+                                      "\xc2\x9b"
+                                      "2J",
+                                      "\xc0\x9b"})
+    EXPECT_FALSE(isPrintable(text)) << printable(text);
+  EXPECT_FALSE(isPrintable(std::string_view("a\0b", 3)));
+}
+
 }  // namespace
 }  // namespace viaduct::base

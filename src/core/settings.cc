@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdlib>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "base/lists.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/printable.h"
 #include "base/sizes.h"
 #include "base/text.h"
 #include "core/fault_plan.h"
@@ -128,8 +128,9 @@ Status checkName(const Settings& settings) {
   if (settings.name.size() > kMostNameBytes)
     return bad(fmt::format("{} bytes; the limit is {}", settings.name.size(), kMostNameBytes),
                "choose a shorter name");
-  if (settings.name.find('\0') != std::string::npos)
-    return bad("contains a NUL byte", "choose a printable name");
+  if (!base::isPrintable(settings.name))
+    return bad("contains a control character, or bytes that are not UTF-8",
+               "choose a printable name");
   return Ok{};
 }
 
@@ -248,7 +249,7 @@ std::vector<SettingRow> allRows() {
 
 // An empty variable counts as unset, so that a deployment file can undo a setting.
 const char* valueOf(std::string_view variable) {
-  const char* text = std::getenv(std::string(variable).c_str());
+  const char* text = base::variable(std::string(variable).c_str());
   return text == nullptr || *text == '\0' ? nullptr : text;
 }
 
@@ -278,9 +279,13 @@ bool isKnown(std::string_view variable) {
 
 // Other variables with this prefix belong to the build, or to a pod: Kubernetes sets VIADUCT_PORT
 // for a service called viaduct.
-void warnOfMistypedVariables() {
+void warnOfVariables() {
   static std::atomic_flag said;
   if (said.test_and_set()) return;
+  if (!base::environmentIsTrusted())
+    return base::log(base::LogLevel::kWarning,
+                     "the settings in the environment are ignored: this program runs with other "
+                     "rights than its user (setuid, setgid or file capabilities)");
   for (const std::string& one : base::environmentOf(kOurs)) {
     const std::string variable = one.substr(0, one.find('='));
     const std::string_view meant = isKnown(variable) ? "" : nearestSetting(variable);
@@ -328,7 +333,7 @@ Status checkSettings(const Settings& settings) {
 }
 
 Result<Settings> settingsFromEnvironment() {
-  warnOfMistypedVariables();
+  warnOfVariables();
   Settings out;
   for (const SettingRow& row : settingRows()) {
     const char* text = valueOf(row.variable);

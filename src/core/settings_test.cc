@@ -1,9 +1,17 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
+#include <cstdio>
+#include <filesystem>
 #include <string>
+
+#include "support/temporary_folder.h"
 
 namespace viaduct {
 namespace {
@@ -24,6 +32,33 @@ TEST_F(SettingsTest, NothingSetGivesTheDefaults) {
   const auto settings = settingsFromEnvironment();
   ASSERT_TRUE(settings) << settings.error().text();
   EXPECT_EQ(*settings, Settings{});
+}
+
+// A copy of this program, which belongs to another user and is setuid, runs the test too, and tells
+// what the settings are there.
+TEST(SetuidSettings, AreTheDefaults) {
+  if (::getenv("VIADUCT_NAME") != nullptr) {
+    const auto settings = settingsFromEnvironment();
+    const bool ignored = settings && settings->name.empty();
+    std::puts(::getauxval(AT_SECURE) == 0 ? "not secure" : ignored ? "ignored" : "believed");
+    return;
+  }
+  if (::geteuid() != 0) GTEST_SKIP() << "skipped: no right to make a program of another user";
+  const testing::TemporaryFolder folder;
+  const std::string copy = folder.path() + "/setuid";
+  std::filesystem::copy_file("/proc/self/exe", copy);
+  ASSERT_EQ(::chown(copy.c_str(), 65534, 65534), 0);
+  ASSERT_EQ(::chmod(copy.c_str(), 04755), 0);
+  const std::string command =
+      "VIADUCT_NAME=forged " + copy + " --gtest_filter=SetuidSettings.AreTheDefaults";
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  ASSERT_NE(pipe, nullptr);
+  std::string said(1 << 16, '\0');
+  said.resize(std::fread(said.data(), 1, said.size(), pipe));
+  ASSERT_EQ(::pclose(pipe), 0) << said;
+  if (said.find("not secure") != std::string::npos)
+    GTEST_SKIP() << "skipped: no setuid programs in " << folder.path();
+  EXPECT_NE(said.find("ignored"), std::string::npos) << said;
 }
 
 TEST_F(SettingsTest, EveryFallbackIsTheDefault) {
@@ -193,6 +228,7 @@ TEST_F(SettingsTest, ValuesSetInCodeHaveTheSameRange) {
   } cases[] = {
       {[](Settings& s) { s.name = std::string(256, 'n'); }, "name"},
       {[](Settings& s) { s.name = std::string("a\0b", 3); }, "name"},
+      {[](Settings& s) { s.name = "a\nb"; }, "name"},
       {[](Settings& s) { s.sockets = 0; }, "sockets"},
       {[](Settings& s) { s.sockets = 65; }, "sockets"},
       {[](Settings& s) { s.min_chunk = 1; }, "min_chunk"},

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <utility>
 
+#include "base/environment.h"
 #include "base/fd.h"
 #include "base/file_error.h"
 #include "base/read_fd.h"
@@ -36,7 +36,7 @@ Error noCredentials(Code code, std::string detail, std::string file) {
 
 std::string credentialsFile(const Settings& settings) {
   if (std::string named = kCredentialsFile.of(settings); !named.empty()) return named;
-  const char* const home = std::getenv("HOME");
+  const char* const home = base::variable("HOME");
   return home == nullptr ? "" : fmt::format("{}/.aws/credentials", home);
 }
 

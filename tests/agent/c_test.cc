@@ -424,12 +424,62 @@ TEST_F(CInterface, RefusesOutputsAndInputsThatAreNull) {
   invalid(viaduct_note_receive(a_, 0, &note_info, nullptr, 1, &error_), "buffer is NULL");
 }
 
+TEST_F(CInterface, RefusesSizesBeyondAllMemory) {
+  constexpr std::uint64_t kAll = std::uint64_t{1} << 60U;
+  const viaduct_setting setting{"VIADUCT_NAME", "c"};
+  viaduct_agent agent{};
+  invalid(viaduct_agent_open(&setting, kAll, 0, &agent, &error_), "the limit is 2^32");
+  viaduct_run run{.base = local_.address, .stride = 0, .bytes = 4096, .count = 1};
+  viaduct_blocks blocks{};
+  invalid(viaduct_blocks_of_runs(&run, kAll, &blocks, &error_), "the limit is 2^32");
+  for (const std::uint64_t bytes : {std::uint64_t{1}, std::uint64_t{4096}, kAll}) {
+    run.bytes = bytes;
+    run.count = kAll;
+    invalid(viaduct_blocks_of_runs(&run, 1, &blocks, &error_), "2^");
+  }
+  const viaduct_extent extent{.address = local_.address, .bytes = 4096};
+  invalid(viaduct_blocks_of_extents(&extent, kAll, &blocks, &error_), "the limit is 2^32");
+  const std::uint32_t first = 0;
+  const viaduct_blocks here = blocksOf(local_.address, 4), there = blocksOf(remote_.address, 4);
+  viaduct_transfer transfer{};
+  invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, &first, kAll, there, &first, 1,
+                                nullptr, &transfer, &error_),
+          "the limit is 2^32");
+  invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, &first, 1, there, &first, kAll,
+                                nullptr, &transfer, &error_),
+          "the limit is 2^32");
+  viaduct_pin pin{};
+  std::array<char, 16> bytes{};
+  for (const std::uint32_t flags : {std::uint32_t{0}, VIADUCT_HUGE_PAGES})
+    EXPECT_NE(viaduct_memory_allocate(a_, kAll, nullptr, flags, &pin, &error_), VIADUCT_OK);
+  EXPECT_NE(viaduct_memory_pin(a_, bytes.data(), kAll, nullptr, &pin, &error_), VIADUCT_OK);
+  EXPECT_NE(viaduct_gpu_pin(a_, 0, 4096, kAll, nullptr, &pin, &error_), VIADUCT_OK);
+  const viaduct::testing::TemporaryFolder folder;
+  folder.write("/file", "some bytes");
+  const std::string file = folder.path() + "/file";
+  for (const std::uint32_t flags : {std::uint32_t{0}, VIADUCT_CREATE})
+    for (const std::uint64_t offset : {std::uint64_t{0}, UINT64_MAX - kAll + 2}) {
+      viaduct_part part = VIADUCT_INIT(viaduct_part);
+      part.offset = offset;
+      part.bytes = kAll;
+      part.flags = flags;
+      EXPECT_NE(viaduct_file_pin(a_, file.c_str(), -1, &part, nullptr, &pin, &error_), VIADUCT_OK);
+    }
+  viaduct_peer peer{};
+  const std::string card = cardOf(b_);
+  invalid(viaduct_card_import(a_, card.data(), kAll, &peer, &error_), "longer");
+  invalid(viaduct_note_send(peer_, bytes.data(), kAll, &error_), "the limit is");
+  invalid(viaduct_transfer_post(planned(), VIADUCT_DEFAULT_DEADLINE, bytes.data(), kAll, &error_),
+          "the limit is");
+  EXPECT_EQ(agent.id | blocks.id | transfer.id | pin.id | peer.id, 0U);
+}
+
 TEST_F(CInterface, RefusesMalformedBlocksAndPlans) {
   const viaduct_run run{.base = local_.address, .stride = 0, .bytes = 4096, .count = 2};
   viaduct_blocks blocks{};
   invalid(viaduct_blocks_of_runs(&run, 1, nullptr, &error_), "blocks is NULL");
   invalid(viaduct_blocks_of_runs(nullptr, 1, &blocks, &error_), "NULL");
-  invalid(viaduct_blocks_of_runs(&run, UINT64_MAX, &blocks, &error_), "an array of");
+  invalid(viaduct_blocks_of_runs(&run, UINT64_MAX, &blocks, &error_), "the limit is 2^32");
   const std::array<viaduct_run, 2> overlap{run, run};
   invalid(viaduct_blocks_of_runs(overlap.data(), 2, &blocks, &error_), "overlap");
   invalid(viaduct_blocks_of_extents(nullptr, 1, &blocks, &error_), "NULL");

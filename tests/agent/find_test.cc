@@ -5,6 +5,8 @@
 #include <future>
 #include <string>
 
+#include "base/fields.h"
+#include "base/net/crypto.h"
 #include "meet/groups/server.h"
 #include "meet/place.h"
 
@@ -89,10 +91,45 @@ TEST_F(Find, AMemberOfAGroupWithASecretPublishesNoSecret) {
       *meet::openMeetingPlace({.where = server_->addresses().front(), .token = "swordfish"}));
   const auto blob = place->find("decode-0", 20s, meet::StopFlag{false});
   ASSERT_TRUE(blob);
-  const auto card = Card::decode(std::as_bytes(std::span(*blob)));
-  ASSERT_TRUE(card);
-  EXPECT_EQ(card->secret, decltype(card->secret){});
-  EXPECT_NE(decode.card().secret, decltype(card->secret){});
+  const auto secret = decode.card().secret;
+  EXPECT_EQ(blob->find(std::string(secret.begin(), secret.end())), std::string::npos);
+  EXPECT_NE(secret, base::Key{});
+}
+
+// Another program copies the entry of an agent to another name, or writes one of its own.
+TEST_F(Find, AnEntryOfAnotherNameOrWithoutTheSecretIsRefused) {
+  serve("swordfish");
+  Agent prefill = open("prefill-0"), decode = open("decode-0");
+  const auto place = std::move(
+      *meet::openMeetingPlace({.where = server_->addresses().front(), .token = "swordfish"}));
+  const auto blob = place->find("decode-0", 20s, meet::StopFlag{false});
+  ASSERT_TRUE(blob);
+  Card renamed = decode.card();
+  renamed.name = "renamed";
+  const auto card = renamed.encode();
+  const std::string forged =
+      base::packed(base::Key{}, std::string_view(base::textOf(std::span(card))));
+  for (const auto& [name, entry] :
+       {std::pair<std::string, std::string>{"copied", *blob}, {"renamed", forged}, {"none", "x"}}) {
+    const auto published = place->publish(name, entry, 20s);
+    ASSERT_TRUE(published) << published.error().text();
+    const auto found = prefill.find(name, 20s);
+    ASSERT_FALSE(found) << name << " was taken for " << found->name();
+    EXPECT_EQ(found.error().code, Code::kDenied) << found.error().text();
+    EXPECT_FALSE(prefill.peer(name)) << name;
+  }
+  // The agent that answers has another name than the Card.
+  renamed.secret = decode.card().secret;
+  const auto peer = prefill.connect(renamed);
+  ASSERT_TRUE(peer) << peer.error().text();
+  std::string why;
+  const auto until = Clock::now() + 20s;
+  while (why.find("is called decode-0, not renamed") == std::string::npos) {
+    ASSERT_LT(Clock::now(), until) << why;
+    const Status ready = peer->ready(10ms);
+    ASSERT_FALSE(ready);
+    why = ready.error().text();
+  }
 }
 
 TEST_F(Find, ASecondAgentOfTheSameNameIsRefused) {

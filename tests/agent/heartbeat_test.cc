@@ -4,6 +4,7 @@
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -41,17 +42,27 @@ class Heartbeats : public ::testing::Test {
     ASSERT_TRUE(agent_->peer("b")->ready(20s));
   }
   void dial() {
+    connection_ = dialAs({1}, user_);
+    ASSERT_TRUE(user_.epoch) << user_.error.value_or(Error{}).text();
+  }
+  // Connects an agent of the name b. The agent under test accepts or refuses it.
+  std::unique_ptr<Connection> dialAs(const std::array<std::uint8_t, 16>& id, Recorder& user) {
     Hello mine = helloOf("b");
+    mine.agent = id;
     mine.backends.clear();
     mine.detect_ms = static_cast<std::uint32_t>(kDetect.count());
+    ConnectionConfig config = configOf(mine);
+    config.handshake_until = manual_.poller().now() + 20s;
+    std::unique_ptr<Connection> connection;
     const auto dialer = base::Dialer::start(
         {"unix:@" + agent_->card().unix_name}, manual_.poller().now() + 20s, manual_.poller(),
         [&](Result<base::Fd> socket, const std::string&) {
           ASSERT_TRUE(socket) << socket.error().text();
-          connection_ = std::move(*Connection::open(*std::move(socket), Connection::Role::kDialer,
-                                                    configOf(mine), manual_.poller(), user_));
+          connection = std::move(*Connection::open(*std::move(socket), Connection::Role::kDialer,
+                                                   std::move(config), manual_.poller(), user));
         });
-    ASSERT_TRUE(manual_.run([&] { return user_.epoch.has_value(); }));
+    EXPECT_TRUE(manual_.run([&] { return user.epoch || user.closes != 0; }));
+    return connection;
   }
   // Offers the agent a ring. Without `reads_beats` it is like the ring of an older release, in
   // which heartbeats are not read.
@@ -118,6 +129,24 @@ TEST_F(Heartbeats, APeerIsKeptWhileItBeatsInTheRing) {
   for (; agent_->peer("b")->state() == PeerState::kReady && eighths < 100; ++eighths) pass();
   EXPECT_GE(eighths, 6);
   EXPECT_LE(eighths, 8);
+}
+
+// The session with the silent agent is over before the whole detection time has passed.
+TEST_F(Heartbeats, ASilentAgentKeepsItsNameForTheDetectionTime) {
+  const auto started = clock_.now();
+  while (agent_->peer("b")->state() == PeerState::kReady) pass();
+  ASSERT_LT(clock_.now() - started, kDetect);
+  Recorder early, back, late;
+  const auto refused = dialAs({2}, early);
+  ASSERT_FALSE(early.epoch) << "another agent took the name of a silent one";
+  EXPECT_EQ(early.code(), Code::kBusy) << early.error->text();
+  EXPECT_NE(early.error->text().find("fell silent"), std::string::npos) << early.error->text();
+  const auto same = dialAs({1}, back);
+  ASSERT_TRUE(back.epoch) << back.error.value_or(Error{}).text();
+  while (agent_->peer("b")->state() != PeerState::kLost) pass();
+  clock_.advance(kDetect);
+  const auto taken = dialAs({2}, late);
+  EXPECT_TRUE(late.epoch) << late.error.value_or(Error{}).text();
 }
 
 }  // namespace

@@ -224,7 +224,8 @@ TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
 class EndlessCopy : public Posting {
  protected:
   void start() {
-    moveBy([this](core::DirectMover::Progress&, const std::atomic<bool>& pause) {
+    moveBy([this](core::DirectMover::Progress& so_far, const std::atomic<bool>& pause) {
+      so_far.bytes = moves_;
       ++calls_;
       calls_.notify_all();
       while (!pause && !over_) std::this_thread::yield();
@@ -232,7 +233,7 @@ class EndlessCopy : public Posting {
     });
     open();
     transfer_.emplace(plan());
-    poster_ = std::jthread([this] { posted_ = transfer_->post(); });
+    poster_ = std::jthread([this] { posted_ = transfer_->post(options_); });
     calls_.wait(0);
   }
   // Expects that the copy was not called again.
@@ -245,6 +246,23 @@ class EndlessCopy : public Posting {
     EXPECT_NE(transfer_->state(), TransferState::kRunning);
   }
 
+  // Expects the same of a post that has moved bytes.
+  void expectAFailure(Code code) {
+    const int calls = calls_;
+    over_ = true;
+    poster_.join();
+    EXPECT_EQ(calls_, calls);
+    EXPECT_TRUE(posted_) << "a post that has moved bytes was refused";
+    const Status ended = transfer_->wait(20s);
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().code, code) << ended.error().text();
+    EXPECT_EQ(transfer_->state(), TransferState::kFailed);
+    EXPECT_EQ(agent_->statistics().failed, 1U);
+    EXPECT_TRUE(transfer_->path().shares.empty()) << transfer_->path().text();
+  }
+
+  PostOptions options_;
+  std::uint64_t moves_ = 0;  // the bytes that each call has moved
   std::atomic<int> calls_{0};
   std::atomic<bool> over_{false};
   std::optional<Transfer> transfer_;
@@ -263,6 +281,30 @@ TEST_F(EndlessCopy, EndsWhenItsAgentCloses) {
   start();
   agent_->close();
   expectTheEnd();
+}
+
+TEST_F(EndlessCopy, EndsAsFailedIfItHasMovedBytes) {
+  moves_ = 1;
+  start();
+  ASSERT_TRUE(pins_[0].release());
+  expectAFailure(Code::kDenied);
+}
+
+TEST_F(EndlessCopy, EndsAsFailedWhenTheStreamOfItsMarkEnds) {
+  moves_ = 1;
+  options_.mark = Mark{.stream = 7, .number = 0};
+  start();
+  const auto stream = agent_->openMarks(*self_, {.number = 7, .marks = 1});
+  ASSERT_TRUE(stream) << stream.error().text();
+  stream->end({.code = Code::kCancelled, .operation = "stream", .detail = "not needed"});
+  expectAFailure(Code::kCancelled);
+  over_ = false;
+  moveBy([](core::DirectMover::Progress& so_far, const std::atomic<bool>&) {
+    so_far.bytes = kBytes;
+    return Outcome::kMoved;
+  });
+  EXPECT_TRUE(transfer_->post()) << "the transfer cannot be posted again";
+  EXPECT_EQ(transfer_->state(), TransferState::kDone);
 }
 
 }  // namespace

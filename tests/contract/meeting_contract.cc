@@ -260,6 +260,7 @@ TEST_P(MeetingContract, InvalidRequestsAreRefused) {
   auto nameless = request(2, "a");
   nameless.group.clear();
   EXPECT_EQ(sit(options(), nameless).error.code, Code::kInvalid);
+  EXPECT_EQ(sit(options(), request(2, "two\nlines")).error.code, Code::kInvalid);
   auto wordy = request(2, "a");
   wordy.about = std::string(5000, 'x');
   EXPECT_EQ(sit(options(), wordy).error.code, Code::kInvalid);
@@ -456,7 +457,8 @@ TEST_P(MeetingContract, ANameIsFoundOnceItIsPublishedAndVanishesWithItsEntry) {
 TEST_P(MeetingContract, AnEntryBeyondTheLimitsIsRefusedAtOnce) {
   auto place = openMeetingPlace(options());
   ASSERT_TRUE(place);
-  for (const std::string& name : {std::string(), std::string(kMaxNameBytes + 1, 'n')}) {
+  for (const std::string& name :
+       {std::string(), std::string(kMaxNameBytes + 1, 'n'), std::string("two\nlines")}) {
     EXPECT_EQ((*place)->find(name, kLong, kGoOn).error().code, Code::kInvalid);
     EXPECT_EQ((*place)->publish(name, "x", kLong).error().code, Code::kInvalid);
   }

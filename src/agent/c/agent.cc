@@ -87,14 +87,13 @@ viaduct_code viaduct_agent_open(const viaduct_setting* settings, uint64_t count,
   return call(error, [&]() -> Status {
     constexpr auto kOperation = "open the agent";
     VIADUCT_CHECK(need(kOperation, "agent", agent));
-    if (count != 0) VIADUCT_CHECK(need(kOperation, "settings", settings));
+    VIADUCT_TRY(const auto given, arrayOf(kOperation, "settings", settings, count));
     VIADUCT_CHECK(refuseFlags(kOperation, flags, VIADUCT_READ_ENVIRONMENT));
     Settings chosen;
     if ((flags & VIADUCT_READ_ENVIRONMENT) != 0) {
       VIADUCT_TRY(chosen, settingsFromEnvironment());
     }
-    for (const viaduct_setting& one : std::span(settings, count))
-      VIADUCT_CHECK(applySetting(one, chosen));
+    for (const viaduct_setting& one : given) VIADUCT_CHECK(applySetting(one, chosen));
     VIADUCT_TRY(auto opened, Agent::open(chosen));
     give<AgentObject>(*agent, std::move(opened));
     return Ok{};

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -80,6 +81,16 @@ inline Deadline until(std::int64_t timeout_ns) {
   return timeout_ns < 0 ? Deadline::never() : Deadline(std::chrono::nanoseconds(timeout_ns));
 }
 
+// The array of `count` elements at `first`, which may be NULL only if `count` is 0. No call has a
+// use for more elements than blocks have numbers.
+template <class T>
+Result<std::span<const T>> arrayOf(const char* operation, const char* what, const T* first,
+                                   std::uint64_t count) {
+  if (count != 0) VIADUCT_CHECK(need(operation, what, first));
+  if (count > std::uint64_t{1} << 32U)
+    return misuse(operation, fmt::format("{} {}; the limit is 2^32", count, what));
+  return std::span(first, count);
+}
 // The `length` bytes at `start`, which may be NULL only if `length` is 0.
 Result<std::span<const std::byte>> bytesOf(const char* operation, const void* start,
                                            std::uint64_t length);

@@ -17,17 +17,9 @@ static_assert(static_cast<int>(TransferState::kDone) == VIADUCT_TRANSFER_DONE);
 static_assert(static_cast<int>(TransferState::kFailed) == VIADUCT_TRANSFER_FAILED);
 static_assert(static_cast<int>(TransferState::kCancelled) == VIADUCT_TRANSFER_CANCELLED);
 
-template <class T>
-Result<std::span<const T>> arrayOf(const char* operation, const T* first, std::uint64_t count) {
-  if (count != 0) VIADUCT_CHECK(need(operation, "the array", first));
-  if (count > (std::uint64_t{1} << 47U) / sizeof(T))  // more than a process can address
-    return misuse(operation, fmt::format("an array of {}", count));
-  return std::span(first, count);
-}
-
 Result<Selection> selectionOf(viaduct_blocks blocks, const uint32_t* indices, uint64_t count) {
   VIADUCT_TRY(const auto known, find<Blocks>("plan", "list of blocks", blocks.id));
-  VIADUCT_TRY(const auto numbers, arrayOf("plan", indices, count));
+  VIADUCT_TRY(const auto numbers, arrayOf("plan", "indices", indices, count));
   // Without indices a selection is all blocks.
   if (indices != nullptr && numbers.empty()) return misuse("plan", "0 indices name no block");
   return Selection{.blocks = *known, .indices = numbers};
@@ -40,7 +32,7 @@ viaduct_code viaduct_blocks_of_runs(const viaduct_run* runs, uint64_t count, via
                                     viaduct_error* error) {
   return call(error, [&]() -> Status {
     VIADUCT_CHECK(need("blocks", "blocks", blocks));
-    VIADUCT_TRY(const auto given, arrayOf("blocks", runs, count));
+    VIADUCT_TRY(const auto given, arrayOf("blocks", "runs", runs, count));
     std::vector<Run> copied;
     copied.reserve(given.size());
     for (const viaduct_run& run : given)
@@ -56,7 +48,7 @@ viaduct_code viaduct_blocks_of_extents(const viaduct_extent* extents, uint64_t c
                                        viaduct_blocks* blocks, viaduct_error* error) {
   return call(error, [&]() -> Status {
     VIADUCT_CHECK(need("blocks", "blocks", blocks));
-    VIADUCT_TRY(const auto given, arrayOf("blocks", extents, count));
+    VIADUCT_TRY(const auto given, arrayOf("blocks", "extents", extents, count));
     std::vector<Extent> copied;
     copied.reserve(given.size());
     for (const viaduct_extent& extent : given)

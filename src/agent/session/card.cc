@@ -7,9 +7,10 @@ namespace viaduct {
 
 auto fields(base::Is<Card> auto& c) {
   return base::list(
-      base::atMost(agent::kMaxNameBytes, c.name), c.agent,
-      base::atMost(agent::kMaxNameBytes, c.boot), base::atMost(agent::kMaxNameBytes, c.unix_name),
-      base::atMost(agent::kMaxAddresses, c.addresses, agent::kMaxNameBytes), c.secret, c.pins);
+      base::line(agent::kMaxNameBytes, c.name), c.agent, base::line(agent::kMaxNameBytes, c.boot),
+      base::line(agent::kMaxNameBytes, c.unix_name),
+      base::atMost(agent::kMaxAddresses, c.addresses, agent::kMaxNameBytes),
+      base::must([&c] { return agent::arePrintable(c.addresses); }), c.secret, c.pins);
 }
 
 namespace {

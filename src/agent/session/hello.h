@@ -1,6 +1,7 @@
 // The facts that the two ends of a session tell each other about themselves. Threads: plain values.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -27,7 +28,11 @@ struct BackendBlob {
   friend bool operator==(const BackendBlob&, const BackendBlob&) = default;
 };
 auto fields(base::Is<BackendBlob> auto& b) {
-  return base::list(base::atMost(kMaxNameBytes, b.backend), base::atMost(kMaxBlobBytes, b.bytes));
+  return base::list(base::line(kMaxNameBytes, b.backend), base::atMost(kMaxBlobBytes, b.bytes));
+}
+
+inline bool arePrintable(const std::vector<std::string>& texts) {
+  return std::ranges::all_of(texts, [](const auto& text) { return base::isPrintable(text); });
 }
 
 struct Hello {
@@ -45,9 +50,11 @@ struct Hello {
   friend bool operator==(const Hello&, const Hello&) = default;
 };
 auto fields(base::Is<Hello> auto& h) {
-  return base::list(base::atMost(kMaxNameBytes, h.name), h.agent, h.process,
-                    base::atMost(kMaxNameBytes, h.boot), base::atMost(kMaxNameBytes, h.unix_name),
+  return base::list(base::line(kMaxNameBytes, h.name), base::must([&h] { return !h.name.empty(); }),
+                    h.agent, h.process, base::line(kMaxNameBytes, h.boot),
+                    base::line(kMaxNameBytes, h.unix_name),
                     base::atMost(kMaxAddresses, h.addresses, kMaxNameBytes),
+                    base::must([&h] { return arePrintable(h.addresses); }),
                     base::atMost(kMaxEpoch - 1, h.last_epoch), h.detect_ms,
                     base::atMost(kMaxBackends, h.backends));
 }

@@ -22,7 +22,7 @@ constexpr base::BlobKind kTicket{.magic = "VIADLEAS",
 
 // The fields before the blocks.
 auto headOf(auto& t) {
-  return base::list(base::atMost(kMaxNameBytes, t.owner), base::atMost(kMaxNameBytes, t.borrower),
+  return base::list(base::line(kMaxNameBytes, t.owner), base::line(kMaxNameBytes, t.borrower),
                     t.owner_id, t.borrower_id, t.epoch, t.number,
                     base::atMost(MemoryAccess::kReadOnly, t.access));
 }

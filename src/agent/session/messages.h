@@ -82,7 +82,7 @@ struct BackendMessage {
   std::span<const std::byte> bytes = {};
 };
 auto fields(base::Is<BackendMessage> auto& m) {
-  return base::list(base::atMost(kMaxNameBytes, m.backend), base::rest(m.bytes));
+  return base::list(base::line(kMaxNameBytes, m.backend), base::rest(m.bytes));
 }
 
 // The owner of a lease ends it. The borrower answers when its last access has ended.

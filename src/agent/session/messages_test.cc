@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/net/checksum.h"
+#include "base/printable.h"
 #include "base/random.h"
 
 namespace viaduct::agent {
@@ -53,7 +54,7 @@ void refusesOtherLengths(const Message& message) {
 
 TEST(Messages, ComeOutAsTheyWentIn) {
   EXPECT_EQ(*base::decode<Hello>(base::encode(fullHello())), fullHello());
-  EXPECT_EQ(*base::decode<Hello>(base::encode(Hello{})), Hello{});
+  EXPECT_EQ(*base::decode<Hello>(base::encode(Hello{.name = "n"})), Hello{.name = "n"});
   EXPECT_EQ(*base::decode<PinMessage>(base::encode(fullPin())), fullPin());
   EXPECT_EQ(base::decode<UnpinMessage>(base::encode(UnpinMessage{.slot = 9}))->slot, 9U);
   EXPECT_EQ(base::decode<ReadOnlyMessage>(base::encode(ReadOnlyMessage{.slot = 8}))->slot, 8U);
@@ -138,6 +139,32 @@ TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   Bytes code = base::encode(RefuseMessage{});
   code[0] = std::byte{200};
   EXPECT_FALSE(base::decode<RefuseMessage>(code));
+}
+
+// Such a text would forge lines of a log, or speak to the terminal that shows it.
+TEST(Messages, NamesThatCannotBePrintedAreRefused) {
+  for (const std::string bad : {"", "a\nviaduct[1] error: forged", "\x1b[2J", "\xff"}) {
+    Hello name = fullHello();
+    name.name = bad;
+    EXPECT_FALSE(base::decode<Hello>(base::encode(name))) << base::printable(bad);
+    if (bad.empty()) continue;
+    Hello address = fullHello();
+    address.addresses[0] = bad;
+    EXPECT_FALSE(base::decode<Hello>(base::encode(address))) << base::printable(bad);
+    Hello socket = fullHello();
+    socket.unix_name = bad;
+    EXPECT_FALSE(base::decode<Hello>(base::encode(socket))) << base::printable(bad);
+    Card card{.name = bad};
+    EXPECT_FALSE(Card::decode(card.encode())) << base::printable(bad);
+  }
+  Hello umlaut = fullHello();
+  umlaut.name = "gr\xc3\xb6\xc3\x9fte";
+  EXPECT_TRUE(base::decode<Hello>(base::encode(umlaut)));
+}
+
+TEST(Messages, TextsOfAPeerAreMadePrintable) {
+  const ByeMessage bye{.why = "over\n\x1b[2J"};
+  EXPECT_EQ(base::decode<ByeMessage>(base::encode(bye))->why, "over\\x0a\\x1b[2J");
 }
 
 TEST(Messages, LongTextsAreCutWhenSent) {

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 
+#include "base/printable.h"
+
 namespace viaduct::meet::groups {
 
 Status checkJoin(const JoinRequest& request, std::size_t max_about) {
-  Error why{.code = Code::kInvalid, .operation = fmt::format("join group {}", request.group)};
+  Error why{.code = Code::kInvalid,
+            .operation = fmt::format("join group {}", base::printable(request.group))};
   if (request.group.empty() || request.group.size() > kMaxNameBytes)
     why.detail = fmt::format("a group's name has 1 to {} bytes", kMaxNameBytes);
   else if (request.size == 0 || request.size > kMaxMembers)
@@ -17,6 +20,8 @@ Status checkJoin(const JoinRequest& request, std::size_t max_about) {
                              *request.rank, request.size, request.size - 1);
   else if (request.name.size() > kMaxNameBytes)
     why.detail = fmt::format("a member's name has at most {} bytes", kMaxNameBytes);
+  else if (!base::isPrintable(request.group) || !base::isPrintable(request.name))
+    why.detail = "a name has a control character, or bytes that are not UTF-8";
   else if (request.about.size() > max_about)
     why.detail = fmt::format("a member's description has at most {} bytes", max_about);
   else
