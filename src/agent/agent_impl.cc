@@ -316,6 +316,7 @@ void AgentImpl::shutdown() {
 // transfers.
 void AgentImpl::letGo() {
   auto held = hold();
+  endReaching(nullptr, {.code = Code::kPeerLost, .operation = "close", .detail = "closed here"});
   for (const auto& peer : peers_) {
     peer->forget();
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);

@@ -66,6 +66,7 @@ Status TransferImpl::plan(AgentLock::Held& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+    if (!isAnnounced()) return notReached();
     const auto epoch = peer_->epoch();
     const auto local_version = agent_->pins().version(), remote_version = peer_->pinsVersion();
     const core::PinMap local_pins = agent_->pins().map(), remote_pins = peer_->pinMap();
@@ -80,7 +81,7 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     const std::uint64_t bytes = list->bytes;
     VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, *std::move(list), required));
     // If it is taken, another thread has planned and posted it meanwhile.
-    if (!isTaken()) remember(std::move(bundles), spans, bytes);
+    if (!isTaken() || reaching_) remember(std::move(bundles), spans, bytes);
     return Ok{};
   }
 }
@@ -182,6 +183,10 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   if (!options.digests.empty()) VIADUCT_CHECK(mayCheck(options));
   agent_->engine().progressNowAndThen();
   if (!mayAccess()) return lease_->refusal("post");
+  if (options.digests.empty() && awaitsPeer()) {
+    reach(options);
+    return Ok{};
+  }
   if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
   while (!stillPlanned()) {
     VIADUCT_CHECK(plan(held));
@@ -201,6 +206,61 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
   else
     agent_->engine().takeOverSoon(now);
   return Ok{};
+}
+
+// Pins announced after the first plan are in it, or the peer withdrew them.
+bool TransferImpl::isAnnounced() const {
+  return planned_epoch_ != 0 || !options_.awaits || peer_->pins().hasAnnounced(options_.awaits);
+}
+
+bool TransferImpl::awaitsPeer() const {
+  if (!options_.reach || planned_epoch_ != 0 || peer_->hopeless() ||
+      agent_->engine().poller().fromSteady(options_.reach->at()) <= agent_->now())
+    return false;
+  return peer_->state() != PeerState::kReady || !isAnnounced();
+}
+
+Error TransferImpl::notReached() const {
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  return {.code = Code::kDenied,
+          .operation = "post",
+          .detail = "the peer has announced no pin of the expected label",
+          .peer = peer_->name(),
+          .cause = "it has withdrawn the memory, or has been restarted",
+          .remedy = "get the peer's present registrations"};
+}
+
+void TransferImpl::reach(const PostOptions& options) {
+  reaching_ = true;
+  agent_->countReaching(1);
+  start(options);
+  const base::Poller& clock = agent_->engine().poller();
+  deadline_ = options.deadline ? clock.fromSteady(options.deadline->at())
+                               : agent_->now() + agent_->settings().deadline;
+  expect(std::min(clock.fromSteady(options_.reach->at()), deadline_));
+  agent_->engine().takeOverNow();
+}
+
+void TransferImpl::endReach() {
+  if (std::exchange(reaching_, false)) agent_->countReaching(-1);
+}
+
+void TransferImpl::goOnReaching() {
+  auto held = agent_->hold();
+  while (peer_->same_as) peer_ = peer_->same_as;  // it was dialed by address and known already
+  if (!reaching_ || awaitsPeer()) return;
+  auto planned = plan(held);
+  if (planned && mark_) planned = peer_->mayMark(*mark_);
+  // The post may have ended or begun while plan() had released the lock.
+  if (!reaching_) return;
+  if (!planned) return abort(std::move(planned).error());
+  endReach();
+  for (Bundle& bundle : bundles_) bundle.start();
+  expect(deadline_);
+  offer();
+  collect();
+  endIfOver();
+  agent_->engine().takeOverNow();
 }
 
 Status TransferImpl::startHop(core::OpList list, core::Requirement required,
@@ -356,6 +416,7 @@ void TransferImpl::cancel() {
 
 void TransferImpl::overdue() {
   due_ = Clock::time_point::max();
+  if (reaching_) return abort(notReached());
   if (forced_) return resetLinks();
   std::uint64_t moved = 0;
   for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
@@ -386,7 +447,7 @@ bool TransferImpl::uses(std::uint32_t local_slot) const {
 }
 
 void TransferImpl::endIfOver() {
-  if (!running() || out_ != 0) return;
+  if (!running() || out_ != 0 || (reaching_ && !error_)) return;
   if (!error_ && allDone()) return check_ ? goOnChecking() : finish(TransferState::kDone);
   if (!stopping_) return;  // more slices are to be posted
   finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
@@ -482,6 +543,7 @@ Status TransferImpl::tellPeer() {
 }
 
 void TransferImpl::finish(TransferState state) {
+  endReach();
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   for (const PathShare& share : stages_.shares) carried_before_.add(share);
