@@ -624,6 +624,7 @@ Result<int> AgentImpl::eventFd() {
     return systemError(Code::kExhausted, "eventFd", errno);
   bell_ = std::move(bell);
   bell_poller_ = std::move(both);
+  ringBell();  // notes may have arrived before, and transfers may have ended
   return bell_poller_.get();
 }
 

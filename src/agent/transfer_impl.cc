@@ -17,6 +17,9 @@ namespace {
 // thread costs little.
 constexpr std::uint64_t kLargeBytes = std::uint64_t{256} << 10U;
 
+// Time limit for the announcement of a pin that the peer made while its session began.
+constexpr Duration kAnnouncedWithin = std::chrono::milliseconds(200);
+
 // The pins of one side, each once, with their current generations.
 template <class F>
 auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan::* slot,
@@ -232,6 +235,7 @@ Error TransferImpl::notReached() const {
 
 void TransferImpl::reach(const PostOptions& options) {
   reaching_ = true;
+  was_early_ = peer_->state() != PeerState::kReady;
   agent_->countReaching(1);
   start(options);
   const base::Poller& clock = agent_->engine().poller();
@@ -245,10 +249,18 @@ void TransferImpl::endReach() {
   if (std::exchange(reaching_, false)) agent_->countReaching(-1);
 }
 
+// The session has begun during the wait, so the peer has announced the pins that it had then. An
+// awaited pin is withdrawn, or it is so young that its announcement is on its way.
+void TransferImpl::hurryReach() {
+  if (peer_->state() != PeerState::kReady || !std::exchange(was_early_, false)) return;
+  expect(std::min(due_, agent_->now() + kAnnouncedWithin));
+}
+
 void TransferImpl::goOnReaching() {
   auto held = agent_->hold();
   while (peer_->same_as) peer_ = peer_->same_as;  // it was dialed by address and known already
-  if (!reaching_ || awaitsPeer()) return;
+  if (!reaching_) return;
+  if (awaitsPeer()) return hurryReach();
   auto planned = plan(held);
   if (planned && mark_) planned = peer_->mayMark(*mark_);
   // The post may have ended or begun while plan() had released the lock.

@@ -116,6 +116,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   Error notReached() const;
   void reach(const PostOptions& options);
   void endReach();
+  void hurryReach();
   void offer();
   void strand();
   void stopPosting();
@@ -164,6 +165,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   bool refused_ = false;          // a rail refused ops in the last offer
   bool waiting_ = false;          // in the agent's list of transfers that wait for room
   bool reaching_ = false;         // waits for the peer, without a plan
+  bool was_early_ = false;        // the peer was not ready when such a post began to wait
   Clock::time_point deadline_{};  // of such a post, which may end earlier for want of the peer
   bool stopping_ = false;         // no more slices are posted, because of error_
   // Aborted: if ops are still out after part of the grace, the peer's session ends.

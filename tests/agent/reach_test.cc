@@ -1,6 +1,7 @@
 // TransferOptions::reach and notes for peers that are still connecting: nothing waits for a peer on
 // the caller's thread.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <viaduct/viaduct.h>
 
 #include <cstddef>
@@ -147,6 +148,26 @@ TEST_F(Reach, WithdrawnMemoryIsRefusedAtOnceAndUnknownMemoryInTime) {
   const Status done = announced->wait(kLong);
   ASSERT_TRUE(done) << done.error().text();
   EXPECT_EQ(into_, from_);
+}
+
+// The session announces the peer's pins before the peer is ready, so a missing pin is refused soon.
+TEST_F(Reach, MemoryWithdrawnBeforeTheSessionIsRefusedSoon) {
+  auto transfer = plan(
+      {.reach = Deadline(10min), .awaits = [](std::string_view label) { return label == "old"; }});
+  ASSERT_TRUE(transfer && transfer->post({.deadline = Deadline(10min)}));
+  openThere();
+  const Status refused = transfer->wait(kLong);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, Code::kDenied) << refused.error().text();
+}
+
+TEST_F(Reach, TheEventDescriptorTellsOfEarlierNotes) {
+  openThere();
+  ASSERT_TRUE(peer_.ready(kLong));
+  ASSERT_TRUE(there_->peer("here")->ready(kLong) && there_->peer("here")->note("early"));
+  while (here_.statistics().notes_received == 0) here_.poll();
+  pollfd events{.fd = *here_.eventFd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&events, 1, 0), 1);
 }
 
 TEST_F(Reach, NotesForAPeerThatDoesNotComeAreBounded) {
