@@ -135,8 +135,8 @@ class Agent {
   // Makes progress on everything once, without blocking. Returns true if something happened.
   bool poll();
   // A descriptor for the caller's own event loop. It is readable while poll() has something to do,
-  // and once more after notes or marks arrived or transfers ended. Watch it, but never read from
-  // it.
+  // and once more after notes or marks arrived or transfers ended, also before the first call.
+  // Watch it, but never read from it.
   Result<int> eventFd();
 
  private:

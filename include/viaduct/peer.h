@@ -57,6 +57,9 @@ class Peer {
   // Sends bytes, at most kMaxNoteBytes; they arrive once, in the order sent, or the peer is lost.
   Status note(std::span<const std::byte> bytes) const;
   Status note(std::string_view text) const;
+  // The same for a peer that may still be connecting. Keeps a copy, and sends it as soon as the
+  // peer is ready. Drops it at `reach`. Fails with kBusy if more than 2 MiB are kept for the peer.
+  Status note(std::span<const std::byte> bytes, Deadline reach) const;
   // Ends the session, and stops connecting to the peer.
   void forget() const;
 

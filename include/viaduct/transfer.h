@@ -41,6 +41,14 @@ struct TransferOptions {
   // "backend:NAME", or several joined by commas. The choice of the route obeys it. Empty: the best
   // available route.
   std::string require = {};
+  // The peer may still be connecting. A post then waits for it in the background, at most until
+  // this time, and moves the bytes as soon as the peer is ready. A post that ends without having
+  // reached the peer fails with the reason. Such a post takes no digests.
+  std::optional<Deadline> reach = {};
+  // With `reach`: the first post also waits until the peer has announced a pin with such a label.
+  // Pins that it has withdrawn since count as well. Fails with kDenied if there is none. It runs
+  // under the agent's lock, and must not call the agent.
+  std::function<bool(std::string_view label)> awaits = {};
   // Runs once per post, on a thread of the agent or one that polls, waits or closes the agent;
   // never inside post(). It must not block. It may post again.
   std::function<void(const TransferEnd&)> on_end = {};

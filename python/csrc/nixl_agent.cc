@@ -1,13 +1,18 @@
 #include "nixl_agent.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
 #include <viaduct/settings.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
 #include <limits>
 #include <set>
 #include <utility>
 
+#include "arguments.h"
 #include "base/environment.h"
 #include "base/process_id.h"
 #include "gil.h"
@@ -15,6 +20,8 @@
 
 namespace viaduct::python::nixl {
 namespace {
+
+constexpr std::chrono::milliseconds kLongestPoll = std::chrono::minutes(1);
 
 std::set<NixlAgent*>& openAgents() {
   static std::set<NixlAgent*> agents;
@@ -94,6 +101,42 @@ std::vector<Memory> NixlAgent::memories() const {
           std::find(out.begin(), out.end(), memoryOf(kind)) == out.end())
         out.push_back(memoryOf(kind));
   return out;
+}
+
+// Events
+
+void NixlAgent::watch(const Result<int>& events) {
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  if (::epoll_ctl(events_.get(), EPOLL_CTL_ADD, valueOf(events), &event) != 0)
+    fail(systemError(Code::kExhausted, "fileno", errno));
+}
+
+int NixlAgent::fileno() {
+  need("fileno");
+  if (events_) return events_.get();
+  events_ = base::Fd(::epoll_create1(EPOLL_CLOEXEC));
+  if (!events_) fail(systemError(Code::kExhausted, "fileno", errno));
+  watch(agent_->eventFd());
+  for (const auto& [memory, storage] : storages_) watch(storage->eventFd());
+  return events_.get();
+}
+
+bool NixlAgent::wait(const py::object& timeout) {
+  const int events = fileno();
+  const auto readable = waitUnlocked(deadlineOf("wait", timeout), [&](Deadline slice) -> Status {
+    do {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(slice.at() - Clock::now());
+      pollfd one{.fd = events, .events = POLLIN, .revents = 0};
+      if (::poll(&one, 1, static_cast<int>(std::clamp(left, {}, kLongestPoll).count())) > 0)
+        return Ok{};
+    } while (!slice.passed());
+    return Error{.code = Code::kTimeout, .operation = "wait"};
+  });
+  const auto storages = storages_;  // a copy: another thread may open one meanwhile
+  const Unlocked unlocked;
+  agent_->poll();
+  for (const auto& [memory, storage] : storages) storage->poll();
+  return readable.has_value();
 }
 
 // Registrations
@@ -219,7 +262,8 @@ void NixlAgent::openStorage(Memory memory, const StorageAgent::Values& settings,
   if (storages_.contains(memory)) return;
   auto opened =
       unlocked([&] { return StorageAgent::open(memory, name_, settings, std::move(bucket)); });
-  storages_.try_emplace(memory, valueOf(std::move(opened)));
+  const auto [storage, is_new] = storages_.try_emplace(memory, valueOf(std::move(opened)));
+  if (is_new && events_) watch(storage->second->eventFd());
 }
 
 const std::shared_ptr<StorageAgent>& NixlAgent::storageFor(Memory memory,

@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/fd.h"
 #include "fenced_transfer.h"
 #include "nixl_lists.h"
 #include "nixl_metadata.h"
@@ -141,6 +142,12 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   // How the last post moved its bytes, as Path::text().
   std::string requestPath(std::uint64_t handle);
 
+  // A descriptor that is readable while wait() has something to do.
+  int fileno();
+  // Waits until something has changed: a notification may have arrived, or a transfer may have
+  // ended. Returns false after this number of seconds.
+  bool wait(const py::object& timeout);
+
   py::dict takeNotes();
   void sendNote(const std::string& name, const std::string& note);
 
@@ -184,18 +191,19 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::shared_ptr<Remote> self();
   void forgetRemoved();
   void startConnecting(Remote& remote, Peer peer, bool same_life);
-  void awaitReady(Remote& remote, Deadline until);
-  void awaitFirst(Remote& remote);
+  const Peer& peerOf(Remote& remote);
+  std::optional<Deadline> reachOf(Remote& remote);
   void lookAtPins(Remote& remote);
   void checkLife(Remote& remote);
   std::shared_ptr<PreparedList> prepared(std::uint64_t handle) const;
   std::shared_ptr<Request> request(std::uint64_t handle) const;
   std::shared_ptr<PreparedList> prepareList(const std::string& agent, const TransferList& list);
   Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there);
-  void awaitPins(Remote& remote, const Selection& there);
+  void awaitPins(Remote& remote, const Selection& there, TransferOptions& options);
   std::uint64_t makeRequest(Direction direction, const PreparedList& local,
                             std::optional<Indices> local_indices, const PreparedList& remote,
                             std::optional<Indices> remote_indices, std::string note);
+  void watch(const Result<int>& events);
   bool isLoopOverNotes();
   bool outcomeOf(Request& request, TransferState state);
 
@@ -215,6 +223,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::unordered_map<std::string, std::shared_ptr<Remote>> remotes_;
   std::shared_ptr<Remote> self_;
   Clock::time_point asked_for_notes_{};
+  base::Fd events_;  // an epoll over the agents of memory and of storage; empty before fileno()
   std::vector<Peer> removed_;  // removed peers until their sessions are lost
   std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;

@@ -194,7 +194,9 @@ void bindNotes(AgentClass& agent) {
             self.sendNote(nameOf(name), noteOf(note));
             return successObject();
           },
-          "remote_agent"_a, "notif_msg"_a, "backends"_a = py::tuple());
+          "remote_agent"_a, "notif_msg"_a, "backends"_a = py::tuple())
+      .def("fileno", &NixlAgent::fileno)
+      .def("wait", &NixlAgent::wait, "timeout"_a = py::none());
 }
 
 }  // namespace

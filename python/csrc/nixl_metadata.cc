@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
 #include <limits>
 #include <span>
@@ -83,15 +84,23 @@ Memory memoryOf(MemoryKind kind) {
   return Memory::kDram;
 }
 
+std::optional<std::uint32_t> serialOf(std::string_view label) {
+  const auto dash = label.rfind('-');
+  if (!label.starts_with("nixl-") || dash == std::string_view::npos) return std::nullopt;
+  std::uint32_t serial = 0;
+  const auto [end, error] =
+      std::from_chars(label.data() + dash + 1, label.data() + label.size(), serial);
+  return error == std::errc{} ? std::optional(serial) : std::nullopt;
+}
+
 std::optional<Region> regionOf(const PinInfo& pin) {
-  const auto dash = pin.label.rfind('-');
-  if (!pin.label.starts_with("nixl-") || dash == std::string::npos) return std::nullopt;
-  const unsigned long serial = std::strtoul(pin.label.c_str() + dash + 1, nullptr, 10);
+  const auto serial = serialOf(pin.label);
+  if (!serial) return std::nullopt;
   return Region{.memory = memoryOf(pin.kind),
                 .device = pin.device,
                 .address = pin.address,
                 .bytes = pin.bytes,
-                .serial = static_cast<std::uint32_t>(serial)};
+                .serial = *serial};
 }
 
 Segment segmentOf(const Region& region) {

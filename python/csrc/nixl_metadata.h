@@ -35,6 +35,8 @@ using AgentId = std::array<std::uint8_t, 16>;
 // differ from the earlier ones.
 std::string labelPrefix(const AgentId& agent);
 std::string labelOf(const AgentId& agent, std::uint32_t serial);
+// Returns the serial in a label that labelOf() made.
+std::optional<std::uint32_t> serialOf(std::string_view label);
 // Returns as much of the AgentId as labelPrefix() tells, or zeros for another label.
 AgentId agentOf(const PinInfo& pin);
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/bytes.h"
 #include "gil.h"
 #include "nixl_agent.h"
 #include "nixl_status.h"
@@ -13,8 +14,6 @@
 namespace viaduct::python::nixl {
 namespace {
 
-// Time limit for a session to begin, for a remote agent that was connected before.
-constexpr std::chrono::seconds kBeginWithin{1};
 // Two calls of get_new_notifs() within this time belong to a polling loop.
 constexpr std::chrono::microseconds kLoopsWithin{50};
 
@@ -187,7 +186,7 @@ std::shared_ptr<Remote> NixlAgent::remoteOf(const std::string& name) {
                    name));
 }
 
-void NixlAgent::awaitReady(Remote& remote, Deadline until) {
+const Peer& NixlAgent::peerOf(Remote& remote) {
   if (!remote.peer) {
     auto known = agent_->peer(remote.name);
     if (!known)
@@ -197,20 +196,23 @@ void NixlAgent::awaitReady(Remote& remote, Deadline until) {
                        remote.name));
     remote.peer = *std::move(known);
   }
-  const Peer peer = *remote.peer;
-  if (peer.state() != PeerState::kReady)
-    check(waitUnlocked(until, [&](Deadline slice) { return peer.ready(slice); }));
-  remote.was_connected = remote.was_connected || peer.epoch() != remote.epoch_before;
+  return *remote.peer;
 }
 
-void NixlAgent::awaitFirst(Remote& remote) {
-  Clock::time_point until = remote.connecting_since + kReachWithin;
-  if (remote.peer && (remote.was_connected || remote.peer->epoch() != remote.epoch_before)) {
-    const PeerState state = remote.peer->state();
-    const bool lost = state == PeerState::kLost || state == PeerState::kGone;
-    until = lost ? Clock::now() : Clock::now() + kBeginWithin;
-  }
-  awaitReady(remote, until);
+// Refuses an agent that was lost, or was not reached in time. Otherwise returns until when a call
+// may reach the agent in the background, or nothing if it is ready.
+std::optional<Deadline> NixlAgent::reachOf(Remote& remote) {
+  const Peer& peer = peerOf(remote);
+  const PeerState state = peer.state();
+  remote.was_connected = remote.was_connected || peer.epoch() != remote.epoch_before;
+  if (state == PeerState::kReady) return std::nullopt;
+  const auto now = Clock::now();
+  auto until = remote.connecting_since + kReachWithin;
+  if (remote.was_connected)
+    until = state == PeerState::kConnecting ? now + kReachWithin : Clock::time_point::min();
+  if (until > now) return until;
+  check(unlocked([&] { return peer.ready(now); }));
+  return std::nullopt;
 }
 
 // Refuses an agent that was restarted under its old name, because its memory differs from the old
@@ -235,7 +237,8 @@ void NixlAgent::checkLife(Remote& remote) {
 
 void NixlAgent::connect(const std::string& name) {
   const auto remote = remoteOf(name);
-  awaitReady(*remote, kReachWithin);
+  const Peer peer = peerOf(*remote);
+  check(waitUnlocked(kReachWithin, [&](Deadline slice) { return peer.ready(slice); }));
 }
 
 // Notes
@@ -268,9 +271,13 @@ void NixlAgent::sendNote(const std::string& name, const std::string& note) {
   const auto found = remotes_.find(name);
   const auto remote = found != remotes_.end() ? found->second : name == name_ ? self() : nullptr;
   if (remote) {
-    if (!remote->peer || remote->peer->state() != PeerState::kReady) awaitFirst(*remote);
-    return check(remote->peer->note(note));
+    const auto until = reachOf(*remote);
+    return check(until ? remote->peer->note(base::bytesOf(note), *until)
+                       : remote->peer->note(note));
   }
+  if (std::ranges::any_of(removed_, [&](const Peer& peer) { return peer.name() == name; }))
+    fail(Outcome::kNotFound,
+         fmt::format("send_notif: agent {} was removed; add its metadata again", name));
   auto peer = agent_->peer(name);  // a peer that connected to this agent
   if (!peer) fail(peer.error());
   check(peer->note(note));

@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/bytes.h"
@@ -14,7 +14,8 @@ namespace viaduct::python::nixl {
 namespace {
 
 // Time limit for the announcement of a registration, if the session is younger than the metadata.
-// Such a session announced all existing registrations when it began.
+// Such a session announced all existing registrations when it began. An older session has
+// kReachWithin.
 constexpr std::chrono::milliseconds kHearWithin{200};
 
 // Numbers the handles of all agents, so that an agent recognises the handle of another agent.
@@ -37,6 +38,18 @@ auto unlockedIf(bool lengthy, const Call& call) {
 std::uint64_t microseconds(Duration time) {
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+// The highest serial of the registrations in which the selected blocks lie.
+std::uint32_t newestSerial(const core::PinMap& memory, const Selection& there) {
+  const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
+  std::uint32_t newest = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Extent block = there.blocks[there.indices.empty() ? i : there.indices[i]];
+    const auto* const pin = memory.cover(block.address, block.bytes);
+    if (pin != nullptr) newest = std::max(newest, pin->slot);
+  }
+  return newest;
 }
 
 // A file or an object receives no notifications.
@@ -235,13 +248,17 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(
       .pins = std::move(reached.pins)});
 }
 
+// Never waits: a transfer to an agent that is still connecting is planned when it is posted and the
+// agent is ready.
 Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
                          const Selection& there) {
-  awaitFirst(remote);
-  checkLife(remote);
-  if (remote.newest > remote.announced || !remote.looked_at_pins) awaitPins(remote, there);
-  return valueOf(unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany,
-                            [&] { return agent_->plan(kind, *remote.peer, local, there); }));
+  TransferOptions options{.reach = reachOf(remote)};
+  if (!options.reach) checkLife(remote);
+  if (options.reach || remote.newest > remote.announced || !remote.looked_at_pins)
+    awaitPins(remote, there, options);
+  return valueOf(unlockedIf(local.indices.size() >= kMany || local.blocks.count() >= kMany, [&] {
+    return agent_->plan(kind, *remote.peer, local, there, std::move(options));
+  }));
 }
 
 // A session announces all existing registrations when it begins, and later registrations in order.
@@ -254,30 +271,20 @@ void NixlAgent::lookAtPins(Remote& remote) {
   remote.looked_at_pins = true;
 }
 
-// Waits until the session has announced the registrations in which the selected blocks lie. Without
-// the wait, an ended registration of the same address would be taken for the new registration.
-void NixlAgent::awaitPins(Remote& remote, const Selection& there) {
-  lookAtPins(remote);
-  const bool younger = remote.peer->epoch() != remote.loaded_epoch;
-  const Deadline until = younger ? Deadline(kHearWithin) : Deadline(kReachWithin);
-  const auto memory = remote.memory;
-  std::set<std::uint32_t> serials;
-  const std::uint64_t count = there.indices.empty() ? there.blocks.count() : there.indices.size();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    const std::uint64_t index = there.indices.empty() ? i : there.indices[i];
-    if (index >= there.blocks.count()) return;  // Agent::plan() refuses the index
-    const Extent block = there.blocks[index];
-    const auto* const pin = memory->cover(block.address, block.bytes);
-    if (pin != nullptr && pin->slot > remote.announced) serials.insert(pin->slot);
+// Has the transfer wait until the session has announced the registrations in which the selected
+// blocks lie. Without the wait, an ended registration of the same address would be taken for the
+// new registration.
+void NixlAgent::awaitPins(Remote& remote, const Selection& there, TransferOptions& options) {
+  const std::uint32_t serial = newestSerial(*remote.memory, there);
+  if (!options.reach) {
+    lookAtPins(remote);
+    if (serial <= remote.announced) return;
+    const bool younger = remote.peer->epoch() != remote.loaded_epoch;
+    options.reach = younger ? Deadline(kHearWithin) : Deadline(kReachWithin);
   }
-  for (const std::uint32_t serial : serials) {
-    const std::string label = labelOf(remote.agent, serial);
-    const Peer peer = *remote.peer;
-    const auto pin =
-        waitUnlocked(until, [&](Deadline slice) { return peer.waitPin(label, slice); });
-    if (!pin) return;  // Agent::plan() fails and names the memory
-    remote.announced = std::max(remote.announced, serial);
-  }
+  options.awaits = [prefix = labelPrefix(remote.agent), serial](std::string_view label) {
+    return label.starts_with(prefix) && serialOf(label).value_or(0) >= serial;
+  };
 }
 
 bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
@@ -296,9 +303,8 @@ bool NixlAgent::postRequest(std::uint64_t handle, std::string note) {
   if (telemetry_) {
     one->started = Clock::now();
     const auto since_1970 = std::chrono::system_clock::now().time_since_epoch();
-    one->telemetry = Telemetry{.start_us = microseconds(since_1970),
-                               .bytes = one->transfer.bytes(),
-                               .descriptors = one->descriptors};
+    one->telemetry =
+        Telemetry{.start_us = microseconds(since_1970), .descriptors = one->descriptors};
   }
   one->over = false;
   // Releases the GIL for small copies too. Otherwise a thread that posts in a loop keeps the GIL
@@ -327,10 +333,13 @@ bool NixlAgent::checkRequest(std::uint64_t handle) {
 bool NixlAgent::outcomeOf(Request& request, TransferState state) {
   if (state == TransferState::kRunning) return false;
   if (state == TransferState::kDone) {
-    if (request.telemetry && !std::exchange(request.over, true))
+    if (request.telemetry && !std::exchange(request.over, true)) {
       request.telemetry->transfer_us = microseconds(Clock::now() - request.started);
+      request.telemetry->bytes = request.transfer.bytes();
+    }
     return true;
   }
+  if (request.remote) checkLife(*request.remote);
   const TransferEnd end = request.transfer.end();
   if (end.error)
     fail(unlocked([&] {

@@ -50,6 +50,8 @@ class StorageAgent {
   Segment object(const std::string& key, const FileOptions& options) const {
     return Segment::object("s3://" + bucket_ + "/" + key, options);
   }
+  Result<int> eventFd() { return agent_.eventFd(); }
+  void poll() { agent_.poll(); }
   void close() { agent_.close(); }
 
  private:

@@ -174,7 +174,7 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
   VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
   auto transfer = std::make_shared<agent::TransferImpl>(impl_, std::move(impl), kind, local, remote,
                                                         std::move(options));
-  VIADUCT_CHECK(transfer->plan(held));
+  if (!transfer->awaitsPeer()) VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }
 

@@ -318,6 +318,7 @@ void AgentImpl::shutdown() {
 // transfers.
 void AgentImpl::letGo() {
   auto held = hold();
+  endReaching(nullptr, {.code = Code::kPeerLost, .operation = "close", .detail = "closed here"});
   for (const auto& peer : peers_) {
     peer->forget();
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
@@ -625,6 +626,7 @@ Result<int> AgentImpl::eventFd() {
     return systemError(Code::kExhausted, "eventFd", errno);
   bell_ = std::move(bell);
   bell_poller_ = std::move(both);
+  ringBell();  // notes may have arrived before, and transfers may have ended
   return bell_poller_.get();
 }
 

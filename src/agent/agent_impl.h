@@ -142,6 +142,12 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
   void apply(core::Completions& completions);
   void waitForRoom(std::shared_ptr<TransferImpl> transfer);
+  // Transfers that wait for their peer (TransferOptions::reach). The first counts them. The second
+  // has them try again, soon and without the lock: a peer has become ready, or has announced a pin.
+  // The third ends those of one peer, or all of them.
+  void countReaching(int more) { reaching_ += more; }
+  void goOnReaching();
+  void endReaching(const PeerImpl* peer, const Error& why);
   void owe(std::function<void()> callback);
 
   // Leases
@@ -190,6 +196,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Status removePin(std::uint32_t slot);
   void abandon();
   void offerWaiting();
+  std::vector<std::shared_ptr<TransferImpl>> reachingTransfers() const;
   void tellOverdue();
   RailPass pollShared(const Shared& shared, PolledRail& rail);
   RailCounts railTotals(const core::Rail& rail) const;
@@ -245,6 +252,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Clock::time_point due_ = Clock::time_point::max();
   base::Poller::Id due_timer_ = 0;
   std::vector<std::shared_ptr<TransferImpl>> waiting_;  // transfers with ops that no rail has taken
+  int reaching_ = 0;            // the number of transfers that wait for their peer
+  bool reaches_again_ = false;  // they are about to try again
   std::vector<std::function<void()>> owed_;
   core::Completions completions_;
   bool recheck_ = false;

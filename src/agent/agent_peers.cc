@@ -90,11 +90,14 @@ void AgentImpl::joinByName(const std::shared_ptr<PeerImpl>& peer) {
   for (const auto& known : peers_)
     if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
       peer->same_as = known;
+      known->takeKeptNotes(*peer);
       std::erase(peers_, peer);
+      goOnReaching();
       return;
     }
   std::erase_if(peers_, [&](const auto& known) {
     if (known == peer || known->name() != peer->name()) return false;
+    peer->takeKeptNotes(*known);
     known->forget();
     peer->takeUnsettled(*known);
     known->same_as = peer;

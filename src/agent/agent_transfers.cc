@@ -91,6 +91,32 @@ void AgentImpl::offerWaiting() {
   waiting_ = std::move(waiting);
 }
 
+std::vector<std::shared_ptr<TransferImpl>> AgentImpl::reachingTransfers() const {
+  std::vector<std::shared_ptr<TransferImpl>> reaching;
+  for (TransferImpl* const transfer : flights_)
+    if (transfer != nullptr && transfer->reaching())
+      reaching.push_back(transfer->shared_from_this());
+  return reaching;
+}
+
+void AgentImpl::goOnReaching() {
+  if (reaching_ == 0 || std::exchange(reaches_again_, true)) return;
+  owe([self = shared_from_this()] {
+    const auto reaching = [&] {
+      const auto held = self->hold();
+      self->reaches_again_ = false;
+      return self->reachingTransfers();
+    }();
+    for (const auto& transfer : reaching) transfer->goOnReaching();
+  });
+}
+
+void AgentImpl::endReaching(const PeerImpl* peer, const Error& why) {
+  if (reaching_ == 0) return;
+  for (const auto& transfer : reachingTransfers())
+    if (peer == nullptr || &transfer->peer() == peer) transfer->abort(why);
+}
+
 void AgentImpl::abortUnder(const HeldLease& lease, const Error& why) {
   if (!lease.running()) return;
   for (TransferImpl* const transfer : std::vector(flights_)) {
@@ -102,7 +128,8 @@ void AgentImpl::abortUnder(const HeldLease& lease, const Error& why) {
 
 void AgentImpl::failTransfersOf(const PeerImpl& peer, const Error& why) {
   for (TransferImpl* const transfer : std::vector(flights_))
-    if (transfer != nullptr && &transfer->peer() == &peer) transfer->abort(why);
+    if (transfer != nullptr && &transfer->peer() == &peer && !transfer->reaching())
+      transfer->abort(why);
 }
 
 }  // namespace viaduct::agent

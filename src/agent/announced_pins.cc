@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -28,12 +29,22 @@ void AnnouncedPins::drop(std::uint32_t slot) {
   const auto found = pins_.find(slot);
   if (found == pins_.end()) return;
   bytes_.give(found->second.cost);
+  if (!found->second.info.label.empty()) {
+    if (withdrawn_.size() == kMostWithdrawn) withdrawn_.pop_front();
+    withdrawn_.push_back(std::move(found->second.info.label));
+  }
   pins_.erase(found);
+}
+
+bool AnnouncedPins::hasAnnounced(const std::function<bool(std::string_view label)>& such) const {
+  return std::ranges::any_of(pins_, [&](const auto& pin) { return such(pin.second.info.label); }) ||
+         std::ranges::any_of(withdrawn_, such);
 }
 
 void AnnouncedPins::clear() {
   next_read_only_.reset();
   pins_.clear();
+  withdrawn_.clear();
   bytes_.give(bytes_.used());
   ++version_;
 }

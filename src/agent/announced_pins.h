@@ -3,8 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 
 #include "agent/session/messages.h"
 #include "base/budget.h"
@@ -32,12 +36,18 @@ class AnnouncedPins {
 
   const std::map<std::uint32_t, Announced>& all() const { return pins_; }
   std::uint64_t generation(std::uint32_t slot) const;  // 0: not announced
+  // Whether the peer has announced a pin with such a label in this session. Of the pins that it has
+  // withdrawn, the last kMostWithdrawn are known.
+  bool hasAnnounced(const std::function<bool(std::string_view label)>& such) const;
   std::uint64_t version() const { return version_; }
   const core::PinMap& map();
 
  private:
+  static constexpr std::size_t kMostWithdrawn = 32;
+
   std::optional<std::uint32_t> next_read_only_;
   std::map<std::uint32_t, Announced> pins_;
+  std::deque<std::string> withdrawn_;  // labels, the last one at the end
   base::Budget bytes_;
   std::uint64_t version_ = 1, mapped_version_ = 0, last_generation_ = 0;
   core::PinMap map_;

@@ -117,6 +117,12 @@ Status Peer::note(std::span<const std::byte> bytes) const {
   return real(impl_).note(bytes);
 }
 
+Status Peer::note(std::span<const std::byte> bytes, Deadline reach) const {
+  VIADUCT_CHECK(impl_->agent().usable("note"));
+  const auto held = impl_->agent().hold();
+  return real(impl_).noteOnceReady(bytes, impl_->agent().engine().poller().fromSteady(reach.at()));
+}
+
 Status Peer::note(std::string_view text) const { return note(std::as_bytes(std::span(text))); }
 
 void Peer::forget() const {

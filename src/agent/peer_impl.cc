@@ -209,6 +209,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
     for (auto& [backend, key] : message->keys)
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
+  agent_.goOnReaching();
   agent_.engine().changed();
 }
 
@@ -252,6 +253,8 @@ void PeerImpl::recheck() {
   exhausted_wait_ = {};
   redialer_.resetBackoff();
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
+  if (!kept_notes_.empty()) sendKeptNotes();
+  agent_.goOnReaching();
   agent_.engine().changed();
 }
 

@@ -137,6 +137,9 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void readNow();  // takes frames that have arrived; not within a callback
 
   Status note(std::span<const std::byte> bytes);
+  // Keeps the note for a peer that is not ready yet.
+  Status noteOnceReady(std::span<const std::byte> bytes, Clock::time_point until);
+  void takeKeptNotes(PeerImpl& other);  // of a peer that turned out to be this one
   // These use the ring of notes from this peer. NoteRings calls them for listed rings, and the
   // handler of the ring's eventfd calls takeNotes().
   bool takeNotes();  // true: there was one
@@ -199,6 +202,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void closeRing();
   void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void takeNotesBefore(std::uint64_t frames);
+  void sendKeptNotes();
+  void dropKeptNotes(Clock::time_point now);
   bool takeNote(RingReceiver& ring, std::uint64_t frames);
   void heardMark(std::span<const std::byte> payload);
   void heardMarksEnd(std::span<const std::byte> payload);
@@ -228,6 +233,13 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Redialer redialer_;
   std::uint64_t epoch_ = 0, ended_epoch_ = 0;
   std::optional<Error> last_error_;
+  // Notes that are sent once the peer is ready, unless their time passes before.
+  struct KeptNote {
+    base::Bytes bytes;
+    Clock::time_point until;
+  };
+  std::vector<KeptNote> kept_notes_;
+  std::size_t kept_bytes_ = 0;
   // This end lacked descriptors or memory for recent sessions, so the peer's next one has to wait.
   Duration exhausted_wait_{};
   Clock::time_point refuses_until_{};

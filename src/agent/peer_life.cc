@@ -195,7 +195,9 @@ void PeerImpl::unreached(const Error& why) {
   if (ending_.is(Ending::kCut)) return lose(Error(ending_why_));
   if (session_) return;
   last_error_ = why;
-  if (hopeless()) phase_.step(PeerPhase::kPart);
+  if (!hopeless()) return;
+  phase_.step(PeerPhase::kPart);
+  agent_.goOnReaching();
 }
 
 void PeerImpl::forget() {
@@ -208,6 +210,10 @@ void PeerImpl::forget() {
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }
   phase_.step(PeerPhase::kPart);
+  agent_.endReaching(
+      this,
+      {.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here", .peer = name_});
+  dropKeptNotes(Clock::time_point::max());
   agent_.engine().changed();
 }
 

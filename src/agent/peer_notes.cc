@@ -1,6 +1,8 @@
 // PeerImpl: notes, through the session or through a ring in shared memory beside it.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -16,6 +18,9 @@ namespace {
 
 // Limits one round, so that a peer that writes without a pause does not delay other peers.
 constexpr int kNotesPerTurn = 128;
+// The most bytes of notes that are kept for a peer that is not ready yet. Each note counts for some
+// more, because of its place in memory.
+constexpr std::size_t kMaxKeptNotes = 2 * kMaxNoteBytes, kPlaceOfNote = 64;
 
 }  // namespace
 
@@ -38,6 +43,50 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
   why.cause = "the peer takes its notes more slowly than they arrive";
   why.remedy = "try again later";
   return why;
+}
+
+Status PeerImpl::noteOnceReady(std::span<const std::byte> bytes, Clock::time_point until) {
+  const auto now = agent_.now();
+  if (phase_.is(PeerPhase::kReady) || hopeless() || until <= now || bytes.size() > kMaxNoteBytes)
+    return note(bytes);
+  dropKeptNotes(now);
+  if (kept_bytes_ + kPlaceOfNote + bytes.size() > kMaxKeptNotes)
+    return Error{.code = Code::kBusy,
+                 .operation = "note",
+                 .detail = fmt::format("{} notes wait for the peer already", kept_notes_.size()),
+                 .peer = name_,
+                 .cause = "the peer is still connecting",
+                 .remedy = "wait with Peer::ready(deadline)"};
+  kept_bytes_ += kPlaceOfNote + bytes.size();
+  kept_notes_.push_back({{bytes.begin(), bytes.end()}, until});
+  return Ok{};
+}
+
+// Drops the notes whose time has passed.
+void PeerImpl::dropKeptNotes(Clock::time_point now) {
+  const auto dropped = std::erase_if(kept_notes_, [&](const KeptNote& kept) {
+    if (kept.until > now) return false;
+    kept_bytes_ -= kPlaceOfNote + kept.bytes.size();
+    return true;
+  });
+  if (dropped != 0)
+    log(LogLevel::kWarning, "peer {}: {} notes to it were dropped: it was not ready in time", name_,
+        dropped);
+}
+
+void PeerImpl::takeKeptNotes(PeerImpl& other) {
+  std::ranges::move(other.kept_notes_, std::back_inserter(kept_notes_));
+  kept_bytes_ += std::exchange(other.kept_bytes_, 0);
+  other.kept_notes_.clear();
+  if (phase_.is(PeerPhase::kReady)) sendKeptNotes();
+}
+
+void PeerImpl::sendKeptNotes() {
+  dropKeptNotes(agent_.now());
+  for (const KeptNote& kept : std::exchange(kept_notes_, {}))
+    if (auto sent = note(kept.bytes); !sent)
+      log(LogLevel::kWarning, "peer {}: a note to it was dropped: {}", name_, sent.error().text());
+  kept_bytes_ = 0;
 }
 
 // Makes the ring for notes from the peer. If that fails (descriptors are short), the peer sends its

@@ -17,6 +17,9 @@ namespace {
 // thread costs little.
 constexpr std::uint64_t kLargeBytes = std::uint64_t{256} << 10U;
 
+// Time limit for the announcement of a pin that the peer made while its session began.
+constexpr Duration kAnnouncedWithin = std::chrono::milliseconds(200);
+
 // The pins of one side, each once, with their current generations.
 template <class F>
 auto usedPins(std::span<const core::PinSpan> spans, std::uint32_t core::PinSpan::* slot,
@@ -49,6 +52,7 @@ Status TransferImpl::plan(AgentLock::Held& held) {
   VIADUCT_TRY(const auto required, core::parseRequirement(options_.require));
   while (true) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
+    if (!isAnnounced()) return notReached();
     const auto epoch = peer_->epoch();
     const auto local_version = agent_->pins().version(), remote_version = peer_->pinsVersion();
     const core::PinMap local_pins = agent_->pins().map(), remote_pins = peer_->pinMap();
@@ -213,6 +217,10 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
 
 Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
   agent_->engine().progressNowAndThen();
+  if (awaitsPeer() && mayAwaitPeer(options)) {
+    reach(options);
+    return Ok{};
+  }
   while (mayPost(options)) {
     if (stillPlanned()) {
       run(options);
@@ -235,6 +243,76 @@ void TransferImpl::run(const PostOptions& options) {
     agent_->engine().takeOverNow();
   else
     agent_->engine().takeOverSoon(now);
+}
+
+// Pins announced after the first plan are in it, or the peer withdrew them.
+bool TransferImpl::isAnnounced() const {
+  return planned_epoch_ != 0 || !options_.awaits || peer_->pins().hasAnnounced(options_.awaits);
+}
+
+bool TransferImpl::awaitsPeer() const {
+  if (!options_.reach || planned_epoch_ != 0 || peer_->hopeless() ||
+      agent_->engine().poller().fromSteady(options_.reach->at()) <= agent_->now())
+    return false;
+  return peer_->state() != PeerState::kReady || !isAnnounced();
+}
+
+// What can be checked before the peer is ready.
+bool TransferImpl::mayAwaitPeer(const PostOptions& options) const {
+  return mayAccess() && options.digests.empty() && options.note.size() <= kMaxNoteBytes;
+}
+
+Error TransferImpl::notReached() const {
+  if (peer_->state() != PeerState::kReady) return peer_->notReady("post");
+  return {.code = Code::kDenied,
+          .operation = "post",
+          .detail = "the peer has announced no pin of the expected label",
+          .peer = peer_->name(),
+          .cause = "it has withdrawn the memory, or has been restarted",
+          .remedy = "get the peer's present registrations"};
+}
+
+void TransferImpl::reach(const PostOptions& options) {
+  reaching_ = true;
+  was_early_ = peer_->state() != PeerState::kReady;
+  agent_->countReaching(1);
+  start(options);
+  const base::Poller& clock = agent_->engine().poller();
+  deadline_ = options.deadline ? clock.fromSteady(options.deadline->at())
+                               : agent_->now() + agent_->settings().deadline;
+  expect(std::min(clock.fromSteady(options_.reach->at()), deadline_));
+  agent_->engine().takeOverNow();
+}
+
+void TransferImpl::endReach() {
+  if (std::exchange(reaching_, false)) agent_->countReaching(-1);
+}
+
+// The session has begun during the wait, so the peer has announced the pins that it had then. An
+// awaited pin is withdrawn, or it is so young that its announcement is on its way.
+void TransferImpl::hurryReach() {
+  if (peer_->state() != PeerState::kReady || !std::exchange(was_early_, false)) return;
+  expect(std::min(due_, agent_->now() + kAnnouncedWithin));
+}
+
+void TransferImpl::goOnReaching() {
+  auto held = agent_->hold();
+  while (peer_->same_as) peer_ = peer_->same_as;  // it was dialed by address and known already
+  if (!reaching_) return;
+  if (awaitsPeer()) return hurryReach();
+  auto planned = plan(held);
+  if (planned && !mayAccess()) planned = lease_->stale("post");
+  if (planned && mark_) planned = peer_->mayMark(*mark_);
+  // The post may have ended or begun while plan() had released the lock.
+  if (!reaching_) return;
+  if (!planned) return abort(std::move(planned).error());
+  endReach();
+  for (Bundle& bundle : bundles_) bundle.start();
+  expect(deadline_);
+  offer();
+  collect();
+  endIfOver();
+  agent_->engine().takeOverNow();
 }
 
 Status TransferImpl::startHop(core::OpList list, core::Requirement required,
@@ -390,6 +468,7 @@ void TransferImpl::cancel() {
 
 void TransferImpl::overdue() {
   due_ = Clock::time_point::max();
+  if (reaching_) return abort(notReached());
   if (forced_) return resetLinks();
   std::uint64_t moved = 0;
   for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
@@ -420,7 +499,7 @@ bool TransferImpl::uses(std::uint32_t local_slot) const {
 }
 
 void TransferImpl::endIfOver() {
-  if (!running() || out_ != 0) return;
+  if (!running() || out_ != 0 || (reaching_ && !error_)) return;
   if (!error_ && allDone()) return check_ ? goOnChecking() : finish(TransferState::kDone);
   if (!stopping_) return;  // more slices are to be posted
   finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
@@ -516,6 +595,7 @@ Status TransferImpl::tellPeer() {
 }
 
 void TransferImpl::finish(TransferState state) {
+  endReach();
   sayWhatMoved();
   for (Bundle& bundle : bundles_) bundle.stop();
   for (const PathShare& share : stages_.shares) carried_before_.add(share);

@@ -54,6 +54,12 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   // called once with the exclusive lock held, at the earliest inside this call.
   Status startHop(core::OpList list, core::Requirement required,
                   std::function<void(TransferImpl&)> ended);
+  // The peer is not ready yet, or has yet to announce pins, and TransferOptions::reach lets the
+  // next post wait for that.
+  bool awaitsPeer() const;
+  bool reaching() const { return reaching_; }  // a post waits for the peer
+  void
+  goOnReaching();  // plans and begins such a post, if it need not wait any more; takes the lock
   void forgetHop() {
     hop_ended_ = [](TransferImpl&) {};
   }  // `ended` will not be called
@@ -131,6 +137,12 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
       if (!bundle.done()) return false;
     return true;
   }
+  bool isAnnounced() const;
+  bool mayAwaitPeer(const PostOptions& options) const;
+  Error notReached() const;
+  void reach(const PostOptions& options);
+  void endReach();
+  void hurryReach();
   void offer();
   void strand();
   void stopPosting();
@@ -153,7 +165,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void finish(TransferState state);
 
   const std::shared_ptr<AgentImpl> agent_;
-  const std::shared_ptr<PeerImpl> peer_;
+  std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
   const Selection local_, remote_;
   const TransferOptions options_;
@@ -176,10 +188,13 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::atomic<TransferState> state_{TransferState::kIdle};
   core::Tag tag_ = 0;
   Timing::Timed timed_;
-  std::uint64_t out_ = 0;  // ops that rails have accepted and not yet completed
-  bool refused_ = false;   // a rail refused ops in the last offer
-  bool waiting_ = false;   // in the agent's list of transfers that wait for room
-  bool stopping_ = false;  // no more slices are posted, because of error_
+  std::uint64_t out_ = 0;         // ops that rails have accepted and not yet completed
+  bool refused_ = false;          // a rail refused ops in the last offer
+  bool waiting_ = false;          // in the agent's list of transfers that wait for room
+  bool reaching_ = false;         // waits for the peer, without a plan
+  bool was_early_ = false;        // the peer was not ready when such a post began to wait
+  Clock::time_point deadline_{};  // of such a post, which may end earlier for want of the peer
+  bool stopping_ = false;         // no more slices are posted, because of error_
   // Aborted: if ops are still out after part of the grace, the peer's session ends.
   bool forced_ = false;
   std::optional<Error> error_;

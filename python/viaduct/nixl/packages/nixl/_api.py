@@ -492,6 +492,19 @@ class nixl_agent:
             remote_agent_name, notif_msg, () if backend is None else self._handles([backend])
         )
 
+    # Waiting
+
+    def fileno(self) -> int:
+        """Returns a descriptor for an event loop. It is readable if notifications may have arrived,
+        or transfers may have ended. Then call wait(0), get_new_notifs() and check_xfer_state(). Do
+        not read from it. NIXL has no such call."""
+        return self.agent.fileno()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until a notification may have arrived or a transfer may have ended, at most for so
+        many seconds. Returns False if the time is over. NIXL has no such call."""
+        return self.agent.wait(timeout)
+
     # Metadata
 
     def get_agent_metadata(self) -> bytes:
