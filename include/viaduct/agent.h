@@ -37,7 +37,9 @@ struct AgentOfAClock;  // for tests: opens an agent on a clock that the test mov
 
 struct AllocateOptions {
   std::string label = {};
-  bool huge_pages = false;  // 2 MiB pages; fails if the system has too few
+  // 2 MiB pages; fails if the system has too few. Peers on this host map them only for reading:
+  // docs/choosing.md
+  bool huge_pages = false;
   // Memory of the GPU with this number under CUDA_VISIBLE_DEVICES, in the place of host memory.
   std::optional<std::uint32_t> device = {};
 };

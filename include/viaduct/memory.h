@@ -45,7 +45,8 @@ struct Segment {
   int fd = -1;                  // the file; for kHost the memfd behind the memory, if it has one
   std::uint64_t fd_offset = 0;  // the offset of `address` in the file or object
   // For kHost with fd: lets peers on this host map the memfd. They can write to all of it, and keep
-  // it after the Pin is gone. Set it only if the file holds nothing else.
+  // it after the Pin is gone. Set it only if the file holds nothing else. For huge pages
+  // see docs/choosing.md.
   bool share_file = false;
   // kReadOnly: no transfer writes here. Agent::pin chooses it itself for host memory that this
   // process may not write.

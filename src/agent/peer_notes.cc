@@ -57,7 +57,7 @@ void PeerImpl::openRing() {
     return Ok{};
   }();
   if (!opened)
-    log(LogLevel::kWarning,
+    log(opened.error().code == Code::kUnsupported ? LogLevel::kInfo : LogLevel::kWarning,
         "peer {}: its notes arrive over the session, not through shared memory: {}", name_,
         opened.error().text());
 }

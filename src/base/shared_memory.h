@@ -13,22 +13,29 @@
 
 namespace viaduct::base {
 
-// A mapped memfd. A seal forbids shrinking it, so a peer cannot cause SIGBUS in a process that has
-// mapped it.
+// A mapped memfd. A seal forbids shrinking it.
 class SharedMemory {
  public:
   struct Options {
-    bool huge_pages = false;  // 2 MiB pages, all present on return (since Linux 5.14)
-    bool sealed_now = true;   // false: seal() is called later, with more seals
+    bool huge_pages = false;       // 2 MiB pages, all present on return (since Linux 5.14)
+    bool peers_only_read = false;  // no other process can map it for writing
+    // For a few pages that a peer writes too: peers may map them for that on every host, or they
+    // cannot be allocated.
+    bool control = false;
   };
-  // Allocates zeroed memory. kExhausted says how much was needed, in bytes or in huge pages.
+  // Allocates zeroed memory. kExhausted says how much was needed, in bytes or in huge pages. Under
+  // strict overcommit all pages are present on return: a later shortage would be SIGBUS. Peers may
+  // only read huge pages, and all pages under strict overcommit.
   static Result<SharedMemory> allocate(std::uint64_t bytes, const Options& options);
   static Result<SharedMemory> allocate(std::uint64_t bytes) { return allocate(bytes, {}); }
 
   enum class Access : std::uint8_t { kRead, kReadWrite };
+  // How peers may map the file, so that no holder of it can cause SIGBUS in a process that has
+  // mapped it. kProtocol: not at all, because the file is no memfd or can shrink. kUnsupported: not
+  // at all, because each holder can punch holes into it, and take all pages that could fill them.
+  static Result<Access> accessOfPeers(int file);
   // Maps the first `bytes` of a file that another process sent, and no more, however large the file
-  // is. kProtocol unless it is a memfd of at least `bytes` that cannot shrink: its sender can then
-  // not make our accesses fault.
+  // is. Fails if accessOfPeers() does not allow it. kProtocol: the file has less than `bytes`.
   static Result<SharedMemory> map(const Fd& file, std::uint64_t bytes, Access access);
 
   SharedMemory() = default;
@@ -38,23 +45,25 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
   ~SharedMemory();
 
-  // Adds the seals `more_seals` (F_SEAL_*), and F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_SEAL.
-  Status seal(int more_seals);
-
   std::byte* data() const { return start_; }
   std::uint64_t size() const { return bytes_; }  // the size that the caller asked for
   std::span<std::byte> bytes() const { return {start_, bytes_}; }
   int fd() const { return file_.get(); }  // -1: after map() or closeFile()
   void closeFile() { file_.reset(); }     // once every process that will map it has it
+  bool writable() const { return access_ == Access::kReadWrite; }
   explicit operator bool() const { return start_ != nullptr; }
   Segment segment() const;
 
  private:
-  Status create(std::uint64_t page, bool huge_pages);
+  enum class Pages : std::uint8_t;
+  const char* create(Pages pages);
+  Status seal(bool peers_only_read, Pages pages);
+  std::uint64_t wholePages(std::uint64_t page) const;
 
   Fd file_;
   std::byte* start_ = nullptr;
   std::uint64_t bytes_ = 0, mapped_ = 0;
+  Access access_ = Access::kReadWrite;
 };
 
 }  // namespace viaduct::base

@@ -4,11 +4,16 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <vector>
+
+#include "support/strict_overcommit.h"
 
 namespace viaduct::base {
 namespace {
@@ -107,6 +112,113 @@ TEST(SharedMemory, MissingHugePagesAreAnErrorThatSaysSo) {
   EXPECT_EQ(memory.error().code, Code::kExhausted);
   EXPECT_NE(memory.error().text().find("2 MiB"), std::string::npos) << memory.error().text();
   EXPECT_FALSE(memory.error().remedy.empty());
+}
+
+using Access = SharedMemory::Access;
+
+// The size of the pool does not matter: the file has holes, and can get more.
+TEST(SharedMemory, RefusesHugePagesThatCouldHaveHoles) {
+  const Fd huge(::memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB));
+  if (!huge) GTEST_SKIP() << "skipped: no huge pages in this kernel";
+  struct stat facts{};
+  ASSERT_EQ(::fstat(huge.get(), &facts), 0);
+  ASSERT_EQ(::ftruncate(huge.get(), facts.st_blksize), 0);
+  ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, F_SEAL_SHRINK), 0);
+  for (const int seal : {0, 0x10 /* F_SEAL_FUTURE_WRITE */}) {
+    ASSERT_EQ(::fcntl(huge.get(), F_ADD_SEALS, seal), 0);
+    const auto access = SharedMemory::accessOfPeers(huge.get());
+    ASSERT_FALSE(access);
+    EXPECT_EQ(access.error().code, Code::kUnsupported);
+    EXPECT_FALSE(SharedMemory::map(huge, 4096, Access::kRead));
+  }
+}
+
+// Huge pages behind the end of a file count as its pages.
+TEST(SharedMemory, FillsHiddenHolesAmongHugePagesOfAPeer) {
+  constexpr off_t kPage = 2 << 20;
+  const Fd file(
+      ::memfd_create("hidden", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | 21U << 26U));
+  if (::ftruncate(file.get(), kPage) != 0 ||
+      ::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, kPage, kPage) != 0)
+    GTEST_SKIP() << "skipped: no free 2 MiB pages";
+  ASSERT_EQ(::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | 0x10 /* F_SEAL_FUTURE_WRITE */), 0);
+  ASSERT_TRUE(SharedMemory::accessOfPeers(file.get()));
+  static_cast<void>(SharedMemory::map(file, kPage, Access::kRead));
+  struct stat facts{};
+  ASSERT_EQ(::fstat(file.get(), &facts), 0);
+  if (facts.st_blocks * 512 < 2 * kPage) GTEST_SKIP() << "skipped: no second free 2 MiB page";
+  EXPECT_EQ(facts.st_blocks * 512, 2 * kPage);
+}
+
+TEST(SharedMemory, PeersMayReadItsHugePages) {
+  const auto memory = SharedMemory::allocate(4096, {.huge_pages = true});
+  if (!memory) GTEST_SKIP() << "skipped: no free 2 MiB pages";
+  memory->data()[0] = std::byte{1};
+  const Fd file(::dup(memory->fd()));
+  EXPECT_FALSE(SharedMemory::map(file, 4096, Access::kReadWrite));
+  const auto peers = SharedMemory::map(file, 4096, Access::kRead);
+  ASSERT_TRUE(peers) << peers.error().text();
+  EXPECT_EQ(peers->data()[0], std::byte{1});
+  EXPECT_NE(::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 2 << 20), 0);
+  EXPECT_NE(::madvise(memory->data(), 2 << 20, MADV_REMOVE), 0);
+  memory->data()[0] = std::byte{2};
+  EXPECT_EQ(peers->data()[0], std::byte{2});
+}
+
+// Runs in a process of its own, whose host seems to count memory strictly.
+int exitCodeUnderStrictOvercommit(int (*body)()) {
+  const int child = ::fork();
+  if (child == 0) ::_exit(viaduct::testing::pretendStrictOvercommit() ? body() : 77);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+// Each number names a failed check.
+int checkStrictMemory() {
+  const auto usual = SharedMemory::allocate(10000);
+  if (!usual) return 1;
+  std::array<unsigned char, 3> resident{};
+  if (::mincore(usual->data(), 10000, resident.data()) != 0) return 2;
+  for (const unsigned char page : resident)
+    if ((page & 1U) == 0) return 3;
+  const Fd file(::dup(usual->fd()));
+  if (SharedMemory::map(file, 10000, Access::kReadWrite)) return 4;
+  if (!SharedMemory::map(file, 10000, Access::kRead)) return 5;
+  const Fd sparse(::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (::ftruncate(sparse.get(), 10000) != 0) return 6;
+  for (const int seal : {F_SEAL_SHRINK, 0x10 /* F_SEAL_FUTURE_WRITE */}) {
+    if (::fcntl(sparse.get(), F_ADD_SEALS, seal) != 0) return 7;
+    if (SharedMemory::map(sparse, 10000, Access::kRead)) return 8;
+  }
+  return 0;
+}
+
+int checkStrictControlPages() {
+  const auto control = SharedMemory::allocate(10000, {.control = true});
+  if (!control) return control.error().code == Code::kUnsupported ? 76 : 11;
+  if (::fallocate(control->fd(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, 4096) == 0)
+    return 6;
+  if (::madvise(control->data(), 4096, MADV_REMOVE) == 0) return 7;
+  if (::ftruncate(control->fd(), 0) == 0) return 8;
+  const Fd file(::dup(control->fd()));
+  const auto mapped = SharedMemory::map(file, 10000, SharedMemory::Access::kReadWrite);
+  if (!mapped) return 15;
+  control->data()[9999] = std::byte{5};
+  return mapped->data()[9999] == std::byte{5} ? 0 : 16;
+}
+
+TEST(SharedMemory, UnderStrictOvercommitNoPageIsMissing) {
+  const int code = exitCodeUnderStrictOvercommit(checkStrictMemory);
+  if (code == 77) GTEST_SKIP() << "skipped: this process may not mount";
+  EXPECT_EQ(code, 0);
+}
+
+TEST(SharedMemory, UnderStrictOvercommitControlPagesCannotBePunched) {
+  const int code = exitCodeUnderStrictOvercommit(checkStrictControlPages);
+  if (code == 77) GTEST_SKIP() << "skipped: this process may not mount";
+  if (code == 76) GTEST_SKIP() << "skipped: no memfd_secret in this kernel";
+  EXPECT_EQ(code, 0);
 }
 
 }  // namespace

@@ -59,6 +59,11 @@ RingReceiver::RingReceiver(base::SharedMemory memory, base::Fd bell)
 
 Result<RingReceiver> RingReceiver::make() {
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(sizeof(RingPage)));
+  VIADUCT_TRY(const auto access, base::SharedMemory::accessOfPeers(memory.fd()));
+  if (access != base::SharedMemory::Access::kReadWrite)
+    return Error{.code = Code::kUnsupported,
+                 .operation = "note ring",
+                 .detail = "a peer could take away its page where vm.overcommit_memory is 2"};
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!bell) return systemError(Code::kExhausted, "eventfd", errno);
   new (memory.data()) RingPage;  // does not touch the data: unused pages cost nothing

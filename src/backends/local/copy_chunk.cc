@@ -52,7 +52,9 @@ Fault ChunkCopier::resolve(const Task& task, const Op& op, Cursor& at) const {
 
 Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t local,
                         std::uint64_t remote, std::uint64_t bytes) {
-  if (view.method == RemoteView::Method::kCma) {
+  const auto method = view.method(task.kind);
+  if (method == RemoteView::Method::kNone) return {Fault::Kind::kWithdrawnThere};
+  if (method == RemoteView::Method::kCma) {
     if (batch_.full())
       if (const Fault fault = batch_.flush(task.peer->cma(), task.kind)) return fault;
     batch_.add(local, remote, bytes);

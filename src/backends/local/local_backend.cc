@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backends/local/local_link.h"
+#include "base/shared_memory.h"
 
 namespace viaduct::local {
 
@@ -107,37 +108,30 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                     .offset = record.in_file ? memory.fd_offset : 0});
 }
 
-// True if peers may map this memory: its owner shares the file, which is a memfd that cannot
-// shrink, and peers may write the memory, because a holder of the file can. Every link to another
-// process sends such a file once, before the key that names it.
+// True if peers may map this memory: its owner shares the file, through which no holder can make
+// our accesses fault, and peers may write the memory, because a holder of the file can. Every link
+// to another process sends such a file once, before the key that names it.
 bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
   struct stat facts{};
   if (!memory.share_file || memory.fd < 0 || memory.access == MemoryAccess::kReadOnly ||
-      ::fstat(memory.fd, &facts) != 0)
+      ::fstat(memory.fd, &facts) != 0 || !base::SharedMemory::accessOfPeers(memory.fd))
     return false;
-  const int seals = ::fcntl(memory.fd, F_GET_SEALS);
   const auto bytes = static_cast<std::uint64_t>(facts.st_size);
-  if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || memory.fd_offset > bytes ||
-      memory.bytes > bytes - memory.fd_offset)
-    return false;
-  const auto same = std::find_if(files_.begin(), files_.end(), [&](const auto& known) {
-    return known.second.device == facts.st_dev && known.second.inode == facts.st_ino;
-  });
-  if (same != files_.end()) {
-    id = same->first;
-    ++same->second.pins;
+  if (memory.fd_offset > bytes || memory.bytes > bytes - memory.fd_offset) return false;
+  const FileIdentity identity{facts.st_dev, facts.st_ino};
+  if (const auto same = file_ids_.find(identity); same != file_ids_.end()) {
+    id = same->second;
+    ++files_.at(id).pins;
     return true;
   }
   base::Fd own(::fcntl(memory.fd, F_DUPFD_CLOEXEC, 0));
   if (!own) return false;
   id = ++next_file_;
-  const auto& file = files_
-                         .emplace(id, File{.fd = std::move(own),
-                                           .device = facts.st_dev,
-                                           .inode = facts.st_ino,
-                                           .bytes = bytes,
-                                           .pins = 1})
-                         .first->second;
+  file_ids_.emplace(identity, id);
+  const File& file =
+      files_
+          .emplace(id, File{.fd = std::move(own), .identity = identity, .bytes = bytes, .pins = 1})
+          .first->second;
   for (LocalLink* link : links_) link->offerFile(id, file);
   return true;
 }
@@ -145,6 +139,7 @@ bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
 void LocalBackend::letGoOfFile(std::uint32_t id) {
   const auto file = files_.find(id);
   if (file == files_.end() || --file->second.pins != 0) return;
+  file_ids_.erase(file->second.identity);
   files_.erase(file);
   for (LocalLink* link : links_) link->withdrawFile(id);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -51,11 +52,13 @@ class LocalBackend final : public core::Backend {
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
+  using FileIdentity = std::pair<std::uint64_t, std::uint64_t>;  // its device and inode
   // A memfd that contains registrations. Every link to another process offers it to the peer. It is
   // kept until its last pin is gone.
   struct File {
     base::Fd fd;
-    std::uint64_t device = 0, inode = 0, bytes = 0;
+    FileIdentity identity = {};
+    std::uint64_t bytes = 0;
     std::uint32_t pins = 0;
   };
   const std::unordered_map<std::uint32_t, File>& files() const { return files_; }
@@ -90,6 +93,7 @@ class LocalBackend final : public core::Backend {
   std::uint64_t clock_ = 0;  // counts registrations, ours and the peers'
   std::unordered_map<std::uint32_t, PinRecord> pins_;
   std::unordered_map<std::uint32_t, File> files_;
+  std::map<FileIdentity, std::uint32_t> file_ids_;
   std::uint32_t next_file_ = 0;
   base::Budget mapped_;
   std::vector<LocalLink*> links_;

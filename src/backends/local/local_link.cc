@@ -173,12 +173,16 @@ Status LocalLink::heard(const FileOffer& offer, Fds fds) {
 Result<std::shared_ptr<const SharedMemory>> LocalLink::mapFile(const core::Fd& file,
                                                                std::uint64_t bytes) {
   if (!mapped_.take(bytes)) return mapped_.refusal("map", bytes, "one peer", "all peers");
-  auto memory = SharedMemory::map(file, bytes, SharedMemory::Access::kReadWrite);
+  const auto access = SharedMemory::accessOfPeers(file.get());
+  auto memory = access ? SharedMemory::map(file, bytes, *access) : access.error();
   if (!memory) {
     mapped_.give(bytes);
     return std::move(memory).error();
   }
-  const auto populating = backend_.populator().add(memory->bytes(), Populator::Pages::kResident);
+  // Pages that may only be read are huge and take few faults, or are rare.
+  const auto populating =
+      memory->writable() ? backend_.populator().add(memory->bytes(), Populator::Pages::kResident)
+                         : 0;
   // Runs when the last view of the mapping is dropped.
   const auto unmap = [this, bytes, populating](const SharedMemory* mapped) {
     backend_.populator().remove(populating);
@@ -214,18 +218,20 @@ void LocalLink::show(std::uint32_t slot, const KnownPin& pin) {
                   .bytes = pin.info.bytes,
                   .generation = pin.key.generation,
                   .born = pin.born};
+  using Method = RemoteView::Method;
+  if (cma_) view.read = view.write = Method::kCma;
   const auto file = pin.key.in_file ? files_.find(pin.key.file) : files_.end();
   if (seed_.same_process) {
-    view.method = RemoteView::Method::kDirect;
+    view.read = view.write = Method::kDirect;
   } else if (file != files_.end() && pin.key.offset <= file->second->size() &&
              pin.info.bytes <= file->second->size() - pin.key.offset) {
-    view.method = RemoteView::Method::kMapped;
+    view.read = Method::kMapped;
+    if (file->second->writable()) view.write = Method::kMapped;
     view.mapping = file->second;
     view.shift =
         reinterpret_cast<std::uintptr_t>(file->second->data()) + pin.key.offset - pin.info.address;
-  } else if (!cma_) {
-    return;
   }
+  if (view.read == Method::kNone) return;
   retire(peer_.put(slot, std::move(view)));
 }
 
@@ -234,12 +240,14 @@ void LocalLink::retire(PeerMemory::Old old) {
   if (old) backend_.copyPool().drain();
 }
 
-std::optional<std::string_view> LocalLink::reaches(OpKind, std::uint32_t local_pin,
+std::optional<std::string_view> LocalLink::reaches(OpKind kind, std::uint32_t local_pin,
                                                    std::uint32_t remote_pin) const {
   if (!usable() || !backend_.pinned(local_pin)) return std::nullopt;
   const RemoteView* view = peer_.find(remote_pin);
   if (view == nullptr) return std::nullopt;
-  switch (view->method) {
+  switch (view->method(kind)) {
+    case RemoteView::Method::kNone:
+      break;
     case RemoteView::Method::kDirect:
       return "direct";
     case RemoteView::Method::kMapped:

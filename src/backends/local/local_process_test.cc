@@ -11,6 +11,7 @@
 
 #include "backends/local/own_memory_testing.h"
 #include "base/random.h"
+#include "support/strict_overcommit.h"
 
 namespace viaduct::local::testing {
 namespace {
@@ -267,7 +268,8 @@ TEST(LocalProcess, InAnotherPidNamespaceMappedMemoryMoves) {
   EXPECT_TRUE(station.link().settled());
 }
 
-TEST(LocalProcess, HugePagesAreMappedLikeAnyOther) {
+// A peer that maps them for writing could punch holes into them.
+TEST(LocalProcess, PeersMapHugePagesForReading) {
   if (!SharedMemory::allocate(kBytes, {.huge_pages = true}))
     GTEST_SKIP() << "skipped: no free 2 MiB pages";
   Child child([](int socket, int pid) {
@@ -281,10 +283,46 @@ TEST(LocalProcess, HugePagesAreMappedLikeAnyOther) {
   Memory memory(false);
   memory.mark();
   ASSERT_TRUE(station.backend().pin(kHere, memory.segment()));
-  ASSERT_TRUE(station.reaches(kHere, kThere, "mapped"));
-  ASSERT_FALSE(station.move(OpKind::kWrite, whole(memory.bytes(), station.pins[0].info.address)));
+  ASSERT_TRUE(station.reaches(kHere, kThere, "cma"));
+  EXPECT_EQ(station.link().reaches(OpKind::kRead, kHere, kThere), "mapped");
+  const auto ops = whole(memory.bytes(), station.pins[0].info.address);
+  ASSERT_FALSE(station.move(OpKind::kWrite, ops));
+  memory.fill(1);
+  ASSERT_FALSE(station.move(OpKind::kRead, ops));
+  EXPECT_TRUE(memory.marked());
   station.say("look");
   EXPECT_EQ(child.exitCode(), 0);
+}
+
+// There a peer that maps memory could punch holes into it, and take the pages that remain.
+bool moveUnderStrictOvercommit() {
+  if (!viaduct::testing::pretendStrictOvercommit()) ::_exit(77);
+  Child child([](int socket, int pid) { return own(socket, pid, true); });
+  Station station(child.socket(), child.pid(), settings());
+  Memory memory(false);
+  if (!station.backend().pin(kHere, memory.segment())) return false;
+  if (!station.ready()) {  // without memfd_secret there is no gate
+    const bool refused = station.link().state().text.find("memfd_secret") != std::string::npos;
+    ::_exit(refused ? 76 : 2);
+  }
+  if (!station.reaches(kHere, kThere, "cma") ||
+      station.link().reaches(OpKind::kRead, kHere, kThere) != "mapped")
+    return false;
+  memory.fill(5);
+  if (station.move(OpKind::kWrite, whole(memory.bytes(), station.pins.front().info.address)))
+    return false;
+  station.say("sum");
+  if (!station.hears(std::to_string(sum(memory.bytes())))) return false;
+  station.say("end");
+  return child.exitCode() == 0;
+}
+
+TEST(LocalProcess, UnderStrictOvercommitPeersMapMemoryForReading) {
+  Child process([](int, int) { return moveUnderStrictOvercommit(); });
+  const int code = process.exitCode();
+  if (code == 77) GTEST_SKIP() << "skipped: this process may not mount";
+  if (code == 76) GTEST_SKIP() << "skipped: no memfd_secret in this kernel";
+  EXPECT_EQ(code, 0);
 }
 
 }  // namespace

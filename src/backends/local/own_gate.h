@@ -23,7 +23,8 @@ namespace viaduct::local {
 class OwnGate {
  public:
   static Result<std::shared_ptr<OwnGate>> make(std::string peer, std::uint64_t epoch) {
-    VIADUCT_TRY(base::SharedMemory page, base::SharedMemory::allocate(sizeof(Gate)));
+    VIADUCT_TRY(base::SharedMemory page,
+                base::SharedMemory::allocate(sizeof(Gate), {.control = true}));
     return std::make_shared<OwnGate>(std::move(peer), epoch, std::move(page));
   }
   OwnGate(std::string peer, std::uint64_t epoch, base::SharedMemory page)

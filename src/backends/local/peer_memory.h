@@ -17,13 +17,15 @@ namespace viaduct::local {
 
 // One registration of the peer; immutable once find() can return it.
 struct RemoteView {
-  enum class Method : std::uint8_t { kDirect, kMapped, kCma };
+  enum class Method : std::uint8_t { kNone, kDirect, kMapped, kCma };
+  Method method(OpKind kind) const { return kind == OpKind::kWrite ? write : read; }
+
   std::uint64_t address = 0;  // in the peer's address space
   std::uint64_t bytes = 0;
   std::uint64_t generation = 0;  // the entry in the peer's live table while the pin lives
   std::uint64_t born = 0;        // count when we heard of it; earlier posts cannot use it
-  Method method = Method::kCma;
-  std::uint64_t shift = 0;  // our address minus the peer's; not for kCma
+  Method read = Method::kNone, write = Method::kNone;  // not both kNone
+  std::uint64_t shift = 0;                             // our address minus the peer's; not for kCma
   std::shared_ptr<const base::SharedMemory> mapping = nullptr;  // keeps the addresses valid
 };
 

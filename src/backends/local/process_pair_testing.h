@@ -56,7 +56,9 @@ class Station final : public core::LinkHost {
   void changed() override {}
 
   void pin(std::uint32_t slot, const Segment& memory) {
-    const auto key = *backend_->pin(slot, memory);
+    announce(slot, memory, *backend_->pin(slot, memory));
+  }
+  void announce(std::uint32_t slot, const Segment& memory, const core::Bytes& key) {
     put('P', base::Writer().put(slot).put(memory.address).put(memory.bytes).sized(key).take());
   }
   Status unpin(std::uint32_t slot) { return viaduct::testing::withdraw(*backend_, slot); }
@@ -66,11 +68,14 @@ class Station final : public core::LinkHost {
   bool run(const std::function<bool()>& until) {
     const auto end = Clock::now() + std::chrono::seconds(30);
     while (!until()) {
-      receive();
-      rail().poll(done);
+      turn();
       if (Clock::now() > end) return until();
     }
     return true;
+  }
+  void turn() {
+    receive();
+    rail().poll(done);
   }
   bool hears(std::string_view text) {
     return run([&] {
