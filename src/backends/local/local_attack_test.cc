@@ -160,6 +160,7 @@ bool useOwnUntilEnd(int socket, int pid, Kind kind) {
   const Shared pinned(kind);
   const auto own = SharedMemory::allocate(kBytes, {.huge_pages = isHuge(kind)});
   if (pinned.bytes.empty() || !own) return false;
+  std::memset(pinned.bytes.data(), 1, kBytes);
   station.pin(kHere, pinned.segment());
   station.pin(kThere, own->segment());
   station.say("shared");
