@@ -79,6 +79,10 @@ class Distribution:
         """Returns the compiled modules as (name in the wheel, bytes)."""
         return []
 
+    def more_files(self, root):
+        """Returns further files of the wheel as (name in the wheel, text)."""
+        return []
+
     def metadata(self, root):
         requires = "".join(f"Requires-Dist: {one}\n" for one in self.requires(root))
         return f"""\
@@ -125,6 +129,8 @@ Requires-Python: >=3.9
         dist_info = f"{self.stem(root)}.dist-info"
         for name, text in self.dist_info(root):
             wheel.add(f"{dist_info}/{name}", text.encode())
+        for name, text in self.more_files(root):
+            wheel.add(name, text.encode())
         wheel.close(dist_info)
         say(f"made {file_name}, {(folder / file_name).stat().st_size / 1e6:.2f} MB")
         return file_name
@@ -240,6 +246,18 @@ class ViaductNixl(Distribution):
 
     def requires(self, root):
         return [f"viaduct (=={version(root)})"]
+
+    def more_files(self, root):
+        # Programs ask importlib.metadata for the version of "nixl". pip accepts one folder *.dist-info
+        # at the top of a wheel, so this one comes with the wheel's data.
+        folder = f"{self.stem(root)}.data/purelib/nixl-{self.full_version(root)}.dist-info"
+        return [
+            (
+                f"{folder}/METADATA",
+                f"Metadata-Version: 2.1\nName: nixl\nVersion: {self.full_version(root)}\n"
+                "Summary: The Python API of NIXL over Viaduct\n",
+            )
+        ]
 
     def packages(self, root):
         names = [path.parent.name for path in sorted(root.glob("nixl*/__init__.py"))]

@@ -120,9 +120,12 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   const std::string& addRemote(std::string blob);
   bool removeRemote(const std::string& name);
   bool knowsRemote(const std::string& name, const TransferList& list);
-  // Asks the meeting place, the directory server where agents publish their names. Waits at most
-  // kReachWithin.
-  void findRemote(const std::string& name);
+  // Asks the meeting place, the directory server where agents publish their names. With a label,
+  // adds the part of the metadata that the agent offers under it. Waits at most kReachWithin.
+  void findRemote(const std::string& name, const std::string& label);
+  // Offers partial metadata under a label to agents that find this one by name.
+  void offerPart(const std::string& label, std::string blob);
+  void withdrawParts();
   void connect(const std::string& name);
 
   std::uint64_t prepare(const std::string& agent, const TransferList& list);
@@ -190,6 +193,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::shared_ptr<Remote> remoteOf(const std::string& name);
   std::shared_ptr<Remote> self();
   void forgetRemoved();
+  Result<std::string> readPart(const Peer& peer, const std::string& label, Deadline until);
   void startConnecting(Remote& remote, Peer peer, bool same_life);
   const Peer& peerOf(Remote& remote);
   std::optional<Deadline> reachOf(Remote& remote);
@@ -224,6 +228,12 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::shared_ptr<Remote> self_;
   Clock::time_point asked_for_notes_{};
   base::Fd events_;  // an epoll over the agents of memory and of storage; empty before fileno()
+  // Partial metadata by label, pinned so that other agents read it.
+  struct OfferedPart {
+    std::unique_ptr<const std::string> blob;
+    Pin pin;
+  };
+  std::map<std::string, OfferedPart> parts_;
   std::vector<Peer> removed_;  // removed peers until their sessions are lost
   std::unordered_map<std::uint64_t, std::shared_ptr<PreparedList>> prepared_;
   std::unordered_map<std::uint64_t, std::shared_ptr<Request>> requests_;

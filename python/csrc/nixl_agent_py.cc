@@ -123,9 +123,18 @@ void bindMetadata(AgentClass& agent) {
           "remote_agent"_a, "descs"_a = TransferList())
       .def(
           "findRemote",
-          [](NixlAgent& self, const py::object& name) { self.findRemote(nameOf(name)); },
-          "remote_agent"_a,
+          [](NixlAgent& self, const py::object& name, const std::string& label) {
+            self.findRemote(nameOf(name), label);
+          },
+          "remote_agent"_a, "label"_a = "",
           "Finds another agent at the meeting place, the directory server of agent names.")
+      .def(
+          "offerPart",
+          [](NixlAgent& self, const std::string& label, const py::bytes& blob) {
+            self.offerPart(label, blob);
+          },
+          "label"_a, "blob"_a, "Offers partial metadata to agents that find this one by name.")
+      .def("withdrawParts", &NixlAgent::withdrawParts)
       .def(
           "makeConnection",
           [](NixlAgent& self, const py::object& name, const py::object&) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,15 @@ namespace {
 
 // Two calls of get_new_notifs() within this time belong to a polling loop.
 constexpr std::chrono::microseconds kLoopsWithin{50};
+// The most bytes of partial metadata that are read from a peer.
+constexpr std::uint64_t kMostPartBytes = std::uint64_t{8} << 20U;
+
+std::string partLabel(const std::string& label) { return "nixlpart:" + label; }
+
+Result<Selection> selected(const Extent& extent) {
+  VIADUCT_TRY(Blocks blocks, Blocks::list(std::array{extent}));
+  return Selection{std::move(blocks), {}};
+}
 
 }  // namespace
 
@@ -123,8 +133,59 @@ bool NixlAgent::knowsRemote(const std::string& name, const TransferList& list) {
          Prepared::make(*list.rows, *found->second->memory, name).has_value();
 }
 
-void NixlAgent::findRemote(const std::string& name) {
+void NixlAgent::offerPart(const std::string& label, std::string blob) {
+  need("send_partial_agent_metadata");
+  auto kept = std::make_unique<const std::string>(std::move(blob));
+  auto pin = valueOf(unlocked([&] {
+    const auto address = reinterpret_cast<std::uintptr_t>(kept->data());
+    return agent_->pin({.address = address, .bytes = kept->size()}, partLabel(label));
+  }));
+  auto before = parts_.extract(label);
+  parts_.insert_or_assign(label, OfferedPart{std::move(kept), std::move(pin)});
+  const Unlocked unlocked;
+  if (before) static_cast<void>(before.mapped().pin.release());
+}
+
+void NixlAgent::withdrawParts() {
+  need("invalidate_local_metadata");
+  auto parts = std::exchange(parts_, {});
+  const Unlocked unlocked;
+  for (auto& [label, part] : parts) static_cast<void>(part.pin.release());
+  parts.clear();
+}
+
+// Reads the bytes that the peer has pinned under that label.
+Result<std::string> NixlAgent::readPart(const Peer& peer, const std::string& label,
+                                        Deadline until) {
+  VIADUCT_TRY(const PinInfo there, peer.waitPin(partLabel(label), until));
+  if (there.bytes == 0 || there.bytes > kMostPartBytes)
+    return Error{.code = Code::kInvalid,
+                 .operation = "fetch_remote_metadata",
+                 .detail = fmt::format("the part {} has {} bytes", label, there.bytes),
+                 .peer = peer.name()};
+  VIADUCT_TRY(const Pin here, agent_->allocate(there.bytes));
+  const Extent into{reinterpret_cast<std::uintptr_t>(here.data()), there.bytes};
+  const Extent from{there.address, there.bytes};
+  VIADUCT_TRY(Selection local, selected(into));
+  VIADUCT_TRY(Selection remote, selected(from));
+  VIADUCT_TRY(Transfer transfer, agent_->plan(OpKind::kRead, peer, local, remote));
+  VIADUCT_CHECK(transfer.post({.deadline = until}));
+  VIADUCT_CHECK(transfer.wait());
+  return std::string(reinterpret_cast<const char*>(here.data()), there.bytes);
+}
+
+void NixlAgent::findRemote(const std::string& name, const std::string& label) {
   need("fetch_remote_metadata");
+  if (!label.empty()) {
+    auto blob = unlocked([&]() -> Result<std::string> {
+      const Deadline until = kReachWithin;
+      VIADUCT_TRY(const Peer peer, agent_->find(name, until));
+      VIADUCT_CHECK(peer.ready(until));
+      return readPart(peer, label, until);
+    });
+    addRemote(valueOf(std::move(blob)));
+    return;
+  }
   auto found = [&]() -> Result<std::pair<Peer, std::vector<PinInfo>>> {
     const Unlocked unlocked;
     const Deadline until = kReachWithin;

@@ -35,9 +35,9 @@ auto unlockedIf(bool lengthy, const Call& call) {
   return call();
 }
 
+// Rounds up: programs take 0 for "not measured".
 std::uint64_t microseconds(Duration time) {
-  return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+  return static_cast<std::uint64_t>(std::chrono::ceil<std::chrono::microseconds>(time).count());
 }
 
 // The highest serial of the registrations in which the selected blocks lie.

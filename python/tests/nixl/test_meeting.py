@@ -8,6 +8,7 @@ import sys
 import threading
 
 import nixl._bindings as b
+import numpy as np
 import pytest
 from nixl_testing import Side, run, until
 
@@ -59,6 +60,32 @@ def test_agents_are_found_by_name(etcd, monkeypatch):
     assert one.agent.check_remote_metadata(other.name, there)
     run(one.agent, one.agent.initialize_xfer("READ", here, there, other.name))
     assert (one.memory[:4096] == 2).all()
+
+
+def test_a_part_is_found_by_its_label(etcd, monkeypatch):
+    monkeypatch.setenv("NIXL_ETCD_ENDPOINTS", etcd)
+    one, other = Side(), Side(fill=2)
+    more = np.full(4096, 9, np.uint8)
+    part = other.agent.register_memory([(more.ctypes.data, 4096, 0, "")], "DRAM")
+    rows = {"all": other.registered.trim(), "part": part.trim()}
+    other.agent.send_partial_agent_metadata(part, True, ["UCX"], label="part 1")
+    one.agent.fetch_remote_metadata(other.name, label="part 1")
+    until("the part", lambda: one.agent.check_remote_metadata(other.name, rows["part"]))
+    assert not one.agent.check_remote_metadata(other.name, rows["all"])
+    here = one.agent.get_xfer_descs(one.blocks(1), "DRAM")
+    with pytest.raises(b.nixlNotFoundError):
+        one.agent.initialize_xfer("READ", one.registered.trim(), rows["all"], other.name)
+    run(one.agent, one.agent.initialize_xfer("READ", here, rows["part"], other.name))
+    assert (one.memory[:4096] == 9).all()
+    # The same label names another part from now on, and parts add up.
+    other.agent.send_partial_agent_metadata(other.registered, False, label="part 1")
+    one.agent.fetch_remote_metadata(other.name, label="part 1")
+    until("the rest", lambda: one.agent.check_remote_metadata(other.name, rows["all"]))
+    assert one.agent.check_remote_metadata(other.name, rows["part"])
+    other.agent.invalidate_local_metadata()
+    one.agent.remove_remote_agent(other.name)
+    one.agent.fetch_remote_metadata(other.name)
+    until("all", lambda: one.agent.check_remote_metadata(other.name, rows["all"]))
 
 
 def test_an_agent_that_was_found_and_restarted_is_another_one(etcd, monkeypatch):

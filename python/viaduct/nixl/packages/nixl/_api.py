@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from enum import Enum
 from typing import Any
@@ -34,6 +35,7 @@ _THREADS_PARAMETERS = {
     "OBJ": "num_threads",
     "GDS_MT": "thread_count",
 }
+_SERIALIZED_NONE = b"VIADNONE"
 _LISTS = (nixlBind.nixlXferDList, nixlBind.nixlRegDList, nixlBind.nixlRemoteDList)
 
 
@@ -180,6 +182,8 @@ class nixl_agent:
             )
         config.syncMode = sync.value
         self.agent = nixlBind.nixlAgent(agent_name, config)
+        # The port of the listener, also if port 0 was asked for. 0: there is no listener.
+        self.listen_port = self.agent.listenPort()
 
         self.name = agent_name
         self.notifs: dict[str, list[bytes]] = {}
@@ -292,24 +296,35 @@ class nixl_agent:
             return kind(self._memory(devices[0]), rows)
         return kind(self._memory(mem_type), descs)
 
+    def _descriptors_or_none(self, kind: Any, descs: Any, mem_type: str | None) -> Any:
+        try:
+            return self._descriptors(kind, descs, mem_type)
+        except (ValueError, TypeError) as error:
+            if os.environ.get("VIADUCT_NIXL_COMPAT", "").lower() not in nixlBind.YES:
+                raise
+            logger.error("%s", error)
+            return None
+
     def get_xfer_descs(self, descs: Any, mem_type: str | None = None) -> Any:
         """Makes a nixlXferDList from tuples (address, bytes, device), an array, or tensors."""
-        return self._descriptors(nixlBind.nixlXferDList, descs, mem_type)
+        return self._descriptors_or_none(nixlBind.nixlXferDList, descs, mem_type)
 
     def get_reg_descs(self, descs: Any, mem_type: str | None = None) -> Any:
         """Makes a nixlRegDList from tuples (address, bytes, device, metadata), or tensors."""
-        return self._descriptors(nixlBind.nixlRegDList, descs, mem_type)
+        return self._descriptors_or_none(nixlBind.nixlRegDList, descs, mem_type)
 
     def get_remote_descs(self, descs: Any, mem_type: str | None = None) -> Any:
         """Makes a nixlRemoteDList from tuples (address, bytes, device, agent)."""
-        return self._descriptors(nixlBind.nixlRemoteDList, descs, mem_type)
+        return self._descriptors_or_none(nixlBind.nixlRemoteDList, descs, mem_type)
 
     def get_serialized_descs(self, descs: Any) -> bytes:
-        """Encodes a descriptor list as bytes for another agent's deserialize_descs()."""
-        return nixlBind.serialize(descs)
+        """Encodes a descriptor list, or None, as bytes for another agent's deserialize_descs()."""
+        return _SERIALIZED_NONE if descs is None else nixlBind.serialize(descs)
 
     def deserialize_descs(self, serialized_descs: bytes) -> Any:
         """Decodes a descriptor list from untrusted bytes. No code in the bytes is run."""
+        if serialized_descs == _SERIALIZED_NONE:
+            return None
         return nixlBind.deserialize(serialized_descs)
 
     # Memory
@@ -542,7 +557,8 @@ class nixl_agent:
         port: int = DEFAULT_COMM_PORT,
         label: str = "",
     ) -> None:
-        """Sends part of this agent's metadata to the listener at ip_addr."""
+        """Sends part of this agent's metadata to the listener at ip_addr. Without ip_addr, agents
+        that fetch this agent's metadata by its name and that label get this part."""
         self.agent.sendLocalPartialMD(
             descs, inc_conn_info, self._handles(backends), ip_addr, port, label
         )
@@ -555,7 +571,8 @@ class nixl_agent:
         label: str = "",
     ) -> None:
         """Fetches another agent's metadata in the background. check_remote_metadata() returns True
-        after the metadata has arrived."""
+        after the metadata has arrived. Without ip_addr, the label names a part that the other agent
+        has sent with send_partial_agent_metadata()."""
         self.agent.fetchRemoteMD(remote_agent, ip_addr, port, label)
 
     def invalidate_local_metadata(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> None:

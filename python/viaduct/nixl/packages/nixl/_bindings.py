@@ -30,14 +30,14 @@ HAVE_UCX_GPU_DEVICE_API = False
 
 _logger = _get_logger(__name__)
 
-_YES = ("y", "yes", "1", "on", "true")
+YES = ("y", "yes", "1", "on", "true")
 _NO = ("n", "no", "0", "off", "false")
 
 
 def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
     """Returns the configuration after NIXL_TELEMETRY_ENABLE has overridden captureTelemetry."""
     asked = _os.environ.get("NIXL_TELEMETRY_ENABLE", "").lower()
-    if asked not in _YES + _NO or config.captureTelemetry == (asked in _YES):
+    if asked not in YES + _NO or config.captureTelemetry == (asked in YES):
         return config
     changed = nixlAgentConfig()
     for name in (
@@ -50,7 +50,7 @@ def _captures(config: nixlAgentConfig) -> nixlAgentConfig:
         "etcdWatchTimeout",
     ):
         setattr(changed, name, getattr(config, name))
-    changed.captureTelemetry = asked in _YES
+    changed.captureTelemetry = asked in YES
     return changed
 
 
@@ -74,12 +74,19 @@ class nixlAgent(_core.nixlAgent):
     """An agent with integer handles. The methods have the names of NIXL's C++ API."""
 
     def __init__(self, name: str, config: nixlAgentConfig | None = None):
-        config = nixlAgentConfig() if config is None else config
-        super().__init__(name, _captures(config))
+        config = _captures(nixlAgentConfig() if config is None else config)
+        super().__init__(name, config)
         self._backends: dict[int, str] = {}
         self._exchange = None
         if config.useListenThread:
             self._exchanger().listen(config.listenPort)
+        if config.captureTelemetry and _os.environ.get("NIXL_TELEMETRY_DIR"):
+            from nixl import _telemetry
+
+            _telemetry.record(self, _os.environ["NIXL_TELEMETRY_DIR"])
+
+    def listenPort(self) -> int:
+        return 0 if self._exchange is None else self._exchange.port
 
     # Plugins and backends
 
@@ -205,6 +212,8 @@ class nixlAgent(_core.nixlAgent):
         blob = self.getLocalPartialMD(descs, inc_conn_info, backends)
         if ip_addr:
             self._exchanger().send(ip_addr, port, blob)
+        elif label:
+            self.offerPart(label, blob)
         return NIXL_SUCCESS
 
     def fetchRemoteMD(
@@ -217,10 +226,12 @@ class nixlAgent(_core.nixlAgent):
         if ip_addr:
             self._exchanger().fetch(ip_addr, port)
         else:
-            self._exchanger().find(remote_agent)
+            self._exchanger().find(remote_agent, label)
         return NIXL_SUCCESS
 
     def invalidateLocalMD(self, ip_addr: str = "", port: int = DEFAULT_COMM_PORT) -> nixl_status_t:
         if ip_addr:
             self._exchanger().invalidate(ip_addr, port, self.name)
+        else:
+            self.withdrawParts()
         return NIXL_SUCCESS

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import hmac
+import logging
 import os
 import queue
 import socket
@@ -169,13 +170,14 @@ class Exchange:
             lambda: _call(host, port, FORGET, name.encode()),
         )
 
-    def find(self, name: str | bytes) -> None:
-        """Finds an agent at the meeting place, the directory server where agents publish names."""
+    def find(self, name: str | bytes, label: str) -> None:
+        """Finds an agent at the meeting place, the directory server where agents publish names.
+        With a label, adds only the part of its metadata that it offers under that label."""
 
         def job() -> None:
             agent = self._agent()
             if agent is not None:
-                agent.findRemote(name)
+                agent.findRemote(name, label)
 
         self._worker("", 0).add(f"find agent {name!r}", job)
 
@@ -186,6 +188,11 @@ class Exchange:
         else:
             server = socket.create_server(("", port))
         self.port = server.getsockname()[1]
+        logger.log(
+            logging.DEBUG if port else logging.INFO,
+            "MD listener is listening on port %d",
+            self.port,
+        )
         if not os.environ.get("VIADUCT_SECRET"):
             logger.warning(
                 "any host that reaches port %d gets this agent's metadata, and with it access to "

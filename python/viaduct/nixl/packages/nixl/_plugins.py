@@ -29,6 +29,7 @@ REFUSED = {
     "AZURE_BLOB": "Viaduct has no backend for Azure; OBJ reaches S3 stores",
     "GPUNETIO": "Viaduct has no transfers that a GPU starts by itself",
     "GUSLI": "Viaduct has no backend for block devices",
+    "INFINIA": "Viaduct has no backend for Infinia; OBJ reaches S3 stores, which Infinia offers too",
     "MOONCAKE": "the name means another library; UCX names Viaduct's own network",
     "UCCL": "the name means another library; UCX names Viaduct's own network",
     "UCX_MO": "use UCX, the name of Viaduct's own network, which uses all devices",

@@ -1,9 +1,11 @@
-"""Makes the package's loggers. NIXL_LOG_LEVEL sets the level: TRACE, DEBUG, INFO, WARN or ERROR."""
+"""Makes the package's loggers. NIXL_LOG_LEVEL sets the level: TRACE, DEBUG, INFO, WARN or ERROR. The
+lines go to standard error, unless the program has set up Python's logging."""
 
 from __future__ import annotations
 
 import logging as _logging
 import os as _os
+import sys as _sys
 
 _LEVELS = {
     "TRACE": _logging.DEBUG,
@@ -16,11 +18,23 @@ _LEVELS = {
 }
 
 
+class _Handler(_logging.Handler):
+    """Writes to standard error if no other handler would write the line."""
+
+    def emit(self, record: _logging.LogRecord) -> None:
+        if not _logging.getLogger().handlers:
+            print(self.format(record), file=_sys.stderr, flush=True)
+
+
 def _root() -> _logging.Logger:
     root = _logging.getLogger("nixl")
     level = _LEVELS.get(_os.environ.get("NIXL_LOG_LEVEL", "").upper())
     if level is not None and root.level == _logging.NOTSET:
         root.setLevel(level)
+        if not root.handlers:
+            handler = _Handler()
+            handler.setFormatter(_logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            root.addHandler(handler)
     return root
 
 
