@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -23,13 +26,18 @@ namespace fs = std::filesystem;
 
 constexpr mode_t kForAll = 0666, kForUs = 0600;
 
-// Follows links, even if the last one leads to a file that does not exist yet.
-std::string behindLinks(const std::string& name) {
+// Follows links, even if the last one leads to a file that does not exist yet. Nothing: a link in
+// /proc, such as /dev/stdout, leads to an open descriptor and names no file.
+std::optional<std::string> behindLinks(const std::string& name) {
   constexpr int kMostLinks = 40;
   std::error_code none;
   fs::path at = name;
-  for (int i = 0; i < kMostLinks && fs::is_symlink(at, none); ++i)
+  for (int i = 0; i < kMostLinks && fs::is_symlink(at, none); ++i) {
+    struct statfs system{};
+    if (::statfs(at.parent_path().c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC)
+      return std::nullopt;
     at = at.parent_path() / fs::read_symlink(at, none);
+  }
   return at.string();
 }
 
@@ -79,13 +87,14 @@ Result<ReplacedFile> ReplacedFile::openPrivate(std::string operation, const std:
 }
 
 Result<ReplacedFile> ReplacedFile::open(std::string operation, const std::string& name) {
-  ReplacedFile out(std::move(operation), name, behindLinks(name));
+  const std::optional<std::string> target = behindLinks(name);
+  ReplacedFile out(std::move(operation), name, target.value_or(name));
   struct stat facts{};
   const bool there = ::stat(out.target_.c_str(), &facts) == 0;
   if (!there && errno != ENOENT) return out.failed(errno);
   if (there && S_ISDIR(facts.st_mode)) return out.failed(EISDIR);
   if (there && ::access(out.target_.c_str(), W_OK) != 0) return out.failed(errno);
-  out.in_place_ = there && !S_ISREG(facts.st_mode);
+  out.in_place_ = !target || (there && !S_ISREG(facts.st_mode));
   if (out.in_place_) return out;
   std::string beside;
   const Fd trial = makeBeside(out.target_, kForAll, beside);

@@ -1,6 +1,8 @@
 #include "base/replaced_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,6 +11,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/fd.h"
 #include "support/temporary_folder.h"
 
 namespace viaduct::base {
@@ -99,6 +102,21 @@ TEST_F(ReplacedFiles, MayBeADeviceOrAMountPoint) {
   EXPECT_EQ(textOf(path("below")), "new");
   ::umount2(path("below").c_str(), MNT_DETACH);
   EXPECT_EQ(textOf(path("above")), "new");
+}
+
+TEST_F(ReplacedFiles, MayBeAnOpenDescriptor) {
+  folder_.write("/a", "old and long");
+  const Fd open(::open(path("a").c_str(), O_RDWR | O_CLOEXEC));
+  fs::create_symlink("/proc/self/fd/" + std::to_string(open.get()), path("link"));
+  ASSERT_TRUE(replace(path("link"), "new"));
+  struct stat facts{};
+  ASSERT_EQ(::fstat(open.get(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 3) << "the descriptor's file has the new content";
+  EXPECT_EQ(facts.st_nlink, 1U);
+  const Fd memory(::memfd_create("viaduct-test", MFD_CLOEXEC));
+  ASSERT_TRUE(replace("/proc/self/fd/" + std::to_string(memory.get()), "new"));
+  ASSERT_EQ(::fstat(memory.get(), &facts), 0);
+  EXPECT_EQ(facts.st_size, 3);
 }
 
 TEST_F(ReplacedFiles, MayBeInAFolderThatTakesNoOtherFile) {

@@ -29,7 +29,7 @@ class MoverFixture : public ::testing::Test {
 
   // The server's endpoint and keys are added to the options.
   explicit MoverFixture(Options options)
-      : server_({kServersPython, "-B", kFakeS3}), options_(std::move(options)) {
+      : server_({testing::kServersPython, "-B", testing::kFakeS3}), options_(std::move(options)) {
     ::setenv("no_proxy", "*", 1);  // the server is on loopback
     options_.access = {
         .endpoint = *s3::parseEndpoint("http://127.0.0.1:" + server_.answer().value_or("none")),
