@@ -86,7 +86,8 @@ std::unique_ptr<core::Link> LocalBackend::link(core::LinkSeed seed, core::LinkHo
   return link;
 }
 
-Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
+Result<Bytes> LocalBackend::pinFor(const core::Audience& audience, std::uint32_t slot,
+                                   const Segment& memory) {
   if (memory.kind != MemoryKind::kHost || memory.bytes > kMostPinBytes) return Bytes{};
   if (slot >= kSlots)
     return Error{.code = Code::kExhausted,
@@ -94,7 +95,7 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                  .detail = fmt::format("more than {} registrations", kSlots)};
   copy_pool_.expect(memory.bytes);
   PinRecord record;
-  record.in_file = holdFile(memory, record.file);
+  record.in_file = holdFile(audience, memory, record.file);
   if (record.in_file)
     record.populating = populator_.add({reinterpret_cast<std::byte*>(memory.address), memory.bytes},
                                        Populator::Pages::kAll);
@@ -108,9 +109,10 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
 }
 
 // True if peers may map this memory: its owner shares the file, which is a memfd that cannot
-// shrink, and peers may write the memory, because a holder of the file can. Every link to another
-// process sends such a file once, before the key that names it.
-bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
+// shrink, and peers may write the memory, because a holder of the file can. The links of the
+// audience to other processes send such a file once, before the key that names it.
+bool LocalBackend::holdFile(const core::Audience& audience, const Segment& memory,
+                            std::uint32_t& id) {
   struct stat facts{};
   if (!memory.share_file || memory.fd < 0 || memory.access == MemoryAccess::kReadOnly ||
       ::fstat(memory.fd, &facts) != 0)
@@ -121,7 +123,8 @@ bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
       memory.bytes > bytes - memory.fd_offset)
     return false;
   const auto same = std::find_if(files_.begin(), files_.end(), [&](const auto& known) {
-    return known.second.device == facts.st_dev && known.second.inode == facts.st_ino;
+    return known.second.device == facts.st_dev && known.second.inode == facts.st_ino &&
+           known.second.audience == audience;
   });
   if (same != files_.end()) {
     id = same->first;
@@ -136,7 +139,8 @@ bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
                                            .device = facts.st_dev,
                                            .inode = facts.st_ino,
                                            .bytes = bytes,
-                                           .pins = 1})
+                                           .pins = 1,
+                                           .audience = audience})
                          .first->second;
   for (LocalLink* link : links_) link->offerFile(id, file);
   return true;
@@ -145,8 +149,8 @@ bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
 void LocalBackend::letGoOfFile(std::uint32_t id) {
   const auto file = files_.find(id);
   if (file == files_.end() || --file->second.pins != 0) return;
+  for (LocalLink* link : links_) link->withdrawFile(id, file->second);
   files_.erase(file);
-  for (LocalLink* link : links_) link->withdrawFile(id);
 }
 
 Status LocalBackend::unpin(std::uint32_t slot) {
