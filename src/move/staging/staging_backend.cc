@@ -22,11 +22,15 @@ bool StagingRail::isFirst(const StagingLink& link) const {
   });
 }
 
+void StagingRail::recallRings() {
+  for (StagingLink* const link : links_) link->recallRings();
+}
+
 void StagingRail::poll(core::Completions& out) {
   if (active_.empty()) return;
   if (std::any_of(active_.begin(), active_.end(),
                   [](const StagingLink* link) { return link->ticket() != 0; }))
-    for (StagingLink* const link : links_) link->recallRings();
+    recallRings();
   for (StagingLink* const link : std::exchange(active_, {})) {
     if (link->busy()) link->progress(out);
     if (link->busy() || link->waits()) activate(*link);

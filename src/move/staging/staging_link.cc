@@ -200,6 +200,7 @@ Result<std::optional<Ring>> StagingLink::takeRing(bool lent, RingPlace place) {
   if (ticket_ == 0) {
     ticket_ = rail_.newTicket();
     waits_since_ = host_->now();
+    rail_.recallRings();
   }
   if (hasWaitedLong()) {
     ticket_ = 0;
