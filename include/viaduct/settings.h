@@ -53,8 +53,9 @@ struct Settings {
   std::string metrics = {};  // where to serve statistics(): "host:port", or a port of loopback
   std::uint64_t staging_chunk = std::uint64_t{2} << 20U;  // bytes of a chunk of a staged transfer
   std::uint32_t staging_chunks = 16;                      // chunks in each end's ring
-  std::string faults = {};                                // to inject: docs/faults.md
-  bool faults_allowed = false;                            // otherwise `faults` is refused
+  std::uint64_t staging_memory = std::uint64_t{256} << 20U;  // most bytes of all rings
+  std::string faults = {};                                   // to inject: docs/faults.md
+  bool faults_allowed = false;                               // otherwise `faults` is refused
   std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
   // Values of backends' settings that have no field here, by the name of their variable.
   std::map<std::string, std::string, std::less<>> others = {};

@@ -332,9 +332,9 @@ void AgentImpl::letGo() {
   exclusive_rails_.clear();
   rails_.clear();
   backends_.clear();
-  stages_.reset();
   engine_->takeOverNow();
   waitUntilSettled(held);
+  stages_.reset();
 }
 
 // A peer that copies from or to memory here stops after the current chunk, unless its process is
@@ -385,6 +385,7 @@ bool AgentImpl::progress() {
     for (PolledRail* const polled : shared_rails_) polled->handleEvents(completions_);
   moved = applyEnded() || moved;
   if (!waiting_.empty()) offerWaiting();
+  if (stages_) stages_->freeLeft();
   if (std::exchange(recheck_, false)) {
     moved = true;
     const auto peers = peers_;  // a peer may come or go meanwhile
@@ -504,8 +505,9 @@ void AgentImpl::giveUp(std::uint64_t whole) const {
     if (const auto storage = backend->storage()) storage->giveUp(whole);
 }
 
-Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label) {
-  VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label)));
+Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label,
+                               const core::Audience& audience) {
+  VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label), audience));
   const PinEntry& entry = (*pins_)[slot];
   for (const auto& peer : peers_) peer->announce(entry);
   return entry.info;
@@ -525,7 +527,7 @@ Status AgentImpl::unpin(std::uint32_t slot) {
                        .detail = "the local memory was released during the transfer"});
   engine_->waitHeld([&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
                     Clock::time_point::max());
-  for (const auto& peer : peers_) peer->withdraw(slot);
+  for (const auto& peer : peers_) peer->withdraw((*pins_)[slot]);
   return removePin(slot);
 }
 

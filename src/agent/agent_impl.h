@@ -88,12 +88,14 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // The same with the lock held, for a device that the agent uses already.
   Result<Segment> allocateHeld(std::uint32_t device, std::uint64_t bytes) const;
   void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
-  Result<PinInfo> pin(const Segment& memory, std::string label);
+  Result<PinInfo> pin(const Segment& memory, std::string label,
+                      const core::Audience& audience = core::Audience::everybody());
   Status unpin(std::uint32_t slot);  // releases the lock while it waits
   // The pins that there are now, for digests of blocks in them.
   std::shared_ptr<const BlockMemory> blockMemory();
 
   // Peers
+  std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
   std::shared_ptr<PeerImpl> findPeer(std::string_view name) const;
@@ -233,6 +235,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::string metrics_endpoint_;
   base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerImpl>> peers_;
+  std::uint64_t last_session_ = 0;
   // After shutdown(): the peers whose one-sided copies may still touch memory here. The function
   // says whether that has ended.
   std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;

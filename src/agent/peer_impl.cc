@@ -90,16 +90,16 @@ std::vector<PeerWay> PeerImpl::ways() const {
 }
 
 void PeerImpl::announce(const PinEntry& pin) {
-  if (!session_) return;
+  if (!session_ || !pin.audience.has(session_number_)) return;
   if (pin.info.access == MemoryAccess::kReadOnly) {
     sendOrLose(FrameType::kReadOnly, base::encode(ReadOnlyMessage{pin.info.slot}));
   }
   sendOrLose(FrameType::kPin, base::encode(agent_.pins().message(pin)));
 }
 
-void PeerImpl::withdraw(std::uint32_t slot) {
-  if (!session_) return;
-  sendOrLose(FrameType::kUnpin, base::encode(UnpinMessage{slot}));
+void PeerImpl::withdraw(const PinEntry& pin) {
+  if (!session_ || !pin.audience.has(session_number_)) return;
+  sendOrLose(FrameType::kUnpin, base::encode(UnpinMessage{pin.info.slot}));
 }
 
 // While the connection is cut and another is tried, frames are kept and not sent.

@@ -105,6 +105,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   bool inSession() const { return session_ != nullptr; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
+  // The agent's number of the present session, or of the last one.
+  std::uint64_t sessionNumber() const { return session_number_; }
   bool settled();
   const std::vector<std::function<bool()>>& unsettled() const { return unsettled_; }
   // Takes over the settling() functions of `other`, a peer of the same name.
@@ -156,7 +158,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   }
   void closeMarks(MarkStreamImpl& stream);
   void announce(const PinEntry& pin);
-  void withdraw(std::uint32_t slot);
+  void withdraw(const PinEntry& pin);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
                      std::span<const int> fds);
   // Stops or resumes reading from this peer. The agent pauses a peer while that peer's waiting
@@ -231,7 +233,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::string name_;
   base::Machine<PeerPhase> phase_;
   Redialer redialer_;
-  std::uint64_t epoch_ = 0, ended_epoch_ = 0;
+  std::uint64_t epoch_ = 0, ended_epoch_ = 0, session_number_ = 0;
   std::optional<Error> last_error_;
   // Notes that are sent once the peer is ready, unless their time passes before.
   struct KeptNote {

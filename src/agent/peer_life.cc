@@ -92,6 +92,7 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   life_key_ = session.connection().deriveKey("life");
   epoch_ = epoch;
   silent_.reset();
+  session_number_ = agent_.newSession();
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
   marks_.begin();
@@ -119,6 +120,7 @@ void PeerImpl::openLinks(Session& session) {
     auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(
         *this, i, agent_.backend(i).rails().size(), agent_.engine().poller()));
     slot->link = agent_.backend(i).link({.peer = name_,
+                                         .session = session_number_,
                                          .epoch = epoch_,
                                          .dialer = session.dialed(),
                                          .same_process = same_process,

@@ -31,10 +31,11 @@ Status checkSegment(const Segment& memory) {
   return Ok{};
 }
 
-Result<base::Bytes> pinAt(core::Backend& backend, std::uint32_t slot, const Segment& memory) {
+Result<base::Bytes> pinAt(core::Backend& backend, const core::Audience& audience,
+                          std::uint32_t slot, const Segment& memory) {
   const auto& kinds = backend.can().memory;
   if (std::find(kinds.begin(), kinds.end(), memory.kind) != kinds.end())
-    return backend.pin(slot, memory);
+    return backend.pinFor(audience, slot, memory);
   return Error{.code = Code::kUnsupported,
                .operation = "pin",
                .detail = fmt::format("{} memory cannot go this way", memoryKindName(memory.kind)),
@@ -80,7 +81,8 @@ std::optional<std::uint64_t> PinTable::addressFor(const Segment& storage) {
   return address;
 }
 
-Result<std::uint32_t> PinTable::add(Segment memory, std::string label) {
+Result<std::uint32_t> PinTable::add(Segment memory, std::string label,
+                                    const core::Audience& audience) {
   if (label.size() > kMaxLabelBytes)
     return Error{
         .code = Code::kInvalid,
@@ -108,7 +110,7 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label) {
   std::string refusals;
   bool taken = false;
   for (const auto& backend : backends_) {
-    auto key = pinAt(*backend, slot, memory);
+    auto key = pinAt(*backend, audience, slot, memory);
     taken = taken || key.has_value();
     if (!key) refusals += fmt::format("{}{}", refusals.empty() ? "" : "; ", key.error().text());
     keys.push_back(key ? std::optional(*std::move(key)) : std::nullopt);
@@ -125,7 +127,8 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label) {
                           .slot = slot,
                           .access = memory.access},
                  .generation = ++last_generation_,
-                 .keys = std::move(keys)};
+                 .keys = std::move(keys),
+                 .audience = audience};
   if (free_.empty())
     slots_.emplace_back();
   else
@@ -134,9 +137,11 @@ Result<std::uint32_t> PinTable::add(Segment memory, std::string label) {
   const bool fits = announced_.take(cost);
   if (fits) entry.cost = cost;
   slots_[slot] = std::move(entry);
-  ++live_;
-  live_bytes_ += memory.bytes;
-  ++version_;
+  if (slots_[slot].isShared()) {
+    ++live_;
+    live_bytes_ += memory.bytes;
+    ++version_;
+  }
   if (fits) return slot;
   retire(slot);
   if (isBusy(remove(slot))) withdrawing_.push_back(slot);
@@ -179,7 +184,7 @@ PinMessage PinTable::message(const PinEntry& entry) const {
 std::vector<PinInfo> PinTable::infos() const {
   std::vector<PinInfo> out;
   for (const PinEntry& entry : slots_)
-    if (entry.generation != 0) out.push_back(entry.info);
+    if (entry.isShared()) out.push_back(entry.info);
   return out;
 }
 
@@ -187,7 +192,7 @@ const core::PinMap& PinTable::map() {
   if (mapped_version_ != version_) {
     std::vector<core::PinRange> ranges;
     for (const PinEntry& entry : slots_)
-      if (entry.generation != 0)
+      if (entry.isShared())
         ranges.push_back({.address = entry.info.address,
                           .bytes = entry.info.bytes,
                           .slot = entry.info.slot,

@@ -28,6 +28,9 @@ struct PinEntry {
   // memory.
   std::vector<std::optional<base::Bytes>> keys;
   std::size_t cost = 0;  // bytes of a peer's budget for announced pins
+  core::Audience audience = core::Audience::everybody();
+  // The application pinned it. Other pins are the agent's own: no plan and no list has them.
+  bool isShared() const { return generation != 0 && audience.isEverybody(); }
   // Set if a backend could not end the access of every peer.
   std::optional<Error> left_inside = {};
 };
@@ -48,15 +51,17 @@ class PinTable {
 
   // Pins at every backend. If none accepts the memory, the error has the reason of each. Call
   // checkedSegment() before.
-  Result<std::uint32_t> add(Segment memory, std::string label);
+  Result<std::uint32_t> add(Segment memory, std::string label,
+                            const core::Audience& audience = core::Audience::everybody());
   // New plans and new posts no longer find the pin. The slot stays taken until remove().
   void retire(std::uint32_t slot) {
     PinEntry& entry = slots_[slot];
-    if (std::exchange(entry.generation, 0) != 0) {
+    if (entry.isShared()) {
       --live_;
       live_bytes_ -= entry.info.bytes;
+      ++version_;
     }
-    ++version_;
+    entry.generation = 0;
   }
   // Unpins at every backend. kBusy: a peer is still inside the memory, so call again. After any
   // other answer the slot is free. An error is the first one of a backend.

@@ -1,5 +1,6 @@
 #include "agent/stages.h"
 
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -52,25 +53,29 @@ class Host final : public move::StagingHost {
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host() override {
-    for (Stages::PooledRing* const ring : rings_) {
-      ring->used = false;
-      ring->left = [hops = settling(), peer = peer_.weak_from_this()] {
-        const auto alive = peer.lock();
-        return hops() && (!alive || alive->settled());
-      };
-    }
+    for (auto& ring : rings_) stages_.freeRing(std::move(ring), peer_, settling());
   }
 
   Clock::time_point now() const override { return agent_.now(); }
   const PinInfo* ownPin(std::uint32_t slot) const override {
     const bool live = agent_.pins().generation(slot) != 0;
-    return live ? &agent_.pins()[slot].info : nullptr;
+    return live && agent_.pins()[slot].isShared() ? &agent_.pins()[slot].info : nullptr;
   }
-  Result<move::Ring> ring(std::optional<std::uint32_t> gpu) override {
-    VIADUCT_TRY(Stages::PooledRing * ring, stages_.takeRing(gpu));
-    rings_.push_back(ring);
-    return ring->ring;
+  Result<std::optional<move::Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) override {
+    const auto audience =
+        lent ? core::Audience::only(peer_.sessionNumber()) : core::Audience::nobody();
+    VIADUCT_TRY(auto made, stages_.makeRing(audience, gpu));
+    if (!made) return std::optional<move::Ring>();
+    return std::optional(rings_.emplace_back(std::move(made))->ring);
   }
+  void giveBack(std::uint32_t pin) override {
+    const auto found =
+        std::ranges::find_if(rings_, [pin](const auto& ring) { return ring->ring.pin == pin; });
+    stages_.freeRing(std::move(*found), peer_, settling());
+    rings_.erase(found);
+  }
+  bool hasRoom() const override { return stages_.hasRoom(); }
+  Duration deadline() const override { return agent_.settings().deadline; }
   bool sharesGpus(const core::Requirement& required) const override {
     return anyGpuLink(required, [](const core::Link&) { return true; });
   }
@@ -130,44 +135,80 @@ class Host final : public move::StagingHost {
   AgentImpl& agent_;
   Stages& stages_;
   PeerImpl& peer_;
-  std::vector<Stages::PooledRing*> rings_;
+  std::vector<std::unique_ptr<Stages::RingMemory>> rings_;
   const std::shared_ptr<Hops> left_ = std::make_shared<Hops>();  // dropped, and still running
 };
 
+// At least two rings have to fit: one to lend, and one for the agent itself.
+move::Ring shapeFor(const Settings& settings) {
+  constexpr std::uint64_t kPage = 4096;
+  const std::uint64_t most = settings.staging_memory / 2;
+  const std::uint64_t chunk = std::min(settings.staging_chunk, most / kPage * kPage);
+  const auto chunks = std::min<std::uint64_t>(settings.staging_chunks, most / chunk);
+  return {.chunk_bytes = chunk, .chunks = static_cast<std::uint32_t>(chunks)};
+}
+
 }  // namespace
+
+Stages::Stages(AgentImpl& agent)
+    : agent_(agent), shape_(shapeFor(agent.settings())), memory_(agent.settings().staging_memory) {}
 
 std::unique_ptr<move::StagingHost> Stages::hostFor(core::LinkHost& session) {
   // The agent makes the links of all backends with a LinkSlot as their session.
   return std::make_unique<Host>(agent_, *this, static_cast<LinkSlot&>(session).peer());
 }
 
-Result<Stages::PooledRing*> Stages::takeRing(std::optional<std::uint32_t> gpu) {
-  for (PooledRing& one : rings_) {
-    if (one.gpu != gpu || one.used || (one.left && !one.left())) continue;
-    one.used = true;
-    one.left = {};
-    return &one;
-  }
-  const Settings& settings = agent_.settings();
-  const std::uint64_t bytes = settings.staging_chunk * settings.staging_chunks;
-  base::SharedMemory memory;
-  Segment gpu_memory;
+Result<std::unique_ptr<Stages::RingMemory>> Stages::makeRing(const core::Audience& audience,
+                                                             std::optional<std::uint32_t> gpu) {
+  freeLeft();
+  auto made = std::make_unique<RingMemory>();
+  if (!hasRoom()) return std::unique_ptr<RingMemory>();
   if (gpu) {
-    VIADUCT_TRY(gpu_memory, agent_.allocateHeld(*gpu, bytes));
+    VIADUCT_TRY(made->gpu, agent_.allocateHeld(*gpu, ringBytes()));
   } else {
-    VIADUCT_TRY(memory, base::SharedMemory::allocate(bytes));
+    VIADUCT_TRY(made->host, base::SharedMemory::allocate(ringBytes()));
   }
   VIADUCT_TRY(const PinInfo info,
-              agent_.pin(gpu ? gpu_memory : memory.segment(), "viaduct: staging"));
-  rings_.push_back({.memory = std::move(memory),
-                    .gpu_memory = std::move(gpu_memory),
-                    .gpu = gpu,
-                    .ring = {.address = info.address,
-                             .chunk_bytes = settings.staging_chunk,
-                             .chunks = settings.staging_chunks,
-                             .pin = info.slot},
-                    .used = true});
-  return &rings_.back();
+              agent_.pin(gpu ? made->gpu : made->host.segment(), "viaduct: staging", audience));
+  memory_.take(ringBytes());
+  made->ring = shape_;
+  made->ring.address = info.address;
+  made->ring.pin = info.slot;
+  return made;
+}
+
+void Stages::freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer,
+                      std::function<bool()> hops_ended) {
+  const std::uint32_t slot = ring->ring.pin;
+  peer.withdraw(agent_.pins()[slot]);
+  agent_.pins().retire(slot);
+  leaving_.push_back({.memory = std::move(ring),
+                      .peer = peer.weak_from_this(),
+                      .hops_ended = std::move(hops_ended)});
+  agent_.engine().takeOverNow();  // the next round of progress calls freeLeft()
+}
+
+// A stopped peer may still finish a copy into a ring. So the addresses stay reserved until it is
+// settled, but its pages are free before.
+void Stages::freeLeftNow() {
+  std::erase_if(leaving_, [this](Leaving& leaving) {
+    if (!leaving.unpinned && !unpin(leaving)) return false;
+    const auto peer = leaving.peer.lock();
+    return !peer || peer->settled();
+  });
+}
+
+// Gives the memory back to the budget and, of host memory, the pages to the system, even if the
+// peer keeps the memfd.
+bool Stages::unpin(Leaving& leaving) {
+  if (!leaving.hops_ended()) return false;
+  const Status removed = agent_.pins().remove(leaving.memory->ring.pin);
+  if (!removed && removed.error().code == Code::kBusy) return false;
+  leaving.unpinned = true;
+  const std::span<std::byte> pages = leaving.memory->host.bytes();
+  if (!pages.empty()) ::madvise(pages.data(), pages.size(), MADV_REMOVE);
+  memory_.give(ringBytes());
+  return true;
 }
 
 // The kernel copies, so memory that its owner has unmapped is an error and no signal.

@@ -1,13 +1,14 @@
-// The agent's part of staged transfers: rings of pinned memory, and hops as transfers of its own.
+// The agent's part of staged transfers: rings of pinned memory, and hops as transfers of its own. A
+// ring belongs to one session, and its memory is freed with it: a former peer may still map it.
 // Threads: under the agent's exclusive lock.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <list>
 #include <memory>
 #include <vector>
 
+#include "base/budget.h"
 #include "base/checked_copy.h"
 #include "base/shared_memory.h"
 #include "core/backend.h"
@@ -21,20 +22,25 @@ class TransferImpl;
 
 class Stages {
  public:
-  explicit Stages(AgentImpl& agent) : agent_(agent) {}
+  explicit Stages(AgentImpl& agent);
   // The services for the link of this session.
   std::unique_ptr<move::StagingHost> hostFor(core::LinkHost& session);
 
-  // Pinned memory. It is used again once `left` says that no peer and no hop touches it any more.
-  struct PooledRing {
-    base::SharedMemory memory;  // empty: the ring is on a GPU
-    Segment gpu_memory;
-    std::optional<std::uint32_t> gpu;
-    move::Ring ring;
-    bool used = false;
-    std::function<bool()> left = {};
+  // The pinned memory of a ring.
+  struct RingMemory {
+    base::SharedMemory host;  // empty: the ring is on a GPU
+    Segment gpu = {};
+    move::Ring ring = {};
   };
-  Result<PooledRing*> takeRing(std::optional<std::uint32_t> gpu);
+  // Null: the rings of this agent use all of Settings::staging_memory.
+  Result<std::unique_ptr<RingMemory>> makeRing(const core::Audience& audience,
+                                               std::optional<std::uint32_t> gpu);
+  bool hasRoom() const { return memory_.left() >= ringBytes(); }
+  // Withdraws the ring from the peer of its session. freeLeft() frees it once `hops_ended`.
+  void freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer, std::function<bool()> hops_ended);
+  void freeLeft() {
+    if (!leaving_.empty()) freeLeftNow();
+  }
   // Whether the agent is connected with itself. It dials itself at the first call.
   bool reachesItself();
   const std::shared_ptr<PeerImpl>& itself() const { return itself_; }
@@ -43,8 +49,20 @@ class Stages {
   Status copy(OpKind kind, std::span<const core::Op> ops);
 
  private:
+  struct Leaving {
+    std::unique_ptr<RingMemory> memory;
+    std::weak_ptr<PeerImpl> peer;
+    std::function<bool()> hops_ended;
+    bool unpinned = false;
+  };
+  std::uint64_t ringBytes() const { return shape_.chunk_bytes * shape_.chunks; }
+  void freeLeftNow();
+  bool unpin(Leaving& leaving);
+
   AgentImpl& agent_;
-  std::list<PooledRing> rings_;
+  const move::Ring shape_;  // the size of each ring
+  base::Budget memory_;
+  std::vector<Leaving> leaving_;
   std::shared_ptr<PeerImpl> itself_;
   std::optional<base::CheckedCopy> copy_;  // opened at the first copy
 };

@@ -131,9 +131,27 @@ class LinkHost {
   virtual void changed() = 0;
 };
 
+// The sessions whose peers may reach a pin. The agent's own ops may always use it.
+class Audience {
+ public:
+  static constexpr Audience everybody() { return Audience(kEverybody); }
+  static constexpr Audience nobody() { return Audience(kNobody); }
+  static constexpr Audience only(std::uint64_t session) { return Audience(session); }
+
+  bool has(std::uint64_t session) const { return session_ == kEverybody || session_ == session; }
+  bool isEverybody() const { return session_ == kEverybody; }
+  friend auto operator<=>(const Audience&, const Audience&) = default;
+
+ private:
+  static constexpr std::uint64_t kEverybody = 0, kNobody = ~std::uint64_t{0};
+  explicit constexpr Audience(std::uint64_t session) : session_(session) {}
+  std::uint64_t session_;
+};
+
 // The facts from which a backend starts to reach a peer.
 struct LinkSeed {
   std::string peer;                       // its name, for texts
+  std::uint64_t session = 0;              // the agent's number of this session, for Audience
   std::uint64_t epoch = 0;                // number of the session; the same at both ends
   bool dialer = false;                    // this end opened the session
   bool same_process = false;              // both agents live in this process
@@ -258,8 +276,13 @@ class Backend {
   virtual std::unique_ptr<Link> link(LinkSeed seed, LinkHost& host) = 0;
 
   // Registers memory under a slot of the agent's table. Returns the key with which peers reach it;
-  // empty if they cannot reach it this way.
-  virtual Result<Bytes> pin(std::uint32_t slot, const Segment& memory) = 0;
+  // empty if they cannot reach it this way. Only links of `audience` may learn anything of the pin,
+  // and only their peers' ops may touch it: a peer may name any slot, address and key.
+  virtual Result<Bytes> pinFor(const Audience& audience, std::uint32_t slot,
+                               const Segment& memory) = 0;
+  Result<Bytes> pin(std::uint32_t slot, const Segment& memory) {
+    return pinFor(Audience::everybody(), slot, memory);
+  }
   // After the first call no op of this backend begins to touch the memory, here or at a peer. Ops
   // in flight on it fail. Ok: nobody touches it any more. kBusy: a peer is in the middle of a
   // one-sided copy; call again until the result is another, within Settings::grace. kPeerLost: the

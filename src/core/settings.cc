@@ -206,6 +206,9 @@ constexpr std::array kAgentRows{
         "go."),
     core::countSetting<&Settings::staging_chunks, 2, 1024>(
         "VIADUCT_STAGING_CHUNKS", "16", "Chunks for the transfers of one peer, at each end."),
+    core::sizeSetting<&Settings::staging_memory, std::uint64_t{1} << 20U, std::uint64_t{1} << 50U>(
+        "VIADUCT_STAGING_MEMORY", "256MiB",
+        "Most memory for the chunks of all peers. Peers beyond it take turns."),
     core::unrecorded(core::settingRow<&Settings::meet, intoMeet, core::showText>(
         "VIADUCT_MEET", "",
         "Meeting place where agents register and find each other by name: host:port of "

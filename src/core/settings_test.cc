@@ -131,6 +131,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .metrics = "[::1]:27180",
                           .staging_chunk = 8U << 20U,
                           .staging_chunks = 4,
+                          .staging_memory = 1U << 30U,
                           .faults = "delay=1s",
                           .faults_allowed = true,
                           .weather = "seed=7"};

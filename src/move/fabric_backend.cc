@@ -98,7 +98,8 @@ FabricChannelSeed FabricBackend::channelSeed(const Channel::Place& place, std::s
                      .scratch = scratch_[place.rail]}};
 }
 
-Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
+Result<Bytes> FabricBackend::pinFor(const core::Audience& audience, std::uint32_t slot,
+                                    const Segment& memory) {
   if (memory.kind != MemoryKind::kHost)
     return Error{.code = Code::kUnsupported,
                  .operation = "pin",
@@ -113,7 +114,8 @@ Result<Bytes> FabricBackend::pin(std::uint32_t slot, const Segment& memory) {
   }
   const auto generation = pins_.add(slot, {{.address = memory.address, .bytes = memory.bytes},
                                            std::move(registered),
-                                           nearestTo(memory)});
+                                           nearestTo(memory),
+                                           audience});
   if (generation == 0)
     return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
   return encodePinKey(generation);

@@ -40,7 +40,8 @@ class FabricBackend final : public core::Backend {
   std::string_view description() const override { return fabric_.description; }
   Bytes address() const override;
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
-  Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Result<Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,
+                       const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
   core::RailMask near(std::uint32_t slot) const override;
 

@@ -136,7 +136,8 @@ void FabricLink::receive(std::span<const std::byte> bytes, std::vector<base::Fd>
 void FabricLink::handle(const KeyRequest& asked) {
   KeyAnswer out{.slot = asked.slot, .generation = asked.generation};
   const OwnPin* const pin = backend_.pins().find(asked.slot);
-  if (pin != nullptr && pin->generation == asked.generation && pin->usable() && !over()) {
+  if (pin != nullptr && pin->generation == asked.generation && pin->audience.has(seed().session) &&
+      pin->usable() && !over()) {
     for (const auto& one : pin->registered) out.keys.push_back(one->key());
     granted_.insert(asked.slot);
   }

@@ -202,6 +202,16 @@ TEST_F(FabricLinkTest, UnpinFencesAPeerThatEverGotTheKey) {
   EXPECT_EQ(open_.size(), 2U) << "nobody was told of that";
 }
 
+TEST_F(FabricLinkTest, APeerGetsNoKeyOfAPinForAnotherSession) {
+  ASSERT_NO_FATAL_FAILURE(join(1, 1));
+  const Segment memory = Segment::host(memory_.data(), memory_.size());
+  ASSERT_TRUE(backends_[0]->pinFor(core::Audience::only(7), 3, memory));
+  link(0).receive(encode(KeyRequest{.slot = 3, .generation = 2}), {});
+  const auto answer = decode(pair_->ends[0].sent.back().bytes);
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(std::get<KeyAnswer>(*answer).keys.empty());
+}
+
 TEST_F(FabricLinkTest, AnUnrequestedKeyAnswerIsIgnored) {
   ASSERT_NO_FATAL_FAILURE(join(1, 1));
   link(1).receive(encode(KeyAnswer{.slot = 0, .generation = 1}), {});  // a refusal

@@ -14,6 +14,7 @@ namespace viaduct::move {
 struct OwnPin : PinnedRange {
   std::vector<std::unique_ptr<Registration>> registered = {};  // one per rail
   core::RailMask near = core::kAllRails;
+  core::Audience audience = core::Audience::everybody();  // who gets the keys
 
   bool usable() const {
     return std::all_of(registered.begin(), registered.end(),

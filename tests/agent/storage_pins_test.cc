@@ -17,7 +17,9 @@ class Accepting final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return {}; }
   core::Bytes address() const override { return {}; }
   std::unique_ptr<core::Link> link(core::LinkSeed, core::LinkHost&) override { return nullptr; }
-  Result<core::Bytes> pin(std::uint32_t, const Segment&) override { return core::Bytes{}; }
+  Result<core::Bytes> pinFor(const core::Audience&, std::uint32_t, const Segment&) override {
+    return core::Bytes{};
+  }
   Status unpin(std::uint32_t) override { return Ok{}; }
 
  private:

@@ -36,9 +36,10 @@ class FaultyBackend final : public core::Backend {
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override {
     return std::make_unique<FaultyLink>(inner_->link(std::move(seed), host), host, rails_);
   }
-  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override {
+  Result<core::Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,
+                             const Segment& memory) override {
     if (memory.kind == MemoryKind::kHost) host_pins_.insert(slot);
-    return inner_->pin(slot, memory);
+    return inner_->pinFor(audience, slot, memory);
   }
   Status unpin(std::uint32_t slot) override {
     host_pins_.erase(slot);

@@ -151,7 +151,8 @@ void CudaBackend::lookLater() {
   });
 }
 
-Result<core::Bytes> CudaBackend::pin(std::uint32_t slot, const Segment& memory) {
+Result<core::Bytes> CudaBackend::pinFor(const core::Audience& audience, std::uint32_t slot,
+                                        const Segment& memory) {
   std::shared_ptr<const DeviceBuffer> buffer;
   if (memory.kind == MemoryKind::kDevice) {
     if (!memory.opened)
@@ -163,6 +164,7 @@ Result<core::Bytes> CudaBackend::pin(std::uint32_t slot, const Segment& memory) 
       description_ += (description_.empty() ? "" : "; ") + gpu->description();
   }
   auto pinned = std::make_shared<PinnedMemory>(memory, std::move(buffer));
+  pinned->audience = audience;
   publish(pinned);
   MemoryKey key{.pin = pinned->number};
   if (pinned->isDevice()) {
@@ -184,9 +186,10 @@ Status CudaBackend::unpin(std::uint32_t slot) {
   });
 }
 
-const PinnedMemory* CudaBackend::pinned(std::uint64_t number) const {
+const PinnedMemory* CudaBackend::pinned(std::uint64_t number, std::uint64_t session) const {
   const auto slot = slots_.find(number);
-  return slot == slots_.end() ? nullptr : copier_->find(slot->second);
+  const PinnedMemory* const found = slot == slots_.end() ? nullptr : copier_->find(slot->second);
+  return found != nullptr && found->audience.has(session) ? found : nullptr;
 }
 
 void CudaBackend::adopt(std::shared_ptr<Lender> lender) {

@@ -29,14 +29,15 @@ class CudaBackend final : public core::Backend {
   std::string_view description() const override { return description_; }
   core::Bytes address() const override { return {}; }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
-  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Result<core::Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,
+                             const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
 
   // Used by the links.
   const std::shared_ptr<Copier>& copier() const { return copier_; }
   const std::shared_ptr<OpenGpus>& gpus() const { return gpus_; }
   // Null: this agent has no such pin.
-  const PinnedMemory* pinned(std::uint64_t number) const;
+  const PinnedMemory* pinned(std::uint64_t number, std::uint64_t session) const;
   void enlist(CudaLink* link) { links_.push_back(link); }
   void dismiss(CudaLink* link) { std::erase(links_, link); }
   void adopt(std::shared_ptr<Lender> lender);

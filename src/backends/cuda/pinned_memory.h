@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/fd.h"
+#include "core/backend.h"
 #include "cuda/memory.h"
 
 namespace viaduct::cuda {
@@ -42,6 +43,7 @@ class PinnedMemory {
   const bool writable;
   const std::shared_ptr<const DeviceBuffer> buffer;  // null: host memory
   std::uint64_t number = 0;                          // set by publish()
+  core::Audience audience = core::Audience::everybody();
   Borrowed borrowed = {};
 
   bool isDevice() const { return buffer != nullptr; }

@@ -85,9 +85,9 @@ class FakeLink final : public core::Link {
   // Fake links exchange no messages.
   void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
   void addPin(const core::RemotePin& pin) override {
-    far_pins_[pin.info.slot] = {.address = pin.info.address, .bytes = pin.info.bytes};
+    announced_[pin.info.slot] = {.address = pin.info.address, .bytes = pin.info.bytes};
   }
-  void dropPin(std::uint32_t slot) override { far_pins_.erase(slot); }
+  void dropPin(std::uint32_t slot) override { announced_.erase(slot); }
   std::optional<std::string_view> reaches(OpKind, std::uint32_t, std::uint32_t) const override {
     return way_;
   }
@@ -99,11 +99,10 @@ class FakeLink final : public core::Link {
   }
 
   Status carry(const core::Op& op, OpKind kind) const {
-    if (pid_ == 0) return copy(peer_, op, kind);
-    const auto pin = far_pins_.find(op.remote_pin);
-    if (pin == far_pins_.end() || !covers(pin->second, op.remote, op.bytes))
+    const auto pin = announced_.find(op.remote_pin);
+    if (pin == announced_.end() || !covers(pin->second, op.remote, op.bytes))
       return unregistered(op, kind);
-    return copyFar(pid_, op, kind);
+    return pid_ == 0 ? copy(peer_, op, kind) : copyFar(pid_, op, kind);
   }
   void die() {
     state_ = {core::LinkState::Phase::kUnusable, "killed by the weather"};
@@ -118,7 +117,7 @@ class FakeLink final : public core::Link {
   core::LinkState state_;
   std::uint64_t peer_ = 0;
   int pid_ = 0;  // the peer's pid if it is in another process; else 0
-  std::map<std::uint32_t, Segment> far_pins_;
+  std::map<std::uint32_t, Segment> announced_;  // the peer's pins
 };
 
 class FakeBackend final : public core::Backend {
@@ -146,7 +145,10 @@ class FakeBackend final : public core::Backend {
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override {
     return std::make_unique<FakeLink>(seed, host, rails_, weather_, links_++ < weather_.exhaust);
   }
-  Result<Bytes> pin(std::uint32_t slot, const Segment& memory) override {
+  // The initiator copies by itself, and reaches the pins that were announced to it. A real backend
+  // checks the audience at the target.
+  Result<Bytes> pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
+                       const Segment& memory) override {
     if (memory.kind != MemoryKind::kHost)
       return Error{.code = Code::kUnsupported,
                    .operation = "pin",

@@ -115,7 +115,9 @@ std::unique_ptr<core::Link> FileBackend::link(core::LinkSeed seed, core::LinkHos
   return std::make_unique<FileLink>(mover_, seed);
 }
 
-Result<core::Bytes> FileBackend::pin(std::uint32_t slot, const Segment& memory) {
+// Its links lead only to this agent, so the audience does not matter.
+Result<core::Bytes> FileBackend::pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
+                                        const Segment& memory) {
   Target target{.address = memory.address,
                 .bytes = memory.bytes,
                 .first = memory.fd_offset,

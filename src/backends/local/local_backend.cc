@@ -87,7 +87,8 @@ std::unique_ptr<core::Link> LocalBackend::link(core::LinkSeed seed, core::LinkHo
   return link;
 }
 
-Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
+Result<Bytes> LocalBackend::pinFor(const core::Audience& audience, std::uint32_t slot,
+                                   const Segment& memory) {
   if (memory.kind != MemoryKind::kHost || memory.bytes > kMostPinBytes) return Bytes{};
   if (slot >= kSlots)
     return Error{.code = Code::kExhausted,
@@ -95,7 +96,7 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
                  .detail = fmt::format("more than {} registrations", kSlots)};
   copy_pool_.expect(memory.bytes);
   PinRecord record;
-  record.in_file = holdFile(memory, record.file);
+  record.in_file = holdFile(audience, memory, record.file);
   if (record.in_file)
     record.populating = populator_.add({reinterpret_cast<std::byte*>(memory.address), memory.bytes},
                                        Populator::Pages::kAll);
@@ -109,16 +110,17 @@ Result<Bytes> LocalBackend::pin(std::uint32_t slot, const Segment& memory) {
 }
 
 // True if peers may map this memory: its owner shares the file, through which no holder can make
-// our accesses fault, and peers may write the memory, because a holder of the file can. Every link
-// to another process sends such a file once, before the key that names it.
-bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
+// our accesses fault, and peers may write the memory, because a holder of the file can. The links
+// of the audience to other processes send such a file once, before the key that names it.
+bool LocalBackend::holdFile(const core::Audience& audience, const Segment& memory,
+                            std::uint32_t& id) {
   struct stat facts{};
   if (!memory.share_file || memory.fd < 0 || memory.access == MemoryAccess::kReadOnly ||
       ::fstat(memory.fd, &facts) != 0 || !base::SharedMemory::accessOfPeers(memory.fd))
     return false;
   const auto bytes = static_cast<std::uint64_t>(facts.st_size);
   if (memory.fd_offset > bytes || memory.bytes > bytes - memory.fd_offset) return false;
-  const FileIdentity identity{facts.st_dev, facts.st_ino};
+  const FileIdentity identity{facts.st_dev, facts.st_ino, audience};
   if (const auto same = file_ids_.find(identity); same != file_ids_.end()) {
     id = same->second;
     ++files_.at(id).pins;
@@ -139,9 +141,9 @@ bool LocalBackend::holdFile(const Segment& memory, std::uint32_t& id) {
 void LocalBackend::letGoOfFile(std::uint32_t id) {
   const auto file = files_.find(id);
   if (file == files_.end() || --file->second.pins != 0) return;
+  for (LocalLink* link : links_) link->withdrawFile(id, file->second);
   file_ids_.erase(file->second.identity);
   files_.erase(file);
-  for (LocalLink* link : links_) link->withdrawFile(id);
 }
 
 Status LocalBackend::unpin(std::uint32_t slot) {

@@ -33,7 +33,8 @@ class LocalBackend final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   core::Bytes address() const override { return {}; }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
-  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Result<core::Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,
+                             const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
 
   // Used by the links and the rail.
@@ -52,9 +53,13 @@ class LocalBackend final : public core::Backend {
   void enlist(LocalLink* link) { links_.push_back(link); }
   void dismiss(LocalLink* link) { std::erase(links_, link); }
 
-  using FileIdentity = std::pair<std::uint64_t, std::uint64_t>;  // its device and inode
-  // A memfd that contains registrations. Every link to another process offers it to the peer. It is
-  // kept until its last pin is gone.
+  struct FileIdentity {
+    std::uint64_t device = 0, inode = 0;
+    core::Audience audience = core::Audience::everybody();
+    friend auto operator<=>(const FileIdentity&, const FileIdentity&) = default;
+  };
+  // A memfd that contains registrations. The links of its audience to other processes offer it to
+  // their peers. It is kept until its last pin is gone.
   struct File {
     base::Fd fd;
     FileIdentity identity = {};
@@ -79,7 +84,7 @@ class LocalBackend final : public core::Backend {
     Populator::Ticket populating = 0;
     std::optional<Withdrawal> withdrawal = {};
   };
-  bool holdFile(const Segment& memory, std::uint32_t& id);
+  bool holdFile(const core::Audience& audience, const Segment& memory, std::uint32_t& id);
   void letGoOfFile(std::uint32_t id);
   Withdrawal withdraw(std::uint32_t slot);
   Status look(Withdrawal& withdrawal) const;

@@ -80,7 +80,7 @@ Status LocalLink::sayHello() {
 }
 
 void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
-  if (closed_ || seed_.same_process || own_ == nullptr) return;
+  if (!shares(file)) return;
   const Status sent = host_.send(encode(FileOffer{id, file.bytes}), std::array{file.fd.get()});
   if (sent) return;
   if (sent.error().code == Code::kExhausted) state_.exhausted = true;
@@ -88,8 +88,8 @@ void LocalLink::offerFile(std::uint32_t id, const LocalBackend::File& file) {
             sent.error().text());
 }
 
-void LocalLink::withdrawFile(std::uint32_t id) {
-  if (closed_ || seed_.same_process || own_ == nullptr) return;
+void LocalLink::withdrawFile(std::uint32_t id, const LocalBackend::File& file) {
+  if (!shares(file)) return;
   // If this fails, only the peer's address space suffers, until the session ends.
   static_cast<void>(host_.send(encode(FileGone{id})));
 }

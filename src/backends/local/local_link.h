@@ -33,9 +33,13 @@ class LocalLink final : public core::Link {
   // Used by the rail and the backend.
   PeerMemory* peer() { return usable() ? &peer_ : nullptr; }
   void offerFile(std::uint32_t id, const LocalBackend::File& file);
-  void withdrawFile(std::uint32_t id);
+  void withdrawFile(std::uint32_t id, const LocalBackend::File& file);
 
  private:
+  bool shares(const LocalBackend::File& file) const {
+    return !closed_ && !seed_.same_process && own_ != nullptr &&
+           file.identity.audience.has(seed_.session);
+  }
   struct KnownPin {
     PinInfo info;
     PinKey key;

@@ -146,6 +146,24 @@ TEST(LocalProcess, AMemfdThatIsNotSharedIsNotHandedOut) {
   EXPECT_EQ(child.exitCode(), 0);
 }
 
+TEST(LocalProcess, AMemfdForAnotherSessionIsNotHandedOut) {
+  Child child([](int socket, int pid) {
+    Station station(socket, pid, settings());
+    Memory others(true), memory(true);
+    const auto audience = core::Audience::only(9);
+    if (!station.backend().pinFor(audience, kThere + 1, others.segment())) return false;
+    station.pin(kThere, memory.segment());
+    return station.hears("end");
+  });
+  Station station(child.socket(), child.pid(), settings());
+  const std::vector<std::byte> block(8192);
+  ASSERT_TRUE(station.backend().pin(kHere, Segment::host(block.data(), block.size())));
+  ASSERT_TRUE(station.reaches(kHere, kThere, "mapped"));
+  EXPECT_EQ(station.files, 1U);
+  station.say("end");
+  EXPECT_EQ(child.exitCode(), 0);
+}
+
 TEST(LocalProcess, AMemfdThatCouldShrinkIsReachedAsPlainMemory) {
   Child child([](int socket, int pid) {
     Station station(socket, pid, settings());

@@ -84,7 +84,8 @@ class ObjectBackend final : public core::Backend {
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost&) override {
     return std::make_unique<ObjectLink>(shared_, seed.self);
   }
-  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Result<core::Bytes> pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
+                             const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
 
  private:
@@ -111,7 +112,9 @@ Status ObjectBackend::begin() {
   return Ok{};
 }
 
-Result<core::Bytes> ObjectBackend::pin(std::uint32_t slot, const Segment& memory) {
+// Its links lead only to this agent, so the audience does not matter.
+Result<core::Bytes> ObjectBackend::pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
+                                          const Segment& memory) {
   if (memory.kind == MemoryKind::kHost) {
     shared_.host.insert(slot);
     return core::Bytes{};

@@ -29,13 +29,13 @@ bool isSmall(std::span<const iovec> pieces) {
 }  // namespace
 
 DataSocket::DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
-                       base::Fd fd)
+                       std::uint64_t session, base::Fd fd)
     : shared_(shared),
       channel_(channel),
       initiator_(shared.pins, remote),
-      responder_(shared.pins, shared.buffers[channel.rail()]),
+      responder_(shared.pins, shared.buffers[channel.rail()], session),
       outbound_(initiator_, responder_, shared.buffers[channel.rail()]),
-      inbound_(shared.pins, initiator_, responder_, shared.buffers[channel.rail()]),
+      inbound_(initiator_, responder_, shared.buffers[channel.rail()]),
       fd_(std::move(fd)),
       remote_(remoteAddress(fd_.get())),
       progressed_(shared.poller.now()),

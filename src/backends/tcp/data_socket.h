@@ -28,7 +28,8 @@ struct TcpShared {
 
 class DataSocket {
  public:
-  DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote, base::Fd fd);
+  DataSocket(TcpShared& shared, TcpChannel& channel, const RemotePins& remote,
+             std::uint64_t session, base::Fd fd);
   ~DataSocket();
   DataSocket(const DataSocket&) = delete;
   DataSocket& operator=(const DataSocket&) = delete;

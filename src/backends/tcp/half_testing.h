@@ -14,11 +14,11 @@ namespace viaduct::tcp {
 
 class Half {
  public:
-  Half()
+  explicit Half(std::uint64_t session = 0)
       : initiator_(pins, remote),
-        responder_(pins, buffers_),
+        responder_(pins, buffers_, session),
         outbound_(initiator_, responder_, buffers_),
-        inbound_(pins, initiator_, responder_, buffers_) {
+        inbound_(initiator_, responder_, buffers_) {
     if (auto copy = base::CheckedCopy::open()) buffers_.copy = *std::move(copy);
     if (auto sent = base::SharedMemory::allocate(kMaxFrameBytes)) sent_ = *std::move(sent);
   }

@@ -164,7 +164,7 @@ std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
   state_ = State::kPayload;
   for (std::size_t at = 0; at < entries.size(); at += kEntryBytes) {
     const FrameEntry entry = decodeEntry(entries.data() + at);
-    std::byte* const place = pins_.writable(entry);
+    std::byte* const place = responder_.writable(entry);
     if (place == nullptr) {
       drain();
       break;

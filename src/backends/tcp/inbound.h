@@ -14,8 +14,8 @@ namespace viaduct::tcp {
 
 class Inbound {
  public:
-  Inbound(const TargetPins& pins, Initiator& initiator, Responder& responder, Buffers& buffers)
-      : pins_(pins), initiator_(initiator), responder_(responder), buffers_(buffers) {}
+  Inbound(Initiator& initiator, Responder& responder, Buffers& buffers)
+      : initiator_(initiator), responder_(responder), buffers_(buffers) {}
 
   std::span<const iovec> scatter();
   std::size_t room() const { return room_; }  // bytes that the last scatter() had room for
@@ -50,7 +50,6 @@ class Inbound {
   void drain();
   void endPayload();
 
-  const TargetPins& pins_;
   Initiator& initiator_;
   Responder& responder_;
   Buffers& buffers_;

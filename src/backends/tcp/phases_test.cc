@@ -192,6 +192,27 @@ std::vector<Case> cases() {
 }
 INSTANTIATE_TEST_SUITE_P(Every, TcpPhases, ::testing::ValuesIn(cases()));
 
+// The peer guesses slot, generation and address of a pin.
+TEST(TcpAudience, OnlyThePeerOfItsSessionReachesAPin) {
+  for (const std::uint64_t session : {5U, 6U})
+    for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
+      Pages here(kind == OpKind::kWrite ? 1 : 0), there(2);
+      Half a, b(session);
+      const auto generation = b.pins.add(0, there.address(), Pages::kBytes,
+                                         MemoryAccess::kReadWrite, core::Audience::only(5));
+      a.pins.add(0, here.address(), Pages::kBytes);
+      a.remote.add(0, generation);
+      const core::Op op{.local = here.address(), .remote = there.address(), .bytes = 4096};
+      const move::Job& job = a.post(kind, {&op, 1});
+      while (!job.ended) {
+        EXPECT_EQ(b.give(a.take(SIZE_MAX)), "");
+        EXPECT_EQ(a.give(b.take(SIZE_MAX)), "");
+      }
+      EXPECT_EQ(job.why.has_value(), session != 5);
+      EXPECT_EQ(testing::same(here.bytes().first(4096), there.bytes().first(4096)), session == 5);
+    }
+}
+
 // The peer ignores that the pin is read-only, or an older release did not announce it.
 TEST(TcpDenied, AReadOnlyPinCanBeReadButNotWritten) {
   Half a, b;

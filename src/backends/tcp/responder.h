@@ -15,7 +15,12 @@ namespace viaduct::tcp {
 
 class Responder {
  public:
-  Responder(TargetPins& pins, Buffers& buffers) : pins_(pins), buffers_(buffers) {}
+  // `session`: of the peer, as core::LinkSeed::session.
+  Responder(TargetPins& pins, Buffers& buffers, std::uint64_t session)
+      : pins_(pins), buffers_(buffers), session_(session) {}
+
+  // The place that an entry of the peer's write names; null: the peer may not write there.
+  std::byte* writable(const FrameEntry& entry) const { return pins_.writable(entry, session_); }
 
   // Receiving. The functions return the peer's mistake, or an empty text.
   std::string_view writeBegins(std::uint64_t sequence) const;
@@ -45,6 +50,7 @@ class Responder {
 
   TargetPins& pins_;
   Buffers& buffers_;
+  const std::uint64_t session_;
   std::uint64_t finished_ = 0;  // number of finished WRITE frames, including refused ones
   std::uint64_t acked_ = 0;     // number in the last ACK
   Ring<std::uint64_t> refused_;

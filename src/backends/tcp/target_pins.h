@@ -7,32 +7,37 @@
 #include <atomic>
 
 #include "backends/tcp/wire.h"
+#include "core/backend.h"
 #include "move/pins.h"
 
 namespace viaduct::tcp {
 
 struct TargetPin : move::PinnedRange {
   bool read_only = false, faulted = false;
+  core::Audience audience = core::Audience::everybody();
 };
 
 class TargetPins : public move::PinTable<TargetPin> {
  public:
   std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
-                    MemoryAccess access = MemoryAccess::kReadWrite) {
-    return PinTable::add(slot,
-                         {{.address = address, .bytes = bytes}, access == MemoryAccess::kReadOnly});
+                    MemoryAccess access = MemoryAccess::kReadWrite,
+                    core::Audience audience = core::Audience::everybody()) {
+    return PinTable::add(
+        slot,
+        {{.address = address, .bytes = bytes}, access == MemoryAccess::kReadOnly, false, audience});
   }
   bool live(std::uint32_t slot) const { return find(slot) != nullptr; }
 
-  // The pointer to the bytes that a peer wants to read, or null.
-  std::byte* readable(const FrameEntry& entry) const {
+  // The pointer to the bytes that the peer of a session wants to read, or null.
+  std::byte* readable(const FrameEntry& entry, std::uint64_t session) const {
     const TargetPin* const pin = find(entry.slot);
-    const bool same = pin != nullptr && pin->generation == entry.generation;
+    const bool same =
+        pin != nullptr && pin->generation == entry.generation && pin->audience.has(session);
     return same ? local(entry.slot, entry.address, entry.bytes) : nullptr;
   }
-  // The pointer to the bytes that a peer wants to write, or null.
-  std::byte* writable(const FrameEntry& entry) const {
-    std::byte* const place = readable(entry);
+  // The pointer to the bytes that it wants to write, or null.
+  std::byte* writable(const FrameEntry& entry, std::uint64_t session) const {
+    std::byte* const place = readable(entry, session);
     return place != nullptr && !find(entry.slot)->read_only ? place : nullptr;
   }
   // Records that the kernel could not access this pin. True at the first time for this pin.

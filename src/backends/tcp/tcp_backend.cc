@@ -123,10 +123,11 @@ std::size_t TcpBackend::railFor(std::size_t index, const base::SocketAddress& lo
 
 void TcpBackend::forget(const TcpLink& link) { std::erase(links_, &link); }
 
-Result<core::Bytes> TcpBackend::pin(std::uint32_t slot, const Segment& memory) {
+Result<core::Bytes> TcpBackend::pinFor(const core::Audience& audience, std::uint32_t slot,
+                                       const Segment& memory) {
   if (memory.kind != MemoryKind::kHost) return core::Bytes{};
   const std::uint32_t generation =
-      shared_.pins.add(slot, memory.address, memory.bytes, memory.access);
+      shared_.pins.add(slot, memory.address, memory.bytes, memory.access, audience);
   if (generation == 0)
     return Error{.code = Code::kExhausted, .operation = "pin", .detail = "too many pins"};
   return base::Writer().put(generation).take();

@@ -25,7 +25,8 @@ class TcpBackend final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   core::Bytes address() const override;
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
-  Result<core::Bytes> pin(std::uint32_t slot, const Segment& memory) override;
+  Result<core::Bytes> pinFor(const core::Audience& audience, std::uint32_t slot,
+                             const Segment& memory) override;
   Status unpin(std::uint32_t slot) override;
 
   TcpShared& shared() { return shared_; }

@@ -9,9 +9,10 @@ namespace viaduct::tcp {
 TcpChannel::TcpChannel(TcpLink& link, const Place& place, const move::ChannelLife& life)
     : Channel(link, place, life), link_(link) {}
 
-Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, base::Fd fd) {
+Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, std::uint64_t session,
+                         base::Fd fd) {
   dial_.reset();
-  auto socket = std::make_unique<DataSocket>(shared, *this, remote, std::move(fd));
+  auto socket = std::make_unique<DataSocket>(shared, *this, remote, session, std::move(fd));
   VIADUCT_CHECK(socket->open());
   socket_ = std::move(socket);
   life().on(move::ChannelEvent::kProve);

@@ -104,7 +104,8 @@ Acceptor::HelloVerdict TcpLink::offer(const SocketHello& hello, const Acceptor::
 
 void TcpLink::adopt(TcpChannel& channel, base::Fd fd) {
   tune(fd.get(), backend_.shared().detect, seed().same_host || isLocal(fd.get()));
-  if (auto adopted = channel.adopt(backend_.shared(), remote_, std::move(fd)); !adopted)
+  if (auto adopted = channel.adopt(backend_.shared(), remote_, seed().session, std::move(fd));
+      !adopted)
     return strike(channel, std::move(adopted).error());
   opened(channel);
 }

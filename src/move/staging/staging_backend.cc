@@ -16,8 +16,21 @@ void StagingRail::activate(StagingLink& link) {
   if (std::find(active_.begin(), active_.end(), &link) == active_.end()) active_.push_back(&link);
 }
 
+bool StagingRail::isFirst(const StagingLink& link) const {
+  return std::none_of(links_.begin(), links_.end(), [&](const StagingLink* other) {
+    return other->ticket() != 0 && (link.ticket() == 0 || other->ticket() < link.ticket());
+  });
+}
+
+void StagingRail::recallRings() {
+  for (StagingLink* const link : links_) link->recallRings();
+}
+
 void StagingRail::poll(core::Completions& out) {
   if (active_.empty()) return;
+  if (std::any_of(active_.begin(), active_.end(),
+                  [](const StagingLink* link) { return link->ticket() != 0; }))
+    recallRings();
   for (StagingLink* const link : std::exchange(active_, {})) {
     if (link->busy()) link->progress(out);
     if (link->busy() || link->waits()) activate(*link);

@@ -29,10 +29,16 @@ class StagingRail final : public core::Rail {
   }
   // The next poll() calls the link's progress().
   void activate(StagingLink& link);
+  // Links that wait for memory of a ring get it in the order of their tickets, and before others.
+  std::uint64_t newTicket() { return ++last_ticket_; }
+  bool isFirst(const StagingLink& link) const;
+  // Recalls the rings of all links, because one waits. poll() repeats it while one does.
+  void recallRings();
 
  private:
   std::vector<StagingLink*> links_;
   std::vector<StagingLink*> active_;  // so that idle peers cost nothing
+  std::uint64_t last_ticket_ = 0;
 };
 
 class StagingBackend final : public core::Backend {
@@ -43,10 +49,12 @@ class StagingBackend final : public core::Backend {
 
   const core::Capabilities& can() const override { return can_; }
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
-  core::Bytes address() const override { return {}; }
+  // Tells peers that this end knows RingRecall. Releases without it have an empty address.
+  core::Bytes address() const override { return {std::byte{1}}; }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
   // A key without bytes tells peers that the pin has to be staged.
-  Result<core::Bytes> pin(std::uint32_t /*slot*/, const Segment& /*memory*/) override {
+  Result<core::Bytes> pinFor(const core::Audience& /*audience*/, std::uint32_t /*slot*/,
+                             const Segment& /*memory*/) override {
     return core::Bytes{};
   }
   Status unpin(std::uint32_t /*slot*/) override { return Ok{}; }

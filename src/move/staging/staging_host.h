@@ -45,8 +45,15 @@ class StagingHost {
   virtual ~StagingHost() = default;
   virtual Clock::time_point now() const = 0;
   virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
-  // Returns a ring that nobody else uses while this host exists: in host memory, or on a GPU.
-  virtual Result<Ring> ring(std::optional<std::uint32_t> gpu) = 0;
+  // Returns a ring in host memory or on a GPU that belongs to this session: only its peer may reach
+  // it, and if it is not `lent`, nobody. None: the rings of this agent have used up their memory.
+  virtual Result<std::optional<Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) = 0;
+  // Frees a ring, named by its pin. No hop and no op of the peer uses it. The host's end frees all.
+  virtual void giveBack(std::uint32_t pin) = 0;
+  // Whether ring() finds memory now.
+  virtual bool hasRoom() const = 0;
+  // How long a post may wait: Settings::deadline.
+  virtual Duration deadline() const = 0;
   // Whether a backend that copies memory of GPUs, and meets `required`, has a link to the peer.
   virtual bool sharesGpus(const core::Requirement& required) const = 0;
   // Whether such a link reaches both pins.

@@ -24,6 +24,14 @@ bool join(StoragePiece& piece, const StoragePiece& next) {
 // A copy of so many bytes takes the lock for about 100 us.
 constexpr std::uint64_t kMostPacked = std::uint64_t{512} << 10U;
 
+Error noMemory() {
+  return {.code = Code::kExhausted,
+          .operation = "staging",
+          .detail = "no memory for chunks has become free",
+          .cause = "transfers with other peers use all of the agent's VIADUCT_STAGING_MEMORY",
+          .remedy = "raise it there, or let fewer peers transfer at the same time"};
+}
+
 Error protocolError(std::string detail) {
   return {.code = Code::kProtocol, .operation = "staging", .detail = std::move(detail)};
 }
@@ -34,13 +42,14 @@ StagingLink::StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost&
                          std::unique_ptr<StagingHost> host)
     : peer_(std::move(seed.peer)),
       self_(seed.self),
+      knows_recall_(!seed.address.empty()),
       rail_(rail),
       session_(session),
       host_(std::move(host)),
       settling_(host_->settling()),
       server_(
           *host_, [this](const StagingMessage& message) { return send(message); },
-          [this] { wake(); }) {
+          [this] { wake(); }, [this](RingPlace place) { return takeRing(true, place); }) {
   rail_.add(*this);
 }
 
@@ -52,6 +61,7 @@ void StagingLink::wake() {
 }
 
 core::LinkState StagingLink::state() const {
+  if (!broken_.empty()) return {.phase = core::LinkState::Phase::kUnusable, .text = broken_};
   return {.phase = core::LinkState::Phase::kReady, .text = "storage, in stages"};
 }
 
@@ -159,17 +169,74 @@ void StagingLink::failJob(Job& job, Error why) {
   wake();
 }
 
-bool StagingLink::busy() const { return news_ || (waits() && host_->reachesStorage()); }
+bool StagingLink::busy() const {
+  if (news_) return true;
+  if (ticket_ != 0 && (hasWaitedLong() || (host_->hasRoom() && rail_.isFirst(*this)))) return true;
+  return (waits_for_storage_ || server_.waits()) && host_->reachesStorage();
+}
 
-bool StagingLink::waits() const { return waits_for_storage_ || server_.waits(); }
+bool StagingLink::waits() const { return ticket_ != 0 || waits_for_storage_ || server_.waits(); }
 
 void StagingLink::progress(core::Completions& out) {
-  news_ = waits_for_storage_ = false;
+  news_ = waits_for_storage_ = still_waits_ = false;
   for (std::uint32_t i = 0; i < chunks_.size(); ++i)
     if (chunks_[i].ended) advance(i);
+  returnRings();
   fillFreeChunks();
   endJobs(out);
   server_.progress();
+  if (!still_waits_) ticket_ = 0;
+}
+
+// Links that wait take turns. None: wait for memory.
+Result<std::optional<Ring>> StagingLink::takeRing(bool lent, RingPlace place) {
+  if (rail_.isFirst(*this)) {
+    auto ring = host_->ring(lent, place);
+    if (!ring || *ring) {
+      ticket_ = 0;
+      return ring;
+    }
+  }
+  if (ticket_ == 0) {
+    ticket_ = rail_.newTicket();
+    waits_since_ = host_->now();
+    rail_.recallRings();
+  }
+  if (hasWaitedLong()) {
+    ticket_ = 0;
+    return noMemory();
+  }
+  still_waits_ = true;
+  return std::optional<Ring>();
+}
+
+// A little shorter than the deadline of a post, so that its error names the cause.
+bool StagingLink::hasWaitedLong() const {
+  return host_->now() - waits_since_ > host_->deadline() * 3 / 4;
+}
+
+void StagingLink::recallRings() {
+  if (closed_ || !broken_.empty()) return;
+  if (own_ && !std::exchange(own_recalled_, true)) wake();
+  const Duration kept = server_.recall(knows_recall_);
+  if (kept <= host_->deadline() / 2) return;
+  broken_ = "the peer keeps memory of this agent that others wait for (VIADUCT_STAGING_MEMORY)";
+  session_.changed();
+}
+
+void StagingLink::returnRings() {
+  if (!own_recalled_ && peers_recalled_.empty()) return;
+  if (std::ranges::any_of(jobs_, [](const Job& job) { return job.chunks != 0; })) return;
+  if (own_ && std::exchange(own_recalled_, false)) {
+    host_->giveBack(own_->pin);
+    own_.reset();
+  }
+  for (const RingPlace place : std::exchange(peers_recalled_, {})) {
+    peers_.erase(place);
+    asked_.erase(place);
+    static_cast<void>(send(RingReturn{place}));  // a session that cannot send ends
+  }
+  wake();
 }
 
 void StagingLink::endJobs(core::Completions& out) {
@@ -214,7 +281,8 @@ Status StagingLink::prepareRings(Job& job, bool& wait) {
                     (peers != peers_.end() && job.chunks == 0 && !fitsPlace(job))))
     goThroughHost(job);
   if ((job.local_storage || self_) && !own_) {
-    VIADUCT_TRY(own_, host_->ring({}));
+    VIADUCT_TRY(own_, takeRing(false, {}));
+    if (!own_) wait = true;
   }
   if (job.remote_storage && !self_ && !peers_.contains(job.place)) {
     if (no_ring_) return *no_ring_;
@@ -228,6 +296,7 @@ Status StagingLink::prepareRings(Job& job, bool& wait) {
 }
 
 void StagingLink::fillFreeChunks() {
+  if (own_recalled_ || !peers_recalled_.empty()) return;
   for (Job& job : jobs_) {
     if (job.error || job.next.op == job.ops.size()) continue;
     bool wait = false;
@@ -489,6 +558,7 @@ Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind ki
 void StagingLink::close(core::Completions& out) {
   closed_ = true;
   chunks_.clear();
+  ticket_ = 0;
   server_.close();
   for (const Job& job : jobs_) {
     giveUpWholes(job);
@@ -515,11 +585,14 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
 
 void StagingLink::receive(RingAnswer&& answer) {
   constexpr std::uint32_t kMostChunks = 1024;
+  // Only answers: a peer cannot make this end store anything else.
+  if (!asked_.contains(answer.place) || peers_.contains(answer.place)) return;
   if (answer.error && answer.place) {
     refused_.insert(answer.place);
   } else if (answer.error) {
-    no_ring_ = *std::move(answer.error);
-    no_ring_->peer = peer_;
+    answer.error->peer = peer_;
+    for (Job& job : jobs_)
+      if (job.remote_storage && !job.place) failJob(job, *answer.error);
     asked_.erase(answer.place);
   } else if (answer.chunks == 0 || answer.chunks > kMostChunks ||
              answer.chunk_bytes < (64U << 10U)) {
@@ -530,6 +603,10 @@ void StagingLink::receive(RingAnswer&& answer) {
                                 .chunks = answer.chunks,
                                 .pin = answer.pin};
   }
+}
+
+void StagingLink::receive(RingRecall&& recall) {
+  if (peers_.contains(recall.place)) peers_recalled_.insert(recall.place);
 }
 
 void StagingLink::receive(StorageAnswer&& answer) {

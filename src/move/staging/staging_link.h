@@ -48,9 +48,14 @@ class StagingLink final : public core::Link {
   // The rail calls the functions below.
   void take(const core::Work& work);
   void cancel(core::Tag tag);
-  bool busy() const;   // progress() has work
-  bool waits() const;  // it will have work as soon as this agent reaches its storage
+  bool busy() const;  // progress() has work
+  // It will have work as soon as this agent reaches its storage, or has memory for a ring.
+  bool waits() const;
   void progress(core::Completions& out);
+  std::uint64_t ticket() const { return ticket_; }  // 0: it does not wait for memory of a ring
+  // Another link waits for memory: frees the rings here, once no chunk is in a stage, and asks the
+  // peer for those that it has.
+  void recallRings();
 
  private:
   // The stage of a chunk; its number is PathShare::stage.
@@ -99,6 +104,9 @@ class StagingLink final : public core::Link {
     std::optional<HopEnd> ended = {};
   };
   void wake();
+  Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
+  bool hasWaitedLong() const;
+  void returnRings();
   bool isOver(const Job& job) const {
     return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
   }
@@ -133,6 +141,7 @@ class StagingLink final : public core::Link {
   }
 
   void receive(RingAnswer&& answer);
+  void receive(RingRecall&& recall);
   void receive(StorageAnswer&& answer);
   template <class Request>
   void receive(Request&& request) {
@@ -141,7 +150,8 @@ class StagingLink final : public core::Link {
   Status send(const StagingMessage& message) { return session_.send(encode(message)); }
 
   const std::string peer_;
-  const bool self_;  // the peer is this agent
+  const bool self_;          // the peer is this agent
+  const bool knows_recall_;  // the peer knows RingRecall
   StagingRail& rail_;
   core::LinkHost& session_;
   const std::unique_ptr<StagingHost> host_;
@@ -152,7 +162,15 @@ class StagingLink final : public core::Link {
   std::optional<Ring> own_;              // the ring for this end's jobs
   std::map<RingPlace, Ring> peers_;      // and those that the peer lends
   std::set<RingPlace> asked_, refused_;  // rings that the peer was asked for, or does not lend
-  std::optional<Error> no_ring_;         // why it lends none in host memory
+  std::optional<Error> no_ring_;         // the peer's messages cannot be understood
+  // Rings that others wait for. No chunk begins a transfer until they are given back.
+  bool own_recalled_ = false;
+  std::set<RingPlace> peers_recalled_;
+  // While it waits for memory of a ring: its place in the queue, and since when.
+  std::uint64_t ticket_ = 0;
+  Clock::time_point waits_since_ = {};
+  bool still_waits_ = false;  // since the present progress()
+  std::string broken_;        // why the session has to end
   StagingServer server_;
   bool closed_ = false;
   bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage

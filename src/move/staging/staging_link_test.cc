@@ -34,6 +34,7 @@ struct Memory {
   };
   std::map<std::uint32_t, Area> pins;
   std::uint32_t rings = 0;
+  std::uint32_t most_rings = 100, used_rings = 0;
 
   void add(std::uint32_t slot, MemoryKind kind, std::uint64_t address, std::uint64_t bytes) {
     pins[slot] = {.info = {.kind = kind, .address = address, .bytes = bytes, .slot = slot},
@@ -76,14 +77,28 @@ class FakeHost final : public StagingHost {
     const auto found = mine_.pins.find(slot);
     return found == mine_.pins.end() ? nullptr : &found->second.info;
   }
-  Result<Ring> ring(std::optional<std::uint32_t> gpu) override {
+  ~FakeHost() override { mine_.used_rings -= rings; }
+  FakeHost(const FakeHost&) = delete;
+  FakeHost& operator=(const FakeHost&) = delete;
+  Result<std::optional<Ring>> ring(bool /*lent*/, std::optional<std::uint32_t> gpu) override {
     if (gpu ? refuses_gpu_ring : refuses_ring)
       return Error{.code = Code::kExhausted, .operation = "ring"};
+    if (!hasRoom()) return std::optional<Ring>();
+    ++mine_.used_rings;
+    ++rings;
     const std::uint32_t slot = kRingPin + mine_.rings++;
     const std::uint64_t address = kRingAt + slot * chunk_bytes * chunks;
     mine_.add(slot, MemoryKind::kHost, address, chunk_bytes * chunks);
-    return Ring{.address = address, .chunk_bytes = chunk_bytes, .chunks = chunks, .pin = slot};
+    return std::optional(
+        Ring{.address = address, .chunk_bytes = chunk_bytes, .chunks = chunks, .pin = slot});
   }
+  void giveBack(std::uint32_t pin) override {
+    EXPECT_EQ(mine_.pins.erase(pin), 1U);
+    --mine_.used_rings;
+    --rings;
+  }
+  bool hasRoom() const override { return mine_.used_rings < mine_.most_rings; }
+  Duration deadline() const override { return std::chrono::seconds(30); }
   bool sharesGpus(const core::Requirement& /*required*/) const override { return shares_gpus; }
   bool reachesGpus(OpKind /*kind*/, std::uint32_t /*local_pin*/, std::uint32_t /*remote_pin*/,
                    const core::Requirement& /*required*/) const override {
@@ -109,6 +124,7 @@ class FakeHost final : public StagingHost {
   std::uint64_t chunk_bytes = kChunkBytes;
   std::uint32_t chunks = kChunks;
   Clock::time_point time = {};
+  std::uint32_t rings = 0;  // that it has now
   std::vector<std::uint64_t> given_up;
   bool refuses_ring = false, reaches = true;
   bool shares_gpus = false, reaches_gpus = true, refuses_gpu_ring = false;
@@ -130,7 +146,7 @@ struct End final : public core::LinkHost {
     sent.emplace_back(message.begin(), message.end());
     return Ok{};
   }
-  void changed() override {}
+  void changed() override { broken = link->state().phase == core::LinkState::Phase::kUnusable; }
 
   void open(bool self = false) {
     auto made = std::make_unique<FakeHost>(memory, hops);
@@ -138,6 +154,7 @@ struct End final : public core::LinkHost {
     core::LinkSeed seed;
     seed.peer = "other";
     seed.self = self;
+    seed.address = {std::byte{1}};
     link = std::make_unique<StagingLink>(std::move(seed), rail, *this, std::move(made));
   }
   void knowsStorageOf(const Memory& other) {
@@ -152,6 +169,7 @@ struct End final : public core::LinkHost {
   FakeHost* host = nullptr;
   std::unique_ptr<StagingLink> link;
   core::Completions done;
+  bool broken = false;
 };
 
 class StagingLinkTest : public ::testing::Test {
@@ -407,9 +425,99 @@ TEST_F(StagingLinkTest, APeerWithoutMemoryForARingIsAnError) {
   EXPECT_EQ(std::get<core::Failed>(ended[0]).why.peer, "other");
 }
 
+TEST_F(StagingLinkTest, APostWaitsForMemoryOfARingAndThenNamesTheSetting) {
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 3);
+  for (End* const short_of_memory : {&a_, &b_}) {
+    short_of_memory->memory.most_rings = 0;
+    post(OpKind::kWrite, list);
+    run();
+    EXPECT_TRUE(ends().empty()) << "it waits";
+    short_of_memory->host->time += std::chrono::seconds(23);
+    run();
+    const auto failed = ends();
+    ASSERT_EQ(failed.size(), 1U);
+    const Error& why = std::get<core::Failed>(failed[0]).why;
+    EXPECT_EQ(why.code, Code::kExhausted);
+    EXPECT_NE(why.text().find("VIADUCT_STAGING_MEMORY"), std::string::npos) << why.text();
+    EXPECT_EQ(why.peer, short_of_memory == &a_ ? "" : "other");
+    post(OpKind::kWrite, list);
+    run();
+    EXPECT_TRUE(ends().empty());
+    short_of_memory->memory.most_rings = 100;
+    run();
+    EXPECT_TRUE(std::holds_alternative<core::Moved>(ends().at(0)));
+    for (End* const end : {&a_, &b_}) end->link->recallRings();
+    run();
+  }
+}
+
+// Others want the memory of both rings, at any moment of a transfer.
+TEST_F(StagingLinkTest, GivesItsRingsBackBetweenTwoChunksAndGoesOn) {
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 20);
+  for (std::uint64_t steps = 0; steps < 60; steps += 3) {
+    std::mt19937_64 random(steps);
+    auto& bytes = a_.memory.pins.at(kStoragePin).bytes;
+    std::memset(bytes.data(), static_cast<int>(steps + 1), bytes.size());
+    post(OpKind::kWrite, list);
+    for (std::uint64_t i = 0; i < steps; ++i) static_cast<void>(step(random));
+    const std::uint32_t pins = a_.memory.rings + b_.memory.rings;
+    a_.link->recallRings();
+    b_.link->recallRings();
+    while (step(random)) {
+    }
+    ASSERT_TRUE(std::holds_alternative<core::Moved>(ends().at(0))) << steps;
+    ASSERT_EQ(0, std::memcmp(a_.memory.at(kStoragePin, kStorageAt, 2'000'000),
+                             b_.memory.at(kStoragePin, kStorageAt, 2'000'000), 2'000'000));
+    EXPECT_LE(a_.host->rings, 1U);
+    EXPECT_LE(b_.host->rings, 1U);
+    if (steps > 10) {
+      EXPECT_GT(a_.memory.rings + b_.memory.rings, pins) << "it got new rings";
+    }
+  }
+}
+
+TEST_F(StagingLinkTest, IdleRingsAreGivenBackAtOnce) {
+  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 3);
+  post(OpKind::kWrite, list);
+  run();
+  ASSERT_EQ(a_.host->rings + b_.host->rings, 2U);
+  a_.link->recallRings();
+  b_.link->recallRings();
+  run();
+  EXPECT_EQ(a_.host->rings + b_.host->rings, 0U);
+}
+
+TEST_F(StagingLinkTest, APeerThatKeepsARecalledRingLosesItsSession) {
+  b_.link->receive(encode(RingRequest{}), {});
+  b_.rail.poll(b_.done);
+  b_.link->recallRings();
+  b_.host->time += std::chrono::seconds(14);
+  b_.link->recallRings();
+  EXPECT_FALSE(b_.broken);
+  b_.host->time += std::chrono::seconds(2);
+  b_.link->recallRings();
+  EXPECT_TRUE(b_.broken);
+}
+
+// Otherwise a peer could make this end store rings for ever new GPUs.
+TEST_F(StagingLinkTest, IgnoresRingsThatItHasNotAskedFor) {
+  for (const RingPlace place : {RingPlace{}, RingPlace{7}})
+    a_.link->receive(encode(RingAnswer{.place = place,
+                                       .address = kHostAt,
+                                       .chunk_bytes = kChunkBytes,
+                                       .chunks = kChunks,
+                                       .pin = kHostPin}),
+                     {});
+  post(OpKind::kWrite, ops(kHostAt, kStorageAt, kHostPin, kStoragePin, 1000, 1));
+  a_.rail.poll(a_.done);
+  ASSERT_EQ(a_.sent.size(), 1U);
+  EXPECT_TRUE(std::holds_alternative<RingRequest>(*decodeStaging(a_.sent.front())));
+}
+
 // A peer that sends what the protocol forbids gets an error, and reaches nothing.
 TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
   b_.link->receive(encode(RingRequest{}), {});
+  b_.rail.poll(b_.done);
   b_.sent.clear();
   const auto asked = [&](StorageRequest request) {
     b_.link->receive(encode(request), {});

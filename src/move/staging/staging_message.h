@@ -70,6 +70,16 @@ struct WholeEnd {
   std::uint64_t whole = 0;
 };
 
+// The sender wants the ring back that it has lent, because others wait for its memory. Sent only to
+// a peer whose StagingBackend::address() says that it knows the message.
+struct RingRecall {
+  RingPlace place = {};
+};
+// The sender uses the lent ring no more. It may ask for another one.
+struct RingReturn {
+  RingPlace place = {};
+};
+
 auto fields(base::Is<RingRequest> auto& m) { return std::tie(m.place); }
 auto fields(base::Is<RingAnswer> auto& m) {
   return std::tie(m.place, m.address, m.chunk_bytes, m.chunks, m.pin, m.error);
@@ -81,9 +91,11 @@ auto fields(base::Is<StorageRequest> auto& m) {
 auto fields(base::Is<StorageAnswer> auto& m) { return std::tie(m.chunk, m.error, m.shares); }
 auto fields(base::Is<StorageCancel> auto& m) { return std::tie(m.chunk); }
 auto fields(base::Is<WholeEnd> auto& m) { return std::tie(m.whole); }
+auto fields(base::Is<RingRecall> auto& m) { return std::tie(m.place); }
+auto fields(base::Is<RingReturn> auto& m) { return std::tie(m.place); }
 
-using StagingMessage =
-    std::variant<RingRequest, RingAnswer, StorageRequest, StorageAnswer, StorageCancel, WholeEnd>;
+using StagingMessage = std::variant<RingRequest, RingAnswer, StorageRequest, StorageAnswer,
+                                    StorageCancel, WholeEnd, RingRecall, RingReturn>;
 
 base::Bytes encode(const StagingMessage& message);
 // Refuses bytes that are truncated, too long, of another version or of another kind.

@@ -12,25 +12,83 @@ namespace {
 
 // Objects that one peer writes at the same time.
 constexpr std::size_t kMostWholes = 1024;
+// Rings that one peer asks for at the same time: one for host memory, and one for each GPU.
+constexpr std::size_t kMostWanted = 65;
 
 }  // namespace
 
 void StagingServer::take(const RingRequest& request) {
-  RingAnswer answer{.place = request.place};
-  const auto known = lent_.find(request.place);
-  auto ring = known != lent_.end() ? Result<Ring>(known->second) : host_.ring(request.place);
+  if (std::ranges::find(wanted_, request.place) == wanted_.end() && wanted_.size() < kMostWanted)
+    wanted_.push_back(request.place);
+}
+
+void StagingServer::take(const RingReturn& given) {
+  const auto found = lent_.find(given.place);
+  if (found != lent_.end()) found->second.returned = true;
+}
+
+// The ring that the peer may use; null: it has none there.
+const Ring* StagingServer::lent(RingPlace place) const {
+  const auto found = lent_.find(place);
+  return found == lent_.end() || found->second.returned ? nullptr : &found->second.ring;
+}
+
+void StagingServer::freeReturned() {
+  const auto in_use = [this](RingPlace place) {
+    return std::ranges::any_of(
+        served_, [&](const Served& one) { return one.request && one.request->place == place; });
+  };
+  std::erase_if(lent_, [&](const auto& one) {
+    const auto& [place, lent] = one;
+    if (!lent.returned || in_use(place)) return false;
+    host_.giveBack(lent.ring.pin);
+    return true;
+  });
+}
+
+void StagingServer::lendWanted() {
+  std::erase_if(wanted_, [this](RingPlace place) {
+    if (const Ring* const known = lent(place)) {
+      answer(place, *known);
+      return true;
+    }
+    if (lent_.contains(place)) return false;  // returned, and still in use
+    auto ring = ring_(place);
+    if (ring && !*ring) return false;
+    if (ring) {
+      lent_[place] = {.ring = **ring};
+      served_.resize(std::max<std::size_t>(served_.size(), (*ring)->chunks));
+    }
+    answer(place, ring ? Result<Ring>(**ring) : std::move(ring).error());
+    return true;
+  });
+}
+
+void StagingServer::answer(RingPlace place, Result<Ring> ring) {
+  RingAnswer answer{.place = place};
   if (ring) {
-    lent_[request.place] = *ring;
-    served_.resize(std::max<std::size_t>(served_.size(), ring->chunks));
-    answer = {.place = request.place,
-              .address = ring->address,
-              .chunk_bytes = ring->chunk_bytes,
-              .chunks = ring->chunks,
-              .pin = ring->pin};
+    answer.address = ring->address;
+    answer.chunk_bytes = ring->chunk_bytes;
+    answer.chunks = ring->chunks;
+    answer.pin = ring->pin;
   } else {
     answer.error = std::move(ring).error();
   }
   static_cast<void>(send_(answer));  // a session that cannot send ends
+}
+
+Duration StagingServer::recall(bool tell) {
+  Duration kept{};
+  for (auto& [place, lent] : lent_) {
+    if (lent.returned) continue;
+    if (lent.recalled) {
+      kept = std::max<Duration>(kept, host_.now() - *lent.recalled);
+      continue;
+    }
+    lent.recalled = host_.now();
+    if (tell) static_cast<void>(send_(RingRecall{place}));
+  }
+  return kept;
 }
 
 void StagingServer::take(StorageRequest&& request) {
@@ -62,12 +120,11 @@ void StagingServer::take(const WholeEnd& end) {
 
 // A peer reaches only pinned storage, with the access of its pin, and only its own chunks.
 Status StagingServer::check(const StorageRequest& request) const {
-  const auto lent = lent_.find(request.place);
-  if (lent == lent_.end() || request.chunk >= lent->second.chunks)
+  const Ring* const ring = lent(request.place);
+  if (ring == nullptr || request.chunk >= ring->chunks)
     return Error{
         .code = Code::kProtocol, .operation = "staging", .detail = "no such chunk was lent"};
-  const Ring& ring = lent->second;
-  const std::uint64_t room = (ring.chunks - request.chunk) * ring.chunk_bytes;
+  const std::uint64_t room = (ring->chunks - request.chunk) * ring->chunk_bytes;
   const bool packed = isPacked(request);
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
@@ -113,6 +170,8 @@ bool StagingServer::waits() const {
 }
 
 void StagingServer::progress() {
+  if (!lent_.empty()) freeReturned();
+  if (!wanted_.empty()) lendWanted();
   bool copied = false;
   for (std::uint32_t i = 0; i < served_.size(); ++i) {
     if (served_[i].waits()) {
@@ -127,7 +186,7 @@ void StagingServer::progress() {
 
 void StagingServer::start(std::uint32_t number) {
   Served& one = served_[number];
-  const Ring& ring = lent_.at(one.request->place);
+  const Ring& ring = lent_.at(one.request->place).ring;
   std::vector<core::Op> ops;
   for (const StoragePiece& piece : one.request->pieces)
     ops.push_back({.local = ring.address + number * ring.chunk_bytes + piece.place,
@@ -180,10 +239,12 @@ void StagingServer::answer(std::uint32_t number) {
       send_(StorageAnswer{.chunk = number,
                           .error = forPeer(std::move(done.ended->error), *done.request),
                           .shares = std::move(done.ended->shares)}));
+  if (lent_.contains(done.request->place) && lent_.at(done.request->place).returned) wake_();
 }
 
 void StagingServer::close() {
   served_.clear();
+  wanted_.clear();
   for (const auto& [theirs, ours] : wholes_) host_.giveUp(ours);
   wholes_.clear();
 }

@@ -17,15 +17,21 @@ namespace viaduct::move {
 class StagingServer {
  public:
   // `wake`: progress() has work that needs no further event.
+  // `ring`: asks for a ring, as StagingHost::ring(). None: it waits for memory, and is asked again.
+  using RingSource = std::function<Result<std::optional<Ring>>(RingPlace)>;
   StagingServer(StagingHost& host, std::function<Status(const StagingMessage&)> send,
-                std::function<void()> wake)
-      : host_(host), send_(std::move(send)), wake_(std::move(wake)) {}
+                std::function<void()> wake, RingSource ring)
+      : host_(host), send_(std::move(send)), wake_(std::move(wake)), ring_(std::move(ring)) {}
 
   void take(const RingRequest& request);
+  void take(const RingReturn& given);
   void take(StorageRequest&& request);
   void take(const StorageCancel& cancel);
   void take(const WholeEnd& end);
   bool waits() const;  // requests wait until this agent reaches its storage
+  // Asks for the lent rings back. `tell`: the peer knows RingRecall. Returns how long the peer has
+  // kept one of them nevertheless.
+  Duration recall(bool tell);
   void progress();
   void close();
 
@@ -36,6 +42,15 @@ class StagingServer {
     std::optional<HopEnd> ended = {};
     bool waits() const { return request && !hop && !ended; }
   };
+  struct Lent {
+    Ring ring;
+    bool returned = false;  // it is freed once no request uses it
+    std::optional<Clock::time_point> recalled = {};
+  };
+  const Ring* lent(RingPlace place) const;
+  void freeReturned();
+  void lendWanted();
+  void answer(RingPlace place, Result<Ring> ring);
   Status check(const StorageRequest& request) const;
   // Host memory, whose pieces the peer has packed or wants packed.
   bool isPacked(const StorageRequest& request) const;
@@ -47,7 +62,9 @@ class StagingServer {
   StagingHost& host_;
   const std::function<Status(const StagingMessage&)> send_;
   const std::function<void()> wake_;
-  std::map<RingPlace, Ring> lent_;
+  const RingSource ring_;
+  std::map<RingPlace, Lent> lent_;
+  std::vector<RingPlace> wanted_;                  // by requests without an answer, in their order
   std::vector<Served> served_;                     // by the first chunk
   std::map<std::uint64_t, std::uint64_t> wholes_;  // the peer's numbers, and this agent's
 };
