@@ -1,5 +1,7 @@
 #include "base/text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cctype>
 
@@ -60,6 +62,16 @@ std::vector<std::string> partsOf(std::string_view text, char between) {
     if (!one.empty()) out.emplace_back(one);
   }
   return out;
+}
+
+std::string printable(std::string_view text, std::size_t most) {
+  std::string out;
+  for (const char c : text.substr(0, most))
+    if (c >= ' ' && c <= '~')
+      out += c;
+    else
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+  return text.size() > most ? out + "..." : out;
 }
 
 std::string paragraph(std::string_view lead, std::string_view text) {

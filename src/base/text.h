@@ -24,6 +24,10 @@ std::vector<std::string_view> wordsOf(std::string_view text);
 // "a,b,,c" in its parts, without empty ones.
 std::vector<std::string> partsOf(std::string_view text, char between = ',');
 
+// Makes a text from outside printable: bytes other than printable ASCII become "\x1b", and a text
+// longer than `most` bytes is cut off.
+std::string printable(std::string_view text, std::size_t most = 120);
+
 // "http://user:word@host" as "http://***@host".
 std::string withoutUser(std::string_view url);
 

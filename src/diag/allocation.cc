@@ -234,15 +234,4 @@ std::string namesOf(const std::vector<RdmaDevice>& devices, std::string_view bet
   return out;
 }
 
-std::string printable(std::string_view text) {
-  constexpr std::size_t kMost = 120;
-  std::string out;
-  for (const char c : text.substr(0, kMost))
-    if (c >= ' ' && c <= '~')
-      out += c;
-    else
-      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-  return text.size() > kMost ? out + "..." : out;
-}
-
 }  // namespace viaduct::diag

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.h"
 #include "diag/node.h"
 #include "diag/rdma_devices.h"
 
@@ -63,8 +64,6 @@ FunctionFault functionFault(const Tree& tree, const RdmaDevice& device);
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list);
 // "mlx5_6, mlx5_7".
 std::string namesOf(const std::vector<RdmaDevice>& devices, std::string_view between = ", ");
-// Makes a text from outside printable: bytes other than printable ASCII become "\x1b", and a long
-// text is cut off.
-std::string printable(std::string_view text);
+using base::printable;
 
 }  // namespace viaduct::diag
