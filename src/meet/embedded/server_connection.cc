@@ -81,20 +81,25 @@ void ServerConnection::connected(base::Fd socket) {
 }
 
 // The other end may be any program. Its first bytes often tell which one it is.
-Error ServerConnection::noHello(Code code, std::string_view silent, std::string_view then) const {
+Error ServerConnection::noHello(Code code, std::string_view if_silent,
+                                std::string_view then) const {
   const ByteSpan sent = socket_->unfinished();
   return {.code = code,
           .operation = "hello",
-          .detail = sent.empty() ? fmt::format("it accepted the connection, {}", silent)
+          .detail = sent.empty() ? fmt::format("it accepted the connection, {}", if_silent)
                                  : fmt::format("it sent {} {}", quoted(sent), then),
           .cause = sent.empty() ? "its process is frozen or ends, or another program listens there"
                                 : "another program listens there",
           .remedy = "find the process with that port: ss -ltnp"};
 }
 
+Error ServerConnection::silent() const {
+  return noHello(Code::kTimeout, "and is silent", "and nothing more");
+}
+
 void ServerConnection::helloTimedOut() {
   untried_.clear();  // the server's other addresses would not answer either
-  failed(noHello(Code::kTimeout, "and is silent", "and nothing more"));
+  failed(silent());
 }
 
 void ServerConnection::send(const PacketPtr& packet) {
@@ -199,9 +204,11 @@ void ServerConnection::failed(Error why) {
 }
 
 Error ServerConnection::unreachable() const {
-  Error why = last_.value_or(Error{.code = Code::kTimeout,
-                                   .operation = phase_ == Phase::kProving ? "hello" : "connect",
-                                   .detail = "no answer yet"});
+  Error why =
+      last_ ? *last_
+      : phase_ == Phase::kProving
+          ? silent()
+          : Error{.code = Code::kTimeout, .operation = "connect", .detail = "no answer yet"};
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
   why.detail = fmt::format("meeting place {}: {}: {}", site_->where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);

@@ -63,9 +63,10 @@ class ServerConnection {
   void tick();
   void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
-  // The error for a server that has not proved itself. `silent` says what it did if it sent
+  // The error for a server that has not proved itself. `if_silent` says what it did if it sent
   // nothing, and `then` what it did after its first bytes.
-  Error noHello(Code code, std::string_view silent, std::string_view then) const;
+  Error noHello(Code code, std::string_view if_silent, std::string_view then) const;
+  Error silent() const;
 
   Loop& loop() const { return *site_->loop; }
 
