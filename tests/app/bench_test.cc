@@ -336,8 +336,7 @@ TEST_F(BenchCommand, MembersThatMeetAtAnAddressMakeOneRun) {
   const auto ranked = [&](const char* rank, std::vector<std::string> more = {}) {
     std::vector<std::string> out = words;
     out.insert(out.end(), {"--rank", rank});
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
+    return withFlags(std::move(out), more);
   };
   // Rank 0, at whose address the members meet, starts last.
   Program second(ranked("2")), first(ranked("1"));

@@ -23,8 +23,7 @@ class P2pCommand : public ::testing::Test {
  protected:
   std::vector<std::string> words(const std::string& mode, std::vector<std::string> more = {}) {
     std::vector<std::string> out{"p2p", "--mode", mode, "--ip", "127.0.0.1", "--port", port_};
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
+    return withFlags(std::move(out), more);
   }
   // Runs an initiator to its end.
   int initiate(std::vector<std::string> more, const std::vector<std::string>& environment = {}) {
