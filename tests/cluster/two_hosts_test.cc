@@ -53,15 +53,6 @@ TEST_F(TwoHosts, TheFirstRunLeavesOutWhatNeedsOneHost) {
   EXPECT_FALSE(has(lead.text() + other.text(), "cannot be used")) << lead.text() << other.text();
 }
 
-// A backend that the user names is measured, and its failure is the run's.
-TEST_F(TwoHosts, ANamedBackendIsNeverLeftOut) {
-  Command lead(desk_[0], member(0, "local", "--secret swordfish --iterations 5"));
-  Command other(desk_[1], member(1, "local", "--secret swordfish --iterations 5"));
-  EXPECT_EQ(lead.finish(), 1) << lead.text();
-  EXPECT_EQ(other.finish(), 1) << other.text();
-  EXPECT_TRUE(has(lead.text(), "local write")) << lead.text();
-}
-
 TEST_F(TwoHosts, WithoutASecretRankZeroSaysSoAtOnce) {
   Command lead(desk_[0], member(0, "tcp"));
   EXPECT_EQ(lead.finish(), 1) << lead.text();
