@@ -207,8 +207,8 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
     expectRefused(arguments, {words});
   }
   // A flag with the value no contradicts no other flag.
-  Program run({"bench", "--nocold", "--hot", "--block-sizes", "4K", "--iterations",
-               "2", "--backend", "local"});
+  Program run({"bench", "--nocold", "--hot", "--block-sizes", "4K", "--iterations", "2",
+               "--backend", "local"});
   EXPECT_EQ(run.finish(), 0) << run.err();
 }
 
