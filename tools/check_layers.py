@@ -53,7 +53,8 @@ MAY_USE = {
     "measure/suite": {
         "base", "measure/compare", "measure/import", "measure/result", "measure/stats",
         "measure/turns"},
-    "measure/report": {"base", "measure/result", "measure/stats", "measure/suite"},
+    "measure/report": {
+        "base", "measure/pipeline", "measure/result", "measure/stats", "measure/suite"},
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},

@@ -80,7 +80,7 @@ AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::str
   if (other.flags.empty() && other.variables.empty()) return out;
   std::vector<std::string> both = words;
   both.insert(both.end(), other.flags.begin(), other.flags.end());
-  const OptionsOrProblems read = readBenchOptions(both, options.as_nixlbench);
+  const OptionsOrProblems read = readBenchOptions(both, options.as_nixlbench, Repeats::kLastWins);
   for (const Error& problem : read.problems) out.problems.push_back(insideAgainst(problem));
   const auto agents = withVariables(settings, other.variables);
   if (!agents) out.problems.push_back(insideAgainst(agents.error()));

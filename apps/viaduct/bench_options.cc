@@ -175,9 +175,10 @@ std::vector<FlagName> benchFlagNames() {
   return names;
 }
 
-OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench) {
+OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench,
+                                   Repeats repeats) {
   const std::vector<FlagName> names = benchFlagNames();
-  FlagsRead typed = readFlags(words, names);
+  FlagsRead typed = readFlags(words, names, as_nixlbench ? Repeats::kLastWins : repeats);
   OptionsOrProblems out{.options = {.as_nixlbench = as_nixlbench}};
   std::string& file = out.options.config_file;
   for (const Given& one : typed.given)
@@ -288,7 +289,8 @@ std::string benchFlagsPage() {
       "# Flags of `viaduct bench`\n\n"
       "<!-- Generated: viaduct bench --help=markdown > docs/bench-flags.md -->\n\n"
       "[bench.md](bench.md) has examples. Called as `nixlbench`, the program has nixlbench's "
-      "defaults.\n";
+      "defaults.\n\n"
+      "A repeated flag is refused. Called as `nixlbench`, the program takes the last value.\n";
   for (const FlagGroup& group : benchFlags()) {
     out += fmt::format("\n## {}\n\n| flag | default | meaning |\n|---|---|---|\n", group.title);
     for (const BenchFlag& flag : group.flags) {

@@ -155,7 +155,9 @@ struct OptionsOrProblems {
   BenchOptions options = {};
   std::vector<Error> problems = {};
 };
-OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench);
+// As nixlbench, the last one of repeated flags wins.
+OptionsOrProblems readBenchOptions(std::span<const std::string> words, bool as_nixlbench,
+                                   Repeats repeats = Repeats::kRefused);
 
 CommandPage benchPage(bool as_nixlbench);
 // The page of `viaduct kv bench`, with those flags that a KV workload may need.

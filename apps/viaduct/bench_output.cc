@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/sizes.h"
 #include "measure/result/csv.h"
 #include "measure/result/nixlbench.h"
 #include "measure/result/table.h"
@@ -187,8 +188,11 @@ void BenchOutput::row(const measure::Row& row) {
       break;
     case OutputForm::kNixlbench:
       fmt::print("{}", measure::nixlbenchLine(row, columnsOf(plan_.run.spec.layout)));
-      // nixlbench's table has no column for remarks.
+      // nixlbench's table has no column for remarks and verdicts.
       if (row.interrupted || (usesGpu(row) && row.remark != remark_)) remark(row.remark);
+      if (!isGood(row.verdict))
+        remark(fmt::format("{} x {}: {}: {}", base::showSize(row.block_size), row.batch_size,
+                           measure::loudName(row.verdict), row.why));
       remark_ = row.remark;
       break;
     case OutputForm::kCsv:
@@ -202,6 +206,7 @@ void BenchOutput::row(const measure::Row& row) {
 
 void BenchOutput::end(const measure::Report& report) const {
   if (plan_.output == OutputForm::kJson) fmt::print("{}", toJson(report));
+  if (plan_.output == OutputForm::kNixlbench) fmt::print("{}", nixlbenchCarrier(report.rows));
   if (plan_.output == OutputForm::kTable && !report.conclusion.empty()) {
     fmt::print("\n");
     for (const std::string& line : report.conclusion) fmt::print("{}\n", line);

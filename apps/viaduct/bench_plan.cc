@@ -384,6 +384,7 @@ PlanOrProblems planAsRead(const BenchOptions& o, const Settings& environment) {
     if (auto& b = plan.run.settings.backends; std::find(b.begin(), b.end(), name) == b.end())
       b.push_back(std::move(name));
   if (namesDevices(o) && !stored) plan.run.settings.rails = o.device_list;
+  plan.run.usual_backends = !o.has("backend") && !o.as_nixlbench;
   plan.run.group = o.benchmark_group;
   plan.run.patience = o.meet_timeout;
   plan.run.place = *std::move(place);

@@ -22,19 +22,12 @@ constexpr std::size_t kWidth = 79;  // a terminal cannot erase a wrapped line co
 }  // namespace
 
 BenchProgress::BenchProgress(std::size_t rows, bool quiet)
-    : rows_(rows),
-      terminal_(::isatty(STDERR_FILENO) == 1),
-      quiet_(quiet),
-      start_(Clock::now()),
-      said_(start_) {}
+    : rows_(rows), terminal_(::isatty(STDERR_FILENO) == 1), quiet_(quiet), said_(Clock::now()) {}
 
 std::string BenchProgress::text(const std::string& rate) const {
-  std::string out = fmt::format("[{}/{}] {}{}", number_ + 1, rows_, what_, rate);
-  if (number_ == 0) return out;
-  const auto each = (Clock::now() - start_) / static_cast<std::int64_t>(number_);
-  const auto left = each * static_cast<std::int64_t>(rows_ - number_);
-  return out +
-         fmt::format(", about {} s left", std::chrono::ceil<std::chrono::seconds>(left).count());
+  const auto left = time_left_.at(Clock::now(), rows_);
+  return fmt::format("[{}/{}] {}{}{}", number_ + 1, rows_, what_, rate,
+                     left ? fmt::format(", about {} s left", left->count()) : "");
 }
 
 void BenchProgress::show() const {
@@ -53,7 +46,7 @@ void BenchProgress::started(std::size_t number, const measure::Workload& row) {
 }
 
 void BenchProgress::started(std::size_t number, std::string what) {
-  if (number == 0) start_ = Clock::now();  // the wait for other members does not count
+  time_left_.start(number, Clock::now());
   number_ = number;
   measuring_ = true;
   what_ = std::move(what);

@@ -11,6 +11,7 @@
 
 #include "measure/load/workload.h"
 #include "measure/result/row.h"
+#include "viaduct/time_left.h"
 
 namespace viaduct::app {
 
@@ -19,6 +20,8 @@ class BenchProgress {
   // `quiet` suppresses all lines. `rows` is the number of rows of all runs.
   BenchProgress(std::size_t rows, bool quiet);
 
+  // So many rows of the next run will not be measured.
+  void leaveOut(std::size_t rows) { rows_ -= rows; }
   // Names the group of rows that follows, such as a round.
   void part(std::string name) { part_ = std::move(name); }
   void started(std::size_t number, const measure::Workload& row);
@@ -42,9 +45,9 @@ class BenchProgress {
   // `rate` is the text that stands for the rate.
   std::string text(const std::string& rate) const;
 
-  const std::size_t rows_;
+  std::size_t rows_;
   const bool terminal_, quiet_;
-  Clock::time_point start_;
+  TimeLeft time_left_;
   Clock::time_point said_;
   std::size_t number_ = 0;
   bool measuring_ = false;

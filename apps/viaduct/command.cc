@@ -73,8 +73,9 @@ std::optional<int> readCommand(const CommandFacts& command, const CommandWords& 
     if (auto applied = apply(one); !applied) read.problems.push_back(std::move(applied).error());
   for (const FlagName& flag : known)
     if (read.problems.empty() && flag.required && !isGiven(read, flag.name))
-      read.problems.push_back(badFlag(
-          "command line", fmt::format("{} is required", spelled(flag.name, '-')), "see --help"));
+      read.problems.push_back(
+          badFlag("command line", fmt::format("{} is required", spelled(flag.name, '-')),
+                  command.example == nullptr ? "see --help" : command.example()));
   if (read.problems.empty()) return std::nullopt;
   failAll(read.problems);
   return command.wrong;

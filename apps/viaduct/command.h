@@ -32,6 +32,8 @@ struct CommandTable {
   int (*run)(const Options& options);
   int wrong = kExitUsage;  // the exit code of a wrong command line
   std::vector<Command> nested = {};
+  // Returns what to type, if a required flag is missing. Null: the error refers to --help.
+  std::string (*example)() = nullptr;
 };
 
 // The facts about a command that readCommand() needs.
@@ -40,6 +42,7 @@ struct CommandFacts {
   std::vector<FlagName> flags = {};
   std::vector<Command> nested = {};
   int wrong = kExitUsage;
+  std::string (*example)() = nullptr;
 };
 // Makes the page from the table's texts and the entries of its flags.
 CommandPage pageFor(const std::string& name, const std::string& about, const std::string& more,
@@ -51,7 +54,7 @@ std::optional<int> readCommand(const CommandFacts& command, const CommandWords& 
 
 template <class Options>
 Command commandOf(const CommandTable<Options>& table) {
-  CommandFacts facts{.nested = table.nested, .wrong = table.wrong};
+  CommandFacts facts{.nested = table.nested, .wrong = table.wrong, .example = table.example};
   std::vector<PageEntry> entries;
   for (const Flag<Options>& flag : table.flags) {
     entries.push_back(entryOf(flag, '-', flag.fallback));

@@ -53,7 +53,11 @@ Command viaductCommand() {
        .about = "Moves memory blocks between processes and hosts, and measures how fast they move.",
        .more =
            "Each command has a page of its own, such as viaduct-bench(1). Variables of the "
-           "environment named VIADUCT_* configure every command. `viaduct settings` lists them.",
+           "environment named VIADUCT_* configure every command. `viaduct settings` lists them.\n\n"
+           "A flag of one value is given once: a repeated one is refused. Flags whose form ends "
+           "with "
+           "... take several values and may be repeated. nixlbench takes the last value of a "
+           "repeated flag.",
        .flags = kProgramFlags,
        .run = runViaduct,
        .nested = {compareCommand(),

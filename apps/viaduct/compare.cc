@@ -74,7 +74,7 @@ int runCompare(const CompareCommand& command) {
 using CompareFlag = Flag<CompareCommand>;
 
 constexpr std::array kCompareFlags{
-    CompareFlag{"FILES", "FILES", "", "one run of each side",
+    CompareFlag{"FILES", "FILES ...", "", "one run of each side",
                 add<intoOneText, &CompareCommand::files>},
     CompareFlag{"before", "FILE ...", "", "files for A, one per run",
                 add<intoOneText, &CompareCommand::before>},

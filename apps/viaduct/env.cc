@@ -53,6 +53,7 @@ std::string comment(std::string text) {
 
 std::string comments(const diag::Advice& advice) {
   std::string out = comment(advice.devices);
+  if (!advice.absent.empty()) out += comment(fmt::format("Note: {}.", advice.absent));
   for (const std::string& one : advice.remarks) out += comment("Note: " + one);
   return out;
 }
@@ -72,6 +73,7 @@ base::Json jsonOf(const diag::Advice& advice, const std::vector<EnvVariable>& va
       out["devices"].push_back({{"name", one.name}, {"pci", one.pci}});
   out["certain"] = advice.pod.given.certain();
   out["remarks"] = advice.remarks;
+  if (!advice.absent.empty()) out["absent"] = advice.absent;
   out["variables"] = base::Json::array();
   for (const EnvVariable& one : variables)
     out["variables"].push_back({{"name", one.name},

@@ -33,8 +33,30 @@ constexpr int kCannotRun = 126, kNotFound = 127;
 
 struct ExecOptions {
   bool force = false, dry_run = false;
+  bool require_rdma = false;
   std::vector<std::string> command = {};
 };
+
+constexpr auto kLook = "viaduct doctor --only sriov,rdma";
+
+// Fails if the program could not use every RDMA device that it was given, or has none.
+Status rdmaIsThere(const diag::Advice& advice) {
+  const bool none = advice.pod.verbs.empty() && advice.pod.efa.empty();
+  if (!none && advice.absent.empty()) return Ok{};
+  return Error{.code = Code::kUnsupported,
+               .operation = "--require rdma",
+               .detail = advice.absent.empty() ? advice.devices : advice.absent,
+               .cause = "the program would use TCP",
+               .remedy = kLook};
+}
+
+// The first line, because a program that falls back to TCP says nothing about it.
+void warnOfAbsentDevices(const diag::Advice& advice) {
+  if (!advice.absent.empty())
+    remark(fmt::format(
+        "{} {}: the program may use TCP; to mend it: {}; --require rdma refuses the start",
+        diag::severityName(diag::Severity::kWarning), advice.absent, kLook));
+}
 
 void sayDevices(const diag::Advice& advice) {
   const diag::PodView& pod = advice.pod;
@@ -159,6 +181,9 @@ int runExec(const ExecOptions& options) {
   if (!node) return fail(node.error().text(), kExitFailed);
   const diag::Advice advice = diag::adviceFor(*node);
   const auto variables = environmentFor(advice, node->variables, options.force);
+  if (const Status there = rdmaIsThere(advice); options.require_rdma && !there)
+    return fail(there.error().text(), kCannotRun);
+  warnOfAbsentDevices(advice);
   sayDevices(advice);
   sayVariables(advice, variables);
   sayFaults(*std::move(node), variables);
@@ -175,12 +200,22 @@ int runExec(const ExecOptions& options) {
   return becomeCommand(options.command);
 }
 
+Status intoRequirement(std::string_view text, ExecOptions& into) {
+  into.require_rdma = text == "rdma";
+  if (into.require_rdma) return Ok{};
+  return wrongValue(fmt::format("\"{}\" is not rdma", text), "write --require rdma");
+}
+
 using ExecFlag = Flag<ExecOptions>;
 constexpr std::array kExecFlags{
     ExecFlag{"COMMAND", "-- COMMAND [ARGUMENTS...]", "", "the program and its arguments",
              add<intoOneText, &ExecOptions::command>},
     ExecFlag{"force", "", "", "replace variables that are set already",
              set<intoYesNo, &ExecOptions::force>},
+    ExecFlag{"require", "rdma", "",
+             "start nothing if the pod has no active RDMA device, or lacks one that the device "
+             "plugin names",
+             intoRequirement},
     ExecFlag{"dry_run", "", "", "print the variables and the command, and start nothing",
              set<intoYesNo, &ExecOptions::dry_run>},
 };
@@ -191,11 +226,14 @@ constexpr auto kExecAbout =
     "stays. The variables are also written to $XDG_RUNTIME_DIR/viaduct/env, or without that folder "
     "to /run/viaduct/env, so that later shells of the container can source them.";
 constexpr auto kExecMore =
-    "Exit codes: the program's own; 126 if it cannot be run; 127 if there is no such program; 2 if "
+    "Exit codes: the program's own; 126 if it cannot be run, or --require is not met; 127 if there "
+    "is no such program; 2 if "
     "the command line is wrong.\n\n"
     "Examples:\n"
     "  Start a server on the devices of this pod:\n"
     "    viaduct exec -- vllm serve MODEL\n"
+    "  Start it only if it can use RDMA:\n"
+    "    viaduct exec --require rdma -- vllm serve MODEL\n"
     "  See what would be done:\n"
     "    viaduct exec --dry-run -- vllm serve MODEL\n"
     "  Get the same variables in a shell of `kubectl exec`:\n"

@@ -48,8 +48,8 @@ DashWord splitWord(std::string_view word) {
 
 class Reader {
  public:
-  Reader(std::span<const std::string> words, std::span<const FlagName> known)
-      : words_(words), known_(known) {
+  Reader(std::span<const std::string> words, std::span<const FlagName> known, Repeats repeats)
+      : words_(words), known_(known), repeats_(repeats) {
     const auto argument = std::find_if(known.begin(), known.end(),
                                        [](const FlagName& f) { return isArgument(f.name); });
     if (argument != known.end()) argument_ = &*argument;
@@ -71,6 +71,7 @@ class Reader {
                      "write the flags on the command line, or in a --config_file");
     }
     const FlagName* named = find(flag.name, known_);
+    if (named == nullptr && namesArgument(flag.name)) named = argument_;
     if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
       if (named->yes_or_no)
@@ -81,9 +82,9 @@ class Reader {
       else
         flag.value = words_[++at_];
     }
-    add(*named, *std::move(flag.value));
+    VIADUCT_CHECK(add(*named, *std::move(flag.value)));
     while (named->many && hasNext() && !words_[at_ + 1].starts_with('-'))
-      add(*named, words_[++at_]);
+      VIADUCT_CHECK(add(*named, words_[++at_]));
     return Ok{};
   }
 
@@ -91,8 +92,8 @@ class Reader {
     if (argument_ == nullptr || argument_->behind != (word == "--"))
       return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
                      "write every option as --name value");
-    if (!argument_->behind) add(*argument_, word);
-    while (argument_->behind && hasNext()) add(*argument_, words_[++at_]);
+    if (!argument_->behind) return add(*argument_, word);
+    while (hasNext()) VIADUCT_CHECK(add(*argument_, words_[++at_]));
     return Ok{};
   }
 
@@ -105,8 +106,7 @@ class Reader {
       return badFlag(word.substr(0, word.find('=')), "there is no such flag",
                      nearestFlags(flag.name, known_));
     }
-    add(*named, "false");
-    return Ok{};
+    return add(*named, "false");
   }
 
   // Skips the word after an unknown flag, because it is most likely the flag's value.
@@ -114,13 +114,22 @@ class Reader {
     if (hasNext() && !words_[at_ + 1].starts_with('-')) ++at_;
   }
 
+  bool namesArgument(std::string_view flag) const {
+    return argument_ != nullptr && !argument_->behind && base::lower(argument_->name) == flag;
+  }
+
   bool hasNext() const { return at_ + 1 < words_.size(); }
-  void add(const FlagName& named, std::string value) {
+  Status add(const FlagName& named, std::string value) {
+    const bool again = std::ranges::find(out_.given, named.name, &Given::name) != out_.given.end();
+    if (again && !named.many && !named.behind && repeats_ == Repeats::kRefused)
+      return badFlag(spelled(named.name, '_'), "it is given twice", "give it once");
     out_.given.push_back({std::string(named.name), std::move(value), spelled(named.name, '_')});
+    return Ok{};
   }
 
   std::span<const std::string> words_;
   std::span<const FlagName> known_;
+  const Repeats repeats_;
   const FlagName* argument_ = nullptr;  // the argument that takes words without a flag
   std::size_t at_ = 0;
   FlagsRead out_;
@@ -178,8 +187,9 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
   return fmt::format("did you mean {}?", fmt::join(names, " or "));
 }
 
-FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known) {
-  return Reader(words, known).read();
+FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
+                    Repeats repeats) {
+  return Reader(words, known, repeats).read();
 }
 
 }  // namespace viaduct::app

@@ -1,6 +1,6 @@
 // Parses command lines as gflags does: --flag=v, --flag v, -flag v, dashes or underscores, --flag
-// and --noflag for yes and no. Some flags have a short name: -o for --output. Threads: pure
-// functions and plain values.
+// and --noflag for yes and no. Some flags have a short name: -o for --output. An argument may also
+// be named: --model X in place of X. Threads: pure functions and plain values.
 #pragma once
 
 #include <viaduct/result.h>
@@ -22,7 +22,7 @@ template <class Options>
 struct Flag {
   std::string_view name;  // with underscores; an argument has a name in capitals
   // The form of its value: "SIZE", "a|b"; empty: yes or no. "FILE ...": the flag takes all words up
-  // to the next flag. "-- COMMAND": the argument is all words behind "--".
+  // to the next flag, and may be repeated. "-- COMMAND": the argument is all words behind "--".
   std::string_view form;
   std::string_view fallback;  // its default, as text; "required": the flag must be given
   std::string_view help;
@@ -69,7 +69,7 @@ struct FlagName {
   std::string_view name;
   bool yes_or_no = false;
   bool works = true;    // false: error messages never suggest it
-  bool many = false;    // takes all words up to the next flag
+  bool many = false;    // takes all words up to the next flag, and may be repeated
   bool behind = false;  // an argument that takes the words behind "--"
   bool required = false;
 };
@@ -89,7 +89,11 @@ struct FlagsRead {
   std::vector<Given> given = {};
   std::vector<Error> problems = {};
 };
-FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known);
+// A second value for a flag of one value is a problem, because one of the two would be lost.
+// kLastWins: as gflags has it.
+enum class Repeats : bool { kRefused, kLastWins };
+FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
+                    Repeats repeats = Repeats::kRefused);
 // Parses a TOML file without tables. Keys are flags; values are strings, numbers, booleans, or
 // lists of them. Parsing stops at the first line that is not TOML.
 FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known);

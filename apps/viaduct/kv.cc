@@ -7,6 +7,7 @@
 #include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -194,28 +195,39 @@ std::string kvSizeMore() {
       fmt::join(kvModelNames(), ", "));
 }
 
-// Runs `viaduct bench` with the model in --kv.
-int runKvBench(const CommandWords& words) {
-  if (words.empty() || words[0].starts_with("-")) {
-    const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
-    fmt::print(help ? stdout : stderr, "{}", pageHelp(kvBenchPage()));
-    return help ? kExitOk : kExitUsage;
+// Turns the word at `at`, or --model MODEL, into --kv MODEL. False: the words name no model.
+bool nameModelForBench(CommandWords& words, std::size_t at) {
+  constexpr std::string_view kModel = "--model";
+  if (words.size() > at && !words[at].starts_with('-')) {
+    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), "--kv");
+    return true;
   }
-  CommandWords all(words.begin() + 1, words.end());
-  all.insert(all.begin(), {"--kv", words[0]});
-  return runBench(all, false);
+  for (std::string& word : words)
+    if (word.substr(0, word.find('=')) == kModel) {
+      word.replace(0, kModel.size(), "--kv");
+      return true;
+    }
+  return false;
+}
+
+int helpOf(const CommandPage& page, const CommandWords& words) {
+  const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
+  fmt::print(help ? stdout : stderr, "{}", pageHelp(page));
+  return help ? kExitOk : kExitUsage;
+}
+
+// Runs `viaduct bench` with the model in --kv.
+int runKvBench(CommandWords words) {
+  if (!nameModelForBench(words, 0)) return helpOf(kvBenchPage(), words);
+  return runBench(words, false);
 }
 
 // Runs `viaduct bench` with the model and the trace.
-int runKvTrace(const CommandWords& words) {
-  if (words.size() < 2 || words[0].starts_with("-") || words[1].starts_with("-")) {
-    const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
-    fmt::print(help ? stdout : stderr, "{}", pageHelp(kvTracePage()));
-    return help ? kExitOk : kExitUsage;
-  }
-  CommandWords all(words.begin() + 2, words.end());
-  all.insert(all.begin(), {"--kv", words[1], "--trace", words[0]});
-  return runBench(all, false);
+int runKvTrace(CommandWords words) {
+  if (words.empty() || words[0].starts_with('-') || !nameModelForBench(words, 1))
+    return helpOf(kvTracePage(), words);
+  words.insert(words.begin(), "--trace");
+  return runBench(words, false);
 }
 
 struct KvGenerateOptions {

@@ -71,6 +71,13 @@ std::string guarded(const Settings& settings) {
              : "the target accepts only initiators with the secret";
 }
 
+// Returns the command for the other host.
+std::string counterpartOf(const P2pOptions& options) {
+  const p2p::Where there = p2p::seenByOthers({options.ip, options.port});
+  if (!options.diagnosis.empty()) return "viaduct doctor --peer " + there.text();
+  return fmt::format("viaduct p2p --mode initiator --ip {} --port {}", there.ip, there.port);
+}
+
 // Pins the text so that initiators can read it. Returns nothing for an empty text.
 Result<std::optional<Pin>> show(Agent& agent, const std::string& text) {
   if (text.empty()) return std::optional<Pin>();
@@ -88,8 +95,8 @@ int runTarget(const P2pOptions& options, const Settings& settings, const base::S
   if (!shown) return fail(shown.error().text(), kExitFailed);
   say(fmt::format("viaduct {} p2p target on {}", VIADUCT_VERSION, where.text()));
   say(guarded(settings));
-  say(fmt::format("waiting for: viaduct p2p --mode initiator --ip {} --port {} ...", options.ip,
-                  options.port));
+  say(fmt::format("waiting for: {}{}", counterpartOf(options),
+                  settings.secret.empty() ? "" : " --secret WORD"));
   p2p::serveP2p(*agent, settings, gpuOf(options), say, stop);
   return kExitOk;
 }
@@ -365,6 +372,16 @@ constexpr auto kP2pMore =
     "    viaduct p2p --mode initiator --ip 192.168.1.100 --bidirectional \\\n"
     "        --duration 10s";
 
+// Returns the two commands, with an address of this host.
+std::string twoCommands() {
+  const std::string ip = p2p::seenByOthers({"0.0.0.0", P2pOptions{}.port}).ip;
+  return fmt::format(
+      "type one command on each host\n"
+      "  on this host:       viaduct p2p --mode target --ip {0}\n"
+      "  on the other host:  viaduct p2p --mode initiator --ip {0}",
+      ip);
+}
+
 }  // namespace
 
 Command p2pCommand() {
@@ -372,7 +389,8 @@ Command p2pCommand() {
                                 .about = kP2pAbout,
                                 .more = kP2pMore,
                                 .flags = kP2pFlags,
-                                .run = runP2p});
+                                .run = runP2p,
+                                .example = twoCommands});
 }
 
 }  // namespace viaduct::app

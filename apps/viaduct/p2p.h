@@ -38,7 +38,9 @@ struct P2pOptions {
   std::vector<measure::LinkRate> link_rates = {};
   std::string json = {};
   bool csv = false;
-  std::string diagnosis = {};  // the diagnosis of the target's node, which initiators may read
+  // The diagnosis of the target's node, which `viaduct doctor --peer` reads. Empty: the target is
+  // one of `viaduct p2p`.
+  std::string diagnosis = {};
 };
 // The label of the memory that holds the diagnosis.
 inline constexpr auto kDiagnosisLabel = "viaduct-doctor";

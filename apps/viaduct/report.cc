@@ -30,6 +30,7 @@ Status writePage(const std::string& page, const std::string& file) {
 struct AllFiles {
   std::vector<measure::Source> sources = {};
   std::vector<measure::SuiteSource> suites = {};
+  std::vector<measure::PipelineSource> pipelines = {};
 };
 Result<AllFiles> readAll(const std::vector<std::string>& files) {
   AllFiles out;
@@ -41,6 +42,9 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
     if (measure::isSuiteJson(text)) {
       VIADUCT_TRY(measure::Suite suite, measure::suiteFromJson(text, name));
       out.suites.push_back({names[i], std::move(suite)});
+    } else if (measure::pipeline::isPipelineJson(text)) {
+      VIADUCT_TRY(auto report, measure::pipeline::pipelineFromJson(text, name));
+      out.pipelines.push_back({names[i], std::move(report)});
     } else {
       VIADUCT_TRY(reports[i], measure::reportsFrom(text, name));
     }
@@ -49,6 +53,7 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
   for (const measure::SuiteSource& suite : out.suites)
     for (measure::Source& source : measure::sourcesOf(suite))
       out.sources.push_back(std::move(source));
+  for (const measure::PipelineSource& one : out.pipelines) out.sources.push_back(sourceOf(one));
   return out;
 }
 
@@ -61,16 +66,16 @@ struct ReportCommand {
 int runReport(const ReportCommand& command) {
   const auto files = readAll(command.files);
   if (!files) return fail(files.error().text(), kExitUsage);
-  const auto written =
-      writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites, command.title),
-                command.out);
+  const auto written = writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites,
+                                                     command.title, files->pipelines),
+                                 command.out);
   if (!written) return fail(written.error().text(), kExitFailed);
   return kExitOk;
 }
 
 using ReportFlag = Flag<ReportCommand>;
 constexpr std::array kReportFlags{
-    ReportFlag{"FILES", "FILES", "required", "result files; - reads standard input",
+    ReportFlag{"FILES", "FILES ...", "required", "result files; - reads standard input",
                add<intoOneText, &ReportCommand::files>},
     ReportFlag{"output", "FILE", "required", "file for the page; - writes to standard output",
                set<intoText, &ReportCommand::out>},
@@ -82,8 +87,8 @@ constexpr auto kReportAbout =
     "The page has charts of bandwidth, latency, CPU cost and scaling, each above a table of its "
     "rows. Each row has its path and verdict. Tables list the machines and settings. The page "
     "needs no network and no script.\n\n"
-    "Inputs are files of `viaduct bench --json` or `viaduct suite --json`, and nixlbench's output, "
-    "also within pod logs.";
+    "Inputs are files of `viaduct bench --json`, also with --pipeline, or `viaduct suite --json`, "
+    "and nixlbench's output, also within pod logs.";
 constexpr auto kReportMore =
     "Exit codes: 0 if the page was written; 1 if it cannot be written; 2 if the command line is "
     "wrong or a file cannot be read.\n\n"

@@ -1,5 +1,11 @@
 #include "viaduct/runs.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+#include <vector>
+
 #include "viaduct/bench_output.h"
 #include "viaduct/remarks.h"
 
@@ -20,11 +26,23 @@ void dropUnfinished(measure::RunOutcome& outcome) {
   outcome.conclusions.pop_back();
 }
 
+std::string leftOutWords(const std::vector<std::string>& backends) {
+  const bool one = backends.size() == 1;
+  return fmt::format("{} {} left out: {} both ends on one host", fmt::join(backends, " and "),
+                     one ? "is" : "are", one ? "it needs" : "they need");
+}
+
 }  // namespace
 
 measure::Progress Runs::onLine() {
   return {.remark = remark,
           .waiting = [this](const std::string& what) { line_.waiting(what); },
+          .left_out =
+              [this](const std::vector<std::string>& backends, std::size_t rows) {
+                line_.leaveOut(rows);
+                left_out_ = rows;
+                if (!std::exchange(told_, true)) remark(leftOutWords(backends));
+              },
           .started =
               [this](std::size_t number, const measure::Workload& row) {
                 line_.started(rows_before_ + number, row);
@@ -39,7 +57,7 @@ measure::RunOutcome Runs::run(const measure::RunRequest& request,
   measure::RunOutcome outcome =
       request.place ? runAsMember(request, progress, stop_) : runLocally(request, progress, stop_);
   line_.clear();
-  rows_before_ += request.spec.rows.size();
+  rows_before_ += request.spec.rows.size() - std::exchange(left_out_, 0);
   return outcome;
 }
 

@@ -41,6 +41,8 @@ class Runs {
   const base::StopFlag& stop_;
   BenchProgress line_;
   std::size_t rows_before_ = 0;
+  std::size_t left_out_ = 0;  // rows of the present run that no member measures
+  bool told_ = false;         // the user knows that backends are left out
   std::optional<std::uint32_t> rank_;
   bool believed_ = true;
 };

@@ -44,9 +44,21 @@ std::string devicesLine(const PodView& pod) {
                                   : "No RDMA device has an active port.";
 }
 
+std::string absentDevices(const Allocation& given) {
+  std::vector<std::string> variables, subjects;
+  for (const AllocationFault& one : given.faults) {
+    if (one.kind != AllocationFault::Kind::kNoDevice) continue;
+    if (!base::contains(variables, one.variable)) variables.push_back(one.variable);
+    subjects.push_back(fmt::format("{} {}", one.subject, one.detail));
+  }
+  if (subjects.empty()) return {};
+  return fmt::format("{} {} absent devices: {}", fmt::join(variables, " and "),
+                     variables.size() == 1 ? "names" : "name", fmt::join(subjects, ", "));
+}
+
 void addRemarks(const PodView& pod, Advice& into) {
   for (const AllocationFault& one : pod.given.faults)
-    if (one.kind != AllocationFault::Kind::kNotRdma)
+    if (one.kind != AllocationFault::Kind::kNotRdma && one.kind != AllocationFault::Kind::kNoDevice)
       into.remarks.push_back(fmt::format("{}: {} {}.", one.variable, one.subject, one.detail));
   if (pod.given.known_by == KnownBy::kFunctions)
     into.remarks.emplace_back(
@@ -155,6 +167,7 @@ void adviseInterface(Advice& into) {
 Advice adviceFor(const Node& node) {
   Advice out{.pod = podView(node)};
   out.devices = devicesLine(out.pod);
+  out.absent = absentDevices(out.pod.given);
   addRemarks(out.pod, out);
   if (const auto* faults = node.variable("VIADUCT_FAULTS"); faults != nullptr && !faults->empty())
     out.remarks.push_back(fmt::format("VIADUCT_FAULTS={} asks Viaduct's agents to inject faults.",

@@ -22,7 +22,10 @@ struct UnsetVariable {
 
 struct Advice {
   PodView pod = {};
-  std::string devices = {};               // one line: the devices, and the source of that knowledge
+  std::string devices = {};  // one line: the devices, and the source of that knowledge
+  // The devices that the device plugin names and that are absent: without them a program may use
+  // TCP. Empty: none.
+  std::string absent = {};
   std::vector<std::string> remarks = {};  // read them before use
   std::vector<AdvisedVariable> set = {};
   std::vector<UnsetVariable> unset = {};

@@ -12,6 +12,7 @@
 #include "base/sizes.h"
 #include "diag/hardware.h"
 #include "diag/pci.h"
+#include "diag/process_facts.h"
 #include "diag/rdma_devices.h"
 
 namespace viaduct::diag {
@@ -40,8 +41,20 @@ std::string memory(const Tree& tree) {
   const std::string text = tree.read("/proc/meminfo").text;
   const std::uint64_t kib = std::strtoull(valueIn(text, "MemTotal").c_str(), nullptr, 10);
   if (kib == 0) return {};
-  return fmt::format("{}, {} huge pages", base::formatSize(kib << 10U),
-                     valueIn(text, "HugePages_Total"));
+  const std::uint64_t huge_kib = std::strtoull(valueIn(text, "Hugepagesize").c_str(), nullptr, 10);
+  const std::string size =
+      huge_kib == 0 ? "" : fmt::format(" of {}", base::showSize(huge_kib << 10U));
+  return fmt::format("{}, {} huge pages{}", base::showSize(kib << 10U),
+                     valueIn(text, "HugePages_Total"), size);
+}
+
+std::string lockedMemory(const Tree& tree) {
+  const auto limit = processLimit(tree.read(kLimitsFile).text, "Max locked memory");
+  if (!limit) return {};
+  const std::string soft = shownLimit(limit->soft);
+  return limit->soft == limit->hard
+             ? soft
+             : fmt::format("{}, hard limit {}", soft, shownLimit(limit->hard));
 }
 
 std::string gpus(const Tree& tree) {
@@ -71,7 +84,7 @@ std::string describeInterface(const Node& node, const std::string& name) {
   for (const Live::Address& one : node.live.addresses)
     if (one.interface == name) addresses.push_back(fmt::format("{}/{}", one.address, one.prefix));
   const auto speed = node.tree.tryRead(at + "/speed");  // refused while the link is down
-  return fmt::format("{}: {}, MTU {}{}{}{}", name, node.tree.line(at + "/operstate"),
+  return fmt::format("{}: {}, MTU {} bytes{}{}{}", name, node.tree.line(at + "/operstate"),
                      node.tree.line(at + "/mtu"),
                      speed && speed.text != "-1" ? fmt::format(", {} Mb/s", speed.text) : "",
                      addresses.empty() ? "" : ", ", fmt::join(addresses, " "));
@@ -111,8 +124,7 @@ std::string nodeCard(const Node& node) {
       table.row("interface", describeInterface(node, name));
   for (const Live::Library& library : node.live.libraries)
     table.row(library.name, library.path + (library.version.empty() ? "" : ", ") + library.version);
-  table.row("locked memory",
-            valueIn(tree.read("/proc/self/limits").text, "Max locked memory", ' '));
+  table.row("locked memory", lockedMemory(tree));
   return table.take();
 }
 

@@ -72,7 +72,7 @@ TEST(AgainstInput, InvalidInputIsNamedAndNothingIsMeasured) {
   };
   for (const auto& [more, said] : flags) {
     Words words{"bench"};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program run(words);
     EXPECT_EQ(run.finish(), 2) << said;
     EXPECT_TRUE(has(run.err(), said)) << run.err();

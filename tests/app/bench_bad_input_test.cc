@@ -180,7 +180,7 @@ TEST(BenchInput, AnImpossibleRequirementIsReportedOnceBeforeTheRun) {
        "--require same-host excludes rows over tcp; what to do: use --backend local\n"}};
   for (const auto& [more, said] : cases) {
     Words words{"bench"};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program run(words);
     EXPECT_EQ(run.finish(), 1) << run.err();
     EXPECT_EQ(run.out(), "") << "no row was measured";
@@ -214,8 +214,8 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
     expectRefused(arguments, {words});
   }
   // A flag with the value no contradicts no other flag.
-  Program run({"bench", "--nocold", "--cold=false", "--hot", "--block-sizes", "4K", "--iterations",
-               "2", "--backend", "local"});
+  Program run({"bench", "--nocold", "--hot", "--block-sizes", "4K", "--iterations", "2",
+               "--backend", "local"});
   EXPECT_EQ(run.finish(), 0) << run.err();
 }
 

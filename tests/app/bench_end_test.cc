@@ -77,8 +77,7 @@ TEST_F(BenchEnd, CtrlCEndsAllWorkersAndKeepsTheRows) {
 std::vector<std::string> endless(const std::vector<std::string>& more) {
   std::vector<std::string> words{"bench",        "--block-sizes", "64K", "--batch", "4",
                                  "--iterations", "4000000000",    "-i",  "0.05"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return withFlags(std::move(words), more);
 }
 constexpr auto kFirstInterval = "local write 4 x 64.0 KiB: 0.00 to ";
 

@@ -25,8 +25,7 @@ bool builtIn(const std::string& name) {
 
 Words explaining(Words more) {
   Words words{"bench", "--explain"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return withFlags(std::move(words), more);
 }
 
 Json explained(Words more, const Words& environment = {}) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -40,7 +41,7 @@ Outcome benchWithFaults(std::vector<std::string> environment) {
 Outcome bench(const std::string& weather, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"bench", "--backend",    "fake", "--block-sizes", "64K", "--batch",
                                  "16",    "--iterations", "20"};
-  words.insert(words.end(), more.begin(), more.end());
+  words = withFlags(std::move(words), more);
   Program program(words, {"VIADUCT_WEATHER=far=1," + weather});
   Outcome outcome;
   outcome.code = program.finish();

@@ -31,8 +31,7 @@ class BenchMeeting : public ::testing::Test {
     Words out{"bench", "--meet",       where_, "--backend", "tcp", "--block-sizes",
               "4K",    "--iterations", "20",   "--rank",    rank,  "--meet-timeout",
               "20s"};
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
+    return withFlags(std::move(out), more);
   }
   const std::uint16_t port_ = freePort();
   std::string where_ = "127.0.0.1:" + std::to_string(port_);

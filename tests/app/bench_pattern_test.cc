@@ -30,7 +30,7 @@ class BenchPattern : public ::testing::Test {
   // Returns the rows of a run with these flags.
   Json measured(const Words& more) {
     Words words{"bench", "--iterations", "5", "--json", file_};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program run(words);
     EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
     out_ = run.out();

@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -34,8 +35,7 @@ class BenchPipeline : public ::testing::Test {
   static Words run(const std::string& pipeline, const Words& more = {}) {
     Words words{"bench",      "--pipeline", pipeline,   "--repeat", "2",
                 "--duration", "10ms",       "--output", "json"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return withFlags(std::move(words), more);
   }
   // Expects that a run succeeds with these stages, and returns its results.
   static Json measured(const std::string& pipeline, const Words& stages, const Words& more = {}) {

@@ -39,8 +39,7 @@ class BenchStorage : public ::testing::Test {
   }
   static Words bench(Words more) {
     Words words{"bench", "--block-sizes", "64K", "--batch", "3", "--iterations", "100"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return withFlags(std::move(words), more);
   }
   Words files(Words more) const {
     more.insert(more.end(), {"--backend", "file", "--filepath", folder_.path()});
@@ -100,7 +99,7 @@ TEST_F(BenchStorage, FilesAreWrittenReadAndChecked) {
                               {"--num_initiator_dev", "2"},
                               {"--num_initiator_dev", "2", "--mode", "MG"}}) {
       Words words = files({"--op", op});
-      words.insert(words.end(), more.begin(), more.end());
+      words = withFlags(std::move(words), more);
       const Json json = results(words);
       ASSERT_EQ(json.at("rows").size(), 1U) << json.dump();
       const Json& row = json.at("rows").at(0);
@@ -235,7 +234,7 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
   };
   for (const auto& [more, said] : cases) {
     Words words = bench({"--backend", "file"});
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     expectRefused(words, {said});
   }
   expectRefused(bench({"--backend", "file,local", "--filepath", folder}),
@@ -337,7 +336,7 @@ TEST_F(BenchObjects, AreWrittenReadCheckedAndDeleted) {
          {Words{}, {"--verify", "full"}, {"--num_threads", "2", "--working-set", "600K"}}) {
       Words words = bench({"--op", op, "--backend", "object", "--obj-bucket-name", "kv",
                            "--iterations", "20", "--output", "json"});
-      words.insert(words.end(), more.begin(), more.end());
+      words = withFlags(std::move(words), more);
       Program run(words, environment());
       ASSERT_EQ(run.finish(), 0) << run.out() << run.err();
       const Json json = Json::parse(run.out());

@@ -257,6 +257,21 @@ TEST_F(BenchCommand, EveryOutputFormatIsValid) {
   const std::string nixl = output("nixlbench");
   EXPECT_EQ(nixl.rfind(std::string(160, '*') + "\nNIXLBench Configuration\n", 0), 0U);
   EXPECT_TRUE(has(nixl, "\n4096                64             "));
+  EXPECT_TRUE(has(nixl, "\nCarried by local/mapped on memory, proven\n")) << nixl;
+}
+
+// nixlbench's names of these backends do not say whether RDMA carries the bytes.
+TEST_F(BenchCommand, TheTableOfNixlbenchSaysThatTcpCarriedIt) {
+  for (const char* backend : {"LIBFABRIC", "UCX"}) {
+    Program run({"--local_workers=2", "--backend", backend, "-total_buffer_size=8388608",
+                 "-max_block_size", "4096", "--num_iter=16", "--warmup_iter=1"},
+                {"FI_PROVIDER=tcp", "UCX_TLS=tcp"}, "/usr/bin/nixlbench");
+    const int code = run.finish();
+    if (has(run.err(), "not built in")) continue;
+    EXPECT_EQ(code, 0) << run.err();
+    EXPECT_TRUE(has(run.out(), "\nCarried by ")) << run.out();
+    EXPECT_TRUE(has(run.out(), " (TCP, no RDMA)\n")) << run.out();
+  }
 }
 
 TEST_F(BenchCommand, ThePageOfFlagsIsCurrent) {
@@ -322,8 +337,7 @@ TEST_F(BenchCommand, MembersThatMeetAtAnAddressMakeOneRun) {
   const auto ranked = [&](const char* rank, std::vector<std::string> more = {}) {
     std::vector<std::string> out = words;
     out.insert(out.end(), {"--rank", rank});
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
+    return withFlags(std::move(out), more);
   };
   // Rank 0, at whose address the members meet, starts last.
   Program second(ranked("2")), first(ranked("1"));

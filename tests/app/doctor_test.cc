@@ -129,7 +129,8 @@ TEST(Doctor, LooksAtPaths) {
 TEST(Doctor, MeasuresThePathToAnother) {
   const std::string where = "127.0.0.1:" + std::to_string(freePort());
   Program listens({"doctor", "--listen", where, "--secret", "word"});
-  ASSERT_TRUE(listens.readUntil("waiting for:")) << listens.out();
+  ASSERT_TRUE(listens.readUntil("waiting for: viaduct doctor --peer " + where + " --secret WORD"))
+      << listens.out();
   const Ran wrong = doctor({"--peer", where, "--secret", "other"});
   EXPECT_EQ(wrong.code, 3) << wrong.out;
   const Ran ran = doctor({"--peer", where, "--secret", "word", "--json"});

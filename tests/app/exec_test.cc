@@ -159,6 +159,31 @@ TEST_F(ExecCommand, ADryRunStartsAndWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists(trap) || std::filesystem::exists(file()));
 }
 
+constexpr auto kAbsent = R"(PCIDEVICE_X_INFO={"ffff:1f:1f.7":{"rdma":{"rdma_dev":"mlx5_absent"}}})";
+
+TEST_F(ExecCommand, WarnsOfAbsentDevicesFirst) {
+  Program run({"exec", "--", "echo", "started"}, environment({kAbsent}));
+  EXPECT_EQ(run.finish(), 0) << run.err();
+  EXPECT_EQ(run.out(), "started\n");
+  EXPECT_EQ(run.err().rfind("viaduct exec: warning PCIDEVICE_X_INFO names absent devices: "
+                            "mlx5_absent (ffff:1f:1f.7) is not in /sys/class/infiniband: ",
+                            0),
+            0U)
+      << run.err();
+  EXPECT_EQ(run.err().find("mlx5_absent"), run.err().rfind("mlx5_absent")) << "once";
+}
+
+TEST_F(ExecCommand, StartsNothingWithoutTheRequiredRdma) {
+  Program absent({"exec", "--require", "rdma", "--", "echo", "started"}, environment({kAbsent}));
+  EXPECT_EQ(absent.finish(), 126);
+  EXPECT_EQ(absent.out(), "");
+  EXPECT_TRUE(
+      has(absent.err(), "--require rdma: unsupported: PCIDEVICE_X_INFO names absent devices: "))
+      << absent.err();
+  Program wrong({"exec", "--require", "tcp", "--", "true"}, environment());
+  EXPECT_EQ(wrong.finish(), 2) << wrong.err();
+}
+
 TEST_F(ExecCommand, NamesVariablesOfThePluginThatCannotBeUsed) {
   Program run({"exec", "--", "true"},
               environment({"PCIDEVICE_X_INFO={\"0000:00:00.9\":", "PCIDEVICE_Y=$(reboot)\x1b"}));

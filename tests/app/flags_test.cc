@@ -80,8 +80,33 @@ TEST(Flags, AllThatIsWrongIsNamedOnce) {
   EXPECT_EQ(found.given[0].name, "num_iter");
 }
 
+TEST(Flags, AFlagOfOneValueIsGivenOnce) {
+  EXPECT_NE(
+      read({"--backend=tcp", "--backend", "ucx"}).find("--backend: invalid: it is given twice"),
+      std::string::npos);
+  EXPECT_NE(read({"--recreate_xfer", "--norecreate_xfer"}).find("given twice"), std::string::npos);
+  constexpr FlagName kSome[] = {{.name = "path", .many = true}};
+  EXPECT_EQ(shown(readFlags(std::vector<std::string>{"--path", "a", "--path", "b"}, kSome)),
+            "path=a;path=b;");
+  EXPECT_EQ(shown(readFlags(std::vector<std::string>{"--num_iter=1", "--num_iter=2"}, kKnown,
+                            Repeats::kLastWins)),
+            "num_iter=1;num_iter=2;");
+}
+
+TEST(Flags, AnArgumentMayBeNamed) {
+  constexpr FlagName kSome[] = {{"MODEL"}, {"json", true}};
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"x", "--json"},
+                                                {"--model", "x", "--json"},
+                                                {"--model=x", "--json"}})
+    EXPECT_EQ(shown(readFlags(words, kSome)), "MODEL=x;json=true;");
+  EXPECT_NE(
+      shown(readFlags(std::vector<std::string>{"x", "--model", "y"}, kSome)).find("given twice"),
+      std::string::npos);
+}
+
 TEST(Flags, WordsWithoutAFlagBelongToTheArgument) {
-  constexpr FlagName kSome[] = {{"FILES"}, {"json", true}, {.name = "before", .many = true}};
+  constexpr FlagName kSome[] = {
+      {.name = "FILES", .many = true}, {"json", true}, {.name = "before", .many = true}};
   const auto read = [&](const std::vector<std::string>& words) {
     return shown(readFlags(words, kSome));
   };

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -25,7 +26,7 @@ class KvBench : public ::testing::Test {
 
   Json measured(const Words& more) {
     Words words{"kv", "bench", "Llama-3.1-8B", "--tokens", "64", "--json", file_};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program run(words);
     EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
     out_ = run.out();

@@ -51,6 +51,14 @@ TEST(KvCommand, TheFlagsChangeTheRequest) {
   EXPECT_EQ(json["groups"][0]["caches"][0]["page_bytes"], 64 * 128 * 2);
 }
 
+TEST(KvCommand, TheModelMayBeNamed) {
+  EXPECT_EQ(sizeText({"--model", "Llama-3.1-8B", "--tp", "8"}),
+            sizeText({"Llama-3.1-8B", "--tp", "8"}));
+  EXPECT_TRUE(has(refusal({"size", "Llama-3.1-8B", "--model=Qwen3-8B"}), "given twice"));
+  EXPECT_TRUE(has(refusal({"bench", "--tokens", "8", "--model=no-such-model"}), "no-such-model"));
+  EXPECT_TRUE(has(refusal({"bench", "--tokens", "8"}), "viaduct kv bench MODEL"));
+}
+
 TEST(KvCommand, EveryRankHasALatentRow) {
   EXPECT_EQ(sizeJson({"DeepSeek-V3"})["bytes"], sizeJson({"DeepSeek-V3", "--tp", "8"})["bytes"]);
 }

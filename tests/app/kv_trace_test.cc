@@ -10,6 +10,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -47,7 +48,7 @@ class KvTrace : public ::testing::Test {
 
   Json replayed(const Words& more) {
     Words words{"kv", "trace", trace(), "gpt-oss-20b", "--json", json(), "--pool-budget", "512M"};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program run(words);
     EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
     out_ = run.out();

@@ -15,7 +15,7 @@ struct Ran {
 };
 Ran benchWith(Words more, const Words& variables) {
   Words words{"bench", "--block-sizes", "4096", "--iterations", "16", "--output", "csv"};
-  words.insert(words.end(), more.begin(), more.end());
+  words = withFlags(std::move(words), more);
   Program program(words, variables);
   const int code = program.finish();
   return {code, program.out(), program.err()};

@@ -23,8 +23,7 @@ class P2pCommand : public ::testing::Test {
  protected:
   std::vector<std::string> words(const std::string& mode, std::vector<std::string> more = {}) {
     std::vector<std::string> out{"p2p", "--mode", mode, "--ip", "127.0.0.1", "--port", port_};
-    out.insert(out.end(), more.begin(), more.end());
-    return out;
+    return withFlags(std::move(out), more);
   }
   // Runs an initiator to its end.
   int initiate(std::vector<std::string> more, const std::vector<std::string>& environment = {}) {
@@ -182,6 +181,36 @@ TEST_F(P2pCommand, WrongWordsAreNamed) {
     EXPECT_EQ(program.finish(), 2) << part;
     EXPECT_TRUE(has(program.err(), part)) << program.err();
   }
+}
+
+TEST_F(P2pCommand, WithoutItsFlagsItPrintsTheTwoCommands) {
+  Program program({"p2p"});
+  EXPECT_EQ(program.finish(), 2);
+  const auto at = [&](const std::string& front) {
+    const auto from = program.err().find(front);
+    EXPECT_NE(from, std::string::npos) << front << "\n" << program.err();
+    if (from == std::string::npos) return std::string();
+    return program.err().substr(from + front.size(),
+                                program.err().find('\n', from) - from - front.size());
+  };
+  const std::string ip = at("on this host:       viaduct p2p --mode target --ip ");
+  EXPECT_FALSE(ip.empty() || ip == "0.0.0.0");
+  EXPECT_EQ(at("on the other host:  viaduct p2p --mode initiator --ip "), ip);
+}
+
+// The address of every interface is none that another host can name.
+TEST_F(P2pCommand, ATargetOnAllAddressesNamesOneOfThem) {
+  Program target(
+      {"p2p", "--mode", "target", "--ip", "0.0.0.0", "--port", port_, "--secret", "word"});
+  ASSERT_TRUE(target.readUntil("waiting for: viaduct p2p --mode initiator --ip ")) << target.out();
+  const std::string line = target.out().substr(target.out().find("--ip "));
+  EXPECT_NE(line.find("--port " + port_ + " --secret WORD\n"), std::string::npos) << line;
+  EXPECT_FALSE(has(line, "0.0.0.0")) << line;
+  // As the other host types it.
+  const std::string ip = line.substr(5, line.find(' ', 5) - 5);
+  Program initiator({"p2p", "--mode", "initiator", "--ip", ip, "--port", port_, "--secret", "word",
+                     "--buffer_sizes", "4KB", "--iterations", "5"});
+  EXPECT_EQ(initiator.finish(), 0) << initiator.err();
 }
 
 TEST_F(P2pCommand, AnInterruptedInitiatorKeepsItsRows) {

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <fstream>
@@ -138,6 +139,28 @@ pid_t Program::waitForWorker(const std::string& name) const {
     if (::poll(&ended, 1, 1) != 0) break;
   }
   return 0;
+}
+
+std::vector<std::string> withFlags(std::vector<std::string> words,
+                                   const std::vector<std::string>& more) {
+  const auto isFlag = [](const std::string& word) { return word.starts_with("--"); };
+  const auto nameOf = [](std::string word) {
+    std::replace(word.begin() + 2, word.end(), '_', '-');
+    return word.substr(0, word.find('='));
+  };
+  for (const std::string& flag : more) {
+    if (!isFlag(flag)) continue;
+    const auto same = [&](const std::string& word) {
+      return isFlag(word) && nameOf(word) == nameOf(flag);
+    };
+    const auto at = std::find_if(words.begin(), words.end(), same);
+    if (at == words.end()) continue;
+    const bool has_value =
+        at->find('=') == std::string::npos && at + 1 != words.end() && !isFlag(at[1]);
+    words.erase(at, at + (has_value ? 2 : 1));
+  }
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
 }
 
 bool waitGone(pid_t pid) {

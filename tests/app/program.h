@@ -46,6 +46,11 @@ class Program {
   std::string out_, err_, line_;
 };
 
+// Appends flags. A flag of `more` replaces an equal one in `words`, because the program refuses a
+// repeated flag.
+std::vector<std::string> withFlags(std::vector<std::string> words,
+                                   const std::vector<std::string>& more);
+
 // Waits until the process is gone, at most some seconds. It need not be our child.
 bool waitGone(pid_t pid);
 

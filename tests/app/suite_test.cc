@@ -24,11 +24,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-Words joined(Words a, const Words& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 class SuiteCommand : public ::testing::Test {
  protected:
   SuiteCommand()
@@ -47,9 +42,9 @@ class SuiteCommand : public ::testing::Test {
   }
   // Two tests of two sizes over memory, which take about a second.
   Words small(const Words& more = {}) const {
-    return joined({"suite", "--backend", "local", "--also", "single: VIADUCT_COPY_THREADS=1",
-                   "--sizes", "4K,64K", "--duration", "2ms", "--warmup", "1ms", "--json", file_},
-                  more);
+    return withFlags({"suite", "--backend", "local", "--also", "single: VIADUCT_COPY_THREADS=1",
+                      "--sizes", "4K,64K", "--duration", "2ms", "--warmup", "1ms", "--json", file_},
+                     more);
   }
   std::string folder_, file_;
 };
@@ -98,7 +93,7 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")}, "newer viaduct"},
   };
   for (const auto& [more, said] : cases) {
-    Program run(joined({"suite"}, more));
+    Program run(withFlags({"suite"}, more));
     EXPECT_EQ(run.finish(), 2) << said;
     EXPECT_TRUE(has(run.err(), said)) << said << "\n" << run.err();
     EXPECT_EQ(run.out(), "");
@@ -145,7 +140,7 @@ TEST_F(SuiteCommand, TheVariableSaysTheBackendWhereNoFlagDoes) {
 TEST_F(SuiteCommand, ABackendWithNothingToOptimiseIsReportedAtOnce) {
   for (const Words& more : {Words{"--backend", "local"}, Words{"--backend", "tcp"},
                             Words{"--backend", "local", "--tests", "inject"}}) {
-    Program run(joined({"suite"}, more));
+    Program run(withFlags({"suite"}, more));
     EXPECT_EQ(run.finish(), 2) << run.out();
     EXPECT_TRUE(has(run.err(), "nothing to compare with the baseline: inject: not built into"))
         << run.err();
@@ -262,10 +257,10 @@ TEST_F(SuiteCommand, ReportShowsASuiteAndCompareRefusesIt) {
 class SuiteOfTwo : public SuiteCommand {
  protected:
   Words member(const char* rank, const Words& more) const {
-    return joined({"suite", "--backend", "tcp", "--also", "two: VIADUCT_SOCKETS=2", "--tests",
-                   "two", "--duration", "2ms", "--warmup", "1ms", "--meet", place_, "--rank", rank,
-                   "--meet-timeout", "30s"},
-                  more);
+    return withFlags({"suite", "--backend", "tcp", "--also", "two: VIADUCT_SOCKETS=2", "--tests",
+                      "two", "--duration", "2ms", "--warmup", "1ms", "--meet", place_, "--rank",
+                      rank, "--meet-timeout", "30s"},
+                     more);
   }
   const Words open_{"VIADUCT_SECRET=for the test"};
   const std::string place_ = "127.0.0.1:" + std::to_string(freePort());

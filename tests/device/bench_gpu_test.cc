@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -27,10 +28,7 @@ Words withDriver(Words more = {}) {
   return more;
 }
 
-Words joined(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
+Words joined(Words words, const Words& more) { return withFlags(std::move(words), more); }
 
 // Runs a short benchmark, and returns its result file.
 Json measured(const Words& more, const Words& environment = {}) {

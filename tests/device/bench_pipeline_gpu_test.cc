@@ -15,6 +15,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -48,8 +49,7 @@ class PipelineOnGpu : public ::testing::Test {
   static Words run(const std::string& pipeline, const Words& more = {}) {
     Words words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
                 "--duration", "5ms",        "--output", "json"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return withFlags(std::move(words), more);
   }
   static Words smallChunks(Words more = {}) {
     more.insert(more.end(), {"VIADUCT_STAGING_CHUNK=64KiB", "VIADUCT_STAGING_CHUNKS=4"});

@@ -5,6 +5,7 @@
 
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/program.h"
@@ -37,7 +38,7 @@ inline std::string benchWith(const std::string& library,
                              const std::vector<std::string>& more) {
   std::vector<std::string> words{"bench",         "--backend", "local",   "--memory", "malloc",
                                  "--block-sizes", "4KiB",      "--batch", "4"};
-  words.insert(words.end(), more.begin(), more.end());
+  words = withFlags(std::move(words), more);
   std::vector<std::string> all{"LD_PRELOAD=" + library};
   all.insert(all.end(), environment.begin(), environment.end());
   Program program(words, all);

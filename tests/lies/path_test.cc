@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "lies/lies_testing.h"
@@ -22,7 +23,7 @@ class TcpAsRdma : public ::testing::Test {
     std::vector<std::string> words{"bench", "--backend", "ofi", "--block-sizes",
                                    "64K",   "--batch",   "16",  "--iterations",
                                    "100"};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program program(words, {std::string("FI_PROVIDER_PATH=") + kLieProviders});
     const int code = program.finish();
     return {flat(program.out() + program.err()), code};

@@ -17,7 +17,7 @@ class ObjectPipeline : public ObjectTest {
   int run(const std::string& pipeline, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
                                    "--duration", "1ms",        "--output", "json"};
-    words.insert(words.end(), more.begin(), more.end());
+    words = withFlags(std::move(words), more);
     Program program(words, {"AWS_ENDPOINT_URL=http://127.0.0.1:" + port_,
                             "AWS_ACCESS_KEY_ID=FAKEKEY", "AWS_SECRET_ACCESS_KEY=fakesecret",
                             std::string("VIADUCT_CUDA_LIBRARY=") + kFakeCuda});

@@ -47,26 +47,6 @@ bool isDue(std::optional<Clock::time_point>& last_said, Clock::time_point now) {
   return true;
 }
 
-// The addresses at which a wildcard socket is reached, without link-local ones, which mean nothing
-// on other hosts.
-Result<std::vector<std::string>> expand(const SocketAddress& any) {
-  ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) return systemError(Code::kDevice, "getifaddrs", errno);
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
-  std::vector<std::string> outside, loopback;
-  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 ||
-        one->ifa_addr->sa_family != any.family())
-      continue;
-    SocketAddress address{.size = any.size};
-    std::memcpy(&address.storage, one->ifa_addr, any.size);
-    address.setPort(any.port());
-    if (address.isLinkLocal()) continue;
-    ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : outside).push_back(address.text());
-  }
-  return outside.empty() ? loopback : outside;
-}
-
 // The meaning of an errno of bind(). Other errors are kDevice, without a cause.
 struct BindFailure {
   int os_errno;
@@ -91,6 +71,26 @@ Error bindError(const std::string& text, int why) {
 }
 
 }  // namespace
+
+// Link-local addresses mean nothing on other hosts.
+Result<std::vector<std::string>> reachableAt(const SocketAddress& bound) {
+  if (!bound.isAny()) return std::vector{bound.text()};
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) return systemError(Code::kDevice, "getifaddrs", errno);
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
+  std::vector<std::string> outside, loopback;
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || (one->ifa_flags & IFF_UP) == 0 ||
+        one->ifa_addr->sa_family != bound.family())
+      continue;
+    SocketAddress address{.size = bound.size};
+    std::memcpy(&address.storage, one->ifa_addr, bound.size);
+    address.setPort(bound.port());
+    if (address.isLinkLocal()) continue;
+    ((one->ifa_flags & IFF_LOOPBACK) != 0 ? loopback : outside).push_back(address.text());
+  }
+  return outside.empty() ? loopback : outside;
+}
 
 Result<Fd> listenAt(const SocketAddress& address, bool shared) {
   VIADUCT_TRY(Fd fd, streamSocket(address.family()));
@@ -165,10 +165,7 @@ Status Listener::openDoor(const SocketAddress& address) {
 Status Listener::addDoor(Fd fd) {
   VIADUCT_TRY(const SocketAddress bound, localAddress(fd.get()));
   if (bound.family() != AF_UNIX) {
-    std::vector<std::string> reached{bound.text()};
-    if (bound.isAny()) {
-      VIADUCT_TRY(reached, expand(bound));
-    }
+    VIADUCT_TRY(const auto reached, reachableAt(bound));
     addresses_.insert(addresses_.end(), reached.begin(), reached.end());
   }
   const std::size_t door = doors_.size();

@@ -25,6 +25,10 @@ namespace viaduct::base {
 // the same address, and each connecting peer reaches one of them.
 Result<Fd> listenAt(const SocketAddress& address, bool shared = false);
 
+// The addresses at which peers reach a socket that is bound to `bound`: for a wildcard every
+// interface's own address. Loopback addresses only if there are no others.
+Result<std::vector<std::string>> reachableAt(const SocketAddress& bound);
+
 class Listener {
  public:
   // The owner keeps `place` until the connection is authenticated, and not longer than the
@@ -44,8 +48,7 @@ class Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  // Addresses for peers: real ports, and for a wildcard every interface's own address. Loopback
-  // addresses only if there are no others.
+  // Addresses for peers, with real ports, as reachableAt() has them.
   const std::vector<std::string>& addresses() const { return addresses_; }
   const std::string& unixName() const { return unix_name_; }
   const Unproven& unproven() const { return unproven_; }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/net/address.h"
+#include "base/net/listener.h"
 
 namespace viaduct::measure::p2p {
 namespace {
@@ -63,6 +64,17 @@ Error told(const Error& error, std::string operation, const char* name, std::str
 }  // namespace
 
 std::string Where::text() const { return base::hostPortText(ip, port); }
+
+Where seenByOthers(const Where& bound) {
+  const auto where = base::parseHostPort(bound.text());
+  if (!where || !base::isLiteral(*where)) return bound;
+  const auto addresses = base::resolve(*where);
+  if (!addresses || addresses->empty() || !addresses->front().isAny()) return bound;
+  const auto reached = base::reachableAt(addresses->front());
+  if (!reached || reached->empty()) return bound;
+  const auto first = base::parseHostPort(reached->front());
+  return first ? Where{first->host, bound.port} : bound;
+}
 
 Error unreachable(const Error& error, const Where& where, bool with_secret) {
   const std::string operation = "connect to " + where.text();

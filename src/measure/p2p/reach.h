@@ -14,6 +14,9 @@ struct Where {
   std::uint16_t port = 0;
   std::string text() const;  // "10.0.0.1:5555", "[fd00::1]:5555"
 };
+// Returns the address that the other end names: for a wildcard such as 0.0.0.0, an address of this
+// host. `bound` itself if this host has no other address.
+Where seenByOthers(const Where& bound);
 
 // `error` comes from Peer::ready(). The result tells apart: no listener, a filtered port, no route,
 // an unknown address, and a wrong secret. It says what to check.

@@ -41,6 +41,16 @@ TEST(Unreachable, TheRemedyForARefusedSecretDependsOnTheSecretGivenHere) {
   EXPECT_TRUE(has(reached(Code::kDenied, 0, "", true), "both ends the same"));
 }
 
+TEST(SeenByOthers, ReplacesAWildcardByAnAddressOfThisHost) {
+  for (const char* any : {"0.0.0.0", "*"}) {
+    const Where seen = seenByOthers({any, 5555});
+    EXPECT_EQ(seen.text().find(any), std::string::npos) << seen.text();
+    EXPECT_EQ(seen.port, 5555);
+  }
+  for (const char* own : {"10.0.0.1", "node0", "::1"})
+    EXPECT_EQ(seenByOthers({own, 80}).text(), (Where{own, 80}.text()));
+}
+
 TEST(CannotListen, SaysWhy) {
   const auto text = [](int os_errno) {
     return cannotListen({.code = Code::kInvalid, .os_errno = os_errno}, {"fd00::1", 80}).text();

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/json.h"
 #include "base/sizes.h"
+#include "measure/result/report_json.h"
 #include "measure/result/text.h"
 #include "measure/stats/statistics.h"
 
@@ -142,17 +144,26 @@ Json jsonOf(const PipelineRates& rates, const std::optional<Slowest>& slowest) {
   return out;
 }
 
+constexpr FormatName kFormat{
+    .front = "viaduct-pipeline/", .version = 1, .writer = "viaduct bench --pipeline"};
+constexpr const char* kReading = "read pipeline file";
+
 }  // namespace
 
-std::string pipelineText(const PipelineReport& report) {
+std::string pipelineConclusions(const PipelineReport& report) {
   const Conclusions found = conclude(report.rates);
   if (!found.alone) return {};
-  std::string out =
-      fmt::format("pipeline: {}\n{} each transfer, median of {}{}\n\n{}\n", report.pipeline,
-                  base::showSize(report.bytes), counted(report.rounds, "round"),
-                  report.end == "complete" ? "" : ", " + report.end, stagesTable(report.rates));
-  out += bottleneckText(report.rates, found) + efficiencyText(found);
-  return out + fmt::format("{} checked, every byte\n", counted(report.checked, "transfer"));
+  return bottleneckText(report.rates, found) + efficiencyText(found) +
+         fmt::format("{} checked, every byte\n", counted(report.checked, "transfer"));
+}
+
+std::string pipelineText(const PipelineReport& report) {
+  const std::string conclusions = pipelineConclusions(report);
+  if (conclusions.empty()) return {};
+  return fmt::format("pipeline: {}\n{} each transfer, median of {}{}\n\n{}\n{}", report.pipeline,
+                     base::showSize(report.bytes), counted(report.rounds, "round"),
+                     report.end == "complete" ? "" : ", " + report.end, stagesTable(report.rates),
+                     conclusions);
 }
 
 std::string pipelineJson(const PipelineReport& report) {
@@ -163,21 +174,90 @@ std::string pipelineJson(const PipelineReport& report) {
   Json whole = jsonOf(report.rates.whole);
   whole["path"] = report.rates.path;
   const Conclusions found = conclude(report.rates);
-  return base::dumpJson({{"format", "viaduct-pipeline/1"},
-                         {"version", report.version},
-                         {"started", report.started},
-                         {"end", report.end},
-                         {"command", report.command},
-                         {"pipeline", report.pipeline},
-                         {"bytes", report.bytes},
-                         {"rounds", report.rounds},
-                         {"checked_transfers", report.checked},
-                         {"members", std::move(members)},
-                         {"stages", std::move(stages)},
-                         {"whole", std::move(whole)},
-                         {"slowest_alone", jsonOf(report.rates, found.alone)},
-                         {"slowest_together", jsonOf(report.rates, found.together)}},
-                        2);
+  return fileText(kFormat, {{"version", report.version},
+                            {"started", report.started},
+                            {"end", report.end},
+                            {"command", report.command},
+                            {"pipeline", report.pipeline},
+                            {"bytes", report.bytes},
+                            {"rounds", report.rounds},
+                            {"checked_transfers", report.checked},
+                            {"members", std::move(members)},
+                            {"stages", std::move(stages)},
+                            {"whole", std::move(whole)},
+                            {"slowest_alone", jsonOf(report.rates, found.alone)},
+                            {"slowest_together", jsonOf(report.rates, found.together)}});
+}
+
+// The JSON reader finds these functions by argument-dependent lookup, so they stay outside of the
+// unnamed namespace.
+struct NumberedRounds {
+  std::vector<double> values = {};
+};
+struct WholeRounds {
+  std::vector<double> values = {};
+  std::string path = {};
+};
+struct NamedMember {
+  std::uint32_t rank = 0;
+  std::string name = {}, hostname = {};
+};
+
+void describe(base::JsonReader& from, NumberedRounds& rounds) {
+  from.need("rounds", rounds.values);
+}
+
+void describe(base::JsonReader& from, WholeRounds& whole) {
+  from.need("rounds", whole.values);
+  from.need("path", whole.path);
+}
+
+void describe(base::JsonReader& from, NamedMember& member) {
+  from.need("rank", member.rank);
+  from.need("name", member.name);
+  from.need("hostname", member.hostname);
+}
+
+void describe(base::JsonReader& from, StageRates& stage) {
+  NumberedRounds alone, together, busy;
+  from.need("name", stage.name);
+  from.need("route", stage.route);
+  from.need("path", stage.way);
+  from.need("alone", alone);
+  from.need("together", together);
+  from.need("busy", busy);
+  stage.alone = std::move(alone.values);
+  stage.together = std::move(together.values);
+  stage.busy = std::move(busy.values);
+}
+
+bool isPipelineJson(std::string_view text) { return hasFormat(text, kFormat); }
+
+// The other fields of the file follow from these.
+Result<PipelineReport> pipelineFromJson(std::string_view text, const std::string& name) {
+  VIADUCT_TRY(const Json json, parseFile(text, name, kReading, kFormat));
+  base::JsonReader from(json);
+  PipelineReport out;
+  std::vector<NamedMember> members;
+  WholeRounds whole;
+  from.need("version", out.version);
+  from.need("started", out.started);
+  from.need("end", out.end);
+  from.need("command", out.command);
+  from.need("pipeline", out.pipeline);
+  from.need("bytes", out.bytes);
+  from.need("rounds", out.rounds);
+  from.need("checked_transfers", out.checked);
+  from.need("members", members);
+  from.need("stages", out.rates.stages);
+  from.need("whole", whole);
+  VIADUCT_CHECK(from.status(kReading, name));
+  for (NamedMember& one : members)
+    out.members.push_back(
+        {.rank = one.rank, .name = one.name, .host = {.hostname = std::move(one.hostname)}});
+  out.rates.whole = std::move(whole.values);
+  out.rates.path = std::move(whole.path);
+  return out;
 }
 
 }  // namespace viaduct::measure::pipeline

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "measure/pipeline/rates.h"
@@ -22,9 +23,15 @@ struct PipelineReport {
   PipelineRates rates = {};
 };
 
-// The table, the bottleneck and the efficiency.
+// The lines under the table: the bottleneck, the efficiency and the number of checked transfers.
+// Empty without a whole round.
+std::string pipelineConclusions(const PipelineReport& report);
+// The table and the conclusions.
 std::string pipelineText(const PipelineReport& report);
 // The format viaduct-pipeline/1 (docs/pipeline.md).
 std::string pipelineJson(const PipelineReport& report);
+bool isPipelineJson(std::string_view text);
+// `name` names the file in errors.
+Result<PipelineReport> pipelineFromJson(std::string_view text, const std::string& name);
 
 }  // namespace viaduct::measure::pipeline

@@ -100,5 +100,19 @@ TEST(PipelineOutput, TheJsonHasEveryRound) {
   EXPECT_EQ(json.at("slowest_together").at("ties"), nlohmann::json::array({"store"}));
 }
 
+TEST(PipelineOutput, TheJsonIsReadAgain) {
+  const PipelineReport report = sample();
+  const std::string json = pipelineJson(report);
+  EXPECT_TRUE(isPipelineJson(json));
+  const auto read = pipelineFromJson(json, "p.json");
+  ASSERT_TRUE(read) << read.error().text();
+  EXPECT_EQ(pipelineText(*read), pipelineText(report));
+  EXPECT_EQ(read->members.size(), report.members.size());
+  const auto cut =
+      pipelineFromJson(R"({"format": "viaduct-pipeline/1", "version": "1"})", "p.json");
+  ASSERT_FALSE(cut);
+  EXPECT_NE(cut.error().text().find("p.json"), std::string::npos) << cut.error().text();
+}
+
 }  // namespace
 }  // namespace viaduct::measure::pipeline

@@ -44,12 +44,16 @@ std::string lettersOf(std::size_t number) {
 }
 
 std::vector<Section> sectionsOf(const std::vector<Source>& sources,
-                                const std::vector<SuiteSource>& suites) {
+                                const std::vector<SuiteSource>& suites,
+                                const std::vector<PipelineSource>& pipelines) {
   std::vector<Section> out;
   for (const SuiteSource& suite : suites) {
     const std::string id = "suite" + lettersOf(out.size());
     out.push_back({id, "Suite " + escaped(suite.name), suiteHtml(suite, id + "chart")});
   }
+  for (const PipelineSource& pipeline : pipelines)
+    out.push_back({"pipeline" + lettersOf(out.size()), "Pipeline " + escaped(pipeline.name),
+                   pipelineHtml(pipeline)});
   for (Section& section : usualSections(sources)) out.push_back(std::move(section));
   return out;
 }
@@ -65,12 +69,13 @@ constexpr auto kHead =
 }  // namespace
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
-                       const std::vector<SuiteSource>& suites, const std::string& title) {
-  const std::vector<Section> sections = sectionsOf(sources, suites);
+                       const std::vector<SuiteSource>& suites, const std::string& title,
+                       const std::vector<PipelineSource>& pipelines) {
+  const std::vector<Section> sections = sectionsOf(sources, suites, pipelines);
   const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
   std::string out = fmt::format(kHead, heading, pageStyle());
   out += fmt::format("<header>\n<h1>{}</h1>\n", heading) + originHtml(sources) +
-         outcomeHtml(sources, suites) + runsHtml(sources);
+         outcomeHtml(sources, suites, pipelines.empty()) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Section& s : sections)
     if (!s.html.empty()) out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", s.id, s.title);

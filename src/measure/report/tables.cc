@@ -250,6 +250,8 @@ std::string conclusionsHtml(const std::vector<Source>& sources) {
 }
 
 std::string rowsHtml(const std::vector<Source>& sources) {
+  const auto empty = [](const Source& source) { return source.report.rows.empty(); };
+  if (std::ranges::all_of(sources, empty)) return {};
   return tableHtml(resultTable(sources)) + tableHtml(timeTable(sources));
 }
 

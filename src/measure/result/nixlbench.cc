@@ -1,11 +1,15 @@
 #include "measure/result/nixlbench.h"
 
 #include <fmt/format.h>
+#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <array>
 #include <limits>
 #include <string_view>
+#include <utility>
+
+#include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -96,6 +100,20 @@ double ofRankZero(const Row& row, double total) {
   return total / std::max(1U, row.initiators);
 }
 
+// Backends such as LIBFABRIC and UCX also work without RDMA, and then their names hide it.
+std::string networkWords(const Row& row) {
+  bool rdma = false, sockets = false;
+  for (const ProvenShare& share : row.path) {
+    const BackendFacts* const facts = backendFacts(share.backend);
+    if (facts == nullptr || facts->storage) continue;
+    const Realm realm = facts->realm(share.way);
+    rdma = rdma || realm == Realm::kRdma;
+    sockets = sockets || realm == Realm::kSockets;
+  }
+  if (sockets) return rdma ? " (RDMA and TCP)" : " (TCP, no RDMA)";
+  return rdma ? " (RDMA)" : "";
+}
+
 }  // namespace
 
 std::string nixlbenchBanner(const std::vector<Option>& flags) {
@@ -133,6 +151,25 @@ std::string nixlbenchLine(const Row& row, NixlbenchColumns columns) {
   const double us_per_block = static_cast<double>(row.block_size) * side_by_side / (total * 1e3);
   return out + figure(us_per_block, 1, 15) + times(row.prep_us) + times(row.post_us) +
          times(row.tx_us) + "\n";
+}
+
+std::string nixlbenchCarrier(const std::vector<Row>& rows) {
+  std::vector<std::pair<std::string, std::size_t>> paths;  // each with its number of rows
+  for (const Row& row : rows) {
+    const std::string path = pathWords(row);
+    if (path.empty()) continue;
+    const std::string words = path + networkWords(row);
+    const auto known = std::ranges::find(paths, words, &decltype(paths)::value_type::first);
+    if (known == paths.end())
+      paths.emplace_back(words, 1);
+    else
+      ++known->second;
+  }
+  std::string out;
+  for (const auto& [words, count] : paths)
+    out += fmt::format("{}{}{}", out.empty() ? "Carried by " : "; ", words,
+                       paths.size() == 1 ? "" : " in " + counted(count, "row"));
+  return out.empty() ? out : out + "\n";
 }
 
 }  // namespace viaduct::measure

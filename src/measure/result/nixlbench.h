@@ -22,5 +22,8 @@ std::string nixlbenchHead(NixlbenchColumns columns);
 // blocks, divided by their number, as in nixlbench. "Network Util" is relative to the real ceiling,
 // where nixlbench assumes 50 GB/s.
 std::string nixlbenchLine(const Row& row, NixlbenchColumns columns);
+// Returns the line under the table, which nixlbench does not have: the path of the rows, whether it
+// is RDMA, and whether counters prove it. Empty if no row has moved anything.
+std::string nixlbenchCarrier(const std::vector<Row>& rows);
 
 }  // namespace viaduct::measure

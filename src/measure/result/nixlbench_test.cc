@@ -52,6 +52,26 @@ TEST(NixlbenchOutput, MissingFiguresAreNan) {
   EXPECT_EQ(nixlbenchLine({.verdict = Verdict::kFailed}, NixlbenchColumns::kUsual), "");
 }
 
+Row carriedBy(const std::string& backend, const std::string& way, Proven proven) {
+  Row row = someRow();
+  row.path = {
+      {.backend = backend, .way = way, .device = "eth0", .bytes = 1, .ops = 1, .proven = proven}};
+  return row;
+}
+
+TEST(NixlbenchOutput, TheLineUnderTheTableNamesTheCarrier) {
+  EXPECT_EQ(nixlbenchCarrier({carriedBy("tcp", "socket", Proven::kYes),
+                              carriedBy("tcp", "socket", Proven::kYes)}),
+            "Carried by tcp/socket on eth0, proven (TCP, no RDMA)\n");
+  EXPECT_EQ(nixlbenchCarrier({carriedBy("local", "mapped", Proven::kUnproven)}),
+            "Carried by local/mapped on eth0, unproven\n");
+  EXPECT_EQ(nixlbenchCarrier({carriedBy("tcp", "socket", Proven::kYes), Row{},
+                              carriedBy("tcp", "socket", Proven::kNo)}),
+            "Carried by tcp/socket on eth0, proven (TCP, no RDMA) in 1 row; "
+            "tcp/socket on eth0, DISPROVEN (TCP, no RDMA) in 1 row\n");
+  EXPECT_EQ(nixlbenchCarrier({Row{}}), "");
+}
+
 TEST(NixlbenchOutput, TheBanner) {
   const std::string text = nixlbenchBanner({{"backend", "LIBFABRIC"},
                                             {"num_iter", "1008"},

@@ -81,6 +81,7 @@ std::string_view writerOf(std::string_view format) {
   if (format.starts_with("viaduct-bench/")) return "viaduct bench";
   if (format.starts_with("viaduct-suite/")) return "viaduct suite";
   if (format.starts_with("viaduct-compare/")) return "viaduct compare";
+  if (format.starts_with("viaduct-pipeline/")) return "viaduct bench --pipeline";
   return {};
 }
 
@@ -112,6 +113,13 @@ Status checkFormat(const Json& json, const std::string& file, const FormatName& 
 }
 
 }  // namespace
+
+bool hasFormat(std::string_view text, const FormatName& format) {
+  const auto json = parseJson(text);
+  if (!json || !json->is_object()) return false;
+  const auto at = json->find("format");
+  return at != json->end() && at->is_string() && at->get<std::string>().starts_with(format.front);
+}
 
 Result<Json> parseFile(std::string_view text, const std::string& file, const char* reading,
                        const FormatName& name) {

@@ -22,6 +22,8 @@ struct FormatName {
   std::uint64_t version = 1;    // changes when a field changes its meaning
   std::string_view writer = {};
 };
+// True if the text is JSON of this format, of any version.
+bool hasFormat(std::string_view text, const FormatName& format);
 // Returns the text of a file in that format.
 std::string fileText(const FormatName& format, const Json& content);
 // Parses a file in that format. An error names the file and the operation `reading`.

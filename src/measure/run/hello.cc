@@ -25,7 +25,7 @@ auto fields(base::Is<MemberHello> auto& h) { return std::tie(h.failure, h.option
 namespace {
 
 // The version of all messages between members. Raise it when a message changes.
-constexpr std::uint32_t kHelloVersion = 4;
+constexpr std::uint32_t kHelloVersion = 5;
 
 }  // namespace
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
+#include "base/fields.h"
 #include "measure/load/machine.h"
 #include "measure/run/hello.h"
 #include "measure/run/worker.h"
@@ -90,15 +92,61 @@ class MemberRun {
     Worker worker(spec_, *agent, *group_, request_.settings, stop_,
                   {progress_.waiting, progress_.tick, progress_.interval, progress_.preparing});
     VIADUCT_CHECK(worker.open());
-    for (std::size_t i = 0; i < spec_.rows.size(); ++i) {
-      if (progress_.started) progress_.started(i, spec_.rows[i]);
-      VIADUCT_TRY(Composed made, worker.measure(spec_.rows[i]));
+    VIADUCT_TRY(const auto rows, applicableRows(worker, *agent));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (progress_.started) progress_.started(i, rows[i]);
+      VIADUCT_TRY(Composed made, worker.measure(rows[i]));
       const auto stop_by = made.stop_by;
       if (out_.rank == 0 && made.measured()) keep(std::move(made));
       if (stop_by) return interrupted(*stop_by);
       if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
     }
     return shareVerdict();
+  }
+
+  // Returns the rows without those of backends that cannot apply. Every member gets the same rows.
+  Result<std::vector<Workload>> applicableRows(const Worker& worker, const Agent& agent) {
+    const std::vector<std::string> own =
+        request_.usual_backends ? confinedBackends(worker, agent) : std::vector<std::string>{};
+    VIADUCT_TRY(const auto texts, group_->gather(base::packed(own), kHello, stop_));
+    std::set<std::string> confined;
+    for (const std::string& text : texts) {
+      std::vector<std::string> theirs;
+      if (!base::unpack(text, theirs))
+        return Error{.code = Code::kProtocol,
+                     .operation = "bench",
+                     .detail = "a member sent a malformed list of backends"};
+      confined.insert(theirs.begin(), theirs.end());
+    }
+    std::vector<Workload> rows = spec_.rows;
+    std::erase_if(rows, [&](const Workload& row) { return confined.contains(row.backend); });
+    // Rows of these backends alone fail, and so tell the reason.
+    if (rows.empty() || rows.size() == spec_.rows.size()) return spec_.rows;
+    if (progress_.left_out)
+      progress_.left_out({confined.begin(), confined.end()}, spec_.rows.size() - rows.size());
+    return rows;
+  }
+
+  // Returns the backends that need both ends on one host, and that cannot reach a peer of this
+  // member on another host. A container with its own network counts as another host.
+  std::vector<std::string> confinedBackends(const Worker& worker, const Agent& agent) const {
+    std::vector<std::string> out;
+    for (const BackendInfo& backend : agent.backends())
+      if (backend.same_host && std::ranges::any_of(worker.peers(), [&](const auto& one) {
+            return isElsewhere(one.first) && !reaches(one.second, backend.name);
+          }))
+        out.push_back(backend.name);
+    return out;
+  }
+
+  bool isElsewhere(std::uint32_t rank) const {
+    const host::Facts &own = out_.members[out_.rank].host, &theirs = out_.members[rank].host;
+    return own.boot_id != theirs.boot_id || own.hostname != theirs.hostname;
+  }
+
+  static bool reaches(const Peer& peer, const std::string& backend) {
+    return std::ranges::any_of(
+        peer.ways(), [&](const PeerWay& way) { return way.backend == backend && way.usable; });
   }
 
   void keep(Composed made) {

@@ -51,6 +51,9 @@ struct RunRequest {
   std::optional<std::uint32_t> rank = {};
   // True: the member takes any free rank if `rank` is taken or out of range.
   bool rank_is_wish = false;
+  // True: the user named no backend. Then a backend that needs both ends on one host has no rows
+  // where a pair is on two hosts.
+  bool usual_backends = false;
   std::chrono::nanoseconds patience = std::chrono::minutes(3);  // for all members to join
 };
 
@@ -59,6 +62,8 @@ struct Progress {
   std::function<void(const std::string& line)> remark = {};
   base::SayWaiting waiting = {};  // names the missing members during a long wait
   std::function<void(std::uint32_t rank, const std::vector<RunMember>& members)> joined = {};
+  // Called before the first row if backends have no rows. `rows` is the number of missing rows.
+  std::function<void(const std::vector<std::string>& backends, std::size_t rows)> left_out = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
   // Called by work other than rows, before each of its steps.
   std::function<void(std::size_t number, const std::string& what)> step = {};

@@ -87,6 +87,8 @@ class Worker {
 
   // Adds a member that is connected already.
   void know(std::uint32_t rank, Peer peer) { state_.peers.emplace(rank, std::move(peer)); }
+  // The peers to which this process initiates, by rank. Complete after open().
+  const std::map<std::uint32_t, Peer>& peers() const { return state_.peers; }
 
   // Allocates memory, opens storage, and connects to the peers to which this process initiates.
   // Every member calls it.

@@ -123,13 +123,7 @@ std::string toJson(const Suite& suite) {
   return fileText(kSuiteFormat, out);
 }
 
-bool isSuiteJson(std::string_view text) {
-  const auto json = parseJson(text);
-  if (!json || !json->is_object()) return false;
-  const auto at = json->find("format");
-  return at != json->end() && at->is_string() &&
-         at->get<std::string>().starts_with(kSuiteFormat.front);
-}
+bool isSuiteJson(std::string_view text) { return hasFormat(text, kSuiteFormat); }
 
 Result<Suite> suiteFromJson(std::string_view text, const std::string& name) {
   VIADUCT_TRY(const Json json, parseFile(text, name, kReadingSuite, kSuiteFormat));

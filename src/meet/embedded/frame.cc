@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 #include <utility>
+
+#include "base/printable.h"
+#include "base/text.h"
 
 namespace viaduct::meet::embedded {
 namespace {
@@ -35,6 +39,13 @@ Error broken(std::string detail) {
 
 }  // namespace
 
+std::string quoted(ByteSpan bytes) {
+  constexpr std::size_t kMost = 60;
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  text = text.substr(0, text.find_first_of("\r\n"));
+  return fmt::format("\"{}\"", base::printable(text, kMost));
+}
+
 PacketPtr makePacket(Type type, Bytes payload) {
   auto packet = std::make_shared<Packet>();
   packet->type = type;
@@ -50,6 +61,12 @@ Header Sealer::seal(const Packet& packet) {
   const auto check = checkOf(mac_, number_++, ByteSpan(header).first(kCheckAt), packet.digest);
   std::memcpy(&header[kCheckAt], check.data(), kHeaderBytes - kCheckAt);
   return header;
+}
+
+// Before the proof, bytes that are no message come from a program that is not Viaduct.
+std::string Decoder::foreign(ByteSpan bytes) {
+  return fmt::format("the other end is no Viaduct meeting place or member; it sent {}",
+                     quoted(bytes));
 }
 
 Status Decoder::feed(ByteSpan bytes, const Take& take) {
@@ -77,14 +94,15 @@ Result<std::size_t> Decoder::takeAll(ByteSpan bytes, const Take& take) {
     const ByteSpan header = bytes.subspan(at, kHeaderBytes);
     const std::size_t length = base::loadLittle<std::uint32_t>(header.data());
     if (length > limit_)
-      return broken(fmt::format("a message of {} bytes exceeds the limit of {}", length, limit_));
+      return broken(
+          mac_ ? fmt::format("a message of {} bytes exceeds the limit of {}", length, limit_)
+               : foreign(bytes.subspan(at)));
     if (bytes.size() - at - kHeaderBytes < length) break;
     const ByteSpan payload = bytes.subspan(at + kHeaderBytes, length);
     const auto check = checkOf(mac_, number_, header.first(kCheckAt), digestOf(payload));
     if (!base::sameBytes(std::as_bytes(std::span(check)).first(kHeaderBytes - kCheckAt),
                          header.subspan(kCheckAt)))
-      return broken(mac_ ? "a message's authentication code is wrong"
-                         : "the received bytes are not from a Viaduct meeting place");
+      return broken(mac_ ? "a message's authentication code is wrong" : foreign(bytes.subspan(at)));
     ++number_;
     VIADUCT_CHECK(take(static_cast<Type>(header[kTypeAt]), payload));
     at += kHeaderBytes + length;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/fields.h"
 #include "base/net/crypto.h"
@@ -89,6 +90,9 @@ class Sealer {
   std::uint64_t number_ = 0;
 };
 
+// The first line of bytes from outside, in quotation marks: printable, and cut if it is long.
+std::string quoted(ByteSpan bytes);
+
 // Finds the messages in the bytes of one direction. Holds at most the received bytes of one
 // unfinished message.
 class Decoder {
@@ -102,8 +106,11 @@ class Decoder {
   using Take = std::function<Status(Type type, ByteSpan payload)>;
   Status feed(ByteSpan bytes, const Take& take);
   std::size_t held() const { return held_.capacity(); }
+  // The received bytes of an unfinished message.
+  ByteSpan unfinished() const { return held_; }
 
  private:
+  static std::string foreign(ByteSpan bytes);
   Result<std::size_t> takeAll(ByteSpan bytes, const Take& take);
 
   std::optional<base::Hmac> mac_;

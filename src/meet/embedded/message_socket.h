@@ -44,6 +44,8 @@ class MessageSocket {
   // Reads once, into `scratch`, and passes complete messages to `take`.
   enum class Read : std::uint8_t { kNothing, kSome, kEnd };
   Result<Read> read(std::span<std::byte> scratch, const Decoder::Take& take);
+  // The received bytes of an unfinished message.
+  ByteSpan unfinished() const { return decoder_.unfinished(); }
 
  private:
   struct Queued {

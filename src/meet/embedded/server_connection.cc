@@ -80,13 +80,26 @@ void ServerConnection::connected(base::Fd socket) {
   write(makePacket(Type::kOpen, OpenMessage{.handshake = open}));
 }
 
+// The other end may be any program. Its first bytes often tell which one it is.
+Error ServerConnection::noHello(Code code, std::string_view if_silent,
+                                std::string_view then) const {
+  const ByteSpan sent = socket_->unfinished();
+  return {.code = code,
+          .operation = "hello",
+          .detail = sent.empty() ? fmt::format("it accepted the connection, {}", if_silent)
+                                 : fmt::format("it sent {} {}", quoted(sent), then),
+          .cause = sent.empty() ? "its process is frozen or ends, or another program listens there"
+                                : "another program listens there",
+          .remedy = "find the process with that port: ss -ltnp"};
+}
+
+Error ServerConnection::silent() const {
+  return noHello(Code::kTimeout, "and is silent", "and nothing more");
+}
+
 void ServerConnection::helloTimedOut() {
   untried_.clear();  // the server's other addresses would not answer either
-  failed({.code = Code::kTimeout,
-          .operation = "hello",
-          .detail = "it accepted the connection and never answered",
-          .cause = "it is frozen, or another program listens there",
-          .remedy = "find the process with that port: ss -ltnp"});
+  failed(silent());
 }
 
 void ServerConnection::send(const PacketPtr& packet) {
@@ -101,10 +114,12 @@ void ServerConnection::onReadable() {
       socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
   // A killed process leaves an end of stream or a reset, depending on its unread bytes.
   if (!read ? read.error().os_errno == ECONNRESET : *read == MessageSocket::Read::kEnd)
-    return failed({.code = Code::kPeerLost,
-                   .operation = phase_ == Phase::kReady ? "meet" : "hello",
-                   .detail = "the meeting place closed the connection",
-                   .cause = "its process has ended"});
+    return failed(phase_ == Phase::kReady
+                      ? Error{.code = Code::kPeerLost,
+                              .operation = "meet",
+                              .detail = "the meeting place closed the connection",
+                              .cause = "its process has ended"}
+                      : noHello(Code::kPeerLost, "and closed it", "and closed the connection"));
   if (!read) return failed(read.error());
   heard_ = Clock::now();
 }
@@ -189,9 +204,11 @@ void ServerConnection::failed(Error why) {
 }
 
 Error ServerConnection::unreachable() const {
-  Error why = last_.value_or(Error{.code = Code::kTimeout,
-                                   .operation = phase_ == Phase::kProving ? "hello" : "connect",
-                                   .detail = "no answer yet"});
+  Error why =
+      last_ ? *last_
+      : phase_ == Phase::kProving
+          ? silent()
+          : Error{.code = Code::kTimeout, .operation = "connect", .detail = "no answer yet"};
   const auto took = std::chrono::duration<double>(Clock::now() - began_).count();
   why.detail = fmt::format("meeting place {}: {}: {}", site_->where, why.operation, why.detail);
   if (tries_ > 1) why.detail += fmt::format("; tried {} times in {:.1f} s", tries_, took);

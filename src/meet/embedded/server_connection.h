@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/net/dialer.h"
@@ -62,6 +63,10 @@ class ServerConnection {
   void tick();
   void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
+  // The error for a server that has not proved itself. `if_silent` says what it did if it sent
+  // nothing, and `then` what it did after its first bytes.
+  Error noHello(Code code, std::string_view if_silent, std::string_view then) const;
+  Error silent() const;
 
   Loop& loop() const { return *site_->loop; }
 

@@ -3,7 +3,13 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "base/net/address.h"
 #include "meet/embedded/message_socket.h"
@@ -14,6 +20,7 @@ namespace viaduct::meet::groups {
 namespace {
 
 using namespace embedded;
+using namespace std::chrono_literals;
 
 base::Fd called(const std::string& where) {
   const auto address = base::resolve(*base::parseHostPort(where))->front();
@@ -94,24 +101,35 @@ TEST(EmbeddedServer, ClosesConnectionsThatSendOtherMessagesBeforeTheProof) {
   EXPECT_EQ(hasty.hear().first, Type::kBeat) << "hung up on";
 }
 
-// Answers a member's opening with this message, and returns the error of the member's join.
-Error joinAt(Type type, const Bytes& answer) {
+// Lets `answer` handle each connection of a member that joins, and returns the error of the join.
+Error joinWith(const std::function<void(base::Fd)>& answer, Duration patience = 20s) {
   const auto listening = EmbeddedServer::listen("127.0.0.1:0");
   if (!listening) return listening.error();
   const std::jthread impostor([&] {
-    ASSERT_TRUE(readable(listening->get())) << "nobody called";
-    Talker server(base::Fd(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC)));
-    EXPECT_EQ(server.hear().first, Type::kOpen);
-    server.say(type, answer);
-    const Type last = server.hear().first;
-    EXPECT_TRUE(last == Type::kDeny || last == Type::kBeat) << "no proof";
+    while (readable(listening->get())) {
+      base::Fd socket(::accept4(listening->get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (!socket) return;  // the join is over
+      answer(std::move(socket));
+    }
   });
   const auto place =
       openGroupPlace({.where = base::localAddress(listening->get())->text(), .token = "secret"});
   if (!place) return place.error();
   const StopFlag go_on{false};
-  const auto group = (*place)->join({.size = 1, .name = "m"}, std::chrono::seconds(20), go_on);
+  const auto group = (*place)->join({.size = 1, .name = "m"}, patience, go_on);
+  ::shutdown(listening->get(), SHUT_RDWR);
   return group ? Error{.detail = "it worked"} : group.error();
+}
+
+// Answers a member's opening with this message, and returns the error of the member's join.
+Error joinAt(Type type, const Bytes& answer) {
+  return joinWith([&](base::Fd socket) {
+    Talker server(std::move(socket));
+    EXPECT_EQ(server.hear().first, Type::kOpen);
+    server.say(type, answer);
+    const Type last = server.hear().first;
+    EXPECT_TRUE(last == Type::kDeny || last == Type::kBeat) << "no proof";
+  });
 }
 
 // Another program may answer at the address and accept every member.
@@ -125,6 +143,51 @@ TEST(EmbeddedMember, ShowsNoProofToAServerThatDoesNotKnowTheToken) {
 TEST(EmbeddedMember, RefusesAWelcomeWithoutTheServersProof) {
   const Error why = joinAt(Type::kWelcome, base::encode(WelcomeMessage{.detect_ms = 1000}));
   EXPECT_EQ(why.code, Code::kProtocol) << why.text();
+}
+
+// Sends the text as another program's greeting, and keeps the connection open until the member ends
+// it.
+Error joinAtProgram(std::string_view greeting) {
+  return joinWith([&](const base::Fd& socket) {
+    EXPECT_EQ(::send(socket.get(), greeting.data(), greeting.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(greeting.size()));
+    std::array<char, 512> rest{};
+    while (::recv(socket.get(), rest.data(), rest.size(), 0) > 0) {
+    }
+  });
+}
+
+TEST(EmbeddedMember, QuotesAProgramThatIsNoMeetingPlace) {
+  for (const char* greeting :
+       {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"}) {
+    const Error why = joinAtProgram(greeting);
+    EXPECT_EQ(why.code, Code::kProtocol) << "final: " << why.text();
+    const std::string line(greeting, std::string_view(greeting).find('\r'));
+    EXPECT_NE(why.text().find("it sent \"" + line + "\""), std::string::npos) << why.text();
+  }
+  const Error odd = joinAtProgram("\x1b[31m\xff is no text, and longer than a head");
+  EXPECT_NE(odd.text().find("it sent \"\\x1b[31m\\xff is no text"), std::string::npos)
+      << odd.text();
+}
+
+// The member tries again until its deadline, because a meeting place may start there later.
+TEST(EmbeddedMember, SaysThatAProgramSentLittleAndHungUp) {
+  const auto hangUp = [](std::string_view first) {
+    return joinWith(
+        [&](const base::Fd& socket) {
+          EXPECT_EQ(::send(socket.get(), first.data(), first.size(), MSG_NOSIGNAL),
+                    static_cast<ssize_t>(first.size()));
+          // The member's opening is read, so that closing sends no reset.
+          std::array<char, 512> opening{};
+          EXPECT_GT(::recv(socket.get(), opening.data(), opening.size(), 0), 0);
+        },
+        300ms);
+  };
+  const std::string short_one = hangUp("220 mail\r\n").text();
+  EXPECT_NE(short_one.find("it sent \"220 mail\" and closed the connection"), std::string::npos)
+      << short_one;
+  const std::string silent = hangUp("").text();
+  EXPECT_NE(silent.find("it accepted the connection, and closed it"), std::string::npos) << silent;
 }
 
 }  // namespace
