@@ -174,15 +174,12 @@ std::optional<Note> takeNote(AgentState& state) {
 
 Note waitNote(AgentState& state, const py::object& timeout) {
   if (auto note = takeNote(state)) return *std::move(note);
-  return valueOf(waitUnlocked(deadlineOf("wait_note", timeout),
+  return valueOf(waitUnlocked(waitLimitOf("wait_note", timeout),
                               [&](Deadline until) { return state.agent.waitNote(until); }));
 }
 
 bool poll(AgentState& state) {
-  const bool moved = ask(state, "poll", &Agent::poll);
-  // This poll() has consumed the event that asyncio loops wait for, so wake() notifies the loops.
-  if (!state.readers.is_none()) py::module_::import("viaduct._asyncio").attr("wake")(state.readers);
-  return moved;
+  return ask(state, "poll", &Agent::poll);
 }
 
 py::dict leases(const LeaseStatistics& counts) {
@@ -420,10 +417,7 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           [](AgentState& state) { return valueOf(ask(state, "fileno", &Agent::eventFd)); },
           "fileno($self, /)\n--\n\nReturns a file descriptor for select() and selectors. The "
           "descriptor is readable\nwhile poll() has work to do. Watch the descriptor, but do not "
-          "read or close it.")
-      .def_property(
-          "_readers", [](const AgentState& state) { return state.readers; },
-          [](AgentState& state, py::object readers) { state.readers = std::move(readers); });
+          "read or close it.");
 }
 
 }  // namespace

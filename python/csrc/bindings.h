@@ -12,6 +12,7 @@ namespace py = pybind11;
 
 class AgentState;
 
+void bindDoorbell(py::module_& module);
 void bindSettings(py::module_& module);
 void bindValues(py::module_& module);
 void bindPin(py::module_& module);

@@ -85,7 +85,7 @@ template <class End, class Call>
 void waitFor(EndHandle<End>& handle, const char* operation, const py::object& timeout,
              const Call& call) {
   handle.agent->need(operation);
-  check(waitUnlocked(deadlineOf(operation, timeout),
+  check(waitUnlocked(waitLimitOf(operation, timeout),
                      [&](Deadline until) { return call(*handle.end, until); }));
 }
 

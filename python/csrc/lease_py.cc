@@ -73,7 +73,7 @@ const char* stateOf(const EndHandle<End>& lease) {
 template <class End>
 const char* waitForOutcome(EndHandle<End>& lease, const py::object& timeout) {
   return leaseStateName(valueOf(waitUnlocked(
-      deadlineOf("wait", timeout), [&](Deadline until) { return lease.end->wait(until); })));
+      waitLimitOf("wait", timeout), [&](Deadline until) { return lease.end->wait(until); })));
 }
 
 void revoke(LentState& lease) {

@@ -20,5 +20,6 @@ PYBIND11_MODULE(_core, module) {
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");
+  bindDoorbell(module);
   bindNixl(module);
 }

@@ -13,11 +13,12 @@
         memory = agent.allocate(1 << 20)                 # or: agent.pin(array)
         agent.write(peer, memory, peer.pin("inbox", timeout=10), note=b"it is full")
 
-In asyncio, use `await agent.plan("write", peer, local, remote).post()` and
-`async for note in agent.notes()`. For more, read help(viaduct.Agent), help(viaduct.Blocks),
+In asyncio, use `await agent.plan("write", peer, local, remote).post()`,
+`await viaduct.awaitable(peer.ready, 10)` and `async for note in agent.notes()`. For more, read help(viaduct.Agent), help(viaduct.Blocks),
 help(viaduct.Transfer) and docs/python.md.
 """
 
+from viaduct._asyncio import awaitable
 from viaduct._core import (
     Agent,
     BlockDigest,
@@ -106,6 +107,7 @@ __all__ = [
     "Transfer",
     "UnsupportedError",
     "__version__",
+    "awaitable",
     "digest_of",
     "kv_models",
     "kv_source_ranks",

@@ -331,6 +331,7 @@ void AgentImpl::letGo() {
   backends_.clear();
   stages_.reset();
   engine_->takeOverNow();
+  note_watchers_.tell();
   waitUntilSettled(held);
 }
 
@@ -589,6 +590,7 @@ void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   ++counts_.notes_received;
   ringBell();
   engine_->changed();
+  note_watchers_.tell();
   if (!notes_.hasRoom(*sender)) holdUp(from);
   if (!kept) from.noteDropped();
 }

@@ -44,6 +44,11 @@ void PeerImpl::linkChanged() {
   agent_.recheckPeers();
 }
 
+void PeerImpl::changed() {
+  agent_.engine().changed();
+  watchers_.tell();
+}
+
 Error PeerImpl::notReady(const char* operation) const {
   Error why = last_error_.value_or(
       redialer_.shakesHands()
@@ -209,7 +214,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
     for (auto& [backend, key] : message->keys)
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
-  agent_.engine().changed();
+  changed();
 }
 
 void PeerImpl::dropPin(std::span<const std::byte> payload) {
@@ -217,7 +222,7 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
   if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
-  agent_.engine().changed();
+  changed();
 }
 
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
@@ -252,7 +257,7 @@ void PeerImpl::recheck() {
   exhausted_wait_ = {};
   redialer_.resetBackoff();
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
-  agent_.engine().changed();
+  changed();
 }
 
 // A link lacked descriptors or memory. Returns an error if this life is to end so that the next one

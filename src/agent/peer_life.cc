@@ -34,7 +34,7 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
     agent_.joinByName(shared_from_this());
     if (same_as) {
       redialer_.forget();
-      agent_.engine().changed();
+      changed();
       return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
     }
   }
@@ -203,7 +203,7 @@ void PeerImpl::forget() {
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }
   phase_.step(PeerPhase::kPart);
-  agent_.engine().changed();
+  changed();
 }
 
 }  // namespace viaduct::agent
