@@ -178,9 +178,7 @@ Note waitNote(AgentState& state, const py::object& timeout) {
                               [&](Deadline until) { return state.agent.waitNote(until); }));
 }
 
-bool poll(AgentState& state) {
-  return ask(state, "poll", &Agent::poll);
-}
+bool poll(AgentState& state) { return ask(state, "poll", &Agent::poll); }
 
 py::dict leases(const LeaseStatistics& counts) {
   using py::operator""_a;

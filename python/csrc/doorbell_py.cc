@@ -38,10 +38,8 @@ void bindDoorbell(py::module_& module) {
   py::class_<Doorbell, std::shared_ptr<Doorbell>>(module, "_Doorbell")
       .def(py::init([] { return valueOf(Doorbell::open()); }))
       .def("fileno", &Doorbell::fd)
-      .def("wait",
-           [](const std::shared_ptr<Doorbell>& bell, std::uint64_t number) {
-             return std::make_shared<LoopWait>(bell, number);
-           })
+      .def("wait", [](const std::shared_ptr<Doorbell>& bell,
+                      std::uint64_t number) { return std::make_shared<LoopWait>(bell, number); })
       .def("take", &Doorbell::take);
 }
 

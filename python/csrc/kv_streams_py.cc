@@ -212,7 +212,7 @@ Ends the request at both ends, and waits until the other end touches the blocks 
 TimeoutError it still may.)";
 
 void bindPushes(py::module_& module) {
-  py::class_<EndHandle<KvPush>>(module, "KvPush", kPushClass)
+  withAgent(py::class_<EndHandle<KvPush>>(module, "KvPush", kPushClass))
       .def(py::init(&openPlanned<KvPush, &PlannedLayers::source>), py::arg("peer"),
            py::arg("layers"), py::arg("blocks"), py::kw_only(), py::arg("stream"),
            py::arg("name") = "", py::arg("require") = "")
@@ -225,7 +225,7 @@ void bindPushes(py::module_& module) {
           },
           py::arg("timeout") = py::none(), kWaitWritten)
       .def("cancel", cancel<KvPush>, py::arg("why"), kCancelRequest);
-  py::class_<EndHandle<KvArrival>>(module, "KvArrival", kArrivalClass)
+  withAgent(py::class_<EndHandle<KvArrival>>(module, "KvArrival", kArrivalClass))
       .def(py::init(&openUnplanned<KvArrival>), py::arg("peer"), py::arg("layers"), py::kw_only(),
            py::arg("stream"), py::arg("name") = "")
       .def("wait_layer", waitLayer<KvArrival>, py::arg("layer"), py::arg("timeout") = py::none(),
@@ -252,7 +252,7 @@ void bindPushes(py::module_& module) {
 }
 
 void bindPulls(py::module_& module) {
-  py::class_<EndHandle<KvOffer>>(module, "KvOffer", kOfferClass)
+  withAgent(py::class_<EndHandle<KvOffer>>(module, "KvOffer", kOfferClass))
       .def(py::init(&openUnplanned<KvOffer>), py::arg("peer"), py::arg("layers"), py::kw_only(),
            py::arg("stream"), py::arg("name") = "")
       .def("ready", ready<KvOffer>, py::arg("layer"), kReadyToRead)
@@ -267,7 +267,7 @@ void bindPulls(py::module_& module) {
           "layers, so that their blocks are free.")
       .def("cancel", cancelAndWait<KvOffer>, py::arg("why"), py::arg("timeout") = py::none(),
            kCancelAndWait);
-  py::class_<EndHandle<KvPull>>(module, "KvPull", kPullClass)
+  withAgent(py::class_<EndHandle<KvPull>>(module, "KvPull", kPullClass))
       .def(py::init(&openPlanned<KvPull, &PlannedLayers::destination>), py::arg("peer"),
            py::arg("layers"), py::arg("blocks"), py::kw_only(), py::arg("stream"),
            py::arg("name") = "", py::arg("require") = "")

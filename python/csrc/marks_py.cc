@@ -141,7 +141,7 @@ std::optional<Mark> postedMarkOf(const py::object& given) {
 }
 
 void bindMarks(py::module_& module) {
-  py::class_<MarksState>(module, "MarkStream", kMarkStream)
+  withAgent(py::class_<MarksState>(module, "MarkStream", kMarkStream))
       .def_property_readonly(
           "number", [](const MarksState& marks) { return marks.end->number(); },
           "The number of the stream.")

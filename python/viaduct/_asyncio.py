@@ -16,7 +16,7 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, TypeVar
 
 from viaduct._core import (
     Agent,
@@ -34,7 +34,12 @@ from viaduct._core import (
 from viaduct._errors import Error
 
 if TYPE_CHECKING:
+    from typing import ParamSpec
+
     from viaduct._core import Note
+
+    P = ParamSpec("P")
+T = TypeVar("T")
 
 # The calls that awaitable() takes. Each has the parameter `timeout`.
 WAITS = {
@@ -51,22 +56,41 @@ WAITS = {
 }
 
 
+class _Descriptor:
+    """A descriptor that an event loop watches. It is a duplicate, so it stays open until the loop
+    has stopped to watch it."""
+
+    def __init__(self, loop, fileno, callback):
+        self.loop = loop
+        self.number = os.dup(fileno)
+        loop.add_reader(self.number, callback)
+
+    def __del__(self):
+        try:
+            # Garbage collection may run in any thread, but remove_reader() needs the loop's thread.
+            self.loop.call_soon_threadsafe(_remove, self.loop, self.number)
+        except RuntimeError:  # the loop is closed
+            os.close(self.number)
+
+
+def _remove(loop, descriptor):
+    loop.remove_reader(descriptor)
+    os.close(descriptor)
+
+
 class _Loop:
     """The waits of one event loop. Only the loop's thread uses it."""
 
     def __init__(self, loop):
         self.loop = loop
         self.numbers = itertools.count()
-        self.futures = {}  # maps the number of each wait to its future
+        self.waits = {}  # maps the number of each wait to its future
         self.bell = _Doorbell()
-        # A duplicate stays open until the loop has stopped to watch it.
-        self.descriptor = os.dup(self.bell.fileno())
-        loop.add_reader(self.descriptor, _rung, weakref.ref(self))
+        own = weakref.WeakMethod(self.ring)
+        self.watched = _Descriptor(loop, self.bell.fileno(), lambda: _call(own))
+        self.agents = weakref.WeakKeyDictionary()  # maps agents to their _Progress
 
-    def __del__(self):
-        _stop_watching(self.loop, self.descriptor)
-
-    async def until(self, attempt, deadline=None):
+    async def until(self, agent, attempt, deadline=None):
         """Returns what `attempt` returns, as soon as it does not wait. After the deadline, lets it
         raise its error."""
         number = next(self.numbers)
@@ -75,48 +99,67 @@ class _Loop:
             try:
                 return attempt(wait)
             except BlockingIOError:
-                await self._news(number, deadline)
+                pass
+            await self._news(agent, number, deadline)
         return attempt(0)
 
-    async def _news(self, number, deadline):
-        future = self.futures[number] = self.loop.create_future()
+    async def _news(self, agent, number, deadline):
+        progress = self.agents.get(agent)
+        if progress is None:
+            progress = self.agents[agent] = _Progress(self, agent)
+        progress.watch()
+        future = self.waits[number] = self.loop.create_future()
         timer = deadline and self.loop.call_at(deadline, _resolve, future)
+        progress.waits += 1
         try:
             await future
         finally:
-            del self.futures[number]
+            progress.waits -= 1
+            del self.waits[number]
             if timer:
                 timer.cancel()
+
+    def ring(self):
+        """Resumes the tasks that have news."""
+        for number in self.bell.take():
+            if number in self.waits:
+                _resolve(self.waits[number])
+
+
+class _Progress:
+    """Makes progress on an agent in the thread of a loop, so that news takes no detour by another
+    thread. The loop watches the agent's descriptor while tasks wait for the agent."""
+
+    def __init__(self, loop, agent):
+        self.loop = weakref.proxy(loop)
+        self.agent = weakref.ref(agent)
+        self.waits = 0
+        self.watched = None
+
+    def watch(self):
+        agent = self.agent()
+        if self.watched is None and not agent.closed:
+            own = weakref.WeakMethod(self.poll)
+            self.watched = _Descriptor(self.loop.loop, agent.fileno(), lambda: _call(own))
+
+    def poll(self):
+        agent = self.agent()
+        if self.waits == 0 or agent.closed:  # leaves the event to the next task that waits
+            self.watched = None
+            return
+        agent.poll()
+        self.loop.ring()
+
+
+def _call(reference):
+    method = reference()
+    if method is not None:
+        method()
 
 
 def _resolve(future):
     if not future.done():
         future.set_result(None)
-
-
-def _rung(reference):
-    loop = reference()
-    if loop is None:
-        return
-    for number in loop.bell.take():
-        if number in loop.futures:
-            _resolve(loop.futures[number])
-
-
-def _stop_watching(loop, descriptor):
-    if loop.is_closed():
-        os.close(descriptor)
-        return
-    try:
-        # Garbage collection may run in any thread, but remove_reader() needs the loop's thread.
-        loop.call_soon_threadsafe(_remove, loop, descriptor)
-    except RuntimeError:  # the loop was closed after the check
-        os.close(descriptor)
-
-
-def _remove(loop, descriptor):
-    loop.remove_reader(descriptor)
-    os.close(descriptor)
 
 
 _loops = {}
@@ -141,10 +184,11 @@ def _timeout_position(kind, name):
     if name not in WAITS.get(kind, ()):
         raise TypeError(f"awaitable: {kind.__name__}.{name} does not wait; what to do: call it, "
                         "or run it with asyncio.to_thread()")
-    return list(inspect.signature(getattr(kind, name)).parameters).index("timeout") - 1
+    parameters = inspect.signature(getattr(kind, name)).parameters
+    return [one for one in parameters if one != "self"].index("timeout")
 
 
-async def awaitable(call, /, *args, **kwargs):
+async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwargs") -> "T":
     """Awaits a call that waits, such as peer.ready, without a thread.
 
         await viaduct.awaitable(peer.ready, timeout=10)
@@ -166,7 +210,10 @@ async def awaitable(call, /, *args, **kwargs):
         return await _find(call, args, kwargs, seconds)
     loop = _running()
     deadline = None if seconds is None else loop.loop.time() + seconds
-    return await loop.until(lambda wait: call(*args, timeout=wait, **kwargs), deadline)
+    owner = call.__self__
+    if not isinstance(owner, Agent):
+        owner = owner.agent if hasattr(owner, "agent") else owner._agent
+    return await loop.until(owner, lambda wait: call(*args, timeout=wait, **kwargs), deadline)
 
 
 class _Finder:
@@ -233,7 +280,7 @@ async def end_of(transfer):
     """Implements `await transfer`. A cancelled task cancels the transfer and waits for its end."""
     loop = _running()
     try:
-        await loop.until(transfer.wait)
+        await loop.until(transfer.agent, transfer.wait)
     except asyncio.CancelledError:
         transfer.cancel()
         await _end_despite_cancels(loop, transfer)
@@ -245,7 +292,7 @@ async def _end_despite_cancels(loop, transfer):
     # The program may reuse the memory after the task, so wait. The setting `grace` limits the wait.
     while transfer.state == "running":
         try:
-            await loop.until(transfer.wait)
+            await loop.until(transfer.agent, transfer.wait)
         except (asyncio.CancelledError, Error):
             pass
 
@@ -267,4 +314,4 @@ class Notes:
         return self
 
     async def __anext__(self) -> "Note":
-        return await _running().until(self._agent.wait_note)
+        return await _running().until(self._agent, self._agent.wait_note)

@@ -24,9 +24,8 @@ Status waitFor(MarkStreamImpl& stream, const Condition& done, bool or_ended, Dea
   VIADUCT_CHECK(agent.ofThisProcess("wait for marks"));
   auto held = agent.hold();
   const auto given_up = [&] { return or_ended && stream.ended(); };
-  const bool over =
-      agent.engine().waitHeld([&] { return done() || given_up() || agent.closed(); }, until.at(),
-                              &stream.watchers);
+  const bool over = agent.engine().waitHeld([&] { return done() || given_up() || agent.closed(); },
+                                            until.at(), &stream.watchers);
   if (done()) return Ok{};
   if (given_up()) return *stream.ended();
   if (over) VIADUCT_CHECK(agent.usable("wait for marks"));

@@ -167,8 +167,8 @@ Status LayerStream::waitRead(std::uint32_t index, Deadline until) {
   return waitTransfer(index, until);
 }
 
-void LayerStream::waitChanged(std::unique_lock<std::mutex>& lock,
-                              const std::function<bool()>& done, Deadline until) {
+void LayerStream::waitChanged(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done,
+                              Deadline until) {
   if (until.at() == Clock::time_point::max())
     changed_.wait(lock, done);
   else
