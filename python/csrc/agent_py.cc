@@ -26,6 +26,7 @@ std::string fileSystemPath(const py::object& path) {
 }
 
 std::shared_ptr<AgentState> open(const py::kwargs& settings) {
+  py::module_::import("viaduct._logging").attr("start")();
   const Settings chosen = settingsOf(settings);
   auto opened = unlocked([&] { return Agent::open(chosen); });
   return std::make_shared<AgentState>(valueOf(std::move(opened)));
@@ -422,9 +423,10 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
 
 void bindAgent(py::module_& module) {
   py::class_<AgentState, std::shared_ptr<AgentState>> agent(module, "Agent", kAgent);
-  agent.def(py::init(&open))
-      .def_static("open", open,
-                  "open(**settings)\n--\n\nOpens an agent, as Agent(**settings) does.")
+  agent.def(py::init(&open), "__init__($self, /, *, environment=True, **settings)\n--\n")
+      .def_static(
+          "open", open,
+          "open(*, environment=True, **settings)\n--\n\nOpens an agent, as Agent(**settings) does.")
       .def("close", &AgentState::close,
            "close($self, /)\n--\n\nTells all peers that the agent leaves, and ends all transfers. "
            "Calls that wait in other\nthreads fail with an error. A second close() does nothing.")

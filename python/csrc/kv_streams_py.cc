@@ -211,11 +211,15 @@ constexpr auto kCancelAndWait = R"(cancel($self, /, why, timeout=None)
 Ends the request at both ends, and waits until the other end touches the blocks no more. After
 TimeoutError it still may.)";
 
+constexpr auto kOpenPlanned =
+    "__init__($self, /, peer, layers, blocks, *, stream, name='', require='')\n--\n";
+constexpr auto kOpenUnplanned = "__init__($self, /, peer, layers, *, stream, name='')\n--\n";
+
 void bindPushes(py::module_& module) {
   withAgent(py::class_<EndHandle<KvPush>>(module, "KvPush", kPushClass))
       .def(py::init(&openPlanned<KvPush, &PlannedLayers::source>), py::arg("peer"),
            py::arg("layers"), py::arg("blocks"), py::kw_only(), py::arg("stream"),
-           py::arg("name") = "", py::arg("require") = "")
+           py::arg("name") = "", py::arg("require") = "", kOpenPlanned)
       .def("ready", ready<KvPush>, py::arg("layer"), kReadyToWrite)
       .def(
           "wait",
@@ -227,7 +231,7 @@ void bindPushes(py::module_& module) {
       .def("cancel", cancel<KvPush>, py::arg("why"), kCancelRequest);
   withAgent(py::class_<EndHandle<KvArrival>>(module, "KvArrival", kArrivalClass))
       .def(py::init(&openUnplanned<KvArrival>), py::arg("peer"), py::arg("layers"), py::kw_only(),
-           py::arg("stream"), py::arg("name") = "")
+           py::arg("stream"), py::arg("name") = "", kOpenUnplanned)
       .def("wait_layer", waitLayer<KvArrival>, py::arg("layer"), py::arg("timeout") = py::none(),
            kWaitLayer)
       .def(
@@ -254,7 +258,7 @@ void bindPushes(py::module_& module) {
 void bindPulls(py::module_& module) {
   withAgent(py::class_<EndHandle<KvOffer>>(module, "KvOffer", kOfferClass))
       .def(py::init(&openUnplanned<KvOffer>), py::arg("peer"), py::arg("layers"), py::kw_only(),
-           py::arg("stream"), py::arg("name") = "")
+           py::arg("stream"), py::arg("name") = "", kOpenUnplanned)
       .def("ready", ready<KvOffer>, py::arg("layer"), kReadyToRead)
       .def(
           "wait_read",
@@ -270,7 +274,7 @@ void bindPulls(py::module_& module) {
   withAgent(py::class_<EndHandle<KvPull>>(module, "KvPull", kPullClass))
       .def(py::init(&openPlanned<KvPull, &PlannedLayers::destination>), py::arg("peer"),
            py::arg("layers"), py::arg("blocks"), py::kw_only(), py::arg("stream"),
-           py::arg("name") = "", py::arg("require") = "")
+           py::arg("name") = "", py::arg("require") = "", kOpenPlanned)
       .def(
           "read_all",
           [](EndHandle<KvPull>& pull) {
@@ -289,7 +293,8 @@ void bindPulls(py::module_& module) {
 
 void bindKvStreams(py::module_& module) {
   py::class_<PlannedLayers>(module, "KvLayers", kLayersClass)
-      .def(py::init(&planLayers), py::arg("source"), py::arg("destination"))
+      .def(py::init(&planLayers), py::arg("source"), py::arg("destination"),
+           "__init__($self, /, source, destination)\n--\n")
       .def_property_readonly(
           "layers",
           [](const PlannedLayers& layers) { return py::tuple(py::cast(layers.plan.layers())); },

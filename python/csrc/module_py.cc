@@ -21,5 +21,7 @@ PYBIND11_MODULE(_core, module) {
   bindAgent(module);
   py::delattr(module, "__module__");
   bindDoorbell(module);
+  bindErrors(module);
+  bindLog(module);
   bindNixl(module);
 }

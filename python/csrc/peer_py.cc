@@ -114,7 +114,7 @@ void bindPeer(py::module_& module) {
 --
 
 Waits until the peer is ready. PeerLostError gives the reason why the peer cannot be reached. In
-asyncio, use await asyncio.to_thread(peer.ready, 10).)")
+asyncio, use await viaduct.awaitable(peer.ready, 10).)")
       .def("over", waitOver, py::arg("epoch") = py::none(), py::arg("timeout") = py::none(),
            R"(over($self, /, epoch=None, timeout=None)
 --

@@ -55,8 +55,9 @@ Error PeerImpl::notReady(const char* operation) const {
           ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
           : Error{.operation = "connect", .detail = "not connected yet"});
   if (why.code != Code::kDenied) why.code = Code::kPeerLost;
-  why.detail =
-      fmt::format("the peer is {}: {}: {}", peerStateName(state()), why.operation, why.detail);
+  why.detail = fmt::format("{}: {}", why.operation, why.detail);
+  if (why.code != Code::kPeerLost || state() != PeerState::kLost)  // otherwise the code says it
+    why.detail = fmt::format("the peer is {}: {}", peerStateName(state()), why.detail);
   why.operation = operation;
   why.peer = name_;
   if (why.remedy.empty()) why.remedy = "wait with Peer::ready(deadline)";

@@ -67,3 +67,16 @@ def test_every_parameter_has_a_name_in_help():
             if inspect.isroutine(method):
                 text = str(inspect.signature(method))
                 assert "arg0" not in text and "*args" not in text, f"{name}.{member}{text}"
+
+
+def test_every_class_that_can_be_made_says_how():
+    checked = 0
+    for name, node in CLASSES.items():
+        for item in node.body:
+            if getattr(item, "name", "") == "__init__":
+                told = [each.arg for each in item.args.args + item.args.kwonlyargs][1:]
+                told += [item.args.kwarg.arg] if item.args.kwarg else []
+                made = inspect.signature(getattr(_core, name).__init__)
+                assert [each for each in made.parameters if each != "self"] == told, name
+                checked += 1
+    assert checked > 10

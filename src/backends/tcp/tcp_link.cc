@@ -1,5 +1,6 @@
 #include "backends/tcp/tcp_link.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -167,7 +168,7 @@ void TcpLink::tellShut(const move::Channel* channel, ShutReason, const Error& wh
     out.put(channel->index())
         .put(static_cast<std::uint32_t>(channels().size()))
         .put(channel->life().number());
-  out.text(why.text());
+  out.text(fmt::format("{}: {}", why.operation, why.detail));  // the receiver adds the rest
   static_cast<void>(
       linkHost().send(out.bytes()));  // on failure the session is ending, and reports that itself
 }
