@@ -29,6 +29,7 @@ constexpr Name kNames[]{
     {"Agent::backends()", "Agent.backends"},
     {"Agent::allocate", "Agent.allocate()"},
     {"Lease::ticket() returned", "Lease.ticket has"},
+    {"Lease::ticket()", "Lease.ticket"},
     {"KvLayers::layers() lists", "KvLayers.layers lists"},
     {"Segment::file()", "Agent.pin_file()"},
     {"DeviceMemory::open()", "Agent.pin()"},

@@ -1,6 +1,5 @@
 #include "backends/tcp/tcp_link.h"
 
-#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,6 +7,7 @@
 
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_backend.h"
+#include "base/inner_error.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -168,7 +168,7 @@ void TcpLink::tellShut(const move::Channel* channel, ShutReason, const Error& wh
     out.put(channel->index())
         .put(static_cast<std::uint32_t>(channels().size()))
         .put(channel->life().number());
-  out.text(fmt::format("{}: {}", why.operation, why.detail));  // the receiver adds the rest
+  out.text(base::innerText(why));
   static_cast<void>(
       linkHost().send(out.bytes()));  // on failure the session is ending, and reports that itself
 }
