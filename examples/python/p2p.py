@@ -218,24 +218,38 @@ class Initiator:
         print(f"the target is {note.text}: waiting up to {self.given.timeout:g} s",
               file=sys.stderr, flush=True)
 
+    def here(self, local, name):
+        """Returns the place of this end's buffer: memory of a GPU is reached as by a peer."""
+        if not self.given.cuda:
+            return None, local
+        me = self.agent.self()
+        me.ready(timeout=self.given.timeout)
+        return me, me.pin(name, timeout=self.given.timeout)
+
+    def fill(self, place, host, pattern):
+        peer, memory = place
+        repeated(pattern, host if peer else memory)
+        if peer:
+            self.agent.write(peer, host, memory)
+
+    def is_full(self, place, host, pattern):
+        peer, memory = place
+        if peer:
+            self.agent.read(peer, host, memory)
+        return is_repeated(pattern, host if peer else memory)
+
     def measure(self, size):
         remote = self.remote(size.bytes)
         name = f"local {self.turn}"
         with allocate(self.agent, self.given, size.bytes, name) as local, \
                 self.agent.allocate(size.bytes) as host:
-            me = self.agent.self()  # copies between host memory and this end's buffer
-            me.ready(timeout=self.given.timeout)
-            ours = me.pin(name, timeout=self.given.timeout)
+            ours, theirs = self.here(local, name), (self.peer, remote)
+            source, destination = (ours, theirs) if self.given.op == "write" else (theirs, ours)
             expected = os.urandom(min(size.bytes, 1 << 20))
-            repeated(expected, host)
-            (owner, source), (taker, destination) = (me, ours), (self.peer, remote)
-            if self.given.op == "read":
-                owner, source, taker, destination = taker, destination, owner, source
-            self.agent.write(owner, host, source)
-            memoryview(host)[:] = bytes(size.bytes)
+            self.fill(source, host, expected)
+            self.fill(destination, host, b"\0")
             times, path = self.timed(local, remote)
-            self.agent.read(taker, host, destination)
-            if not is_repeated(expected, host):
+            if not self.is_full(destination, host, expected):
                 sys.exit(f"{size.text}: the bytes that arrived are not those that were sent")
         mean = sum(times) / len(times)
         print(f"{size.text:>8} {len(times):>10} {size.bytes / mean / 1e9:>8.3g} "
@@ -264,6 +278,7 @@ def carrier(share):
 
 def repeated(pattern, pin):
     view = memoryview(pin)
+    pattern *= max(1, (1 << 20) // len(pattern))
     for start in range(0, len(view), len(pattern)):
         part = view[start:start + len(pattern)]
         part[:] = pattern[:len(part)]

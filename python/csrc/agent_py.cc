@@ -423,7 +423,7 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
 
 void bindAgent(py::module_& module) {
   py::class_<AgentState, std::shared_ptr<AgentState>> agent(module, "Agent", kAgent);
-  agent.def(py::init(&open), "__init__($self, /, *, environment=True, **settings)\n--\n\n")
+  agent.def(py::init(&open), "__init__(self, /, *, environment=True, **settings)\n--\n\n")
       .def_static(
           "open", open,
           "open(*, environment=True, **settings)\n--\n\nOpens an agent, as Agent(**settings) does.")

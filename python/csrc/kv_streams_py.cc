@@ -212,8 +212,8 @@ Ends the request at both ends, and waits until the other end touches the blocks 
 TimeoutError it still may.)";
 
 constexpr auto kOpenPlanned =
-    "__init__($self, /, peer, layers, blocks, *, stream, name='', require='')\n--\n\n";
-constexpr auto kOpenUnplanned = "__init__($self, /, peer, layers, *, stream, name='')\n--\n\n";
+    "__init__(self, /, peer, layers, blocks, *, stream, name='', require='')\n--\n\n";
+constexpr auto kOpenUnplanned = "__init__(self, /, peer, layers, *, stream, name='')\n--\n\n";
 
 void bindPushes(py::module_& module) {
   withAgent(py::class_<EndHandle<KvPush>>(module, "KvPush", kPushClass))
@@ -294,7 +294,7 @@ void bindPulls(py::module_& module) {
 void bindKvStreams(py::module_& module) {
   py::class_<PlannedLayers>(module, "KvLayers", kLayersClass)
       .def(py::init(&planLayers), py::arg("source"), py::arg("destination"),
-           "__init__($self, /, source, destination)\n--\n\n")
+           "__init__(self, /, source, destination)\n--\n\n")
       .def_property_readonly(
           "layers",
           [](const PlannedLayers& layers) { return py::tuple(py::cast(layers.plan.layers())); },

@@ -18,7 +18,6 @@ In asyncio, use `await agent.plan("write", peer, local, remote).post()`,
 help(viaduct.Transfer) and docs/python.md.
 """
 
-from viaduct._asyncio import awaitable
 from viaduct._core import (
     Agent,
     BlockDigest,
@@ -66,6 +65,18 @@ from viaduct._errors import (
     TimeoutError,
     UnsupportedError,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from viaduct._asyncio import awaitable
+
+
+def __getattr__(name):
+    if name == "awaitable":  # imports asyncio, which takes longer than all else here
+        from viaduct._asyncio import awaitable
+        return awaitable
+    raise AttributeError(f"module 'viaduct' has no attribute {name!r}")
+
 
 __all__ = [
     "Agent",

@@ -31,7 +31,7 @@ from viaduct._core import (
     Transfer,
     _Doorbell,
 )
-from viaduct._errors import Error
+from viaduct._errors import Error, InvalidError
 
 if TYPE_CHECKING:
     from typing import ParamSpec
@@ -137,18 +137,22 @@ class _Progress:
         self.watched = None
 
     def watch(self):
-        agent = self.agent()
-        if self.watched is None and not agent.closed:
+        if self.watched is None:
             own = weakref.WeakMethod(self.poll)
-            self.watched = _Descriptor(self.loop.loop, agent.fileno(), lambda: _call(own))
+            # Another thread may close the agent, which then needs no more progress from here.
+            with contextlib.suppress(InvalidError):
+                self.watched = _Descriptor(self.loop.loop, self.agent().fileno(),
+                                           lambda: _call(own))
 
     def poll(self):
-        agent = self.agent()
-        if self.waits == 0 or agent.closed:  # leaves the event to the next task that waits
-            self.watched = None
-            return
-        agent.poll()
-        self.loop.ring()
+        try:
+            if self.waits != 0:
+                self.agent().poll()
+                self.loop.ring()
+                return
+        except InvalidError:  # the agent was closed
+            pass
+        self.watched = None  # leaves the event to the next task that waits
 
 
 def _call(reference):

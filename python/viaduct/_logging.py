@@ -1,19 +1,18 @@
 """Hands the lines that the library logs to the logger "viaduct" of Python's logging.
 
-The library's threads never run Python code: a thread of Python takes the lines from a queue. While
+The library's threads never run Python code. A thread of Python takes the lines from a queue. While
 no handler is there for the logger, the lines go to stderr, as in programs of other languages.
 """
 
 import atexit
-import logging
 import os
+import sys
 import threading
 
 from viaduct import _core
 
-_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)  # by the library's number
+_LEVELS = (10, 20, 30, 40)  # those of logging from DEBUG to ERROR, by the library's number
 
-_logger = logging.getLogger("viaduct")
 _lock = threading.Lock()
 _thread = None
 
@@ -32,10 +31,16 @@ def start():
         _thread.start()
 
 
+def _logger():
+    import logging  # only here: it takes longer than to open an agent
+
+    return logging.getLogger("viaduct")
+
+
 def _follow_level():
     """Lets the library make the lines that the logger wants, unless VIADUCT_LOG says which."""
-    if not os.environ.get("VIADUCT_LOG"):
-        wanted = _logger.getEffectiveLevel()
+    if "logging" in sys.modules and not os.environ.get("VIADUCT_LOG"):
+        wanted = _logger().getEffectiveLevel()
         _core._set_log_level(next((number for number, level in enumerate(_LEVELS)
                                    if level >= wanted), len(_LEVELS)))
 
@@ -47,8 +52,8 @@ def _run():
 
 def _hand_on(lines):
     for number, text in lines:
-        if _logger.hasHandlers():
-            _logger.log(_LEVELS[number], "%s", text)
+        if "logging" in sys.modules and _logger().hasHandlers():
+            _logger().log(_LEVELS[number], "%s", text)
         else:
             _core._write_log(number, text)
 
