@@ -45,7 +45,7 @@ async def visit(name, card):
     with viaduct.Agent(name=name) as agent:
         memory = agent.allocate(PAGE, label="page")
         server = agent.connect(card)
-        await asyncio.to_thread(server.ready, 10)
+        await viaduct.awaitable(server.ready, 10)
         notes = agent.notes()
         for number in range(PAGES):
             server.note(json.dumps({"page": number, "address": memory.address}))

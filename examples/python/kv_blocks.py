@@ -11,9 +11,12 @@ note of the read tells the prefill process that the read is done.
 import multiprocessing
 import sys
 
-import numpy
-
 import viaduct
+
+try:
+    import numpy
+except ImportError:
+    sys.exit("this example needs numpy: pip install numpy, or apt-get install python3-numpy")
 
 LAYERS, BLOCKS, WIDTH = 4, 1024, 16 * 8 * 64
 REQUEST = 48  # blocks of one request

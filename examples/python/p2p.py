@@ -76,11 +76,10 @@ def arguments():
                         "not-tcp, backend:NAME")
     parser.add_argument("--timeout", type=float, default=10.0,
                         help="seconds to reach the target, and to wait for it while it is busy")
-    parser.add_argument("--cuda", action="store_true", help="refused: viaduct p2p has it")
+    parser.add_argument("--cuda", action="store_true",
+                        help="this end's buffer is memory of a GPU; each end chooses for itself")
     parser.add_argument("--gpu_id", "--gpu-id", type=int, default=0)
     given = parser.parse_args()
-    if given.cuda:
-        parser.error("--cuda: this example moves no GPU memory; `viaduct p2p --cuda` does")
     if given.iterations == 0:
         parser.error("--iterations 0 measures nothing: give at least 1")
     return given
@@ -95,6 +94,10 @@ def open_agent(given, listen):
     return viaduct.Agent(listen=listen, **secret)
 
 
+def allocate(agent, given, size, label):
+    return agent.allocate(size, label=label, device=given.gpu_id if given.cuda else None)
+
+
 def explained(error, action):
     """Returns one line: the failed action, the likely cause, and what to check."""
     reason = REASONS.get(error.os_errno)
@@ -106,8 +109,9 @@ def explained(error, action):
 class Target:
     """Lends a buffer to one initiator at a time, until the initiator leaves."""
 
-    def __init__(self, agent):
-        self.agent, self.waiting, self.current, self.buffer = agent, collections.deque(), None, None
+    def __init__(self, agent, given):
+        self.agent, self.given, self.waiting = agent, given, collections.deque()
+        self.current = self.buffer = None
         self.limit = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
 
     def serve(self):
@@ -146,7 +150,7 @@ class Target:
             if size > self.limit:
                 self.tell(sender, f"refused: {size} bytes are more than a quarter of its memory")
             else:
-                self.buffer = self.agent.allocate(size, label=f"{sender} {label}")
+                self.buffer = allocate(self.agent, self.given, size, f"{sender} {label}")
         except viaduct.Error as error:
             self.tell(sender, f"refused: {error}")
 
@@ -186,7 +190,7 @@ def run_target(given):
                   "measurement; --secret WORD at both ends closes it")
         print(f"waiting for: p2p.py --mode initiator --ip {given.ip} --port {given.port}",
               flush=True)
-        Target(agent).serve()
+        Target(agent, given).serve()
 
 
 class Initiator:
@@ -214,18 +218,38 @@ class Initiator:
         print(f"the target is {note.text}: waiting up to {self.given.timeout:g} s",
               file=sys.stderr, flush=True)
 
+    def here(self, local, name):
+        """Returns the place of this end's buffer: memory of a GPU is reached as by a peer."""
+        if not self.given.cuda:
+            return None, local
+        me = self.agent.self()
+        me.ready(timeout=self.given.timeout)
+        return me, me.pin(name, timeout=self.given.timeout)
+
+    def fill(self, place, host, pattern):
+        peer, memory = place
+        repeated(pattern, host if peer else memory)
+        if peer:
+            self.agent.write(peer, host, memory)
+
+    def is_full(self, place, host, pattern):
+        peer, memory = place
+        if peer:
+            self.agent.read(peer, host, memory)
+        return is_repeated(pattern, host if peer else memory)
+
     def measure(self, size):
         remote = self.remote(size.bytes)
-        with self.agent.allocate(size.bytes) as local, self.agent.allocate(size.bytes) as other:
+        name = f"local {self.turn}"
+        with allocate(self.agent, self.given, size.bytes, name) as local, \
+                self.agent.allocate(size.bytes) as host:
+            ours, theirs = self.here(local, name), (self.peer, remote)
+            source, destination = (ours, theirs) if self.given.op == "write" else (theirs, ours)
             expected = os.urandom(min(size.bytes, 1 << 20))
-            repeated(expected, local)
-            if self.given.op == "read":
-                self.agent.write(self.peer, local, remote)
-                memoryview(local)[:] = bytes(size.bytes)
+            self.fill(source, host, expected)
+            self.fill(destination, host, b"\0")
             times, path = self.timed(local, remote)
-            if self.given.op == "write":
-                self.agent.read(self.peer, other, remote)
-            if not is_repeated(expected, other if self.given.op == "write" else local):
+            if not self.is_full(destination, host, expected):
                 sys.exit(f"{size.text}: the bytes that arrived are not those that were sent")
         mean = sum(times) / len(times)
         print(f"{size.text:>8} {len(times):>10} {size.bytes / mean / 1e9:>8.3g} "
@@ -254,6 +278,7 @@ def carrier(share):
 
 def repeated(pattern, pin):
     view = memoryview(pin)
+    pattern *= max(1, (1 << 20) // len(pattern))
     for start in range(0, len(view), len(pattern)):
         part = view[start:start + len(pattern)]
         part[:] = pattern[:len(part)]
@@ -273,7 +298,8 @@ def run_initiator(given):
         except viaduct.Error as error:
             sys.exit(explained(error, f"connect to {where(given)}"))
         print(f"p2p initiator: {where(given)} is {peer.name}")
-        print(f"{given.op}: host memory, the same block for each transfer\n")
+        memory = f"memory of GPU {given.gpu_id}" if given.cuda else "host memory"
+        print(f"{given.op}: {memory}, the same block for each transfer\n")
         print(f"{'size':>8} {'iterations':>10} {'GB/s':>8} {'mean us':>9}  carried by", flush=True)
         initiator = Initiator(agent, peer, given)
         try:

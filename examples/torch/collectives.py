@@ -18,9 +18,12 @@ import sys
 import tempfile
 import time
 
-import torch
-import torch.distributed as dist
-import torch.multiprocessing as processes
+try:
+    import torch
+    import torch.distributed as dist
+    import torch.multiprocessing as processes
+except ImportError:
+    sys.exit("this example needs PyTorch: pip install torch")
 
 # busbw / algbw with n ranks, as in nccl-tests. The size counts the data of all ranks.
 FACTORS = {

@@ -116,8 +116,12 @@ def compile_module(root):
     check_packages()
     build = build_folder(root)
     generator = ["-G", "Ninja"] if shutil.which("ninja") else []
-    # Without this setting, ccache never reuses an object that was built with a precompiled header.
-    ccache = "env;CCACHE_SLOPPINESS=pch_defines,time_macros;ccache"
+    # As in ./dev: without the sloppiness, ccache finds no object that was built with a precompiled
+    # header. With the base folder, it finds those of another clone.
+    ccache = (
+        f"env;CCACHE_SLOPPINESS=pch_defines,time_macros;CCACHE_BASEDIR={root};"
+        "CCACHE_NOHASHDIR=yes;ccache"
+    )
     launcher = [f"-DCMAKE_CXX_COMPILER_LAUNCHER={ccache}"] if shutil.which("ccache") else []
     say(f"configuring in {build}")
     run_cmake(

@@ -26,6 +26,7 @@ std::string fileSystemPath(const py::object& path) {
 }
 
 std::shared_ptr<AgentState> open(const py::kwargs& settings) {
+  py::module_::import("viaduct._logging").attr("start")();
   const Settings chosen = settingsOf(settings);
   auto opened = unlocked([&] { return Agent::open(chosen); });
   return std::make_shared<AgentState>(valueOf(std::move(opened)));
@@ -174,16 +175,11 @@ std::optional<Note> takeNote(AgentState& state) {
 
 Note waitNote(AgentState& state, const py::object& timeout) {
   if (auto note = takeNote(state)) return *std::move(note);
-  return valueOf(waitUnlocked(deadlineOf("wait_note", timeout),
+  return valueOf(waitUnlocked(waitLimitOf("wait_note", timeout),
                               [&](Deadline until) { return state.agent.waitNote(until); }));
 }
 
-bool poll(AgentState& state) {
-  const bool moved = ask(state, "poll", &Agent::poll);
-  // This poll() has consumed the event that asyncio loops wait for, so wake() notifies the loops.
-  if (!state.readers.is_none()) py::module_::import("viaduct._asyncio").attr("wake")(state.readers);
-  return moved;
-}
+bool poll(AgentState& state) { return ask(state, "poll", &Agent::poll); }
 
 py::dict leases(const LeaseStatistics& counts) {
   using py::operator""_a;
@@ -420,19 +416,17 @@ void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
           [](AgentState& state) { return valueOf(ask(state, "fileno", &Agent::eventFd)); },
           "fileno($self, /)\n--\n\nReturns a file descriptor for select() and selectors. The "
           "descriptor is readable\nwhile poll() has work to do. Watch the descriptor, but do not "
-          "read or close it.")
-      .def_property(
-          "_readers", [](const AgentState& state) { return state.readers; },
-          [](AgentState& state, py::object readers) { state.readers = std::move(readers); });
+          "read or close it.");
 }
 
 }  // namespace
 
 void bindAgent(py::module_& module) {
   py::class_<AgentState, std::shared_ptr<AgentState>> agent(module, "Agent", kAgent);
-  agent.def(py::init(&open))
-      .def_static("open", open,
-                  "open(**settings)\n--\n\nOpens an agent, as Agent(**settings) does.")
+  agent.def(py::init(&open), "__init__(self, /, *, environment=True, **settings)\n--\n\n")
+      .def_static(
+          "open", open,
+          "open(*, environment=True, **settings)\n--\n\nOpens an agent, as Agent(**settings) does.")
       .def("close", &AgentState::close,
            "close($self, /)\n--\n\nTells all peers that the agent leaves, and ends all transfers. "
            "Calls that wait in other\nthreads fail with an error. A second close() does nothing.")

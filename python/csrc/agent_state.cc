@@ -45,13 +45,8 @@ void AgentState::refuse(const char* operation) const {
 
 void AgentState::close() {
   closed_ = true;
-  {
-    const Unlocked unlocked;
-    agent.close();  // a second caller waits for the first
-  }
-  if (readers.is_none()) return;
-  py::module_::import("viaduct._asyncio").attr("wake")(readers);
-  readers = py::none();
+  const Unlocked unlocked;
+  agent.close();  // a second caller waits for the first
 }
 
 void AgentState::closeAll() {

@@ -55,7 +55,6 @@ class AgentState : public std::enable_shared_from_this<AgentState> {
   void keepUntilSettled(const std::string& peer, py::object memory);
 
   Agent agent;
-  py::object readers = py::none();  // viaduct/_asyncio.py keeps a dict of event loops here
 
  private:
   [[noreturn]] void refuse(const char* operation) const;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 
+#include "doorbell.h"
 #include "errors.h"
 
 namespace viaduct::python {
@@ -30,6 +31,13 @@ Deadline deadlineOf(const char* operation, py::handle timeout) {
     raiseMisuse(operation, fmt::format("timeout is {} seconds", seconds),
                 "give 0 or more seconds, or None for no limit");
   return std::chrono::duration<double>(seconds);
+}
+
+WaitLimit waitLimitOf(const char* operation, py::handle timeout) {
+  if (timeout.is_none()) return {};
+  if (py::isinstance<LoopWait>(timeout))
+    return WaitLimit(timeout.cast<std::shared_ptr<LoopWait>>());
+  return deadlineOf(operation, timeout);
 }
 
 NoteBytes::NoteBytes(const char* operation, py::handle from) {

@@ -9,12 +9,17 @@
 #include <optional>
 #include <span>
 
+#include "gil.h"
+
 namespace viaduct::python {
 
 namespace py = pybind11;
 
 // Converts a number of seconds or a timedelta to a deadline. None means no limit.
 Deadline deadlineOf(const char* operation, py::handle timeout);
+
+// The same for a call that waits, which also takes a LoopWait.
+WaitLimit waitLimitOf(const char* operation, py::handle timeout);
 
 // Reads the bytes of a note from bytes, str (as UTF-8) or a buffer. The object holds the buffer
 // open as long as it lives.

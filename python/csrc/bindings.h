@@ -12,6 +12,9 @@ namespace py = pybind11;
 
 class AgentState;
 
+void bindErrors(py::module_& module);
+void bindLog(py::module_& module);
+void bindDoorbell(py::module_& module);
 void bindSettings(py::module_& module);
 void bindValues(py::module_& module);
 void bindPin(py::module_& module);

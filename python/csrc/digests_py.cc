@@ -233,7 +233,7 @@ std::vector<Digest> digestsOf(const char* operation, const py::object& given) {
 void bindDigests(py::module_& module) {
   py::class_<DigestRows>(module, "Digests", py::buffer_protocol(), kDigestsClass)
       .def(py::init([](const py::object& rows) { return rowsOf(digestsOf("Digests", rows)); }),
-           py::arg("rows"))
+           py::arg("rows"), "__init__(self, /, rows)\n--\n\n")
       .def_static("decode", decode, py::arg("data"), kDecode)
       .def("encode", encode, kEncode)
       .def("__len__", [](const DigestRows& digests) { return digests.rows.size(); })
@@ -247,7 +247,7 @@ void bindDigests(py::module_& module) {
         return fmt::format("<viaduct.Digests of {} blocks>", digests.rows.size());
       });
   py::class_<BlockDigest>(module, "BlockDigest", kBlockDigest)
-      .def(py::init<>())
+      .def(py::init<>(), "__init__(self, /)\n--\n\n")
       .def("add", addPiece, py::arg("offset"), py::arg("piece"), kAddPiece)
       .def(
           "add_part", [](BlockDigest& block, const BlockDigest& other) { block.add(other); },

@@ -30,4 +30,11 @@ struct EndHandle {
   std::optional<End> end;                                   // empty only in the destructor
 };
 
+// Adds what viaduct/_asyncio.py asks of each class of ends.
+template <class End>
+py::class_<EndHandle<End>> withAgent(py::class_<EndHandle<End>> ends) {
+  ends.def_property_readonly("_agent", [](const EndHandle<End>& end) { return end.agent; });
+  return ends;
+}
+
 }  // namespace viaduct::python

@@ -1,12 +1,67 @@
 #include <fmt/format.h>
 #include <viaduct/result.h>
 
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "bindings.h"
 #include "errors.h"
 #include "gil.h"
 
 namespace viaduct::python {
+namespace {
 
-py::object exceptionOf(const Error& error) {
+// What the library's texts call a thing, and what Python calls it.
+struct Name {
+  std::string_view library, python;
+};
+constexpr Name kNames[]{
+    {" with Agent::open() or settingsFromEnvironment())", " in the environment)"},
+    {"settled() of Agent::self() is true", "`settled` of Agent.self() is True"},
+    {"Peer::settled() is true", "Peer.settled is True"},
+    {"settled() is true", "`settled` is True"},
+    {"Peer::ready(deadline)", "Peer.ready(timeout)"},
+    {"Peer::waitPin", "Peer.pin()"},
+    {"Peer::pins()", "Peer.pins"},
+    {"Peer::state()", "Peer.state"},
+    {"Peer::ways()", "Peer.ways"},
+    {"Agent::backends()", "Agent.backends"},
+    {"Agent::allocate", "Agent.allocate()"},
+    {"Lease::ticket() returned", "Lease.ticket has"},
+    {"Lease::ticket()", "Lease.ticket"},
+    {"KvLayers::layers() lists", "KvLayers.layers lists"},
+    {"Segment::file()", "Agent.pin_file()"},
+    {"DeviceMemory::open()", "Agent.pin()"},
+    {"Storage::open()", "Agent.pin_file()"},
+    {"FileOptions::create", "create=True"},
+    {"FileOptions::", ""},
+    {"Settings::", ""},
+    {"checkBlocks", "check_blocks"},
+    {"digestBlocks", "digest_blocks"},
+    {"encodeDigests", "Digests.encode"},
+    {"decodeDigests", "Digests.decode"},
+    {"exportCard()", "Agent.card"},
+    {"importCard", "connect"},
+    {"waitNote", "wait_note"},
+    {"waitPin", "pin"},
+    {"eventFd", "fileno"},
+};
+
+std::string inPython(std::string text) {
+  for (const auto& [library, python] : kNames)
+    for (std::size_t at = 0; (at = text.find(library, at)) != std::string::npos;
+         at += python.size())
+      text.replace(at, library.size(), python);
+  return text;
+}
+
+}  // namespace
+
+py::object exceptionOf(const Error& told) {
+  Error error = told;
+  for (std::string* part : {&error.operation, &error.detail, &error.cause, &error.remedy})
+    *part = inPython(std::move(*part));
   // An exiting interpreter would end a daemon thread in the middle of this function. Releasing the
   // GIL blocks the thread here first.
   if (Exit::hasBegun()) unlocked([] {});
@@ -18,6 +73,8 @@ py::object exceptionOf(const Error& error) {
       "os_errno"_a = error.os_errno, "peer"_a = text(error.peer), "device"_a = text(error.device),
       "file"_a = text(error.file), "cause"_a = text(error.cause), "remedy"_a = text(error.remedy));
 }
+
+void bindErrors(py::module_& module) { module.def("_in_python", &inPython); }
 
 void raise(const Error& error) {
   const py::object exception = exceptionOf(error);

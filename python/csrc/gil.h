@@ -12,7 +12,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <type_traits>
+#include <memory>
+#include <utility>
+
+#include "base/attempt.h"
 
 namespace viaduct::python {
 
@@ -92,12 +95,38 @@ enum class Slices {
   kGrowing,  // for a call that asks a server: each slice lasts as long as the wait so far
 };
 
+// How long a call waits: up to a moment, or not at all. In the second case `watcher` is told when
+// the call is worth another try.
+struct WaitLimit {
+  WaitLimit(Deadline at = Deadline::never()) : until(at) {}
+  explicit WaitLimit(std::shared_ptr<base::Watcher> told) : watcher(std::move(told)) {}
+
+  Deadline until = Deadline::never();
+  std::shared_ptr<base::Watcher> watcher = {};
+};
+
+// Raises BlockingIOError if `call` would wait.
+template <class Call>
+auto attemptUnlocked(const std::shared_ptr<base::Watcher>& watcher, const Call& call)
+    -> decltype(call(Deadline::never())) {
+  auto [result, would_block] = unlocked([&] {
+    const base::Attempt attempt(watcher);
+    auto tried = call(Deadline::never());
+    return std::pair(std::move(tried), attempt.wouldBlock());
+  });
+  if (result || !would_block) return std::move(result);
+  PyErr_SetNone(PyExc_BlockingIOError);
+  throw py::error_already_set();
+}
+
 // Runs the waiting function `call(deadline)` without the GIL. The main thread repeats `call` for
 // short slices of time, so that Ctrl-C raises KeyboardInterrupt between two slices. An error that
 // `call` returns before the end of a slice is final.
 template <class Call>
-auto waitUnlocked(Deadline until, const Call& call, Slices slices = Slices::kShort)
-    -> decltype(call(until)) {
+auto waitUnlocked(const WaitLimit& limit, const Call& call, Slices slices = Slices::kShort)
+    -> decltype(call(limit.until)) {
+  if (limit.watcher) return attemptUnlocked(limit.watcher, call);
+  const Deadline until = limit.until;
   constexpr Duration kSlice = std::chrono::milliseconds(50);
   if (!isMainThread()) return unlocked([&] { return call(until); });
   const auto began = Clock::now();

@@ -230,7 +230,8 @@ tuple.)";
 void bindLayout(py::module_& module) {
   py::class_<KvLayout>(module, "KvLayout", kLayoutClass)
       .def(py::init(&layoutOf), py::arg("groups"), py::kw_only(), py::arg("order") = "nhd",
-           py::arg("tp") = 1, py::arg("rank") = 0, py::arg("page_align") = 1)
+           py::arg("tp") = 1, py::arg("rank") = 0, py::arg("page_align") = 1,
+           "__init__(self, /, groups, *, order='nhd', tp=1, rank=0, page_align=1)\n--\n\n")
       .def_static("of_model", layoutOfModel, py::arg("name"), py::kw_only(),
                   py::arg("order") = "nhd", py::arg("tp") = 1, py::arg("rank") = 0,
                   py::arg("block_tokens") = py::none(), kOfModel)
@@ -269,7 +270,9 @@ void bindGroup(py::module_& module) {
   py::class_<KvCache>(module, "KvCache", kCacheClass)
       .def(py::init(&cacheOf), py::arg("layers"), py::arg("head_size"), py::kw_only(),
            py::arg("kv_heads") = 1, py::arg("tensors") = 2, py::arg("element_bytes") = 2,
-           py::arg("entry_tokens") = 1, py::arg("name") = "kv")
+           py::arg("entry_tokens") = 1, py::arg("name") = "kv",
+           "__init__(self, /, layers, head_size, *, kv_heads=1, tensors=2, element_bytes=2, "
+           "entry_tokens=1, name='kv')\n--\n\n")
       .def_property_readonly(
           "layers", [](const KvCache& cache) { return py::tuple(py::cast(cache.layers)); },
           "The numbers of the layers, as a tuple.")
@@ -281,7 +284,8 @@ void bindGroup(py::module_& module) {
       .def_readonly("name", &KvCache::name, "The name in errors.");
   py::class_<KvGroup>(module, "KvGroup", kGroupClass)
       .def(py::init(&groupOf), py::arg("caches"), py::kw_only(), py::arg("block_tokens") = 16,
-           py::arg("window") = 0, py::arg("blocks") = 0, py::arg("places") = py::tuple())
+           py::arg("window") = 0, py::arg("blocks") = 0, py::arg("places") = py::tuple(),
+           "__init__(self, /, caches, *, block_tokens=16, window=0, blocks=0, places=())\n--\n\n")
       .def_property_readonly(
           "caches", [](const KvGroup& group) { return py::tuple(py::cast(group.caches)); },
           "The caches, as a tuple of KvCache.")
@@ -319,7 +323,8 @@ void bindKvLayouts(py::module_& module) {
   bindGroup(module);
   bindLayout(module);
   py::class_<KvReshard>(module, "KvReshard", kReshardClass)
-      .def(py::init(&planReshard), py::arg("source"), py::arg("destination"))
+      .def(py::init(&planReshard), py::arg("source"), py::arg("destination"),
+           "__init__(self, /, source, destination)\n--\n\n")
       .def("select", select, py::arg("groups"), kSelect);
   module.def("kv_source_ranks", sourceRanks, py::arg("source"), py::arg("destination"),
              kSourceRanks);

@@ -85,7 +85,7 @@ template <class End, class Call>
 void waitFor(EndHandle<End>& handle, const char* operation, const py::object& timeout,
              const Call& call) {
   handle.agent->need(operation);
-  check(waitUnlocked(deadlineOf(operation, timeout),
+  check(waitUnlocked(waitLimitOf(operation, timeout),
                      [&](Deadline until) { return call(*handle.end, until); }));
 }
 
@@ -211,11 +211,15 @@ constexpr auto kCancelAndWait = R"(cancel($self, /, why, timeout=None)
 Ends the request at both ends, and waits until the other end touches the blocks no more. After
 TimeoutError it still may.)";
 
+constexpr auto kOpenPlanned =
+    "__init__(self, /, peer, layers, blocks, *, stream, name='', require='')\n--\n\n";
+constexpr auto kOpenUnplanned = "__init__(self, /, peer, layers, *, stream, name='')\n--\n\n";
+
 void bindPushes(py::module_& module) {
-  py::class_<EndHandle<KvPush>>(module, "KvPush", kPushClass)
+  withAgent(py::class_<EndHandle<KvPush>>(module, "KvPush", kPushClass))
       .def(py::init(&openPlanned<KvPush, &PlannedLayers::source>), py::arg("peer"),
            py::arg("layers"), py::arg("blocks"), py::kw_only(), py::arg("stream"),
-           py::arg("name") = "", py::arg("require") = "")
+           py::arg("name") = "", py::arg("require") = "", kOpenPlanned)
       .def("ready", ready<KvPush>, py::arg("layer"), kReadyToWrite)
       .def(
           "wait",
@@ -225,9 +229,9 @@ void bindPushes(py::module_& module) {
           },
           py::arg("timeout") = py::none(), kWaitWritten)
       .def("cancel", cancel<KvPush>, py::arg("why"), kCancelRequest);
-  py::class_<EndHandle<KvArrival>>(module, "KvArrival", kArrivalClass)
+  withAgent(py::class_<EndHandle<KvArrival>>(module, "KvArrival", kArrivalClass))
       .def(py::init(&openUnplanned<KvArrival>), py::arg("peer"), py::arg("layers"), py::kw_only(),
-           py::arg("stream"), py::arg("name") = "")
+           py::arg("stream"), py::arg("name") = "", kOpenUnplanned)
       .def("wait_layer", waitLayer<KvArrival>, py::arg("layer"), py::arg("timeout") = py::none(),
            kWaitLayer)
       .def(
@@ -252,9 +256,9 @@ void bindPushes(py::module_& module) {
 }
 
 void bindPulls(py::module_& module) {
-  py::class_<EndHandle<KvOffer>>(module, "KvOffer", kOfferClass)
+  withAgent(py::class_<EndHandle<KvOffer>>(module, "KvOffer", kOfferClass))
       .def(py::init(&openUnplanned<KvOffer>), py::arg("peer"), py::arg("layers"), py::kw_only(),
-           py::arg("stream"), py::arg("name") = "")
+           py::arg("stream"), py::arg("name") = "", kOpenUnplanned)
       .def("ready", ready<KvOffer>, py::arg("layer"), kReadyToRead)
       .def(
           "wait_read",
@@ -267,10 +271,10 @@ void bindPulls(py::module_& module) {
           "layers, so that their blocks are free.")
       .def("cancel", cancelAndWait<KvOffer>, py::arg("why"), py::arg("timeout") = py::none(),
            kCancelAndWait);
-  py::class_<EndHandle<KvPull>>(module, "KvPull", kPullClass)
+  withAgent(py::class_<EndHandle<KvPull>>(module, "KvPull", kPullClass))
       .def(py::init(&openPlanned<KvPull, &PlannedLayers::destination>), py::arg("peer"),
            py::arg("layers"), py::arg("blocks"), py::kw_only(), py::arg("stream"),
-           py::arg("name") = "", py::arg("require") = "")
+           py::arg("name") = "", py::arg("require") = "", kOpenPlanned)
       .def(
           "read_all",
           [](EndHandle<KvPull>& pull) {
@@ -289,7 +293,8 @@ void bindPulls(py::module_& module) {
 
 void bindKvStreams(py::module_& module) {
   py::class_<PlannedLayers>(module, "KvLayers", kLayersClass)
-      .def(py::init(&planLayers), py::arg("source"), py::arg("destination"))
+      .def(py::init(&planLayers), py::arg("source"), py::arg("destination"),
+           "__init__(self, /, source, destination)\n--\n\n")
       .def_property_readonly(
           "layers",
           [](const PlannedLayers& layers) { return py::tuple(py::cast(layers.plan.layers())); },

@@ -73,7 +73,7 @@ const char* stateOf(const EndHandle<End>& lease) {
 template <class End>
 const char* waitForOutcome(EndHandle<End>& lease, const py::object& timeout) {
   return leaseStateName(valueOf(waitUnlocked(
-      deadlineOf("wait", timeout), [&](Deadline until) { return lease.end->wait(until); })));
+      waitLimitOf("wait", timeout), [&](Deadline until) { return lease.end->wait(until); })));
 }
 
 void revoke(LentState& lease) {
@@ -145,7 +145,7 @@ lost". TimeoutError: it has not ended.)";
 
 template <class End>
 py::class_<EndHandle<End>> bindEnd(py::module_& module, const char* name, const char* text) {
-  return py::class_<EndHandle<End>>(module, name, text)
+  return withAgent(py::class_<EndHandle<End>>(module, name, text))
       .def_property_readonly(
           "number", [](const EndHandle<End>& lease) { return lease.end->number(); },
           "Counts the leases from the owner to this peer in a session, from 1.")

@@ -46,14 +46,14 @@ void waitMark(MarksState& marks, const py::object& mark, const py::object& timeo
   const std::uint32_t wanted = markOf("wait", mark);
   if (marks.end->has(wanted)) return;
   const MarkStream& stream = live(marks, "wait");
-  check(waitUnlocked(deadlineOf("wait", timeout),
+  check(waitUnlocked(waitLimitOf("wait", timeout),
                      [&](Deadline until) { return stream.wait(wanted, until); }));
 }
 
 void waitCount(MarksState& marks, std::uint32_t count, const py::object& timeout) {
   if (marks.end->count() >= count) return;
   const MarkStream& stream = live(marks, "wait_count");
-  check(waitUnlocked(deadlineOf("wait_count", timeout),
+  check(waitUnlocked(waitLimitOf("wait_count", timeout),
                      [&](Deadline until) { return stream.waitCount(count, until); }));
 }
 
@@ -71,7 +71,7 @@ void endMarks(MarksState& marks, std::string why) {
 
 void waitMarksOver(MarksState& marks, const py::object& timeout) {
   const MarkStream& stream = live(marks, "over");
-  check(waitUnlocked(deadlineOf("over", timeout),
+  check(waitUnlocked(waitLimitOf("over", timeout),
                      [&](Deadline until) { return stream.over(until); }));
 }
 
@@ -141,7 +141,7 @@ std::optional<Mark> postedMarkOf(const py::object& given) {
 }
 
 void bindMarks(py::module_& module) {
-  py::class_<MarksState>(module, "MarkStream", kMarkStream)
+  withAgent(py::class_<MarksState>(module, "MarkStream", kMarkStream))
       .def_property_readonly(
           "number", [](const MarksState& marks) { return marks.end->number(); },
           "The number of the stream.")

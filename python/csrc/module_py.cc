@@ -62,6 +62,9 @@ PYBIND11_MODULE(_core, module) {
   bindLease(module);
   bindAgent(module);
   py::delattr(module, "__module__");
+  bindDoorbell(module);
+  bindErrors(module);
+  bindLog(module);
   bindNixl(module);
   refuseUninitialisedObjects(module);
 }

@@ -45,20 +45,20 @@ auto asking(const char* operation) {
 
 void waitReady(KnownPeer& known, const py::object& timeout) {
   Peer& peer = live(known, "ready");
-  check(waitUnlocked(deadlineOf("ready", timeout),
+  check(waitUnlocked(waitLimitOf("ready", timeout),
                      [&](Deadline until) { return peer.ready(until); }));
 }
 
 PinInfo waitPin(KnownPeer& known, const std::string& label, const py::object& timeout) {
   Peer& peer = live(known, "pin");
-  return valueOf(waitUnlocked(deadlineOf("pin", timeout),
+  return valueOf(waitUnlocked(waitLimitOf("pin", timeout),
                               [&](Deadline until) { return peer.waitPin(label, until); }));
 }
 
 void waitOver(KnownPeer& known, std::optional<std::uint64_t> epoch, const py::object& timeout) {
   Peer& peer = live(known, "over");
   const std::uint64_t which = epoch ? *epoch : ask(known, "over", &Peer::epoch);
-  check(waitUnlocked(deadlineOf("over", timeout),
+  check(waitUnlocked(waitLimitOf("over", timeout),
                      [&](Deadline until) { return peer.over(which, until); }));
 }
 
@@ -114,7 +114,7 @@ void bindPeer(py::module_& module) {
 --
 
 Waits until the peer is ready. PeerLostError gives the reason why the peer cannot be reached. In
-asyncio, use await asyncio.to_thread(peer.ready, 10).)")
+asyncio, use await viaduct.awaitable(peer.ready, 10).)")
       .def("over", waitOver, py::arg("epoch") = py::none(), py::arg("timeout") = py::none(),
            R"(over($self, /, epoch=None, timeout=None)
 --

@@ -78,7 +78,7 @@ void PlannedTransfer::raiseFailure() {
 void PlannedTransfer::wait(const py::object& timeout) {
   needHandle("wait");
   if (state() == TransferState::kDone) return;
-  check(waitUnlocked(deadlineOf("wait", timeout),
+  check(waitUnlocked(waitLimitOf("wait", timeout),
                      [&](Deadline until) { return transfer_.wait(until); }));
 }
 

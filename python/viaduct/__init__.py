@@ -13,8 +13,8 @@
         memory = agent.allocate(1 << 20)                 # or: agent.pin(array)
         agent.write(peer, memory, peer.pin("inbox", timeout=10), note=b"it is full")
 
-In asyncio, use `await agent.plan("write", peer, local, remote).post()` and
-`async for note in agent.notes()`. For more, read help(viaduct.Agent), help(viaduct.Blocks),
+In asyncio, use `await agent.plan("write", peer, local, remote).post()`,
+`await viaduct.awaitable(peer.ready, 10)` and `async for note in agent.notes()`. For more, read help(viaduct.Agent), help(viaduct.Blocks),
 help(viaduct.Transfer) and docs/python.md.
 """
 
@@ -66,6 +66,18 @@ from viaduct._errors import (
     UnsupportedError,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from viaduct._asyncio import awaitable
+
+
+def __getattr__(name):
+    if name == "awaitable":  # imports asyncio, which takes longer than all else here
+        from viaduct._asyncio import awaitable
+        return awaitable
+    raise AttributeError(f"module 'viaduct' has no attribute {name!r}")
+
+
 __all__ = [
     "Agent",
     "BlockDigest",
@@ -106,6 +118,7 @@ __all__ = [
     "Transfer",
     "UnsupportedError",
     "__version__",
+    "awaitable",
     "digest_of",
     "kv_models",
     "kv_source_ranks",

@@ -1,66 +1,76 @@
-"""Lets asyncio tasks await transfers and notes: the loop watches the agent's event descriptor."""
+"""Lets asyncio tasks await transfers, notes, and the calls that wait.
+
+A task passes a _LoopWait as the `timeout` of a call. A call that would wait raises BlockingIOError
+instead, and the library rings the loop's doorbell when the call is worth another try. A wake looks
+only at the tasks that have news, however many tasks wait.
+"""
 
 import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import inspect
+import itertools
+import math
 import os
 import threading
+import time
 import weakref
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Callable, TypeVar
+
+from viaduct._core import (
+    Agent,
+    BorrowedLease,
+    KvArrival,
+    KvOffer,
+    KvPull,
+    KvPush,
+    Lease,
+    MarkStream,
+    Peer,
+    Transfer,
+    _Doorbell,
+)
+from viaduct._errors import Error, InvalidError
 
 if TYPE_CHECKING:
+    from typing import ParamSpec
+
     from viaduct._core import Note
 
-# Reentrant: a garbage collection under the lock may run code that takes the lock again.
-_lock = threading.RLock()
+    P = ParamSpec("P")
+T = TypeVar("T")
+
+# The calls that awaitable() takes. Each has the parameter `timeout`.
+WAITS = {
+    Agent: ("find", "wait_note"),
+    BorrowedLease: ("wait",),
+    KvArrival: ("wait_layer", "wait_count", "wait_all", "cancel"),
+    KvOffer: ("wait_read", "cancel"),
+    KvPull: ("wait_layer", "wait_all"),
+    KvPush: ("wait",),
+    Lease: ("wait",),
+    MarkStream: ("wait", "wait_count", "over"),
+    Peer: ("ready", "over", "pin"),
+    Transfer: ("wait",),
+}
 
 
-class _Reader:
-    """Wakes the tasks of one event loop that wait for one agent. Only the loop's thread uses it."""
+class _Descriptor:
+    """A descriptor that an event loop watches. It is a duplicate, so it stays open until the loop
+    has stopped to watch it."""
 
-    def __init__(self, agent, loop):
+    def __init__(self, loop, fileno, callback):
         self.loop = loop
-        self.watching = False
-        self.descriptor = -1
-        # A duplicate descriptor stays open while the loop watches it, even after Agent.close().
-        self.descriptor = os.dup(agent.fileno())
-        self.waiting = {}  # maps each future to its transfer, or to its agent if it awaits notes
+        self.number = os.dup(fileno)
+        loop.add_reader(self.number, callback)
 
     def __del__(self):
-        if self.descriptor != -1:
-            _stop_watching(self.loop, self.descriptor, self.watching)
-
-    def future(self, subject):
-        if not self.watching:
-            self.loop.add_reader(self.descriptor, _readable, weakref.ref(self))
-            self.watching = True
-        future = self.loop.create_future()
-        self.waiting[future] = subject
-        future.add_done_callback(self._forget)
-        return future
-
-    def _forget(self, future):
-        self.waiting.pop(future, None)
-
-    def look(self):
-        """Wakes each future whose transfer has ended or whose agent may have a note."""
-        for future, subject in list(self.waiting.items()):
-            if not future.done() and _has_news(subject):
-                future.set_result(None)
-
-
-def _has_news(subject):
-    # An agent has no `done`: wake its tasks. A task waits again if another task took the note.
-    return getattr(subject, "done", True)
-
-
-def _stop_watching(loop, descriptor, watching):
-    if loop.is_closed() or not watching:
-        os.close(descriptor)
-        return
-    try:
-        # Garbage collection may run in any thread, but remove_reader() needs the loop's thread.
-        loop.call_soon_threadsafe(_remove, loop, descriptor)
-    except RuntimeError:  # the loop was closed after the check
-        os.close(descriptor)
+        try:
+            # Garbage collection may run in any thread, but remove_reader() needs the loop's thread.
+            self.loop.call_soon_threadsafe(_remove, self.loop, self.number)
+        except RuntimeError:  # the loop is closed
+            os.close(self.number)
 
 
 def _remove(loop, descriptor):
@@ -68,76 +78,226 @@ def _remove(loop, descriptor):
     os.close(descriptor)
 
 
-def _readable(reference):
-    reader = reference()
-    if reader is None:
-        return
-    subject = next(iter(reader.waiting.values()), None)
-    if subject is None:  # no task waits now: leave the event to the next task that waits
-        reader.loop.remove_reader(reader.descriptor)
-        reader.watching = False
-        return
-    agent = getattr(subject, "agent", subject)
-    if agent.closed:
-        reader.look()
-    else:
-        agent.poll()  # poll() calls wake()
+class _Loop:
+    """The waits of one event loop. Only the loop's thread uses it."""
 
+    def __init__(self, loop):
+        self.loop = loop
+        self.numbers = itertools.count()
+        self.waits = {}  # maps the number of each wait to its future
+        self.bell = _Doorbell()
+        own = weakref.WeakMethod(self.ring)
+        self.watched = _Descriptor(loop, self.bell.fileno(), lambda: _call(own))
+        self.agents = weakref.WeakKeyDictionary()  # maps agents to their _Progress
 
-def wake(readers):
-    """Wakes the tasks of every loop, because a poll() or close() consumed the agent's event."""
-    with _lock:
-        known = list(readers.values())
-    for reader in known:
-        if asyncio._get_running_loop() is reader.loop:
-            reader.look()
-            continue
+    async def until(self, agent, attempt, deadline=None):
+        """Returns what `attempt` returns, as soon as it does not wait. After the deadline, lets it
+        raise its error."""
+        number = next(self.numbers)
+        wait = self.bell.wait(number)
+        while deadline is None or self.loop.time() < deadline:
+            try:
+                return attempt(wait)
+            except BlockingIOError:
+                pass
+            await self._news(agent, number, deadline)
+        return attempt(0)
+
+    async def _news(self, agent, number, deadline):
+        progress = self.agents.get(agent)
+        if progress is None:
+            progress = self.agents[agent] = _Progress(self, agent)
+        progress.watch()
+        future = self.waits[number] = self.loop.create_future()
+        timer = deadline and self.loop.call_at(deadline, _resolve, future)
+        progress.waits += 1
         try:
-            reader.loop.call_soon_threadsafe(reader.look)
-        except RuntimeError:  # the loop is closed, so no task waits in it
+            await future
+        finally:
+            progress.waits -= 1
+            del self.waits[number]
+            if timer:
+                timer.cancel()
+
+    def ring(self):
+        """Resumes the tasks that have news."""
+        for number in self.bell.take():
+            if number in self.waits:
+                _resolve(self.waits[number])
+
+
+class _Progress:
+    """Makes progress on an agent in the thread of a loop, so that news takes no detour by another
+    thread. The loop watches the agent's descriptor while tasks wait for the agent."""
+
+    def __init__(self, loop, agent):
+        self.loop = weakref.proxy(loop)
+        self.agent = weakref.ref(agent)
+        self.waits = 0
+        self.watched = None
+
+    def watch(self):
+        if self.watched is None:
+            own = weakref.WeakMethod(self.poll)
+            # Another thread may close the agent, which then needs no more progress from here.
+            with contextlib.suppress(InvalidError):
+                self.watched = _Descriptor(self.loop.loop, self.agent().fileno(),
+                                           lambda: _call(own))
+
+    def poll(self):
+        try:
+            if self.waits != 0:
+                self.agent().poll()
+                self.loop.ring()
+                return
+        except InvalidError:  # the agent was closed
             pass
+        self.watched = None  # leaves the event to the next task that waits
 
 
-def _reader(agent):
+def _call(reference):
+    method = reference()
+    if method is not None:
+        method()
+
+
+def _resolve(future):
+    if not future.done():
+        future.set_result(None)
+
+
+_loops = {}
+# Reentrant: a garbage collection under the lock may run code that takes the lock again.
+_lock = threading.RLock()
+
+
+def _running():
     loop = asyncio.get_running_loop()
+    known = _loops.get(loop)
+    if known is not None:
+        return known
     with _lock:
-        if agent._readers is None:
-            agent._readers = {}
-        readers = agent._readers
-        if loop not in readers:
-            for other in [other for other in readers if other.is_closed()]:
-                del readers[other]
-            readers[loop] = _Reader(agent, loop)
-        return readers[loop]
+        for other in [other for other in _loops if other.is_closed()]:
+            del _loops[other]
+        made = _loops[loop] = _Loop(loop)
+    return made
 
 
-async def _ended(transfer):
-    while transfer.state == "running":
-        future = _reader(transfer.agent).future(transfer)
-        if transfer.state != "running":  # the transfer ended before the loop watched
-            future.cancel()
-            return
-        await future
+@functools.lru_cache(maxsize=None)
+def _timeout_position(kind, name):
+    if name not in WAITS.get(kind, ()):
+        raise TypeError(f"awaitable: {kind.__name__}.{name} does not wait; what to do: call it, "
+                        "or run it with asyncio.to_thread()")
+    parameters = inspect.signature(getattr(kind, name)).parameters
+    return [one for one in parameters if one != "self"].index("timeout")
+
+
+async def awaitable(call: "Callable[P, T]", /, *args: "P.args", **kwargs: "P.kwargs") -> "T":
+    """Awaits a call that waits, such as peer.ready, without a thread.
+
+        await viaduct.awaitable(peer.ready, timeout=10)
+        await asyncio.gather(*(viaduct.awaitable(marks.wait, mark, 10) for mark in range(32)))
+
+    The arguments, the result and the exceptions are those of the call. The calls are Agent.find and
+    wait_note; Peer.ready, over and pin; wait of Transfer, Lease and BorrowedLease; wait, wait_count
+    and over of MarkStream; and the calls of KvPush, KvArrival, KvOffer and KvPull that take a
+    `timeout`. A cancelled task stops waiting, and changes nothing else.
+    """
+    position = _timeout_position(type(getattr(call, "__self__", None)), call.__name__)
+    if len(args) > position:
+        kwargs["timeout"], args = args[position], args[:position] + args[position + 1:]
+    timeout = kwargs.pop("timeout", None)
+    seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
+    if seconds is not None and not seconds > 0:
+        return call(*args, timeout=timeout, **kwargs)  # which does not wait, or refuses the number
+    if call.__name__ == "find":
+        return await _find(call, args, kwargs, seconds)
+    loop = _running()
+    deadline = None if seconds is None else loop.loop.time() + seconds
+    owner = call.__self__
+    if not isinstance(owner, Agent):
+        owner = owner.agent if hasattr(owner, "agent") else owner._agent
+    return await loop.until(owner, lambda wait: call(*args, timeout=wait, **kwargs), deadline)
+
+
+class _Finder:
+    """Looks up the names that tasks await for one agent. A look-up blocks, because the meeting
+    place may be a remote server, so one thread takes the names in turn."""
+
+    def __init__(self):
+        self.awaited = []
+
+    def run(self, agent):
+        while True:
+            with _lock:
+                self.awaited = [one for one in self.awaited if not one.answer.done()]
+                awaited = list(self.awaited)
+                if not awaited:
+                    del _finders[agent]
+                    return
+            for one in awaited:
+                one.look(len(awaited))
+
+
+class _Find:
+    def __init__(self, call, seconds):
+        self.call = call
+        self.answer = concurrent.futures.Future()
+        self.began = time.monotonic()
+        self.deadline = math.inf if seconds is None else self.began + seconds
+
+    def look(self, awaited):
+        """Asks for a share of the time that this name has waited. So a server is asked less often
+        the longer the name is missing, and no name waits long for its turn."""
+        now = time.monotonic()
+        until = min(self.deadline, now + max(0.02, (now - self.began) / awaited))
+        try:
+            self._end(self.answer.set_result, self.call(timeout=max(0, until - now)))
+        except Exception as error:
+            now = time.monotonic()
+            if now < until or now >= self.deadline:  # not only this turn is over
+                self._end(self.answer.set_exception, error)
+
+    def _end(self, end, result):
+        if not self.answer.done():
+            with contextlib.suppress(concurrent.futures.InvalidStateError):  # cancelled meanwhile
+                end(result)
+
+
+_finders = {}
+
+
+async def _find(call, args, kwargs, seconds):
+    find = _Find(functools.partial(call, *args, **kwargs), seconds)
+    agent = call.__self__
+    with _lock:
+        finder = _finders.get(agent)
+        if finder is None:
+            finder = _finders[agent] = _Finder()
+            threading.Thread(target=finder.run, args=(agent,), name="viaduct-find",
+                             daemon=True).start()
+        finder.awaited.append(find)
+    return await asyncio.wrap_future(find.answer)
 
 
 async def end_of(transfer):
     """Implements `await transfer`. A cancelled task cancels the transfer and waits for its end."""
+    loop = _running()
     try:
-        await _ended(transfer)
+        await loop.until(transfer.agent, transfer.wait)
     except asyncio.CancelledError:
         transfer.cancel()
-        await _end_despite_cancels(transfer)
+        await _end_despite_cancels(loop, transfer)
         raise
-    transfer.wait(0)
     return transfer
 
 
-async def _end_despite_cancels(transfer):
+async def _end_despite_cancels(loop, transfer):
     # The program may reuse the memory after the task, so wait. The setting `grace` limits the wait.
     while transfer.state == "running":
         try:
-            await _ended(transfer)
-        except asyncio.CancelledError:
+            await loop.until(transfer.agent, transfer.wait)
+        except (asyncio.CancelledError, Error):
             pass
 
 
@@ -158,14 +318,4 @@ class Notes:
         return self
 
     async def __anext__(self) -> "Note":
-        agent = self._agent
-        note = agent.take_note()
-        while note is None:
-            future = _reader(agent).future(agent)
-            note = agent.take_note()  # a note may have arrived before the loop watched
-            if note is None:
-                await future
-                note = agent.take_note()
-            else:
-                future.cancel()
-        return note
+        return await _running().until(self._agent, self._agent.wait_note)

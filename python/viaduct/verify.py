@@ -31,15 +31,15 @@ def package_version(name):
         return None
 
 
-def backends():
+def backends(gpus_found):
     """Returns an agent's backends as dicts of name, open and text. The text gives the reason why a
     backend is not open. The backend `fake` is for tests and left out."""
     with viaduct.Agent() as agent:
-        return [
-            {"name": name, "open": is_open, "text": text}
-            for name, (is_open, text) in agent.backends.items()
-            if name != "fake"
-        ]
+        found = {name: row for name, row in agent.backends.items() if name != "fake"}
+    # The agent opens this backend also without a driver, because one may be loaded later.
+    if found.get("cuda", (False,))[0] and gpus_found["count"] == 0:
+        found["cuda"] = (False, gpus_found["why"] or "the driver finds no GPU")
+    return [{"name": name, "open": is_open, "text": text} for name, (is_open, text) in found.items()]
 
 
 def count_gpus():
@@ -176,7 +176,7 @@ def report():
         "nixl": {"modules": modules, "problems": nixl_problems(modules)},
     }
     try:
-        result["backends"] = backends()
+        result["backends"] = backends(result["gpus"])
     except viaduct.Error as error:
         result["loopback"] = {"ok": False, "error": str(error)}
     else:

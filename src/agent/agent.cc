@@ -230,7 +230,7 @@ Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(impl_->usable("waitNote"));
   auto held = impl_->hold();
   const auto over = [&] { return impl_->hasNote() || impl_->closed(); };
-  if (impl_->engine().waitHeld(over, until.at()))
+  if (impl_->engine().waitHeld(over, until.at(), &impl_->noteWatchers()))
     if (auto note = impl_->takeNote()) return *std::move(note);
   VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};

@@ -333,6 +333,7 @@ void AgentImpl::letGo() {
   rails_.clear();
   backends_.clear();
   engine_->takeOverNow();
+  note_watchers_.tell();
   waitUntilSettled(held);
   stages_.reset();
 }
@@ -594,6 +595,7 @@ void AgentImpl::arrived(PeerImpl& from, base::Bytes note) {
   ++counts_.notes_received;
   ringBell();
   engine_->changed();
+  note_watchers_.tell();
   if (!notes_.hasRoom(*sender)) holdUp(from);
   if (!kept) from.noteDropped();
 }

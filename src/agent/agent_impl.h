@@ -29,6 +29,7 @@
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
 #include "agent/stages.h"
+#include "base/attempt.h"
 #include "base/budget.h"
 #include "base/net/listener.h"
 #include "core/backend.h"
@@ -130,6 +131,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   void arrived(PeerImpl& from, base::Bytes note);
   std::optional<Note> takeNote();
   bool hasNote() const { return !notes_.empty(); }
+  base::Watchers& noteWatchers() { return note_watchers_; }
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
@@ -243,6 +245,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::unique_ptr<Session>> graveyard_;
   NoteRings rings_;
   NoteBacklog notes_;
+  base::Watchers note_watchers_;
   // The running transfers, by the tag's place bits. The Transfer handles own them. A handle's
   // destructor waits for the transfer's end, and takes the lock exclusively once, before it frees
   // the transfer. Shared pointers here would cost four atomic operations a post.

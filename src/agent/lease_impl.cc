@@ -62,7 +62,7 @@ Result<LeaseState> LeaseEnd::wait(Deadline until) const {
   const auto over = [this] { return isOutcome(state()); };
   if (!over()) {
     VIADUCT_CHECK(agent_->ofThisProcess("wait"));
-    if (!agent_->engine().wait(over, until.at()))
+    if (!agent_->engine().wait(over, until.at(), &watchers_))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = fmt::format("lease {} has not ended", number_)};
@@ -86,6 +86,7 @@ void LeaseEnd::end(LeaseState outcome) {
   state_.store(outcome, std::memory_order_release);
   agent_->engine().changed();
   agent_->ringBell();
+  watchers_.tell();
   if (on_end_) agent_->owe([told = std::exchange(on_end_, {}), outcome] { told(outcome); });
 }
 

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/attempt.h"
+
 namespace viaduct::agent {
 
 class AgentImpl;
@@ -53,6 +55,7 @@ class LeaseEnd {
   const MemoryAccess access_;
   const Blocks blocks_;
   std::function<void(LeaseState)> on_end_;
+  mutable base::Watchers watchers_;  // of the outcome
   std::atomic<LeaseState> state_{LeaseState::kLive};
   LeaseState outcome_ = LeaseState::kLive;  // from beginToEnd() on
   Clock::time_point refused_since_ = {};    // the same

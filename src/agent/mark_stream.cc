@@ -18,14 +18,14 @@ using Condition = std::function<bool()>;
 
 // Waits for `done`, or for the end of the stream as well. `missing` says in words what has not
 // happened.
-Status waitFor(const MarkStreamImpl& stream, const Condition& done, bool or_ended, Deadline until,
+Status waitFor(MarkStreamImpl& stream, const Condition& done, bool or_ended, Deadline until,
                const std::string& missing) {
   AgentImpl& agent = stream.peer().agent();
   VIADUCT_CHECK(agent.ofThisProcess("wait for marks"));
   auto held = agent.hold();
   const auto given_up = [&] { return or_ended && stream.ended(); };
-  const bool over =
-      agent.engine().waitHeld([&] { return done() || given_up() || agent.closed(); }, until.at());
+  const bool over = agent.engine().waitHeld([&] { return done() || given_up() || agent.closed(); },
+                                            until.at(), &stream.watchers);
   if (done()) return Ok{};
   if (given_up()) return *stream.ended();
   if (over) VIADUCT_CHECK(agent.usable("wait for marks"));

@@ -23,9 +23,12 @@ PeerImpl& real(const std::shared_ptr<PeerImpl>& impl) {
 }
 
 // Waits until `done`, or until the agent closes, since nothing about its peers changes after that.
-bool waitFor(PeerImpl& impl, const std::function<bool()>& done, Deadline until) {
-  const AgentImpl& agent = impl.agent();
-  return impl.agent().engine().wait([&] { return done() || agent.closed(); }, until.at());
+bool waitFor(const std::shared_ptr<PeerImpl>& impl, const std::function<bool()>& done,
+             Deadline until) {
+  AgentImpl& agent = impl->agent();
+  const auto held = agent.hold();
+  return agent.engine().waitHeld([&] { return done() || agent.closed(); }, until.at(),
+                                 &real(impl).watchers());
 }
 
 }  // namespace
@@ -58,7 +61,7 @@ Status Peer::ready(Deadline until) const {
     return real(impl_).state() == PeerState::kReady || real(impl_).hopeless();
   };
   for (;;) {
-    const bool in_time = waitFor(*impl_, over, until);
+    const bool in_time = waitFor(impl_, over, until);
     VIADUCT_CHECK(impl_->agent().usable("ready"));
     const auto held = impl_->agent().hold();
     if (real(impl_).state() == PeerState::kReady) return Ok{};
@@ -71,7 +74,7 @@ Status Peer::ready(Deadline until) const {
 Status Peer::over(std::uint64_t epoch, Deadline until) const {
   VIADUCT_CHECK(impl_->agent().usable("over"));
   const auto over = [this, epoch] { return real(impl_).endedEpoch() >= epoch; };
-  if (waitFor(*impl_, over, until)) {
+  if (waitFor(impl_, over, until)) {
     const auto held = impl_->agent().hold();
     return over() ? Status(Ok{}) : impl_->agent().usable("over");
   }
@@ -96,7 +99,7 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
       if (pin.info.label == label) found = pin.info;
     return found.has_value();
   };
-  waitFor(*impl_, there, until);
+  waitFor(impl_, there, until);
   if (found) return *std::move(found);
   VIADUCT_CHECK(impl_->agent().usable("waitPin"));
   return Error{.code = Code::kTimeout,

@@ -44,14 +44,20 @@ void PeerImpl::linkChanged() {
   agent_.recheckPeers();
 }
 
+void PeerImpl::changed() {
+  agent_.engine().changed();
+  watchers_.tell();
+}
+
 Error PeerImpl::notReady(const char* operation) const {
   Error why = last_error_.value_or(
       redialer_.shakesHands()
           ? Error{.operation = "handshake", .detail = "connected, but no data arrived yet"}
           : Error{.operation = "connect", .detail = "not connected yet"});
   if (why.code != Code::kDenied) why.code = Code::kPeerLost;
-  why.detail =
-      fmt::format("the peer is {}: {}: {}", peerStateName(state()), why.operation, why.detail);
+  why.detail = fmt::format("{}: {}", why.operation, why.detail);
+  if (why.code != Code::kPeerLost || state() != PeerState::kLost)  // otherwise the code says it
+    why.detail = fmt::format("the peer is {}: {}", peerStateName(state()), why.detail);
   why.operation = operation;
   why.peer = name_;
   if (why.remedy.empty()) why.remedy = "wait with Peer::ready(deadline)";
@@ -210,7 +216,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
   agent_.goOnReaching();
-  agent_.engine().changed();
+  changed();
 }
 
 void PeerImpl::dropPin(std::span<const std::byte> payload) {
@@ -218,7 +224,7 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
   if (!message) return breakOff(message.error());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
-  agent_.engine().changed();
+  changed();
 }
 
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
@@ -255,7 +261,7 @@ void PeerImpl::recheck() {
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
   if (!kept_notes_.empty()) sendKeptNotes();
   agent_.goOnReaching();
-  agent_.engine().changed();
+  changed();
 }
 
 // A link lacked descriptors or memory. Returns an error if this life is to end so that the next one

@@ -25,6 +25,7 @@
 #include "agent/session/connection.h"
 #include "agent/session/life_frames.h"
 #include "agent/session/note_ring.h"
+#include "base/attempt.h"
 #include "base/net/unproven.h"
 #include "core/backend.h"
 #include "core/plan.h"
@@ -102,6 +103,9 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   AgentImpl& agent() { return agent_; }
   const std::string& name() const { return name_; }
   PeerState state() const { return PeerPhase::kPublic[phase_.now()]; }
+  base::Watchers& watchers() { return watchers_; }  // of its state and its pins
+  // Wakes the threads and watchers that wait for a change of this peer.
+  void changed();
   bool inSession() const { return session_ != nullptr; }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
@@ -242,6 +246,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   };
   std::vector<KeptNote> kept_notes_;
   std::size_t kept_bytes_ = 0;
+  base::Watchers watchers_;
   // This end lacked descriptors or memory for recent sessions, so the peer's next one has to wait.
   Duration exhausted_wait_{};
   Clock::time_point refuses_until_{};

@@ -34,7 +34,7 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
     agent_.joinByName(shared_from_this());
     if (same_as) {
       redialer_.forget();
-      agent_.engine().changed();
+      changed();
       return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
     }
   }
@@ -216,7 +216,7 @@ void PeerImpl::forget() {
       this,
       {.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here", .peer = name_});
   dropKeptNotes(Clock::time_point::max());
-  agent_.engine().changed();
+  changed();
 }
 
 }  // namespace viaduct::agent

@@ -243,6 +243,7 @@ void PeerImpl::sendMarksEnd(std::uint64_t stream, const Error& why) {
 void PeerImpl::marksChanged(MarkStreamImpl& stream) {
   agent_.engine().changed();
   agent_.ringBell();
+  stream.watchers.tell();
   if (auto callback = stream.takeCallback()) agent_.owe(std::move(callback));
 }
 

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/attempt.h"
+
 namespace viaduct::agent {
 
 class PeerImpl;
@@ -42,6 +44,7 @@ class MarkStreamImpl final : public std::enable_shared_from_this<MarkStreamImpl>
   const std::optional<Error>& ended() const { return ended_; }
   // Whether each end has told the other that it has ended the stream.
   bool told = false, peer_ended = false;
+  base::Watchers watchers;
   // The callback, if there is one and it does not wait to be run.
   std::function<void()> takeCallback();
 

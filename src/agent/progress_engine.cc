@@ -210,12 +210,16 @@ bool ProgressEngine::poll() {
   return moved;
 }
 
-bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until) {
+bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until,
+                          base::Watchers* watchers) {
   const Exclusive exclusive(lock_);
-  return waitHeld(done, until);
+  return waitHeld(done, until, watchers);
 }
 
-bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_point until) {
+bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_point until,
+                              base::Watchers* watchers) {
+  if (done()) return true;
+  if (watchers != nullptr && base::Attempt::refuses(*watchers)) return false;
   until = poller_->fromSteady(until);
   bool drives = false;
   const auto begun = poller_->now();

@@ -18,6 +18,7 @@
 
 #include "agent/agent_lock.h"
 #include "agent/progress_states.h"
+#include "base/attempt.h"
 #include "base/fd.h"
 #include "base/poller.h"
 
@@ -75,10 +76,14 @@ class ProgressEngine {
   // Makes progress until `done` returns true or `until` has passed, and returns the last answer of
   // `done`. Calls `done` with the lock held exclusively, any number of times. `until` is a time of
   // the steady clock.
-  bool wait(const std::function<bool()>& done, Clock::time_point until);
+  // In a base::Attempt, a wait for a thing that has `watchers` does not block. They are used with
+  // the lock held.
+  bool wait(const std::function<bool()>& done, Clock::time_point until,
+            base::Watchers* watchers = nullptr);
   // The same with the lock already held exclusively. The thread releases it while it blocks, polls
   // shared rails or runs callbacks.
-  bool waitHeld(const std::function<bool()>& done, Clock::time_point until) VIADUCT_REQUIRES(lock_);
+  bool waitHeld(const std::function<bool()>& done, Clock::time_point until,
+                base::Watchers* watchers = nullptr) VIADUCT_REQUIRES(lock_);
   // Call it at the start of a post. It makes progress once in kPostsPerProgress calls. Otherwise a
   // thread that posts small copies without a pause would hardly leave the lock to the progress
   // thread, and heartbeats would stop.

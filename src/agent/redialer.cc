@@ -83,7 +83,7 @@ void Redialer::failed(const Error& why) {
 }
 
 void Redialer::dialLater() {
-  agent_.engine().changed();
+  peer_.changed();
   if (!isAimed() || peer_.inSession() || !isIdle()) return;
   reach_.step(Reach::kWait);
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);

@@ -45,7 +45,7 @@ Status Transfer::wait(Deadline until) {
     // A closing agent ends the transfer. Until that end the memory is in use, so wait() waits also
     // while the agent closes.
     VIADUCT_CHECK(impl_->agent().ofThisProcess("wait"));
-    if (!impl_->agent().engine().wait(over, until.at()))
+    if (!impl_->agent().engine().wait(over, until.at(), &impl_->watchers()))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = "the transfer is still running",

@@ -618,6 +618,7 @@ void TransferImpl::finish(TransferState state) {
   }
   agent_->engine().changed();
   agent_->ringBell();
+  watchers_.tell();
   if (options_.on_end)
     agent_->owe([self = shared_from_this(), end = end()] { self->options_.on_end(end); });
 }

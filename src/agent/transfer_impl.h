@@ -20,6 +20,7 @@
 #include "agent/lease_impl.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
+#include "base/attempt.h"
 #include "core/op.h"
 #include "core/plan.h"
 
@@ -85,6 +86,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   Path carried() const;
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t ops() const { return total_ops_; }
+  base::Watchers& watchers() { return watchers_; }  // of the end of the post
 
  private:
   bool mayPostAtOnce(const PostOptions& options) const {
@@ -208,6 +210,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::optional<Mark> mark_;
   Clock::time_point due_ = Clock::time_point::max();
   Path stages_;  // the shares of the stages in this post, sorted by stage
+  base::Watchers watchers_;
   std::function<void(TransferImpl&)> hop_ended_;  // set: this is a hop of another transfer
 };
 

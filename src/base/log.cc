@@ -25,12 +25,21 @@ std::atomic<LogLevel>& current() {
   return level;
 }
 
+std::atomic<LogSink> current_sink{nullptr};
+
 }  // namespace
 
 LogLevel logLevel() { return current().load(std::memory_order_relaxed); }
 void setLogLevel(LogLevel level) { current().store(level, std::memory_order_relaxed); }
 
+void setLogSink(LogSink sink) { current_sink.store(sink, std::memory_order_release); }
+
 void logLine(LogLevel level, std::string_view text) {
+  const LogSink sink = current_sink.load(std::memory_order_acquire);
+  (sink != nullptr ? sink : &writeLogLine)(level, text);
+}
+
+void writeLogLine(LogLevel level, std::string_view text) {
   const std::string line = fmt::format("viaduct[{}] {}: {}\n", ::getpid(),
                                        kNames[static_cast<std::size_t>(level)], text);
   // There is no place to report that the log cannot be written.

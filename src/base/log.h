@@ -15,7 +15,13 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
 // text, means warning.
 LogLevel logLevel();
 void setLogLevel(LogLevel level);
-void logLine(LogLevel level, std::string_view text);  // one write(2) to stderr
+void logLine(LogLevel level, std::string_view text);
+void writeLogLine(LogLevel level, std::string_view text);  // one write(2) to stderr
+
+// From now on logLine() calls `sink`, with locks held, in the place of writeLogLine(). Null: no
+// longer.
+using LogSink = void (*)(LogLevel level, std::string_view text);
+void setLogSink(LogSink sink);
 
 template <class... Args>
 void log(LogLevel level, fmt::format_string<Args...> format, Args&&... args) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/inner_error.h"
 #include "base/log.h"
 
 namespace viaduct::move {
@@ -163,7 +164,7 @@ void ChannelLink::fail(Error why) {
   if (over_here_) return;
   why.peer = seed_.peer;
   why_ = std::move(why);
-  state_ = {Phase::kUnusable, why_.text(), why_.code == Code::kExhausted || lacked()};
+  state_ = {Phase::kUnusable, base::innerText(why_), why_.code == Code::kExhausted || lacked()};
   end();
   tellShut(nullptr, ShutReason::kOver, why_);
   finish();
@@ -189,7 +190,7 @@ void ChannelLink::finish() {
 void ChannelLink::close(core::Completions& out) {
   if (!over_here_) {
     why_ = linkError(Code::kPeerLost, "the session has ended");
-    state_ = {Phase::kUnusable, why_.text()};
+    state_ = {Phase::kUnusable, base::innerText(why_)};
   }
   end();
   for (const auto& channel : channels_) channel->forgetJobs();

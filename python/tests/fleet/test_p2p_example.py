@@ -1,5 +1,6 @@
 """Runs examples/python/p2p.py as a target and as an initiator."""
 
+import os
 import pathlib
 import re
 import signal
@@ -19,9 +20,14 @@ def free_port():
         return one.getsockname()[1]
 
 
+DRIVER = os.environ.get("VIADUCT_FAKE_CUDA", "")
+
+
 def start(*flags):
+    library = {"VIADUCT_CUDA_LIBRARY": DRIVER} if "--cuda" in flags else {}
     return subprocess.Popen([sys.executable, P2P, *map(str, flags)], text=True,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            env={**os.environ, **library})
 
 
 def run(*flags):
@@ -32,9 +38,10 @@ def run(*flags):
 
 
 @pytest.fixture
-def target():
+def target(request):
     port = free_port()
-    one = start("--mode", "target", "--ip", "127.0.0.1", "--port", port)
+    one = start("--mode", "target", "--ip", "127.0.0.1", "--port", port,
+                *getattr(request, "param", ()))
     try:
         for line in one.stdout:
             if line.startswith("waiting for"):
@@ -102,11 +109,22 @@ def test_a_second_initiator_waits_until_the_first_one_is_dead(target):
             process.communicate()
 
 
+@pytest.mark.skipif(not os.path.exists(DRIVER), reason="the build has no fake driver")
+@pytest.mark.parametrize("target", [(), ("--cuda", "--gpu_id", "1")], indirect=True,
+                         ids=["to host memory", "to a GPU"])
+def test_buffers_in_memory_of_gpus(target):
+    for operation in ("write", "read"):
+        code, output, errors = run(*initiator(target[1], "--cuda", "--buffer_sizes", "64KB",
+                                              "--iterations", 2, "--op", operation))
+        assert code == 0, errors
+        assert f"{operation}: memory of GPU 0" in output
+        assert re.match(" +64KB .*  cuda/", output.splitlines()[-1])
+
+
 @pytest.mark.parametrize("flags, told", [
     (("--buffer_sizes", "1XB"), "'1XB' is no size: write 4KB"),
     (("--buffer_sizes", "4KB,,"), "'' is no size"),
     (("--iterations", "0"), "measures nothing"),
-    (("--cuda",), "moves no GPU memory"),
 ])
 def test_a_wrong_command_line_is_explained(flags, told):
     code, _, errors = run(*initiator(5555, *flags))

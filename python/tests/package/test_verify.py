@@ -202,3 +202,10 @@ def test_verify_nixl_setup_is_content_with_the_packages_of_run(tmp_path):
     ran = run_command(*run, folder=tmp_path, PYTHONPATH=path)
     assert ran.returncode == 0, ran.stdout
     assert f"import nixl        viaduct {viaduct.__version__}, " in ran.stdout
+
+
+def test_the_backend_cuda_is_not_open_without_a_gpu():
+    found = {one["name"]: one for one in verify.backends({"count": 0, "why": "no driver"})}
+    assert (found["cuda"]["open"], found["cuda"]["text"]) == (False, "no driver")
+    found = {one["name"]: one for one in verify.backends({"count": 1, "why": None})}
+    assert found["cuda"]["open"]

@@ -58,5 +58,6 @@ class Server(Program):
         self.card = bytes.fromhex(self.line())
 
     def __exit__(self, *rest):
-        self.signal(signal.SIGCONT)  # in case a test has stopped the process
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)  # in case a test has stopped the process
         super().__exit__(*rest)

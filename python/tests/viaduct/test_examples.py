@@ -1,5 +1,6 @@
 """Runs each program of examples/python/ with the command that its first lines show."""
 
+import os
 import pathlib
 import re
 import subprocess
@@ -39,6 +40,16 @@ def test_kv_blocks():
     pytest.importorskip("numpy", reason="python3-numpy is not installed")
     output = finish(start("kv_blocks"))
     assert output.startswith("4 layers of 48 blocks: local/") and " 3.0 MiB in " in output
+
+
+@pytest.mark.parametrize("program, module", [("python/kv_blocks", "numpy"),
+                                             ("torch/collectives", "torch")])
+def test_an_example_says_which_package_it_lacks(program, module, tmp_path):
+    (tmp_path / f"{module}.py").write_text("raise ImportError")
+    path = f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"
+    ran = subprocess.run([sys.executable, "-B", ROOT / "examples" / f"{program}.py"], text=True,
+                         capture_output=True, env={**os.environ, "PYTHONPATH": path})
+    assert ran.returncode == 1 and "pip install" in ran.stderr and "Traceback" not in ran.stderr
 
 
 def test_the_program_of_the_readme(capsys):

@@ -6,6 +6,7 @@ import pathlib
 
 import viaduct
 from viaduct import _core
+from viaduct._asyncio import WAITS
 
 FOLDER = pathlib.Path(viaduct.__file__).parent
 STUB = ast.parse((FOLDER / "_core.pyi").read_text())
@@ -22,7 +23,8 @@ def test_the_package_says_that_it_is_typed():
 
 
 def test_every_class_and_its_members_are_there():
-    compiled = {name for name, value in vars(_core).items() if isinstance(value, type)}
+    compiled = {name for name, value in vars(_core).items()
+                if isinstance(value, type) and not name.startswith("_")}
     assert compiled == set(CLASSES)
     for name, node in CLASSES.items():
         told = {item.name for item in node.body
@@ -44,3 +46,37 @@ def test_methods_have_the_parameters_that_help_shows():
                 [each for each in has if each != "self"], f"{name}.{item.name}"
             checked += 1
     assert checked > 25
+
+
+def test_every_call_that_waits_can_be_awaited():
+    waits = set()
+    for name, node in CLASSES.items():
+        for item in node.body:
+            if isinstance(item, ast.FunctionDef) and item.name not in ("post", "write", "read") and \
+                    "timeout" in [each.arg for each in item.args.args]:
+                waits.add((name, item.name))
+    assert waits == {(kind.__name__, name) for kind, names in WAITS.items() for name in names}
+
+
+def test_every_parameter_has_a_name_in_help():
+    for name, kind in vars(viaduct).items():
+        if not isinstance(kind, type) or kind.__module__ != "viaduct" or issubclass(kind, Exception):
+            continue
+        for member in members(kind):
+            method = getattr(kind, member)
+            if inspect.isroutine(method):
+                text = str(inspect.signature(method))
+                assert "arg0" not in text and "*args" not in text, f"{name}.{member}{text}"
+
+
+def test_every_class_that_can_be_made_says_how():
+    checked = 0
+    for name, node in CLASSES.items():
+        for item in node.body:
+            if getattr(item, "name", "") == "__init__":
+                told = [each.arg for each in item.args.args + item.args.kwonlyargs][1:]
+                told += [item.args.kwarg.arg] if item.args.kwarg else []
+                made = inspect.signature(getattr(_core, name))
+                assert list(made.parameters) == told, name
+                checked += 1
+    assert checked > 10

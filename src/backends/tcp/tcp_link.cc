@@ -7,6 +7,7 @@
 
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_backend.h"
+#include "base/inner_error.h"
 
 namespace viaduct::tcp {
 namespace {
@@ -168,7 +169,7 @@ void TcpLink::tellShut(const move::Channel* channel, ShutReason, const Error& wh
     out.put(channel->index())
         .put(static_cast<std::uint32_t>(channels().size()))
         .put(channel->life().number());
-  out.text(why.text());
+  out.text(base::innerText(why));
   static_cast<void>(
       linkHost().send(out.bytes()));  // on failure the session is ending, and reports that itself
 }

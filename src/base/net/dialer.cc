@@ -282,7 +282,10 @@ void Dialer::Impl::stopWaiting() {
 }
 
 void Dialer::Impl::note(Error why) {
-  failures_.push_back(fmt::format("{}: {}: {}{}{}{}", target(), why.operation, why.detail,
+  const std::string named = target() + ": ";  // the detail may begin with it too
+  const std::string_view detail = why.detail;
+  failures_.push_back(fmt::format("{}{}: {}{}{}{}", named, why.operation,
+                                  detail.substr(detail.starts_with(named) ? named.size() : 0),
                                   why.cause.empty() ? "" : " (", why.cause,
                                   why.cause.empty() ? "" : ")"));
   last_ = std::move(why);

@@ -124,6 +124,7 @@ void LayerStream::postQueued() {
       failure_ = named(std::move(posted).error(), what(role_.verb, index));
     }
     changed_.notify_all();
+    watchers_.tell();
   }
 }
 
@@ -166,14 +167,19 @@ Status LayerStream::waitRead(std::uint32_t index, Deadline until) {
   return waitTransfer(index, until);
 }
 
+void LayerStream::waitChanged(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done,
+                              Deadline until) {
+  if (until.at() == Clock::time_point::max())
+    changed_.wait(lock, done);
+  else
+    changed_.wait_until(lock, until.at(), done);
+}
+
 Status LayerStream::waitTransfer(std::uint32_t index, Deadline until) {
   {
     std::unique_lock lock(mutex_);
     const auto posted = [&] { return layer_states_[index] == Layer::kPosted || failure_; };
-    if (until.at() == Clock::time_point::max())
-      changed_.wait(lock, posted);
-    else
-      changed_.wait_until(lock, until.at(), posted);
+    if (!posted() && !base::Attempt::refuses(watchers_)) waitChanged(lock, posted, until);
     if (layer_states_[index] != Layer::kPosted)
       return failure_.value_or(Error{.code = Code::kTimeout,
                                      .operation = what(role_.verb, index),
@@ -236,6 +242,7 @@ void LayerStream::fail(const Error& why) {
   {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = why;
+    watchers_.tell();
   }
   changed_.notify_all();
   settle();

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/attempt.h"
 
 namespace viaduct::kv {
 
@@ -63,6 +66,8 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
       : role_(role), layers_(std::move(layers)), request_(std::move(request)) {}
   bool isAsked(std::uint32_t index) const;
   void postQueued();
+  void waitChanged(std::unique_lock<std::mutex>& lock, const std::function<bool()>& done,
+                   Deadline until);
   Status waitTransfer(std::uint32_t index, Deadline until);
   void changed();
   void ended(std::uint32_t index, const TransferEnd& end);
@@ -84,6 +89,7 @@ class LayerStream final : public std::enable_shared_from_this<LayerStream> {
   mutable std::mutex mutex_;         // for the members up to failure_, and posting
   std::condition_variable changed_;  // a queued layer was posted, or the request has failed
   std::vector<Layer> layer_states_;
+  base::Watchers watchers_;  // beside changed_
   std::deque<std::uint32_t> queue_;
   std::uint64_t running_ = 0, running_bytes_ = 0;
   std::optional<Error> failure_;

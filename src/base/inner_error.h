@@ -1,0 +1,13 @@
+// The text of an error for the detail of another one. Threads: pure function.
+#pragma once
+
+#include <viaduct/result.h>
+
+#include <string>
+
+namespace viaduct::base {
+
+// Leaves out the code and the peer, which the outer error says too.
+std::string innerText(const Error& error);
+
+}  // namespace viaduct::base
