@@ -5,6 +5,7 @@
 // agent's exclusive lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -132,6 +133,7 @@ class StagingLink final : public core::Link {
     return own_->address + chunk * own_->chunk_bytes;
   }
 
+  void breakOff(Error why);
   void receive(RingAnswer&& answer);
   void receive(StorageAnswer&& answer);
   template <class Request>
@@ -153,6 +155,8 @@ class StagingLink final : public core::Link {
   std::map<RingPlace, Ring> peers_;      // and those that the peer lends
   std::set<RingPlace> asked_, refused_;  // rings that the peer was asked for, or does not lend
   std::optional<Error> no_ring_;         // why it lends none in host memory
+  std::optional<Error> broken_rule_;     // a message that no honest peer sends
+  std::set<std::array<std::string, 3>> told_;  // backend, way and rail of the peer's shares
   StagingServer server_;
   bool closed_ = false;
   bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage
