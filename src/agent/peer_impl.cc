@@ -147,7 +147,11 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
   takeNotesBefore(session_->connection().framesHeard() - 1);
   if (ending_.is(Ending::kBroken)) return;  // the session ends in this round of progress
   if (isNumbered(type) && isRepeated(payload.size())) return;
-  if (const Status may = mayTake(type, payload.size()); !may) return lose(may.error());
+  if (auto may = mayTake(type, payload.size()); !may) {
+    Error why = std::move(may).error();
+    why.peer = name_;
+    return lose(why);
+  }
   handle(type, payload, std::move(fds));
 }
 
