@@ -12,9 +12,10 @@
 namespace viaduct::agent {
 namespace {
 
-// The most peers that are kept after they have departed and no handle refers to them. Beyond that,
-// the oldest are forgotten.
+// The most peers that are kept after they have departed and no handle refers to them, and the most
+// bytes of their marks. Beyond that, the oldest are forgotten.
 constexpr std::size_t kMostDeparted = 256;
+constexpr std::size_t kMostDepartedBytes = std::size_t{16} << 20U;
 
 }  // namespace
 
@@ -107,13 +108,16 @@ void AgentImpl::joinByName(const std::shared_ptr<PeerImpl>& peer) {
 
 void AgentImpl::forgetDeparted() {
   const auto departed = [](const auto& peer) { return peer.use_count() == 1 && peer->departed(); };
-  const auto count =
-      static_cast<std::size_t>(std::count_if(peers_.begin(), peers_.end(), departed));
-  if (count <= kMostDeparted) return;
-  std::size_t left = count - kMostDeparted;
+  std::size_t count = 0, bytes = 0;
+  for (const auto& peer : peers_) {
+    if (!departed(peer)) continue;
+    ++count;
+    bytes += peer->earlyMarkBytes();
+  }
   std::erase_if(peers_, [&](const auto& peer) {
-    if (left == 0 || !departed(peer)) return false;
-    --left;
+    if ((count <= kMostDeparted && bytes <= kMostDepartedBytes) || !departed(peer)) return false;
+    --count;
+    bytes -= peer->earlyMarkBytes();
     return true;
   });
 }

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "agent/session/frame_rules.h"
+
 namespace viaduct::agent {
 
 Status AnnouncedPins::add(PinMessage& message) {
@@ -13,9 +15,8 @@ Status AnnouncedPins::add(PinMessage& message) {
   if (std::exchange(next_read_only_, std::nullopt) == slot)
     message.info.access = MemoryAccess::kReadOnly;
   if (pins_.size() >= kMaxPins && !pins_.contains(slot))
-    return Error{.code = Code::kProtocol,
-                 .operation = "pin",
-                 .detail = fmt::format("more than {} registrations", kMaxPins)};
+    return brokenRule(
+        fmt::format("registration number {} exceeds the limit of {}", pins_.size() + 1, kMaxPins));
   const std::size_t cost = message.cost();
   drop(slot);
   if (!bytes_.take(cost))
@@ -46,7 +47,8 @@ void AnnouncedPins::clear() {
   pins_.clear();
   withdrawn_.clear();
   bytes_.give(bytes_.used());
-  ++version_;
+  map_ = core::PinMap();
+  mapped_version_ = ++version_;
 }
 
 std::uint64_t AnnouncedPins::generation(std::uint32_t slot) const {

@@ -151,7 +151,25 @@ void PeerImpl::pauseReading(bool paused) {
 void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
                      std::vector<base::Fd> fds) {
   takeNotesBefore(session_->connection().framesHeard() - 1);
+  if (ending_.is(Ending::kBroken)) return;  // the session ends in this round of progress
   if (isNumbered(type) && isRepeated(payload.size())) return;
+  if (auto may = mayTake(type, payload.size()); !may) {
+    Error why = std::move(may).error();
+    why.peer = name_;
+    return lose(why);
+  }
+  handle(type, payload, std::move(fds));
+}
+
+// Entries of the ring come here too, which no connection has checked.
+Status PeerImpl::mayTake(FrameType type, std::size_t bytes) {
+  const FrameRule& rule = *ruleOf(type);
+  VIADUCT_CHECK(checkSize(rule, bytes, 0));
+  return order_.take(rule);
+}
+
+void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
+                      std::vector<base::Fd> fds) {
   switch (type) {
     case FrameType::kHeartbeat:
       return takeHeartbeat(payload);
@@ -180,8 +198,15 @@ void PeerImpl::frame(FrameType type, std::span<const std::byte> payload,
       return heardMark(payload);
     case FrameType::kMarksEnd:
       return heardMarksEnd(payload);
-    default:
-      return;  // frames of the handshake never get here
+    case FrameType::kOpen:
+    case FrameType::kChallenge:
+    case FrameType::kProof:
+    case FrameType::kDeny:
+    case FrameType::kHello:
+    case FrameType::kAccept:
+    case FrameType::kRefuse:
+    case FrameType::kResume:
+      return;  // the connection takes them
   }
 }
 
@@ -246,6 +271,13 @@ void PeerImpl::breakOff(Error why) {
 void PeerImpl::recheck() {
   if (!std::exchange(recheck_, false)) return;
   if (ending_.is(Ending::kBroken)) return lose(Error(ending_why_));
+  for (const auto& slot : links_)
+    if (const auto state = slot->link->state(); state.broken_rule) {
+      Error why = brokenRule(state.text);
+      why.operation = agent_.backend(slot->backend()).can().name;
+      why.peer = name_;
+      return lose(why);
+    }
   if (phase_.is(PeerPhase::kReady)) return loseIfLinkBroke();
   if (!phase_.is(PeerPhase::kOpening)) return;
   if (const auto why = exhausted()) return lose(*why);

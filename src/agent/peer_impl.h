@@ -23,6 +23,7 @@
 #include "agent/rail_health.h"
 #include "agent/redialer.h"
 #include "agent/session/connection.h"
+#include "agent/session/frame_rules.h"
 #include "agent/session/life_frames.h"
 #include "agent/session/note_ring.h"
 #include "base/attempt.h"
@@ -161,6 +162,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
     return marks_.find(stream.number()) == &stream;
   }
   void closeMarks(MarkStreamImpl& stream);
+  std::size_t earlyMarkBytes() const { return marks_.earlyBytes(); }
   void announce(const PinEntry& pin);
   void withdraw(const PinEntry& pin);
   Status sendBackend(std::size_t backend, std::span<const std::byte> message,
@@ -199,6 +201,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void warnOfUnusableLinks();
   std::optional<Error> exhausted() const;
   void loseIfLinkBroke();
+  Status mayTake(FrameType type, std::size_t bytes);
+  void handle(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void heardReadOnly(std::span<const std::byte> payload);
   void heardLease(FrameType type, std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
@@ -264,6 +268,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Key life_key_ = {};
   SentFrames sent_;
   HeardFrames heard_;
+  FrameOrder order_;  // of the received frames
   // The count of received frames that the pending attempt has told the peer.
   std::uint64_t said_heard_ = 0;
   std::size_t unsaid_ = 0;  // bytes received since the peer was last told the count

@@ -6,6 +6,7 @@
 
 #include "agent/agent_impl.h"
 #include "agent/peer_impl.h"
+#include "agent/session/frame_rules.h"
 #include "agent/session/messages.h"
 #include "core/byte_ranges.h"
 
@@ -20,10 +21,6 @@ Error bad(const char* operation, std::string detail, std::string remedy) {
           .operation = operation,
           .detail = std::move(detail),
           .remedy = std::move(remedy)};
-}
-
-Error brokenRule(std::string detail) {
-  return {.code = Code::kProtocol, .operation = "lease", .detail = std::move(detail)};
 }
 
 // A moment that far from now, or the end of time.
@@ -289,7 +286,8 @@ Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
   VIADUCT_TRY(const auto message, base::decode<LeaseEndedMessage>(payload));
   if (!ended_.has(message.number)) rememberEnded(message.number, message.outcome);
   if (ended_.intervals() > kMostLent + 1)
-    return brokenRule(fmt::format("more than {} leases are live", kMostLent));
+    return brokenRule(
+        fmt::format("{} leases are live: the limit is {}", ended_.intervals() - 1, kMostLent));
   const auto found = held_.find(message.number);
   if (found == held_.end()) {
     peer_.tell(FrameType::kLeaseSettled, base::encode(LeaseMessage{message.number}));
@@ -309,7 +307,9 @@ Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
 // The borrower answers kLeaseEnded, or gives a lease back.
 Status PeerLeases::heardAnswer(FrameType type, std::span<const std::byte> payload) {
   VIADUCT_TRY(const auto message, base::decode<LeaseMessage>(payload));
-  if (message.number > last_number_) return brokenRule("a lease that was never lent");
+  if (message.number > last_number_)
+    return brokenRule(
+        fmt::format("lease {} was never lent: the last one is {}", message.number, last_number_));
   const auto found = lent_.find(message.number);
   if (found == lent_.end()) return Ok{};  // the two ends ended it at once
   LentLease& lease = *found->second;

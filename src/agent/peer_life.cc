@@ -164,6 +164,7 @@ void PeerImpl::lose(const Error& why) {
   agent_.bury(std::move(session_));
   sent_.clear();
   heard_ = {};
+  order_ = {};
   unsaid_ = 0;
   acknowledged_.reset();
   phase_.step(parted ? PeerPhase::kPart : PeerPhase::kLose);

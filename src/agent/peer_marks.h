@@ -74,6 +74,7 @@ class PeerMarks {
   // Adds the stream, and gives it the marks that came before.
   Status open(MarkStreamImpl& stream);
   bool hasEarly(std::uint64_t number) const { return early_by_number_.contains(number); }
+  std::size_t earlyBytes() const { return early_bytes_; }
   // False: it was not open any more.
   bool close(const MarkStreamImpl& stream);
 

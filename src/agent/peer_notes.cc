@@ -114,10 +114,7 @@ void PeerImpl::openRing() {
 void PeerImpl::heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   base::Reader in(payload);
   const auto layout = in.get<std::uint32_t>();
-  if (!in.ok() || fds.size() != 2 || ring_out_)
-    return breakOff({.code = Code::kProtocol,
-                     .operation = "note ring",
-                     .detail = "a malformed or repeated offer of a note ring"});
+  if (!in.ok() || fds.size() != 2) return breakOff(brokenRule("a malformed offer of a note ring"));
   if (layout != kRingLayout) return;  // a later release: notes to it are sent over the session
   auto ring = RingSender::map(fds[0], std::move(fds[1]));
   if (ring)
@@ -149,26 +146,34 @@ void PeerImpl::takeNotesBefore(std::uint64_t frames) {
 }
 
 bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
+  FrameType type{};
   switch (ring.take(frames, ring_entry_)) {
     case RingReceiver::Next::kNote:
-      agent_.arrived(*this, std::move(ring_entry_));
-      return true;
+      type = FrameType::kNote;
+      break;
     case RingReceiver::Next::kMark:
-      heardMark(ring_entry_);
-      return true;
+      type = FrameType::kMark;
+      break;
     case RingReceiver::Next::kLeaseReturned:
-      heardLease(FrameType::kLeaseReturned, ring_entry_);
-      return true;
+      type = FrameType::kLeaseReturned;
+      break;
     case RingReceiver::Next::kBroken:
-      breakOff({.code = Code::kProtocol,
-                .operation = "note ring",
-                .detail = "the peer wrote a malformed note into the ring"});
+      breakOff(brokenRule("the peer wrote a malformed note into the ring"));
       return false;
     case RingReceiver::Next::kEmpty:
     case RingReceiver::Next::kLater:
       return false;
   }
-  return false;
+  if (auto may = mayTake(type, ring_entry_.size()); !may) {
+    breakOff(std::move(may).error());
+    return false;
+  }
+  session_->connection().spend(ruleOf(type)->cost_us);
+  if (type == FrameType::kNote)
+    agent_.arrived(*this, std::move(ring_entry_));
+  else
+    handle(type, ring_entry_, {});
+  return true;
 }
 
 RingReceiver::Next PeerImpl::armNoteRing() {

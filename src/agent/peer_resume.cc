@@ -1,5 +1,7 @@
 // PeerImpl: a session continues over another connection when the network link under its connection
 // is cut. docs/design/0012-a-session-outlives-its-connection.md.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -51,9 +53,7 @@ void PeerImpl::takeHeartbeat(std::span<const std::byte> heartbeat) {
   base::Reader in(heartbeat);
   const auto count = in.get<std::uint64_t>();
   if (!in.finished() || !sent_.heard(count))
-    breakOff({.code = Code::kProtocol,
-              .operation = "heartbeat",
-              .detail = "the count of received frames is missing"});
+    breakOff(brokenRule(fmt::format("a heartbeat confirms {} frames, which were not sent", count)));
 }
 
 // True if the peer's host has not acknowledged the last heartbeat when the next is due. The host of

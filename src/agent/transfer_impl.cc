@@ -405,8 +405,10 @@ void TransferImpl::moved(const core::Moved& moved) {
 }
 
 void TransferImpl::staged(core::Staged staged) {
+  const std::size_t known = stages_.shares.size();
   stages_.add(std::move(staged.share));
-  std::ranges::stable_sort(stages_.shares, {}, &PathShare::stage);
+  if (stages_.shares.size() != known)
+    std::ranges::stable_sort(stages_.shares, {}, &PathShare::stage);
 }
 
 void TransferImpl::stopPosting() {

@@ -101,12 +101,20 @@ class Reader {
     refused_ = true;
     ok_ = false;
   }
+  // The same for a value or size above a limit, which the error shows.
+  void refuse(std::uint64_t value, std::uint64_t limit) {
+    if (ok_) above_ = {value, limit};
+    refuse();
+  }
   bool ok() const { return ok_; }
   std::size_t left() const { return in_.size(); }
   // True if every field was complete and allowed, and no bytes are left.
   bool finished() const { return ok_ && in_.empty(); }
   // The reason why finished() is false, for an error.
-  std::string_view fault() const {
+  std::string fault() const {
+    if (above_.first > above_.second)
+      return std::to_string(above_.first) + " exceeds the limit of " +
+             std::to_string(above_.second);
     if (refused_) return "beyond what is allowed";
     return ok_ ? "bytes left over" : "cut short";
   }
@@ -114,6 +122,7 @@ class Reader {
  private:
   std::span<const std::byte> in_;
   bool ok_ = true, refused_ = false;
+  std::pair<std::uint64_t, std::uint64_t> above_ = {};  // the refused value, and its limit
 };
 
 }  // namespace viaduct::base

@@ -106,9 +106,14 @@ inline auto noOverflow(const std::uint64_t& address, const std::uint64_t& bytes)
 
 }  // namespace base
 
+// Of each text of an error.
+inline constexpr std::size_t kMaxErrorText = 4096;
+
 auto fields(base::Is<Error> auto& e) {
-  return std::tie(e.code, e.operation, e.detail, e.os_errno, e.peer, e.device, e.file, e.cause,
-                  e.remedy);
+  const auto text = [](auto& one) { return base::cutTo(kMaxErrorText, one); };
+  return base::list(base::atMost(Code::kStale, e.code), text(e.operation), text(e.detail),
+                    e.os_errno, text(e.peer), text(e.device), text(e.file), text(e.cause),
+                    text(e.remedy));
 }
 
 namespace base {
@@ -212,12 +217,12 @@ class Fields {
   static void getOne(Reader& in, std::vector<T>& list, std::size_t limit, std::size_t each) {
     list.clear();
     auto left = in.get<std::uint32_t>();
-    if (left > limit) in.refuse();
+    if (left > limit) in.refuse(left, limit);
     for (; left > 0 && in.ok(); --left) {
       T& one = list.emplace_back();
       getOne(in, one);
       if constexpr (Sized<T>)
-        if (one.size() > each) in.refuse();
+        if (one.size() > each) in.refuse(one.size(), each);
     }
   }
 
@@ -231,7 +236,9 @@ class Fields {
       getOne(in, part.value, part.limit, part.each);
     } else {
       getOne(in, part.value);
-      if (sizeOf(part.value) > part.limit) in.refuse();
+      if (sizeOf(part.value) > part.limit)
+        in.refuse(static_cast<std::uint64_t>(sizeOf(part.value)),
+                  static_cast<std::uint64_t>(part.limit));
     }
   }
 

@@ -38,12 +38,12 @@ TEST(Fields, DecodeToTheEncodedValues) {
 }
 
 TEST(Fields, AValueBeyondItsLimitIsRefused) {
-  const std::string refused = "sample: beyond what is allowed";
-  EXPECT_EQ(faultOf({.name = "abcde"}), refused);
-  EXPECT_EQ(faultOf({.list = {"a", "b", "c"}}), refused) << "the number of elements";
-  EXPECT_EQ(faultOf({.list = {"abcd"}}), refused) << "the size of an element";
-  EXPECT_EQ(faultOf({.bytes = 10}), refused);
-  EXPECT_EQ(faultOf({.from = ~std::uint64_t{0}, .bytes = 1}), refused) << "two fields together";
+  EXPECT_EQ(faultOf({.name = "abcde"}), "sample: 5 exceeds the limit of 4");
+  EXPECT_EQ(faultOf({.list = {"a", "b", "c"}}), "sample: 3 exceeds the limit of 2");
+  EXPECT_EQ(faultOf({.list = {"abcd"}}), "sample: 4 exceeds the limit of 3") << "of an element";
+  EXPECT_EQ(faultOf({.bytes = 10}), "sample: 10 exceeds the limit of 9");
+  EXPECT_EQ(faultOf({.from = ~std::uint64_t{0}, .bytes = 1}), "sample: beyond what is allowed")
+      << "two fields together";
 }
 
 TEST(Fields, AReasonIsCutWhenItIsSent) {

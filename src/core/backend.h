@@ -170,6 +170,8 @@ struct LinkState {
   // This end lacked descriptors or memory for the link or a part of it; a later session may have
   // them.
   bool exhausted = false;
+  // The peer has sent a message that no honest peer sends, so the session ends.
+  bool broken_rule = false;
 };
 
 // A pin of the peer, with its key for this backend.

@@ -166,6 +166,7 @@ TEST_F(Resume, APeerThatHasLostTheSessionBeginsANewOne) {
   dial(second_, std::nullopt, "b", 1, life_.epoch);
   ASSERT_TRUE(manual_.run([&] { return second_.user.epoch && first_.closed(); }));
   EXPECT_EQ(*second_.user.epoch, life_.epoch + 1);
+  ASSERT_TRUE(second_.connection->send(FrameType::kSynced, {}));
   say(second_, "again");
   hear("again");
 }

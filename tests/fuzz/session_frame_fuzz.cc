@@ -85,7 +85,7 @@ std::vector<Sample> samples() {
   FrameSealer sealer;
   for (const std::size_t size : {0U, 3U, 40U, 100U}) {
     const base::Bytes payload(size, std::byte{0x41});
-    stream.raw(sealer.seal(FrameType::kNote, payload, {}, size % 3)).raw(payload);
+    stream.raw(sealer.seal(FrameType::kBackend, payload, {}, size % 3)).raw(payload);
   }
   return {sampleOf(stream.bytes())};
 }

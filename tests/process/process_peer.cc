@@ -349,6 +349,13 @@ Answer takeNote(State& state, const Words& in) {
   return note.from + " " + std::string(note.text());
 }
 
+// takenotes MS: takes notes until none comes for that time, and answers their number
+Answer takeNotes(State& state, const Words& in) {
+  std::uint64_t taken = 0;
+  while (state.agent->waitNote(within(in.at(1)))) ++taken;
+  return std::to_string(taken);
+}
+
 // usage: answers CPU microseconds, voluntary context switches of all threads, resident KiB
 Answer usage(State&, const Words&) {
   rusage self{};
@@ -424,6 +431,7 @@ constexpr Command kCommands[] = {
     {"shortage", shortage},   {"plenty", plenty},
     {"file", file},           {"gpu", gpu},
     {"drivergpu", driverGpu}, {"drivergone", driverGone},
+    {"takenotes", takeNotes},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another

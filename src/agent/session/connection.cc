@@ -4,14 +4,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
+
+#include "agent/session/frame_rules.h"
 
 namespace viaduct::agent {
 namespace {
 
-// Limits the reads of one turn, so that one busy peer does not delay the others.
+// Limit one turn of reading, so that one busy peer does not delay the others: the reads, and the
+// time in microseconds by FrameRule::cost_us and the bytes.
 constexpr int kReadsPerTurn = 8;
+constexpr int kTimePerTurn = 2000;
+constexpr std::size_t kBytesPerMicrosecond = 1024;
 // Limits the reads of frames that a peer sent before its connection ended.
 constexpr int kLastReads = 256;
 
@@ -78,14 +84,19 @@ Error Connection::protocolError(std::string detail) const {
 void Connection::onEvents(std::uint32_t events) {
   if ((events & EPOLLOUT) != 0) flush();
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) ended_ = true;
-  if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && !readTurn()) return;
+  const bool reads = (events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0;
+  if (reads && soon_timer_ == 0 && !readTurn()) return;  // the timer's turn comes in this round
   listen();
 }
 
+// Delivers the frames that the last turn has left, and reads.
 bool Connection::readTurn() {
+  turn_left_ = kTimePerTurn;
+  if (!deliver()) return false;
   Inbox::Read got{.more = true};
-  for (int i = 0; i < kReadsPerTurn && got.more && mayRead(); ++i)
+  for (int i = 0; i < kReadsPerTurn && got.more && mayRead() && turn_left_ > 0; ++i)
     if (!readOnce(got)) return false;
+  if (turn_left_ == 0) soon();
   return true;
 }
 
@@ -106,7 +117,7 @@ bool Connection::readOnce(Inbox::Read& got) {
 
 bool Connection::deliver() {
   Frame frame;
-  while (mayRead()) {
+  while (mayRead() && turn_left_ > 0) {
     switch (inbox_.decoder().next(frame)) {
       case FrameDecoder::Next::kMore:
         return true;
@@ -121,7 +132,29 @@ bool Connection::deliver() {
   return true;
 }
 
+// The error if a frame of this type may not come in this phase.
+std::optional<Error> Connection::outOfTurn(const Frame& frame) const {
+  const FrameRule* const rule = ruleOf(frame.type);
+  const bool newer = rule == nullptr && phase_ != Phase::kProving;  // it is skipped
+  static_assert(static_cast<int>(Phase::kReady) == static_cast<int>(FrameStage::kSession));
+  const auto stage = static_cast<FrameStage>(phase_);
+  if (newer || (rule != nullptr && std::min(rule->stage, FrameStage::kSession) == stage))
+    return std::nullopt;
+  constexpr std::array<std::string_view, 4> kDuring{
+      "before the proofs are exchanged", "when the hello is due", "when the verdict is due",
+      "after the handshake"};
+  return brokenRule(fmt::format("a frame '{}' {}", rule == nullptr ? "unknown" : rule->name,
+                                kDuring[static_cast<std::size_t>(phase_)]));
+}
+
 bool Connection::take(const Frame& frame) {
+  if (auto wrong = outOfTurn(frame)) {
+    if (phase_ == Phase::kProving) deny(Code::kProtocol);
+    return fail(*std::move(wrong));
+  }
+  const FrameRule* const rule = ruleOf(frame.type);
+  spend((rule == nullptr ? 1 : rule->cost_us) +
+        static_cast<int>(frame.payload.size() / kBytesPerMicrosecond));
   if (phase_ == Phase::kProving) return prove(frame);
   std::vector<base::Fd> fds;
   if (!inbox_.takeFds(frame.fds, fds))
@@ -130,7 +163,6 @@ bool Connection::take(const Frame& frame) {
   if (frame.skip) return true;
   if (phase_ == Phase::kMeeting) return meet(frame);
   if (phase_ == Phase::kAwaitingVerdict) return hearVerdict(frame);
-  if (isHandshake(frame.type)) return fail(protocolError("a handshake frame after the handshake"));
   return tell([&] { user_.frame(frame.type, frame.payload, std::move(fds)); });
 }
 
@@ -188,20 +220,25 @@ void Connection::flush() {
   if (const Status flushed = outbox_.flush(socket_.get()); !flushed) sendFailed(flushed.error());
 }
 
+// Not in this round of the poller, in which the peer has had its turn.
 void Connection::soon() {
-  if (soon_timer_ == 0) soon_timer_ = poller_.at({}, [this] { onSoon(); });
+  if (soon_timer_ == 0) soon_timer_ = poller_.at(poller_.now(), [this] { onSoon(); });
 }
 
 void Connection::onSoon() {
   soon_timer_ = 0;
+  if (send_error_) return readLast();
+  if (readTurn()) listen();
+}
+
+// Reads what the peer sent before the socket failed, and closes.
+void Connection::readLast() {
+  turn_left_ = kTimePerTurn;
   if (!deliver()) return;
-  if (!send_error_) {
-    if (readTurn()) listen();
-    return;
-  }
   Inbox::Read got{.bytes = 1};
-  for (int i = 0; i < kLastReads && got.bytes > 0; ++i)
+  for (; last_reads_ < kLastReads && got.bytes > 0 && turn_left_ > 0; ++last_reads_)
     if (!readOnce(got)) return;
+  if (turn_left_ == 0 && last_reads_ < kLastReads) return soon();
   fail(*send_error_);
 }
 
@@ -214,9 +251,12 @@ void Connection::pauseReading(bool paused) {
 
 void Connection::readNow() {
   if (gone_ != nullptr || phase_ == Phase::kClosed || !mayRead()) return;
+  turn_left_ = kTimePerTurn;
   if (inbox_.decoder().midFrame() && !deliver()) return;
   Inbox::Read got;
-  if (mayRead() && readOnce(got)) listen();
+  if (mayRead() && turn_left_ > 0 && !readOnce(got)) return;
+  if (turn_left_ == 0) soon();
+  listen();
 }
 
 Result<std::unique_ptr<Connection>> Connection::open(base::Fd socket, Role role,

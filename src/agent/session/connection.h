@@ -6,6 +6,7 @@
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -101,6 +102,8 @@ class Connection {
   // Reads once without waiting for the poller, and delivers the frames. Does nothing inside a
   // callback.
   void readNow();
+  // The user's callback takes so many microseconds of the current turn of reading.
+  void spend(int microseconds) { turn_left_ = std::max(turn_left_ - microseconds, 0); }
 
   Clock::time_point lastHeard() const { return last_heard_; }
   const Hello& theirs() const { return theirs_; }  // valid from judge() on
@@ -142,6 +145,7 @@ class Connection {
         poller_(poller),
         user_(user) {}
 
+  // The first four are those of FrameStage.
   enum class Phase : std::uint8_t { kProving, kMeeting, kAwaitingVerdict, kReady, kClosed };
 
   Status start();
@@ -151,6 +155,7 @@ class Connection {
   bool readTurn();
   bool readOnce(Inbox::Read& got);
   bool deliver();
+  std::optional<Error> outOfTurn(const Frame& frame) const;
   bool take(const Frame& frame);
   bool prove(const Frame& frame);
   Result<base::Handshake::Step> takeProof(const Frame& frame);
@@ -176,6 +181,7 @@ class Connection {
   void flush();
   void soon();
   void onSoon();
+  void readLast();
   void listen();
   void leavePoller();
   bool mayRead() const { return !paused_ || ended_; }
@@ -201,6 +207,8 @@ class Connection {
   std::uint64_t numbered_heard_ = 0;
   // The socket accepts no more bytes. The peer's last frames are still read.
   std::optional<Error> send_error_;
+  int last_reads_ = 0;  // since then
+  int turn_left_ = 0;   // microseconds of the current turn of reading
   Clock::time_point last_heard_ = poller_.now();
   SocketFacts socket_facts_;
 

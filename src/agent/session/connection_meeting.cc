@@ -31,12 +31,11 @@ void Connection::deny(Code code) {
 }
 
 Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
-  if (frame.fds == 0 && frame.type == FrameType::kDeny && frame.payload.size() == 1) {
-    if (frame.payload[0] == static_cast<std::byte>(Code::kDenied)) return wrongSecret();
+  if (frame.type == FrameType::kDeny) {
+    if (!frame.payload.empty() && frame.payload[0] == static_cast<std::byte>(Code::kDenied))
+      return wrongSecret();
     return protocolError("the other end could not read a frame");
   }
-  if (frame.fds != 0 || frame.type < FrameType::kOpen || frame.type > FrameType::kProof)
-    return protocolError("not a frame of the handshake");
   const auto stage =
       static_cast<base::Handshake::Stage>(numberOf(frame.type) - numberOf(FrameType::kOpen));
   auto taken = proof_->take(stage, frame.payload, frame.minor);
@@ -75,7 +74,6 @@ void Connection::useKeys() {
 
 bool Connection::meet(const Frame& frame) {
   if (frame.type == FrameType::kResume) return hearResume(frame);
-  if (frame.type != FrameType::kHello) return fail(protocolError("a frame before the hello"));
   auto hello = base::decode<Hello>(frame.payload);
   if (!hello) return fail(hello.error());
   theirs_ = std::move(*hello);
@@ -115,8 +113,8 @@ bool Connection::hearVerdict(const Frame& frame) {
     return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
   }
   std::uint64_t epoch = 0;
-  if (frame.type != FrameType::kAccept || !hearLife(frame, epoch))
-    return fail(protocolError("neither an acceptance nor a refusal"));
+  if (!hearLife(frame, epoch))
+    return fail(protocolError("an acceptance of another session than the one asked for"));
   return establish(epoch);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/session/frame_rules.h"
 #include "base/bytes.h"
 #include "base/net/checksum.h"
 
@@ -45,12 +46,6 @@ Error protocolError(std::string detail) {
 }
 
 }  // namespace
-
-bool isHandshake(FrameType type) { return type >= FrameType::kOpen && type <= FrameType::kResume; }
-
-bool isKnown(FrameType type) {
-  return (type >= FrameType::kHeartbeat && type <= FrameType::kMarksEnd) || isHandshake(type);
-}
 
 FrameSealer::Header FrameSealer::seal(FrameType type, ByteSpan head, ByteSpan body,
                                       std::size_t fds) {
@@ -171,14 +166,20 @@ bool FrameDecoder::checkStart(ByteSpan have) {
   return false;
 }
 
+// Checks the limits of the frame before its payload is kept.
 bool FrameDecoder::checkHeader(const std::byte* header) {
   const bool newer = header[kMinorAt] > std::byte{kWireMinor};
+  const FrameRule* const rule = ruleOf(static_cast<FrameType>(header[kTypeAt]));
   const auto length = base::loadLittle<std::uint32_t>(header + kLengthAt);
+  const auto fds = base::loadLittle<std::uint16_t>(header + kFdsAt);
   const auto sequence = base::loadLittle<std::uint64_t>(header + kSequenceAt);
   if (length > limit_)
     fail(protocolError(fmt::format("a frame of {} bytes exceeds the limit of {}", length, limit_)));
-  else if (base::loadLittle<std::uint16_t>(header + kFdsAt) > kMaxFrameFds)
+  else if (fds > kMaxFrameFds)
     fail(protocolError("a frame with too many file descriptors"));
+  else if (const Status fits = rule == nullptr ? Status(Ok{}) : checkSize(*rule, length, fds);
+           !fits)
+    fail(fits.error());
   else if (sequence != sequence_)
     fail(protocolError(fmt::format("frame {} instead of {}: replayed, lost or out of order",
                                    sequence, sequence_)));

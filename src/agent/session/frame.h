@@ -59,14 +59,6 @@ enum class FrameType : std::uint8_t {
   kRefuse,
   kResume,  // sent before the dialer's hello; from minor version 2 on
 };
-bool isKnown(FrameType type);
-bool isHandshake(FrameType type);
-// True if the frame counts in its session, over all connections. An end reports this count, so that
-// the other end knows which frames have arrived.
-inline bool isNumbered(FrameType type) {
-  return !isHandshake(type) && type != FrameType::kHeartbeat;
-}
-
 struct Frame {
   FrameType type = FrameType::kHeartbeat;
   std::uint8_t minor = 0;  // the sender's version

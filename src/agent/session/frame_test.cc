@@ -202,7 +202,7 @@ TEST_P(FrameTest, NoLengthFieldMakesTheDecoderExceedItsLimit) {
     for (const std::uint64_t length : {std::uint64_t{limit}, std::uint64_t{limit} + 1,
                                        std::uint64_t{0x7fffffff}, std::uint64_t{0xffffffff}}) {
       FrameSealer sealer;
-      Bytes frame = sealed(sealer, FrameType::kNote, "");
+      Bytes frame = sealed(sealer, FrameType::kBackend, "");
       base::storeLittle(&frame[8], static_cast<std::uint32_t>(length));
       FrameDecoder decoder(limit);
       const Seen seen = feed(decoder, frame);
@@ -215,7 +215,7 @@ TEST_P(FrameTest, NoLengthFieldMakesTheDecoderExceedItsLimit) {
 
 TEST_P(FrameTest, TheBufferShrinksAgainAfterALargeFrame) {
   const std::string large(kMaxFramePayload, 'x');
-  EXPECT_EQ(feed(decoder_, sealed(sealer_, FrameType::kNote, large)).frames.size(), 1U);
+  EXPECT_EQ(feed(decoder_, sealed(sealer_, FrameType::kBackend, large)).frames.size(), 1U);
   EXPECT_GE(decoder_.capacity(), kMaxFramePayload);
   for (int i = 0; i < 20; ++i) feed(decoder_, sealed(sealer_, FrameType::kHeartbeat, ""));
   static_cast<void>(decoder_.space());

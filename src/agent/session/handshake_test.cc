@@ -298,9 +298,9 @@ TEST_F(ByHandTest, OtherFramesAreRefusedBeforeTheProof) {
   }
   user_ = {};
   const auto listener = open(Connection::Role::kListener);
-  hand_->send(FrameType::kOpen, bytesOf(std::string(kMaxUnprovenPayload + 1, 'x')));
+  hand_->send(FrameType::kOpen, bytesOf(std::string(33, 'x')));
   EXPECT_TRUE(closed());
-  EXPECT_NE(user_.error->detail.find("the limit of 64"), std::string::npos);
+  EXPECT_NE(user_.error->detail.find("the limit of 32"), std::string::npos);
 }
 
 TEST_F(ByHandTest, ASlowDialerIsDroppedAtTheDeadline) {

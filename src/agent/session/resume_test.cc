@@ -136,7 +136,7 @@ TEST_F(WrongResume, CutShortOrTooLong) {
   injectBeforeTheHello({47});
   EXPECT_NE(detail_.find("resume: cut short"), std::string::npos) << detail_;
   injectBeforeTheHello({49});
-  EXPECT_NE(detail_.find("resume: bytes left over"), std::string::npos) << detail_;
+  EXPECT_NE(detail_.find("49 bytes exceeds the limit of 48"), std::string::npos) << detail_;
 }
 
 TEST_F(WrongResume, Twice) {

@@ -21,9 +21,6 @@ bool join(StoragePiece& piece, const StoragePiece& next) {
   return goes_on;
 }
 
-// A copy of so many bytes takes the lock for about 100 us.
-constexpr std::uint64_t kMostPacked = std::uint64_t{512} << 10U;
-
 Error noMemory() {
   return {.code = Code::kExhausted,
           .operation = "staging",
@@ -61,7 +58,10 @@ void StagingLink::wake() {
 }
 
 core::LinkState StagingLink::state() const {
-  if (!broken_.empty()) return {.phase = core::LinkState::Phase::kUnusable, .text = broken_};
+  if (broken_rule_)
+    return {.phase = core::LinkState::Phase::kUnusable,
+            .text = broken_rule_->detail,
+            .broken_rule = true};
   return {.phase = core::LinkState::Phase::kReady, .text = "storage, in stages"};
 }
 
@@ -216,12 +216,12 @@ bool StagingLink::hasWaitedLong() const {
 }
 
 void StagingLink::recallRings() {
-  if (closed_ || !broken_.empty()) return;
+  if (closed_ || broken_rule_) return;
   if (own_ && !std::exchange(own_recalled_, true)) wake();
   const Duration kept = server_.recall(knows_recall_);
   if (kept <= host_->deadline() / 2) return;
-  broken_ = "the peer keeps memory of this agent that others wait for (VIADUCT_STAGING_MEMORY)";
-  session_.changed();
+  breakOff(protocolError(
+      "the peer keeps memory of this agent that others wait for (VIADUCT_STAGING_MEMORY)"));
 }
 
 void StagingLink::returnRings() {
@@ -571,8 +571,10 @@ void StagingLink::close(core::Completions& out) {
 }
 
 void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd> /*fds*/) {
-  if (closed_) return;
+  if (closed_ || broken_rule_) return;
   auto message = decodeStaging(bytes);
+  if (!message && message.error().code == Code::kProtocol)
+    return breakOff(std::move(message).error());
   if (!message) {
     no_ring_ = std::move(message).error();
     for (Job& job : jobs_) failJob(job, *no_ring_);
@@ -581,6 +583,12 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
   std::visit([this](auto&& one) { receive(std::forward<decltype(one)>(one)); },
              *std::move(message));
   wake();
+}
+
+// Ends the session.
+void StagingLink::breakOff(Error why) {
+  broken_rule_ = std::move(why);
+  session_.changed();
 }
 
 void StagingLink::receive(RingAnswer&& answer) {
@@ -614,6 +622,10 @@ void StagingLink::receive(StorageAnswer&& answer) {
   Chunk& chunk = chunks_[answer.chunk];
   const bool asked = chunk.step == Step::kLoad || chunk.step == Step::kStore;
   if (!asked || chunk.hop || chunk.ended) return;
+  for (const PathShare& share : answer.shares) told_.insert({share.backend, share.way, share.rail});
+  if (told_.size() > kMostShares)
+    return breakOff(protocolError(fmt::format("{}: {} rails of the peer exceed the limit of {}",
+                                              StorageAnswer::kName, told_.size(), kMostShares)));
   if (answer.error) answer.error->peer = peer_;
   chunk.ended = HopEnd{.error = std::move(answer.error), .shares = std::move(answer.shares)};
 }

@@ -5,6 +5,7 @@
 // agent's exclusive lock.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <list>
 #include <map>
@@ -140,6 +141,7 @@ class StagingLink final : public core::Link {
     return own_->address + chunk * own_->chunk_bytes;
   }
 
+  void breakOff(Error why);
   void receive(RingAnswer&& answer);
   void receive(RingRecall&& recall);
   void receive(StorageAnswer&& answer);
@@ -169,8 +171,9 @@ class StagingLink final : public core::Link {
   // While it waits for memory of a ring: its place in the queue, and since when.
   std::uint64_t ticket_ = 0;
   Clock::time_point waits_since_ = {};
-  bool still_waits_ = false;  // since the present progress()
-  std::string broken_;        // why the session has to end
+  bool still_waits_ = false;                   // since the present progress()
+  std::optional<Error> broken_rule_;           // a message that no honest peer sends
+  std::set<std::array<std::string, 3>> told_;  // backend, way and rail of the peer's shares
   StagingServer server_;
   bool closed_ = false;
   bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage

@@ -545,6 +545,59 @@ TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
   EXPECT_EQ(asked({.chunk = 0, .store = true, .pieces = {good}})->code, Code::kDenied);
 }
 
+// One copy of packed pieces takes the lock for a bounded time, whatever the peer asks for.
+TEST_F(StagingLinkTest, CopiesNoMorePackedBytesThanTheLimit) {
+  b_.host->chunks = 64;
+  b_.link->receive(encode(RingRequest{}), {});
+  b_.sent.clear();
+  const auto asked = [&](std::vector<StoragePiece> pieces) {
+    b_.link->receive(encode(StorageRequest{.chunk = 0, .pieces = std::move(pieces)}), {});
+    b_.rail.poll(b_.done);
+    return !b_.hops.empty();
+  };
+  const std::uint64_t half = kMostPacked / 2;
+  const StoragePiece first{.pin = kHostPin, .place = 0, .address = kHostAt, .bytes = half};
+  const StoragePiece second{
+      .pin = kHostPin, .place = half, .address = kHostAt + half, .bytes = half};
+  EXPECT_FALSE(asked({first, first})) << "twice to one place";
+  EXPECT_FALSE(asked({second, first})) << "out of order";
+  EXPECT_FALSE(asked({{.pin = kHostPin, .address = kHostAt, .bytes = kMostPacked + 1}}));
+  for (const core::Bytes& message : b_.sent)
+    EXPECT_EQ(std::get<StorageAnswer>(*decodeStaging(message)).error->code, Code::kProtocol);
+  EXPECT_EQ(b_.sent.size(), 3U);
+  EXPECT_TRUE(asked({first, second}));
+}
+
+TEST_F(StagingLinkTest, AListAboveItsLimitMakesTheLinkUnusable) {
+  StorageAnswer answer;
+  answer.shares.resize(16'000);
+  a_.link->receive(encode(answer), {});
+  const core::LinkState state = a_.link->state();
+  EXPECT_EQ(state.phase, core::LinkState::Phase::kUnusable);
+  EXPECT_NE(state.text.find("16000 exceeds the limit of 128"), std::string::npos) << state.text;
+}
+
+// Each rail that the peer names stays in the path of the transfer.
+TEST_F(StagingLinkTest, APeerNamesABoundedNumberOfRails) {
+  const auto list = ops(kHostAt, kStorageAt, kHostPin, kStoragePin, kChunkBytes, kChunks);
+  post(OpKind::kRead, list);
+  a_.rail.poll(a_.done);
+  a_.link->receive(
+      encode(RingAnswer{
+          .address = kRingAt, .chunk_bytes = kChunkBytes, .chunks = kChunks, .pin = kRingPin}),
+      {});
+  a_.rail.poll(a_.done);
+  std::size_t named = 0;
+  for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
+    EXPECT_EQ(a_.link->state().phase, core::LinkState::Phase::kReady) << named;
+    StorageAnswer answer{.chunk = chunk};
+    for (std::size_t i = 0; i < kMostShares / 3; ++i)
+      answer.shares.push_back({.backend = "file", .rail = std::to_string(named++)});
+    a_.link->receive(encode(answer), {});
+  }
+  EXPECT_EQ(a_.link->state().phase, core::LinkState::Phase::kUnusable);
+}
+
 class StagingObjectTest : public StagingLinkTest {
  protected:
   static constexpr std::uint64_t kMiB = 1 << 20, kObjectAt = kStorageAt + kBytes,

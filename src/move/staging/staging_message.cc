@@ -1,5 +1,8 @@
 #include "move/staging/staging_message.h"
 
+#include <fmt/format.h>
+
+#include <string_view>
 #include <utility>
 
 namespace viaduct::move {
@@ -10,15 +13,15 @@ constexpr std::uint8_t kVersion = 3;
 void put(base::Writer& out, const auto& message) { base::Fields::put(out, message); }
 void get(base::Reader& in, auto& message) { base::Fields::get(in, message); }
 
-// Fills `into` with the alternative of this number.
+// Reads the alternative of this number into `into`, and returns its name. Empty: there is none.
 template <std::size_t I = 0>
-bool getAlternative(std::size_t number, base::Reader& in, StagingMessage& into) {
+std::string_view getAlternative(std::size_t number, base::Reader& in, StagingMessage& into) {
   if constexpr (I == std::variant_size_v<StagingMessage>) {
-    return false;
+    return {};
   } else {
     if (number != I) return getAlternative<I + 1>(number, in, into);
     get(in, into.emplace<I>());
-    return true;
+    return std::variant_alternative_t<I, StagingMessage>::kName;
   }
 }
 
@@ -36,11 +39,17 @@ Result<StagingMessage> decodeStaging(std::span<const std::byte> bytes) {
   const auto version = in.get<std::uint8_t>();
   const auto kind = in.get<std::uint8_t>();
   StagingMessage message;
-  if (version == kVersion && getAlternative(kind, in, message) && in.finished()) return message;
+  const auto name = version == kVersion ? getAlternative(kind, in, message) : std::string_view();
+  if (name.empty())
+    return Error{.code = Code::kUnsupported,
+                 .operation = "staging",
+                 .detail = "a message of the peer's staging link cannot be read",
+                 .cause = "the peer runs another version"};
+  if (in.finished()) return message;
   return Error{.code = Code::kProtocol,
                .operation = "staging",
-               .detail = "a message of the peer's staging link cannot be read",
-               .cause = "the peer runs another version, or sends garbage"};
+               .detail = fmt::format("{}: {}", name, in.fault()),
+               .cause = "the peer broke a rule of staging"};
 }
 
 }  // namespace viaduct::move

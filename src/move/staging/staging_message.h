@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <tuple>
 #include <variant>
 #include <vector>
@@ -17,24 +18,34 @@
 
 namespace viaduct {
 
+inline constexpr std::size_t kMaxShareText = 255;  // each text of a share
+
 auto fields(base::Is<PathShare> auto& s) {
-  return std::tie(s.backend, s.way, s.rail, s.bytes, s.ops, s.injected, s.batches, s.by_kernel);
+  return base::list(base::cutTo(kMaxShareText, s.backend), base::cutTo(kMaxShareText, s.way),
+                    base::cutTo(kMaxShareText, s.rail), s.bytes, s.ops, s.injected, s.batches,
+                    s.by_kernel);
 }
 
 namespace move {
 
 // The most pieces of one chunk, so that a request fits into a frame of the session.
 inline constexpr std::size_t kMostPieces = 1024;
+// The most rails in the answers of one peer, because each stays in the path of a transfer.
+inline constexpr std::size_t kMostShares = 128;
+// A copy of this many bytes to or from packed pieces takes the lock for about 100 us.
+inline constexpr std::uint64_t kMostPacked = std::uint64_t{512} << 10U;
 
 // A ring's GPU, by its number at its owner. None: host memory.
 using RingPlace = std::optional<std::uint32_t>;
 
 // Asks for the ring that the other end lends to the sender.
 struct RingRequest {
+  static constexpr std::string_view kName = "request for a ring";
   RingPlace place = {};
 };
 // Lends a ring: the sender's ring, or the reason why there is none.
 struct RingAnswer {
+  static constexpr std::string_view kName = "lent ring";
   RingPlace place = {};
   std::uint64_t address = 0, chunk_bytes = 0;
   std::uint32_t chunks = 0, pin = 0;
@@ -49,6 +60,7 @@ struct StoragePiece {
 };
 // Asks the other end to read its storage into a chunk of the lent ring, or to write a chunk to it.
 struct StorageRequest {
+  static constexpr std::string_view kName = "storage request";
   RingPlace place = {};
   std::uint32_t chunk = 0;
   bool store = false;
@@ -57,26 +69,31 @@ struct StorageRequest {
 };
 // The end of the StorageRequest for this chunk.
 struct StorageAnswer {
+  static constexpr std::string_view kName = "storage answer";
   std::uint32_t chunk = 0;
   std::optional<Error> error = {};
   std::vector<PathShare> shares = {};
 };
 // The StorageRequest for this chunk shall end soon. Its answer still comes.
 struct StorageCancel {
+  static constexpr std::string_view kName = "storage cancel";
   std::uint32_t chunk = 0;
 };
 // No further StorageRequest has this number.
 struct WholeEnd {
+  static constexpr std::string_view kName = "end of a whole object";
   std::uint64_t whole = 0;
 };
 
 // The sender wants the ring back that it has lent, because others wait for its memory. Sent only to
 // a peer whose StagingBackend::address() says that it knows the message.
 struct RingRecall {
+  static constexpr std::string_view kName = "ring recall";
   RingPlace place = {};
 };
 // The sender uses the lent ring no more. It may ask for another one.
 struct RingReturn {
+  static constexpr std::string_view kName = "ring return";
   RingPlace place = {};
 };
 
@@ -86,9 +103,11 @@ auto fields(base::Is<RingAnswer> auto& m) {
 }
 auto fields(base::Is<StoragePiece> auto& m) { return std::tie(m.pin, m.place, m.address, m.bytes); }
 auto fields(base::Is<StorageRequest> auto& m) {
-  return std::tie(m.place, m.chunk, m.store, m.whole, m.pieces);
+  return base::list(m.place, m.chunk, m.store, m.whole, base::atMost(kMostPieces, m.pieces));
 }
-auto fields(base::Is<StorageAnswer> auto& m) { return std::tie(m.chunk, m.error, m.shares); }
+auto fields(base::Is<StorageAnswer> auto& m) {
+  return base::list(m.chunk, m.error, base::atMost(kMostShares, m.shares));
+}
 auto fields(base::Is<StorageCancel> auto& m) { return std::tie(m.chunk); }
 auto fields(base::Is<WholeEnd> auto& m) { return std::tie(m.whole); }
 auto fields(base::Is<RingRecall> auto& m) { return std::tie(m.place); }
@@ -98,7 +117,8 @@ using StagingMessage = std::variant<RingRequest, RingAnswer, StorageRequest, Sto
                                     StorageCancel, WholeEnd, RingRecall, RingReturn>;
 
 base::Bytes encode(const StagingMessage& message);
-// Refuses bytes that are truncated, too long, of another version or of another kind.
+// Refuses bytes that are truncated, too long or beyond the limits: kProtocol. Those of another
+// version or kind: kUnsupported.
 Result<StagingMessage> decodeStaging(std::span<const std::byte> bytes);
 
 }  // namespace move

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace viaduct::move {
 namespace {
 
@@ -37,6 +39,31 @@ TEST(StagingMessage, AnAnswerKeepsErrorAndShares) {
   ASSERT_EQ(back.shares.size(), 1U);
   EXPECT_EQ(back.shares[0].way, "uring");
   EXPECT_EQ(back.shares[0].bytes, 9U);
+}
+
+TEST(StagingMessage, RefusesListsAboveTheirLimits) {
+  StorageRequest request;
+  request.pieces.resize(kMostPieces);
+  EXPECT_TRUE(decodeStaging(encode(request)));
+  request.pieces.emplace_back();
+  const auto pieces = decodeStaging(encode(request));
+  ASSERT_FALSE(pieces);
+  EXPECT_EQ(pieces.error().code, Code::kProtocol);
+  EXPECT_EQ(pieces.error().detail, "storage request: 1025 exceeds the limit of 1024");
+  StorageAnswer answer;
+  answer.shares.resize(kMostShares);
+  EXPECT_TRUE(decodeStaging(encode(answer)));
+  answer.shares.emplace_back();
+  EXPECT_EQ(decodeStaging(encode(answer)).error().detail,
+            "storage answer: 129 exceeds the limit of 128");
+}
+
+TEST(StagingMessage, CutsLongTexts) {
+  const auto back =
+      sent(StorageAnswer{.error = Error{.code = Code::kDevice, .detail = std::string(1 << 20, 'd')},
+                         .shares = {{.backend = "file", .rail = std::string(1 << 20, 'r')}}});
+  EXPECT_EQ(back.error->detail.size(), kMaxErrorText);
+  EXPECT_EQ(back.shares[0].rail.size(), kMaxShareText);
 }
 
 TEST(StagingMessage, RefusesEveryTruncation) {

@@ -124,8 +124,10 @@ Status StagingServer::check(const StorageRequest& request) const {
   if (ring == nullptr || request.chunk >= ring->chunks)
     return Error{
         .code = Code::kProtocol, .operation = "staging", .detail = "no such chunk was lent"};
-  const std::uint64_t room = (ring->chunks - request.chunk) * ring->chunk_bytes;
   const bool packed = isPacked(request);
+  const std::uint64_t ring_room = (ring->chunks - request.chunk) * ring->chunk_bytes;
+  const std::uint64_t room = packed ? std::min(ring_room, kMostPacked) : ring_room;
+  std::uint64_t used = 0;
   for (const StoragePiece& piece : request.pieces) {
     const PinInfo* const pin = host_.ownPin(piece.pin);
     if (pin == nullptr || (pin->kind == MemoryKind::kHost) != packed ||
@@ -140,10 +142,14 @@ Status StagingServer::check(const StorageRequest& request) const {
       return Error{.code = Code::kDenied,
                    .operation = "staging",
                    .detail = fmt::format("the pin at {:#x} is read-only", pin->address)};
-    if (piece.bytes > room || piece.place > room - piece.bytes)
+    // In order and without overlap, so that one request moves no more than its room.
+    if (piece.bytes > room || piece.place > room - piece.bytes || piece.place < used)
       return Error{.code = Code::kProtocol,
                    .operation = "staging",
-                   .detail = "a piece lies outside of the ring"};
+                   .detail = fmt::format("a piece of {} bytes at {} lies outside of the {} bytes "
+                                         "behind the piece before",
+                                         piece.bytes, piece.place, room - used)};
+    used = piece.place + piece.bytes;
   }
   return Ok{};
 }
