@@ -90,7 +90,8 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
       {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
       {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_METRICS", "[::1]:27180"},
       {"VIADUCT_STAGING_CHUNK", "8MiB"},  {"VIADUCT_STAGING_CHUNKS", "4"},
-      {"VIADUCT_FAULTS", "delay=1s"},     {"VIADUCT_FAULTS_ALLOWED", "yes"},
+      {"VIADUCT_STAGING_MEMORY", "1GiB"}, {"VIADUCT_FAULTS", "delay=1s"},
+      {"VIADUCT_FAULTS_ALLOWED", "yes"},
   };
   // Settings::others has the settings of the backends of storage and of GPUs.
   std::size_t without_field = 0;
