@@ -136,7 +136,8 @@ TEST_F(FileReplaced, AFifoOrFolderInAFilesPlaceHoldsUpNothing) {
       with.others["VIADUCT_FILE_DIRECT"] = direct;
       open(with);
       make("data", kBytes);
-      const Pin file = pinned(Segment::file(path()));
+      // An open for reading waits for a FIFO's writer.
+      const Pin file = pinned(Segment::file(path(), {.read_only = true}));
       const Pin other = pinned(Segment::file(path("other")));
       const Pin memory = allocated(kBytes);
       std::filesystem::remove(path());
