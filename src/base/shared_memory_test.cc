@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "support/huge_pages.h"
 #include "support/strict_overcommit.h"
 
 namespace viaduct::base {
@@ -135,6 +136,7 @@ TEST(SharedMemory, RefusesHugePagesThatCouldHaveHoles) {
 
 // Huge pages behind the end of a file count as its pages.
 TEST(SharedMemory, FillsHiddenHolesAmongHugePagesOfAPeer) {
+  const testing::HugePages pages;
   constexpr off_t kPage = 2 << 20;
   const Fd file(
       ::memfd_create("hidden", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB | 21U << 26U));
@@ -151,6 +153,7 @@ TEST(SharedMemory, FillsHiddenHolesAmongHugePagesOfAPeer) {
 }
 
 TEST(SharedMemory, PeersMayReadItsHugePages) {
+  const testing::HugePages pages;
   const auto memory = SharedMemory::allocate(4096, {.huge_pages = true});
   if (!memory) GTEST_SKIP() << "skipped: no free 2 MiB pages";
   memory->data()[0] = std::byte{1};

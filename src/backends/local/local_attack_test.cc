@@ -9,9 +9,12 @@
 #include <fstream>
 
 #include "backends/local/own_memory_testing.h"
+#include "support/huge_pages.h"
 
 namespace viaduct::local::testing {
 namespace {
+
+using viaduct::testing::HugePages;
 
 constexpr std::uint64_t kHugePage = std::uint64_t{2} << 20U;
 constexpr unsigned kHuge2Mb = MFD_HUGETLB | 21U << 26U;
@@ -23,39 +26,6 @@ int rounds() {
   const char* const given = std::getenv("VIADUCT_ATTACK_ROUNDS");
   return given != nullptr ? std::atoi(given) : 1;
 }
-
-// Lends the pool some huge pages for the test, if it has none free and this process may do so.
-class HugePages {
- public:
-  HugePages() : before_(number("nr_hugepages")) {
-    if (before_ >= 0 && number("free_hugepages") < kWanted) set(before_ + kWanted);
-  }
-  ~HugePages() {
-    if (set_) set(before_);
-  }
-  HugePages(const HugePages&) = delete;
-  HugePages& operator=(const HugePages&) = delete;
-  static bool enough() { return number("free_hugepages") >= kWanted; }
-
- private:
-  static constexpr long kWanted = 8;
-  static std::string path(const char* name) {
-    return std::string("/sys/kernel/mm/hugepages/hugepages-2048kB/") + name;
-  }
-  static long number(const char* name) {
-    std::ifstream file(path(name));
-    long out = -1;
-    return file >> out ? out : -1;
-  }
-  void set(long pages) {
-    std::ofstream file(path("nr_hugepages"));
-    file << pages << std::flush;
-    set_ = true;
-  }
-
-  long before_;
-  bool set_ = false;
-};
 
 // kSealedHuge: nobody can punch holes, but it has some that its size in pages does not show.
 enum class Kind : std::uint8_t { kSmall, kHuge, kSealedHuge, kPlain };

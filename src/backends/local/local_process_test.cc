@@ -11,6 +11,7 @@
 
 #include "backends/local/own_memory_testing.h"
 #include "base/random.h"
+#include "support/huge_pages.h"
 #include "support/strict_overcommit.h"
 
 namespace viaduct::local::testing {
@@ -288,8 +289,8 @@ TEST(LocalProcess, InAnotherPidNamespaceMappedMemoryMoves) {
 
 // A peer that maps them for writing could punch holes into them.
 TEST(LocalProcess, PeersMapHugePagesForReading) {
-  if (!SharedMemory::allocate(kBytes, {.huge_pages = true}))
-    GTEST_SKIP() << "skipped: no free 2 MiB pages";
+  const viaduct::testing::HugePages pages;
+  if (!pages.enough()) GTEST_SKIP() << "skipped: no free 2 MiB pages";
   Child child([](int socket, int pid) {
     Station station(socket, pid, settings());
     auto memory = SharedMemory::allocate(kBytes, {.huge_pages = true});
