@@ -10,6 +10,7 @@
 #include "measure/swap/swap_run.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/interrupt.h"
+#include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/runs.h"
 

@@ -299,7 +299,7 @@ void NixlAgent::checkLife(Remote& remote) {
 void NixlAgent::connect(const std::string& name) {
   const auto remote = remoteOf(name);
   const Peer peer = peerOf(*remote);
-  check(waitUnlocked(kReachWithin, [&](Deadline slice) { return peer.ready(slice); }));
+  check(waitUnlocked(WaitLimit(kReachWithin), [&](Deadline slice) { return peer.ready(slice); }));
 }
 
 // Notes
