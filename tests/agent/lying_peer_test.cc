@@ -17,6 +17,7 @@
 
 #include "agent/session/frame_rules.h"
 #include "base/net/crypto.h"
+#include "support/paths.h"
 
 namespace viaduct::testing {
 namespace {
