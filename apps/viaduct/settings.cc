@@ -12,7 +12,8 @@ namespace viaduct::app {
 namespace {
 
 constexpr auto kLogHelp =
-    "Least severe messages to write to stderr: debug, info, warning, error or off.";
+    "Least severe messages to write to stderr: debug, info, warning, error or off. In Python they "
+    "go to the logger \"viaduct\".";
 constexpr auto kPage =
     "# Settings\n\n"
     "<!-- Generated: viaduct settings --markdown > docs/settings.md -->\n\n"

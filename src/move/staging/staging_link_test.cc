@@ -549,6 +549,7 @@ TEST_F(StagingLinkTest, ReachesOnlyPinnedStorage) {
 TEST_F(StagingLinkTest, CopiesNoMorePackedBytesThanTheLimit) {
   b_.host->chunks = 64;
   b_.link->receive(encode(RingRequest{}), {});
+  b_.rail.poll(b_.done);
   b_.sent.clear();
   const auto asked = [&](std::vector<StoragePiece> pieces) {
     b_.link->receive(encode(StorageRequest{.chunk = 0, .pieces = std::move(pieces)}), {});
