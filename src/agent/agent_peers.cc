@@ -15,7 +15,7 @@ namespace {
 // The most peers that are kept after they have departed and no handle refers to them, and the most
 // bytes of their marks. Beyond that, the oldest are forgotten.
 constexpr std::size_t kMostDeparted = 256;
-constexpr std::size_t kMostDepartedBytes = std::size_t{16} << 20U;
+constexpr std::size_t kMostDepartedBytes = std::size_t{4} << 20U;
 
 }  // namespace
 

@@ -1,6 +1,7 @@
 // A process with an agent that obeys commands, one per line on stdin. It answers each on stdout
 // with a line "ok [value]" or "error CODE text", and ends with its stdin.
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -396,6 +397,13 @@ Answer plenty(State& state, const Words&) {
   return std::string();
 }
 
+// trim: gives the system what malloc keeps of freed memory, so that `usage` shows what the agent
+// keeps
+Answer trim(State&, const Words&) {
+  ::malloc_trim(0);
+  return std::string();
+}
+
 // close: ends the agent, with a goodbye
 Answer close(State& state, const Words&) {
   state.storms.clear();
@@ -431,7 +439,7 @@ constexpr Command kCommands[] = {
     {"shortage", shortage},   {"plenty", plenty},
     {"file", file},           {"gpu", gpu},
     {"drivergpu", driverGpu}, {"drivergone", driverGone},
-    {"takenotes", takeNotes},
+    {"takenotes", takeNotes}, {"trim", trim},
 };
 
 // Orders this thread with the agent's threads. The order comes from lines exchanged with another
