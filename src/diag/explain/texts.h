@@ -13,6 +13,6 @@ std::vector<KnownText> efaTexts();     // libfabric, EFA and its driver, aws-ofi
 std::vector<KnownText> engineTexts();  // NIXL, vLLM, SGLang, TensorRT-LLM, Dynamo
 std::vector<KnownText> systemTexts();  // the kernel log, the GPU driver, limits
 std::vector<KnownText> ncclTexts();    // NCCL's own messages
-std::vector<KnownText> podTexts();   // Kubernetes, names, connections
+std::vector<KnownText> podTexts();     // Kubernetes, names, connections
 
 }  // namespace viaduct::diag
