@@ -194,6 +194,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::shared_ptr<Remote> self();
   void forgetRemoved();
   Result<std::string> readPart(const Peer& peer, const std::string& label, Deadline until);
+  Result<std::string> readNewestPart(const Peer& peer, const std::string& label, Deadline until);
   void startConnecting(Remote& remote, Peer peer, bool same_life);
   const Peer& peerOf(Remote& remote);
   std::optional<Deadline> reachOf(Remote& remote);

@@ -5,6 +5,7 @@
 #include <array>
 #include <set>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "base/bytes.h"
@@ -174,6 +175,16 @@ Result<std::string> NixlAgent::readPart(const Peer& peer, const std::string& lab
   return std::string(reinterpret_cast<const char*>(here.data()), there.bytes);
 }
 
+// The owner may replace the part meanwhile. The news of the new pin then follows shortly.
+Result<std::string> NixlAgent::readNewestPart(const Peer& peer, const std::string& label,
+                                              Deadline until) {
+  for (;;) {
+    auto part = readPart(peer, label, until);
+    if (part || part.error().code != Code::kDenied || until.passed()) return part;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void NixlAgent::findRemote(const std::string& name, const std::string& label) {
   need("fetch_remote_metadata");
   if (!label.empty()) {
@@ -181,7 +192,7 @@ void NixlAgent::findRemote(const std::string& name, const std::string& label) {
       const Deadline until = kReachWithin;
       VIADUCT_TRY(const Peer peer, agent_->find(name, until));
       VIADUCT_CHECK(peer.ready(until));
-      return readPart(peer, label, until);
+      return readNewestPart(peer, label, until);
     });
     addRemote(valueOf(std::move(blob)));
     return;
