@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """The checks find what they are for: each planted fault is reported, and a clean tree is not."""
+import contextlib
+import io
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -8,6 +11,7 @@ import unittest
 
 import check_docs
 import check_layers
+import test_results
 
 
 def tree(files):
@@ -185,6 +189,41 @@ class Locks(unittest.TestCase):
 
     def test_a_lock_that_is_not_let_go_of(self):
         self.assertEqual(self.code("mutex.lock(); ++number;"), 1)
+
+
+class Results(unittest.TestCase):
+    def results(self, **runs):
+        return tree({f"{name}.xml": f"<testsuite>{text}</testsuite>" for name, text in runs.items()})
+
+    def sum_of(self, folder):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            code = test_results.sum_up(folder)
+        return code, printed.getvalue()
+
+    SKIPPED = '<testcase name="A/b.c  # f() = [1]" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>'
+
+    def test_a_test_that_ran_as_one_of_two_users_passed(self):
+        folder = self.results(user=self.SKIPPED, root=self.SKIPPED.replace("notrun", "run"))
+        code, printed = self.sum_of(folder)
+        self.assertEqual(code, 0)
+        self.assertIn("1 tests: 1 passed, 0 skipped or disabled, 0 failed", printed)
+
+    def test_what_failed_is_printed_last(self):
+        failed = '<testcase name="bad" status="fail"><system-out>why</system-out></testcase>'
+        missing = '<testcase name="gone" status="notrun"><skipped message="Unable to find executable"/></testcase>'
+        code, printed = self.sum_of(self.results(user=failed + missing, root=failed.replace("fail", "run")))
+        self.assertEqual(code, 1)
+        self.assertIn("bad failed (user); the end of what it printed:\nwhy", printed)
+        self.assertTrue(printed.endswith("0 passed, 0 skipped or disabled, 2 failed\n  failed: bad\n  failed: gone\n"))
+
+    def test_no_results_are_no_success(self):
+        self.assertEqual(self.sum_of(self.results())[0], 1)
+
+    def test_skipped_tests_are_matched_by_their_whole_names(self):
+        pattern = test_results.skipped(self.results(user=self.SKIPPED) / "user.xml")
+        self.assertTrue(re.match(pattern, "A/b.c  # f() = [1]"))
+        self.assertFalse(re.match(pattern, "A/bbc  # f() = [1]"))
 
 
 if __name__ == "__main__":
