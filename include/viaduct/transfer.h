@@ -60,9 +60,9 @@ struct PostOptions {
   std::optional<Deadline> deadline = {};  // none: Settings::deadline from now
   std::span<const std::byte> note = {};   // delivered after the data; copied
   bool with_note = false;                 // sends `note` even if it is empty
-  // Of a read: one for each block of the local selection, in its order; copied. Once all bytes have
-  // arrived, the blocks are checked. The post fails with kCorrupt if one has other bytes, and sends
-  // no note then. docs/digests.md
+  // Only for reads: one for each block of the local selection, in its order; copied. Once all bytes
+  // have arrived, the blocks are checked. The post fails with kCorrupt if one has other bytes, and
+  // sends no note then. docs/digests.md
   std::span<const Digest> digests = {};
   std::optional<Mark> mark = {};  // reaches the peer's MarkStream after the data
 };

@@ -12,7 +12,7 @@
 namespace viaduct::python {
 namespace {
 
-// What the library's texts call a thing, and what Python calls it.
+// A name in the texts of the library, and the name of the same thing in Python.
 struct Name {
   std::string_view library, python;
 };

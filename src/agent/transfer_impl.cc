@@ -257,7 +257,7 @@ bool TransferImpl::awaitsPeer() const {
   return peer_->state() != PeerState::kReady || !isAnnounced();
 }
 
-// What can be checked before the peer is ready.
+// Checks as much of a post as is known before the peer is ready.
 bool TransferImpl::mayAwaitPeer(const PostOptions& options) const {
   return mayAccess() && options.digests.empty() && options.note.size() <= kMaxNoteBytes;
 }

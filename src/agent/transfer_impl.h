@@ -94,7 +94,7 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
     return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty() &&
            options.digests.empty();
   }
-  // What a thread has moved by itself, within post().
+  // How much a thread has moved by itself, within post().
   enum class AtOnce : std::uint8_t { kNothing, kPart, kAll };
   // Claims a transfer for one thread: no other thread may change its plan or post it.
   class Claim {

@@ -106,7 +106,7 @@ inline auto noOverflow(const std::uint64_t& address, const std::uint64_t& bytes)
 
 }  // namespace base
 
-// Of each text of an error.
+// The limit for each text of an error.
 inline constexpr std::size_t kMaxErrorText = 4096;
 
 auto fields(base::Is<Error> auto& e) {

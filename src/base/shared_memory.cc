@@ -105,7 +105,7 @@ Error tooManyFiles(const char* call) {
 
 }  // namespace
 
-// What the pages of a file are, and what becomes of holes in it.
+// The kind of pages of a file, which decides what happens where a hole is touched.
 enum class SharedMemory::Pages : std::uint8_t {
   kOrdinary,  // a touched hole gets a new page
   kCounted,   // a touched hole gets a new page, or SIGBUS at the host's commit limit

@@ -129,7 +129,7 @@ TEST_P(DeviceCalls, FailOnceWithoutHarm) {
   EXPECT_EQ(status, 0);
 }
 
-// Of GPUs that cannot reach each other, the driver copies memory of cuMemAlloc only.
+// Between GPUs that cannot reach each other, the driver copies memory of cuMemAlloc only.
 TEST(DevicePeers, WithoutAccessTransfersGoThroughHostMemory) {
   const pid_t child = ::fork();
   if (child == 0) {

@@ -1,4 +1,4 @@
-// What a lying peer says of each frame type.
+// The lies that a peer can tell with each frame type.
 #include <sys/eventfd.h>
 
 #include <array>

@@ -60,7 +60,7 @@ class CudaBackend final : public core::Backend {
   std::vector<std::unique_ptr<core::Rail>> rails_;
   base::Poller::Id watch_ = 0, timer_ = 0;
   std::vector<CudaLink*> links_;
-  // Those of all links, and of closed links until they are settled.
+  // The lenders of all links, and of closed links until they are settled.
   std::vector<std::shared_ptr<Lender>> lenders_;
   std::unordered_map<std::uint64_t, std::uint32_t> slots_;  // by PinnedMemory::number
   std::string description_;

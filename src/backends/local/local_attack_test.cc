@@ -85,8 +85,9 @@ class PoolThief {
   std::uint64_t taken_ = 0;
 };
 
-// What a holder of the file can do to it. Most of it fails with most files. A page has to be there
-// before it is punched out: the kernel keeps a huge page in reserve for a hole that never had one.
+// Tries everything that a holder can do to the file; most of it fails with most files. A page has
+// to exist before it is punched out: the kernel keeps a huge page in reserve for a hole that never
+// had one.
 void attack(int file, int times) {
   struct stat facts{};
   if (::fstat(file, &facts) != 0 || facts.st_size == 0) return;

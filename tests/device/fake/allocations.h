@@ -22,7 +22,7 @@ void removeBlock(World& world, CUdeviceptr start);
 // Takes back everything that was allocated, opened or registered in a context.
 void freeAllOf(World& world, Context& context);
 
-// Where the fake GPU finds the bytes of an address.
+// The location of the bytes of an address of the fake GPU.
 struct Place {
   std::byte* at = nullptr;
   bool host = false;

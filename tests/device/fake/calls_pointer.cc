@@ -1,4 +1,4 @@
-// What the driver says of an address.
+// The answers of the driver about an address.
 #include <cstring>
 
 #include "device/fake/allocations.h"
