@@ -33,21 +33,31 @@ class LogQueue {
     base::writeLogLine(level, text);  // the thread of Python is stuck
   }
 
-  std::vector<std::pair<LogLevel, std::string>> take(bool wait) {
+  // Waits for lines. None: close() was called, and all lines are taken.
+  std::vector<std::pair<LogLevel, std::string>> take() {
     std::unique_lock held(mutex_);
-    if (wait) more_.wait(held, [this] { return !lines_.empty(); });
+    more_.wait(held, [this] { return closed_ || !lines_.empty(); });
     return std::exchange(lines_, {});
   }
+  void open() { setClosed(false); }
+  void close() { setClosed(true); }
 
   // A fork()ed child lacks the thread, and another thread may have held the mutex.
   bool isOfThisProcess() const { return generation_ == base::forkGeneration(); }
 
  private:
+  void setClosed(bool closed) {
+    const std::lock_guard held(mutex_);
+    closed_ = closed;
+    more_.notify_all();
+  }
+
   static constexpr std::size_t kMost = 10'000;
   const std::uint64_t generation_ = base::forkGeneration();
   std::mutex mutex_;
   std::condition_variable more_;
   std::vector<std::pair<LogLevel, std::string>> lines_;
+  bool closed_ = false;
 };
 
 // Never destroyed, because threads of the library outlive the interpreter.
@@ -62,14 +72,20 @@ void enqueue(LogLevel level, std::string_view text) {
 void startLog() {
   if (LogQueue* const now = queue.load(); now == nullptr || !now->isOfThisProcess())
     queue = new LogQueue();
+  queue.load()->open();
   base::setLogSink(&enqueue);
 }
 
-py::list takeLog(bool wait) {
+void stopLog() {
+  base::setLogSink(nullptr);
+  if (LogQueue* const now = queue.load(); now != nullptr && now->isOfThisProcess()) now->close();
+}
+
+py::list takeLog() {
   py::list lines;
   LogQueue* const from = queue.load();
   if (from == nullptr || !from->isOfThisProcess()) return lines;
-  for (const auto& [level, text] : unlocked([&] { return from->take(wait); }))
+  for (const auto& [level, text] : unlocked([&] { return from->take(); }))
     lines.append(py::make_tuple(static_cast<int>(level), decoded(text, "backslashreplace")));
   return lines;
 }
@@ -78,8 +94,8 @@ py::list takeLog(bool wait) {
 
 void bindLog(py::module_& module) {
   module.def("_start_log", startLog);
-  module.def("_stop_log", [] { base::setLogSink(nullptr); });
-  module.def("_take_log", takeLog, py::arg("wait"));
+  module.def("_stop_log", stopLog);
+  module.def("_take_log", takeLog);
   module.def("_write_log", [](int level, const std::string& text) {
     base::writeLogLine(static_cast<LogLevel>(level), text);
   });

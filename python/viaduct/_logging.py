@@ -12,6 +12,7 @@ import threading
 from viaduct import _core
 
 _LEVELS = (10, 20, 30, 40)  # those of logging from DEBUG to ERROR, by the library's number
+_STUCK_S = 5  # a handler that takes longer loses the last lines of the program
 
 _lock = threading.Lock()
 _thread = None
@@ -46,8 +47,8 @@ def _follow_level():
 
 
 def _run():
-    while True:
-        _hand_on(_core._take_log(True))
+    while lines := _core._take_log():
+        _hand_on(lines)
 
 
 def _hand_on(lines):
@@ -61,4 +62,4 @@ def _hand_on(lines):
 def _stop():
     # Python runs this before it closes the agents, whose last lines go to stderr.
     _core._stop_log()
-    _hand_on(_core._take_log(False))
+    _thread.join(_STUCK_S)

@@ -215,7 +215,7 @@ int processDescriptors() {
 
 class PeersDieInACopy : public ::testing::TestWithParam<DataPath> {
  protected:
-  Survivor survivor_{GetParam(), 500ms};
+  Survivor survivor_{GetParam(), 2s};
 };
 
 // Most of them are lost while they are frozen inside a chunk, which only their death ends.

@@ -11,7 +11,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kDetect = 1s;
+constexpr auto kDetect = 2s;
 constexpr auto kSlack = 500ms + 10s;  // the promised time, and 10 s for a busy machine
 
 class PeerFreezes : public ::testing::TestWithParam<DataPath> {

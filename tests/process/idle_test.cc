@@ -34,7 +34,7 @@ void settle(PeerProcess& peer) {
 class Idle : public ::testing::TestWithParam<DataPath> {};
 
 TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
-  Survivor survivor(GetParam());
+  Survivor survivor(GetParam(), 2s);
   auto one = survivor.start("one");
   auto two = survivor.start("two");
   one->must("import " + two->card());

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kDetect = 1s;
+constexpr auto kDetect = 2s;
 constexpr auto kGrace = 500ms;
 constexpr auto kSlack = 10s;  // for a busy machine
 

@@ -61,7 +61,7 @@ class Survivor {
     void fill(int with) const { std::memset(pin->data(), with, pin->size()); }
   };
 
-  explicit Survivor(DataPath path, std::chrono::milliseconds detect = std::chrono::seconds(2),
+  explicit Survivor(DataPath path, std::chrono::milliseconds detect = std::chrono::seconds(4),
                     std::chrono::milliseconds grace = std::chrono::milliseconds(500));
 
   Agent& agent() { return *agent_; }

@@ -267,6 +267,7 @@ def test_names_are_looked_up_in_turn_by_one_thread():
         place = Place()
         tasks = [asyncio.ensure_future(_asyncio._find(place.find, (name,), {}, None))
                  for name in "abc"]
+        await asyncio.sleep(0)  # all of them wait before the first look-up ends
         with pytest.raises(viaduct.TimeoutError, match="published x"):
             await _asyncio._find(place.find, ("x",), {}, 0.05)
         tasks.pop().cancel()

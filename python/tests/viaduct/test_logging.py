@@ -53,11 +53,10 @@ def test_the_level_of_the_logger_is_that_of_the_library(caplog, level, monkeypat
 
 def program(setup):
     code = f"""
-import logging, time, viaduct
+import logging, viaduct
 {setup}
 with viaduct.Agent(name="here", environment=False) as agent:
     agent.self().ready(30)
-    time.sleep(0.2)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=LONG)
     assert ran.returncode == 0, ran.stderr
