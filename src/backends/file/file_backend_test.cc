@@ -69,7 +69,8 @@ TEST_P(FileMoves, WritesASlabOfBlocksInOneRun) {
     return *Blocks::strided({.base = pin.info().address, .bytes = kBlock, .count = kCount});
   };
   Indices order(kCount);
-  for (std::uint32_t i = 0; i < kCount; ++i) order[i] = (i * 37 + 11) % kCount;
+  for (std::uint32_t i = 0; i < kCount; ++i)
+    order[i] = static_cast<std::uint32_t>((i * 37 + 11) % kCount);
   const Status moved =
       run(OpKind::kWrite, {.blocks = blocks(memory)}, {.blocks = blocks(file), .indices = order});
   ASSERT_TRUE(moved) << moved.error().text();
