@@ -90,12 +90,11 @@ inline constexpr auto kFrameRows = [] {
   return rows;
 }();
 constexpr std::size_t rowOf(FrameType type) { return kFrameRows[static_cast<std::uint8_t>(type)]; }
+constexpr bool isKnown(FrameType type) { return rowOf(type) != kFrameRules.size(); }
 // Null: the type is unknown.
 constexpr const FrameRule* ruleOf(FrameType type) {
-  const std::size_t row = rowOf(type);
-  return row == kFrameRules.size() ? nullptr : &kFrameRules[row];
+  return isKnown(type) ? &kFrameRules[rowOf(type)] : nullptr;
 }
-constexpr bool isKnown(FrameType type) { return ruleOf(type) != nullptr; }
 constexpr bool isHandshake(FrameType type) {
   const FrameRule* const rule = ruleOf(type);
   return rule != nullptr && rule->stage < FrameStage::kSession;
