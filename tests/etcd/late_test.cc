@@ -76,6 +76,21 @@ TEST_P(EtcdLate, AGroupFoundedAfterItsFoundersDeadlineIsRemoved) {
   EXPECT_TRUE(next.group) << next.group.error().text();
 }
 
+// An overloaded etcd takes longer for a request than the lease lasts.
+TEST(EtcdSlow, AMemberWhoseLeaseExpiredBeforeItsFirstKeyJoins) {
+  VIADUCT_NEEDS_ETCD();
+  EtcdServer etcd;
+  Forwarder way(etcd.port());
+  way.keep(Forwarder::Keep::kRequest);
+  auto coming = std::async(std::launch::async, [&] { return join(way.url(), 1); });
+  way.waitUntilKept();
+  const std::string leases = etcd.ctl("lease list");  // "found 1 leases", and their ids
+  etcd.ctl("lease revoke " + leases.substr(leases.find('\n') + 1));
+  way.letGo();
+  const Joined member = coming.get();
+  EXPECT_TRUE(member.group) << member.group.error().text();
+}
+
 // The member's process lives on, so the end of a lease cannot free the rank.
 TEST(EtcdSeats, ASeatIsFreeAfterItsMembersTimeWasUp) {
   VIADUCT_NEEDS_ETCD();

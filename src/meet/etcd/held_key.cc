@@ -31,13 +31,19 @@ Result<std::unique_ptr<HeldKey>> HeldKey::make(std::shared_ptr<Client> client, O
 }
 
 Result<bool> HeldKey::make(const Wait& wait) {
-  VIADUCT_TRY(lease_, Lease::grant(client_, options_.detect, wait));
-  VIADUCT_TRY(
-      const std::string body,
-      client_->call(kTxnPath, createJson(options_.key, options_.value, lease_->id()), wait));
-  VIADUCT_TRY(const CreateReply reply, parseCreate(body));
-  // An earlier try, whose answer was lost, may have created the key under this lease.
-  return reply.created || (reply.found && reply.found->lease == lease_->id());
+  for (;;) {
+    VIADUCT_TRY(lease_, Lease::grant(client_, options_.detect, wait));
+    const auto body =
+        client_->call(kTxnPath, createJson(options_.key, options_.value, lease_->id()), wait);
+    if (body) {
+      VIADUCT_TRY(const CreateReply reply, parseCreate(*body));
+      // An earlier try, whose answer was lost, may have created the key under this lease.
+      return reply.created || (reply.found && reply.found->lease == lease_->id());
+    }
+    // A slow etcd lets a lease expire before it makes the key.
+    const bool expired = body.error().detail.find("lease not found") != std::string::npos;
+    if (!expired || wait.stopped() || Clock::now() >= wait.until) return body.error();
+  }
 }
 
 void HeldKey::keep() {
