@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto kDetect = 1s;
+constexpr auto kDetect = 2s;
 constexpr auto kSlack = 500ms + 10s;  // the promised time, and 10 s for a busy machine
 
 class Cluster : public ::testing::Test {

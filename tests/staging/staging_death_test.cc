@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kBytes = 32 << 20;
-constexpr auto kDetect = 1s;
+constexpr auto kDetect = 2s;
 constexpr auto kSlack = 500ms + 10s;  // the grace, and 10 s for a busy machine
 
 enum class Fault : std::uint8_t { kKill, kFreeze };
@@ -78,7 +78,8 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
     start();
   }
   void start() {
-    victim_.emplace(std::string("name=victim backends=tcp,file,cuda detect=1000 ") +
+    victim_.emplace(std::string("name=victim backends=tcp,file,cuda detect=" +
+                                std::to_string(kDetect / 1ms) + " ") +
                     "VIADUCT_CUDA_LIBRARY=" + kFakeCuda + " VIADUCT_CUDA_KERNEL_BELOW=0");
     victim_->must("memory memory " + std::to_string(kBytes));
     victim_->must("file file " + folder_.path() + "/victims " + std::to_string(kBytes));

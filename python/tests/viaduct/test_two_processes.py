@@ -80,7 +80,7 @@ def test_a_killed_peer_ends_waits_with_its_name(client, server):
 
 
 def test_a_frozen_peer_is_lost_after_the_setting_detect():
-    settings = {"backends": "tcp", "detect": 0.5, "environment": False}
+    settings = {"backends": "tcp", "detect": 2, "environment": False}
     with Server(inbox=64 << 20, **settings) as server:
         with viaduct.Agent(**settings) as client:
             peer, inbox = connected(client, server)
