@@ -28,7 +28,11 @@ using namespace std::chrono_literals;
 constexpr int kAtOnce = 4;
 // A busy machine stays far below these limits. They are far below the faults that they are for.
 constexpr auto kMostDeaf = 10s;
+#ifdef __SANITIZE_ADDRESS__
+constexpr long kMostKiB = 1 << 20;  // ASan keeps freed memory
+#else
 constexpr long kMostKiB = 64 << 10;
+#endif
 
 std::uint64_t sessions() { return fromEnvironment("VIADUCT_LIARS", 24); }
 
