@@ -43,6 +43,8 @@ struct Sample {
 
 constexpr int kWarmUp = 8;  // uses every block of every set once
 
+std::string only;  // skips the measurements whose title does not contain it
+
 double cpuNow() {
   timespec now{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
@@ -73,6 +75,7 @@ double quantile(const std::vector<double>& sorted, double p) {
 // machine as well.
 void measure(const std::string& title, double divide, const char* unit, int rounds,
              std::vector<Sample> samples) {
+  if (title.find(only) == std::string::npos) return;
   for (int round = -kWarmUp; round < rounds; ++round)
     for (Sample& sample : samples) {
       const double cpu = cpuNow();
@@ -120,6 +123,13 @@ std::byte* plainArena() {
   return start;
 }
 
+Settings with(std::uint32_t threads, std::uint64_t populate = Settings{}.populate) {
+  Settings settings;
+  settings.copy_threads = threads;
+  settings.populate = populate;
+  return settings;
+}
+
 // Shared by all processes: each one's kind of wait, and the time at which it saw the message.
 struct Board {
   std::atomic<int> mode{0};  // 0: sleep in waitNote, 1: spin on takeNote, 2: over
@@ -141,9 +151,7 @@ double collect(std::atomic<double>& mark) {
 // The process at the other end, which owns memory and receives notes. `memory` is allocated
 // beforehand as Agent::allocate does, so that the bare loops write to the same pages.
 void ownMemory(Board& board, const Segment& memory) {
-  Settings settings;
-  settings.copy_threads = 1;
-  Agent agent = must(Agent::open(settings));
+  Agent agent = must(Agent::open(with(1)));
   Pin shared = must(agent.pin(memory, "shared"));
   Pin plain = must(agent.pin(Segment::host(plainArena(), kArena), "plain"));
   const auto card = agent.exportCard();
@@ -167,8 +175,8 @@ void watchEvent(Board& board, int event) {
 
 // One agent here, with its memory and the peer's memory.
 struct Side {
-  Side(std::uint32_t threads, const Board& board, const Segment& memory, std::byte* plain_start)
-      : agent(must(Agent::open(with(threads)))),
+  Side(const Settings& settings, const Board& board, const Segment& memory, std::byte* plain_start)
+      : agent(must(Agent::open(settings))),
         shared(must(agent.pin(memory))),
         plain(must(agent.pin(Segment::host(plain_start, kArena)))),
         peer(must(agent.importCard(std::span(board.card).first(board.card_bytes)))) {
@@ -176,12 +184,6 @@ struct Side {
     shared_there = must(peer.waitPin("shared", 10s)).address;
     plain_there = must(peer.waitPin("plain", 10s)).address;
   }
-  static Settings with(std::uint32_t threads) {
-    Settings settings;
-    settings.copy_threads = threads;
-    return settings;
-  }
-
   Transfer plan(std::uint64_t here, std::uint64_t there, std::uint64_t bytes,
                 const Pairs& pairs = {{0}, {0}}) {
     const std::uint64_t count = kArena / bytes;
@@ -235,6 +237,7 @@ void cmaLoop(int pid, const Pairs& pairs, const std::byte* from, std::uint64_t t
 struct Bench {
   Board& board;
   int owner, event, rounds;
+  const base::SharedMemory &here, &there;
   std::byte *from, *to, *plain;  // for the bare loops
   Side& one;
   Side& two;
@@ -301,6 +304,39 @@ void measureWhole(Bench& b, std::uint64_t bytes) {
                  }),
            timed("local, mapped, 1 thread", [&](int r) { transfer(one[at(r + 2 * far)]); }),
            timed("local, mapped, 2 threads", [&](int r) { transfer(two[at(r + 3 * far)]); })});
+}
+
+// Writes each block once through mappings that nobody has populated, so each page faults.
+void measureFirstTouch(Bench& b) {
+  constexpr std::uint64_t kBytes = std::uint64_t{1} << 20U;
+  constexpr std::uint32_t kCount = kArena / kBytes;
+  const base::Fd file(::dup(b.there.fd()));
+  const auto map = [&] {
+    return must(base::SharedMemory::map(file, kArena, base::SharedMemory::Access::kReadWrite));
+  };
+  const auto wide = map(), cached = map();
+  Side one(with(1, 0), b.board, b.here.segment(), b.plain),
+      two(with(2, 0), b.board, b.here.segment(), b.plain);
+  std::vector<Transfer> by_one, by_two;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    by_one.push_back(one.planShared(kBytes, {{i}, {i}}));
+    by_two.push_back(two.planShared(kBytes, {{i}, {i}}));
+  }
+  const auto far = static_cast<int>(kCount / 4);  // samples must not share blocks of the source
+  const auto at = [=](int turn) { return static_cast<std::size_t>(turn) % kCount; };
+  measure("first touch of 1024 KiB", 1000, "us", std::min(b.rounds * 4, far * 4 - kWarmUp),
+          {timed("non-temporal",
+                 [&](int r) {
+                   base::copyWide(wide.data() + at(r) * kBytes, b.from + at(r) * kBytes, kBytes);
+                   base::finishWide();
+                 }),
+           timed("memcpy",
+                 [&](int r) {
+                   const std::uint64_t skip = at(r + far) * kBytes;
+                   std::memcpy(cached.data() + skip, b.from + skip, kBytes);
+                 }),
+           timed("local, mapped, 1 thread", [&](int r) { transfer(by_one[at(r + 2 * far)]); }),
+           timed("local, mapped, 2 threads", [&](int r) { transfer(by_two[at(r + 3 * far)]); })});
 }
 
 // Copies the same block again and again; each sample has its own block. The first of a round's
@@ -385,9 +421,10 @@ int forked(F body) {
 
 }  // namespace
 
-// local_floor [rounds]
+// local_floor [rounds] [part of a title]
 int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 15;
+  if (argc > 2) only = argv[2];
   void* shared =
       ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   Board& board = *new (shared) Board;
@@ -401,18 +438,24 @@ int main(int argc, char** argv) {
   while (board.card_bytes == 0) ::usleep(1000);
   {
     std::byte* plain = plainArena();
-    Side one(1, board, here.segment(), plain), two(2, board, here.segment(), plain);
+    Side one(with(1), board, here.segment(), plain), two(with(2), board, here.segment(), plain);
     for (const PeerWay& way : one.peer.ways())
       std::printf("%s: %s\n", way.backend.c_str(), way.text.c_str());
     std::printf("wide copies by %s; usable cores: %ld\n", base::wideCopyName(),
                 ::sysconf(_SC_NPROCESSORS_ONLN));
-    Bench bench{board, owner, event, rounds, here.data(), there.data(), plain, one, two};
+    for (Side* side : {&one, &two}) {  // maps all pages
+      Transfer all = side->planShared(kArena, {{0}, {0}});
+      transfer(all);
+    }
+    Bench bench{board,       owner,        event, rounds, here, there,
+                here.data(), there.data(), plain, one,    two};
     measureWarm(bench);
     measureCold(bench);
     for (const std::uint64_t kib : {64U, 256U, 1024U, 4096U, 16384U, 65536U}) {
       measureWhole(bench, kib << 10U);
       measureWholeWarm(bench, kib << 10U);
     }
+    measureFirstTouch(bench);
     measureSmall(bench);
   }
   board.mode = 2;

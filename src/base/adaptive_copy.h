@@ -33,6 +33,8 @@ class AdaptiveCopy {
     else
       copyOther(to, from, bytes);
   }
+  // Whether memcpy copies the whole job, for example because it is short.
+  bool plain() const { return plain_; }
   // Orders everything copied so far before later writes.
   void finish() {
     if (unfinished_) finishStores();

@@ -1,5 +1,7 @@
-// Tests that shared memory is populated ahead of use: by its owner, and then by its peers.
+// Tests that shared memory is populated ahead of use, by its owner and then by its peers, and that
+// a peer takes few page faults for memory that was not.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstring>
 
@@ -60,6 +62,35 @@ TEST_F(Populating, AnUntouchedPoolStaysAbsentWhereItIsOff) {
   EXPECT_EQ(mappedBytes(::getpid()), 0U);
   ASSERT_FALSE(station.move(OpKind::kWrite, whole(memory.bytes(), station.pins[0].info.address)));
   EXPECT_EQ(mappedBytes(::getpid()), kBytes) << "only what the transfer touched";
+  station.say("end");
+  EXPECT_EQ(child.exitCode(), 0);
+}
+
+long faults() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return used.ru_minflt;
+}
+
+TEST_F(Populating, AWriteToResidentPagesTakesFewFaults) {
+  if (!kernelMapsAround()) GTEST_SKIP() << "skipped: this kernel maps one page a fault";
+  Child child([](int socket, int pid) {
+    Station station(socket, pid, populating(0));
+    Memory memory(true);
+    memory.fill(1);
+    station.pin(kThere, memory.segment());
+    return station.hears("end");
+  });
+  Station station(child.socket(), child.pid(), populating(0));
+  Memory memory(false);
+  memory.mark();
+  ASSERT_TRUE(station.backend().pin(kHere, memory.segment()));
+  ASSERT_TRUE(station.ready());
+  ASSERT_TRUE(station.reaches(kHere, kThere, "mapped"));
+  const long before = faults();
+  ASSERT_FALSE(station.move(OpKind::kWrite, whole(memory.bytes(), station.pins[0].info.address,
+                                                  std::uint64_t{1} << 20U)));
+  EXPECT_LT(faults() - before, static_cast<long>(kBytes / pageBytes() / 4));
   station.say("end");
   EXPECT_EQ(child.exitCode(), 0);
 }

@@ -84,6 +84,19 @@ inline bool kernelPopulates() {
          mappedIn(memory->bytes()) == pageBytes();
 }
 
+// False if this kernel maps one page at a read fault, and leaves the resident pages around it.
+inline bool kernelMapsAround() {
+  constexpr std::uint64_t kWindow = std::uint64_t{128} << 10U;
+  const auto memory = base::SharedMemory::allocate(kWindow);
+  if (!memory) return false;
+  std::ranges::fill(memory->bytes(), std::byte{1});
+  const base::Fd file(::dup(memory->fd()));
+  const auto again = base::SharedMemory::map(file, kWindow, base::SharedMemory::Access::kReadWrite);
+  if (!again) return false;
+  static_cast<void>(*static_cast<const volatile std::byte*>(again->data() + kWindow / 2));
+  return mappedIn(again->bytes()) > pageBytes();
+}
+
 // Waits until `until()` is true, at most 30 seconds. Returns its last result.
 template <class F>
 bool comesTrue(F until) {
