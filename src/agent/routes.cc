@@ -174,14 +174,14 @@ void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, cor
   const std::uint64_t whole = list.whole;
   auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
-  const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
+  const std::uint32_t first = out.empty() ? 0 : out.back().end();
   out.emplace_back(Bundle::Route{.link = &link,
                                  .backend = can.name,
                                  .way = std::string(choice.way),
                                  .staged = can.staged,
                                  .whole = whole,
                                  .required = can.staged ? required : core::Requirement{}},
-                   std::move(plan), std::move(uses), first_tag);
+                   std::move(plan), std::move(uses), first);
 }
 
 Error cannotPack(const PeerImpl& peer) {

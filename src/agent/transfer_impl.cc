@@ -203,7 +203,7 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   if (ended) {
     ++agent_->cellCounts(0).done;  // no shared section runs
   } else {
-    agent_->land(agent_->takeOff(*this));  // counts a start
+    ++agent_->counts().started;
     ++agent_->counts().failed;
     error_ = std::move(ended).error();
     corrupt_.clear();
@@ -275,7 +275,7 @@ Error TransferImpl::notReached() const {
 void TransferImpl::reach(const PostOptions& options) {
   reaching_ = true;
   was_early_ = peer_->state() != PeerState::kReady;
-  agent_->countReaching(1);
+  agent_->addReaching(*this);
   start(options);
   const base::Poller& clock = agent_->engine().poller();
   deadline_ = options.deadline ? clock.fromSteady(options.deadline->at())
@@ -285,7 +285,7 @@ void TransferImpl::reach(const PostOptions& options) {
 }
 
 void TransferImpl::endReach() {
-  if (std::exchange(reaching_, false)) agent_->countReaching(-1);
+  if (std::exchange(reaching_, false)) agent_->removeReaching(*this);
 }
 
 // The session has begun during the wait, so the peer has announced the pins that it had then. An
@@ -350,7 +350,8 @@ void TransferImpl::start(const PostOptions& options) {
   Timing& timing = agent_->counts().timing;
   if (timing.isDue()) [[unlikely]]
     timed_ = timing.begin(Clock::now());
-  tag_ = agent_->takeOff(*this);
+  agent_->enter(*this);
+  if (!hop_ended_) ++agent_->counts().started;
   if (lease_) lease_->enter();
   state_.store(TransferState::kRunning, std::memory_order_release);
   if (total_ops_ == 0) endIfOver();
@@ -361,11 +362,11 @@ void TransferImpl::offer() {
   if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
   refused_ = false;
   for (Bundle& bundle : bundles_) {
-    out_ += bundle.offer(kind_, tag_);
+    out_ += bundle.offer(kind_, *this);
     if (bundle.stranded()) return strand();
     refused_ = refused_ || bundle.refused();
   }
-  if (refused_ && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
+  if (refused_) agent_->waitForRoom(*this);
 }
 
 void TransferImpl::strand() {
@@ -382,12 +383,6 @@ void TransferImpl::strand() {
   endIfOver();
 }
 
-bool TransferImpl::offerAgain() {
-  offer();
-  waiting_ = running() && !stopping_ && refused_;
-  return !waiting_;
-}
-
 // Collects the work that rails did inside post(), so a small copy on this host ends here.
 void TransferImpl::collect() {
   if (!running()) return;
@@ -399,8 +394,7 @@ void TransferImpl::collect() {
 
 void TransferImpl::moved(const core::Moved& moved) {
   out_ -= moved.ops;
-  Bundle& bundle = bundleOf(moved.tag);
-  if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
+  if (bundleOf(moved.slice).moved(moved)) offer();
   endIfOver();
 }
 
@@ -413,18 +407,18 @@ void TransferImpl::staged(core::Staged staged) {
 
 void TransferImpl::stopPosting() {
   stopping_ = true;
-  for (const Bundle& bundle : bundles_) bundle.cancel(tag_);
+  for (const Bundle& bundle : bundles_) bundle.cancel(*this);
 }
 
 void TransferImpl::failed(core::Failed failed) {
   out_ -= failed.ops;
-  Bundle& bundle = bundleOf(failed.tag);
+  Bundle& bundle = bundleOf(failed.slice);
+  const std::uint32_t number = failed.slice.number;
   // A slice that was cancelled because another one failed is no error of its rail.
   const Code code = forced_ ? error_->code : failed.why.code;
-  if ((forced_ || !stopping_) && code != Code::kCancelled)
-    bundle.countError(failed.tag & kSliceMask, code);
-  if (failed.rail_lost) railLost(bundle, failed.tag & kSliceMask, failed.why);
-  if (bundle.failed(failed.tag & kSliceMask, failed.ops, failed.rail_lost)) {
+  if ((forced_ || !stopping_) && code != Code::kCancelled) bundle.countError(number, code);
+  if (failed.rail_lost) railLost(bundle, number, failed.why);
+  if (bundle.failed(number, failed.ops, failed.rail_lost)) {
     rail_error_ = std::move(failed.why);
     offer();
   } else {
@@ -436,7 +430,7 @@ void TransferImpl::failed(core::Failed failed) {
 
 // Warns when a rail is set aside for the first time. Further times in a row are logged as
 // information.
-void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
+void TransferImpl::railLost(Bundle& bundle, std::uint32_t number, const Error& why) {
   const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
@@ -596,6 +590,13 @@ Status TransferImpl::tellPeer() {
   return Ok{};
 }
 
+void TransferImpl::countEnd(TransferState state) {
+  Counts& counts = agent_->counts();
+  ++(state == TransferState::kDone     ? counts.done
+     : state == TransferState::kFailed ? counts.failed
+                                       : counts.cancelled);
+}
+
 void TransferImpl::finish(TransferState state) {
   endReach();
   sayWhatMoved();
@@ -607,11 +608,10 @@ void TransferImpl::finish(TransferState state) {
       state = TransferState::kFailed;
       countErrorWithoutRail();
     }
-  if (state != TransferState::kDone && !hop_ended_)
-    ++(state == TransferState::kFailed ? agent_->counts().failed : agent_->counts().cancelled);
+  if (!hop_ended_) countEnd(state);
   if (timed_.times != 0) [[unlikely]]
     stopTiming(state);
-  agent_->land(tag_);
+  agent_->leave(*this);
   state_.store(state, std::memory_order_release);
   if (lease_) lease_->leave();
   if (hop_ended_) {

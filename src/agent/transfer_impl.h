@@ -17,6 +17,7 @@
 
 #include "agent/agent_lock.h"
 #include "agent/block_digester.h"
+#include "agent/hooked_list.h"
 #include "agent/lease_impl.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
@@ -29,11 +30,9 @@ namespace viaduct::agent {
 class AgentImpl;
 class PeerImpl;
 
-// The tag that a rail gets is the transfer's tag, with the slice's number in these low bits.
-inline constexpr core::Tag kSliceMask = 0xffff;
-
 // It begins at a cache line, as a Bundle does.
-class alignas(64) TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
+class alignas(64) TransferImpl final : public core::Sink,
+                                       public std::enable_shared_from_this<TransferImpl> {
  public:
   TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
                Selection local, Selection remote, TransferOptions options,
@@ -68,11 +67,13 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   TransferState state() const { return state_.load(std::memory_order_acquire); }  // needs no lock
 
   // The agent calls the functions below.
-  void moved(const core::Moved& moved);
-  void failed(core::Failed failed);
-  void staged(core::Staged staged);
-  // Offers the ops that rails refused. True: no refused ops are left.
-  bool offerAgain();
+  void moved(const core::Moved& moved) override;
+  void failed(core::Failed failed) override;
+  void staged(core::Staged staged) override;
+  // Offers the ops that rails have not taken yet.
+  void offer();
+  // The last offer() has left ops that a rail may take later.
+  bool wasRefused() const { return refused_ && !stopping_; }
   bool uses(std::uint32_t local_slot) const;
   void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
   Clock::time_point due() const { return due_; }  // the current deadline, while the transfer runs
@@ -87,6 +88,9 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t ops() const { return total_ops_; }
   base::Watchers& watchers() { return watchers_; }  // of the end of the post
+
+  // The links in the agent's lists of running transfers, and of those that wait for room.
+  Hook<TransferImpl> running_hook, waiting_hook;
 
  private:
   bool mayPostAtOnce(const PostOptions& options) const {
@@ -129,9 +133,9 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);
-  Bundle& bundleOf(core::Tag tag) {
+  Bundle& bundleOf(const core::SliceOf& slice) {
     auto found = bundles_.begin();
-    while (!found->has(tag & kSliceMask)) ++found;
+    while (!found->has(slice.number)) ++found;
     return *found;
   }
   bool allDone() const {
@@ -145,7 +149,6 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void reach(const PostOptions& options);
   void endReach();
   void hurryReach();
-  void offer();
   void strand();
   void stopPosting();
   void run(const PostOptions& options);
@@ -161,9 +164,10 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   void endCheck();
   void sayWhatMoved() const;
   void countErrorWithoutRail();
-  void railLost(Bundle& bundle, core::Tag number, const Error& why);
+  void railLost(Bundle& bundle, std::uint32_t number, const Error& why);
   void stopTiming(TransferState state);
   Status tellPeer();
+  void countEnd(TransferState state);
   void finish(TransferState state);
 
   const std::shared_ptr<AgentImpl> agent_;
@@ -188,11 +192,9 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   // exclusively.
   std::atomic<bool> claimed_{false};
   std::atomic<TransferState> state_{TransferState::kIdle};
-  core::Tag tag_ = 0;
   Timing::Timed timed_;
   std::uint64_t out_ = 0;         // ops that rails have accepted and not yet completed
   bool refused_ = false;          // a rail refused ops in the last offer
-  bool waiting_ = false;          // in the agent's list of transfers that wait for room
   bool reaching_ = false;         // waits for the peer, without a plan
   bool was_early_ = false;        // the peer was not ready when such a post began to wait
   Clock::time_point deadline_{};  // of such a post, which may end earlier for want of the peer

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sink_testing.h"
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::move {
@@ -249,8 +250,11 @@ class StagingLinkTest : public ::testing::Test {
                      .remote_pin = remote_pin});
     return out;
   }
-  void post(OpKind kind, std::span<const core::Op> ops, core::Tag tag = 5) {
-    EXPECT_EQ(a_.rail.post({.kind = kind, .tag = tag, .link = a_.link.get(), .ops = ops}),
+  void post(OpKind kind, std::span<const core::Op> ops, std::uint64_t number = 5) {
+    EXPECT_EQ(a_.rail.post({.kind = kind,
+                            .slice = core::testing::sliceOf(number),
+                            .link = a_.link.get(),
+                            .ops = ops}),
               ops.size());
   }
   static void fill(Memory& memory, std::uint32_t pin) {
@@ -375,7 +379,7 @@ TEST_F(StagingLinkTest, CancelEndsEachStageAndThenThePost) {
     std::mt19937_64 random(steps);
     post(OpKind::kRead, list);
     for (std::uint64_t i = 0; i < steps; ++i) static_cast<void>(step(random));
-    a_.rail.cancel(5);
+    a_.rail.cancel(core::testing::sinkOf(5));
     while (step(random)) {
     }
     const auto ended = ends();
@@ -707,14 +711,14 @@ TEST_F(StagingObjectTest, ALaterTransferDoesNotTakeTheChunksOfAPart) {
   setObjects(8 * kMiB);
   const auto files = ops(kHostAt, kStorageAt, kHostPin, kStoragePin, kBytes, 1);
   const auto object = blocks(8 * kMiB, kMiB, false);
-  for (core::Tag tag = 1; tag <= 8; ++tag) post(OpKind::kWrite, files, tag);
+  for (std::uint64_t number = 1; number <= 8; ++number) post(OpKind::kWrite, files, number);
   post(OpKind::kWrite, object, 9);
-  for (core::Tag tag = 10; tag <= 29; ++tag) post(OpKind::kWrite, files, tag);
+  for (std::uint64_t number = 10; number <= 29; ++number) post(OpKind::kWrite, files, number);
   run();
-  std::vector<core::Tag> order;
-  for (const auto& one : ends()) order.push_back(std::get<core::Moved>(one).tag);
+  std::vector<std::uint32_t> order;
+  for (const auto& one : ends()) order.push_back(std::get<core::Moved>(one).slice.number);
   ASSERT_EQ(order.size(), 29U);
-  const auto place = std::ranges::find(order, core::Tag{9}) - order.begin();
+  const auto place = std::ranges::find(order, std::uint32_t{9}) - order.begin();
   EXPECT_LT(place, 20) << "it waits for those before it, and not for all behind it";
 }
 
@@ -773,7 +777,10 @@ TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {
                                     .bytes = 1 << 20,
                                     .local_pin = kStoragePin,
                                     .remote_pin = kStoragePin + 100}};
-  end.rail.post({.kind = OpKind::kWrite, .tag = 1, .link = end.link.get(), .ops = list});
+  end.rail.post({.kind = OpKind::kWrite,
+                 .slice = core::testing::sliceOf(1),
+                 .link = end.link.get(),
+                 .ops = list});
   while (end.rail.busy() || !end.hops.empty()) {
     end.rail.poll(end.done);
     if (end.hops.empty()) continue;
