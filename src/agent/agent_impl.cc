@@ -514,15 +514,15 @@ Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label,
 }
 
 Status AgentImpl::unpin(std::uint32_t slot) {
-  const auto uses = [slot](const TransferImpl& transfer) { return transfer.uses(slot); };
+  const auto uses = [slot](const Posting& posting) { return posting.uses(slot); };
   pins_->retire(slot);
   const PinInfo& memory = (*pins_)[slot].info;
   for (const auto& peer : peers_) peer->leases().revokeWithin({memory.address, memory.bytes});
-  running_.forEach([&](TransferImpl& transfer) {
-    if (uses(transfer))
-      transfer.abort({.code = Code::kDenied,
-                      .operation = "transfer",
-                      .detail = "the local memory was released during the transfer"});
+  running_.forEach([&](Posting& posting) {
+    if (uses(posting))
+      posting.abort({.code = Code::kDenied,
+                     .operation = "transfer",
+                     .detail = "the local memory was released during the transfer"});
   });
   engine_->waitHeld([&] { return running_.none(uses); }, Clock::time_point::max());
   for (const auto& peer : peers_) peer->withdraw((*pins_)[slot]);

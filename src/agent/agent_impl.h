@@ -26,10 +26,10 @@
 #include "agent/note_rings.h"
 #include "agent/pins.h"
 #include "agent/polled_rail.h"
+#include "agent/posting.h"
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
 #include "agent/stages.h"
-#include "agent/transfer_impl.h"
 #include "base/attempt.h"
 #include "base/budget.h"
 #include "base/net/listener.h"
@@ -41,6 +41,7 @@ class BlockMemory;
 class HeldLease;
 class PeerImpl;
 class Session;
+class TransferImpl;
 
 // A test sets the number of cores that agents opened from now on assume. 0: the machine's number.
 inline std::atomic<unsigned> cores_for_tests{0};
@@ -135,8 +136,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  void enter(TransferImpl& transfer) { running_.add(transfer); }  // its post starts
-  void leave(TransferImpl& transfer);                             // and has ended
+  void enter(Posting& posting) { running_.add(posting); }  // it begins to run
+  void leave(Posting& posting);                            // and has ended
   // At `due`, calls overdue() of transfers whose deadline has passed.
   void expectBy(Clock::time_point due);
   void collect(core::Rail& rail) { rail.collect(completions_); }
@@ -145,7 +146,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // For transfers that are posted in a shared section.
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
   void apply(core::Completions& completions);
-  void waitForRoom(TransferImpl& transfer);
+  void waitForRoom(Posting& posting);
   // Transfers that wait for their peer (TransferOptions::reach).
   void addReaching(TransferImpl& transfer) { reaching_.push_back(&transfer); }
   void removeReaching(TransferImpl& transfer) { std::erase(reaching_, &transfer); }
@@ -247,12 +248,12 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings rings_;
   NoteBacklog notes_;
   base::Watchers note_watchers_;
-  // The running transfers, and those of them with ops that no rail has taken. The Transfer handles
-  // own them. A handle's destructor waits for the transfer's end, and takes the lock exclusively
-  // once, before it frees the transfer. Shared pointers here would cost four atomic operations a
-  // post.
-  HookedList<TransferImpl, &TransferImpl::running_hook> running_;
-  HookedList<TransferImpl, &TransferImpl::waiting_hook> waiting_;
+  // The running postings, and those of them with ops that no rail has taken. Transfer handles and
+  // staging own them. A handle's destructor waits for the transfer's end, and takes the lock
+  // exclusively once, before it frees the transfer. Shared pointers here would cost four atomic
+  // operations a post.
+  HookedList<Posting, &Posting::running_hook> running_;
+  HookedList<Posting, &Posting::waiting_hook> waiting_;
   Counts counts_;
   std::array<CellCounts, AgentLock::kCells> cell_counts_;
   // No later than the first deadline of a running transfer.

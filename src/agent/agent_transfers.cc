@@ -1,4 +1,4 @@
-// AgentImpl: its running transfers.
+// AgentImpl: its running postings.
 #include <algorithm>
 #include <utility>
 
@@ -9,9 +9,9 @@
 
 namespace viaduct::agent {
 
-void AgentImpl::leave(TransferImpl& transfer) {
-  running_.remove(transfer);
-  if (transfer.waiting_hook.in) waiting_.remove(transfer);
+void AgentImpl::leave(Posting& posting) {
+  running_.remove(posting);
+  if (posting.waiting_hook.in) waiting_.remove(posting);
 }
 
 // One timer serves all transfers. Most end long before it is due, so a repeated post costs one
@@ -28,10 +28,10 @@ void AgentImpl::tellOverdue() {
   due_ = Clock::time_point::max();
   applyEnded();  // a transfer that has ended is not overdue
   const auto now = this->now();
-  running_.forEach([&](TransferImpl& transfer) {
-    if (transfer.due() <= now) transfer.overdue();
+  running_.forEach([&](Posting& posting) {
+    if (posting.due() <= now) posting.overdue();
   });
-  running_.forEach([this](const TransferImpl& transfer) { expectBy(transfer.due()); });
+  running_.forEach([this](const Posting& posting) { expectBy(posting.due()); });
 }
 
 // Also applies the completions of shared rails, so that a closing link gets all of its ops back.
@@ -43,14 +43,14 @@ void AgentImpl::apply(core::Completions& completions) {
   completions.clear();
 }
 
-void AgentImpl::waitForRoom(TransferImpl& transfer) {
-  if (!transfer.waiting_hook.in) waiting_.add(transfer);
+void AgentImpl::waitForRoom(Posting& posting) {
+  if (!posting.waiting_hook.in) waiting_.add(posting);
 }
 
 void AgentImpl::offerWaiting() {
-  waiting_.forEach([this](TransferImpl& transfer) {
-    transfer.offer();
-    if (transfer.waiting_hook.in && !transfer.wasRefused()) waiting_.remove(transfer);
+  waiting_.forEach([this](Posting& posting) {
+    posting.offer();
+    if (posting.waiting_hook.in && !posting.wasRefused()) waiting_.remove(posting);
   });
 }
 
@@ -79,16 +79,16 @@ void AgentImpl::endReaching(const PeerImpl* peer, const Error& why) {
 
 void AgentImpl::abortUnder(const HeldLease& lease, const Error& why) {
   if (!lease.running()) return;
-  running_.forEach([&](TransferImpl& transfer) {
-    if (transfer.lease() != &lease) return;
+  running_.forEach([&](Posting& posting) {
+    if (!posting.isUnder(lease)) return;
     ++counts_.stale;
-    transfer.abort(why);
+    posting.abort(why);
   });
 }
 
 void AgentImpl::failTransfersOf(const PeerImpl& peer, const Error& why) {
-  running_.forEach([&](TransferImpl& transfer) {
-    if (&transfer.peer() == &peer && !transfer.reaching()) transfer.abort(why);
+  running_.forEach([&](Posting& posting) {
+    if (&posting.peer() == &peer) posting.peerLost(why);
   });
 }
 

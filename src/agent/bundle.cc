@@ -224,7 +224,15 @@ PathShare Bundle::shareOf(const RailUse& use) const {
   return {.backend = std::string(route_.backend), .way = route_.way, .rail = use.name};
 }
 
+void Bundle::staged(PathShare share) {
+  const std::size_t known = stages_.shares.size();
+  stages_.add(std::move(share));
+  if (stages_.shares.size() != known)
+    std::ranges::stable_sort(stages_.shares, {}, &PathShare::stage);
+}
+
 void Bundle::addCarriedTo(Path& path) const {
+  for (const PathShare& share : stages_carried_.shares) path.add(share);
   if (route_.staged) return;
   for (const RailUse& use : rails_) {
     if (use.carried.ops == 0) continue;
@@ -235,6 +243,7 @@ void Bundle::addCarriedTo(Path& path) const {
 }
 
 void Bundle::addTo(Path& path) const {
+  for (const PathShare& share : stages_.shares) path.add(share);
   if (route_.staged) return;
   std::vector<PathShare> shares;
   shares.reserve(rails_.size());

@@ -73,7 +73,7 @@ class alignas(64) Bundle {
     core::Link* link = nullptr;
     std::string_view backend = {};
     std::string way = {};     // a copy, because the link may be destroyed before this
-    bool staged = false;      // other transfers do the work, and the path has their shares
+    bool staged = false;      // other postings do the work, and staged() tells their shares
     std::uint64_t whole = 0;  // as in Work
     core::Requirement required = {};
   };
@@ -88,6 +88,7 @@ class alignas(64) Bundle {
   void start() {
     refused_ = stranded_ = false;
     left_ = slices_.size();
+    stages_.shares.clear();
     if (several_) return startSeveral();
     rails_.front().failures = 0;
     slices_.front().begin(0);
@@ -130,9 +131,12 @@ class alignas(64) Bundle {
   void countError(std::uint32_t number, Code code) {
     count(rails_[slices_[number - first_].use].counts->errors, code);
   }
+  // A part of the work has passed a stage of a staged path.
+  void staged(PathShare share);
   void cancel(const core::Sink& sink) const;
   // Ends the post: adds its completed ops and bytes to the counts of its rails.
   void stop() {
+    for (const PathShare& share : stages_.shares) stages_carried_.add(share);
     if (several_) return stopSeveral();
     rails_.front().carry(slices_.front().moved);
   }
@@ -203,6 +207,8 @@ class alignas(64) Bundle {
   std::size_t next_ = 0;      // the first of slices_ that no rail was ever given
   std::vector<std::uint32_t> again_;
   std::size_t left_ = 0;
+  Path stages_ = {};  // of this post, sorted by stage
+  Path stages_carried_ = {};
 };
 
 }  // namespace viaduct::agent

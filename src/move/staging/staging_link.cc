@@ -548,11 +548,13 @@ Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind ki
   const core::Requirement& required =
       to == StagingHost::To::kPeer ? chunks_[number].job->required : kNone;
   VIADUCT_TRY(chunks_[number].hop,
-              host_->start(to, kind, std::move(list), required, [this, number](HopEnd end) {
-                chunks_[number].ended = std::move(end);
-                wake();
-              }));
+              host_->start(to, kind, std::move(list), required, *this, number));
   return Ok{};
+}
+
+void StagingLink::hopEnded(std::uint32_t chunk, HopEnd end) {
+  chunks_[chunk].ended = std::move(end);
+  wake();
 }
 
 void StagingLink::close(core::Completions& out) {

@@ -26,7 +26,7 @@ namespace viaduct::move {
 
 class StagingRail;
 
-class StagingLink final : public core::Link {
+class StagingLink final : public core::Link, private HopOwner {
  public:
   StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost& session,
               std::unique_ptr<StagingHost> host);
@@ -104,6 +104,7 @@ class StagingLink final : public core::Link {
     std::unique_ptr<Hop> hop = {};  // null while the peer does the step
     std::optional<HopEnd> ended = {};
   };
+  void hopEnded(std::uint32_t chunk, HopEnd end) override;
   void wake();
   Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
   bool hasWaitedLong() const;

@@ -54,7 +54,8 @@ struct PendingHop {
   OpKind kind;
   core::OpList list;
   core::Requirement required;
-  std::function<void(HopEnd)> ended;
+  HopOwner* owner;
+  std::uint32_t chunk;
   bool cancelled = false, dropped = false;
 };
 using PendingHops = std::deque<std::shared_ptr<PendingHop>>;
@@ -107,13 +108,14 @@ class FakeHost final : public StagingHost {
   }
   bool reachesStorage() override { return reaches; }
   Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
-                                     const core::Requirement& required,
-                                     std::function<void(HopEnd)> ended) override {
+                                     const core::Requirement& required, HopOwner& owner,
+                                     std::uint32_t chunk) override {
     auto hop = std::make_shared<PendingHop>(PendingHop{.to = to,
                                                        .kind = kind,
                                                        .list = std::move(list),
                                                        .required = required,
-                                                       .ended = std::move(ended)});
+                                                       .owner = &owner,
+                                                       .chunk = chunk});
     hops_.push_back(hop);
     return std::unique_ptr<Hop>(std::make_unique<FakeHop>(std::move(hop)));
   }
@@ -206,8 +208,10 @@ class StagingLinkTest : public ::testing::Test {
                             .place = hop->list.ops.front().remote,
                             .bytes = bytes,
                             .ops = hop->list.ops.size()});
-    hop->ended({.error = std::move(error),
-                .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
+    hop->owner->hopEnded(
+        hop->chunk,
+        {.error = std::move(error),
+         .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
   }
 
   // One event: a message arrives, a hop ends, or a rail is polled. False: there is none.
@@ -792,7 +796,7 @@ TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {
       const bool write = hop->kind == OpKind::kWrite;
       std::memcpy(write ? file : ring, write ? ring : file, op.bytes);
     }
-    hop->ended({});
+    hop->owner->hopEnded(hop->chunk, {});
   }
   EXPECT_TRUE(std::holds_alternative<core::Moved>(end.done.back()));
   const auto& bytes = end.memory.pins.at(kStoragePin + 100).bytes;
