@@ -220,6 +220,27 @@ std::uint64_t Bundle::movedOps() const {
   return ops;
 }
 
+// Only whole slices are known: completions count the ops of a slice, and do not name them.
+void Bundle::addLanded(std::vector<core::Stretch>& out) const {
+  std::uint64_t all = 0;
+  for (const SliceState& state : slices_) all += state.slice.bytes;
+  const std::vector<core::Stretch> only{{.from = 0, .bytes = all}};
+  auto in = route_.stretches.empty() ? only.begin() : route_.stretches.begin();
+  std::uint64_t used = 0;  // of that stretch
+  for (const SliceState& state : slices_) {
+    for (std::uint64_t left = state.slice.bytes; left != 0;) {
+      const std::uint64_t part = std::min(left, in->bytes - used);
+      if (state.moved.ops == state.slice.ops) out.push_back({in->from + used, part});
+      left -= part;
+      used += part;
+      if (used == in->bytes) {
+        ++in;
+        used = 0;
+      }
+    }
+  }
+}
+
 PathShare Bundle::shareOf(const RailUse& use) const {
   return {.backend = std::string(route_.backend), .way = route_.way, .rail = use.name};
 }

@@ -17,6 +17,7 @@
 #include "agent/counts.h"
 #include "agent/rail_health.h"
 #include "core/backend.h"
+#include "core/landed_blocks.h"
 #include "core/op.h"
 #include "core/plan.h"
 
@@ -75,6 +76,8 @@ class alignas(64) Bundle {
     std::string way = {};     // a copy, because the link may be destroyed before this
     bool staged = false;      // other postings do the work, and staged() tells their shares
     std::uint64_t whole = 0;  // as in Work
+    // The bytes of the transfer that the ops are, in their order. Empty: all of them.
+    std::vector<core::Stretch> stretches = {};
     core::Requirement required = {};
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
@@ -146,6 +149,8 @@ class alignas(64) Bundle {
   // True while the same number of rails serves the link as when the transfer was planned.
   bool stillServed() const { return !several_ || served() == served_; }
   std::uint64_t movedOps() const;
+  // The bytes that rails have acknowledged in this post, as a part of the transfer.
+  void addLanded(std::vector<core::Stretch>& out) const;
   void addTo(Path& path) const;         // the work of this post
   void addCarriedTo(Path& path) const;  // the work of all ended posts
 

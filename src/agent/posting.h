@@ -68,6 +68,12 @@ class Posting : public core::Sink {
   void addTo(Path& path) const {
     for (const Bundle& bundle : bundles_) bundle.addTo(path);
   }
+  // The bytes that rails have acknowledged.
+  std::vector<core::Stretch> landed() const {
+    std::vector<core::Stretch> out;
+    for (const Bundle& bundle : bundles_) bundle.addLanded(out);
+    return out;
+  }
 
   const std::shared_ptr<AgentImpl> agent_;
   std::shared_ptr<PeerImpl> peer_;

@@ -188,6 +188,7 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(Shared& shared, const PostOptions&
     agent_->cellCounts(shared.cell()).timing.end(timed, Clock::now());
   error_.reset();
   corrupt_.clear();
+  landed_.clear();
   sayWhatMoved();
   return AtOnce::kAll;
 }
@@ -205,6 +206,7 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
     ++agent_->counts().failed;
     error_ = std::move(ended).error();
     corrupt_.clear();
+    landed_.clear();
     countErrorWithoutRail();
   }
   if (moved == AtOnce::kPart)
@@ -375,6 +377,7 @@ Status TransferImpl::mayCheck(const PostOptions& options) const {
 
 void TransferImpl::prepareCheck(std::span<const Digest> digests) {
   corrupt_.clear();
+  landed_.clear();
   check_.reset();
   if (digests.empty()) return;
   const bool host_only = std::ranges::all_of(local_used_, [&](const auto& used) {
@@ -458,6 +461,7 @@ void TransferImpl::finish(TransferState state) {
       countErrorWithoutRail();
     }
   countEnd(state);
+  if (state != TransferState::kDone) landed_ = core::landedBlocks(local_, landed());
   if (timed_.times != 0) [[unlikely]]
     stopTiming(state);
   end(state);

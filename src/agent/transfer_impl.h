@@ -63,7 +63,7 @@ class alignas(64) TransferImpl final : public Posting,
   }
 
   AgentImpl& agent() { return *agent_; }
-  TransferEnd result() const { return {state(), error_, corrupt_}; }
+  TransferEnd result() const { return {state(), error_, corrupt_, landed_}; }
   Path path() const;
   Path carried() const;
   std::uint64_t bytes() const { return bytes_; }
@@ -156,7 +156,7 @@ class alignas(64) TransferImpl final : public Posting,
   // The check of the blocks against digests, if there are any. While it runs, it counts as one op
   // in out_, because it reads the memory.
   std::optional<BlockCheck> check_;
-  Indices corrupt_;
+  Indices corrupt_, landed_;
   bool has_note_ = false;
   std::vector<std::byte> note_;
   std::optional<Mark> mark_;

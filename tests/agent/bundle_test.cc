@@ -478,6 +478,32 @@ TEST(Bundle, CancelsAllItsSlicesOnARailInOneCall) {
   EXPECT_TRUE(rig.rail(2).cancelled.empty());
 }
 
+TEST(Bundle, TellsWhichBytesHaveLanded) {
+  Rig rig(2, 64 * kMiB, 0, kMiB);
+  const auto landed = [&] {
+    std::vector<core::Stretch> out;
+    rig.bundle().addLanded(out);
+    return out;
+  };
+  const auto bytes = [&] {
+    std::uint64_t sum = 0;
+    for (const core::Stretch& one : landed()) sum += one.bytes;
+    return sum;
+  };
+  rig.offer();
+  rig.turn();
+  EXPECT_EQ(bytes(), 0U) << "a part of a slice is unknown";
+  rig.rail(1).speed = 0;
+  while (rig.rail(0).moved.size() < 20) rig.turn();
+  ASSERT_GT(bytes(), 0U);
+  EXPECT_LE(bytes(), 20 * kMiB);
+  // A slice has landed if the rail has moved each of its ops, which lie at their bytes' numbers.
+  for (const core::Stretch& one : landed())
+    for (std::uint64_t at = one.from; at < one.from + one.bytes; at += kMiB)
+      EXPECT_TRUE(std::ranges::any_of(rig.rail(0).moved,
+                                      [&](const core::Op& op) { return op.remote == at; }));
+}
+
 TEST(Bundle, EachRailsLoadReturnsToZero) {
   Rig rig(2, 64 * kMiB);
   rig.rail(0).room = 0;
