@@ -360,6 +360,12 @@ VIADUCT_C_API viaduct_code viaduct_transfer_cancel(viaduct_transfer transfer, vi
 VIADUCT_C_API viaduct_code viaduct_transfer_path(viaduct_transfer transfer, char* buffer,
                                                  uint64_t capacity, uint64_t* length,
                                                  viaduct_error* error);
+/* After a post that failed or was cancelled: the numbers of the local blocks, in the order of the
+   plan, whose bytes are certainly all there. The others are unknown. Fills `numbers` with at most
+   `capacity` of them; NULL with capacity 0 only counts them. `count` is the number of all. */
+VIADUCT_C_API viaduct_code viaduct_transfer_landed(viaduct_transfer transfer, uint32_t* numbers,
+                                                   uint64_t capacity, uint64_t* count,
+                                                   viaduct_error* error);
 /* Cancels a running post and waits for its end, then closes the handle. */
 VIADUCT_C_API viaduct_code viaduct_transfer_close(viaduct_transfer transfer, viaduct_error* error);
 

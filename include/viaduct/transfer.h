@@ -34,6 +34,10 @@ struct TransferEnd {
   std::optional<Error> error = {};
   // kCorrupt: the numbers of the blocks of the local selection whose digests are wrong.
   Indices corrupt = {};
+  // Failed or cancelled: the numbers of the blocks of the local selection whose bytes are certainly
+  // all there. The others are unknown: a part of their bytes may have been written. A caller that
+  // tries again moves only those. docs/failure.md
+  Indices landed = {};
 };
 
 struct TransferOptions {

@@ -237,6 +237,15 @@ void bindTransfer(py::module_& module) {
           "The numbers of the local blocks with wrong digests after a CorruptError, as a tuple. "
           "Block 0 is\nthe first block of the plan's local side.")
       .def_property_readonly(
+          "landed",
+          [](const PlannedTransfer& transfer) {
+            return tupleOf(ofTransfer<&Transfer::end>(transfer).landed);
+          },
+          "After a post that failed or was cancelled: the numbers of the local blocks whose bytes "
+          "are certainly\nall there, as a tuple. The other blocks are unknown. Block 0 is the "
+          "first "
+          "block of the plan's local side.")
+      .def_property_readonly(
           "path", ofTransfer<&Transfer::path>,
           "The Path of the last post: the backends and rails that moved its bytes.")
       .def_property_readonly("bytes", ofTransfer<&Transfer::bytes>,

@@ -326,7 +326,6 @@ void AgentImpl::letGo() {
   peers_.clear();
   newcomers_.clear();
   graveyard_.clear();
-  waiting_.clear();
   listener_.reset();
   shared_rails_.clear();
   exclusive_rails_.clear();
@@ -385,7 +384,7 @@ bool AgentImpl::progress() {
   if (has_ended_)  // the shared rails are polled before
     for (PolledRail* const polled : shared_rails_) polled->handleEvents(completions_);
   moved = applyEnded() || moved;
-  if (!waiting_.empty()) offerWaiting();
+  offerWaiting();
   if (stages_) stages_->freeLeft();
   if (std::exchange(recheck_, false)) {
     moved = true;
@@ -515,19 +514,17 @@ Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label,
 }
 
 Status AgentImpl::unpin(std::uint32_t slot) {
-  const auto uses = [slot](const TransferImpl* transfer) {
-    return transfer != nullptr && transfer->uses(slot);
-  };
+  const auto uses = [slot](const Posting& posting) { return posting.uses(slot); };
   pins_->retire(slot);
   const PinInfo& memory = (*pins_)[slot].info;
   for (const auto& peer : peers_) peer->leases().revokeWithin({memory.address, memory.bytes});
-  for (TransferImpl* const transfer : std::vector(flights_))
-    if (uses(transfer))
-      transfer->abort({.code = Code::kDenied,
-                       .operation = "transfer",
-                       .detail = "the local memory was released during the transfer"});
-  engine_->waitHeld([&] { return std::none_of(flights_.begin(), flights_.end(), uses); },
-                    Clock::time_point::max());
+  running_.forEach([&](Posting& posting) {
+    if (uses(posting))
+      posting.abort({.code = Code::kDenied,
+                     .operation = "transfer",
+                     .detail = "the local memory was released during the transfer"});
+  });
+  engine_->waitHeld([&] { return running_.none(uses); }, Clock::time_point::max());
   for (const auto& peer : peers_) peer->withdraw((*pins_)[slot]);
   return removePin(slot);
 }

@@ -26,6 +26,7 @@
 #include "agent/note_rings.h"
 #include "agent/pins.h"
 #include "agent/polled_rail.h"
+#include "agent/posting.h"
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
 #include "agent/stages.h"
@@ -135,8 +136,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  core::Tag takeOff(TransferImpl& transfer);  // enters a starting transfer, and gives it a tag
-  void land(core::Tag tag);
+  void enter(Posting& posting) { running_.add(posting); }  // it begins to run
+  void leave(Posting& posting);                            // and has ended
   // At `due`, calls overdue() of transfers whose deadline has passed.
   void expectBy(Clock::time_point due);
   void collect(core::Rail& rail) { rail.collect(completions_); }
@@ -145,12 +146,13 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // For transfers that are posted in a shared section.
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
   void apply(core::Completions& completions);
-  void waitForRoom(std::shared_ptr<TransferImpl> transfer);
-  // Transfers that wait for their peer (TransferOptions::reach). The first counts them. The second
-  // has them try again, soon and without the lock: a peer has become ready, or has announced a pin.
-  // The third ends those of one peer, or all of them.
-  void countReaching(int more) { reaching_ += more; }
+  void waitForRoom(Posting& posting);
+  // Transfers that wait for their peer (TransferOptions::reach).
+  void addReaching(TransferImpl& transfer) { reaching_.push_back(&transfer); }
+  void removeReaching(TransferImpl& transfer) { std::erase(reaching_, &transfer); }
+  // Has them try again, soon and without the lock: a peer has become ready, or has announced a pin.
   void goOnReaching();
+  // Ends those of one peer, or all of them.
   void endReaching(const PeerImpl* peer, const Error& why);
   void owe(std::function<void()> callback);
 
@@ -246,20 +248,19 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings rings_;
   NoteBacklog notes_;
   base::Watchers note_watchers_;
-  // The running transfers, by the tag's place bits. The Transfer handles own them. A handle's
-  // destructor waits for the transfer's end, and takes the lock exclusively once, before it frees
-  // the transfer. Shared pointers here would cost four atomic operations a post.
-  std::vector<TransferImpl*> flights_;
-  std::vector<std::uint32_t> free_flights_;
-  std::uint64_t last_flight_ = 0;
+  // The running postings, and those of them with ops that no rail has taken. Transfer handles and
+  // staging own them. A handle's destructor waits for the transfer's end, and takes the lock
+  // exclusively once, before it frees the transfer. Shared pointers here would cost four atomic
+  // operations a post.
+  HookedList<Posting, &Posting::running_hook> running_;
+  HookedList<Posting, &Posting::waiting_hook> waiting_;
   Counts counts_;
   std::array<CellCounts, AgentLock::kCells> cell_counts_;
   // No later than the first deadline of a running transfer.
   Clock::time_point due_ = Clock::time_point::max();
   base::Poller::Id due_timer_ = 0;
-  std::vector<std::shared_ptr<TransferImpl>> waiting_;  // transfers with ops that no rail has taken
-  int reaching_ = 0;            // the number of transfers that wait for their peer
-  bool reaches_again_ = false;  // they are about to try again
+  std::vector<TransferImpl*> reaching_;  // transfers that wait for their peer
+  bool reaches_again_ = false;           // they are about to try again
   std::vector<std::function<void()>> owed_;
   core::Completions completions_;
   bool recheck_ = false;

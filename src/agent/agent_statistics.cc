@@ -46,7 +46,8 @@ RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
 Statistics AgentImpl::statistics() const {
   Statistics out{.agent = settings_.name,
                  .endpoint = metrics_endpoint_,
-                 .started = last_flight_,
+                 .started = counts_.started,
+                 .done = counts_.done,
                  .failed = counts_.failed,
                  .cancelled = counts_.cancelled,
                  .latencies = counts_.timing.latencies(),
@@ -59,8 +60,6 @@ Statistics AgentImpl::statistics() const {
                  .lent = counts_.lent,
                  .borrowed = counts_.borrowed,
                  .stale = counts_.stale};
-  const std::uint64_t running = flights_.size() - free_flights_.size();
-  out.done = out.started - running - out.failed - out.cancelled;
   for (const CellCounts& counts : cell_counts_) {
     out.started += counts.done;
     out.done += counts.done;

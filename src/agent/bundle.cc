@@ -5,12 +5,12 @@
 
 namespace viaduct::agent {
 
-Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag)
+Bundle::Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first)
     : route_(std::move(route)),
       ops_(std::move(plan.ops)),
       rails_(std::move(rails)),
-      first_tag_(first_tag),
-      end_tag_(first_tag + static_cast<std::uint32_t>(plan.slices.size())),
+      first_(first),
+      end_(first + static_cast<std::uint32_t>(plan.slices.size())),
       several_(rails_.size() != 1) {
   slices_.reserve(plan.slices.size());
   for (const core::Slice& slice : plan.slices) slices_.push_back({.slice = slice});
@@ -111,10 +111,10 @@ void Bundle::takeNext(RailUse& use) {
 }
 
 inline std::size_t Bundle::give(SliceState& state, const RailUse& use, OpKind kind,
-                                core::Tag base) const {
+                                core::Sink& sink) const {
   const auto ops = std::span(ops_).subspan(state.slice.first, state.slice.ops);
   const std::size_t took = use.rail->post({.kind = kind,
-                                           .tag = base | (first_tag_ + indexOf(state)),
+                                           .slice = {&sink, first_ + indexOf(state)},
                                            .link = route_.link,
                                            .ops = ops.subspan(state.taken),
                                            .whole = route_.whole,
@@ -123,14 +123,14 @@ inline std::size_t Bundle::give(SliceState& state, const RailUse& use, OpKind ki
   return took;
 }
 
-std::uint64_t Bundle::offerSeveral(OpKind kind, core::Tag base) {
+std::uint64_t Bundle::offerSeveral(OpKind kind, core::Sink& sink) {
   std::uint64_t taken = 0;
   askRails();
   refused_ = false;
   while (RailUse* const use = freeRail()) {
     if (use->filling == kNone) takeNext(*use);
     SliceState& state = slices_[use->filling];
-    taken += give(state, *use, kind, base);
+    taken += give(state, *use, kind, sink);
     if (state.taken == state.slice.ops)
       use->filling = kNone;
     else
@@ -160,12 +160,12 @@ core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progr
 }
 
 // Does not ask servedBy(): a rail that does not serve the link fails the ops with a reason.
-std::uint64_t Bundle::offerOnly(OpKind kind, core::Tag base) {
+std::uint64_t Bundle::offerOnly(OpKind kind, core::Sink& sink) {
   SliceState& state = slices_.front();
   if (state.taken == state.slice.ops || state.lost) return 0;
   RailUse& use = rails_.front();
   use.busy = 1;
-  const std::size_t took = give(state, use, kind, base);
+  const std::size_t took = give(state, use, kind, sink);
   refused_ = state.taken != state.slice.ops;
   return took;
 }
@@ -188,8 +188,8 @@ bool Bundle::mayTryAnother(const RailUse& use) const {
   return several_ || (use.failures + 1 < kMostFailures && route_.link->servedBy(*use.rail));
 }
 
-bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
-  SliceState& state = slices_[number - first_tag_];
+bool Bundle::failed(std::uint32_t number, std::uint64_t ops, bool rail_lost) {
+  SliceState& state = slices_[number - first_];
   RailUse& use = rails_[state.use];
   state.back += static_cast<std::uint32_t>(ops);
   if (rail_lost && !state.lost && mayTryAnother(use)) {
@@ -202,17 +202,16 @@ bool Bundle::failed(core::Tag number, std::uint64_t ops, bool rail_lost) {
   return lost;
 }
 
-const Bundle::RailUse* Bundle::setAsideIfItFailsAgain(core::Tag number, Clock::time_point now) {
-  const RailUse& use = rails_[slices_[number - first_tag_].use];
+const Bundle::RailUse* Bundle::setAsideIfItFailsAgain(std::uint32_t number, Clock::time_point now) {
+  const RailUse& use = rails_[slices_[number - first_].use];
   if (!several_ || !use.health->failed(now)) return nullptr;
   ++use.counts->times_set_aside;
   return &use;
 }
 
-void Bundle::cancel(core::Tag base) const {
-  for (const SliceState& state : slices_)
-    if (state.back != state.taken)
-      rails_[state.use].rail->cancel(base | (first_tag_ + indexOf(state)));
+void Bundle::cancel(const core::Sink& sink) const {
+  for (const RailUse& use : rails_)
+    if (use.busy != 0) use.rail->cancel(sink);
 }
 
 std::uint64_t Bundle::movedOps() const {
@@ -221,11 +220,40 @@ std::uint64_t Bundle::movedOps() const {
   return ops;
 }
 
+// Only whole slices are known: completions count the ops of a slice, and do not name them.
+void Bundle::addLanded(std::vector<core::Stretch>& out) const {
+  std::uint64_t all = 0;
+  for (const SliceState& state : slices_) all += state.slice.bytes;
+  const std::vector<core::Stretch> only{{.from = 0, .bytes = all}};
+  auto in = route_.stretches.empty() ? only.begin() : route_.stretches.begin();
+  std::uint64_t used = 0;  // of that stretch
+  for (const SliceState& state : slices_) {
+    for (std::uint64_t left = state.slice.bytes; left != 0;) {
+      const std::uint64_t part = std::min(left, in->bytes - used);
+      if (state.moved.ops == state.slice.ops) out.push_back({in->from + used, part});
+      left -= part;
+      used += part;
+      if (used == in->bytes) {
+        ++in;
+        used = 0;
+      }
+    }
+  }
+}
+
 PathShare Bundle::shareOf(const RailUse& use) const {
   return {.backend = std::string(route_.backend), .way = route_.way, .rail = use.name};
 }
 
+void Bundle::staged(PathShare share) {
+  const std::size_t known = stages_.shares.size();
+  stages_.add(std::move(share));
+  if (stages_.shares.size() != known)
+    std::ranges::stable_sort(stages_.shares, {}, &PathShare::stage);
+}
+
 void Bundle::addCarriedTo(Path& path) const {
+  for (const PathShare& share : stages_carried_.shares) path.add(share);
   if (route_.staged) return;
   for (const RailUse& use : rails_) {
     if (use.carried.ops == 0) continue;
@@ -236,6 +264,7 @@ void Bundle::addCarriedTo(Path& path) const {
 }
 
 void Bundle::addTo(Path& path) const {
+  for (const PathShare& share : stages_.shares) path.add(share);
   if (route_.staged) return;
   std::vector<PathShare> shares;
   shares.reserve(rails_.size());

@@ -17,6 +17,7 @@
 #include "agent/counts.h"
 #include "agent/rail_health.h"
 #include "core/backend.h"
+#include "core/landed_blocks.h"
 #include "core/op.h"
 #include "core/plan.h"
 
@@ -73,29 +74,32 @@ class alignas(64) Bundle {
     core::Link* link = nullptr;
     std::string_view backend = {};
     std::string way = {};     // a copy, because the link may be destroyed before this
-    bool staged = false;      // other transfers do the work, and the path has their shares
+    bool staged = false;      // other postings do the work, and staged() tells their shares
     std::uint64_t whole = 0;  // as in Work
+    // The bytes of the transfer that the ops are, in their order. Empty: all of them.
+    std::vector<core::Stretch> stretches = {};
     core::Requirement required = {};
   };
   // The number of rails that may carry a transfer now. These are the near rails that serve the
   // link, or else all rails that serve it. Rails that were set aside count only if there are no
   // others.
   static std::uint64_t serving(const core::Link& link, std::span<const RailUse> rails);
-  // `first_tag` is the number of its first slice, counted over all bundles of the transfer.
-  Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first_tag);
+  // `first` is the number of its first slice, counted over all bundles of the transfer.
+  Bundle(Route route, core::Sliced plan, std::vector<RailUse> rails, std::uint32_t first);
 
   // Begins a post, while no rail has an op of it.
   void start() {
     refused_ = stranded_ = false;
     left_ = slices_.size();
+    stages_.shares.clear();
     if (several_) return startSeveral();
     rails_.front().failures = 0;
     slices_.front().begin(0);
   }
-  // Gives slices to rails that have room, and returns the number of accepted ops. A tag is `base`
-  // plus the slice's number.
-  std::uint64_t offer(OpKind kind, core::Tag base) {
-    return several_ ? offerSeveral(kind, base) : offerOnly(kind, base);
+  // Gives slices to rails that have room, and returns the number of accepted ops. They come back to
+  // the sink.
+  std::uint64_t offer(OpKind kind, core::Sink& sink) {
+    return several_ ? offerSeveral(kind, sink) : offerOnly(kind, sink);
   }
   // In the last offer() a rail refused ops. Offer them again after the rail was polled.
   bool refused() const { return refused_; }
@@ -110,12 +114,12 @@ class alignas(64) Bundle {
   bool isDirect() const { return direct_ != nullptr; }
 
   // The caller asks the bundles in ascending order of their slice numbers.
-  bool has(core::Tag number) const { return number < end_tag_; }
+  bool has(std::uint32_t number) const { return number < end_; }
   // The number of the next bundle's first slice.
-  std::uint32_t endTag() const { return end_tag_; }
-  // Ops of slice `number` have completed. True: there are ops to offer, and a rail with room.
-  bool moved(core::Tag number, const core::Moved& what) {
-    SliceState& state = slices_[several_ ? number - first_tag_ : 0];
+  std::uint32_t end() const { return end_; }
+  // Ops have completed. True: there are ops to offer, and a rail with room.
+  bool moved(const core::Moved& what) {
+    SliceState& state = slices_[several_ ? what.slice.number - first_ : 0];
     state.back += static_cast<std::uint32_t>(what.ops);
     state.moved.add(what);
     if (!state.cameBack()) return false;
@@ -123,16 +127,19 @@ class alignas(64) Bundle {
     return (several_ || state.lost) && makeRoom(state);
   }
   // Ops of slice `number` have failed. False: it is useless to try another rail.
-  bool failed(core::Tag number, std::uint64_t ops, bool rail_lost);
+  bool failed(std::uint32_t number, std::uint64_t ops, bool rail_lost);
   // The rail of slice `number` is lost. Returns the rail if it is set aside for that from now on.
-  const RailUse* setAsideIfItFailsAgain(core::Tag number, Clock::time_point now);
+  const RailUse* setAsideIfItFailsAgain(std::uint32_t number, Clock::time_point now);
   // Counts an error of the rail of slice `number`.
-  void countError(core::Tag number, Code code) {
-    count(rails_[slices_[number - first_tag_].use].counts->errors, code);
+  void countError(std::uint32_t number, Code code) {
+    count(rails_[slices_[number - first_].use].counts->errors, code);
   }
-  void cancel(core::Tag base) const;
+  // A part of the work has passed a stage of a staged path.
+  void staged(PathShare share);
+  void cancel(const core::Sink& sink) const;
   // Ends the post: adds its completed ops and bytes to the counts of its rails.
   void stop() {
+    for (const PathShare& share : stages_.shares) stages_carried_.add(share);
     if (several_) return stopSeveral();
     rails_.front().carry(slices_.front().moved);
   }
@@ -142,6 +149,8 @@ class alignas(64) Bundle {
   // True while the same number of rails serves the link as when the transfer was planned.
   bool stillServed() const { return !several_ || served() == served_; }
   std::uint64_t movedOps() const;
+  // The bytes that rails have acknowledged in this post, as a part of the transfer.
+  void addLanded(std::vector<core::Stretch>& out) const;
   void addTo(Path& path) const;         // the work of this post
   void addCarriedTo(Path& path) const;  // the work of all ended posts
 
@@ -173,9 +182,9 @@ class alignas(64) Bundle {
   bool waits() const { return next_ < slices_.size() || !again_.empty(); }
   void startSeveral();
   void stopSeveral();
-  std::uint64_t offerSeveral(OpKind kind, core::Tag base);
-  std::uint64_t offerOnly(OpKind kind, core::Tag base);
-  std::size_t give(SliceState& state, const RailUse& use, OpKind kind, core::Tag base) const;
+  std::uint64_t offerSeveral(OpKind kind, core::Sink& sink);
+  std::uint64_t offerOnly(OpKind kind, core::Sink& sink);
+  std::size_t give(SliceState& state, const RailUse& use, OpKind kind, core::Sink& sink) const;
   void askRails();
   bool askRails(bool aside_too);
   RailUse* freeRail();
@@ -193,7 +202,7 @@ class alignas(64) Bundle {
   std::vector<core::Op> ops_;
   std::vector<SliceState> slices_;
   std::vector<RailUse> rails_;
-  std::uint32_t first_tag_, end_tag_;
+  std::uint32_t first_, end_;
   // False with one rail: it gets all ops at once, and there is no choice.
   bool several_;
   core::DirectMover* direct_ = nullptr;  // only with one rail
@@ -203,6 +212,8 @@ class alignas(64) Bundle {
   std::size_t next_ = 0;      // the first of slices_ that no rail was ever given
   std::vector<std::uint32_t> again_;
   std::size_t left_ = 0;
+  Path stages_ = {};  // of this post, sorted by stage
+  Path stages_carried_ = {};
 };
 
 }  // namespace viaduct::agent

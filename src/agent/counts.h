@@ -39,7 +39,7 @@ struct alignas(64) CellCounts {
 };
 
 struct Counts {
-  std::uint64_t failed = 0, cancelled = 0;
+  std::uint64_t started = 0, done = 0, failed = 0, cancelled = 0;
   std::uint64_t notes_sent = 0, notes_received = 0;
   std::uint64_t sessions_lost = 0;
   ErrorCounts errors_without_rail = {};

@@ -164,7 +164,8 @@ std::vector<Bundle::RailUse> railsFor(AgentImpl& agent, LinkSlot& slot,
 }
 
 void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, core::OpList list,
-               const core::Requirement& required, std::vector<Bundle>& out) {
+               std::vector<core::Stretch> stretches, const core::Requirement& required,
+               std::vector<Bundle>& out) {
   core::Backend& backend = agent.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
   std::vector<Bundle::RailUse> uses = railsFor(agent, *choice.slot, list.spans);
@@ -174,14 +175,15 @@ void addBundle(AgentImpl& agent, const PeerImpl& peer, const Choice& choice, cor
   const std::uint64_t whole = list.whole;
   auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
-  const std::uint32_t first_tag = out.empty() ? 0 : out.back().endTag();
+  const std::uint32_t first = out.empty() ? 0 : out.back().end();
   out.emplace_back(Bundle::Route{.link = &link,
                                  .backend = can.name,
                                  .way = std::string(choice.way),
                                  .staged = can.staged,
                                  .whole = whole,
+                                 .stretches = std::move(stretches),
                                  .required = can.staged ? required : core::Requirement{}},
-                   std::move(plan), std::move(uses), first_tag);
+                   std::move(plan), std::move(uses), first);
 }
 
 Error cannotPack(const PeerImpl& peer) {
@@ -198,12 +200,14 @@ Error cannotPack(const PeerImpl& peer) {
 struct Group {
   Choice choice;
   core::OpList list = {};
+  std::vector<core::Stretch> stretches = {};
 };
 
 // Divides a list by the choice for each span. A group keeps the place of its first op.
 std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choices) {
   std::vector<Group> groups;
   const core::Op* op = list.ops.data();
+  std::uint64_t at = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const core::PinSpan& span = list.spans[i];
     auto group = std::find_if(groups.begin(), groups.end(),
@@ -213,10 +217,13 @@ std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choi
       group->list.whole = list.whole;
     }
     group->list.spans.push_back(span);
+    const std::uint64_t before = group->list.bytes;
     for (const core::Op* const end = op + span.ops; op != end; ++op) {
       group->list.ops.push_back(*op);
       group->list.bytes += op->bytes;
     }
+    group->stretches.push_back({.from = at, .bytes = group->list.bytes - before});
+    at += group->stretches.back().bytes;
   }
   return groups;
 }
@@ -250,12 +257,13 @@ Result<std::vector<Bundle>> route(AgentImpl& agent, PeerImpl& peer, OpKind kind,
       choices[0] = router.packing();
     else if (requirement.packed)
       return cannotPack(peer);
-    addBundle(agent, peer, choices[0], std::move(list), required, bundles);
+    addBundle(agent, peer, choices[0], std::move(list), {}, required, bundles);
     return bundles;
   }
   if (requirement.packed) return cannotPack(peer);
   for (Group& group : divide(list, choices))
-    addBundle(agent, peer, group.choice, std::move(group.list), requirement, bundles);
+    addBundle(agent, peer, group.choice, std::move(group.list), std::move(group.stretches),
+              requirement, bundles);
   return bundles;
 }
 

@@ -10,8 +10,8 @@
 
 #include "agent/agent_impl.h"
 #include "agent/peer_impl.h"
+#include "agent/posting.h"
 #include "agent/routes.h"
-#include "agent/transfer_impl.h"
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::agent {
@@ -19,24 +19,65 @@ namespace {
 
 std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(address); }
 
-using Hops = std::vector<std::shared_ptr<TransferImpl>>;
-
-class TransferHop final : public move::Hop {
+// A hop over the backends of the agent.
+class PostedHop final : public Posting {
  public:
-  TransferHop(std::shared_ptr<TransferImpl> transfer, std::shared_ptr<Hops> left)
-      : transfer_(std::move(transfer)), left_(std::move(left)) {}
-  TransferHop(const TransferHop&) = delete;
-  TransferHop& operator=(const TransferHop&) = delete;
-  ~TransferHop() override {
-    if (!transfer_->running()) return;
-    transfer_->forgetHop();
-    left_->push_back(transfer_);
+  PostedHop(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
+            move::HopOwner& owner, std::uint32_t chunk)
+      : Posting(std::move(agent), std::move(peer), kind), owner_(&owner), chunk_(chunk) {}
+
+  Status start(core::OpList list, core::Requirement required) {
+    if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
+    required.no_staging = true;
+    required.packed = false;
+    VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), required));
+    take(std::move(bundles));
+    begin();
+    offer();
+    endIfOver();
+    return Ok{};
+  }
+  void cancel() {
+    abort({.code = Code::kCancelled, .operation = "transfer", .peer = peer_->name()});
+  }
+  // Ends without telling the owner.
+  void leaveOwner() {
+    owner_ = nullptr;
     cancel();
   }
-  void cancel() override { transfer_->cancel(); }
 
  private:
-  const std::shared_ptr<TransferImpl> transfer_;
+  void over() override {
+    end(outcome());
+    agent_->engine().takeOverNow();  // the staged transfer goes on
+    if (owner_ == nullptr) return;
+    Path path;
+    addTo(path);
+    owner_->hopEnded(chunk_, {.error = error_, .shares = std::move(path.shares)});
+  }
+
+  move::HopOwner* owner_;
+  const std::uint32_t chunk_;
+};
+
+// Hops that were dropped while they ran.
+using Hops = std::vector<std::unique_ptr<PostedHop>>;
+
+class HopHandle final : public move::Hop {
+ public:
+  HopHandle(std::unique_ptr<PostedHop> hop, std::shared_ptr<Hops> left)
+      : hop_(std::move(hop)), left_(std::move(left)) {}
+  HopHandle(const HopHandle&) = delete;
+  HopHandle& operator=(const HopHandle&) = delete;
+  ~HopHandle() override {
+    if (!hop_->running()) return;
+    PostedHop& hop = *left_->emplace_back(std::move(hop_));
+    hop.leaveOwner();
+  }
+  void cancel() override { hop_->cancel(); }
+
+ private:
+  std::unique_ptr<PostedHop> hop_;
   const std::shared_ptr<Hops> left_;
 };
 
@@ -87,17 +128,14 @@ class Host final : public move::StagingHost {
   }
   bool reachesStorage() override { return stages_.reachesItself(); }
   Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
-                                           const core::Requirement& required,
-                                           std::function<void(move::HopEnd)> ended) override {
-    if (to == To::kMemory) return copyNow(kind, list, ended);
-    auto transfer = std::make_shared<TransferImpl>(
+                                           const core::Requirement& required, move::HopOwner& owner,
+                                           std::uint32_t chunk) override {
+    if (to == To::kMemory) return copyNow(kind, list, owner, chunk);
+    auto hop = std::make_unique<PostedHop>(
         agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
-        kind, Selection{}, Selection{}, TransferOptions{});
-    VIADUCT_CHECK(transfer->startHop(
-        std::move(list), required, [ended = std::move(ended)](const TransferImpl& hop) {
-          ended({.error = hop.end().error, .shares = hop.path().shares});
-        }));
-    return std::unique_ptr<move::Hop>(std::make_unique<TransferHop>(std::move(transfer), left_));
+        kind, owner, chunk);
+    VIADUCT_CHECK(hop->start(std::move(list), required));
+    return std::unique_ptr<move::Hop>(std::make_unique<HopHandle>(std::move(hop), left_));
   }
   std::uint64_t newWhole() override {
     static std::atomic<std::uint64_t> last{0};
@@ -113,13 +151,13 @@ class Host final : public move::StagingHost {
 
  private:
   Result<std::unique_ptr<move::Hop>> copyNow(OpKind kind, const core::OpList& list,
-                                             const std::function<void(move::HopEnd)>& ended) {
+                                             move::HopOwner& owner, std::uint32_t chunk) {
     VIADUCT_CHECK(stages_.copy(kind, list.ops));
-    ended({.shares = {{.backend = std::string(move::StagingBackend::kName),
-                       .way = "packed",
-                       .rail = "staging",
-                       .bytes = list.bytes,
-                       .ops = list.ops.size()}}});
+    owner.hopEnded(chunk, {.shares = {{.backend = std::string(move::StagingBackend::kName),
+                                       .way = "packed",
+                                       .rail = "staging",
+                                       .bytes = list.bytes,
+                                       .ops = list.ops.size()}}});
     return std::unique_ptr<move::Hop>(std::make_unique<EndedHop>());
   }
   bool anyGpuLink(const core::Requirement& required,

@@ -1,4 +1,4 @@
-// The agent's part of staged transfers: rings of pinned memory, and hops as transfers of its own. A
+// The agent's part of staged transfers: rings of pinned memory, and hops as postings. A
 // ring belongs to one session, and its memory is freed with it: a former peer may still map it.
 // Threads: under the agent's exclusive lock.
 #pragma once
@@ -18,7 +18,6 @@ namespace viaduct::agent {
 
 class AgentImpl;
 class PeerImpl;
-class TransferImpl;
 
 class Stages {
  public:

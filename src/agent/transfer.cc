@@ -70,7 +70,7 @@ void Transfer::cancel() {
 
 TransferEnd Transfer::end() const {
   const auto held = impl_->agent().hold();
-  return impl_->end();
+  return impl_->result();
 }
 
 Path Transfer::path() const {

@@ -74,10 +74,8 @@ Status TransferImpl::plan(AgentLock::Held& held) {
 void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                             std::uint64_t bytes) {
   carried_before_ = carried();
-  bundles_ = std::move(bundles);
+  take(std::move(bundles));
   bytes_ = bytes;
-  total_ops_ = 0;
-  for (const Bundle& bundle : bundles_) total_ops_ += bundle.ops().size();
   direct_ = bundles_.size() == 1 && bundles_.front().isDirect() && !options_.on_end;
   local_used_ = usedPins(spans, &core::PinSpan::local_pin,
                          [&](std::uint32_t slot) { return agent_->pins().generation(slot); });
@@ -190,6 +188,7 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(Shared& shared, const PostOptions&
     agent_->cellCounts(shared.cell()).timing.end(timed, Clock::now());
   error_.reset();
   corrupt_.clear();
+  landed_.clear();
   sayWhatMoved();
   return AtOnce::kAll;
 }
@@ -203,10 +202,11 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   if (ended) {
     ++agent_->cellCounts(0).done;  // no shared section runs
   } else {
-    agent_->land(agent_->takeOff(*this));  // counts a start
+    ++agent_->counts().started;
     ++agent_->counts().failed;
     error_ = std::move(ended).error();
     corrupt_.clear();
+    landed_.clear();
     countErrorWithoutRail();
   }
   if (moved == AtOnce::kPart)
@@ -275,7 +275,7 @@ Error TransferImpl::notReached() const {
 void TransferImpl::reach(const PostOptions& options) {
   reaching_ = true;
   was_early_ = peer_->state() != PeerState::kReady;
-  agent_->countReaching(1);
+  agent_->addReaching(*this);
   start(options);
   const base::Poller& clock = agent_->engine().poller();
   deadline_ = options.deadline ? clock.fromSteady(options.deadline->at())
@@ -285,7 +285,7 @@ void TransferImpl::reach(const PostOptions& options) {
 }
 
 void TransferImpl::endReach() {
-  if (std::exchange(reaching_, false)) agent_->countReaching(-1);
+  if (std::exchange(reaching_, false)) agent_->removeReaching(*this);
 }
 
 // The session has begun during the wait, so the peer has announced the pins that it had then. An
@@ -315,34 +315,8 @@ void TransferImpl::goOnReaching() {
   agent_->engine().takeOverNow();
 }
 
-Status TransferImpl::startHop(core::OpList list, core::Requirement required,
-                              std::function<void(TransferImpl&)> ended) {
-  if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
-  const std::vector<core::PinSpan> spans = list.spans;
-  const std::uint64_t bytes = list.bytes;
-  required.no_staging = true;
-  required.packed = false;
-  VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), required));
-  remember(std::move(bundles), spans, bytes);
-  hop_ended_ = std::move(ended);
-  start({});
-  offer();
-  return Ok{};
-}
-
-void TransferImpl::expect(Clock::time_point due) {
-  due_ = due;
-  agent_->expectBy(due);
-}
-
 void TransferImpl::start(const PostOptions& options) {
-  for (Bundle& bundle : bundles_) bundle.start();
-  out_ = 0;
-  stopping_ = forced_ = false;
-  due_ = Clock::time_point::max();  // the deadline of the previous post may have passed
-  error_.reset();
-  rail_error_.reset();
-  stages_.shares.clear();
+  begin();
   prepareCheck(options.digests);
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
@@ -350,42 +324,9 @@ void TransferImpl::start(const PostOptions& options) {
   Timing& timing = agent_->counts().timing;
   if (timing.isDue()) [[unlikely]]
     timed_ = timing.begin(Clock::now());
-  tag_ = agent_->takeOff(*this);
+  ++agent_->counts().started;
   if (lease_) lease_->enter();
-  state_.store(TransferState::kRunning, std::memory_order_release);
   if (total_ops_ == 0) endIfOver();
-}
-
-void TransferImpl::offer() {
-  // When a peer is being lost, the last completions of its closed links come through here.
-  if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
-  refused_ = false;
-  for (Bundle& bundle : bundles_) {
-    out_ += bundle.offer(kind_, tag_);
-    if (bundle.stranded()) return strand();
-    refused_ = refused_ || bundle.refused();
-  }
-  if (refused_ && !std::exchange(waiting_, true)) agent_->waitForRoom(shared_from_this());
-}
-
-void TransferImpl::strand() {
-  if (rail_error_) {
-    error_ = rail_error_;
-  } else {
-    error_ = Error{.code = Code::kDevice,
-                   .operation = opKindName(kind_),
-                   .detail = "no rail to the peer works any more",
-                   .peer = peer_->name()};
-    countErrorWithoutRail();
-  }
-  stopPosting();
-  endIfOver();
-}
-
-bool TransferImpl::offerAgain() {
-  offer();
-  waiting_ = running() && !stopping_ && refused_;
-  return !waiting_;
 }
 
 // Collects the work that rails did inside post(), so a small copy on this host ends here.
@@ -397,115 +338,25 @@ void TransferImpl::collect() {
   agent_->applyEnded();
 }
 
-void TransferImpl::moved(const core::Moved& moved) {
-  out_ -= moved.ops;
-  Bundle& bundle = bundleOf(moved.tag);
-  if (bundle.moved(moved.tag & kSliceMask, moved)) offer();
-  endIfOver();
-}
-
-void TransferImpl::staged(core::Staged staged) {
-  const std::size_t known = stages_.shares.size();
-  stages_.add(std::move(staged.share));
-  if (stages_.shares.size() != known)
-    std::ranges::stable_sort(stages_.shares, {}, &PathShare::stage);
-}
-
-void TransferImpl::stopPosting() {
-  stopping_ = true;
-  for (const Bundle& bundle : bundles_) bundle.cancel(tag_);
-}
-
-void TransferImpl::failed(core::Failed failed) {
-  out_ -= failed.ops;
-  Bundle& bundle = bundleOf(failed.tag);
-  // A slice that was cancelled because another one failed is no error of its rail.
-  const Code code = forced_ ? error_->code : failed.why.code;
-  if ((forced_ || !stopping_) && code != Code::kCancelled)
-    bundle.countError(failed.tag & kSliceMask, code);
-  if (failed.rail_lost) railLost(bundle, failed.tag & kSliceMask, failed.why);
-  if (bundle.failed(failed.tag & kSliceMask, failed.ops, failed.rail_lost)) {
-    rail_error_ = std::move(failed.why);
-    offer();
-  } else {
-    if (!error_) error_ = std::move(failed.why);
-    if (!stopping_) stopPosting();
-  }
-  endIfOver();
-}
-
-// Warns when a rail is set aside for the first time. Further times in a row are logged as
-// information.
-void TransferImpl::railLost(Bundle& bundle, core::Tag number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
-  if (use == nullptr) return;
-  const Duration time = use->health->time();
-  base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
-            "rail {} of host {} to peer {} fails again and again; it is set aside for {} and then "
-            "tried again; last failure: {}",
-            use->name, host::hostName(), peer_->name(), base::formatDuration(time), why.text());
-}
-
-void TransferImpl::abort(Error why) {
-  if (!running() || forced_) return;
-  if (!stopping_) {
-    error_ = std::move(why);
-    stopPosting();
-    if (out_ == 0) {
-      countErrorWithoutRail();
-      return endIfOver();
-    }
-  }
-  // Waits for 3/4 of the grace until the ops are back. Then the peer's session ends, which ends
-  // them.
-  forced_ = true;
-  const auto now = agent_->now();
-  expect(now + agent_->settings().grace * 3 / 4);
-  agent_->engine().takeOverNow();
-}
-
 void TransferImpl::cancel() {
   abort({.code = Code::kCancelled, .operation = "transfer", .peer = peer_->name()});
 }
 
 void TransferImpl::overdue() {
+  if (!reaching_) return Posting::overdue();
   due_ = Clock::time_point::max();
-  if (reaching_) return abort(notReached());
-  if (forced_) return resetLinks();
-  std::uint64_t moved = 0;
-  for (const Bundle& bundle : bundles_) moved += bundle.movedOps();
-  abort({.code = Code::kTimeout,
-         .operation = opKindName(kind_),
-         .detail = fmt::format("{} of {} ops were in flight at the deadline", total_ops_ - moved,
-                               total_ops_),
-         .peer = peer_->name(),
-         .cause = agent_->settings().faults.empty()
-                      ? "the peer or the path is too slow for the deadline, or has stalled"
-                      : "VIADUCT_FAULTS delays or stops ops of this agent",
-         .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
+  abort(notReached());
 }
 
-// The peer does not confirm the end of the ops, so its session ends, which closes the links and
-// ends the ops.
-void TransferImpl::resetLinks() {
-  peer_->lose({.code = Code::kPeerLost,
-               .operation = "transfer",
-               .detail = "the peer did not confirm the end of a transfer within the grace",
-               .peer = peer_->name(),
-               .cause = "the peer is frozen or unreachable"});
+void TransferImpl::over() {
+  if (reaching_ && !error_) return;
+  if (!error_ && check_) return goOnChecking();
+  finish(outcome());
 }
 
 bool TransferImpl::uses(std::uint32_t local_slot) const {
   return std::any_of(local_used_.begin(), local_used_.end(),
                      [&](const auto& pin) { return pin.first == local_slot; });
-}
-
-void TransferImpl::endIfOver() {
-  if (!running() || out_ != 0 || (reaching_ && !error_)) return;
-  if (!error_ && allDone()) return check_ ? goOnChecking() : finish(TransferState::kDone);
-  if (!stopping_) return;  // more slices are to be posted
-  finish(error_ && error_->code == Code::kCancelled ? TransferState::kCancelled
-                                                    : TransferState::kFailed);
 }
 
 Status TransferImpl::mayCheck(const PostOptions& options) const {
@@ -526,6 +377,7 @@ Status TransferImpl::mayCheck(const PostOptions& options) const {
 
 void TransferImpl::prepareCheck(std::span<const Digest> digests) {
   corrupt_.clear();
+  landed_.clear();
   check_.reset();
   if (digests.empty()) return;
   const bool host_only = std::ranges::all_of(local_used_, [&](const auto& used) {
@@ -572,10 +424,6 @@ void TransferImpl::endCheck() {
   stopping_ = error_.has_value();
 }
 
-void TransferImpl::countErrorWithoutRail() {
-  if (error_->code != Code::kCancelled) count(agent_->counts().errors_without_rail, error_->code);
-}
-
 // Logs the path, so that rails, doorbells and injected ops are visible without a change of the
 // program.
 void TransferImpl::sayWhatMoved() const {
@@ -596,39 +444,38 @@ Status TransferImpl::tellPeer() {
   return Ok{};
 }
 
+void TransferImpl::countEnd(TransferState state) {
+  Counts& counts = agent_->counts();
+  ++(state == TransferState::kDone     ? counts.done
+     : state == TransferState::kFailed ? counts.failed
+                                       : counts.cancelled);
+}
+
 void TransferImpl::finish(TransferState state) {
   endReach();
   sayWhatMoved();
-  for (Bundle& bundle : bundles_) bundle.stop();
-  for (const PathShare& share : stages_.shares) carried_before_.add(share);
   if (state == TransferState::kDone)
     if (auto sent = tellPeer(); !sent) {
       error_ = std::move(sent).error();
       state = TransferState::kFailed;
       countErrorWithoutRail();
     }
-  if (state != TransferState::kDone && !hop_ended_)
-    ++(state == TransferState::kFailed ? agent_->counts().failed : agent_->counts().cancelled);
+  countEnd(state);
+  if (state != TransferState::kDone) landed_ = core::landedBlocks(local_, landed());
   if (timed_.times != 0) [[unlikely]]
     stopTiming(state);
-  agent_->land(tag_);
-  state_.store(state, std::memory_order_release);
+  end(state);
   if (lease_) lease_->leave();
-  if (hop_ended_) {
-    agent_->engine().takeOverNow();  // the staged transfer goes on
-    return std::exchange(hop_ended_, {})(*this);
-  }
   agent_->engine().changed();
   agent_->ringBell();
   watchers_.tell();
   if (options_.on_end)
-    agent_->owe([self = shared_from_this(), end = end()] { self->options_.on_end(end); });
+    agent_->owe([self = shared_from_this(), end = result()] { self->options_.on_end(end); });
 }
 
 Path TransferImpl::path() const {
   Path path;
-  for (const Bundle& bundle : bundles_) bundle.addTo(path);
-  for (const PathShare& share : stages_.shares) path.add(share);
+  addTo(path);
   return path;
 }
 

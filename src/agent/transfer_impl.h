@@ -18,6 +18,7 @@
 #include "agent/agent_lock.h"
 #include "agent/block_digester.h"
 #include "agent/lease_impl.h"
+#include "agent/posting.h"
 #include "agent/routes.h"
 #include "agent/timing.h"
 #include "base/attempt.h"
@@ -29,18 +30,14 @@ namespace viaduct::agent {
 class AgentImpl;
 class PeerImpl;
 
-// The tag that a rail gets is the transfer's tag, with the slice's number in these low bits.
-inline constexpr core::Tag kSliceMask = 0xffff;
-
 // It begins at a cache line, as a Bundle does.
-class alignas(64) TransferImpl final : public std::enable_shared_from_this<TransferImpl> {
+class alignas(64) TransferImpl final : public Posting,
+                                       public std::enable_shared_from_this<TransferImpl> {
  public:
   TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
                Selection local, Selection remote, TransferOptions options,
                std::shared_ptr<HeldLease> lease = nullptr)
-      : agent_(std::move(agent)),
-        peer_(std::move(peer)),
-        kind_(kind),
+      : Posting(std::move(agent), std::move(peer), kind),
         local_(std::move(local)),
         remote_(std::move(remote)),
         options_(std::move(options)),
@@ -51,37 +48,22 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   Status plan(AgentLock::Held& held);
   Status post(const PostOptions& options);  // takes the lock, shared or exclusively
   void cancel();                            // called by the user
-  // Plans and posts these ops as one hop of a staged transfer, without a deadline. `ended` is
-  // called once with the exclusive lock held, at the earliest inside this call.
-  Status startHop(core::OpList list, core::Requirement required,
-                  std::function<void(TransferImpl&)> ended);
   // The peer is not ready yet, or has yet to announce pins, and TransferOptions::reach lets the
   // next post wait for that.
   bool awaitsPeer() const;
-  bool reaching() const { return reaching_; }  // a post waits for the peer
-  void
-  goOnReaching();  // plans and begins such a post, if it need not wait any more; takes the lock
-  void forgetHop() {
-    hop_ended_ = [](TransferImpl&) {};
-  }  // `ended` will not be called
-  bool running() const { return state() == TransferState::kRunning; }
-  TransferState state() const { return state_.load(std::memory_order_acquire); }  // needs no lock
+  // Plans and begins such a post, if it need not wait any more. Takes the lock.
+  void goOnReaching();
 
   // The agent calls the functions below.
-  void moved(const core::Moved& moved);
-  void failed(core::Failed failed);
-  void staged(core::Staged staged);
-  // Offers the ops that rails refused. True: no refused ops are left.
-  bool offerAgain();
-  bool uses(std::uint32_t local_slot) const;
-  void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
-  Clock::time_point due() const { return due_; }  // the current deadline, while the transfer runs
-  void overdue();
+  bool uses(std::uint32_t local_slot) const override;
+  bool isUnder(const HeldLease& lease) const override { return lease_.get() == &lease; }
+  void overdue() override;
+  void peerLost(const Error& why) override {
+    if (!reaching_) abort(why);
+  }
 
   AgentImpl& agent() { return *agent_; }
-  const PeerImpl& peer() const { return *peer_; }
-  const HeldLease* lease() const { return lease_.get(); }
-  TransferEnd end() const { return {state(), error_, corrupt_}; }
+  TransferEnd result() const { return {state(), error_, corrupt_, landed_}; }
   Path path() const;
   Path carried() const;
   std::uint64_t bytes() const { return bytes_; }
@@ -129,54 +111,34 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   bool stillPlanned();
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);
-  Bundle& bundleOf(core::Tag tag) {
-    auto found = bundles_.begin();
-    while (!found->has(tag & kSliceMask)) ++found;
-    return *found;
-  }
-  bool allDone() const {
-    for (const Bundle& bundle : bundles_)
-      if (!bundle.done()) return false;
-    return true;
-  }
   bool isAnnounced() const;
   bool mayAwaitPeer(const PostOptions& options) const;
   Error notReached() const;
   void reach(const PostOptions& options);
   void endReach();
   void hurryReach();
-  void offer();
-  void strand();
-  void stopPosting();
   void run(const PostOptions& options);
   void start(const PostOptions& options);
   void collect();
-  void expect(Clock::time_point due);
-  void resetLinks();
-  void endIfOver();
+  void over() override;
   Status mayCheck(const PostOptions& options) const;
   void prepareCheck(std::span<const Digest> digests);
   void goOnChecking();
   void checkPart();
   void endCheck();
   void sayWhatMoved() const;
-  void countErrorWithoutRail();
-  void railLost(Bundle& bundle, core::Tag number, const Error& why);
   void stopTiming(TransferState state);
   Status tellPeer();
+  void countEnd(TransferState state);
   void finish(TransferState state);
 
-  const std::shared_ptr<AgentImpl> agent_;
-  std::shared_ptr<PeerImpl> peer_;
-  const OpKind kind_;
   const Selection local_, remote_;
   const TransferOptions options_;
   const std::shared_ptr<HeldLease> lease_;  // null: the transfer needs none
 
   // The plan.
-  std::vector<Bundle> bundles_;
-  Path carried_before_;  // work of earlier plans, and of the stages of all posts
-  std::uint64_t bytes_ = 0, total_ops_ = 0;
+  Path carried_before_;  // work of earlier plans
+  std::uint64_t bytes_ = 0;
   // The posting thread may copy by itself, and there is no callback to run. Read without a lock.
   std::atomic<bool> direct_{false};
   std::uint64_t planned_epoch_ = 0, local_version_ = 0, remote_version_ = 0;
@@ -187,31 +149,18 @@ class alignas(64) TransferImpl final : public std::enable_shared_from_this<Trans
   // A thread posts. Between its shared sections and while it plans, other threads may hold the lock
   // exclusively.
   std::atomic<bool> claimed_{false};
-  std::atomic<TransferState> state_{TransferState::kIdle};
-  core::Tag tag_ = 0;
   Timing::Timed timed_;
-  std::uint64_t out_ = 0;         // ops that rails have accepted and not yet completed
-  bool refused_ = false;          // a rail refused ops in the last offer
-  bool waiting_ = false;          // in the agent's list of transfers that wait for room
   bool reaching_ = false;         // waits for the peer, without a plan
   bool was_early_ = false;        // the peer was not ready when such a post began to wait
   Clock::time_point deadline_{};  // of such a post, which may end earlier for want of the peer
-  bool stopping_ = false;         // no more slices are posted, because of error_
-  // Aborted: if ops are still out after part of the grace, the peer's session ends.
-  bool forced_ = false;
-  std::optional<Error> error_;
   // The check of the blocks against digests, if there are any. While it runs, it counts as one op
   // in out_, because it reads the memory.
   std::optional<BlockCheck> check_;
-  Indices corrupt_;
-  std::optional<Error> rail_error_;  // of the last rail that was lost
+  Indices corrupt_, landed_;
   bool has_note_ = false;
   std::vector<std::byte> note_;
   std::optional<Mark> mark_;
-  Clock::time_point due_ = Clock::time_point::max();
-  Path stages_;  // the shares of the stages in this post, sorted by stage
   base::Watchers watchers_;
-  std::function<void(TransferImpl&)> hop_ended_;  // set: this is a hop of another transfer
 };
 
 }  // namespace viaduct::agent

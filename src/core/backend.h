@@ -98,9 +98,9 @@ class Rail {
   // Handles these events, and appends what ended. Threads: with the lock held exclusively.
   virtual void handleEvents(Completions& /*out*/) {}
 
-  // Stops working on `tag`. Every taken op still comes back soon, but only when nobody touches its
-  // memory any more, here and at the peer.
-  virtual void cancel(Tag tag) = 0;
+  // Stops all works of this sink. Every taken op still comes back soon, but only when nobody
+  // touches its memory any more, here and at the peer.
+  virtual void cancel(const Sink& sink) = 0;
 
   // True while only poll() makes progress. False while nothing is in flight, or while a watched fd
   // or timer will call. The agent does not sleep while a rail is busy.

@@ -5,8 +5,10 @@
 #include <viaduct/result.h>
 #include <viaduct/transfer.h>
 
+#include <compare>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -25,10 +27,15 @@ struct Op {
   friend bool operator==(const Op&, const Op&) = default;
 };
 
-// The agent's number for one slice of one post. Ops that a rail refused at first keep the tag of
-// their slice. A lost slice keeps its tag too, when it is posted again after all of its ops have
-// come back.
-using Tag = std::uint64_t;
+class Sink;
+
+// The slice of a post that a work belongs to. Ops that a rail refused at first keep the slice's
+// name, and so does a lost slice that is posted again.
+struct SliceOf {
+  Sink* sink = nullptr;  // gets the slice's completions
+  std::uint32_t number = 0;
+  friend auto operator<=>(const SliceOf&, const SliceOf&) = default;
+};
 
 // The least bytes of a work that writes an object together with others, except the last work.
 inline constexpr std::uint64_t kLeastOfWhole = std::uint64_t{8} << 20U;
@@ -37,7 +44,7 @@ inline constexpr std::uint64_t kLeastOfWhole = std::uint64_t{8} << 20U;
 // back, so a rail keeps the span and copies nothing.
 struct Work {
   OpKind kind = OpKind::kWrite;
-  Tag tag = 0;
+  SliceOf slice = {};
   Link* link = nullptr;
   std::span<const Op> ops = {};
   // 0: the work stands alone. Otherwise works with the same number write one object together, which
@@ -47,30 +54,56 @@ struct Work {
   const Requirement* required = nullptr;
 };
 
-// `ops` ops of this tag are finished, and visible at the other side.
+// `ops` ops of this slice are finished, and visible at the other side.
 struct Moved {
-  Tag tag = 0;
+  SliceOf slice = {};
   std::uint64_t ops = 0;
   std::uint64_t bytes = 0;
   std::uint64_t injected = 0;   // pieces sent inline: the request held the bytes
   std::uint64_t batches = 0;    // doorbells: times that the library was told to begin
   std::uint64_t by_kernel = 0;  // ops that a kernel of a GPU copied
 };
-// `ops` ops of this tag will never be finished, and nobody touches their memory any more.
+// `ops` ops of this slice will never be finished, and nobody touches their memory any more.
 struct Failed {
-  Tag tag = 0;
+  SliceOf slice = {};
   std::uint64_t ops = 0;
   Error why = {};
   // The rail failed, not the work: another rail, or this one later, may repeat it.
   bool rail_lost = false;
 };
-// A part of this tag's work has passed one stage of a staged path.
+// A part of this slice's work has passed one stage of a staged path.
 struct Staged {
-  Tag tag = 0;
+  SliceOf slice = {};
   PathShare share = {};
 };
 using Completion = std::variant<Moved, Failed, Staged>;
 using Completions = std::vector<Completion>;
+
+// The receiver of completions. It outlives every work that names it: each op that a rail has taken
+// comes back to it exactly once, and nothing names it after the last one. Threads: with the agent's
+// lock held exclusively.
+class Sink {
+ public:
+  Sink() = default;
+  Sink(const Sink&) = delete;
+  Sink& operator=(const Sink&) = delete;
+  virtual void moved(const Moved& moved) = 0;
+  virtual void failed(Failed failed) = 0;
+  virtual void staged(Staged staged) = 0;
+
+ protected:
+  ~Sink() = default;
+};
+
+// Hands a completion to its sink.
+inline void deliver(Completion&& completion) {
+  if (const auto* const moved = std::get_if<Moved>(&completion))
+    moved->slice.sink->moved(*moved);
+  else if (auto* const failed = std::get_if<Failed>(&completion))
+    failed->slice.sink->failed(std::move(*failed));
+  else if (auto* const staged = std::get_if<Staged>(&completion))
+    staged->slice.sink->staged(std::move(*staged));
+}
 // The number of ops that will not come back again.
 inline std::uint64_t endedOps(const Completion& completion) {
   if (const auto* const moved = std::get_if<Moved>(&completion)) return moved->ops;

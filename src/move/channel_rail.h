@@ -22,7 +22,7 @@ class ChannelRail final : public core::Rail {
   void poll(core::Completions& out) override;
   bool hasEvents() const override { return firstWithEvents() != nullptr; }
   void handleEvents(core::Completions& out) override;
-  void cancel(core::Tag tag) override { jobs_.cancel(tag); }
+  void cancel(const core::Sink& sink) override { jobs_.cancel(sink); }
   bool busy() const override {
     for (const Channel* one : active_)
       if (!one->dozes()) return true;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sink_testing.h"
 #include "move/fabric_backend.h"
 #include "support/link_pair.h"
 
@@ -119,26 +120,28 @@ class FabricLinkTest : public ::testing::Test {
   core::Rail& rail(std::size_t index) { return *backends_[1]->rails()[index]; }
   bool serves(std::size_t index) { return link(1).servedBy(rail(index)); }
 
-  void post(std::size_t index, core::Tag tag) {
-    ASSERT_EQ(
-        rail(index).post({.kind = OpKind::kWrite, .tag = tag, .link = &link(1), .ops = {&op_, 1}}),
-        1U);
+  void post(std::size_t index, std::uint64_t number) {
+    ASSERT_EQ(rail(index).post({.kind = OpKind::kWrite,
+                                .slice = core::testing::sliceOf(number),
+                                .link = &link(1),
+                                .ops = {&op_, 1}}),
+              1U);
   }
   struct Ended {
     int moved = 0, lost = 0, failed = 0;
   };
-  Ended ended(core::Tag tag) const {
+  Ended ended(std::uint64_t number) const {
     Ended out;
     for (const auto& one : pair_->done[1])
       if (const auto* failed = std::get_if<core::Failed>(&one); failed == nullptr)
-        out.moved += std::get<core::Moved>(one).tag == tag ? 1 : 0;
-      else if (failed->tag == tag)
+        out.moved += std::get<core::Moved>(one).slice.number == number ? 1 : 0;
+      else if (failed->slice.number == number)
         ++(failed->rail_lost ? out.lost : out.failed);
     return out;
   }
-  bool runUntilEnded(core::Tag tag) {
+  bool runUntilEnded(std::uint64_t number) {
     return pair_->run([&] {
-      const Ended how = ended(tag);
+      const Ended how = ended(number);
       return how.moved + how.lost + how.failed > 0;
     });
   }
@@ -162,10 +165,10 @@ TEST_F(FabricLinkTest, ARailServesWhileAnyOfItsChannelsIsUp) {
     devices_[0][lost].out = true;
     ASSERT_TRUE(pair_->run([&] { return open_.size() == 2; }));
     EXPECT_TRUE(serves(0)) << lost;
-    for (core::Tag tag = 1; tag <= 4; ++tag) {
-      post(0, tag);
-      ASSERT_TRUE(runUntilEnded(tag));
-      EXPECT_EQ(ended(tag).moved, 1) << tag << " without the channel " << lost;
+    for (std::uint64_t number = 1; number <= 4; ++number) {
+      post(0, number);
+      ASSERT_TRUE(runUntilEnded(number));
+      EXPECT_EQ(ended(number).moved, 1) << number << " without the channel " << lost;
     }
     pair_.reset();
   }

@@ -19,13 +19,13 @@ void JobTable::flush(Job& job, core::Completions& out) {
   job.reporting = false;
   if (job.moved.ops > 0) {
     job.reported_ops += job.moved.ops;
-    job.moved.tag = job.work.tag;
+    job.moved.slice = job.work.slice;
     out.emplace_back(std::exchange(job.moved, {}));
   }
   if (!job.ended) return;
   if (const std::uint64_t left = job.work.ops.size() - job.reported_ops; left > 0)
     out.emplace_back(
-        core::Failed{job.work.tag, left, std::move(job.why).value_or(Error{}), job.rail_lost});
+        core::Failed{job.work.slice, left, std::move(job.why).value_or(Error{}), job.rail_lost});
   spare_.splice(spare_.begin(), jobs_, job.self);
 }
 
@@ -40,9 +40,9 @@ void JobTable::end(Job& job, const Error& why) {
   report(job);
 }
 
-void JobTable::cancel(core::Tag tag) {
+void JobTable::cancel(const core::Sink& sink) {
   for (Job& job : jobs_)
-    if (job.work.tag == tag && job.channel != nullptr)
+    if (job.work.slice.sink == &sink && job.channel != nullptr)
       job.channel->stop(job,
                         {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"});
 }

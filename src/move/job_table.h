@@ -28,7 +28,7 @@ class JobTable {
   void end(Job& job, const Error& why);
 
   // Stops the job. It ends when neither end touches its memory any more.
-  void cancel(core::Tag tag);
+  void cancel(const core::Sink& sink);
   // Stops the jobs that use this local pin. Returns the channels with posted ops of such jobs.
   std::vector<Channel*> dropSlot(std::uint32_t slot);
   // Call it when the channel is closed at both ends. Fails the channel's jobs with rail_lost, so

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "core/sink_testing.h"
 
 namespace viaduct::agent {
 namespace {
@@ -33,7 +34,7 @@ class SlowRail final : public core::Rail {
     std::size_t taken = 0;
     wholes.push_back(work.whole);
     for (; taken < work.ops.size() && queue_.size() < room; ++taken)
-      queue_.push_back({work.tag, work.ops[taken], work.ops[taken].bytes});
+      queue_.push_back({work.slice, work.ops[taken], work.ops[taken].bytes});
     return taken;
   }
   void poll(core::Completions& out) override {
@@ -45,18 +46,18 @@ class SlowRail final : public core::Rail {
       ride.left -= part;
       if (ride.left > 0) return;
       moved.push_back(ride.op);
-      out.emplace_back(core::Moved{ride.tag, 1, ride.op.bytes});
+      out.emplace_back(core::Moved{ride.slice, 1, ride.op.bytes});
       queue_.pop_front();
     }
   }
-  void cancel(core::Tag tag) override { cancelled.push_back(tag); }
+  void cancel(const core::Sink& sink) override { cancelled.push_back(&sink); }
   bool busy() const override { return !queue_.empty(); }
   void collect(core::Completions& out) override { poll(out); }
 
   // Fails all ops in flight.
   void breakDown(core::Completions& out) {
     for (const Ride& ride : queue_)
-      out.emplace_back(core::Failed{ride.tag, 1, {.code = Code::kDevice}, true});
+      out.emplace_back(core::Failed{ride.slice, 1, {.code = Code::kDevice}, true});
     queue_.clear();
   }
 
@@ -64,12 +65,12 @@ class SlowRail final : public core::Rail {
   std::uint64_t speed = kMiB;
   bool gone = false;
   std::vector<core::Op> moved;
-  std::vector<core::Tag> cancelled;
+  std::vector<const core::Sink*> cancelled;
   std::vector<std::uint64_t> wholes;  // of each post
 
  private:
   struct Ride {
-    core::Tag tag;
+    core::SliceOf slice;
     core::Op op;
     std::uint64_t left;
   };
@@ -96,7 +97,7 @@ class Rig {
  public:
   // The plan has ops of `piece` bytes, or one op if `piece` is 0. Only the first `near` rails are
   // near the memory.
-  Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first_tag = 0, std::uint64_t piece = 0,
+  Rig(std::size_t rails, std::uint64_t bytes, std::uint32_t first = 0, std::uint64_t piece = 0,
       std::size_t near = SIZE_MAX)
       : rails_(rails), counts_(rails), health_(rails, RailHealth(steadyClock())) {
     std::vector<Bundle::RailUse> uses;
@@ -110,17 +111,18 @@ class Rig {
     bundle_ = std::make_unique<Bundle>(
         Bundle::Route{.link = &link_, .backend = "fake", .way = "way", .whole = kWhole},
         core::slice({.ops = opsOf(bytes, piece), .spans = {}, .bytes = bytes}, {.rails = rails}),
-        std::move(uses), first_tag);
+        std::move(uses), first);
     bundle_->start();
   }
   Bundle& bundle() { return *bundle_; }
   core::Link& link() { return link_; }
+  static core::Sink& sink() { return core::testing::sinkOf(0); }
   SlowRail& rail(std::size_t i) { return rails_[i]; }
   RailHealth& health(std::size_t i) { return health_[i]; }
   const RailCounts& counts(std::size_t i) const { return counts_[i]; }
   std::uint64_t load(std::size_t i) const { return counts_[i].load; }
 
-  void offer() { out_ += bundle_->offer(OpKind::kWrite, kBase); }
+  void offer() { out_ += bundle_->offer(OpKind::kWrite, sink()); }
   void breakDown(std::size_t rail) {
     core::Completions ended;
     rails_[rail].breakDown(ended);
@@ -163,7 +165,6 @@ class Rig {
   }
 
  private:
-  static constexpr core::Tag kBase = core::Tag{7} << 16U;
   static std::vector<core::Op> opsOf(std::uint64_t bytes, std::uint64_t piece) {
     if (piece == 0) return {{0, 0, bytes, 0, 0}};
     std::vector<core::Op> ops;
@@ -175,13 +176,13 @@ class Rig {
     bool room = false;
     for (const core::Completion& one : ended) {
       if (const auto* moved = std::get_if<core::Moved>(&one)) {
-        ASSERT_EQ(moved->tag & ~core::Tag{0xffff}, kBase);
+        ASSERT_EQ(moved->slice.sink, &sink());
         out_ -= moved->ops;
-        room |= bundle_->moved(moved->tag & 0xffffU, *moved);
+        room |= bundle_->moved(*moved);
       } else {
         const auto& failed = std::get<core::Failed>(one);
         out_ -= failed.ops;
-        EXPECT_TRUE(bundle_->failed(failed.tag & 0xffffU, failed.ops, failed.rail_lost));
+        EXPECT_TRUE(bundle_->failed(failed.slice.number, failed.ops, failed.rail_lost));
         room = true;
       }
     }
@@ -466,17 +467,41 @@ TEST(Bundle, AnOnlyRailThatStillServesTheLinkIsTriedAgain) {
   EXPECT_FALSE(bad.bundle().failed(0, 1, true));
 }
 
-TEST(Bundle, CancelsOnlySlicesInFlight) {
-  Rig rig(2, 64 * kMiB, 5);
+TEST(Bundle, CancelsAllItsSlicesOnARailInOneCall) {
+  Rig rig(3, 64 * kMiB, 5);
+  rig.rail(2).gone = true;
   rig.offer();
-  rig.bundle().cancel(core::Tag{7} << 16U);
-  for (const std::size_t i : {0U, 1U}) {
-    EXPECT_EQ(rig.rail(i).cancelled.size(), 2U);
-    for (const core::Tag tag : rig.rail(i).cancelled) {
-      EXPECT_GE(tag & 0xffffU, 5U);
-      EXPECT_LE(tag & 0xffffU, 8U);
-    }
-  }
+  rig.bundle().cancel(Rig::sink());
+  const std::vector<const core::Sink*> once{&Rig::sink()};
+  EXPECT_EQ(rig.rail(0).cancelled, once);
+  EXPECT_EQ(rig.rail(1).cancelled, once);
+  EXPECT_TRUE(rig.rail(2).cancelled.empty());
+}
+
+TEST(Bundle, TellsWhichBytesHaveLanded) {
+  Rig rig(2, 64 * kMiB, 0, kMiB);
+  const auto landed = [&] {
+    std::vector<core::Stretch> out;
+    rig.bundle().addLanded(out);
+    return out;
+  };
+  const auto bytes = [&] {
+    std::uint64_t sum = 0;
+    for (const core::Stretch& one : landed()) sum += one.bytes;
+    return sum;
+  };
+  rig.offer();
+  rig.turn();
+  EXPECT_EQ(bytes(), 0U) << "a part of a slice is unknown";
+  rig.rail(1).speed = 0;
+  while (rig.rail(0).moved.size() < 20) rig.turn();
+  ASSERT_GT(bytes(), 0U);
+  EXPECT_LE(bytes(), 20 * kMiB);
+  // A slice has landed if the rail has moved each of its ops, which lie at their bytes' numbers.
+  for (const core::Stretch& one : landed())
+    for (std::uint64_t at = one.from; at < one.from + one.bytes; at += kMiB)
+      EXPECT_TRUE(std::ranges::any_of(rig.rail(0).moved,
+                                      [&](const core::Op& op) { return op.remote == at; }));
 }
 
 TEST(Bundle, EachRailsLoadReturnsToZero) {

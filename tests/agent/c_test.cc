@@ -536,6 +536,11 @@ TEST_F(CInterface, ReportsTheEndOfAPost) {
   invalid(viaduct_transfer_wait(transfer, kSoon, &error_), "nothing was posted");
   invalid(viaduct_transfer_post(transfer, kSoon, nullptr, 1, &error_), "NULL");
   invalid(viaduct_transfer_path(transfer, nullptr, 0, nullptr, &error_), "length is NULL");
+  std::uint64_t landed = 1;
+  invalid(viaduct_transfer_landed(transfer, nullptr, 0, nullptr, &error_), "count is NULL");
+  invalid(viaduct_transfer_landed(transfer, nullptr, 1, &landed, &error_), "numbers is NULL");
+  ok(viaduct_transfer_landed(transfer, nullptr, 0, &landed, &error_));
+  EXPECT_EQ(landed, 0U);
   ok(viaduct_transfer_cancel(transfer, &error_));
   ok(viaduct_pin_close(there_, &error_));
   there_ = {};

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "core/sink_testing.h"
 #include "move/fabric_backend.h"
 #include "move/fabric_link.h"
 #include "support/bytes.h"
@@ -72,8 +73,10 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
           {.local = address(here_) + at, .remote = address(there_) + at, .bytes = bytes});
     return ops_;
   }
-  std::size_t post(core::Tag tag, std::span<const core::Op> ops, OpKind kind = OpKind::kWrite) {
-    return rail(0).post({.kind = kind, .tag = tag, .link = &link(0), .ops = ops});
+  std::size_t post(std::uint64_t number, std::span<const core::Op> ops,
+                   OpKind kind = OpKind::kWrite) {
+    return rail(0).post(
+        {.kind = kind, .slice = core::testing::sliceOf(number), .link = &link(0), .ops = ops});
   }
   static std::uint64_t address(const std::vector<std::byte>& memory) {
     return reinterpret_cast<std::uintptr_t>(memory.data());
@@ -82,24 +85,24 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
     std::uint64_t moved = 0, bytes = 0, failed = 0;
     std::optional<Error> why;
   };
-  Ended ended(core::Tag tag) {
+  Ended ended(std::uint64_t number) {
     Ended out;
     for (const auto& one : pair_->done[0]) {
       if (const auto* moved = std::get_if<core::Moved>(&one);
-          moved != nullptr && moved->tag == tag) {
+          moved != nullptr && moved->slice.number == number) {
         out.moved += moved->ops;
         out.bytes += moved->bytes;
       }
       if (const auto* failed = std::get_if<core::Failed>(&one);
-          failed != nullptr && failed->tag == tag) {
+          failed != nullptr && failed->slice.number == number) {
         out.failed += failed->ops;
         out.why = failed->why;
       }
     }
     return out;
   }
-  bool runToEnd(core::Tag tag, std::size_t ops) {
-    return pair_->run([&] { return ended(tag).moved + ended(tag).failed == ops; });
+  bool runToEnd(std::uint64_t number, std::size_t ops) {
+    return pair_->run([&] { return ended(number).moved + ended(number).failed == ops; });
   }
 
   Settings settings_;
@@ -121,7 +124,7 @@ TEST_P(FabricContract, NamesItsLibraryAndDevice) {
 }
 
 TEST_P(FabricContract, MovesEveryByteOfSmallAndOfLargeOps) {
-  core::Tag tag = 0;
+  std::uint64_t number = 0;
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead})
     for (const std::uint64_t bytes : {std::uint64_t{64}, std::uint64_t{4096}, kBytes}) {
       std::iota(reinterpret_cast<std::uint32_t*>((kind == OpKind::kWrite ? here_ : there_).data()),
@@ -131,10 +134,10 @@ TEST_P(FabricContract, MovesEveryByteOfSmallAndOfLargeOps) {
       auto ops = blocks(bytes);
       ops = ops.first(std::min(ops.size(), kMostOps));
       const std::uint64_t moved = ops.size() * bytes;
-      ASSERT_EQ(post(++tag, ops, kind), ops.size());
-      ASSERT_TRUE(runToEnd(tag, ops.size()));
-      EXPECT_EQ(ended(tag).moved, ops.size());
-      EXPECT_EQ(ended(tag).bytes, moved);
+      ASSERT_EQ(post(++number, ops, kind), ops.size());
+      ASSERT_TRUE(runToEnd(number, ops.size()));
+      EXPECT_EQ(ended(number).moved, ops.size());
+      EXPECT_EQ(ended(number).bytes, moved);
       EXPECT_EQ(std::memcmp(here_.data(), there_.data(), moved), 0) << opKindName(kind) << bytes;
     }
 }
@@ -166,13 +169,13 @@ TEST_P(FabricContract, ABrokenEndpointIsOpenedAgainAndUnfinishedOpsArePostedAgai
   for (const int end : {0, 1}) {
     testing::fillWith(there_, std::byte{9});
     const auto ops = blocks(64 << 10);
-    const auto tag = static_cast<core::Tag>(end + 1);
-    ASSERT_EQ(post(tag, ops), ops.size());
-    ASSERT_TRUE(pair_->run([&] { return ended(tag).moved > 2; }));
+    const auto number = static_cast<std::uint64_t>(end) + 1;
+    ASSERT_EQ(post(number, ops), ops.size());
+    ASSERT_TRUE(pair_->run([&] { return ended(number).moved > 2; }));
     link(end).fence(channel(end));
-    ASSERT_TRUE(runToEnd(tag, ops.size()));
-    EXPECT_EQ(ended(tag).moved, ops.size());
-    EXPECT_EQ(ended(tag).bytes, kBytes);
+    ASSERT_TRUE(runToEnd(number, ops.size()));
+    EXPECT_EQ(ended(number).moved, ops.size());
+    EXPECT_EQ(ended(number).bytes, kBytes);
     EXPECT_TRUE(testing::allAre(there_, std::byte{1})) << end;
   }
 }
@@ -195,7 +198,7 @@ TEST_P(FabricContract, ACancelledPostComesBackWhenItsLastFlushHas) {
   const auto ops = blocks(kBytes);
   ASSERT_EQ(post(1, ops), 1U);
   ASSERT_TRUE(pair_->run([&] { return !rail(0).busy() || channel(0).up(); }));
-  rail(0).cancel(1);
+  rail(0).cancel(core::testing::sinkOf(1));
   ASSERT_TRUE(runToEnd(1, 1));
   EXPECT_EQ(ended(1).why->code, Code::kCancelled);
   testing::fillWith(there_, std::byte{3});

@@ -110,6 +110,60 @@ TEST_P(FaultsContract, AStoppedOpEndsAtTheDeadlineAndLeavesTheMemoryAlone) {
   EXPECT_GE(injected(FaultKind::kStop), onGpus() ? 1U : 4U);
 }
 
+// One op is stopped, so some slices land and others do not. A second transfer of the rest completes
+// the first.
+TEST_P(FaultsContract, AFailedTransferTellsWhichBlocksHaveLanded) {
+  if (onGpus()) GTEST_SKIP() << "both agents post stages, so both stop an op";
+  constexpr std::uint64_t kBlock = 64 << 10, kStride = kBlock + 4096, kCount = 32;
+  base_.sockets = 4;
+  weather_ = "rails=4";
+  openWith("stop@op:10");
+  const auto here = allocateAtA(kStride * kCount);
+  const auto there = allocateAtB(kStride * kCount, {.label = "large"});
+  ASSERT_TRUE(here && there);
+  waitForPin(*b_at_a_, "large");
+  const auto allOf = [&](const Pin& pin, Indices which = {}) {
+    return blocks(pin, kBlock, kStride, kCount, std::move(which));
+  };
+  fill(*here, 1);
+  fillWith(*there, std::byte{0});
+  auto transfer = plan(OpKind::kWrite, allOf(*here), allOf(*there));
+  ASSERT_TRUE(transfer) << transfer.error().text();
+  ASSERT_TRUE(transfer->post());
+  const auto until = Clock::now() + 60s;
+  const auto stopped = [&] { return injected(FaultKind::kStop) != 0; };
+  const auto arrived = [&](std::uint32_t block) {
+    comeBehindTheAgents();
+    const Part part{.offset = block * kStride, .bytes = kBlock};
+    return std::ranges::equal(contents(*here, part).bytes(), contents(*there, part).bytes());
+  };
+  while (!stopped() && Clock::now() < until) transfer->poll();
+  ASSERT_TRUE(stopped());
+  for (int i = 0; i < 1000; ++i) transfer->poll();
+  transfer->cancel();
+  ASSERT_FALSE(transfer->wait(60s));
+  const Indices landed = transfer->end().landed;
+  EXPECT_LT(landed.size(), kCount);
+  const auto rails = a_->statistics().rails;
+  if (std::ranges::count(rails, backend(), &RailStatistics::backend) > 1) {
+    EXPECT_FALSE(landed.empty()) << "of several slices";
+  }
+  Indices rest;
+  for (std::uint32_t block = 0; block < kCount; ++block) {
+    if (std::ranges::find(landed, block) == landed.end())
+      rest.push_back(block);
+    else
+      EXPECT_TRUE(arrived(block)) << block;
+  }
+  auto second = plan(OpKind::kWrite, allOf(*here, rest), allOf(*there, rest));
+  ASSERT_TRUE(second) << second.error().text();
+  ASSERT_TRUE(second->post());
+  const auto done = second->wait(60s);
+  ASSERT_TRUE(done) << done.error().text();
+  EXPECT_TRUE(second->end().landed.empty()) << "nothing is left to repeat";
+  for (std::uint32_t block = 0; block < kCount; ++block) EXPECT_TRUE(arrived(block)) << block;
+}
+
 TEST_P(FaultsContract, ReleasedMemoryIsLeftAloneByDelayedOps) {
   openWith("delay=10s");
   auto transfer = planned(OpKind::kRead);

@@ -13,6 +13,7 @@
 
 #include "base/manual_poller_testing.h"
 #include "core/backend.h"
+#include "core/sink_testing.h"
 #include "object/fake_store.h"
 #include "support/link_pair.h"
 #include "support/temporary_folder.h"
@@ -135,7 +136,7 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
     return slot;
   }
 
-  // The ops of one tag and what became of them.
+  // The ops of one slice and what became of them.
   struct Story {
     OpKind kind = OpKind::kRead;
     std::vector<core::Op> ops = {};
@@ -143,9 +144,9 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
     bool isOver() const { return moved + failed == taken; }
   };
   // Posts all of a segment's bytes as 16 ops. Returns false if the rail is busy.
-  bool post(core::Tag tag, std::uint32_t slot, OpKind kind = OpKind::kRead) {
+  bool post(std::uint64_t number, std::uint32_t slot, OpKind kind = OpKind::kRead) {
     constexpr std::uint64_t kStep = kBytes / 16;
-    Story& story = stories_[tag];
+    Story& story = stories_[number];
     story.kind = kind;
     for (std::uint64_t at = 0; at < kBytes && story.ops.size() < 16; at += kStep)
       story.ops.push_back({.local = reinterpret_cast<std::uintptr_t>(memory_.data()) + at,
@@ -153,23 +154,23 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
                            .bytes = kStep,
                            .local_pin = kHost,
                            .remote_pin = slot});
-    return offer(tag);
+    return offer(number);
   }
-  bool offer(core::Tag tag) {
-    Story& story = stories_[tag];
+  bool offer(std::uint64_t number) {
+    Story& story = stories_[number];
     story.taken += rail().post({.kind = story.kind,
-                                .tag = tag,
+                                .slice = core::testing::sliceOf(number),
                                 .link = end_.link.get(),
                                 .ops = std::span(story.ops).subspan(story.taken)});
     return story.taken == story.ops.size();
   }
   // Posts many works, and takes what ends while the rail is busy.
-  void postMany(core::Tag count, std::uint32_t slot) {
-    for (core::Tag tag = 1; tag <= count; ++tag)
-      if (!post(tag, slot)) {
+  void postMany(std::uint64_t count, std::uint32_t slot) {
+    for (std::uint64_t number = 1; number <= count; ++number)
+      if (!post(number, slot)) {
         ASSERT_TRUE(poller_.run([&] {
           poll();
-          return offer(tag);
+          return offer(number);
         }));
       }
   }
@@ -183,12 +184,13 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
   void take(const core::Completions& out) {
     for (const core::Completion& one : out) {
       if (const auto* moved = std::get_if<core::Moved>(&one))
-        stories_[moved->tag].moved += moved->ops;
+        stories_[moved->slice.number].moved += moved->ops;
       if (const auto* failed = std::get_if<core::Failed>(&one))
-        stories_[failed->tag].failed += failed->ops;
+        stories_[failed->slice.number].failed += failed->ops;
     }
-    for (const auto& [tag, story] : stories_)
-      EXPECT_LE(story.moved + story.failed, story.taken) << "tag " << tag << " came back twice";
+    for (const auto& [number, story] : stories_)
+      EXPECT_LE(story.moved + story.failed, story.taken)
+          << "number " << number << " came back twice";
   }
   bool allOver() const {
     return std::ranges::all_of(stories_, [](const auto& one) { return one.second.isOver(); });
@@ -212,7 +214,7 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
   Settings settings_;
   base::ManualPoller poller_;
   std::vector<std::uint64_t> memory_ = std::vector<std::uint64_t>(kBytes / 8);
-  std::map<core::Tag, Story> stories_;
+  std::map<std::uint64_t, Story> stories_;
   std::unique_ptr<Place> place_;
   std::unique_ptr<core::Backend> backend_;
   LinkEnd end_;
@@ -222,7 +224,7 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
 TEST_P(StorageContract, ATakenOpComesBackExactlyOnce) {
   postMany(100, pinned(place_->existing("old", kBytes)));
   finish();
-  for (const auto& [tag, story] : stories_) EXPECT_EQ(story.moved, 16U) << tag;
+  for (const auto& [number, story] : stories_) EXPECT_EQ(story.moved, 16U) << number;
   EXPECT_TRUE(memoryHoldsPattern());
   const std::uint32_t made = pinned(place_->fresh("new", kBytes));
   ASSERT_TRUE(post(200, made, OpKind::kWrite));
@@ -233,12 +235,14 @@ TEST_P(StorageContract, ATakenOpComesBackExactlyOnce) {
 
 TEST_P(StorageContract, ACancelledWorkComesBackOnceAndTheOthersGoOn) {
   const std::uint32_t slot = pinned(place_->existing("old", kBytes));
-  for (core::Tag tag = 1; tag <= 20; ++tag) ASSERT_TRUE(post(tag, slot));
-  for (core::Tag tag = 1; tag <= 20; tag += 2) rail().cancel(tag);
-  rail().cancel(1000);  // unknown
+  for (std::uint64_t number = 1; number <= 20; ++number) ASSERT_TRUE(post(number, slot));
+  for (std::uint64_t number = 1; number <= 20; number += 2)
+    rail().cancel(core::testing::sinkOf(number));
+  rail().cancel(core::testing::sinkOf(1000));  // unknown
   finish();
-  for (core::Tag tag = 2; tag <= 20; tag += 2) EXPECT_EQ(stories_[tag].moved, 16U) << tag;
-  rail().cancel(1);  // over
+  for (std::uint64_t number = 2; number <= 20; number += 2)
+    EXPECT_EQ(stories_[number].moved, 16U) << number;
+  rail().cancel(core::testing::sinkOf(1));  // over
   ASSERT_TRUE(post(21, slot));
   finish();
   EXPECT_EQ(stories_[21].moved, 16U);
@@ -248,11 +252,12 @@ TEST_P(StorageContract, AnErrorLosesNoOps) {
   const std::uint32_t good = pinned(place_->existing("good", kBytes));
   const std::uint32_t bad = pinned(place_->existing("bad", kBytes));
   place_->damage("bad");
-  for (core::Tag tag = 1; tag <= 20; ++tag) ASSERT_TRUE(post(tag, tag % 2 == 0 ? good : bad));
+  for (std::uint64_t number = 1; number <= 20; ++number)
+    ASSERT_TRUE(post(number, number % 2 == 0 ? good : bad));
   finish();
-  for (core::Tag tag = 1; tag <= 20; ++tag) {
-    EXPECT_EQ(stories_[tag].moved, tag % 2 == 0 ? 16U : 0U) << tag;
-    EXPECT_EQ(stories_[tag].failed, tag % 2 == 0 ? 0U : 16U) << tag;
+  for (std::uint64_t number = 1; number <= 20; ++number) {
+    EXPECT_EQ(stories_[number].moved, number % 2 == 0 ? 16U : 0U) << number;
+    EXPECT_EQ(stories_[number].failed, number % 2 == 0 ? 0U : 16U) << number;
   }
 }
 
@@ -271,7 +276,7 @@ TEST_P(StorageContract, OpsOutsideTheirPinFail) {
 
 TEST_P(StorageContract, AClosedLinkGivesAllOpsBackAndTouchesNoMemory) {
   const std::uint32_t slot = pinned(place_->existing("old", kBytes));
-  for (core::Tag tag = 1; tag <= 20; ++tag) ASSERT_TRUE(post(tag, slot));
+  for (std::uint64_t number = 1; number <= 20; ++number) ASSERT_TRUE(post(number, slot));
   close();
   EXPECT_TRUE(allOver());
   ASSERT_TRUE(poller_.run([&] { return end_.link->settled(); }));
@@ -282,7 +287,7 @@ TEST_P(StorageContract, AClosedLinkGivesAllOpsBackAndTouchesNoMemory) {
 
 TEST_P(StorageContract, AWithdrawnPinEndsItsWorksAndIsNotTouched) {
   const std::uint32_t slot = pinned(place_->existing("old", kBytes));
-  for (core::Tag tag = 1; tag <= 20; ++tag) ASSERT_TRUE(post(tag, slot));
+  for (std::uint64_t number = 1; number <= 20; ++number) ASSERT_TRUE(post(number, slot));
   Status left = Ok{};
   EXPECT_TRUE(poller_.run([&] {
     poll();

@@ -104,7 +104,7 @@ TEST_F(CudaFailure, CancellingWaitsForWhatIsLaunched) {
   const auto ops = startAndMoveOnce();
   fakeCudaPause(true);
   ASSERT_EQ(post(OpKind::kWrite, ops, 7), 1U);
-  rail().cancel(7);
+  rail().cancel(core::testing::sinkOf(7));
   for (int i = 0; i < 100; ++i) pair_->progress();
   EXPECT_EQ(ended(), 0U) << "the GPU may still touch the memory";
   fakeCudaPause(false);

@@ -13,6 +13,7 @@
 
 #include "backends/cuda/cuda_backend.h"
 #include "base/poller.h"
+#include "core/sink_testing.h"
 #include "device/fake_cuda.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
@@ -85,8 +86,9 @@ class CudaPair : public ::testing::Test {
     return out;
   }
 
-  std::size_t post(OpKind kind, std::span<const core::Op> ops, core::Tag tag = 1) {
-    return rail().post({.kind = kind, .tag = tag, .link = &link(), .ops = ops});
+  std::size_t post(OpKind kind, std::span<const core::Op> ops, std::uint64_t number = 1) {
+    return rail().post(
+        {.kind = kind, .slice = core::testing::sliceOf(number), .link = &link(), .ops = ops});
   }
   std::uint64_t ended() const {
     std::uint64_t ops = 0;

@@ -5,6 +5,7 @@
 
 #include "base/random.h"
 #include "base/sizes.h"
+#include "core/sink_testing.h"
 #include "object/mover_testing.h"
 
 namespace viaduct::object {
@@ -32,20 +33,20 @@ class AssemblyTest : public MoverFixture {
             .remote_pin = slot};
   }
   // Posts these bytes of the object, in two ops in reverse order.
-  core::Tag postRange(std::uint64_t offset, std::uint64_t bytes, std::uint64_t whole = kWhole) {
+  std::uint64_t postRange(std::uint64_t offset, std::uint64_t bytes, std::uint64_t whole = kWhole) {
     return *post(OpKind::kWrite,
                  {opOf(offset + bytes / 2, bytes - bytes / 2), opOf(offset, bytes / 2)}, whole);
   }
-  core::Tag postChunk(std::uint64_t index, std::uint64_t whole = kWhole) {
+  std::uint64_t postChunk(std::uint64_t index, std::uint64_t whole = kWhole) {
     const std::uint64_t offset = index * kChunk;
     return postRange(offset, std::min(kChunk, kBytes - offset), whole);
   }
-  void expectMoved(core::Tag tag) {
-    const auto why = wait(tag);
+  void expectMoved(std::uint64_t number) {
+    const auto why = wait(number);
     EXPECT_FALSE(why) << why->text();
   }
-  void expectFails(core::Tag tag, Code code, std::initializer_list<std::string_view> texts) {
-    const auto why = wait(tag);
+  void expectFails(std::uint64_t number, Code code, std::initializer_list<std::string_view> texts) {
+    const auto why = wait(number);
     ASSERT_TRUE(why);
     EXPECT_EQ(why->code, code) << why->text();
     for (const std::string_view text : texts)
@@ -101,7 +102,7 @@ TEST_F(AssemblyTest, OnlyTheLastWorkWaitsForTheCompletion) {
 
 TEST_F(AssemblyTest, AReadAfterwardsGetsTheBytes) {
   for (std::uint64_t i = 0; i < 3; ++i) postChunk(i);
-  for (core::Tag tag = 1; tag <= last_; ++tag) expectMoved(tag);
+  for (std::uint64_t number = 1; number <= last_; ++number) expectMoved(number);
   pinOld(kOld, "k", kAddress);
   const std::vector<std::uint64_t> written = memory_;
   std::ranges::fill(memory_, 0);
@@ -114,7 +115,7 @@ TEST_F(AssemblyTest, RepeatsRequestsInTheMiddle) {
                             "PUT reset 1 partNumber=3", "POST 503 2 uploadId"})
     tell(std::string("fault ") + fault);
   for (std::uint64_t i = 0; i < 3; ++i) postChunk(i);
-  for (core::Tag tag = 1; tag <= last_; ++tag) expectMoved(tag);
+  for (std::uint64_t number = 1; number <= last_; ++number) expectMoved(number);
   EXPECT_EQ(tell("count PUT"), "6");
   expectWritten();
 }
@@ -135,7 +136,7 @@ TEST_F(AssemblyTest, ObjectsWithDifferentNumbersAreIndependent) {
     post(OpKind::kWrite, {opOf(i * kChunk, std::min(kChunk, kBytes - i * kChunk), kOther)}, 8);
   }
   mover_->giveUp(9);
-  for (core::Tag tag = 1; tag <= last_; ++tag) expectMoved(tag);
+  for (std::uint64_t number = 1; number <= last_; ++number) expectMoved(number);
   EXPECT_EQ(tell("same kv other " + std::to_string(kBytes)), "yes");
   expectWritten();
 }
@@ -144,7 +145,7 @@ TEST_F(ImpatientAssemblyTest, AFailedPartFailsTheObject) {
   tell("fault PUT 500 1 partNumber=2");
   tell("fault PUT hang 1 partNumber=3");
   expectMoved(postChunk(0));
-  const core::Tag waiting = postChunk(2);
+  const std::uint64_t waiting = postChunk(2);
   ASSERT_EQ(tell("hung 1"), "ok");
   const std::initializer_list<std::string_view> text{"PUT s3://kv/k part 2 of upload", "500"};
   expectFails(postChunk(1), Code::kDevice, text);
@@ -168,8 +169,8 @@ TEST_F(ImpatientAssemblyTest, AnUploadThatCannotBeginFailsAllWorks) {
   for (std::uint64_t i = 0; i < 2; ++i) postChunk(i);
   ASSERT_EQ(tell("hung 1"), "ok");
   server_.kill();
-  for (core::Tag tag = 1; tag <= last_; ++tag)
-    expectFails(tag, Code::kPeerLost, {"begin an upload of s3://kv/k"});
+  for (std::uint64_t number = 1; number <= last_; ++number)
+    expectFails(number, Code::kPeerLost, {"begin an upload of s3://kv/k"});
 }
 
 TEST_F(ImpatientAssemblyTest, AFailedCompletionFailsTheLastWork) {
@@ -182,11 +183,11 @@ TEST_F(ImpatientAssemblyTest, AFailedCompletionFailsTheLastWork) {
 TEST_F(AssemblyTest, ACancelledWorkFailsTheObject) {
   expectMoved(postChunk(0));
   tell("fault PUT hang 2");
-  const core::Tag cancelled = postChunk(1), other = postChunk(2);
+  const std::uint64_t cancelled = postChunk(1), other = postChunk(2);
   ASSERT_EQ(tell("hung 2"), "ok");
-  mover_->cancel(cancelled);
-  for (const core::Tag tag : {cancelled, other})
-    expectFails(tag, Code::kCancelled, {"PUT s3://kv/k", "a part of it was cancelled"});
+  mover_->cancel(core::testing::sinkOf(cancelled));
+  for (const std::uint64_t number : {cancelled, other})
+    expectFails(number, Code::kCancelled, {"PUT s3://kv/k", "a part of it was cancelled"});
   expectFails(postChunk(1), Code::kCancelled, {"a part of it was cancelled"});
   tell("release");
   expectNothingLeft();
@@ -194,10 +195,10 @@ TEST_F(AssemblyTest, ACancelledWorkFailsTheObject) {
 
 TEST_F(AssemblyTest, ACancelAbortsAnUploadThatJustBegins) {
   tell("fault POST hang 1 uploads");
-  const core::Tag first = postChunk(0), waiting = postChunk(1);
+  const std::uint64_t first = postChunk(0), waiting = postChunk(1);
   ASSERT_EQ(tell("hung 1"), "ok");
-  mover_->cancel(waiting);
-  for (const core::Tag tag : {first, waiting}) expectFails(tag, Code::kCancelled, {});
+  mover_->cancel(core::testing::sinkOf(waiting));
+  for (const std::uint64_t number : {first, waiting}) expectFails(number, Code::kCancelled, {});
   tell("fault DELETE hang 1");
   tell("release");
   ASSERT_EQ(tell("hung 2"), "ok") << "the abort has arrived";
@@ -209,10 +210,10 @@ TEST_F(AssemblyTest, ACancelAbortsAnUploadThatJustBegins) {
 TEST_F(AssemblyTest, ACancelDuringTheCompletionAborts) {
   tell("fault POST hang 1 uploadId");
   for (std::uint64_t i = 0; i < 2; ++i) expectMoved(postChunk(i));
-  const core::Tag last = postChunk(2);
+  const std::uint64_t last = postChunk(2);
   ASSERT_EQ(tell("hung 1"), "ok");
   tell("fault DELETE hang 1");
-  mover_->cancel(last);
+  mover_->cancel(core::testing::sinkOf(last));
   expectFails(last, Code::kCancelled, {});
   ASSERT_EQ(tell("hung 2"), "ok") << "the abort has arrived";
   tell("release");
@@ -233,10 +234,10 @@ TEST_F(AssemblyTest, GivenUpHalfWayLeavesNoUpload) {
 
 TEST_F(AssemblyTest, GivenUpWithAWorkInFlightCancelsIt) {
   tell("fault PUT hang 1");
-  const core::Tag tag = postChunk(0);
+  const std::uint64_t number = postChunk(0);
   ASSERT_EQ(tell("hung 1"), "ok");
   mover_->giveUp(kWhole);
-  expectFails(tag, Code::kCancelled, {"PUT s3://kv/k", "given it up"});
+  expectFails(number, Code::kCancelled, {"PUT s3://kv/k", "given it up"});
   tell("release");
   expectNothingLeft();
 }
@@ -244,7 +245,7 @@ TEST_F(AssemblyTest, GivenUpWithAWorkInFlightCancelsIt) {
 TEST_F(AssemblyTest, AClosedLinkFailsTheObjectsOfItsWorks) {
   expectMoved(postChunk(0));
   tell("fault PUT hang 2");
-  const core::Tag closed = postChunk(1), other = postChunk(2);
+  const std::uint64_t closed = postChunk(1), other = postChunk(2);
   ASSERT_EQ(tell("hung 2"), "ok");
   mover_->close(link(closed), done_);
   take(done_);
@@ -304,7 +305,7 @@ TEST_F(AssemblyTest, EachWorkComesBackOnceAndNoUploadStays) {
     std::swap(order[0], order[random.below(3)]);
     for (const std::uint64_t index : order) {
       postChunk(index, whole);
-      if (random.chance(0.2)) mover_->cancel(last_);
+      if (random.chance(0.2)) mover_->cancel(core::testing::sinkOf(last_));
       if (random.chance(0.3)) poll();
     }
     if (random.chance(0.2)) mover_->close(link(last_), done_);

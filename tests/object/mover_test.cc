@@ -38,7 +38,7 @@ TEST_F(MoverTest, EachPostComesBackOnceAmongCancelsAndFaults) {
   for (int step = 0; step < 400; ++step) {
     switch (random.below(8)) {
       case 0:
-        mover_->cancel(last_ - random.below(4));
+        mover_->cancel(core::testing::sinkOf(last_ - random.below(4)));
         break;
       case 1:
         mover_->close(link(random.below(2)), done_);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "backends/object/mover.h"
+#include "core/sink_testing.h"
 #include "process/process.h"
 #include "support/paths.h"
 
@@ -66,25 +67,33 @@ class MoverFixture : public ::testing::Test {
                           .bytes = bytes});
   }
 
-  // Returns the tag, or nothing if there is no room. The link follows from the tag.
-  std::optional<core::Tag> post(OpKind kind, std::vector<core::Op> ops, std::uint64_t whole = 0) {
-    const core::Tag tag = ++last_;
-    const auto& kept = ops_[tag] = std::move(ops);
-    if (mover_->post({.kind = kind, .tag = tag, .link = link(tag), .ops = kept, .whole = whole}))
-      return tag;
-    ops_.erase(tag);
+  // Returns the number of the slice, or nothing if there is no room. The link follows from it.
+  std::optional<std::uint64_t> post(OpKind kind, std::vector<core::Op> ops,
+                                    std::uint64_t whole = 0) {
+    const std::uint64_t number = ++last_;
+    const auto& kept = ops_[number] = std::move(ops);
+    if (mover_->post({.kind = kind,
+                      .slice = core::testing::sliceOf(number),
+                      .link = link(number),
+                      .ops = kept,
+                      .whole = whole}))
+      return number;
+    ops_.erase(number);
     return std::nullopt;
   }
   // Two links, which only their addresses tell apart.
-  core::Link* link(core::Tag tag) { return reinterpret_cast<core::Link*>(&links_[tag % 2]); }
+  core::Link* link(std::uint64_t number) {
+    return reinterpret_cast<core::Link*>(&links_[number % 2]);
+  }
 
   void take(core::Completions& done) {
     for (const core::Completion& one : done) {
-      const core::Tag tag = std::visit([](const auto& end) { return end.tag; }, one);
-      EXPECT_EQ(core::endedOps(one), ops_[tag].size());
-      EXPECT_EQ(ops_.erase(tag), 1U) << "tag " << tag << " came back before";
+      const std::uint64_t number =
+          std::visit([](const auto& end) { return end.slice.number; }, one);
+      EXPECT_EQ(core::endedOps(one), ops_[number].size());
+      EXPECT_EQ(ops_.erase(number), 1U) << "number " << number << " came back before";
       const auto* const failed = std::get_if<core::Failed>(&one);
-      ended_[tag] = failed ? std::optional(failed->why) : std::nullopt;
+      ended_[number] = failed ? std::optional(failed->why) : std::nullopt;
     }
     done.clear();
   }
@@ -100,18 +109,18 @@ class MoverFixture : public ::testing::Test {
     poll();
   }
   // Waits until this post has ended, and returns its error.
-  std::optional<Error> wait(core::Tag tag) {
-    while (ops_.contains(tag) && !HasFatalFailure()) pollOnce();
-    return ended_[tag];
+  std::optional<Error> wait(std::uint64_t number) {
+    while (ops_.contains(number) && !HasFatalFailure()) pollOnce();
+    return ended_[number];
   }
 
   testing::Process server_;
   Options options_;
   std::unique_ptr<Mover> mover_;
   std::array<int, 2> links_ = {};
-  std::map<core::Tag, std::vector<core::Op>> ops_;  // in flight
-  std::map<core::Tag, std::optional<Error>> ended_;
-  core::Tag last_ = 0;
+  std::map<std::uint64_t, std::vector<core::Op>> ops_;  // in flight
+  std::map<std::uint64_t, std::optional<Error>> ended_;
+  std::uint64_t last_ = 0;
   core::Completions done_;
 };
 

@@ -35,6 +35,7 @@ def test_a_read_finds_the_blocks_that_changed_after_their_digests(ends):
     with pytest.raises(viaduct.CorruptError, match="2 of 4 blocks are corrupt") as raised:
         transfer.wait(LONG)
     assert transfer.corrupt == (1, 3)
+    assert transfer.landed == (0, 1, 2, 3)  # all bytes have arrived, also the wrong ones
     assert raised.value.peer == "there" and digests[1].hex() in raised.value.detail
     transfer.post(note=b"unchecked").wait(LONG)
     assert owner.wait_note(LONG).data == b"unchecked" and transfer.corrupt == ()

@@ -1,4 +1,5 @@
 // The C interface: blocks and transfers.
+#include <algorithm>
 #include <vector>
 
 #include "agent/c/call.h"
@@ -131,6 +132,19 @@ viaduct_code viaduct_transfer_path(viaduct_transfer transfer, char* buffer, uint
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto planned, find<Transfer>("path", "transfer", transfer.id));
     return copyText("path", planned->path().text(), buffer, capacity, length);
+  });
+}
+
+viaduct_code viaduct_transfer_landed(viaduct_transfer transfer, uint32_t* numbers,
+                                     uint64_t capacity, uint64_t* count, viaduct_error* error) {
+  return call(error, [&]() -> Status {
+    VIADUCT_TRY(const auto planned, find<Transfer>("landed", "transfer", transfer.id));
+    VIADUCT_CHECK(need("landed", "count", count));
+    if (capacity != 0) VIADUCT_CHECK(need("landed", "numbers", numbers));
+    const Indices landed = planned->end().landed;
+    *count = landed.size();
+    std::copy_n(landed.begin(), std::min<std::uint64_t>(capacity, landed.size()), numbers);
+    return Ok{};
   });
 }
 

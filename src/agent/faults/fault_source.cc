@@ -95,14 +95,6 @@ std::uint64_t FaultSource::below(std::uint64_t bound) const {
   return randomOf(plan_.seed, plan_.rules.size(), next_).below(bound);
 }
 
-// A transfer's tag has its place among the agent's running transfers in the bits 16 to 39. No agent
-// has so many that all these bits are set.
-core::Tag FaultSource::ownTag() {
-  constexpr core::Tag kNoPlace = core::Tag{0xffffff} << 16U;
-  const std::uint64_t number = ++last_tag_;
-  return number << 40U | kNoPlace | (number >> 24U & 0xffffU);
-}
-
 std::optional<std::size_t> FaultSource::takeScratch() {
   if (!scratch_slot_) return std::nullopt;
   auto* const free = std::ranges::find(scratch_used_, false);

@@ -49,9 +49,6 @@ class FaultSource {
   // A number below `bound` that depends on the seed and on the last op that take() returned.
   std::uint64_t below(std::uint64_t bound) const;
 
-  // A tag for a work of this layer. No transfer has it.
-  core::Tag ownTag();
-
   void count(FaultKind kind) { ++counts_[static_cast<std::size_t>(kind)]; }
   const std::array<std::uint64_t, kFaultKinds>& counts() const { return counts_; }
 
@@ -75,7 +72,6 @@ class FaultSource {
   const Clock::time_point opened_;
   std::uint64_t next_ = 1;  // the number of the next op
   std::uint64_t next_lease_ = 1;
-  std::uint64_t last_tag_ = 0;
   std::vector<bool> is_over_;  // by rule: it hits one op after some time, and has hit it
   std::array<std::uint64_t, kFaultKinds> counts_{};
   std::array<std::byte, kScratchBytes> scratch_{};

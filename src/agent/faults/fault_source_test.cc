@@ -101,10 +101,5 @@ TEST_F(FaultSourceTest, ScratchBytesAreUsedOnceAtATime) {
   EXPECT_EQ(faults.takeScratch(), 17U);
 }
 
-TEST_F(FaultSourceTest, OwnTagsDifferFromEachOther) {
-  auto faults = source("stop");
-  EXPECT_NE(faults.ownTag(), faults.ownTag());
-}
-
 }  // namespace
 }  // namespace viaduct::agent

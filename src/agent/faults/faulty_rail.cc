@@ -23,8 +23,9 @@ std::byte wrongFor(std::byte right) {
   return static_cast<std::byte>(std::to_integer<unsigned>(right) + 1);
 }
 
-core::Tag tagOf(const core::Completion& completion) {
-  return std::visit([](const auto& done) { return done.tag; }, completion);
+const core::SliceOf& sliceOf(const core::Completion& completion) {
+  return std::visit([](const auto& done) -> const core::SliceOf& { return done.slice; },
+                    completion);
 }
 
 }  // namespace
@@ -36,8 +37,7 @@ std::size_t FaultyRail::post(const core::Work& work) {
   while (!left.ops.empty()) {
     const std::size_t all = left.ops.size();
     if (isDown()) {
-      altered_.push_back({.tag = work.tag, .ops = all, .work = left});
-      failAsDown(altered_.back());
+      failAsDown(altered_.emplace_back(left));
       return work.ops.size();
     }
     std::size_t some = source_.spared(all);
@@ -54,7 +54,7 @@ std::size_t FaultyRail::post(const core::Work& work) {
     some = work.whole != 0 ? all : 1;
     part.ops = left.ops.first(some);
     left.ops = left.ops.subspan(some);
-    alter(part, link, work.tag);
+    alter(part, link);
   }
   return work.ops.size() - left.ops.size();
 }
@@ -63,17 +63,13 @@ std::size_t FaultyRail::handOn(core::Work work) {
   const std::size_t took = inner_.post(work);
   if (took == 0) return 0;
   source_.passed(took);
-  plain_[work.tag].ops += took;
+  plain_[work.slice].ops += took;
   return took;
 }
 
-void FaultyRail::alter(core::Work work, FaultyLink& link, core::Tag tag) {
+void FaultyRail::alter(const core::Work& work, FaultyLink& link) {
   const OpFaults faults = source_.take();
-  Altered& what = altered_.emplace_back();
-  what.tag = tag;
-  what.ops = work.ops.size();
-  what.work = work;
-  what.work.tag = source_.ownTag();
+  Altered& what = altered_.emplace_back(work);
   if (faults.kill_peer) {
     source_.count(FaultKind::kKillPeer);
     what.stopped = true;
@@ -132,8 +128,8 @@ void FaultyRail::corruptWrite(Altered& what, const core::Op& op, std::uint64_t o
   source_.count(FaultKind::kCorrupt);
 }
 
-core::Failed FaultyRail::lost(core::Tag tag, std::uint64_t ops, OpKind kind) const {
-  return {.tag = tag,
+core::Failed FaultyRail::lost(const core::SliceOf& slice, std::uint64_t ops, OpKind kind) const {
+  return {.slice = slice,
           .ops = ops,
           .why = {.code = Code::kDevice,
                   .operation = opKindName(kind),
@@ -144,9 +140,9 @@ core::Failed FaultyRail::lost(core::Tag tag, std::uint64_t ops, OpKind kind) con
 }
 
 void FaultyRail::failAsDown(Altered& what) {
-  if (what.failed) return;
-  what.failed = lost(what.tag, what.ops, what.work.kind);
-  if (what.given != what.back) inner_.cancel(what.work.tag);
+  if (what.failure) return;
+  what.failure = lost(what.slice, what.ops, what.work.kind);
+  if (what.given != what.back) inner_.cancel(what);
 }
 
 // Ops in flight fail once the backend's rail has given them back.
@@ -157,9 +153,9 @@ void FaultyRail::goDown(Duration time) {
   down_until_ = for_ever ? Clock::time_point::max() : now + time;
   base::log(base::LogLevel::kWarning, "VIADUCT_FAULTS: rail {} is down", name());
   for (Altered& what : altered_) failAsDown(what);
-  for (auto& [tag, plain] : plain_) {
+  for (auto& [slice, plain] : plain_) {
     plain.dropped = true;
-    inner_.cancel(tag);
+    inner_.cancel(*slice.sink);
   }
 }
 
@@ -172,38 +168,46 @@ void FaultyRail::give(Altered& what) {
 
 void FaultyRail::finish(Altered& what, core::Completions& out) const {
   if (what.scratch) source_.giveScratch(*what.scratch);
-  if (what.failed && what.moved.ops != what.work.ops.size()) {
-    out.emplace_back(*std::move(what.failed));
+  if (what.failure && what.total.ops != what.work.ops.size()) {
+    out.emplace_back(*std::move(what.failure));
     return;
   }
   if (what.corrupted != nullptr) *what.corrupted = wrongFor(*what.corrupted);
-  what.moved.tag = what.tag;
-  what.moved.ops = what.ops;
-  out.emplace_back(what.moved);
+  what.total.slice = what.slice;
+  what.total.ops = what.ops;
+  out.emplace_back(what.total);
+}
+
+void FaultyRail::Altered::moved(const core::Moved& some) {
+  back += some.ops;
+  total.ops += some.ops;
+  total.bytes += some.bytes;
+  total.injected += some.injected;
+  total.batches += some.batches;
+  total.by_kernel += some.by_kernel;
+}
+
+void FaultyRail::Altered::failed(core::Failed some) {
+  back += some.ops;
+  if (!failure) failure = core::Failed{slice, ops, std::move(some.why), some.rail_lost};
+}
+
+bool FaultyRail::isAltered(const core::Completion& one) const {
+  return std::ranges::any_of(altered_,
+                             [&](const Altered& any) { return &any == sliceOf(one).sink; });
 }
 
 void FaultyRail::takeBack(core::Completions& some) {
   std::erase_if(some, [this](core::Completion& one) {
-    const auto what = std::ranges::find_if(
-        altered_, [&](const Altered& any) { return any.work.tag == tagOf(one); });
-    if (what == altered_.end()) return false;
-    what->back += core::endedOps(one);
-    if (const auto* const moved = std::get_if<core::Moved>(&one)) {
-      what->moved.ops += moved->ops;
-      what->moved.bytes += moved->bytes;
-      what->moved.injected += moved->injected;
-      what->moved.batches += moved->batches;
-      what->moved.by_kernel += moved->by_kernel;
-    } else if (auto* const failed = std::get_if<core::Failed>(&one); failed && !what->failed) {
-      what->failed = core::Failed{what->tag, what->ops, std::move(failed->why), failed->rail_lost};
-    }
+    if (!isAltered(one)) return false;
+    core::deliver(std::move(one));
     return true;
   });
   for (core::Completion& one : some) {
-    const auto plain = plain_.find(tagOf(one));
+    const auto plain = plain_.find(sliceOf(one));
     if (plain == plain_.end()) continue;
     if (auto* const failed = std::get_if<core::Failed>(&one); failed && plain->second.dropped)
-      *failed = lost(failed->tag, failed->ops, OpKind::kWrite);
+      *failed = lost(failed->slice, failed->ops, OpKind::kWrite);
     plain->second.ops -= core::endedOps(one);
     if (plain->second.ops == 0) plain_.erase(plain);
   }
@@ -243,17 +247,16 @@ void FaultyRail::handleEvents(core::Completions& out) {
   addTo(out);
 }
 
-void FaultyRail::cancel(core::Tag tag) {
+void FaultyRail::cancel(const core::Sink& sink) {
   for (Altered& what : altered_) {
-    if (what.tag != tag) continue;
-    what.failed = core::Failed{
-        tag, what.ops, {.code = Code::kCancelled, .operation = opKindName(what.work.kind)}};
-    if (what.given != what.back) inner_.cancel(what.work.tag);
+    if (what.slice.sink != &sink) continue;
+    what.failure = core::Failed{
+        what.slice, what.ops, {.code = Code::kCancelled, .operation = opKindName(what.work.kind)}};
+    if (what.given != what.back) inner_.cancel(what);
   }
-  const auto plain = plain_.find(tag);
-  if (plain == plain_.end()) return;
-  plain->second.dropped = false;
-  inner_.cancel(tag);
+  for (auto& [slice, plain] : plain_)
+    if (slice.sink == &sink) plain.dropped = false;
+  inner_.cancel(sink);
 }
 
 bool FaultyRail::busy() const {
@@ -269,9 +272,9 @@ void FaultyRail::drop(const core::Link& link, core::Completions& out) {
       ++what;
       continue;
     }
-    if (!what->failed)
-      what->failed = core::Failed{
-          what->tag, what->ops, {.code = Code::kPeerLost, .device = std::string(name())}};
+    if (!what->failure)
+      what->failure = core::Failed{
+          what->slice, what->ops, {.code = Code::kPeerLost, .device = std::string(name())}};
     finish(*what, out);
     what = altered_.erase(what);
   }

@@ -35,7 +35,7 @@ class FaultyRail final : public core::Rail {
   void poll(core::Completions& out) override;
   bool hasEvents() const override { return inner_.hasEvents(); }
   void handleEvents(core::Completions& out) override;
-  void cancel(core::Tag tag) override;
+  void cancel(const core::Sink& sink) override;
   bool busy() const override;
   void collect(core::Completions& out) override;
 
@@ -45,37 +45,46 @@ class FaultyRail final : public core::Rail {
   void drop(const core::Link& link, core::Completions& out);
 
  private:
-  // Ops that a fault has hit. The backend's rail gets them as a work with a tag of its own.
-  struct Altered {
-    core::Tag tag = 0;                  // the caller's
+  // Ops that a fault has hit. The backend's rail gets them as a work whose sink is this object.
+  struct Altered final : core::Sink {
+    explicit Altered(const core::Work& callers)
+        : slice(callers.slice), ops(callers.ops.size()), work(callers) {
+      work.slice = {.sink = this};
+    }
+    void moved(const core::Moved& some) override;
+    void failed(core::Failed some) override;
+    void staged(core::Staged) override {}
+
+    core::SliceOf slice = {};           // the caller's
     std::uint64_t ops = 0;              // the caller's
     core::Work work = {};               // for the backend's rail
     std::vector<core::Op> pieces = {};  // the ops of `work`, if they are others
     std::size_t given = 0;              // ops that the backend's rail has taken
     std::uint64_t back = 0;             // and that have come back
-    core::Moved moved = {};
+    core::Moved total = {};
     bool stopped = false;                                // the backend's rail never gets it
     Clock::time_point ready = Clock::time_point::min();  // not before this time
-    std::optional<core::Failed> failed = {};
+    std::optional<core::Failed> failure = {};
     std::byte* corrupted = nullptr;           // read: the byte to change at the end
     std::optional<std::size_t> scratch = {};  // write: its byte of FaultSource::scratch()
-    bool mayGive() const { return !stopped && !failed && given < work.ops.size(); }
-    bool isOver() const { return back == given && (failed || given == work.ops.size()); }
+    bool mayGive() const { return !stopped && !failure && given < work.ops.size(); }
+    bool isOver() const { return back == given && (failure || given == work.ops.size()); }
   };
-  // The ops of a tag that the backend's rail has, and that no fault has hit.
+  // The ops of a slice that the backend's rail has, and that no fault has hit.
   struct Plain {
     std::uint64_t ops = 0;
     bool dropped = false;  // the rail is down, so they fail
   };
 
   std::size_t handOn(core::Work work);
-  void alter(core::Work work, FaultyLink& link, core::Tag tag);
+  void alter(const core::Work& work, FaultyLink& link);
+  bool isAltered(const core::Completion& one) const;
   void corrupt(Altered& what) const;
   void corruptRead(Altered& what, const core::Op& op, std::uint64_t offset) const;
   void corruptWrite(Altered& what, const core::Op& op, std::uint64_t offset) const;
   void goDown(Duration time);
   void failAsDown(Altered& what);
-  core::Failed lost(core::Tag tag, std::uint64_t ops, OpKind kind) const;
+  core::Failed lost(const core::SliceOf& slice, std::uint64_t ops, OpKind kind) const;
   void give(Altered& what);
   void finish(Altered& what, core::Completions& out) const;
   void endAltered(core::Completions& out);
@@ -86,7 +95,7 @@ class FaultyRail final : public core::Rail {
   const HostPins& host_pins_;
   Clock::time_point down_until_ = Clock::time_point::min();
   std::list<Altered> altered_;  // a list, because rails keep pointers to the ops
-  std::map<core::Tag, Plain> plain_;
+  std::map<core::SliceOf, Plain> plain_;
   core::Completions some_;
 };
 

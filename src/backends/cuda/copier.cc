@@ -205,10 +205,10 @@ void Copier::poll(core::Completions& out) {
   progress();
 }
 
-void Copier::cancel(core::Tag tag) {
+void Copier::cancel(const core::Sink& sink) {
   const std::lock_guard lock(mutex_);
   for (Job& job : jobs_)
-    if (job.work.tag == tag && !job.left) stopJob(job, std::nullopt);
+    if (job.work.slice.sink == &sink && !job.left) stopJob(job, std::nullopt);
   progress();
 }
 
@@ -470,7 +470,7 @@ void Copier::endIfOver(Job& job) {
 void Copier::report(Job& job, core::Completions& out) {
   const std::uint64_t ops = job.work.ops.size();
   if (!job.stopped) {
-    out.emplace_back(core::Moved{.tag = job.work.tag,
+    out.emplace_back(core::Moved{.slice = job.work.slice,
                                  .ops = ops,
                                  .bytes = job.moved,
                                  .batches = job.launched,
@@ -483,7 +483,7 @@ void Copier::report(Job& job, core::Completions& out) {
   for (const core::Op& op : job.work.ops) all += op.bytes;
   why.detail +=
       fmt::format("{}{} of {} bytes had moved", why.detail.empty() ? "" : "; ", job.moved, all);
-  out.emplace_back(core::Failed{.tag = job.work.tag, .ops = ops, .why = std::move(why)});
+  out.emplace_back(core::Failed{.slice = job.work.slice, .ops = ops, .why = std::move(why)});
 }
 
 // Waits until `over()` is true, for a limited time.

@@ -74,7 +74,7 @@ class Copier {
   // As core::Rail. `remote` belongs to the work's link, and stays until close().
   std::size_t post(const core::Work& work, const RemotePins& remote);
   void poll(core::Completions& out);
-  void cancel(core::Tag tag);
+  void cancel(const core::Sink& sink);
   bool busy() const { return busy_ || bell_->rung(); }
   // Whether batches are in flight of which the bell alone will tell.
   bool waits() const { return waits_; }

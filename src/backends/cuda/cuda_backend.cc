@@ -90,7 +90,7 @@ class CudaRail final : public core::Rail {
     backend_.giveBack();
     if (!copier_.busy() && copier_.waits()) backend_.lookLater();
   }
-  void cancel(core::Tag tag) override { copier_.cancel(tag); }
+  void cancel(const core::Sink& sink) override { copier_.cancel(sink); }
   bool busy() const override { return copier_.busy(); }
   void collect(core::Completions& out) override {
     if (copier_.hasEnded()) poll(out);

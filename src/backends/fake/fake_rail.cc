@@ -48,9 +48,9 @@ void FakeRail::poll(core::Completions& out) {
     auto advanced = advance(ride);
     carried += before - ride.left.bytes;
     if (!advanced)
-      out.emplace_back(core::Failed{ride.work.tag, 1, std::move(advanced).error()});
+      out.emplace_back(core::Failed{ride.work.slice, 1, std::move(advanced).error()});
     else if (ride.left.bytes == 0)
-      out.emplace_back(core::Moved{ride.work.tag, 1, ride.bytes});
+      out.emplace_back(core::Moved{ride.work.slice, 1, ride.bytes});
     else
       queue_.push_front(ride);
   }
@@ -78,10 +78,10 @@ void FakeRail::breakDown(core::Completions& out) {
   out_until_ = clock_.now() + kRepair;
   for (const Ride& ride : queue_)
     if (ride.cancelled)
-      out.emplace_back(core::Failed{ride.work.tag, 1, failure(ride, Code::kCancelled, "")});
+      out.emplace_back(core::Failed{ride.work.slice, 1, failure(ride, Code::kCancelled, "")});
     else
       out.emplace_back(
-          core::Failed{ride.work.tag, 1, failure(ride, Code::kDevice, "the rail broke"), true});
+          core::Failed{ride.work.slice, 1, failure(ride, Code::kDevice, "the rail broke"), true});
   queue_.clear();
 }
 
@@ -127,15 +127,16 @@ void FakeRail::harm(Ride& ride) {
   }
 }
 
-void FakeRail::cancel(core::Tag tag) {
+void FakeRail::cancel(const core::Sink& sink) {
   for (Ride& ride : queue_)
-    if (ride.work.tag == tag) ride.cancelled = true;
+    if (ride.work.slice.sink == &sink) ride.cancelled = true;
 }
 
 void FakeRail::drop(const core::Link& link, core::Completions& out) {
   for (const Ride& ride : queue_)
     if (ride.work.link == &link)
-      out.emplace_back(core::Failed{ride.work.tag, 1, {.code = Code::kPeerLost, .device = name_}});
+      out.emplace_back(
+          core::Failed{ride.work.slice, 1, {.code = Code::kPeerLost, .device = name_}});
   std::erase_if(queue_, [&](const Ride& ride) { return ride.work.link == &link; });
 }
 

@@ -51,7 +51,7 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   std::string_view name() const override { return name_; }
   std::size_t post(const core::Work& work) override;
   void poll(core::Completions& out) override;
-  void cancel(core::Tag tag) override;
+  void cancel(const core::Sink& sink) override;
   bool busy() const override { return !queue_.empty(); }
   void collect(core::Completions& out) override { poll(out); }  // small copies end in the post
   core::DirectMover* direct() override {

@@ -33,7 +33,7 @@ class FileRail final : public core::Rail {
   std::string_view name() const override { return "files"; }
   std::size_t post(const core::Work& work) override { return mover_.post(work); }
   void poll(core::Completions& out) override { mover_.poll(out); }
-  void cancel(core::Tag tag) override { mover_.cancel(tag); }
+  void cancel(const core::Sink& sink) override { mover_.cancel(sink); }
   bool busy() const override { return mover_.hasEnded(); }
   void collect(core::Completions& out) override { mover_.poll(out); }
 

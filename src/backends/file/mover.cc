@@ -160,10 +160,10 @@ std::size_t Mover::post(const core::Work& work) {
   return work.ops.size();
 }
 
-void Mover::cancel(core::Tag tag) {
+void Mover::cancel(const core::Sink& sink) {
   const std::lock_guard lock(mutex_);
   for (Job& job : jobs_)
-    if (job.work.tag == tag && !job.left) stopJob(job, std::nullopt);
+    if (job.work.slice.sink == &sink && !job.left) stopJob(job, std::nullopt);
   letThreadLook();
 }
 
@@ -203,9 +203,9 @@ Error Mover::finalError(const Job& job) const {
 void Mover::report(Job& job, core::Completions& out) {
   const std::uint64_t ops = job.work.ops.size();
   if (!job.stopped)
-    out.emplace_back(core::Moved{.tag = job.work.tag, .ops = ops, .bytes = job.moved});
+    out.emplace_back(core::Moved{.slice = job.work.slice, .ops = ops, .bytes = job.moved});
   else
-    out.emplace_back(core::Failed{.tag = job.work.tag, .ops = ops, .why = finalError(job)});
+    out.emplace_back(core::Failed{.slice = job.work.slice, .ops = ops, .why = finalError(job)});
 }
 
 void Mover::close(const core::Link& link, core::Completions& out) {

@@ -55,7 +55,7 @@ class Mover : public std::enable_shared_from_this<Mover> {
   // As core::Rail.
   std::size_t post(const core::Work& work);
   void poll(core::Completions& out);
-  void cancel(core::Tag tag);
+  void cancel(const core::Sink& sink);
   bool hasEnded() const { return ended_count_.load(std::memory_order_acquire) != 0; }
   // Readable after jobs have ended, until clearBell(). Once started.
   int bell() const { return bell_.get(); }

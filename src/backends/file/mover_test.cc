@@ -10,6 +10,7 @@
 
 #include "backends/file/facts.h"
 #include "core/backend.h"
+#include "core/sink_testing.h"
 #include "support/shortage.h"
 #include "support/temporary_folder.h"
 
@@ -87,8 +88,12 @@ class HangingDisk : public ::testing::Test {
     dam_->release();
     mover_->stop();
   }
-  void post(core::Tag tag) {
-    ASSERT_EQ(mover_->post({.kind = OpKind::kRead, .tag = tag, .link = link(), .ops = ops_}), 1U);
+  void post(std::uint64_t number) {
+    ASSERT_EQ(mover_->post({.kind = OpKind::kRead,
+                            .slice = core::testing::sliceOf(number),
+                            .link = link(),
+                            .ops = ops_}),
+              1U);
     ASSERT_TRUE(dam_->waitForStarted(1));
   }
   // The mover compares links, and never calls them.
@@ -137,7 +142,7 @@ TEST_F(HangingDisk, ClosingALinkReturnsItsOpsAndSaysThatMemoryIsNotSettled) {
 
 TEST_F(HangingDisk, ReleasingAPinEndsWithinTheGrace) {
   post(7);
-  mover_->cancel(7);
+  mover_->cancel(core::testing::sinkOf(7));
   Status left = mover_->unpin(0);
   ASSERT_FALSE(left);
   EXPECT_EQ(left.error().code, Code::kBusy);
@@ -171,7 +176,7 @@ TEST_F(HangingDisk, StoppingLeavesTheThreadBehind) {
 
 TEST_F(HangingDisk, ACancelledPostThatEndsLaterComesBackOnce) {
   post(7);
-  mover_->cancel(7);
+  mover_->cancel(core::testing::sinkOf(7));
   ASSERT_TRUE(soon([&] {
     const std::lock_guard lock(dam_->mutex);
     return dam_->cancels == 1;
@@ -192,15 +197,21 @@ TEST_F(HangingDisk, AFullTableOfJobsTakesNoMore) {
     Mover idle(settings_);  // never started
     EXPECT_EQ(idle.post({.link = link(), .ops = ops_}), 0U);
   }
-  for (core::Tag tag = 1; tag <= 200; ++tag)
-    taken += mover_->post({.kind = OpKind::kRead, .tag = tag, .link = link(), .ops = ops_});
+  for (std::uint64_t number = 1; number <= 200; ++number)
+    taken += mover_->post({.kind = OpKind::kRead,
+                           .slice = core::testing::sliceOf(number),
+                           .link = link(),
+                           .ops = ops_});
   EXPECT_EQ(taken, 64U) << "none of them was polled";
   ASSERT_TRUE(soon([&] {
     mover_->poll(out_);
     return out_.size() == taken;
   }));
   for (const auto& one : out_) EXPECT_TRUE(std::holds_alternative<core::Moved>(one));
-  EXPECT_EQ(mover_->post({.kind = OpKind::kRead, .tag = 1, .link = link(), .ops = ops_}), 1U);
+  EXPECT_EQ(
+      mover_->post(
+          {.kind = OpKind::kRead, .slice = core::testing::sliceOf(1), .link = link(), .ops = ops_}),
+      1U);
 }
 
 TEST(Mover, ReportsThatItsThreadDoesNotStart) {

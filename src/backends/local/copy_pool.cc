@@ -83,7 +83,7 @@ struct alignas(64) CopyPool::Job {
   // enters a closed job: the fields below are written while it is closed, and read only inside.
   std::atomic<std::uint64_t> door{0};
   Task task = {};
-  core::Tag tag = 0;
+  core::SliceOf slice = {};
   std::span<const Op> ops = {};
 
   alignas(64) std::atomic<std::uint64_t> cursor{0};  // the next op and piece, or kStopped
@@ -181,7 +181,7 @@ std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64
   Task task{.kind = work.kind, .peer = &peer, .born = now, .number = nextNumber(), .bytes = bytes};
   if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
   job.begin(task, ops, 0);
-  job.tag = work.tag;
+  job.slice = work.slice;
   used_ |= bitOf(index);
   if (bytes <= kChunkBytes && job.ops.size() <= kChunkOps) {
     copyAtOnce(job, bytes);
@@ -276,9 +276,9 @@ bool CopyPool::copyFor(Duration time, Completions& out) {
   return copied;
 }
 
-void CopyPool::cancel(core::Tag tag) {
+void CopyPool::cancel(const core::Sink& sink) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1)
-    if (Job& job = (*jobs_)[static_cast<unsigned>(std::countr_zero(left))]; job.tag == tag)
+    if (Job& job = (*jobs_)[static_cast<unsigned>(std::countr_zero(left))]; job.slice.sink == &sink)
       stop(job, {Fault::Kind::kCancelled});
 }
 
@@ -328,9 +328,9 @@ bool CopyPool::finish(unsigned index, Completions& out) {
   const std::uint64_t all = job.ops.size();
   const Fault fault = Fault::unpack(job.fault.load());
   const std::uint64_t moved = fault ? job.moved_ops.load() : all;
-  if (moved != 0) out.emplace_back(Moved{job.tag, moved, job.moved_bytes.load()});
+  if (moved != 0) out.emplace_back(Moved{job.slice, moved, job.moved_bytes.load()});
   if (moved != all)
-    out.emplace_back(Failed{job.tag, all - moved, errorOf(fault, job.task.peer->peer())});
+    out.emplace_back(Failed{job.slice, all - moved, errorOf(fault, job.task.peer->peer())});
   release(index);
   return true;
 }

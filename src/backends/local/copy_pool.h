@@ -45,7 +45,7 @@ class CopyPool {
                                      const std::atomic<bool>& pause);
   void poll(core::Completions& out);
   void collect(core::Completions& out);
-  void cancel(core::Tag tag);
+  void cancel(const core::Sink& sink);
   bool busy() const { return used_ != 0; }
 
   // Ends all works for that peer. On return no thread copies for them, and `out` has them.

@@ -36,7 +36,7 @@ class LocalRail final : public core::Rail, public core::DirectMover {
     return peer == nullptr ? 0 : backend_.copyPool().post(work, *peer, backend_.now());
   }
   void poll(core::Completions& out) override { backend_.copyPool().poll(out); }
-  void cancel(core::Tag tag) override { backend_.copyPool().cancel(tag); }
+  void cancel(const core::Sink& sink) override { backend_.copyPool().cancel(sink); }
   bool busy() const override { return backend_.copyPool().busy(); }
   void collect(core::Completions& out) override { backend_.copyPool().collect(out); }
   core::DirectMover* direct() override { return this; }

@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "base/shared_memory.h"
 #include "base/wide_copy.h"
+#include "core/sink_testing.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
 #include "support/shortage.h"
@@ -94,9 +95,12 @@ class LocalDirect : public ::testing::Test {
             .local_pin = kHere,
             .remote_pin = kThere};
   }
-  std::size_t post(std::vector<Op> ops, OpKind kind = OpKind::kWrite, core::Tag tag = 1) {
+  std::size_t post(std::vector<Op> ops, OpKind kind = OpKind::kWrite, std::uint64_t number = 1) {
     posted_.push_back(std::move(ops));  // the ops stay until they have come back
-    return rail().post({.kind = kind, .tag = tag, .link = &link(), .ops = posted_.back()});
+    return rail().post({.kind = kind,
+                        .slice = core::testing::sliceOf(number),
+                        .link = &link(),
+                        .ops = posted_.back()});
   }
   std::uint64_t back() const {
     std::uint64_t ops = 0;
@@ -285,8 +289,8 @@ TEST_F(LocalDirect, OneHugeOpIsSharedOut) {
 TEST_F(LocalAlone, ATakenOpComesBackExactlyOnceWhateverTheRailTakes) {
   const std::vector<Op> ops{op(0, 0, 4096), op(8192, 8192, 1 << 20)};
   std::uint64_t taken = 0;
-  for (core::Tag tag = 1; tag <= 200; ++tag) {
-    const std::size_t took = post(ops, OpKind::kWrite, tag);
+  for (std::uint64_t number = 1; number <= 200; ++number) {
+    const std::size_t took = post(ops, OpKind::kWrite, number);
     if (took == 0) {
       ASSERT_GE(taken, 64U);
       break;
@@ -304,7 +308,7 @@ TEST_F(LocalAlone, CancelReturnsTheOpsThatNobodyHasStarted) {
   std::vector<Op> ops;
   for (std::uint64_t at = 0; at < kBytes; at += 4096) ops.push_back(op(at, at, 4096));
   ASSERT_EQ(post(ops), ops.size());
-  rail().cancel(1);
+  rail().cancel(core::testing::sinkOf(1));
   ASSERT_TRUE(finish(ops.size()));
   ASSERT_NE(failure(), nullptr);
   EXPECT_EQ(failure()->why.code, Code::kCancelled);
@@ -314,9 +318,9 @@ TEST_F(LocalAlone, CancelReturnsTheOpsThatNobodyHasStarted) {
   EXPECT_TRUE(testing::allAre(there_, std::byte{0xee}));
 }
 
-TEST_F(LocalDirect, CancelOfAnUnknownTagDoesNothing) {
+TEST_F(LocalDirect, CancelOfAnUnknownSinkDoesNothing) {
   ASSERT_EQ(post({op(0, 0, kBytes)}), 1U);
-  rail().cancel(99);
+  rail().cancel(core::testing::sinkOf(99));
   ASSERT_TRUE(finish(1));
   EXPECT_EQ(failure(), nullptr);
 }
@@ -410,8 +414,8 @@ TEST_F(LocalDirect, SeveralWorksShareTheCopyPool) {
   ASSERT_EQ(post(lengthy, OpKind::kRead, 1), lengthy.size());
   ASSERT_EQ(post({op(0, 0, 1 << 20)}, OpKind::kRead, 2), 1U);
   ASSERT_TRUE(pair_->run([&] { return !pair_->done[0].empty(); }, std::chrono::seconds(20)));
-  EXPECT_EQ(std::get<Moved>(pair_->done[0][0]).tag, 2U);
-  rail().cancel(1);
+  EXPECT_EQ(std::get<Moved>(pair_->done[0][0]).slice.number, 2U);
+  rail().cancel(core::testing::sinkOf(1));
   ASSERT_TRUE(finish(65));
 }
 
@@ -421,7 +425,10 @@ TEST_F(LocalDirect, AnEndOfItselfIsAPeerToo) {
   self.pin(1, 7, Segment::host(there_.data(), kBytes));
   Op o = op(0, 0, kBytes);
   o.remote_pin = 7;
-  ASSERT_EQ(rail().post({.tag = 5, .link = self.ends[0].link.get(), .ops = std::span(&o, 1)}), 1U);
+  ASSERT_EQ(rail().post({.slice = core::testing::sliceOf(5),
+                         .link = self.ends[0].link.get(),
+                         .ops = std::span(&o, 1)}),
+            1U);
   ASSERT_TRUE(self.run([&] { return self.done[0].size() + self.done[1].size() == 1; }));
   EXPECT_EQ(std::memcmp(there_.data(), here_.data(), kBytes), 0);
   EXPECT_TRUE(testing::withdraw(*a_, 7));

@@ -23,6 +23,7 @@
 #include "backends/local/local_message.h"
 #include "base/bytes.h"
 #include "core/backend.h"
+#include "core/sink_testing.h"
 #include "support/link_pair.h"
 
 namespace viaduct::local::testing {
@@ -93,8 +94,9 @@ class Station final : public core::LinkHost {
            link_->reaches(OpKind::kWrite, here, there) == way;
   }
 
-  std::size_t post(OpKind kind, std::span<const core::Op> ops, core::Tag tag = 1) {
-    return rail().post({.kind = kind, .tag = tag, .link = link_.get(), .ops = ops});
+  std::size_t post(OpKind kind, std::span<const core::Op> ops, std::uint64_t number = 1) {
+    return rail().post(
+        {.kind = kind, .slice = core::testing::sliceOf(number), .link = link_.get(), .ops = ops});
   }
   // Posts the ops and waits for all of them. Returns the error if any failed.
   std::optional<Error> move(OpKind kind, std::span<const core::Op> ops) {

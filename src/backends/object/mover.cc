@@ -145,8 +145,8 @@ bool Mover::stopWhere(Match match) {
   return none;
 }
 
-void Mover::cancel(core::Tag tag) {
-  stopWhere([&](const core::Work& work) { return work.tag == tag; });
+void Mover::cancel(const core::Sink& sink) {
+  stopWhere([&](const core::Work& work) { return work.slice.sink == &sink; });
 }
 
 bool Mover::cancelPin(std::uint32_t slot) {
@@ -190,9 +190,9 @@ void Mover::complete(const Report& report, core::Completions& out) {
   std::uint64_t bytes = 0;
   for (const core::Op& op : work.ops) bytes += op.bytes;
   if (report.why)
-    out.emplace_back(core::Failed{work.tag, work.ops.size(), *report.why});
+    out.emplace_back(core::Failed{work.slice, work.ops.size(), *report.why});
   else
-    out.emplace_back(core::Moved{work.tag, work.ops.size(), bytes});
+    out.emplace_back(core::Moved{work.slice, work.ops.size(), bytes});
   job.used = false;
   --used_;
 }

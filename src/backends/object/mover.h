@@ -41,7 +41,7 @@ class Mover {
 
   // Takes all ops, or none if there is no room.
   bool post(const core::Work& work);
-  void cancel(core::Tag tag);
+  void cancel(const core::Sink& sink);
   // Cancels the posts that touch a pin. True: there is none any more.
   bool cancelPin(std::uint32_t slot);
   // Ends the link's posts. On return nobody touches memory for them, and `out` has them.

@@ -28,7 +28,7 @@ class ObjectRail final : public core::Rail {
   void poll(core::Completions& out) override {
     if (shared_.mover != nullptr) shared_.mover->poll(out);
   }
-  void cancel(core::Tag tag) override { shared_.mover->cancel(tag); }
+  void cancel(const core::Sink& sink) override { shared_.mover->cancel(sink); }
   bool busy() const override { return false; }  // the mover's descriptor calls
 
  private:

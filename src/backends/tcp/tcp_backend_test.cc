@@ -169,11 +169,11 @@ TEST_F(TcpMoves, AFullQueueAcceptsNoOps) {
   Region into(8);
   pinBoth(from, into);
   const std::vector ops{core::Op{.local = from.at(), .remote = into.at(), .bytes = 8}};
-  core::Tag tag = 0;
-  while (post(0, OpKind::kWrite, tag, ops) == 1) ASSERT_LT(++tag, 100'000U);
-  for (core::Tag t = 0; t < tag; ++t) ASSERT_TRUE(finish(0, t, 1));
-  EXPECT_EQ(post(0, OpKind::kWrite, tag, ops), 1U);
-  ASSERT_TRUE(finish(0, tag, 1));
+  std::uint64_t number = 0;
+  while (post(0, OpKind::kWrite, number, ops) == 1) ASSERT_LT(++number, 100'000U);
+  for (std::uint64_t t = 0; t < number; ++t) ASSERT_TRUE(finish(0, t, 1));
+  EXPECT_EQ(post(0, OpKind::kWrite, number, ops), 1U);
+  ASSERT_TRUE(finish(0, number, 1));
 }
 
 // Both directions are full of writes and reads. An end that waited for its peer to read would hang.
@@ -203,8 +203,8 @@ TEST_F(TcpMoves, FloodInBothDirectionsEnds) {
   for (const std::size_t i : {0U, 1U}) {
     ASSERT_TRUE(finish(i, 1, writes[i].size()));
     ASSERT_TRUE(finish(i, 2, reads[i].size()));
-    for (const core::Tag tag : {1, 2})
-      ASSERT_EQ(ended(i, tag).failed, 0U) << ended(i, tag).why->text();
+    for (const std::uint64_t number : {1, 2})
+      ASSERT_EQ(ended(i, number).failed, 0U) << ended(i, number).why->text();
     EXPECT_EQ(written[1 - i].bytes, source[i].bytes);
     EXPECT_EQ(read[i].bytes, source[1 - i].bytes);
   }
@@ -249,9 +249,9 @@ TEST_P(TcpRails, EachOneWithASocketMovesDataWhateverRailsThePeerHas) {
       pair_->pin(static_cast<int>(side), 0, from.segment());
       pair_->pin(static_cast<int>(1 - side), 0, into.segment());
       const auto ops = scattered(from, into, 5000, 2);
-      for (core::Tag tag = 1; tag < 4; ++tag) {
-        ASSERT_EQ(post(side, OpKind::kWrite, tag + 10 * i, ops, i), ops.size());
-        ASSERT_TRUE(finish(side, tag + 10 * i, ops.size()));
+      for (std::uint64_t number = 1; number < 4; ++number) {
+        ASSERT_EQ(post(side, OpKind::kWrite, number + 10 * i, ops, i), ops.size());
+        ASSERT_TRUE(finish(side, number + 10 * i, ops.size()));
       }
       EXPECT_EQ(from.bytes, into.bytes);
     }

@@ -155,7 +155,7 @@ TEST_F(TcpFails, ACancelledTransferEndsWhenThePeerHasAnswered) {
   openWithMemory();
   post(0, OpKind::kWrite, 3, ops_);
   turnRails(0, 2);
-  rail(0).cancel(3);
+  rail(0).cancel(core::testing::sinkOf(3));
   turnRails(0, 20);
   EXPECT_EQ(ended(0, 3).failed, 0U);
   ASSERT_TRUE(finish(0, 3, ops_.size()));

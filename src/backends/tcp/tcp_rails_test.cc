@@ -4,6 +4,7 @@
 #include "backends/tcp/socket.h"
 #include "backends/tcp/tcp_link.h"
 #include "backends/tcp/tcp_testing.h"
+#include "core/sink_testing.h"
 #include "support/bytes.h"
 
 namespace viaduct::tcp {
@@ -28,30 +29,30 @@ class TcpRailsFail : public TcpPair {
         pair_->run([&] { return serves(0, 0) && serves(0, 1) && serves(1, 0) && serves(1, 1); }));
     for (const std::size_t i : {0U, 1U}) {
       testing::fillWith(there_.bytes, std::byte{0});
-      const core::Tag tag = ++last_tag_;
-      post(0, OpKind::kWrite, tag, ops_, i);
-      ASSERT_TRUE(finish(0, tag, ops_.size()));
-      EXPECT_EQ(ended(0, tag).failed, 0U);
+      const std::uint64_t number = ++last_number_;
+      post(0, OpKind::kWrite, number, ops_, i);
+      ASSERT_TRUE(finish(0, number, ops_.size()));
+      EXPECT_EQ(ended(0, number).failed, 0U);
       EXPECT_EQ(here_.bytes, there_.bytes);
     }
   }
 
   Region here_{kBytes, 1}, there_{kBytes, 2};
   std::vector<core::Op> ops_;
-  core::Tag last_tag_ = 1000;
+  std::uint64_t last_number_ = 1000;
 };
 
 TEST_F(TcpRailsFail, ALostSocketDisablesItsRailAloneAndOpensAgain) {
   for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
-    const core::Tag tag = kind == OpKind::kWrite ? 10 : 20;
-    post(0, kind, tag, ops_, 0);
-    post(0, kind, tag + 1, ops_, 1);
+    const std::uint64_t number = kind == OpKind::kWrite ? 10 : 20;
+    post(0, kind, number, ops_, 0);
+    post(0, kind, number + 1, ops_, 1);
     for (int i = 0; i < 2; ++i) pair_->progress();
     cut(0, 1);
-    ASSERT_TRUE(finish(0, tag, ops_.size()));
-    ASSERT_TRUE(finish(0, tag + 1, ops_.size()));
-    EXPECT_EQ(ended(0, tag).failed, 0U);
-    const Ended lost = ended(0, tag + 1);
+    ASSERT_TRUE(finish(0, number, ops_.size()));
+    ASSERT_TRUE(finish(0, number + 1, ops_.size()));
+    EXPECT_EQ(ended(0, number).failed, 0U);
+    const Ended lost = ended(0, number + 1);
     ASSERT_GT(lost.failed, 0U);
     EXPECT_TRUE(lost.rail_lost);
     EXPECT_EQ(lost.why->code, Code::kPeerLost);
@@ -112,7 +113,7 @@ TEST_F(TcpRailsFail, BothEndsMayLoseASocketAtOnce) {
 
 TEST_F(TcpRailsFail, ACancelledTransferOnALostSocketDoesNotCountAsRailLost) {
   post(0, OpKind::kWrite, 3, ops_, 1);
-  rail(0, 1).cancel(3);
+  rail(0, 1).cancel(core::testing::sinkOf(3));
   cut(0, 1);
   ASSERT_TRUE(finish(0, 3, ops_.size()));
   EXPECT_FALSE(ended(0, 3).rail_lost);

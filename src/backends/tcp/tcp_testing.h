@@ -11,6 +11,7 @@
 #include "backends/tcp/tcp_backend.h"
 #include "backends/tcp/tcp_link.h"
 #include "base/random.h"
+#include "core/sink_testing.h"
 #include "support/bytes.h"
 #include "support/link_pair.h"
 
@@ -22,15 +23,16 @@ struct Ended {
   bool rail_lost = false;
 };
 
-inline Ended endedOf(const core::Completions& done, core::Tag tag) {
+inline Ended endedOf(const core::Completions& done, std::uint64_t number) {
   Ended out;
   for (const core::Completion& one : done) {
-    if (const auto* moved = std::get_if<core::Moved>(&one); moved != nullptr && moved->tag == tag) {
+    if (const auto* moved = std::get_if<core::Moved>(&one);
+        moved != nullptr && moved->slice.number == number) {
       out.moved += moved->ops;
       out.bytes += moved->bytes;
     }
     if (const auto* failed = std::get_if<core::Failed>(&one);
-        failed != nullptr && failed->tag == tag) {
+        failed != nullptr && failed->slice.number == number) {
       out.failed += failed->ops;
       out.why = failed->why;
       out.rail_lost = failed->rail_lost;
@@ -83,14 +85,15 @@ class TcpPair : public ::testing::Test {
     return static_cast<TcpChannel&>(*channel).socket()->fd();
   }
   core::Rail& rail(std::size_t side, std::size_t i = 0) { return *backend_[side]->rails()[i]; }
-  std::size_t post(std::size_t side, OpKind kind, core::Tag tag, std::span<const core::Op> ops,
-                   std::size_t on = 0) {
-    return rail(side, on).post({.kind = kind, .tag = tag, .link = &link(side), .ops = ops});
+  std::size_t post(std::size_t side, OpKind kind, std::uint64_t number,
+                   std::span<const core::Op> ops, std::size_t on = 0) {
+    return rail(side, on).post(
+        {.kind = kind, .slice = core::testing::sliceOf(number), .link = &link(side), .ops = ops});
   }
-  Ended ended(std::size_t side, core::Tag tag) { return endedOf(pair_->done[side], tag); }
-  bool finish(std::size_t side, core::Tag tag, std::uint64_t ops) {
+  Ended ended(std::size_t side, std::uint64_t number) { return endedOf(pair_->done[side], number); }
+  bool finish(std::size_t side, std::uint64_t number, std::uint64_t ops) {
     return pair_->run([&] {
-      const Ended now = ended(side, tag);
+      const Ended now = ended(side, number);
       return now.moved + now.failed >= ops;
     });
   }

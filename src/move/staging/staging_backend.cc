@@ -37,8 +37,8 @@ void StagingRail::poll(core::Completions& out) {
   }
 }
 
-void StagingRail::cancel(core::Tag tag) {
-  for (StagingLink* const link : links_) link->cancel(tag);
+void StagingRail::cancel(const core::Sink& sink) {
+  for (StagingLink* const link : links_) link->cancel(sink);
 }
 
 bool StagingRail::busy() const {

@@ -19,7 +19,7 @@ class StagingRail final : public core::Rail {
   std::string_view name() const override { return "staging"; }
   std::size_t post(const core::Work& work) override;
   void poll(core::Completions& out) override;
-  void cancel(core::Tag tag) override;
+  void cancel(const core::Sink& sink) override;
   bool busy() const override;
 
   void add(StagingLink& link) { links_.push_back(&link); }

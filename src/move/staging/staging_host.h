@@ -32,6 +32,20 @@ struct HopEnd {
   std::vector<PathShare> shares = {};
 };
 
+// Starts hops, each for one chunk of a ring, and is told of their ends. It outlives its hops.
+class HopOwner {
+ public:
+  // Called once for each hop, at the earliest inside StagingHost::start(), with the same lock held.
+  // Must only take notice.
+  virtual void hopEnded(std::uint32_t chunk, HopEnd end) = 0;
+
+ protected:
+  HopOwner() = default;
+  HopOwner(const HopOwner&) = delete;
+  HopOwner& operator=(const HopOwner&) = delete;
+  ~HopOwner() = default;
+};
+
 // One hop of a chunk: a copy that the agent does. The destructor cancels a hop that still runs, and
 // then nobody is told of its end. StagingHost::settling() waits for such hops.
 class Hop {
@@ -63,12 +77,11 @@ class StagingHost {
   virtual bool reachesStorage() = 0;
   // The other end of a hop: the agent's own storage, its own host memory, or the peer's memory.
   enum class To : std::uint8_t { kStorage, kMemory, kPeer };
-  // Starts a copy of these ops, whose local end is memory of this agent, over a path that meets
-  // `required`. `ended` is called once, at the earliest inside start(), with the same lock held. It
-  // must only take notice.
+  // Starts a copy of these ops for a chunk of the owner. Their local end is memory of this agent,
+  // and the path meets `required`.
   virtual Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
-                                             const core::Requirement& required,
-                                             std::function<void(HopEnd)> ended) = 0;
+                                             const core::Requirement& required, HopOwner& owner,
+                                             std::uint32_t chunk) = 0;
   // A number for hops that write one object together (core::OpList::whole).
   virtual std::uint64_t newWhole() = 0;
   // No further hop has this number. An incomplete object is abandoned.

@@ -82,7 +82,7 @@ std::optional<std::string_view> StagingLink::reaches(OpKind /*kind*/, std::uint3
 bool StagingLink::servedBy(const core::Rail& rail) const { return &rail == &rail_; }
 
 void StagingLink::take(const core::Work& work) {
-  Job job{.tag = work.tag, .kind = work.kind, .ops = work.ops};
+  Job job{.slice = work.slice, .kind = work.kind, .ops = work.ops};
   if (work.required != nullptr) job.required = *work.required;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
   job.packed = std::exchange(job.required.packed, false);
@@ -149,9 +149,9 @@ void StagingLink::prepareObjects(Job& job) {
   job.ops = job.sorted;
 }
 
-void StagingLink::cancel(core::Tag tag) {
+void StagingLink::cancel(const core::Sink& sink) {
   for (Job& job : jobs_)
-    if (job.tag == tag)
+    if (job.slice.sink == &sink)
       failJob(job, {.code = Code::kCancelled, .operation = "staging", .peer = peer_});
 }
 
@@ -248,11 +248,11 @@ void StagingLink::endJobs(core::Completions& out) {
     }
     if (job->error) {
       out.emplace_back(
-          core::Failed{.tag = job->tag, .ops = job->ops.size(), .why = *std::move(job->error)});
+          core::Failed{.slice = job->slice, .ops = job->ops.size(), .why = *std::move(job->error)});
     } else {
       std::uint64_t bytes = 0;
       for (const core::Op& op : job->ops) bytes += op.bytes;
-      out.emplace_back(core::Moved{.tag = job->tag, .ops = job->ops.size(), .bytes = bytes});
+      out.emplace_back(core::Moved{.slice = job->slice, .ops = job->ops.size(), .bytes = bytes});
     }
     giveUpWholes(*job);
     job = jobs_.erase(job);
@@ -261,7 +261,7 @@ void StagingLink::endJobs(core::Completions& out) {
 
 void StagingLink::reportPath(Job& job, core::Completions& out) {
   for (PathShare& share : job.path.shares)
-    out.emplace_back(core::Staged{.tag = job.tag, .share = std::move(share)});
+    out.emplace_back(core::Staged{.slice = job.slice, .share = std::move(share)});
   job.path.shares.clear();
 }
 
@@ -548,11 +548,13 @@ Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind ki
   const core::Requirement& required =
       to == StagingHost::To::kPeer ? chunks_[number].job->required : kNone;
   VIADUCT_TRY(chunks_[number].hop,
-              host_->start(to, kind, std::move(list), required, [this, number](HopEnd end) {
-                chunks_[number].ended = std::move(end);
-                wake();
-              }));
+              host_->start(to, kind, std::move(list), required, *this, number));
   return Ok{};
+}
+
+void StagingLink::hopEnded(std::uint32_t chunk, HopEnd end) {
+  chunks_[chunk].ended = std::move(end);
+  wake();
 }
 
 void StagingLink::close(core::Completions& out) {
@@ -562,7 +564,7 @@ void StagingLink::close(core::Completions& out) {
   server_.close();
   for (const Job& job : jobs_) {
     giveUpWholes(job);
-    out.emplace_back(core::Failed{.tag = job.tag,
+    out.emplace_back(core::Failed{.slice = job.slice,
                                   .ops = job.ops.size(),
                                   .why = {.code = Code::kPeerLost, .operation = "staging"}});
   }

@@ -26,7 +26,7 @@ namespace viaduct::move {
 
 class StagingRail;
 
-class StagingLink final : public core::Link {
+class StagingLink final : public core::Link, private HopOwner {
  public:
   StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost& session,
               std::unique_ptr<StagingHost> host);
@@ -48,7 +48,7 @@ class StagingLink final : public core::Link {
 
   // The rail calls the functions below.
   void take(const core::Work& work);
-  void cancel(core::Tag tag);
+  void cancel(const core::Sink& sink);
   bool busy() const;  // progress() has work
   // It will have work as soon as this agent reaches its storage, or has memory for a ring.
   bool waits() const;
@@ -68,7 +68,7 @@ class StagingLink final : public core::Link {
   };
   // The ops of one post.
   struct Job {
-    core::Tag tag = 0;
+    core::SliceOf slice = {};
     OpKind kind = OpKind::kWrite;
     std::span<const core::Op> ops = {};
     core::Requirement required = {};                // of the stage between the agents
@@ -104,6 +104,7 @@ class StagingLink final : public core::Link {
     std::unique_ptr<Hop> hop = {};  // null while the peer does the step
     std::optional<HopEnd> ended = {};
   };
+  void hopEnded(std::uint32_t chunk, HopEnd end) override;
   void wake();
   Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
   bool hasWaitedLong() const;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/sink_testing.h"
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::move {
@@ -53,7 +54,8 @@ struct PendingHop {
   OpKind kind;
   core::OpList list;
   core::Requirement required;
-  std::function<void(HopEnd)> ended;
+  HopOwner* owner;
+  std::uint32_t chunk;
   bool cancelled = false, dropped = false;
 };
 using PendingHops = std::deque<std::shared_ptr<PendingHop>>;
@@ -106,13 +108,14 @@ class FakeHost final : public StagingHost {
   }
   bool reachesStorage() override { return reaches; }
   Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
-                                     const core::Requirement& required,
-                                     std::function<void(HopEnd)> ended) override {
+                                     const core::Requirement& required, HopOwner& owner,
+                                     std::uint32_t chunk) override {
     auto hop = std::make_shared<PendingHop>(PendingHop{.to = to,
                                                        .kind = kind,
                                                        .list = std::move(list),
                                                        .required = required,
-                                                       .ended = std::move(ended)});
+                                                       .owner = &owner,
+                                                       .chunk = chunk});
     hops_.push_back(hop);
     return std::unique_ptr<Hop>(std::make_unique<FakeHop>(std::move(hop)));
   }
@@ -205,8 +208,10 @@ class StagingLinkTest : public ::testing::Test {
                             .place = hop->list.ops.front().remote,
                             .bytes = bytes,
                             .ops = hop->list.ops.size()});
-    hop->ended({.error = std::move(error),
-                .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
+    hop->owner->hopEnded(
+        hop->chunk,
+        {.error = std::move(error),
+         .shares = {{.backend = storage ? "file" : "tcp", .way = "x", .bytes = bytes}}});
   }
 
   // One event: a message arrives, a hop ends, or a rail is polled. False: there is none.
@@ -249,8 +254,11 @@ class StagingLinkTest : public ::testing::Test {
                      .remote_pin = remote_pin});
     return out;
   }
-  void post(OpKind kind, std::span<const core::Op> ops, core::Tag tag = 5) {
-    EXPECT_EQ(a_.rail.post({.kind = kind, .tag = tag, .link = a_.link.get(), .ops = ops}),
+  void post(OpKind kind, std::span<const core::Op> ops, std::uint64_t number = 5) {
+    EXPECT_EQ(a_.rail.post({.kind = kind,
+                            .slice = core::testing::sliceOf(number),
+                            .link = a_.link.get(),
+                            .ops = ops}),
               ops.size());
   }
   static void fill(Memory& memory, std::uint32_t pin) {
@@ -375,7 +383,7 @@ TEST_F(StagingLinkTest, CancelEndsEachStageAndThenThePost) {
     std::mt19937_64 random(steps);
     post(OpKind::kRead, list);
     for (std::uint64_t i = 0; i < steps; ++i) static_cast<void>(step(random));
-    a_.rail.cancel(5);
+    a_.rail.cancel(core::testing::sinkOf(5));
     while (step(random)) {
     }
     const auto ended = ends();
@@ -707,14 +715,14 @@ TEST_F(StagingObjectTest, ALaterTransferDoesNotTakeTheChunksOfAPart) {
   setObjects(8 * kMiB);
   const auto files = ops(kHostAt, kStorageAt, kHostPin, kStoragePin, kBytes, 1);
   const auto object = blocks(8 * kMiB, kMiB, false);
-  for (core::Tag tag = 1; tag <= 8; ++tag) post(OpKind::kWrite, files, tag);
+  for (std::uint64_t number = 1; number <= 8; ++number) post(OpKind::kWrite, files, number);
   post(OpKind::kWrite, object, 9);
-  for (core::Tag tag = 10; tag <= 29; ++tag) post(OpKind::kWrite, files, tag);
+  for (std::uint64_t number = 10; number <= 29; ++number) post(OpKind::kWrite, files, number);
   run();
-  std::vector<core::Tag> order;
-  for (const auto& one : ends()) order.push_back(std::get<core::Moved>(one).tag);
+  std::vector<std::uint32_t> order;
+  for (const auto& one : ends()) order.push_back(std::get<core::Moved>(one).slice.number);
   ASSERT_EQ(order.size(), 29U);
-  const auto place = std::ranges::find(order, core::Tag{9}) - order.begin();
+  const auto place = std::ranges::find(order, std::uint32_t{9}) - order.begin();
   EXPECT_LT(place, 20) << "it waits for those before it, and not for all behind it";
 }
 
@@ -773,7 +781,10 @@ TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {
                                     .bytes = 1 << 20,
                                     .local_pin = kStoragePin,
                                     .remote_pin = kStoragePin + 100}};
-  end.rail.post({.kind = OpKind::kWrite, .tag = 1, .link = end.link.get(), .ops = list});
+  end.rail.post({.kind = OpKind::kWrite,
+                 .slice = core::testing::sliceOf(1),
+                 .link = end.link.get(),
+                 .ops = list});
   while (end.rail.busy() || !end.hops.empty()) {
     end.rail.poll(end.done);
     if (end.hops.empty()) continue;
@@ -785,7 +796,7 @@ TEST(StagingLinkWithItself, MovesFromFileToFileThroughOneRing) {
       const bool write = hop->kind == OpKind::kWrite;
       std::memcpy(write ? file : ring, write ? ring : file, op.bytes);
     }
-    hop->ended({});
+    hop->owner->hopEnded(hop->chunk, {});
   }
   EXPECT_TRUE(std::holds_alternative<core::Moved>(end.done.back()));
   const auto& bytes = end.memory.pins.at(kStoragePin + 100).bytes;

@@ -210,14 +210,16 @@ void StagingServer::start(std::uint32_t number) {
   }
   auto hop = host_.start(packed ? StagingHost::To::kMemory : StagingHost::To::kStorage,
                          one.request->store ? OpKind::kWrite : OpKind::kRead, std::move(list), {},
-                         [this, number](HopEnd end) {
-                           served_[number].ended = std::move(end);
-                           wake_();
-                         });
+                         *this, number);
   if (hop)
     one.hop = *std::move(hop);
   else
     one.ended = HopEnd{.error = std::move(hop).error()};
+}
+
+void StagingServer::hopEnded(std::uint32_t chunk, HopEnd end) {
+  served_[chunk].ended = std::move(end);
+  wake_();
 }
 
 // The error without the names of this agent's files, objects and hosts. The peer knows the label of

@@ -14,7 +14,7 @@
 
 namespace viaduct::move {
 
-class StagingServer {
+class StagingServer final : private HopOwner {
  public:
   // `wake`: progress() has work that needs no further event.
   // `ring`: asks for a ring, as StagingHost::ring(). None: it waits for memory, and is asked again.
@@ -36,6 +36,7 @@ class StagingServer {
   void close();
 
  private:
+  void hopEnded(std::uint32_t chunk, HopEnd end) override;
   struct Served {
     std::optional<StorageRequest> request = {};
     std::unique_ptr<Hop> hop = {};  // null: it waits until this agent reaches its storage

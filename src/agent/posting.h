@@ -1,0 +1,110 @@
+// Planned ops that are posted: bundles, until rails have given all of their ops back. A transfer is
+// one, and so is a hop of a staged transfer. Threads: with the agent's lock held exclusively,
+// except running() and state().
+#pragma once
+
+#include <viaduct/path.h>
+#include <viaduct/transfer.h>
+
+#include <atomic>
+#include <cassert>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "agent/bundle.h"
+#include "agent/hooked_list.h"
+#include "core/op.h"
+
+namespace viaduct::agent {
+
+class AgentImpl;
+class HeldLease;
+class PeerImpl;
+
+class Posting : public core::Sink {
+ public:
+  bool running() const { return state() == TransferState::kRunning; }
+  TransferState state() const { return state_.load(std::memory_order_acquire); }
+  const PeerImpl& peer() const { return *peer_; }
+  const std::optional<Error>& error() const { return error_; }
+  Clock::time_point due() const { return due_; }  // the current deadline, while it runs
+
+  void moved(const core::Moved& moved) final;
+  void failed(core::Failed failed) final;
+  void staged(core::Staged staged) final { bundleOf(staged.slice).staged(std::move(staged.share)); }
+
+  // Offers the ops that rails have not taken yet.
+  void offer();
+  // The last offer() has left ops that a rail may take later.
+  bool wasRefused() const { return refused_ && !stopping_; }
+  void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
+  virtual void overdue();
+  virtual void peerLost(const Error& why) { abort(why); }
+  virtual bool uses(std::uint32_t /*local_slot*/) const { return false; }
+  virtual bool isUnder(const HeldLease& /*lease*/) const { return false; }
+
+  // The links in the agent's lists of running postings, and of those that wait for room.
+  Hook<Posting> running_hook, waiting_hook;
+
+ protected:
+  Posting(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind)
+      : agent_(std::move(agent)), peer_(std::move(peer)), kind_(kind) {}
+  ~Posting() { assert(!running_hook.in && "rails still have ops of it"); }
+
+  void take(std::vector<Bundle> bundles);
+  // Begins to run. offer() posts the first ops.
+  void begin();
+  // Ends to run, within over(). `state` is for other threads to see.
+  void end(TransferState state);
+  // No op is with a rail any more: all are moved, or error_ says why not.
+  virtual void over() = 0;
+  void endIfOver();
+  void stopPosting();
+  void expect(Clock::time_point due);
+  void countErrorWithoutRail();
+  TransferState outcome() const;
+  void addTo(Path& path) const {
+    for (const Bundle& bundle : bundles_) bundle.addTo(path);
+  }
+  // The bytes that rails have acknowledged.
+  std::vector<core::Stretch> landed() const {
+    std::vector<core::Stretch> out;
+    for (const Bundle& bundle : bundles_) bundle.addLanded(out);
+    return out;
+  }
+
+  const std::shared_ptr<AgentImpl> agent_;
+  std::shared_ptr<PeerImpl> peer_;
+  const OpKind kind_;
+  std::vector<Bundle> bundles_;
+  std::uint64_t total_ops_ = 0;
+  std::atomic<TransferState> state_{TransferState::kIdle};
+  std::uint64_t out_ = 0;  // ops that rails have accepted and not yet completed
+  bool stopping_ = false;  // no more slices are posted, because of error_
+  std::optional<Error> error_;
+  Clock::time_point due_ = Clock::time_point::max();
+
+ private:
+  Bundle& bundleOf(const core::SliceOf& slice) {
+    auto found = bundles_.begin();
+    while (!found->has(slice.number)) ++found;
+    return *found;
+  }
+  bool allDone() const {
+    for (const Bundle& bundle : bundles_)
+      if (!bundle.done()) return false;
+    return true;
+  }
+  void strand();
+  void railLost(Bundle& bundle, std::uint32_t number, const Error& why);
+  void resetLinks();
+
+  bool refused_ = false;  // a rail refused ops in the last offer
+  // Aborted: if ops are still out after part of the grace, the peer's session ends.
+  bool forced_ = false;
+  std::optional<Error> rail_error_;  // of the last rail that was lost
+};
+
+}  // namespace viaduct::agent
