@@ -116,7 +116,7 @@ Status Pieces::check(const Piece& piece, int fd) {
   VIADUCT_CHECK(checkFile(*target.file, fd, target.first + target.bytes));
   target.checked_by = piece.serial;
   rlimit limit{};
-  file_limit_ = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : 0;
+  if (piece.write) file_limit_ = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : 0;
   return Ok{};
 }
 
@@ -167,8 +167,9 @@ void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memor
   flight.needed = needed;
   flight.moved = 0;
   flight.retries = 0;
-  // Threads wait for the page cache, and take no signal at the process's limit for files.
-  const bool blocks = !rules(flight).direct || (write && offset + asked > file_limit_);
+  // Threads copy much, and take no signal at the process's limit for files.
+  const bool blocks = (!rules(flight).direct && asked > kMostCopiedAtOnce) ||
+                      (write && offset + asked > file_limit_);
   flight.io = {.write = write,
                .blocks = blocks,
                .fd = entry.fd.get(),

@@ -55,6 +55,8 @@ class Pieces {
   static constexpr std::uint32_t kBounces = 16;
   // Through aligned buffers, in one reap(). It takes about half a millisecond.
   static constexpr std::uint64_t kMostCopied = std::uint64_t{4} << 20U;
+  // Of one piece between host memory and the page cache. The submitting thread copies it.
+  static constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{64} << 10U;
   // Host memory is registered in parts of this size, once a part has been used a few times, and one
   // part before each submit(). The registration of a part takes 0.1 ms, or 1 ms if its pages are
   // new.

@@ -37,9 +37,15 @@ struct Shared {
   std::atomic<bool> any_ended{false};
   base::Fd doorbell;  // readable while `ended` is not empty
   bool over = false;
+  bool waking = false;  // a thread has been notified, and does not run yet
   std::uint32_t idle = 0;
 
-  // With the mutex held.
+  // The functions are called with the mutex held.
+  // Wakes one thread, which wakes the next one if there is more. So short requests wake few.
+  void wake() {
+    if (idle == 0 || std::exchange(waking, true)) return;
+    work.notify_one();
+  }
   void end(std::uint32_t token, int result) {
     if (token == Engine::kNoToken) return;
     ended.push_back({token, result});
@@ -60,12 +66,16 @@ int perform(const Io& io) {
 void serve(const std::shared_ptr<Shared>& shared) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
-    ++shared->idle;
-    shared->work.wait(lock, [&] { return shared->over || !shared->requests.empty(); });
-    --shared->idle;
+    while (!shared->over && shared->requests.empty()) {
+      ++shared->idle;
+      shared->work.wait(lock);
+      --shared->idle;
+      shared->waking = false;
+    }
     if (shared->over) return;
     Shared::Request request = std::move(shared->requests.front());
     shared->requests.pop_front();
+    if (!shared->requests.empty()) shared->wake();
     lock.unlock();
     const int result = request.call ? request.call() : perform(request.io);
     request.call = {};  // what it owns is closed without the mutex
@@ -129,7 +139,7 @@ class ThreadEngine final : public Engine {
       shared_->requests.clear();
       shared_->end(token, -EAGAIN);
     }
-    shared_->work.notify_one();
+    shared_->wake();
   }
   void addThread() {
     const base::BlockedSignals none;
