@@ -57,7 +57,7 @@ int registerBuffer(int ring, std::uint32_t place, std::span<std::byte> memory) {
 }
 
 RingTrial tryRing() {
-  constexpr unsigned kEntries = 512;  // as many as the backend `file` takes by default
+  constexpr unsigned kEntries = 128;  // as many as the backend `file` takes by default
   alignas(4096) static std::array<std::byte, 4096> page;
   RingTrial out;
   io_uring_params params{};

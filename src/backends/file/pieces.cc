@@ -80,19 +80,16 @@ bool Pieces::begin(std::uint32_t token) {
 // On a thread, because a file server may not answer.
 void Pieces::open(std::uint32_t token) {
   Flight& flight = flights_[token];
-  const Target& target = *flight.piece.file;
   flight.step = Step::kOpen;
   flight.opening = std::make_shared<Opening>();
-  engine_->call(
-      token, [opening = flight.opening, file = target.file, end = target.first + target.bytes] {
-        auto fd = file->reopen();
-        Status fit = fd ? checkFile(*file, fd->get(), end) : Status(std::move(fd).error());
-        if (fit)
-          opening->fd = *std::move(fd);
-        else
-          opening->why = std::make_unique<Error>(std::move(fit).error());
-        return 0;
-      });
+  engine_->call(token, [opening = flight.opening, file = flight.piece.file->file] {
+    auto fd = file->reopen();
+    if (fd)
+      opening->fd = *std::move(fd);
+    else
+      opening->why = std::make_unique<Error>(std::move(fd).error());
+    return 0;
+  });
 }
 
 void Pieces::opened(std::uint32_t token, int result) {
@@ -102,7 +99,6 @@ void Pieces::opened(std::uint32_t token, int result) {
   cache_.opened(flight.place, std::move(opening->fd));
   flight.step = Step::kWaits;
   if (flight.cancelled) return failed(token, cancelledError(flight.released));
-  if (has_opened) flight.piece.file->checked_by = flight.piece.serial;
   if (opening->why) return failed(token, std::move(*opening->why));
   if (!has_opened && ++flight.retries >= kMostRetries)
     return failed(token, systemError(Code::kExhausted, "start the thread for files", -result));
