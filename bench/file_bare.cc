@@ -10,7 +10,6 @@
 #include <linux/io_uring.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -133,9 +132,10 @@ std::byte* mapped(const Options& o, std::size_t bytes) {
 
 void run(const Options& o) {
   const Fd file(::open(o.file.c_str(), O_RDWR | O_DIRECT | O_CLOEXEC));
-  struct stat facts{};
-  need(file && ::fstat(file.get(), &facts) == 0, "open");
-  const std::uint64_t count = static_cast<std::uint64_t>(facts.st_size) / o.block;
+  need(bool(file), "open");
+  const off_t bytes = ::lseek(file.get(), 0, SEEK_END);  // of a block device too
+  const std::uint64_t count = static_cast<std::uint64_t>(bytes) / o.block;
+  need(count != 0, "a file without a block");
   iovec memory{mapped(o, std::size_t{o.block} * o.batch), std::size_t{o.block} * o.batch};
   Ring ring(std::bit_ceil(o.batch), o.flags);
   const int descriptor = file.get();

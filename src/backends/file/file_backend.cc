@@ -89,11 +89,12 @@ FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<Mo
   rails_.push_back(std::make_unique<FileRail>(*mover_));
 }
 
-// Has the agent polled once reads or writes have ended.
+// Wakes a sleeping agent, which then polls the rail. A wake counts as progress only if the poll
+// ends a transfer: a wait for a long one does not spin between its reads and writes.
 Status FileBackend::start() {
   if (!watches_.empty()) return Ok{};
   for (const int fd : mover_->start()) {
-    VIADUCT_TRY(const auto watch, poller_.watch(fd, EPOLLIN, [](std::uint32_t) {}));
+    VIADUCT_TRY(const auto watch, poller_.watch(fd, EPOLLIN, {}));
     watches_.push_back(watch);
   }
   return Ok{};

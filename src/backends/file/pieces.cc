@@ -191,14 +191,15 @@ std::int32_t Pieces::registeredBuffer(const Piece& piece) {
   if (limits_.registered == 0 || (at + piece.bytes - 1) / kPartBytes != number) return -1;
   if (host.parts.empty()) host.parts.resize((host.bytes + kPartBytes - 1) / kPartBytes);
   Target::Part& part = host.parts[number];
-  if (part.uses > kUsesBefore) return part.buffer;
-  if (part.uses == kUsesBefore && !may_register_) return -1;
-  if (++part.uses <= kUsesBefore) return -1;
-  may_register_ = false;
+  if (part.tried) return part.buffer;
+  part.pages += std::max<std::uint32_t>(1, piece.bytes / 4096);
+  if (part.pages < kPagesBefore || registered_now_ >= kMostRegisteredAtOnce) return -1;
+  part.tried = true;
   const std::uint64_t begin = number * kPartBytes;
   const std::uint64_t bytes = std::min(kPartBytes, host.bytes - begin);
   if (registered_ + bytes > limits_.registered) return -1;
   part.buffer = engine_->registerBuffer({pointer(host.address + begin), bytes});
+  registered_now_ += bytes;
   if (part.buffer >= 0) registered_ += bytes;
   return part.buffer;
 }
@@ -213,7 +214,7 @@ void Pieces::reap(std::vector<Finished>& out) {
 }
 
 bool Pieces::submit() {
-  may_register_ = true;
+  registered_now_ = 0;
   return engine_->submit() && finished_.empty();
 }
 

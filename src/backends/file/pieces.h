@@ -57,11 +57,14 @@ class Pieces {
   static constexpr std::uint64_t kMostCopied = std::uint64_t{4} << 20U;
   // Of one piece between host memory and the page cache. The submitting thread copies it.
   static constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{64} << 10U;
-  // Host memory is registered in parts of this size, once a part has been used a few times, and one
-  // part before each submit(). The registration of a part takes 0.1 ms, or 1 ms if its pages are
-  // new.
-  static constexpr std::uint64_t kPartBytes = std::uint64_t{8} << 20U;
-  static constexpr std::uint32_t kUsesBefore = 16;
+  // Host memory is registered in parts of this size, once pieces have used some pages of a part: at
+  // the first large piece. The kernel allocates new pages of registered memory together, so they
+  // are adjacent more often (docs/measured/files.md). A part takes 0.05 ms, and 1 ms if its pages
+  // are new.
+  static constexpr std::uint64_t kPartBytes = std::uint64_t{4} << 20U;
+  static constexpr std::uint32_t kPagesBefore = 16;
+  // Before each submit(). Pieces in flight would allocate as many pages.
+  static constexpr std::uint64_t kMostRegisteredAtOnce = std::uint64_t{32} << 20U;
   static constexpr std::uint32_t kMostRetries = 100;  // without progress
 
   enum class Step : std::uint8_t {
@@ -134,9 +137,9 @@ class Pieces {
   std::vector<std::uint32_t> free_, waiting_;
   std::uint32_t patches_ = 0;  // begun flights that patch
   std::uint64_t registered_ = 0;
-  bool may_register_ = true;      // before the next submit()
-  std::uint64_t copied_ = 0;      // in this reap()
-  std::uint64_t file_limit_ = 0;  // RLIMIT_FSIZE
+  std::uint64_t registered_now_ = 0;  // since the last submit()
+  std::uint64_t copied_ = 0;          // in this reap()
+  std::uint64_t file_limit_ = 0;      // RLIMIT_FSIZE
   std::vector<Finished> finished_;
 };
 

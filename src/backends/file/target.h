@@ -20,7 +20,8 @@ struct Target {
 
   struct Part {
     std::int32_t buffer = -1;  // registered with the engine; else -1
-    std::uint32_t uses = 0;
+    std::uint32_t pages = 0;   // that pieces have used
+    bool tried = false;        // to register it
   };
   std::uint32_t hint = ~0U;      // its last place in the FileCache
   std::uint64_t checked_by = 0;  // the last job that has checked the file
