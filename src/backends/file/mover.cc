@@ -98,7 +98,10 @@ void Mover::leaveBehind() {
   try {
     std::thread(wait).detach();
   } catch (const std::system_error&) {
-    static_cast<void>(new auto(shared_from_this()));
+    static base::Mutex mutex;
+    static auto* const kept = new std::vector<std::shared_ptr<Mover>>;
+    const base::Lock lock(mutex);
+    kept->push_back(shared_from_this());
   }
 }
 
