@@ -87,6 +87,8 @@ viaduct::Selection randomBlocks(const viaduct::Pin& file, const Options& o, std:
 void run(const Options& o) {
   viaduct::Settings settings{.name = "bench", .listen = {}, .backends = {"file"}};
   settings.others["VIADUCT_FILE_ENGINE"] = o.engine;
+  if (const char* spin = std::getenv("VIADUCT_SPIN"))
+    settings.spin = std::chrono::microseconds(std::stol(spin));
   if (const char* depth = std::getenv("VIADUCT_FILE_QUEUE_DEPTH"))
     settings.others["VIADUCT_FILE_QUEUE_DEPTH"] = depth;
   viaduct::Agent agent = must(viaduct::Agent::open(settings));

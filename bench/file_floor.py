@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Compares the backend file with fio in turns: random reads and writes with O_DIRECT.
+"""Compares the backend file with fio and a bare loop in turns: random reads and writes with O_DIRECT.
 
-Both use io_uring, registered files and buffers, and one submitting thread that sleeps while it
-waits. Both map one memfd, so the bytes go to the same physical pages: some disks read into
-adjacent pages twice as fast as into scattered ones. Both leave out their first second, in which a
-virtual disk may exceed its rate. fio takes whole seconds only. fio reports the processor time of
-that thread. Ours is that of the whole process: the mover's thread, and the thread that posts and
-waits.
+All use io_uring, registered files and buffers, and one thread that submits. The bare loop
+(file_bare) spins. fio sleeps in the kernel, and ours spins for VIADUCT_SPIN and then sleeps. All map
+one memfd, so the bytes go to the same physical pages: some disks read into adjacent pages twice as
+fast as into scattered ones. All leave out their first second, in which a virtual disk may exceed its
+rate. fio takes whole seconds only. fio reports the processor time of that thread, and the others
+that of their process.
 
-usage: file_floor.py FILE_BENCH FILE [--rounds N] [--seconds S] [--bytes 1G] [--huge]
+A batch is submitted, and waited for, as a whole. A depth is kept: ours has two transfers of
+twice as many blocks, and the bare loop and fio refill one batch.
+
+usage: file_floor.py BENCH_FOLDER FILE [--rounds N] [--seconds S] [--bytes 1G] [--huge]
+                     [--cases WORD] [--against FILE_BENCH]
 """
 import argparse
 import ctypes
@@ -19,11 +23,17 @@ import statistics
 import struct
 import subprocess
 
-CASES = [  # name, kind, block, depth, blocks of a transfer, transfers
-    ("1 MiB read, depth 32", "read", 1 << 20, 32, 64, 2),
-    ("1 MiB write, depth 32", "write", 1 << 20, 32, 64, 2),
+CASES = [  # name, kind, block, depth of fio and the bare loop, blocks of a transfer, transfers
+    ("4 KiB read, batch 1", "read", 4096, 1, 1, 1),
+    ("4 KiB write, batch 1", "write", 4096, 1, 1, 1),
+    ("4 KiB read, batch 32", "read", 4096, 32, 32, 1),
+    ("4 KiB write, batch 32", "write", 4096, 32, 32, 1),
     ("4 KiB read, depth 128", "read", 4096, 128, 1024, 2),
     ("4 KiB write, depth 128", "write", 4096, 128, 1024, 2),
+    ("1 MiB read, batch 1", "read", 1 << 20, 1, 1, 1),
+    ("1 MiB write, batch 1", "write", 1 << 20, 1, 1, 1),
+    ("1 MiB read, depth 32", "read", 1 << 20, 32, 64, 2),
+    ("1 MiB write, depth 32", "write", 1 << 20, 32, 64, 2),
 ]
 
 
@@ -53,35 +63,49 @@ def runs_per_mib(memory):
     return (breaks + 1) / (MEMORY >> 20)
 
 
-def fio(file, kind, block, depth, seconds, fd):
+def fio(case, file, seconds, fd):
+    _, kind, block, depth, _, transfers = case
     words = ["fio", "--name=floor", f"--filename={file}", "--ioengine=io_uring", "--direct=1",
              f"--rw=rand{kind}", f"--bs={block}", f"--iodepth={depth}", "--numjobs=1", "--thread",
              "--registerfiles", "--fixedbufs", "--norandommap", "--time_based", "--ramp_time=1",
-             f"--runtime={seconds}", "--output-format=json",
+             f"--runtime={max(1, round(seconds))}", "--output-format=json",
              f"--iomem=mmapshared:/proc/self/fd/{fd}"]
+    if transfers == 1:
+        words += [f"--iodepth_batch_submit={depth}", f"--iodepth_batch_complete_min={depth}"]
     job = json.loads(subprocess.run(words, check=True, capture_output=True, text=True,
-                                    pass_fds=[fd]).stdout)
-    job = job["jobs"][0]
+                                    pass_fds=[fd]).stdout)["jobs"][0]
     row = job[kind]
     busy = (job["usr_cpu"] + job["sys_cpu"]) / 100
-    return row["iops"], busy / row["iops"] * 1e6
+    return row["iops"], busy / max(row["iops"], 1) * 1e6
 
 
-def ours(bench, file, kind, block, blocks, transfers, seconds, fd):
-    words = [bench, file, kind, str(block), str(blocks), str(transfers), str(seconds), "auto",
-             f"/proc/self/fd/{fd}"]
+def ran(words, fd):
     row = json.loads(subprocess.run(words, check=True, capture_output=True, text=True,
                                     pass_fds=[fd]).stdout)
-    return row["iops"], row["cpu_us_per_io"], row["way"]
+    return row["iops"], row["cpu_us_per_io"]
+
+
+def bare(folder, case, file, seconds, fd):
+    _, kind, block, depth, _, _ = case
+    return ran([f"{folder}/file_bare", file, kind, str(block), str(depth), str(seconds),
+                f"/proc/self/fd/{fd}"], fd)
+
+
+def ours(bench, case, file, seconds, fd):
+    _, kind, block, _, blocks, transfers = case
+    return ran([bench, file, kind, str(block), str(blocks), str(transfers), str(seconds), "auto",
+                f"/proc/self/fd/{fd}"], fd)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bench")
+    parser.add_argument("folder")
     parser.add_argument("file")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--seconds", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=1)
     parser.add_argument("--bytes", default="1G")
+    parser.add_argument("--cases", default="", help="only cases with this in their name")
+    parser.add_argument("--against", help="the file_bench of another build")
     parser.add_argument("--huge", action="store_true",
                         help="huge pages; needs 17 in vm.nr_hugepages")
     options = parser.parse_args()
@@ -92,25 +116,31 @@ def main():
     runs = runs_per_mib(memory)
     print("memory:", "unknown (not root)" if runs is None else f"{runs:.1f}",
           "runs of adjacent pages in 1 MiB\n")
-    print("| case | fio IOPS | ours | ratio (spread) | fio CPU us/IO | ours | ratio | way |")
-    print("|---|---|---|---|---|---|---|---|")
-    for name, kind, block, depth, blocks, transfers in CASES:
-        rows = []
+    programs = {
+        "bare": lambda *case: bare(options.folder, *case),
+        "fio": fio,
+        "ours": lambda *case: ours(f"{options.folder}/file_bench", *case),
+    }
+    if options.against:
+        programs["against"] = lambda *case: ours(options.against, *case)
+    middle = lambda values: statistics.median(list(values))
+    print("| case | program | I/Os a second, median (spread) | ours over it, of medians (of rounds) "
+          "| processor, us per I/O |")
+    print("|---|---|---|---|---|")
+    for case in CASES:
+        if options.cases not in case[0]:
+            continue
+        rows = {name: [] for name in programs}
         for turn in range(options.rounds):
-            both = [
-                lambda: fio(options.file, kind, block, depth, options.seconds, fd),
-                lambda: ours(options.bench, options.file, kind, block, blocks, transfers,
-                             options.seconds, fd),
-            ]
-            order = (0, 1) if turn % 2 == 0 else (1, 0)
-            done = {i: both[i]() for i in order}
-            rows.append((done[0], done[1]))
-        middle = lambda values: statistics.median(list(values))
-        ratios = [o[0] / f[0] for f, o in rows]
-        print(f"| {name} | {middle(f[0] for f, _ in rows):.0f} | {middle(o[0] for _, o in rows):.0f} "
-              f"| {middle(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f}) "
-              f"| {middle(f[1] for f, _ in rows):.2f} | {middle(o[1] for _, o in rows):.2f} "
-              f"| {middle(o[1] for _, o in rows) / middle(f[1] for f, _ in rows):.2f} | {rows[0][1][2]} |", flush=True)
+            names = list(programs)
+            for name in names[turn % len(names):] + names[:turn % len(names)]:
+                rows[name].append(programs[name](case, options.file, options.seconds, fd))
+        rate = {name: middle(r[0] for r in rows[name]) for name in programs}
+        for name, row in rows.items():
+            ratios = [o[0] / max(r[0], 1) for o, r in zip(rows["ours"], row)]
+            print(f"| {case[0]} | {name} | {rate[name]:,.0f} ({min(r[0] for r in row):,.0f} to "
+                  f"{max(r[0] for r in row):,.0f}) | {rate['ours'] / rate[name]:.2f} "
+                  f"({middle(ratios):.2f}) | {middle(r[1] for r in row):.1f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -111,6 +111,7 @@ bool Poller::handle(const Events& events, int count, Clock::time_point now) {
     const auto found = state_->watches.find(id);
     if (found == state_->watches.end()) continue;  // forgotten since the event came
     const auto handler = found->second.handler;
+    if (!*handler) continue;
     (*handler)(events[static_cast<std::size_t>(i)].events);
     ran = true;
   }

@@ -31,8 +31,9 @@ class Poller {
   Clock::time_point fromSteady(Clock::time_point at) const { return moved(at, 1); }
   Clock::time_point toSteady(Clock::time_point at) const { return moved(at, -1); }
 
-  // Level-triggered, unless EPOLLET is among the events. A handler may watch, change and forget any
-  // descriptor, its own included.
+  // Level-triggered, unless EPOLLET is among the events. Without a handler an event only ends
+  // block(), for an owner that looks for the reason itself. A handler may watch, change and forget
+  // any descriptor, its own included.
   Result<Id> watch(int fd, std::uint32_t events, Handler handler);
   Status change(Id id, std::uint32_t events);
   void forget(Id id);  // before its fd is closed; no handler runs for it afterwards

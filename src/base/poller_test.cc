@@ -41,6 +41,14 @@ TEST_F(PollerTest, HandlesAnEventUntilForgotten) {
   EXPECT_EQ(rung, 1);
 }
 
+TEST_F(PollerTest, AnEventWithoutAHandlerOnlyEndsTheBlock) {
+  ASSERT_TRUE(poller_->watch(bell_.get(), EPOLLIN, {}));
+  ring(bell_);
+  Poller::Events events;
+  EXPECT_EQ(poller_->block(events, Clock::now() + 30s), 1);
+  EXPECT_FALSE(poller_->handle(events, 1, Clock::now()));
+}
+
 TEST_F(PollerTest, AHandlerForgottenByAnotherInTheSameBatchDoesNotRun) {
   const Fd other{::eventfd(1, EFD_NONBLOCK | EFD_CLOEXEC)};
   ring(bell_);

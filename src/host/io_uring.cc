@@ -17,7 +17,6 @@ namespace viaduct::host {
 namespace {
 
 // Constants that the oldest supported kernel headers lack.
-constexpr unsigned kCoopTaskrun = 1U << 8U, kSingleIssuer = 1U << 12U, kDeferTaskrun = 1U << 13U;
 constexpr unsigned kRegisterBuffers2 = 15, kUpdateBuffers = 16, kSparse = 1U << 0U;
 
 // The arguments of kRegisterBuffers2 and kUpdateBuffers.
@@ -34,13 +33,8 @@ struct UpdateArgs {
 }  // namespace
 
 int openRing(unsigned entries, io_uring_params& params, base::Fd& ring) {
-  int rc = -1;
-  for (const unsigned flags : {kSingleIssuer | kDeferTaskrun, kCoopTaskrun, 0U}) {
-    params = {};
-    params.flags = flags;
-    rc = static_cast<int>(::syscall(__NR_io_uring_setup, entries, &params));
-    if (rc >= 0 || errno != EINVAL) break;
-  }
+  params = {};
+  const auto rc = static_cast<int>(::syscall(__NR_io_uring_setup, entries, &params));
   if (rc < 0) return errno;
   ring.reset(rc);
   constexpr unsigned kNeeded = IORING_FEAT_NODROP | IORING_FEAT_SINGLE_MMAP;
@@ -63,7 +57,7 @@ int registerBuffer(int ring, std::uint32_t place, std::span<std::byte> memory) {
 }
 
 RingTrial tryRing() {
-  constexpr unsigned kEntries = 512;  // as many as the backend `file` takes by default
+  constexpr unsigned kEntries = 128;  // as many as the backend `file` takes by default
   alignas(4096) static std::array<std::byte, 4096> page;
   RingTrial out;
   io_uring_params params{};

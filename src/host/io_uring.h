@@ -1,5 +1,5 @@
 // A ring of io_uring and its registered memory, by system calls: neither the build nor the machine
-// needs a library. All functions return 0 or an errno. Threads: that of the ring.
+// needs a library. All functions return 0 or an errno. Threads: one at a time for each ring.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,8 @@ struct io_uring_params;
 
 namespace viaduct::host {
 
-// Opens a ring with the newest flags that the kernel knows. The thread that opens it has to use it.
+// Opens a ring that any thread may use. Its completions appear without a system call, because it
+// has neither IORING_SETUP_DEFER_TASKRUN nor COOP_TASKRUN.
 // ENOSYS: the kernel or this build has no io_uring, or an io_uring older than Linux 5.5.
 int openRing(unsigned entries, io_uring_params& params, base::Fd& ring);
 

@@ -1,12 +1,14 @@
-// The interface of the two ways to read and write files: io_uring, and threads. Threads: only the
-// mover's thread calls, except wake().
+// The interface of the two ways to read and write files: io_uring, and threads. No function waits
+// for a disk. Threads: one at a time.
 #pragma once
+
+#include <viaduct/result.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace viaduct::file {
 // One read or write for the kernel.
 struct Io {
   bool write = false;
+  bool blocks = false;  // only a thread carries it out, because the kernel would wait in it
   int fd = -1;
   std::int32_t fixed_file = -1;    // its place among the registered files, or -1
   std::int32_t fixed_buffer = -1;  // the registered buffer that contains the memory, or -1
@@ -29,17 +32,23 @@ class Engine {
     std::uint32_t token = 0;
     int result = 0;  // bytes, or a negative errno
   };
+  static constexpr std::uint32_t kNoToken = ~0U;
   virtual ~Engine() = default;
   virtual std::string_view name() const = 0;
+  // One of them is readable while next() has something.
+  virtual std::vector<int> fds() const = 0;
 
-  // Queues an I/O. wait() submits all queued ones at once. At most `depth` tokens are in flight.
+  // Queues an I/O, which submit() hands to the kernel. At most `depth` tokens are in flight. It
+  // ends with EAGAIN or EOPNOTSUPP if it has to be repeated with Io::blocks.
   virtual void start(std::uint32_t token, const Io& io) = 0;
-  // Asks the kernel to end that I/O early. It still ends exactly once.
+  // Runs `call` on a thread, and ends with its result. Nothing tells of the end of kNoToken.
+  virtual void call(std::uint32_t token, std::function<int()> call) = 0;
+  // Ends an I/O or call early that no thread has begun. It still ends exactly once.
   virtual void cancel(std::uint32_t token) = 0;
-  // Submits, and appends what has ended. `block`: waits until something has ended, or for wake().
-  virtual void wait(bool block, std::vector<Ended>& ended) = 0;
-  // Ends the current or the next blocking wait(). Any thread.
-  virtual void wake() = 0;
+  // False: the kernel has no room now, so call again.
+  virtual bool submit() { return true; }
+  // Takes one that has ended. False: there is none.
+  virtual bool next(Ended& ended) = 0;
 
   // Registration is optional: -1, or false, means that the engine has none.
   virtual bool registerFile(std::uint32_t /*place*/, int /*fd*/) { return false; }
@@ -48,8 +57,8 @@ class Engine {
   virtual void unregisterBuffer(std::int32_t /*buffer*/) {}
 };
 
-// Null, and the reason: the system refuses io_uring. `files`: most registered files.
-std::unique_ptr<Engine> openUring(std::uint32_t depth, std::uint32_t files, std::string& why);
-std::unique_ptr<Engine> openThreads(std::uint32_t depth);
+// kUnsupported: the system refuses io_uring. `files`: most registered files.
+Result<std::unique_ptr<Engine>> openUring(std::uint32_t depth, std::uint32_t files);
+Result<std::unique_ptr<Engine>> openThreads(std::uint32_t depth);
 
 }  // namespace viaduct::file

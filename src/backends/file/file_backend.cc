@@ -14,10 +14,10 @@ class FileStorage final : public core::Storage {
  public:
   FileStorage(std::shared_ptr<Mover> mover, Toggle direct)
       : mover_(std::move(mover)), direct_(direct) {}
-  // Starts the mover's thread here, because an agent without files needs none.
+  // Opens the engine here, because an agent without files needs none.
   Result<Segment> open(Segment segment) override {
     VIADUCT_TRY(Segment opened, openFile(std::move(segment), direct_));
-    VIADUCT_CHECK(mover_->start());
+    VIADUCT_CHECK(mover_->prepare());
     return opened;
   }
 
@@ -34,8 +34,8 @@ class FileRail final : public core::Rail {
   std::size_t post(const core::Work& work) override { return mover_.post(work); }
   void poll(core::Completions& out) override { mover_.poll(out); }
   void cancel(const core::Sink& sink) override { mover_.cancel(sink); }
-  bool busy() const override { return mover_.hasEnded(); }
-  void collect(core::Completions& out) override { mover_.poll(out); }
+  bool busy() const override { return mover_.busy(); }
+  void collect(core::Completions& out) override { mover_.collect(out); }
 
  private:
   Mover& mover_;
@@ -89,16 +89,19 @@ FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<Mo
   rails_.push_back(std::make_unique<FileRail>(*mover_));
 }
 
-// Watches the mover's bell, which exists once it has started.
-Status FileBackend::listen() {
-  if (watch_ != 0) return Ok{};
-  VIADUCT_TRY(watch_, poller_.watch(mover_->bell(), EPOLLIN,
-                                    [this](std::uint32_t) { mover_->clearBell(); }));
+// Wakes a sleeping agent, which then polls the rail. A wake counts as progress only if the poll
+// ends a transfer: a wait for a long one does not spin between its reads and writes.
+Status FileBackend::start() {
+  if (!watches_.empty()) return Ok{};
+  for (const int fd : mover_->start()) {
+    VIADUCT_TRY(const auto watch, poller_.watch(fd, EPOLLIN, {}));
+    watches_.push_back(watch);
+  }
   return Ok{};
 }
 
 FileBackend::~FileBackend() {
-  if (watch_ != 0) poller_.forget(watch_);
+  for (const auto watch : watches_) poller_.forget(watch);
   mover_->stop();
 }
 
@@ -128,7 +131,7 @@ Result<core::Bytes> FileBackend::pinFor(const core::Audience& /*audience*/, std:
                    .operation = "pin",
                    .detail = "the file was not opened by Storage::open()",
                    .device = "file"};
-    VIADUCT_CHECK(listen());
+    VIADUCT_CHECK(start());
     target.file = std::static_pointer_cast<const OpenedFile>(memory.opened);
   }
   mover_->pin(slot, std::move(target));

@@ -27,13 +27,13 @@ class FileBackend final : public core::Backend {
   Status unpin(std::uint32_t slot) override { return mover_->unpin(slot); }
 
  private:
-  Status listen();
+  Status start();
 
   base::Poller& poller_;
   const std::shared_ptr<Mover> mover_;
   const std::shared_ptr<core::Storage> storage_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
-  base::Poller::Id watch_ = 0;
+  std::vector<base::Poller::Id> watches_;
 };
 
 }  // namespace viaduct::file

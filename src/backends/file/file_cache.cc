@@ -1,29 +1,39 @@
 #include "backends/file/file_cache.h"
 
-#include <cerrno>
+#include <memory>
 #include <utility>
 
 namespace viaduct::file {
 
-Result<std::uint32_t> FileCache::use(const OpenedFile& file, std::uint32_t hint) {
+std::optional<std::uint32_t> FileCache::use(const OpenedFile& file, std::uint32_t hint) {
   std::uint32_t place = hint;
   if (place >= entries_.size() || !entries_[place].fd || entries_[place].id != file.id) {
     const auto known = places_.find(file.id);
     place = known == places_.end() ? leastUsed() : known->second;
     if (known == places_.end()) {
-      if (entries_[place].users != 0)
-        return Error{.code = Code::kBusy, .operation = "open", .file = file.path};
+      if (entries_[place].users != 0) return std::nullopt;
       close(place);
-      auto fd = file.reopen();
-      if (!fd) return std::move(fd).error();
-      entries_[place] = {.id = file.id, .fd = *std::move(fd)};
-      entries_[place].fixed = engine_.registerFile(place, entries_[place].fd.get());
+      entries_[place] = {.id = file.id};
       places_[file.id] = place;
     }
   }
-  ++entries_[place].users;
-  entries_[place].used_at = ++uses_;
+  Entry& entry = entries_[place];
+  if (entry.opening) return std::nullopt;
+  entry.opening = !entry.fd;
+  ++entry.users;
+  entry.used_at = ++uses_;
   return place;
+}
+
+void FileCache::opened(std::uint32_t place, base::Fd fd) {
+  Entry& entry = entries_[place];
+  entry.opening = false;
+  --entry.users;
+  entry.fd = std::move(fd);
+  if (entry.fd)
+    entry.fixed = engine_.registerFile(place, entry.fd.get());
+  else
+    close(place);
 }
 
 std::uint32_t FileCache::leastUsed() const {
@@ -39,9 +49,14 @@ std::uint32_t FileCache::leastUsed() const {
 
 void FileCache::close(std::uint32_t place) {
   Entry& entry = entries_[place];
-  if (!entry.fd) return;
   if (entry.fixed) engine_.unregisterFile(place);
-  places_.erase(entry.id);
+  if (entry.used_at != 0) places_.erase(entry.id);
+  // On a thread, because a close may wait for a file server.
+  if (entry.fd)
+    engine_.call(Engine::kNoToken, [fd = std::make_shared<base::Fd>(std::move(entry.fd))] {
+      fd->reset();
+      return 0;
+    });
   entry = {};
 }
 

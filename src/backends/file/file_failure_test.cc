@@ -24,6 +24,7 @@
 #include "backends/file/mover.h"
 #include "base/fd.h"
 #include "core/backend.h"
+#include "support/shortage.h"
 
 namespace viaduct::testing {
 namespace {
@@ -97,6 +98,37 @@ TEST_F(FileFailure, AFileBeyondTheLimitOfTheProcessIsAnErrorAndNoSignal) {
   expectRefused(Segment::file(path(), {.bytes = 2 * kMiB, .create = true}), Code::kExhausted,
                 "ulimit -f");
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+}
+
+TEST_F(FileFailure, AWriteBeyondTheLimitOfTheProcessIsAnErrorAndNoSignal) {
+  make("data", 4 * kMiB);
+  for (const char* direct : {"auto", "off"}) {
+    Settings with = settings();
+    with.others["VIADUCT_FILE_DIRECT"] = direct;
+    open(with);
+    const Pin file = pinned(Segment::file(path()));
+    const Pin memory = allocated(2 * kMiB);
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit small{.rlim_cur = 2 * kMiB, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const Status below = write(file, 0, memory, 0, 2 * kMiB);
+    const Status beyond = write(file, 2 * kMiB, memory, 0, kMiB);
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_TRUE(below) << below.error().text();
+    expectError(beyond, Code::kExhausted, {"ulimit -f"});
+  }
+}
+
+TEST_F(FileFailure, AThreadThatDoesNotStartIsAnError) {
+  make("data", kMiB);
+  const Pin file = pinned(Segment::file(path()));
+  const Pin memory = allocated(kMiB);
+  {
+    const ThreadShortage shortage(0);
+    expectError(read(file, 0, memory, 0, kMiB), Code::kExhausted, {"start the thread for files"});
+  }
+  EXPECT_TRUE(read(file, 0, memory, 0, kMiB));
 }
 
 TEST_F(FileFailure, ReadOnlyMemoryIsNotReadInto) {
@@ -196,6 +228,31 @@ TEST_F(FileFailure, ACancelledTransferEnds) {
   }
   ASSERT_TRUE(transfer->post());
   EXPECT_TRUE(transfer->wait());
+}
+
+TEST_F(FileFailure, ThreadsThatPostMayEnd) {
+  constexpr int kPosts = 50;
+  make("data", kPosts * kMiB);
+  for (const char* engine : {"auto", "threads"})
+    for (const char* direct : {"auto", "off"}) {
+      Settings with = settings(engine);
+      with.others["VIADUCT_FILE_DIRECT"] = direct;
+      open(with);
+      const Pin file = pinned(Segment::file(path()));
+      const Pin memory = allocated(kPosts * kMiB);
+      std::vector<Transfer> transfers;
+      for (std::uint64_t i = 0; i < kPosts; ++i)
+        transfers.push_back(*agent_->plan(i % 2 == 0 ? OpKind::kRead : OpKind::kWrite, *self_,
+                                          part(memory, i * kMiB, kMiB),
+                                          part(file, i * kMiB, kMiB)));
+      std::vector<std::thread> threads;
+      for (Transfer& one : transfers) threads.emplace_back([&one] { EXPECT_TRUE(one.post()); });
+      for (std::thread& one : threads) one.join();
+      for (Transfer& one : transfers) {
+        const Status moved = one.wait();
+        EXPECT_TRUE(moved) << moved.error().text();
+      }
+    }
 }
 
 TEST_F(FileFailure, AnAgentClosesInTheMiddleOfTransfers) {

@@ -98,12 +98,41 @@ TEST_P(FileHang, ATransferEndsByItsDeadlineAndSettlesWithTheDisk) {
   expectRecovered();
 }
 
-// The first use of a file opens it, on the thread that moves all files.
+// The first use of a file opens it.
 TEST_P(FileHang, ATransferEndsByItsDeadlineIfTheFileCannotBeOpened) {
   Transfer transfer = posted();
   expectTimeoutWithinTheGrace(transfer);
   expectMemoryAtRest();
   expectRecovered();
+}
+
+TEST_P(FileHang, OtherFilesGoOn) {
+  const auto content = make("other", kBytes);
+  const Pin other = pinned(Segment::file(path("other")));
+  const Pin memory = allocated(kBytes);
+  for (const bool opened : {false, true}) {
+    Transfer transfer = posted();
+    for (int i = 0; i < 3; ++i) {
+      const Status moved = read(other, 0, memory, 0, kBytes);
+      ASSERT_TRUE(moved) << moved.error().text() << opened;
+    }
+    EXPECT_TRUE(same(memory.bytes(), content));
+    EXPECT_EQ(transfer.state(), TransferState::kRunning) << opened;
+    disk_->release();
+    EXPECT_TRUE(transfer.wait(30s));
+  }
+}
+
+// The kernel cancels or awaits the work of a thread that ends, if it runs on threads of the kernel.
+TEST_P(FileHang, TheThreadThatPostedEnds) {
+  ASSERT_TRUE(read(*file_, 0, *memory_, 0, kBytes));
+  std::optional<Transfer> transfer;
+  std::thread([&] { transfer.emplace(posted()); }).join();
+  EXPECT_EQ(transfer->state(), TransferState::kRunning);
+  disk_->release();
+  const Status moved = transfer->wait(30s);
+  EXPECT_TRUE(moved) << moved.error().text();
+  EXPECT_TRUE(holdsTheFile());
 }
 
 TEST_P(FileHang, AnAgentClosesNevertheless) {

@@ -1,19 +1,20 @@
 #include "backends/file/mover.h"
 
 #include <fmt/format.h>
-#include <sys/eventfd.h>
+#include <poll.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "backends/file/facts.h"
 #include "base/blocked_signals.h"
 #include "base/log.h"
+#include "base/poller.h"
 
 namespace viaduct::file {
 namespace {
@@ -38,13 +39,14 @@ Error deniedError(std::string detail) {
 
 }  // namespace
 
-std::unique_ptr<Engine> openEngine(std::string_view name, std::uint32_t depth, std::uint32_t files,
-                                   std::string& why) {
+Result<std::unique_ptr<Engine>> openEngine(std::string_view name, std::uint32_t depth,
+                                           std::uint32_t files) {
   if (name == "threads") return openThreads(depth);
-  if (auto uring = openUring(depth, files, why)) return uring;
-  if (name == "uring") return nullptr;
+  auto uring = openUring(depth, files);
+  if (uring || uring.error().code != Code::kUnsupported || name == "uring") return uring;
   static std::atomic_flag said;
-  base::logOnce(said, base::LogLevel::kInfo, "file: threads read and write, because {}", why);
+  base::logOnce(said, base::LogLevel::kInfo, "file: threads read and write, because {}",
+                uring.error().detail);
   return openThreads(depth);
 }
 
@@ -57,73 +59,91 @@ Mover::Mover(const Settings& settings, OpenEngine open)
       grace_(settings.grace),
       open_(std::move(open)) {
   ended_.reserve(kJobs);
+  finished_.reserve(limits_.depth);
 }
 
-Status Mover::start() {
-  std::unique_lock lock(mutex_);
-  if (phase_ == Phase::kNone && !stopping_) {
-    bell_.reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!bell_) return systemError(Code::kExhausted, "eventfd", errno);
-    const base::BlockedSignals none;
-    try {
-      thread_ = std::thread([self = shared_from_this()] { self->run(self); });
-    } catch (const std::system_error& failed) {
-      return systemError(Code::kExhausted, "start the thread for files", failed.code().value());
-    }
-    phase_ = Phase::kStarts;
-  }
-  changed_.wait(lock, [this] { return phase_ != Phase::kStarts; });
-  if (phase_ == Phase::kRuns && !stopping_) return Ok{};
-  if (start_error_) return *start_error_;
-  return Error{.code = Code::kInvalid, .operation = "pin", .detail = "the agent is closed"};
+Mover::~Mover() = default;
+
+Status Mover::prepare() {
+  const base::Lock lock(preparing_);
+  if (is_prepared_) return Ok{};
+  VIADUCT_TRY(prepared_, open_(wanted_, limits_.depth, limits_.open_files));
+  is_prepared_ = true;
+  return Ok{};
+}
+
+std::vector<int> Mover::start() {
+  const base::Lock lock(preparing_);
+  if (prepared_) pieces_ = std::make_unique<Pieces>(std::move(prepared_), limits_);
+  return pieces_ ? pieces_->engine().fds() : std::vector<int>{};
 }
 
 void Mover::stop() {
-  std::unique_lock lock(mutex_);
   stopping_ = true;
   for (Job& job : jobs_) stopJob(job, std::nullopt);
-  letThreadLook();
-  changed_.wait_for(lock, patience_,
-                    [this] { return phase_ == Phase::kNone || phase_ == Phase::kOver; });
-  if (!thread_.joinable()) return;
-  std::thread thread = std::move(thread_);
-  const bool over = phase_ == Phase::kOver;
-  lock.unlock();
-  if (over)
-    thread.join();
-  else
-    thread.detach();
+  waitUntil([this] { return running_ == 0; });
+  if (running_ != 0) leaveBehind();
 }
 
-// Wakes the thread if it sleeps in its engine.
-void Mover::letThreadLook() {
-  if (std::exchange(sleeps_, false)) pieces_->engine().wake();
+// Hands the mover to a thread. If none starts, the mover stays for ever, because the threads of its
+// engine use its files.
+void Mover::leaveBehind() {
+  const auto wait = [self = shared_from_this()] {
+    while (self->running_ != 0) {
+      if (!self->goes_on_) self->waitForEvent(Clock::time_point::max());
+      self->progress();
+    }
+  };
+  const base::BlockedSignals none;
+  try {
+    std::thread(wait).detach();
+  } catch (const std::system_error&) {
+    static base::Mutex mutex;
+    static auto* const kept = new std::vector<std::shared_ptr<Mover>>;
+    const base::Lock lock(mutex);
+    kept->push_back(shared_from_this());
+  }
+}
+
+// Makes progress, at most for the patience.
+void Mover::waitUntil(const std::function<bool()>& done) {
+  const auto until = Clock::now() + patience_;
+  if (pieces_) progress();
+  while (!done() && Clock::now() < until) {
+    if (!goes_on_) waitForEvent(until);
+    progress();
+  }
+}
+
+void Mover::waitForEvent(Clock::time_point until) const {
+  std::vector<pollfd> waits;
+  for (const int fd : pieces_->engine().fds())
+    waits.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+  const bool ever = until == Clock::time_point::max();
+  ::poll(waits.data(), waits.size(), ever ? -1 : base::Poller::milliseconds(until - Clock::now()));
 }
 
 void Mover::pin(std::uint32_t slot, Target target) {
-  const std::lock_guard lock(mutex_);
   if (slot >= slots_.size()) slots_.resize(slot + 1);
   slots_[slot] = {.target = std::make_unique<Target>(std::move(target)), .born = ++births_};
 }
 
 const Target* Mover::find(std::uint32_t slot) const {
-  const std::lock_guard lock(mutex_);
   if (slot >= slots_.size() || !slots_[slot].target || slots_[slot].target->withdrawn)
     return nullptr;
   return slots_[slot].target.get();
 }
 
 Status Mover::unpin(std::uint32_t slot) {
-  const std::lock_guard lock(mutex_);
   if (slot >= slots_.size() || !slots_[slot].target) return Ok{};
   Slot& place = slots_[slot];
   Target& target = *place.target;
   if (!std::exchange(target.withdrawn, true)) {
     place.leaving = Clock::now();
-    if (target.pieces != 0) withdrawn_.push_back(&target);
+    if (target.pieces != 0) pieces_->cancelTarget(target);
   }
+  if (target.pieces != 0) progress();
   const bool stuck = target.pieces != 0;
-  letThreadLook();
   if (stuck && Clock::now() < *place.leaving + grace_)
     return Error{.code = Code::kBusy,
                  .operation = "unpin",
@@ -144,50 +164,45 @@ Status Mover::unpin(std::uint32_t slot) {
                .remedy = "keep the memory until settled() of Agent::self() is true"};
 }
 
-// The thread destroys the target, because it has registered parts of it.
 void Mover::drop(std::unique_ptr<Target> target) {
-  if (phase_ == Phase::kRuns) gone_.push_back(std::move(target));
+  if (pieces_) pieces_->forget(*target);
 }
 
 std::size_t Mover::post(const core::Work& work) {
-  const std::lock_guard lock(mutex_);
   const auto free = std::find_if(jobs_.begin(), jobs_.end(),
                                  [](const Job& job) { return job.state == Job::State::kFree; });
-  if (free == jobs_.end() || phase_ != Phase::kRuns || stopping_) return 0;
+  if (free == jobs_.end() || !pieces_ || stopping_) return 0;
   *free = {.state = Job::State::kRuns, .serial = ++serials_, .work = work, .born = births_};
   running_ |= bitOf(*free);
-  letThreadLook();
+  progress();
   return work.ops.size();
 }
 
 void Mover::cancel(const core::Sink& sink) {
-  const std::lock_guard lock(mutex_);
   for (Job& job : jobs_)
     if (job.work.slice.sink == &sink && !job.left) stopJob(job, std::nullopt);
-  letThreadLook();
 }
 
-// Nothing more of the job begins, and its pieces end early. It ends on the mover's thread.
+// Nothing more of the job begins, and its pieces end early. poll() ends it.
 void Mover::stopJob(Job& job, std::optional<Error> why) {
   if (job.state != Job::State::kRuns || job.stopped) return;
-  job.stopped = job.ask_kernel = true;
+  job.stopped = true;
   job.why = std::move(why);
-}
-
-void Mover::clearBell() {
-  std::uint64_t rings = 0;
-  [[maybe_unused]] const auto heard = ::read(bell_.get(), &rings, sizeof rings);
+  if (job.pieces != 0) pieces_->cancelJob(numberOf(job));
+  goes_on_ = true;
 }
 
 void Mover::poll(core::Completions& out) {
-  if (!hasEnded()) return;
-  const std::lock_guard lock(mutex_);
+  if (running_ != 0) progress();
+  collect(out);
+}
+
+void Mover::collect(core::Completions& out) {
   for (const std::uint32_t number : ended_) {
     report(jobs_[number], out);
     jobs_[number] = {};
   }
   ended_.clear();
-  ended_count_.store(0, std::memory_order_release);
 }
 
 Error Mover::finalError(const Job& job) const {
@@ -209,17 +224,13 @@ void Mover::report(Job& job, core::Completions& out) {
 }
 
 void Mover::close(const core::Link& link, core::Completions& out) {
-  std::unique_lock lock(mutex_);
   const auto isOurs = [&](const Job& job) {
     return job.state == Job::State::kRuns && job.work.link == &link && !job.left;
   };
-  const bool any = std::any_of(jobs_.begin(), jobs_.end(), isOurs);
   for (Job& job : jobs_)
     if (isOurs(job)) stopJob(job, std::nullopt);
-  letThreadLook();
-  if (any)
-    changed_.wait_for(lock, patience_,
-                      [&] { return std::none_of(jobs_.begin(), jobs_.end(), isOurs); });
+  if (std::ranges::any_of(jobs_, isOurs))
+    waitUntil([&] { return std::ranges::none_of(jobs_, isOurs); });
   for (Job& job : jobs_)
     if (isOurs(job)) {
       report(job, out);
@@ -234,83 +245,29 @@ void Mover::close(const core::Link& link, core::Completions& out) {
     jobs_[number] = {};
     return true;
   });
-  ended_count_.store(static_cast<std::uint32_t>(ended_.size()), std::memory_order_release);
 }
 
 std::function<bool()> Mover::settling() const {
   return [stuck = stuck_] { return stuck->load(std::memory_order_acquire) == 0; };
 }
 
-// The functions below run on the mover's thread.
-
-void Mover::run(std::shared_ptr<Mover> self) {
-  std::string why;
-  std::unique_ptr<Engine> engine = open_(wanted_, limits_.depth, limits_.open_files, why);
-  {
-    const std::lock_guard lock(mutex_);
-    if (engine) {
-      uses_uring_ = engine->name() == "uring";
-      pieces_ = std::make_unique<Pieces>(std::move(engine), limits_);
-    } else {
-      start_error_ = Error{.code = Code::kUnsupported,
-                           .operation = "io_uring_setup",
-                           .detail = why,
-                           .device = "file",
-                           .cause = "a container's seccomp profile, or kernel.io_uring_disabled",
-                           .remedy = "set VIADUCT_FILE_ENGINE to auto or threads"};
-    }
-    phase_ = pieces_ ? Phase::kRuns : Phase::kOver;
-  }
-  changed_.notify_all();
-  if (!pieces_) return;
-  finished_.reserve(limits_.depth);
-  cut_.reserve(limits_.depth);
-  cancelled_jobs_.reserve(kJobs);
-  while (prepare()) carryOut();
-  {
-    const std::lock_guard lock(mutex_);
-    pieces_.reset();
-    phase_ = Phase::kOver;
-  }
-  changed_.notify_all();
-  self.reset();
-}
-
-// Takes stock under the mutex: the finished pieces, and the next work. False: the thread ends.
-bool Mover::prepare() {
-  const std::lock_guard lock(mutex_);
+// Takes what has ended, and submits what there is room for.
+void Mover::progress() {
+  goes_on_ = false;
+  pieces_->reap(finished_);
   for (Pieces::Finished& finished : finished_) account(finished);
   finished_.clear();
-  cutUp(pieces_->room());
-  for (std::uint64_t left = running_; left != 0; left &= left - 1) {
-    const auto number = static_cast<std::uint32_t>(std::countr_zero(left));
-    Job& job = jobs_[number];
-    if (std::exchange(job.ask_kernel, false) && job.pieces != 0) cancelled_jobs_.push_back(number);
-    endIfOver(job);
-  }
-  std::swap(cancelled_targets_, withdrawn_);
-  std::swap(forgotten_, gone_);
-  sleeps_ = !mayEnd();
-  return sleeps_;
-}
-
-bool Mover::mayEnd() const { return stopping_ && running_ == 0; }
-
-void Mover::carryOut() {
-  for (const std::uint32_t job : cancelled_jobs_) pieces_->cancelJob(job);
-  for (const Target* target : cancelled_targets_) pieces_->cancelTarget(*target);
-  for (const Piece& piece : cut_) pieces_->add(piece);
-  for (const auto& target : forgotten_) pieces_->forget(*target);
-  cancelled_jobs_.clear();
-  cancelled_targets_.clear();
-  cut_.clear();
-  forgotten_.clear();
-  pieces_->wait(true, finished_);
+  cutUp();
+  if (!pieces_->submit()) goes_on_ = true;
+  for (std::uint64_t left = running_; left != 0; left &= left - 1)
+    endIfOver(jobs_[static_cast<std::size_t>(std::countr_zero(left))]);
 }
 
 // Cuts one piece of each job in turn, so that no job waits for a longer one.
-void Mover::cutUp(std::uint32_t room) {
-  for (std::uint64_t cutting = running_; room != 0 && cutting != 0 && in_flight_ < kMostInFlight;) {
+void Mover::cutUp() {
+  std::uint32_t room = std::min(pieces_->room(), kMostAtOnce);
+  std::uint64_t cutting = running_;
+  while (room != 0 && cutting != 0 && in_flight_ < kMostInFlight) {
     turn_ = (turn_ + static_cast<std::uint32_t>(
                          std::countr_zero(std::rotr(cutting, static_cast<int>(turn_))))) %
             kJobs;
@@ -322,13 +279,14 @@ void Mover::cutUp(std::uint32_t room) {
       ++piece.host->pieces;
       ++piece.file->pieces;
       in_flight_ += piece.bytes;
-      cut_.push_back(piece);
+      pieces_->add(piece);
       --room;
     } else {
       cutting &= ~bitOf(job);
     }
     turn_ = (turn_ + 1) % kJobs;
   }
+  if (cutting != 0 && in_flight_ < kMostInFlight && pieces_->room() != 0) goes_on_ = true;
 }
 
 bool Mover::cutOne(Job& job, Piece& out) {
@@ -404,13 +362,7 @@ void Mover::endIfOver(Job& job) {
     return;
   }
   job.state = Job::State::kEnded;
-  ended_.push_back(static_cast<std::uint32_t>(&job - jobs_.data()));
-  ended_count_.store(static_cast<std::uint32_t>(ended_.size()), std::memory_order_release);
-  if (ended_.size() == 1) {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
-  }
-  changed_.notify_all();
+  ended_.push_back(numberOf(job));
 }
 
 }  // namespace viaduct::file

@@ -1,6 +1,6 @@
-// Moves the ops of all transfers between host memory and files, on one thread of its own. Threads:
-// start() from any; the other public functions one at a time, under the agent's lock. The mover's
-// thread shares the jobs and the pins with them, under a mutex that is held for microseconds.
+// Moves the ops of all transfers between host memory and files. It has no thread: a post submits,
+// and a poll takes what has ended and submits more. Threads: prepare() and settling() from any; the
+// other public functions one at a time, under the agent's lock.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -8,44 +8,45 @@
 
 #include <array>
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "backends/file/pieces.h"
 #include "backends/file/target.h"
-#include "base/fd.h"
+#include "base/mutex.h"
 #include "core/op.h"
 
 namespace viaduct::file {
 
-// Opens an engine, on the thread that uses it. `name` is that of the setting: auto, uring, threads.
-// Null: `why` has the reason.
-using OpenEngine = std::function<std::unique_ptr<Engine>(std::string_view name, std::uint32_t depth,
-                                                         std::uint32_t files, std::string& why)>;
-std::unique_ptr<Engine> openEngine(std::string_view name, std::uint32_t depth, std::uint32_t files,
-                                   std::string& why);
+// Opens an engine. `name` is that of the setting: auto, uring, threads.
+using OpenEngine = std::function<Result<std::unique_ptr<Engine>>(
+    std::string_view name, std::uint32_t depth, std::uint32_t files)>;
+Result<std::unique_ptr<Engine>> openEngine(std::string_view name, std::uint32_t depth,
+                                           std::uint32_t files);
 
 class Mover : public std::enable_shared_from_this<Mover> {
  public:
   // Tests pass another engine.
   explicit Mover(const Settings& settings, OpenEngine open = openEngine);
+  ~Mover();
   Mover(const Mover&) = delete;
   Mover& operator=(const Mover&) = delete;
 
-  // Starts the thread and its engine, at the first call. Returns when the engine is open.
-  Status start();
-  // Ends the thread, or leaves a thread behind that is stuck in the kernel. It ends by itself.
+  // Opens the engine, at the first call.
+  Status prepare();
+  // Takes over the engine that prepare() has opened. Returns the descriptors that are readable
+  // while poll() has something to do.
+  std::vector<int> start();
+  // Ends all jobs. Reads and writes that the kernel does not give back stay behind with a thread
+  // that waits for them.
   void stop();
-  // "uring" or "threads", once start() has returned.
-  bool usesUring() const { return uses_uring_; }
+  // "uring" or "threads", once started.
+  bool usesUring() const { return pieces_ && pieces_->engine().name() == "uring"; }
 
   // As core::Backend.
   void pin(std::uint32_t slot, Target target);
@@ -55,11 +56,9 @@ class Mover : public std::enable_shared_from_this<Mover> {
   // As core::Rail.
   std::size_t post(const core::Work& work);
   void poll(core::Completions& out);
+  void collect(core::Completions& out);
   void cancel(const core::Sink& sink);
-  bool hasEnded() const { return ended_count_.load(std::memory_order_acquire) != 0; }
-  // Readable after jobs have ended, until clearBell(). Once started.
-  int bell() const { return bell_.get(); }
-  void clearBell();
+  bool busy() const { return !ended_.empty() || goes_on_; }
 
   // As core::Link::close. Jobs with pieces that the kernel does not give back soon are in `out` as
   // well, and count as stuck until it does.
@@ -69,6 +68,9 @@ class Mover : public std::enable_shared_from_this<Mover> {
 
  private:
   static constexpr std::uint32_t kJobs = 64;
+  // The pieces that one call submits. Each costs a microsecond or two, and a large one in many
+  // pages ten times as much.
+  static constexpr std::uint32_t kMostAtOnce = 64;
   // In flight. The kernel does not give up a read or write that the disk has, so a cancel waits for
   // these bytes. A disk of 200 MB/s needs 0.17 s.
   static constexpr std::uint64_t kMostInFlight = std::uint64_t{32} << 20U;
@@ -84,7 +86,6 @@ class Mover : public std::enable_shared_from_this<Mover> {
     std::uint32_t pieces = 0;  // in flight
     std::uint64_t moved = 0;   // bytes
     bool stopped = false;      // nothing more is cut
-    bool ask_kernel = false;   // to end the pieces early
     bool left = false;         // close() has reported it
     std::optional<Error> why = {};
     bool cutsMore() const { return state == State::kRuns && !stopped && next < work.ops.size(); }
@@ -96,9 +97,9 @@ class Mover : public std::enable_shared_from_this<Mover> {
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked
   };
 
-  // With the mutex held.
+  void progress();
+  void cutUp();
   bool cutOne(Job& job, Piece& out);
-  void cutUp(std::uint32_t room);
   Status aim(const Job& job, const core::Op& op, Piece& out);
   void stopJob(Job& job, std::optional<Error> why);
   void account(Pieces::Finished& finished);
@@ -106,51 +107,38 @@ class Mover : public std::enable_shared_from_this<Mover> {
   void report(Job& job, core::Completions& out);
   Error finalError(const Job& job) const;
   void drop(std::unique_ptr<Target> target);
-  bool mayEnd() const;
-  void letThreadLook();
-  std::uint64_t bitOf(const Job& job) const {
-    return std::uint64_t{1} << static_cast<std::size_t>(&job - jobs_.data());
+  void waitForEvent(Clock::time_point until) const;
+  void waitUntil(const std::function<bool()>& done);
+  void leaveBehind();
+  std::uint32_t numberOf(const Job& job) const {
+    return static_cast<std::uint32_t>(&job - jobs_.data());
   }
-
-  void run(std::shared_ptr<Mover> self);
-  bool prepare();
-  void carryOut();
+  std::uint64_t bitOf(const Job& job) const { return std::uint64_t{1} << numberOf(job); }
 
   const std::string wanted_;
   const Pieces::Limits limits_;
   const Duration patience_, grace_;
   const OpenEngine open_;
-  base::Fd bell_;  // opened by start()
   // Jobs and pins that have ended here, but not yet in the kernel.
   const std::shared_ptr<std::atomic<std::uint32_t>> stuck_ =
       std::make_shared<std::atomic<std::uint32_t>>(0);
 
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;  // the thread's state, or a job has ended
-  enum class Phase : std::uint8_t { kNone, kStarts, kRuns, kOver } phase_ = Phase::kNone;
-  bool stopping_ = false, sleeps_ = false;
-  std::optional<Error> start_error_;
-  std::atomic<bool> uses_uring_{false};
-  std::thread thread_;
+  base::Mutex preparing_;
+  std::unique_ptr<Engine> prepared_ VIADUCT_GUARDED_BY(preparing_);
+  bool is_prepared_ VIADUCT_GUARDED_BY(preparing_) = false;
+
+  std::unique_ptr<Pieces> pieces_;  // null until start()
+  bool stopping_ = false;
+  bool goes_on_ = false;  // poll() has more to submit, without an event
   std::array<Job, kJobs> jobs_;
   std::uint64_t running_ = 0;    // bit i: jobs_[i] runs
   std::uint32_t turn_ = 0;       // the job that is cut next
   std::uint64_t in_flight_ = 0;  // bytes
   std::uint64_t serials_ = 0, births_ = 0;
   std::vector<Slot> slots_;
-  // Targets without a slot: with pieces in flight, and without.
-  std::vector<std::unique_ptr<Target>> leaving_, gone_;
-  std::vector<const Target*> withdrawn_;  // whose pieces the kernel is to end early
-  std::vector<std::uint32_t> ended_;      // jobs that poll() has to report
-  std::atomic<std::uint32_t> ended_count_{0};
-
-  // Used only by the mover's thread.
-  std::unique_ptr<Pieces> pieces_;
+  std::vector<std::unique_ptr<Target>> leaving_;  // without a slot, but with pieces in flight
+  std::vector<std::uint32_t> ended_;              // jobs that poll() has to report
   std::vector<Pieces::Finished> finished_;
-  std::vector<Piece> cut_;
-  std::vector<std::uint32_t> cancelled_jobs_;
-  std::vector<const Target*> cancelled_targets_;
-  std::vector<std::unique_ptr<Target>> forgotten_;
 };
 
 }  // namespace viaduct::file

@@ -2,11 +2,11 @@
 #include "backends/file/mover.h"
 
 #include <gtest/gtest.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <condition_variable>
+#include <atomic>
 #include <fstream>
-#include <mutex>
 
 #include "backends/file/facts.h"
 #include "core/backend.h"
@@ -21,18 +21,13 @@ using namespace std::chrono_literals;
 
 // Nothing ends until release(), not even a cancelled I/O.
 struct Dam {
-  std::mutex mutex;
-  std::condition_variable news;
-  bool open = false, woken = false;
+  std::atomic<bool> open = false;
   std::uint32_t started = 0, cancels = 0;
+  base::Fd doorbell{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   void release() {
-    const std::lock_guard lock(mutex);
     open = true;
-    news.notify_all();
-  }
-  bool waitForStarted(std::uint32_t count) {
-    std::unique_lock lock(mutex);
-    return news.wait_for(lock, 30s, [&] { return started >= count; });
+    const std::uint64_t one = 1;
+    EXPECT_EQ(::write(doorbell.get(), &one, sizeof one), 8);
   }
 };
 
@@ -40,33 +35,27 @@ class DammedEngine final : public Engine {
  public:
   explicit DammedEngine(std::shared_ptr<Dam> dam) : dam_(std::move(dam)) {}
   std::string_view name() const override { return "dammed"; }
+  std::vector<int> fds() const override { return {dam_->doorbell.get()}; }
   void start(std::uint32_t token, const Io& io) override {
     held_.push_back({token, static_cast<int>(io.bytes)});
-    const std::lock_guard lock(dam_->mutex);
     ++dam_->started;
-    dam_->news.notify_all();
   }
-  void cancel(std::uint32_t) override {
-    const std::lock_guard lock(dam_->mutex);
-    ++dam_->cancels;
+  void call(std::uint32_t token, std::function<int()> call) override {
+    const int result = call();
+    if (token != kNoToken) called_.push_back({token, result});
   }
-  void wait(bool block, std::vector<Ended>& ended) override {
-    std::unique_lock lock(dam_->mutex);
-    if (block) dam_->news.wait(lock, [&] { return dam_->woken || (dam_->open && !held_.empty()); });
-    dam_->woken = false;
-    if (!dam_->open) return;
-    ended.insert(ended.end(), held_.begin(), held_.end());
-    held_.clear();
-  }
-  void wake() override {
-    const std::lock_guard lock(dam_->mutex);
-    dam_->woken = true;
-    dam_->news.notify_all();
+  void cancel(std::uint32_t) override { ++dam_->cancels; }
+  bool next(Ended& ended) override {
+    auto& from = called_.empty() && dam_->open ? held_ : called_;
+    if (from.empty()) return false;
+    ended = from.back();
+    from.pop_back();
+    return true;
   }
 
  private:
   const std::shared_ptr<Dam> dam_;
-  std::vector<Ended> held_;
+  std::vector<Ended> held_, called_;
 };
 
 class HangingDisk : public ::testing::Test {
@@ -75,7 +64,8 @@ class HangingDisk : public ::testing::Test {
     std::ofstream(folder_.path() + "/data") << std::string(kBytes, 'x');
     const auto segment = openFile(Segment::file(folder_.path() + "/data"), Toggle::kOff);
     ASSERT_TRUE(segment);
-    ASSERT_TRUE(mover_->start());
+    ASSERT_TRUE(mover_->prepare());
+    EXPECT_EQ(mover_->start().size(), 1U);
     mover_->pin(0, {.address = reinterpret_cast<std::uintptr_t>(memory_.data()),
                     .bytes = kBytes,
                     .writable = true});
@@ -94,7 +84,7 @@ class HangingDisk : public ::testing::Test {
                             .link = link(),
                             .ops = ops_}),
               1U);
-    ASSERT_TRUE(dam_->waitForStarted(1));
+    ASSERT_TRUE(soon([&] { return dam_->started == 1; }));
   }
   // The mover compares links, and never calls them.
   const core::Link& closing() const { return *link(); }
@@ -104,8 +94,10 @@ class HangingDisk : public ::testing::Test {
   template <class F>
   bool soon(F condition) {
     const auto until = Clock::now() + 30s;
-    while (!condition())
+    while (!condition()) {
       if (Clock::now() > until) return false;
+      mover_->poll(out_);
+    }
     return true;
   }
 
@@ -121,8 +113,8 @@ class HangingDisk : public ::testing::Test {
   std::shared_ptr<Dam> dam_ = std::make_shared<Dam>();
   Settings settings_{.grace = 100ms};
   std::shared_ptr<Mover> mover_ = std::make_shared<Mover>(
-      settings_, [dam = dam_](std::string_view, std::uint32_t, std::uint32_t, std::string&) {
-        return std::make_unique<DammedEngine>(dam);
+      settings_, [dam = dam_](std::string_view, std::uint32_t, std::uint32_t) {
+        return std::unique_ptr<Engine>(std::make_unique<DammedEngine>(dam));
       });
   core::Completions out_;
 };
@@ -136,7 +128,6 @@ TEST_F(HangingDisk, ClosingALinkReturnsItsOpsAndSaysThatMemoryIsNotSettled) {
   EXPECT_FALSE(settled());
   dam_->release();
   EXPECT_TRUE(soon(settled));
-  mover_->poll(out_);
   EXPECT_EQ(out_.size(), 1U) << "an op comes back once";
 }
 
@@ -157,34 +148,45 @@ TEST_F(HangingDisk, ReleasingAPinEndsWithinTheGrace) {
   EXPECT_FALSE(settled());
   dam_->release();
   EXPECT_TRUE(soon(settled));
-  ASSERT_TRUE(soon([&] { return mover_->hasEnded(); }));
-  mover_->poll(out_);
+  ASSERT_TRUE(soon([&] { return !out_.empty(); }));
   ASSERT_EQ(out_.size(), 1U);
   EXPECT_EQ(std::get<core::Failed>(out_[0]).why.code, Code::kCancelled);
 }
 
-TEST_F(HangingDisk, StoppingLeavesTheThreadBehind) {
+TEST_F(HangingDisk, StoppingLeavesAThreadBehindThatEndsWithTheDisk) {
   post(7);
+  mover_->close(closing(), out_);
+  const auto settled = mover_->settling();
   mover_->stop();
   const std::weak_ptr<Mover> left = mover_;
-  mover_.reset();
+  mover_ = std::make_shared<Mover>(settings_);  // for TearDown()
   EXPECT_FALSE(left.expired());
+  EXPECT_FALSE(settled());
   dam_->release();
   EXPECT_TRUE(soon([&] { return left.expired(); }));
-  mover_ = std::make_shared<Mover>(settings_);  // for TearDown()
+  EXPECT_TRUE(settled());
+}
+
+TEST_F(HangingDisk, StoppingWithoutAThreadKeepsTheMover) {
+  post(7);
+  std::weak_ptr<Mover> left = mover_;
+  {
+    const testing::ThreadShortage shortage(0);
+    mover_->stop();
+  }
+  mover_ = std::make_shared<Mover>(settings_);
+  EXPECT_FALSE(left.expired());
 }
 
 TEST_F(HangingDisk, ACancelledPostThatEndsLaterComesBackOnce) {
   post(7);
   mover_->cancel(core::testing::sinkOf(7));
-  ASSERT_TRUE(soon([&] {
-    const std::lock_guard lock(dam_->mutex);
-    return dam_->cancels == 1;
-  }));
-  EXPECT_FALSE(mover_->hasEnded());
-  dam_->release();
-  ASSERT_TRUE(soon([&] { return mover_->hasEnded(); }));
+  EXPECT_EQ(dam_->cancels, 1U);
   mover_->poll(out_);
+  EXPECT_TRUE(out_.empty());
+  EXPECT_FALSE(mover_->busy()) << "an agent sleeps meanwhile";
+  dam_->release();
+  ASSERT_TRUE(soon([&] { return !out_.empty(); }));
   ASSERT_EQ(out_.size(), 1U);
   EXPECT_TRUE(mover_->unpin(0));
   EXPECT_TRUE(mover_->unpin(1));
@@ -212,18 +214,6 @@ TEST_F(HangingDisk, AFullTableOfJobsTakesNoMore) {
       mover_->post(
           {.kind = OpKind::kRead, .slice = core::testing::sliceOf(1), .link = link(), .ops = ops_}),
       1U);
-}
-
-TEST(Mover, ReportsThatItsThreadDoesNotStart) {
-  const auto mover = std::make_shared<Mover>(Settings{});
-  {
-    const testing::ThreadShortage shortage(0);
-    const auto started = mover->start();
-    ASSERT_FALSE(started);
-    EXPECT_EQ(started.error().code, Code::kExhausted) << started.error().text();
-  }
-  EXPECT_TRUE(mover->start());
-  mover->stop();
 }
 
 }  // namespace

@@ -210,14 +210,16 @@ Result<base::Fd> OpenedFile::reopen() const {
 }
 
 Status checkFile(const OpenedFile& file, int fd, std::uint64_t end) {
-  struct stat facts{};
-  if (::fstat(fd, &facts) != 0) return base::fileError("fstat", errno, file.path);
+  struct statx facts{};
+  // A file server is not asked, because it may not answer. What it said with the last read or write
+  // is known.
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_NLINK, &facts) != 0)
+    return base::fileError("statx", errno, file.path);
   if (file.is_device) return Ok{};
-  if (const auto size = static_cast<std::uint64_t>(facts.st_size); size < end)
-    return shrunkError(file, size, size);
-  if (facts.st_nlink != 0 || file.own || file.borrowed >= 0) return Ok{};
+  if (facts.stx_size < end) return shrunkError(file, facts.stx_size, facts.stx_size);
+  if (facts.stx_nlink != 0 || file.own || file.borrowed >= 0) return Ok{};
   return Error{.code = Code::kNotFound,
-               .operation = "fstat",
+               .operation = "statx",
                .detail = "the file was removed or replaced after it was pinned",
                .device = "file",
                .file = file.path,

@@ -46,7 +46,8 @@ struct OpenedFile {
 // the segment says so. Fills in the segment's kind, bytes, access and Segment::opened.
 Result<Segment> openFile(Segment segment, Toggle direct);
 
-// Refuses a file that no longer has the bytes up to `end`, or that `path` no longer names.
+// Refuses a file that no longer has the bytes up to `end`, or that `path` no longer names. Does
+// not wait for a file server.
 Status checkFile(const OpenedFile& file, int fd, std::uint64_t end);
 
 // The error of a read or write at `offset`.

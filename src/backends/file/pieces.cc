@@ -1,6 +1,7 @@
 #include "backends/file/pieces.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -37,7 +38,6 @@ Pieces::Pieces(std::unique_ptr<Engine> engine, const Limits& limits)
       flights_(limits.depth) {
   for (std::uint32_t i = limits.depth; i > 0; --i) free_.push_back(i - 1);
   waiting_.reserve(limits.depth);
-  news_.reserve(limits.depth);
   finished_.reserve(limits.depth);
 }
 
@@ -55,16 +55,65 @@ void Pieces::add(const Piece& piece) {
 // False: the flight waits for another one to finish.
 bool Pieces::begin(std::uint32_t token) {
   Flight& flight = flights_[token];
+  const Piece& piece = flight.piece;
   if (conflicts(flight)) return false;
-  if (const Status entered = enter(flight); !entered) {
-    if (entered.error().code == Code::kBusy) return false;
-    finish(token, std::make_unique<Error>(entered.error()));
-    return true;
+  if (piece.bounces) {
+    if (const Status opened = bounce_.open(); !opened) return failed(token, opened.error()), true;
+    if (bounce_.empty()) return false;
   }
+  const auto place = cache_.use(*piece.file->file, piece.file->hint);
+  if (!place) return false;
+  flight.place = piece.file->hint = *place;
+  const int fd = cache_[*place].fd.get();
+  if (fd < 0) return open(token), true;
+  if (Status fit = check(piece, fd); !fit) {
+    cache_.release(*place);
+    return failed(token, std::move(fit).error()), true;
+  }
+  if (piece.bounces) flight.buffer = bounce_.take();
   if (flight.patches()) ++patches_;
   flight.step = Step::kMove;  // begun: it has taken all that leave() gives back
   firstStep(token);
   return true;
+}
+
+// On a thread, because a file server may not answer.
+void Pieces::open(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  flight.step = Step::kOpen;
+  flight.opening = std::make_shared<Opening>();
+  engine_->call(token, [opening = flight.opening, file = flight.piece.file->file] {
+    auto fd = file->reopen();
+    if (fd)
+      opening->fd = *std::move(fd);
+    else
+      opening->why = std::make_unique<Error>(std::move(fd).error());
+    return 0;
+  });
+}
+
+void Pieces::opened(std::uint32_t token, int result) {
+  Flight& flight = flights_[token];
+  const auto opening = std::exchange(flight.opening, nullptr);
+  const bool has_opened = static_cast<bool>(opening->fd);
+  cache_.opened(flight.place, std::move(opening->fd));
+  flight.step = Step::kWaits;
+  if (flight.cancelled) return failed(token, cancelledError(flight.released));
+  if (opening->why) return failed(token, std::move(*opening->why));
+  if (!has_opened && ++flight.retries >= kMostRetries)
+    return failed(token, systemError(Code::kExhausted, "start the thread for files", -result));
+  if (!begin(token)) waiting_.push_back(token);
+}
+
+// Once for each job, because the file may have changed since the last one.
+Status Pieces::check(const Piece& piece, int fd) {
+  Target& target = *piece.file;
+  if (target.checked_by >= piece.serial) return Ok{};
+  VIADUCT_CHECK(checkFile(*target.file, fd, target.first + target.bytes));
+  target.checked_by = piece.serial;
+  rlimit limit{};
+  if (piece.write) file_limit_ = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : 0;
+  return Ok{};
 }
 
 // A flight that patches a block must not run beside another write to the block, which it would
@@ -77,30 +126,6 @@ bool Pieces::conflicts(const Flight& flight) const {
            other.low < flight.high && flight.low < other.high &&
            other.piece.file->file->id.isSameFile(id);
   });
-}
-
-// Takes an open descriptor and, if it bounces, a buffer. kBusy: there is none now.
-Status Pieces::enter(Flight& flight) {
-  const Piece& piece = flight.piece;
-  if (piece.bounces) {
-    VIADUCT_CHECK(bounce_.open());
-    if (bounce_buffer_ < 0) bounce_buffer_ = engine_->registerBuffer(bounce_.memory());
-    if (bounce_.empty()) return Error{.code = Code::kBusy};
-  }
-  Target& target = *piece.file;
-  VIADUCT_TRY(flight.place, cache_.use(*target.file, target.hint));
-  target.hint = flight.place;
-  if (target.checked_by < piece.serial) {
-    const auto fit =
-        checkFile(*target.file, cache_[flight.place].fd.get(), target.first + target.bytes);
-    if (!fit) {
-      cache_.release(flight.place);
-      return fit;
-    }
-    target.checked_by = piece.serial;
-  }
-  if (piece.bounces) flight.buffer = bounce_.take();
-  return Ok{};
 }
 
 void Pieces::firstStep(std::uint32_t token) {
@@ -138,13 +163,17 @@ void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memor
   flight.needed = needed;
   flight.moved = 0;
   flight.retries = 0;
+  // Threads copy much, and take no signal at the process's limit for files.
+  const bool blocks = (!rules(flight).direct && asked > kMostCopiedAtOnce) ||
+                      (write && offset + asked > file_limit_);
   flight.io = {.write = write,
+               .blocks = blocks,
                .fd = entry.fd.get(),
                .fixed_file = entry.fixed ? static_cast<std::int32_t>(flight.place) : -1,
                .memory = memory,
                .offset = offset,
                .bytes = static_cast<std::uint32_t>(asked)};
-  flight.io.fixed_buffer = step == Step::kMove ? registeredBuffer(flight.piece) : bounce_buffer_;
+  if (step == Step::kMove && !blocks) flight.io.fixed_buffer = registeredBuffer(flight.piece);
   start(token);
 }
 
@@ -162,35 +191,48 @@ std::int32_t Pieces::registeredBuffer(const Piece& piece) {
   if (limits_.registered == 0 || (at + piece.bytes - 1) / kPartBytes != number) return -1;
   if (host.parts.empty()) host.parts.resize((host.bytes + kPartBytes - 1) / kPartBytes);
   Target::Part& part = host.parts[number];
-  if (part.uses > kUsesBefore) return part.buffer;
-  if (++part.uses <= kUsesBefore) return -1;
+  if (part.tried) return part.buffer;
+  part.pages += std::max<std::uint32_t>(1, piece.bytes / 4096);
+  if (part.pages < kPagesBefore || registered_now_ >= kMostRegisteredAtOnce) return -1;
+  part.tried = true;
   const std::uint64_t begin = number * kPartBytes;
   const std::uint64_t bytes = std::min(kPartBytes, host.bytes - begin);
   if (registered_ + bytes > limits_.registered) return -1;
   part.buffer = engine_->registerBuffer({pointer(host.address + begin), bytes});
+  registered_now_ += bytes;
   if (part.buffer >= 0) registered_ += bytes;
   return part.buffer;
 }
 
-void Pieces::wait(bool block, std::vector<Finished>& out) {
-  engine_->wait(block && finished_.empty(), news_);
-  for (const Engine::Ended& end : news_) ended(end);
-  const bool any = !news_.empty();
-  news_.clear();
-  if (any && !waiting_.empty()) {
-    const auto waited = std::exchange(waiting_, {});
-    for (const std::uint32_t token : waited)
-      if (!begin(token)) waiting_.push_back(token);
-  }
+void Pieces::reap(std::vector<Finished>& out) {
+  bool any = false;
+  copied_ = 0;
+  for (Engine::Ended end; copied_ < kMostCopied && engine_->next(end); any = true) ended(end);
+  if (any) std::erase_if(waiting_, [this](std::uint32_t token) { return begin(token); });
   std::move(finished_.begin(), finished_.end(), std::back_inserter(out));
   finished_.clear();
 }
 
+bool Pieces::submit() {
+  registered_now_ = 0;
+  return engine_->submit() && finished_.empty();
+}
+
 void Pieces::ended(const Engine::Ended& end) {
   Flight& flight = flights_[end.token];
+  if (flight.step == Step::kOpen) return opened(end.token, end.result);
+  if (flight.step == Step::kRestore) {
+    if (end.result < 0 && ++flight.retries < kMostRetries) return restoreSize(end.token);
+    return finish(end.token, std::move(flight.why));
+  }
   // After a cancel, memory is not touched even if the kernel has finished.
   if (flight.cancelled) return failed(end.token, cancelledError(flight.released));
   if (end.result < 0) {
+    const bool would_block = end.result == -EAGAIN || end.result == -EOPNOTSUPP;
+    if (would_block && !flight.io.blocks) {
+      flight.io.blocks = true;
+      return engine_->start(end.token, flight.io);
+    }
     if ((end.result == -EINTR || end.result == -EAGAIN) && ++flight.retries < kMostRetries)
       return engine_->start(end.token, flight.io);
     return failed(end.token, ioError(*flight.piece.file->file, flight.io.write, flight.io.offset,
@@ -233,6 +275,7 @@ void Pieces::stepEnded(std::uint32_t token) {
   const std::uint64_t block = rules(flight).offset;
   switch (flight.step) {
     case Step::kRead:
+      copied_ += piece.bytes;
       if (!bounce_.copyOut(flight.buffer, piece.offset - flight.low, pointer(piece.address),
                            piece.bytes))
         return failed(token, ioError(*piece.file->file, false, piece.offset, piece.bytes, EFAULT));
@@ -255,6 +298,7 @@ void Pieces::stepEnded(std::uint32_t token) {
 void Pieces::patchedBlocksRead(std::uint32_t token) {
   const Flight& flight = flights_[token];
   const Piece& piece = flight.piece;
+  copied_ += piece.bytes;
   if (!bounce_.copyIn(flight.buffer, piece.offset - flight.low, pointer(piece.address),
                       piece.bytes))
     return failed(token, ioError(*piece.file->file, true, piece.offset, piece.bytes, EFAULT));
@@ -267,19 +311,27 @@ void Pieces::failed(std::uint32_t token, Error why) {
 }
 
 // A write of the whole last block has extended a file that ends inside it.
-void Pieces::restoreSize(const Flight& flight) const {
-  const int fd = cache_[flight.place].fd.get();
-  struct stat facts{};
-  if (::fstat(fd, &facts) != 0) return;
-  const auto size = static_cast<std::uint64_t>(facts.st_size);
-  if (size <= flight.size || size > flight.high) return;
-  if (::ftruncate(fd, static_cast<off_t>(flight.size)) != 0)
-    base::log(base::LogLevel::kError, "{}: cannot restore its size of {} bytes: {}",
-              flight.piece.file->file->path, flight.size, std::strerror(errno));
+void Pieces::restoreSize(std::uint32_t token) {
+  Flight& flight = flights_[token];
+  flight.step = Step::kRestore;
+  engine_->call(token, [fd = cache_[flight.place].fd.get(), file = flight.piece.file->file,
+                        low = flight.size, high = flight.high] {
+    struct stat facts{};
+    if (::fstat(fd, &facts) != 0) return 0;
+    const auto size = static_cast<std::uint64_t>(facts.st_size);
+    if (size > low && size <= high && ::ftruncate(fd, static_cast<off_t>(low)) != 0)
+      base::log(base::LogLevel::kError, "{}: cannot restore its size of {} bytes: {}", file->path,
+                low, std::strerror(errno));
+    return 0;
+  });
 }
 
 void Pieces::finish(std::uint32_t token, std::unique_ptr<Error> why) {
   Flight& flight = flights_[token];
+  if (flight.step == Step::kWrite && flight.size != 0) {
+    flight.why = std::move(why);
+    return restoreSize(token);
+  }
   if (flight.begun()) leave(flight);
   flight.step = Step::kFree;
   finished_.push_back({flight.piece, std::move(why)});
@@ -287,7 +339,6 @@ void Pieces::finish(std::uint32_t token, std::unique_ptr<Error> why) {
 }
 
 void Pieces::leave(Flight& flight) {
-  if (flight.step == Step::kWrite && flight.size != 0) restoreSize(flight);
   if (flight.patches()) --patches_;
   if (flight.piece.bounces) bounce_.give(flight.buffer);
   cache_.release(flight.place);
@@ -297,7 +348,8 @@ void Pieces::cancel(std::uint32_t token, bool released) {
   Flight& flight = flights_[token];
   if (flight.step == Step::kFree || std::exchange(flight.cancelled, true)) return;
   flight.released = released;
-  if (flight.begun()) return engine_->cancel(token);
+  if (flight.step == Step::kRestore) return;
+  if (flight.step != Step::kWaits) return engine_->cancel(token);
   std::erase(waiting_, token);
   failed(token, cancelledError(flight.released));
 }

@@ -1,5 +1,5 @@
 // The pieces in flight: each is one read or write of a file, or several through an aligned buffer.
-// Threads: only the mover's.
+// No function waits for a disk or a file server. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -44,19 +44,45 @@ class Pieces {
   // Asks the kernel to end these pieces early. They finish all the same.
   void cancelJob(std::uint32_t job);
   void cancelTarget(const Target& target);
-  // Submits, waits for news if `block` and nothing has finished, and appends the finished pieces.
-  void wait(bool block, std::vector<Finished>& out);
+  // Appends the pieces that have finished. Copies a bounded number of bytes at most.
+  void reap(std::vector<Finished>& out);
+  // False: the kernel has no room now, or pieces have finished meanwhile, so call both again.
+  bool submit();
   // The target has no pieces any more.
   void forget(Target& target);
 
  private:
   static constexpr std::uint32_t kBounces = 16;
-  // Host memory is registered in parts of this size, once a part has been used a few times.
-  static constexpr std::uint64_t kPartBytes = std::uint64_t{64} << 20U;
-  static constexpr std::uint32_t kUsesBefore = 16;
+  // Through aligned buffers, in one reap(). It takes about half a millisecond.
+  static constexpr std::uint64_t kMostCopied = std::uint64_t{4} << 20U;
+  // Of one piece between host memory and the page cache. The submitting thread copies it.
+  static constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{64} << 10U;
+  // Host memory is registered in parts of this size, once pieces have used some pages of a part: at
+  // the first large piece. The kernel allocates new pages of registered memory together, so they
+  // are adjacent more often (docs/measured/files.md). A part takes 0.05 ms, and 1 ms if its pages
+  // are new.
+  static constexpr std::uint64_t kPartBytes = std::uint64_t{4} << 20U;
+  static constexpr std::uint32_t kPagesBefore = 16;
+  // Before each submit(). Pieces in flight would allocate as many pages.
+  static constexpr std::uint64_t kMostRegisteredAtOnce = std::uint64_t{32} << 20U;
   static constexpr std::uint32_t kMostRetries = 100;  // without progress
 
-  enum class Step : std::uint8_t { kFree, kWaits, kMove, kReadHead, kReadTail, kRead, kWrite };
+  enum class Step : std::uint8_t {
+    kFree,
+    kWaits,
+    kOpen,  // a thread opens the file
+    kMove,
+    kReadHead,
+    kReadTail,
+    kRead,
+    kWrite,
+    kRestore,  // a thread restores the size of the file
+  };
+  // The result of opening a file.
+  struct Opening {
+    base::Fd fd = {};
+    std::unique_ptr<Error> why = {};
+  };
   struct Flight {
     Piece piece = {};
     Step step = Step::kFree;
@@ -70,8 +96,10 @@ class Pieces {
     Io io = {};
     std::uint64_t asked = 0, needed = 0, moved = 0;
     std::uint32_t retries = 0;
+    std::shared_ptr<Opening> opening = {};  // in kOpen
+    std::unique_ptr<Error> why = {};        // in kRestore
 
-    bool begun() const { return step != Step::kFree && step != Step::kWaits; }
+    bool begun() const { return step > Step::kOpen; }
     // It changes only a part of a block, so it reads the block first.
     bool patches() const {
       return piece.write && piece.bounces &&
@@ -81,7 +109,9 @@ class Pieces {
 
   bool begin(std::uint32_t token);
   bool conflicts(const Flight& flight) const;
-  Status enter(Flight& flight);
+  void open(std::uint32_t token);
+  void opened(std::uint32_t token, int result);
+  Status check(const Piece& piece, int fd);
   void firstStep(std::uint32_t token);
   void readBlock(std::uint32_t token, Step step, std::uint64_t at, std::uint64_t needed);
   void submit(std::uint32_t token, Step step, bool write, std::byte* memory, std::uint64_t offset,
@@ -92,7 +122,7 @@ class Pieces {
   void resubmit(std::uint32_t token);
   void stepEnded(std::uint32_t token);
   void patchedBlocksRead(std::uint32_t token);
-  void restoreSize(const Flight& flight) const;
+  void restoreSize(std::uint32_t token);
   void failed(std::uint32_t token, Error why);
   void finish(std::uint32_t token, std::unique_ptr<Error> why);
   void leave(Flight& flight);
@@ -103,12 +133,13 @@ class Pieces {
   const Limits limits_;
   FileCache cache_;
   Bounce bounce_{kBounces};
-  std::int32_t bounce_buffer_ = -1;
   std::vector<Flight> flights_;
   std::vector<std::uint32_t> free_, waiting_;
   std::uint32_t patches_ = 0;  // begun flights that patch
   std::uint64_t registered_ = 0;
-  std::vector<Engine::Ended> news_;
+  std::uint64_t registered_now_ = 0;  // since the last submit()
+  std::uint64_t copied_ = 0;          // in this reap()
+  std::uint64_t file_limit_ = 0;      // RLIMIT_FSIZE
   std::vector<Finished> finished_;
 };
 

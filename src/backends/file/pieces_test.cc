@@ -37,16 +37,28 @@ class FaultyEngine final : public Engine {
       return one.first == token;
     });
   }
-  void wake() override {}
-  // Ends one random I/O of those in flight.
-  void wait(bool, std::vector<Ended>& ended) override {
-    ended.insert(ended.end(), ended_.begin(), ended_.end());
-    ended_.clear();
-    if (queue_.empty()) return;
+  std::vector<int> fds() const override { return {}; }
+  void call(std::uint32_t token, std::function<int()> call) override {
+    const int result = call();
+    if (token != kNoToken) ended_.push_back({token, result});
+  }
+  bool submit() override {
+    may_end_ = true;
+    return true;
+  }
+  // Ends one random I/O of those in flight, after each submit().
+  bool next(Ended& ended) override {
+    if (!ended_.empty()) {
+      ended = ended_.back();
+      ended_.pop_back();
+      return true;
+    }
+    if (queue_.empty() || !std::exchange(may_end_, false)) return false;
     const std::size_t at = random_.below(queue_.size());
     const auto [token, io] = queue_[at];
     queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(at));
-    ended.push_back({token, perform(io)});
+    ended = {token, perform(io)};
+    return true;
   }
   std::size_t queued() const { return queue_.size(); }
 
@@ -69,6 +81,7 @@ class FaultyEngine final : public Engine {
   const Faults faults_;
   std::vector<std::pair<std::uint32_t, Io>> queue_;
   std::vector<Ended> ended_;
+  bool may_end_ = false;
 };
 
 class PiecesTest : public ::testing::Test {
@@ -115,7 +128,7 @@ class PiecesTest : public ::testing::Test {
             std::uint64_t serial) {
     while (bytes != 0) {
       const Cut cut = nextCut(address, offset, bytes, file_->alignment);
-      while (pieces_->room() == 0) pieces_->wait(true, finished_);
+      while (pieces_->room() == 0) progress();
       pieces_->add({.serial = serial,
                     .write = write,
                     .bounces = cut.bounces,
@@ -130,8 +143,12 @@ class PiecesTest : public ::testing::Test {
     }
   }
   void finishAll() {
-    while (!pieces_->empty()) pieces_->wait(true, finished_);
-    pieces_->wait(false, finished_);
+    while (!pieces_->empty()) progress();
+    progress();
+  }
+  void progress() {
+    pieces_->submit();
+    pieces_->reap(finished_);
   }
   std::vector<std::byte> content() const {
     std::ifstream in(folder_.path() + "/data", std::ios::binary);
@@ -236,6 +253,8 @@ TEST_F(PiecesTest, CancelledPiecesEnd) {
                   .file = &file_target_,
                   .address = host_target_.address,
                   .bytes = 512});
+  pieces_->reap(finished_);  // begins them, because the file is open
+  EXPECT_EQ(engine_->queued(), 4U);
   pieces_->cancelJob(1);
   EXPECT_EQ(engine_->queued(), 2U);
   finishAll();

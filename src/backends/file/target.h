@@ -1,4 +1,4 @@
-// Pinned memory, or a pinned file. Threads: as the comments say.
+// Pinned memory, or a pinned file. Threads: one at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,13 @@ struct Target {
   std::uint64_t first = 0;                      // the offset in the file of `address`
   bool writable = false;
 
-  // Under the mover's mutex.
   std::uint32_t pieces = 0;  // in flight
   bool withdrawn = false;    // no piece of it begins any more
 
-  // Used only by the mover's thread.
   struct Part {
     std::int32_t buffer = -1;  // registered with the engine; else -1
-    std::uint32_t uses = 0;
+    std::uint32_t pages = 0;   // that pieces have used
+    bool tried = false;        // to register it
   };
   std::uint32_t hint = ~0U;      // its last place in the FileCache
   std::uint64_t checked_by = 0;  // the last job that has checked the file

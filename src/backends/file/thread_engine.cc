@@ -1,15 +1,22 @@
-// Reads and writes files on a pool of threads, for systems that refuse io_uring.
+// Reads and writes files on a pool of threads: all of them where the system refuses io_uring, else
+// those that would block.
+#include <sys/eventfd.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "backends/file/engine.h"
+#include "base/blocked_signals.h"
+#include "base/fd.h"
 
 namespace viaduct::file {
 namespace {
@@ -20,14 +27,32 @@ constexpr std::uint32_t kMostThreads = 32;
 struct Shared {
   struct Request {
     std::uint32_t token;
-    Io io;
+    Io io = {};
+    std::function<int()> call = {};  // empty: the I/O
   };
   std::mutex mutex;
-  std::condition_variable work, news;
-  std::vector<Request> requests;  // the next one is at the front
-  std::vector<Engine::Ended> ended;
-  bool woken = false, over = false;
+  std::condition_variable work;
+  std::deque<Request> requests;
+  std::deque<Engine::Ended> ended;
+  std::atomic<bool> any_ended{false};
+  base::Fd doorbell;  // readable while `ended` is not empty
+  bool over = false;
+  bool waking = false;  // a thread has been notified, and does not run yet
   std::uint32_t idle = 0;
+
+  // The functions are called with the mutex held.
+  // Wakes one thread, which wakes the next one if there is more. So short requests wake few.
+  void wake() {
+    if (idle == 0 || std::exchange(waking, true)) return;
+    work.notify_one();
+  }
+  void end(std::uint32_t token, int result) {
+    if (token == Engine::kNoToken) return;
+    ended.push_back({token, result});
+    if (any_ended.exchange(true)) return;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto rung = ::write(doorbell.get(), &one, sizeof one);
+  }
 };
 
 int perform(const Io& io) {
@@ -41,25 +66,28 @@ int perform(const Io& io) {
 void serve(const std::shared_ptr<Shared>& shared) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
-    ++shared->idle;
-    shared->work.wait(lock, [&] { return shared->over || !shared->requests.empty(); });
-    --shared->idle;
+    while (!shared->over && shared->requests.empty()) {
+      ++shared->idle;
+      shared->work.wait(lock);
+      --shared->idle;
+      shared->waking = false;
+    }
     if (shared->over) return;
-    const Shared::Request request = shared->requests.front();
-    shared->requests.erase(shared->requests.begin());
+    Shared::Request request = std::move(shared->requests.front());
+    shared->requests.pop_front();
+    if (!shared->requests.empty()) shared->wake();
     lock.unlock();
-    const int result = perform(request.io);
+    const int result = request.call ? request.call() : perform(request.io);
+    request.call = {};  // what it owns is closed without the mutex
     lock.lock();
-    shared->ended.push_back({request.token, result});
-    shared->news.notify_one();
+    shared->end(request.token, result);
   }
 }
 
 class ThreadEngine final : public Engine {
  public:
-  explicit ThreadEngine(std::uint32_t depth) : most_(std::min(depth, kMostThreads)) {
-    shared_->requests.reserve(depth);
-    shared_->ended.reserve(depth);
+  ThreadEngine(std::uint32_t depth, base::Fd doorbell) : most_(std::min(depth, kMostThreads)) {
+    shared_->doorbell = std::move(doorbell);
   }
   ~ThreadEngine() override {
     bool stuck = false;
@@ -79,37 +107,42 @@ class ThreadEngine final : public Engine {
   ThreadEngine& operator=(const ThreadEngine&) = delete;
 
   std::string_view name() const override { return "threads"; }
-  void start(std::uint32_t token, const Io& io) override {
-    const std::lock_guard lock(shared_->mutex);
-    shared_->requests.push_back({token, io});
-    if (shared_->idle < shared_->requests.size() && threads_.size() < most_) addThread();
-    if (threads_.empty()) {  // so it is the only request
-      shared_->requests.clear();
-      shared_->ended.push_back({token, -EAGAIN});
-    }
-    shared_->work.notify_one();
+  std::vector<int> fds() const override { return {shared_->doorbell.get()}; }
+  void start(std::uint32_t token, const Io& io) override { add({.token = token, .io = io}); }
+  void call(std::uint32_t token, std::function<int()> call) override {
+    add({.token = token, .call = std::move(call)});
   }
-  // Only a request that no thread has taken can end early.
   void cancel(std::uint32_t token) override {
     const std::lock_guard lock(shared_->mutex);
     if (std::erase_if(shared_->requests, [&](const auto& one) { return one.token == token; }) != 0)
-      shared_->ended.push_back({token, -ECANCELED});
+      shared_->end(token, -ECANCELED);
   }
-  void wait(bool block, std::vector<Ended>& ended) override {
-    std::unique_lock lock(shared_->mutex);
-    if (block) shared_->news.wait(lock, [&] { return shared_->woken || !shared_->ended.empty(); });
-    shared_->woken = false;
-    ended.insert(ended.end(), shared_->ended.begin(), shared_->ended.end());
-    shared_->ended.clear();
-  }
-  void wake() override {
+  bool next(Ended& ended) override {
+    if (!shared_->any_ended.load(std::memory_order_relaxed)) return false;
     const std::lock_guard lock(shared_->mutex);
-    shared_->woken = true;
-    shared_->news.notify_one();
+    ended = shared_->ended.front();
+    shared_->ended.pop_front();
+    if (!shared_->ended.empty()) return true;
+    shared_->any_ended = false;
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const auto heard = ::read(shared_->doorbell.get(), &rings, sizeof rings);
+    return true;
   }
 
  private:
+  void add(Shared::Request request) {
+    const std::lock_guard lock(shared_->mutex);
+    const std::uint32_t token = request.token;
+    shared_->requests.push_back(std::move(request));
+    if (shared_->idle < shared_->requests.size() && threads_.size() < most_) addThread();
+    if (threads_.empty()) {  // so it is the only request
+      shared_->requests.clear();
+      shared_->end(token, -EAGAIN);
+    }
+    shared_->wake();
+  }
   void addThread() {
+    const base::BlockedSignals none;
     try {
       threads_.emplace_back(serve, shared_);
     } catch (const std::system_error&) {
@@ -124,8 +157,10 @@ class ThreadEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> openThreads(std::uint32_t depth) {
-  return std::make_unique<ThreadEngine>(depth);
+Result<std::unique_ptr<Engine>> openThreads(std::uint32_t depth) {
+  base::Fd doorbell(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!doorbell) return systemError(Code::kExhausted, "eventfd", errno);
+  return std::unique_ptr<Engine>(std::make_unique<ThreadEngine>(depth, std::move(doorbell)));
 }
 
 }  // namespace viaduct::file

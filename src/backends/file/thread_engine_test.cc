@@ -1,5 +1,6 @@
 // The engine of threads, while the system starts no thread.
 #include <gtest/gtest.h>
+#include <poll.h>
 
 #include <array>
 #include <cerrno>
@@ -17,18 +18,22 @@ class ThreadEngineTest : public ::testing::Test {
  protected:
   // The result of a read of the whole file, which is one request.
   int read() {
-    std::vector<Engine::Ended> ended;
     engine_->start(7, {.fd = ::fileno(file_.get()), .memory = memory_.data(), .bytes = kBytes});
-    while (ended.empty()) engine_->wait(true, ended);
-    EXPECT_EQ(ended.size(), 1U);
-    EXPECT_EQ(ended[0].token, 7U);
-    return ended[0].result;
+    const Engine::Ended ended = next();
+    EXPECT_EQ(ended.token, 7U);
+    return ended.result;
+  }
+  Engine::Ended next() {
+    pollfd wait{.fd = engine_->fds().at(0), .events = POLLIN, .revents = 0};
+    Engine::Ended ended;
+    while (!engine_->next(ended)) EXPECT_EQ(::poll(&wait, 1, 30'000), 1);
+    return ended;
   }
 
   static constexpr std::uint32_t kBytes = 8;
   std::unique_ptr<std::FILE, decltype(&std::fclose)> file_{std::tmpfile(), &std::fclose};
   std::array<std::byte, kBytes> memory_{};
-  std::unique_ptr<Engine> engine_ = openThreads(4);
+  std::unique_ptr<Engine> engine_ = *openThreads(4);
 };
 
 TEST_F(ThreadEngineTest, FailsRequestsUntilAThreadStarts) {
@@ -47,9 +52,12 @@ TEST_F(ThreadEngineTest, WorksWithFewerThreadsThanItWants) {
   const testing::ThreadShortage shortage(1);
   for (std::uint32_t token = 0; token < 4; ++token)
     engine_->start(token, {.fd = ::fileno(file_.get()), .memory = memory_.data(), .bytes = kBytes});
-  std::vector<Engine::Ended> ended;
-  while (ended.size() < 4) engine_->wait(true, ended);
-  for (const auto& one : ended) EXPECT_EQ(one.result, static_cast<int>(kBytes)) << one.token;
+  for (int i = 0; i < 4; ++i) {
+    const Engine::Ended ended = next();
+    EXPECT_EQ(ended.result, static_cast<int>(kBytes)) << ended.token;
+  }
+  Engine::Ended none;
+  EXPECT_FALSE(engine_->next(none));
 }
 
 }  // namespace

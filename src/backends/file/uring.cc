@@ -1,8 +1,7 @@
 // io_uring by system calls, so that neither the build nor the machine needs a library.
-#include <fmt/format.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -19,6 +18,18 @@
 #endif
 
 namespace viaduct::file {
+namespace {
+
+Error refused(const char* why) {
+  return {.code = Code::kUnsupported,
+          .operation = "io_uring_setup",
+          .detail = why,
+          .device = "file",
+          .cause = "a container's seccomp profile, or kernel.io_uring_disabled",
+          .remedy = "set VIADUCT_FILE_ENGINE to auto or threads"};
+}
+
+}  // namespace
 
 #if defined(IORING_FEAT_NODROP) && defined(__NR_io_uring_setup)
 namespace {
@@ -66,28 +77,34 @@ void storeRelease(unsigned& word, unsigned value) {
 
 class Uring final : public Engine {
  public:
-  // Opened by the thread that uses it, as IORING_SETUP_SINGLE_ISSUER demands.
+  // `threads` carries out what would block. So the kernel has no threads of its own for this ring:
+  // they belong to the thread that submits, whose end would cancel or wait for their work.
+  explicit Uring(std::unique_ptr<Engine> threads) : threads_(std::move(threads)) {}
+
   int open(std::uint32_t depth, std::uint32_t files) {
-    // Room for an I/O and its cancel for each token, and for the read of the bell.
-    const unsigned entries = std::bit_ceil(2 * depth + 2);
     io_uring_params params{};
-    if (const int error = host::openRing(entries, params, ring_); error != 0) return error;
+    if (const int error = host::openRing(std::bit_ceil(depth), params, ring_); error != 0)
+      return error;
     if (const int error = map(params); error != 0) return error;
-    bell_.reset(::eventfd(0, EFD_CLOEXEC));  // blocking: a read of it waits in the ring
-    if (!bell_) return errno;
     places_.assign(files, -1);
     fixed_files_ = enter(IORING_REGISTER_FILES, places_.data(), files) == 0;
     if (host::reserveBuffers(ring_.get(), kBuffers) == 0)
       for (std::uint32_t i = kBuffers; i > 0; --i)
         free_buffers_.push_back(static_cast<std::int32_t>(i - 1));
-    listen();
     return 0;
   }
 
   std::string_view name() const override { return "uring"; }
+  std::vector<int> fds() const override {
+    std::vector<int> out = threads_->fds();
+    out.push_back(ring_.get());
+    return out;
+  }
 
   void start(std::uint32_t token, const Io& io) override {
-    io_uring_sqe& sqe = next();
+    if (io.blocks) return threads_->start(token, io);
+    io_uring_sqe& sqe = sqes_[tail_++ & sq_mask_];  // there is room for each token
+    std::memset(&sqe, 0, sizeof sqe);
     const bool fixed = io.fixed_buffer >= 0;
     sqe.opcode = io.write ? (fixed ? IORING_OP_WRITE_FIXED : IORING_OP_WRITE)
                           : (fixed ? IORING_OP_READ_FIXED : IORING_OP_READ);
@@ -97,31 +114,35 @@ class Uring final : public Engine {
     sqe.addr = reinterpret_cast<std::uintptr_t>(io.memory);
     sqe.len = io.bytes;
     sqe.off = io.offset;
+    sqe.rw_flags = RWF_NOWAIT;
     if (fixed) sqe.buf_index = static_cast<std::uint16_t>(io.fixed_buffer);
     sqe.user_data = token;
   }
-
-  void cancel(std::uint32_t token) override {
-    io_uring_sqe& sqe = next();
-    sqe.opcode = IORING_OP_ASYNC_CANCEL;
-    sqe.addr = token;
-    sqe.user_data = kCancel;
+  void call(std::uint32_t token, std::function<int()> call) override {
+    threads_->call(token, std::move(call));
   }
+  void cancel(std::uint32_t token) override { threads_->cancel(token); }
 
-  void wait(bool block, std::vector<Ended>& ended) override {
-    // The kernel appends completions only while this thread is inside the call.
-    const unsigned queued = tail_ - submitted_;
+  bool submit() override {
     storeRelease(*sq_tail_, tail_);
-    const bool waits = block && loadAcquire(*cq_tail_) == *cq_head_;
-    const long taken = ::syscall(__NR_io_uring_enter, ring_.get(), queued, waits ? 1U : 0U,
-                                 IORING_ENTER_GETEVENTS, nullptr, 0);
-    if (taken > 0) submitted_ += static_cast<unsigned>(taken);
-    reap(ended);
+    while (submitted_ != tail_) {
+      const long taken = ::syscall(__NR_io_uring_enter, ring_.get(), tail_ - submitted_, 0U, 0U,
+                                   nullptr, std::size_t{0});
+      if (taken > 0)
+        submitted_ += static_cast<unsigned>(taken);
+      else if (taken == 0 || errno != EINTR)
+        return false;
+    }
+    return true;
   }
 
-  void wake() override {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(bell_.get(), &one, sizeof one);
+  bool next(Ended& ended) override {
+    const unsigned head = *cq_head_;
+    if (head == loadAcquire(*cq_tail_)) return threads_->next(ended);
+    const io_uring_cqe& cqe = cqes_[head & cq_mask_];
+    ended = {static_cast<std::uint32_t>(cqe.user_data), cqe.res};
+    storeRelease(*cq_head_, head + 1);
+    return true;
   }
 
   bool registerFile(std::uint32_t place, int fd) override {
@@ -144,8 +165,6 @@ class Uring final : public Engine {
   }
 
  private:
-  static constexpr std::uint64_t kBell = ~std::uint64_t{0}, kCancel = kBell - 1;
-
   int map(const io_uring_params& params) {
     const auto& sq = params.sq_off;
     const auto& cq = params.cq_off;
@@ -166,37 +185,6 @@ class Uring final : public Engine {
     return 0;
   }
 
-  // The queue has room for all that can be in flight.
-  io_uring_sqe& next() {
-    io_uring_sqe& sqe = sqes_[tail_++ & sq_mask_];
-    std::memset(&sqe, 0, sizeof sqe);
-    return sqe;
-  }
-
-  void listen() {
-    io_uring_sqe& sqe = next();
-    sqe.opcode = IORING_OP_READ;
-    sqe.fd = bell_.get();
-    sqe.addr = reinterpret_cast<std::uintptr_t>(&rings_of_bell_);
-    sqe.len = sizeof rings_of_bell_;
-    sqe.user_data = kBell;
-  }
-
-  void reap(std::vector<Ended>& ended) {
-    unsigned head = *cq_head_;
-    const unsigned tail = loadAcquire(*cq_tail_);
-    bool rung = false;
-    for (; head != tail; ++head) {
-      const io_uring_cqe& cqe = cqes_[head & cq_mask_];
-      if (cqe.user_data == kBell)
-        rung = true;
-      else if (cqe.user_data != kCancel)
-        ended.push_back({static_cast<std::uint32_t>(cqe.user_data), cqe.res});
-    }
-    storeRelease(*cq_head_, head);
-    if (rung) listen();
-  }
-
   int enter(unsigned what, void* argument, unsigned count) const {
     return static_cast<int>(::syscall(__NR_io_uring_register, ring_.get(), what, argument, count));
   }
@@ -208,8 +196,7 @@ class Uring final : public Engine {
     return enter(IORING_REGISTER_FILES_UPDATE, &update, 1) == 1;
   }
 
-  base::Fd bell_;
-  std::uint64_t rings_of_bell_ = 0;
+  const std::unique_ptr<Engine> threads_;
   std::vector<int> places_;
   std::vector<std::int32_t> free_buffers_;
   bool fixed_files_ = false;
@@ -227,19 +214,17 @@ class Uring final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> openUring(std::uint32_t depth, std::uint32_t files, std::string& why) {
-  auto uring = std::make_unique<Uring>();
-  const int error = uring->open(depth, files);
-  if (error == 0) return uring;
-  why = fmt::format("io_uring_setup: {}", std::strerror(error));
-  return nullptr;
+Result<std::unique_ptr<Engine>> openUring(std::uint32_t depth, std::uint32_t files) {
+  VIADUCT_TRY(auto threads, openThreads(depth));
+  auto uring = std::make_unique<Uring>(std::move(threads));
+  if (const int error = uring->open(depth, files); error != 0) return refused(std::strerror(error));
+  return std::unique_ptr<Engine>(std::move(uring));
 }
 
 #else
 
-std::unique_ptr<Engine> openUring(std::uint32_t, std::uint32_t, std::string& why) {
-  why = "this build has no <linux/io_uring.h>";
-  return nullptr;
+Result<std::unique_ptr<Engine>> openUring(std::uint32_t, std::uint32_t) {
+  return refused("this build has no <linux/io_uring.h>");
 }
 
 #endif
