@@ -118,7 +118,8 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
 
   // Used by the next open().
   std::string weather_;
-  Settings base_{.detect = 8h};  // a busy machine delays heartbeats
+  // A busy machine delays heartbeats and answers.
+  Settings base_{.detect = 8h, .grace = 60s};
   base::MovableClock clock_;     // of both agents; a test moves it instead of waiting
   std::optional<PinnedBytes> pinned_bytes_;
   std::vector<std::vector<std::byte>> plain_;

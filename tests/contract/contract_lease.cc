@@ -89,11 +89,6 @@ class Handover {
 
 class LeaseContract : public BackendContract {
  protected:
-  void SetUp() override {
-    base_.grace = 60s;  // a busy machine delays answers
-    BackendContract::SetUp();
-  }
-
   // The agent b lends, and a borrows. Two threads each use a lane's own memory.
   struct Lane {
     Shape shape;
