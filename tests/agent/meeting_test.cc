@@ -180,7 +180,7 @@ TEST(Meeting, AForgottenPeerIsGoneAndCanBeMetAgain) {
 // A thread that posts small copies without a pause has to leave time for heartbeats.
 TEST(Meeting, APeerThatPostsWithoutAPauseIsNotLost) {
   Settings settings;
-  settings.detect = 1500ms;
+  settings.detect = 4s;
   settings.name = "a";
   auto a = Agent::open(settings);
   settings.name = "b";
@@ -197,7 +197,7 @@ TEST(Meeting, APeerThatPostsWithoutAPauseIsNotLost) {
            *Blocks::strided({.base = there->info().address, .bytes = 256 << 10, .count = 1})});
   ASSERT_TRUE(transfer) << transfer.error().text();
   const auto epoch = peer->epoch();
-  for (const auto until = Clock::now() + 4s; Clock::now() < until;) {
+  for (const auto until = Clock::now() + 5s; Clock::now() < until;) {
     const auto posted = transfer->post();
     ASSERT_TRUE(posted) << posted.error().text();
     ASSERT_TRUE(transfer->wait());

