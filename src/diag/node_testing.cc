@@ -1,7 +1,6 @@
 #include "diag/node_testing.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <filesystem>
 
@@ -12,11 +11,7 @@ namespace viaduct::diag::testing {
 namespace fs = std::filesystem;
 
 fs::path NodeFolder::parent() {
-  constexpr std::uintmax_t kEnough = std::uintmax_t{128} << 20U;
-  std::error_code none;
-  const auto room = fs::space("/dev/shm", none);
-  const bool writable = ::access("/dev/shm", W_OK) == 0;
-  return !none && writable && room.available >= kEnough ? "/dev/shm" : fs::temp_directory_path();
+  return viaduct::testing::folderInMemory(std::uintmax_t{128} << 20U);
 }
 
 NodeFolder::NodeFolder() {

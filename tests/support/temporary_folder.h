@@ -2,13 +2,26 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <system_error>
 
 namespace viaduct::testing {
+
+// A folder in memory if it has `room` bytes, because other tests keep the disk busy. Else the usual
+// one.
+inline std::filesystem::path folderInMemory(std::uintmax_t room) {
+  const char* const memory = "/dev/shm";
+  std::error_code failed;
+  const std::uintmax_t left = std::filesystem::space(memory, failed).available;
+  const bool fits = !failed && left >= room && ::access(memory, W_OK) == 0;
+  return fits ? memory : std::filesystem::temp_directory_path();
+}
 
 // A new folder, which the destructor removes with all its files.
 class TemporaryFolder {
