@@ -33,7 +33,7 @@ MAY_USE = {
     "agent/metrics": NET,
     "agent/faults": {"base", "core"},
     "agent": NET
-    | {"host", "core", "move/staging", "meet", "agent/faults", "agent/session", "agent/metrics"},
+    | {"host", "core", "move", "move/staging", "meet", "agent/faults", "agent/session", "agent/metrics"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
     "measure/kv": {"base"},

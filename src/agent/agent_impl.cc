@@ -35,7 +35,7 @@ namespace {
 // The interval at which release() checks whether a peer still copies from or to the memory.
 constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
-bool isBusy(const PolledRail* polled) { return polled->rail().busy(); }
+bool isBusy(const move::RailRunner* runner) { return runner->busy(); }
 
 std::string freshName() {
   std::array<std::uint8_t, 3> salt{};
@@ -116,7 +116,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  VIADUCT_CHECK(impl->engine_->start(helpersFor(impl->shared_rails_.size())));
+  VIADUCT_CHECK(impl->engine_->start(helpersFor(impl->alone_.size())));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
@@ -182,7 +182,7 @@ Status AgentImpl::openBackends(Deadline until) {
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
   pins_ = std::make_unique<PinTable>(backends_);
   pinScratch();
-  for (CellCounts& counts : cell_counts_) counts.rails.resize(rails_.size());
+  for (CellCounts& counts : cell_counts_) counts.rails.resize(run_rails_.size());
   return Ok{};
 }
 
@@ -236,9 +236,10 @@ void AgentImpl::pinScratch() {
 
 void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
   for (const auto& rail : backend->rails()) {
-    auto& rails = backend->can().side_by_side ? shared_rails_ : exclusive_rails_;
-    rails.push_back(&rails_.emplace_back(*rail));
-    rail_counts_[rail.get()].number = rails_.size() - 1;
+    const auto [entry, added] =
+        run_rails_.try_emplace(rail.get(), *rail, backend->can(), news_, run_rails_.size());
+    move::RailRunner& runner = entry->second.runner;
+    (runner.runsAlone() ? alone_ : attended_).push_back(&runner);
   }
   backends_.push_back(std::move(backend));
 }
@@ -327,10 +328,11 @@ void AgentImpl::letGo() {
   newcomers_.clear();
   graveyard_.clear();
   listener_.reset();
-  shared_rails_.clear();
-  exclusive_rails_.clear();
-  rails_.clear();
-  backends_.clear();
+  {
+    const Still still(*this);
+    for (auto& [rail, run] : run_rails_) run.runner.forgetRail();
+    backends_.clear();
+  }
   engine_->takeOverNow();
   note_watchers_.tell();
   waitUntilSettled(held);
@@ -379,12 +381,9 @@ Status AgentImpl::ofThisProcess(const char* operation) const {
 bool AgentImpl::progress() {
   if (notes_.forgetMadeRoom()) letSendersGoOn();
   bool moved = rings_.look();
-  for (PolledRail* const polled : exclusive_rails_)
-    core::pollExclusively(polled->rail(), completions_);
-  if (has_ended_)  // the shared rails are polled before
-    for (PolledRail* const polled : shared_rails_) polled->handleEvents(completions_);
+  for (move::RailRunner* const runner : attended_) runner->run();
+  if (news_.events.exchange(false)) handleEvents();
   moved = applyEnded() || moved;
-  offerWaiting();
   if (stages_) stages_->freeLeft();
   if (std::exchange(recheck_, false)) {
     moved = true;
@@ -395,49 +394,48 @@ bool AgentImpl::progress() {
   return moved;
 }
 
+// Of rails: for example, a connection has broken.
+void AgentImpl::handleEvents() {
+  const Still still(*this);
+  for (auto& [rail, run] : run_rails_) run.runner.handleEvents();
+}
+
 bool AgentImpl::busy() const {
-  return recheck_ || notes_.madeRoom() || has_ended_ ||
-         std::ranges::any_of(shared_rails_, isBusy) ||
-         std::ranges::any_of(exclusive_rails_, isBusy);
+  return recheck_ || notes_.madeRoom() || news_.any() || std::ranges::any_of(alone_, isBusy) ||
+         std::ranges::any_of(attended_, isBusy);
 }
 
-unsigned AgentImpl::busySharedRails() {
-  unsigned busy = 0;
-  for (PolledRail* const polled : shared_rails_) {
-    if (!isBusy(polled)) continue;
-    busy_rail_ = polled;
-    ++busy;
-  }
-  return busy;
+unsigned AgentImpl::busyRails() const {
+  return static_cast<unsigned>(std::ranges::count_if(alone_, isBusy));
 }
 
-void AgentImpl::pollLowered() {
-  if (busy_rail_->pollLowered(completions_)) has_ended_ = true;
-}
-
-// Takes one shared section for each rail, so that an exclusive owner waits for one poll at most.
 // Each thread begins with a different rail.
-RailPass AgentImpl::pollSharedRails() {
-  RailPass all;
+bool AgentImpl::runRails() {
+  bool any = false;
   const unsigned first = base::threadNumber();
-  for (std::size_t i = 0;; ++i) {
-    const Shared shared(engine_->lock());
-    if (i >= shared_rails_.size()) break;  // a closed agent has no shared rails
-    const RailPass one = pollShared(shared, *shared_rails_[(first + i) % shared_rails_.size()]);
-    all.was_busy = all.was_busy || one.was_busy;
-    all.has_ended = all.has_ended || one.has_ended;
+  for (std::size_t i = 0; i < alone_.size(); ++i) {
+    move::RailRunner& runner = *alone_[(first + i) % alone_.size()];
+    if (!runner.busy()) continue;
+    any = true;
+    runner.run();
   }
-  return all;
+  return any;
 }
 
-RailPass AgentImpl::pollShared(const Shared& shared, PolledRail& rail) {
-  const RailPass pass = rail.pollShared(shared);
-  if (pass.has_ended) has_ended_ = true;
-  return pass;
+void AgentImpl::stopRails() {
+  shutSections();
+  if (stops_++ != 0) return;
+  for (auto& [rail, run] : run_rails_) run.runner.stop();
+}
+
+void AgentImpl::startRails() {
+  if (--stops_ == 0)
+    for (auto& [rail, run] : run_rails_) run.runner.start();
+  openSections();
 }
 
 bool AgentImpl::applyEnded() {
-  if (!has_ended_ && completions_.empty()) return false;
+  if (!news_.ended && completions_.empty()) return false;
   apply(completions_);
   return true;
 }
@@ -507,6 +505,7 @@ void AgentImpl::giveUp(std::uint64_t whole) const {
 
 Result<PinInfo> AgentImpl::pin(const Segment& memory, std::string label,
                                const core::Audience& audience) {
+  const Still still(*this);
   VIADUCT_TRY(const std::uint32_t slot, pins_->add(memory, std::move(label), audience));
   const PinEntry& entry = (*pins_)[slot];
   for (const auto& peer : peers_) peer->announce(entry);
@@ -535,7 +534,11 @@ Status AgentImpl::removePin(std::uint32_t slot) {
   std::optional<Status> outcome;
   const auto over = [&] {
     if (outcome) return true;
-    Status removed = backends_.empty() ? leftByPeers() : pins_->remove(slot);
+    Status removed = Ok{};
+    {
+      const Still still(*this);
+      removed = backends_.empty() ? leftByPeers() : pins_->remove(slot);
+    }
     if (!removed && removed.error().code == Code::kBusy) return false;
     outcome = std::move(removed);
     return true;
@@ -619,6 +622,7 @@ std::optional<Note> AgentImpl::takeNote() {
 // that only poll() silences.
 Result<int> AgentImpl::eventFd() {
   if (bell_) return bell_poller_.get();
+  const SectionsShut shut(*this);  // threads in them ring the bell
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   base::Fd both(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event event{.events = EPOLLIN, .data = {}};

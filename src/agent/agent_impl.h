@@ -1,12 +1,11 @@
 // The implementation behind Agent: its backends, peers and running transfers. Threads: members are
-// called with the agent's lock held exclusively unless their comment says otherwise.
+// called with the agent's lock held unless their comment says otherwise.
 #pragma once
 
 #include <viaduct/agent.h>
 
 #include <array>
 #include <atomic>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -25,7 +24,6 @@
 #include "agent/note_backlog.h"
 #include "agent/note_rings.h"
 #include "agent/pins.h"
-#include "agent/polled_rail.h"
 #include "agent/posting.h"
 #include "agent/progress_engine.h"
 #include "agent/session/connection.h"
@@ -34,6 +32,8 @@
 #include "base/budget.h"
 #include "base/net/listener.h"
 #include "core/backend.h"
+#include "move/rail_runner.h"
+#include "move/sections.h"
 
 namespace viaduct::agent {
 
@@ -46,6 +46,14 @@ class TransferImpl;
 // A test sets the number of cores that agents opened from now on assume. 0: the machine's number.
 inline std::atomic<unsigned> cores_for_tests{0};
 
+// A rail of the agent.
+struct RunRail {
+  RunRail(core::Rail& rail, const core::Capabilities& can, move::RailNews& news, std::size_t number)
+      : runner(rail, can, news), counts{.number = number} {}
+  move::RailRunner runner;
+  RailCounts counts;
+};
+
 class AgentImpl final : public Progressable, public std::enable_shared_from_this<AgentImpl> {
  public:
   // A test may pass a `clock`, which has to outlive the agent.
@@ -54,7 +62,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   ~AgentImpl() override;
   AgentImpl(const AgentImpl&) = delete;
   AgentImpl& operator=(const AgentImpl&) = delete;
-  void shutdown();  // takes the lock exclusively; not from a callback
+  void shutdown();  // takes the lock; not from a callback
 
   // Returns an error after shutdown() and in a fork()ed child. Needs no lock.
   Status usable(const char* operation) const;
@@ -70,9 +78,11 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // The interface Progressable, for the progress engine.
   bool progress() override;
   bool busy() const override;
-  unsigned busySharedRails() override;
-  RailPass pollSharedRails() override;
-  void pollLowered() override;
+  unsigned busyRails() const override;
+  bool runRails() override;
+  bool hasNews() const override { return news_.any(); }
+  void stopRails() override;
+  void startRails() override;
   bool owesCallbacks() const override { return !owed_.empty(); }
   bool allowWakeups() override { return rings_.allowWakeups(); }
   void suppressWakeups() override;
@@ -136,17 +146,24 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings& noteRings() { return rings_; }
 
   // Transfers
-  void enter(Posting& posting) { running_.add(posting); }  // it begins to run
-  void leave(Posting& posting);                            // and has ended
+  void enter(Posting& posting) { running_.add(posting); }     // it begins to run
+  void leave(Posting& posting) { running_.remove(posting); }  // and has ended
   // At `due`, calls overdue() of transfers whose deadline has passed.
   void expectBy(Clock::time_point due);
-  void collect(core::Rail& rail) { rail.collect(completions_); }
   bool applyEnded();  // true: there was something
-  RailCounts& railCounts(const core::Rail& rail) { return rail_counts_.at(&rail); }
-  // For transfers that are posted in a shared section.
+  RunRail& runRail(const core::Rail& rail) { return run_rails_.at(&rail); }
+  move::Sections& sections() { return sections_; }
+  void shutSections() {
+    if (shuts_++ == 0) sections_.shut();
+  }
+  void openSections() {
+    if (--shuts_ == 0) sections_.open();
+  }
+  // For transfers that are posted in a section.
   CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
   void apply(core::Completions& completions);
-  void waitForRoom(Posting& posting);
+  // Before a link closes, while rails are stopped: appends the works that no rail has taken.
+  void giveBack(const core::Link& link, core::Completions& out);
   // Transfers that wait for their peer (TransferOptions::reach).
   void addReaching(TransferImpl& transfer) { reaching_.push_back(&transfer); }
   void removeReaching(TransferImpl& transfer) { std::erase(reaching_, &transfer); }
@@ -171,10 +188,10 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // The next round of progress calls recheck() of every peer.
   void recheckPeers() { recheck_ = true; }
   Counts& counts() { return counts_; }
-  Statistics statistics() const;
+  Statistics statistics();
   Result<int> eventFd();
-  void ringBell();  // also in a shared section
-  bool poll();      // takes the lock exclusively
+  void ringBell();  // also in a section
+  bool poll();      // takes the lock
 
  private:
   explicit AgentImpl(Settings settings);
@@ -201,10 +218,9 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
                                            std::shared_ptr<Skill> (core::Backend::*skill)()) const;
   Status removePin(std::uint32_t slot);
   void abandon();
-  void offerWaiting();
+  void handleEvents();
   std::vector<std::shared_ptr<TransferImpl>> reachingTransfers() const;
   void tellOverdue();
-  RailPass pollShared(const Shared& shared, PolledRail& rail);
   RailCounts railTotals(const core::Rail& rail) const;
   void beat();
   void forgetDeparted();
@@ -225,12 +241,13 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::unique_ptr<Stages> stages_;     // after the backends that it gives memory to
   std::vector<BackendInfo> left_out_;  // the backends that are not open
-  std::deque<PolledRail> rails_;
-  // The rails that are polled in shared sections, and the others.
-  std::vector<PolledRail*> shared_rails_, exclusive_rails_;
-  PolledRail* busy_rail_ = nullptr;     // the last one that busySharedRails() has found
-  std::atomic<bool> has_ended_{false};  // a shared rail has completions
-  std::map<const core::Rail*, RailCounts> rail_counts_;
+  // The rails; bundles keep pointers to them, also after shutdown().
+  std::map<const core::Rail*, RunRail> run_rails_;
+  // Those that run without the lock, and the others.
+  std::vector<move::RailRunner*> alone_, attended_;
+  move::RailNews news_;
+  move::Sections sections_;         // posting threads copy in them by themselves
+  unsigned shuts_ = 0, stops_ = 0;  // the SectionsShuts and Stills that there are
   std::unique_ptr<PinTable> pins_;
   LentRanges lent_ranges_;
   std::unique_ptr<base::Listener> listener_;
@@ -248,14 +265,12 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   NoteRings rings_;
   NoteBacklog notes_;
   base::Watchers note_watchers_;
-  // The running postings, and those of them with ops that no rail has taken. Transfer handles and
-  // staging own them. A handle's destructor waits for the transfer's end, and takes the lock
-  // exclusively once, before it frees the transfer. Shared pointers here would cost four atomic
-  // operations a post.
+  // The running postings. Transfer handles and staging own them. A handle's destructor waits for
+  // the transfer's end, and takes the lock once, before it frees the transfer. Shared pointers here
+  // would cost four atomic operations a post.
   HookedList<Posting, &Posting::running_hook> running_;
-  HookedList<Posting, &Posting::waiting_hook> waiting_;
   Counts counts_;
-  std::array<CellCounts, AgentLock::kCells> cell_counts_;
+  std::array<CellCounts, move::Sections::kCells> cell_counts_;
   // No later than the first deadline of a running transfer.
   Clock::time_point due_ = Clock::time_point::max();
   base::Poller::Id due_timer_ = 0;
@@ -269,6 +284,31 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   Duration beat_every_{};
   Clock::time_point last_beat_{};
   base::Poller::Id beat_timer_ = 0;
+};
+
+// While it lives, no thread is in a section. Threads: with the agent's lock held.
+class SectionsShut {
+ public:
+  explicit SectionsShut(AgentImpl& agent) : agent_(agent) { agent_.shutSections(); }
+  ~SectionsShut() { agent_.openSections(); }
+  SectionsShut(const SectionsShut&) = delete;
+  SectionsShut& operator=(const SectionsShut&) = delete;
+
+ private:
+  AgentImpl& agent_;
+};
+
+// While it lives, all rails are stopped as well: this thread may change what rails and posting
+// threads use. Threads: with the agent's lock held.
+class Still {
+ public:
+  explicit Still(AgentImpl& agent) : agent_(agent) { agent_.stopRails(); }
+  ~Still() { agent_.startRails(); }
+  Still(const Still&) = delete;
+  Still& operator=(const Still&) = delete;
+
+ private:
+  AgentImpl& agent_;
 };
 
 }  // namespace viaduct::agent

@@ -33,9 +33,9 @@ void add(Latencies& into, const Latencies& some) {
 
 }  // namespace
 
-// Returns the rail's counts together with those of transfers that were posted in shared sections.
+// Returns the rail's counts together with those of transfers that were posted in sections.
 RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
-  RailCounts total = rail_counts_.at(&rail);
+  RailCounts total = run_rails_.at(&rail).counts;
   for (const CellCounts& counts : cell_counts_) {
     total.bytes += counts.rails[total.number].bytes;
     total.ops += counts.rails[total.number].ops;
@@ -43,7 +43,8 @@ RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
   return total;
 }
 
-Statistics AgentImpl::statistics() const {
+Statistics AgentImpl::statistics() {
+  const SectionsShut shut(*this);  // threads in them count in their cells
   Statistics out{.agent = settings_.name,
                  .endpoint = metrics_endpoint_,
                  .started = counts_.started,

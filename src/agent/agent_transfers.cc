@@ -9,11 +9,6 @@
 
 namespace viaduct::agent {
 
-void AgentImpl::leave(Posting& posting) {
-  running_.remove(posting);
-  if (posting.waiting_hook.in) waiting_.remove(posting);
-}
-
 // One timer serves all transfers. Most end long before it is due, so a repeated post costs one
 // comparison.
 void AgentImpl::expectBy(Clock::time_point due) {
@@ -34,24 +29,17 @@ void AgentImpl::tellOverdue() {
   running_.forEach([this](const Posting& posting) { expectBy(posting.due()); });
 }
 
-// Also applies the completions of shared rails, so that a closing link gets all of its ops back.
+// Also applies what rails have left, so that a closing link gets all of its ops back.
 void AgentImpl::apply(core::Completions& completions) {
-  if (has_ended_.exchange(false))
-    for (PolledRail* const polled : shared_rails_) polled->takeEnded(completions);
+  if (news_.ended.exchange(false))
+    for (auto& [rail, run] : run_rails_) run.runner.takeEnded(completions);
   // By index, so that the loop stays right if a call in it adds completions to the list.
   for (std::size_t i = 0; i < completions.size(); ++i) core::deliver(std::move(completions[i]));
   completions.clear();
 }
 
-void AgentImpl::waitForRoom(Posting& posting) {
-  if (!posting.waiting_hook.in) waiting_.add(posting);
-}
-
-void AgentImpl::offerWaiting() {
-  waiting_.forEach([this](Posting& posting) {
-    posting.offer();
-    if (posting.waiting_hook.in && !posting.wasRefused()) waiting_.remove(posting);
-  });
+void AgentImpl::giveBack(const core::Link& link, core::Completions& out) {
+  for (auto& [rail, run] : run_rails_) run.runner.giveBack(link, out);
 }
 
 std::vector<std::shared_ptr<TransferImpl>> AgentImpl::reachingTransfers() const {

@@ -1,6 +1,7 @@
 // The pins that a peer has announced in its current session. Threads: under the agent's lock.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -39,7 +40,7 @@ class AnnouncedPins {
   // Whether the peer has announced a pin with such a label in this session. Of the pins that it has
   // withdrawn, the last kMostWithdrawn are known.
   bool hasAnnounced(const std::function<bool(std::string_view label)>& such) const;
-  std::uint64_t version() const { return version_; }
+  std::uint64_t version() const { return version_; }  // threads: any
   const core::PinMap& map();
 
  private:
@@ -49,7 +50,8 @@ class AnnouncedPins {
   std::map<std::uint32_t, Announced> pins_;
   std::deque<std::string> withdrawn_;  // labels, the last one at the end
   base::Budget bytes_;
-  std::uint64_t version_ = 1, mapped_version_ = 0, last_generation_ = 0;
+  std::uint64_t mapped_version_ = 0, last_generation_ = 0;
+  std::atomic<std::uint64_t> version_{1};
   core::PinMap map_;
 };
 

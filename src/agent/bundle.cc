@@ -38,29 +38,18 @@ std::uint64_t Bundle::serving(const core::Link& link, std::span<const RailUse> r
 
 void Bundle::startSeveral() {
   for (SliceState& state : slices_) state.begin(0);
-  for (RailUse& use : rails_) {
-    use.filling = kNone;
-    use.busy = use.failures = 0;
-  }
+  for (RailUse& use : rails_) use.busy = use.failures = 0;
   again_.clear();
   next_ = 0;
 }
 
-// A partly taken slice no longer counts as load of its rail.
 void Bundle::stopSeveral() {
-  for (const SliceState& state : slices_) {
-    rails_[state.use].carry(state.moved);
-  }
-  for (RailUse& use : rails_)
-    if (const std::uint32_t index = std::exchange(use.filling, kNone); index != kNone)
-      use.counts->load -= slices_[index].slice.bytes;
+  for (const SliceState& state : slices_) rails_[state.use].carry(state.moved);
 }
 
 // Uses rails that were set aside only if no other rail is usable.
 void Bundle::askRails() {
   if (!askRails(false)) askRails(true);
-  for (RailUse& use : rails_)
-    if (!use.usable && use.filling != kNone) giveUp(use);
 }
 
 // Returns whether any rail is usable.
@@ -68,7 +57,6 @@ bool Bundle::askRails(bool aside_too) {
   far_ = true;
   bool any = false;
   for (RailUse& use : rails_) {
-    use.refuses = false;
     use.usable = use.failures < kMostFailures && route_.link->servedBy(*use.rail) &&
                  (aside_too || !use.health->isSetAside());
     far_ = far_ && !(use.usable && use.near);
@@ -77,22 +65,13 @@ bool Bundle::askRails(bool aside_too) {
   return any;
 }
 
-// The rail is unusable: another rail repeats the slice that it has taken in part.
-void Bundle::giveUp(RailUse& use) {
-  SliceState& state = slices_[std::exchange(use.filling, kNone)];
-  state.lost = true;
-  if (state.cameBack()) makeRoom(state);
-}
-
-// Returns the rail with the least load among those with room. Rails that are not near count only if
-// no near rail is usable. A rail with a partly taken slice comes first, because only that rail can
-// finish the slice.
+// Returns the rail with the least load among those with few slices of the bundle. Rails that are
+// not near count only if no near rail is usable.
 Bundle::RailUse* Bundle::freeRail() {
   RailUse* best = nullptr;
+  if (!waits()) return best;
   for (RailUse& use : rails_) {
-    if (!use.usable || use.refuses) continue;
-    if (use.filling != kNone) return &use;
-    if (use.busy >= kInFlight || !waits() || !(use.near || far_)) continue;
+    if (!use.usable || use.busy >= kInFlight || !(use.near || far_)) continue;
     if (best == nullptr ||
         std::pair(use.busy, use.counts->load) < std::pair(best->busy, best->counts->load))
       best = &use;
@@ -100,45 +79,35 @@ Bundle::RailUse* Bundle::freeRail() {
   return best;
 }
 
-void Bundle::takeNext(RailUse& use) {
+Bundle::SliceState& Bundle::takeNext(RailUse& use) {
   const std::size_t index = again_.empty() ? next_++ : again_.back();
   if (!again_.empty()) again_.pop_back();
   SliceState& state = slices_[index];
   state.begin(static_cast<std::uint32_t>(&use - rails_.data()));
-  use.filling = static_cast<std::uint32_t>(index);
   ++use.busy;
   use.counts->load += state.slice.bytes;
+  return state;
 }
 
-inline std::size_t Bundle::give(SliceState& state, const RailUse& use, OpKind kind,
-                                core::Sink& sink) const {
-  const auto ops = std::span(ops_).subspan(state.slice.first, state.slice.ops);
-  const std::size_t took = use.rail->post({.kind = kind,
-                                           .slice = {&sink, first_ + indexOf(state)},
-                                           .link = route_.link,
-                                           .ops = ops.subspan(state.taken),
-                                           .whole = route_.whole,
-                                           .required = &route_.required});
-  state.taken += static_cast<std::uint32_t>(took);
-  return took;
+inline std::uint64_t Bundle::give(SliceState& state, const RailUse& use, OpKind kind,
+                                  core::Sink& sink) const {
+  state.given = true;
+  use.runner->post({.kind = kind,
+                    .slice = {&sink, first_ + indexOf(state)},
+                    .link = route_.link,
+                    .ops = std::span(ops_).subspan(state.slice.first, state.slice.ops),
+                    .whole = route_.whole,
+                    .required = &route_.required});
+  return state.slice.ops;
 }
 
 std::uint64_t Bundle::offerSeveral(OpKind kind, core::Sink& sink) {
-  std::uint64_t taken = 0;
+  std::uint64_t given = 0;
   askRails();
-  refused_ = false;
-  while (RailUse* const use = freeRail()) {
-    if (use->filling == kNone) takeNext(*use);
-    SliceState& state = slices_[use->filling];
-    taken += give(state, *use, kind, sink);
-    if (state.taken == state.slice.ops)
-      use->filling = kNone;
-    else
-      use->refuses = refused_ = true;
-  }
+  while (RailUse* const use = freeRail()) given += give(takeNext(*use), *use, kind, sink);
   stranded_ = waits() && std::none_of(rails_.begin(), rails_.end(),
                                       [](const RailUse& l) { return l.usable || l.busy > 0; });
-  return taken;
+  return given;
 }
 
 core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progress& so_far,
@@ -148,7 +117,8 @@ core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progr
   if (outcome != core::DirectMover::Outcome::kMoved) return outcome;
   SliceState& state = slices_.front();
   state.begin(0);
-  state.taken = state.back = state.slice.ops;
+  state.given = true;
+  state.back = state.slice.ops;
   state.moved = {.ops = ops_.size(), .bytes = so_far.bytes};
   left_ = 0;
   RailUse& use = rails_.front();
@@ -162,15 +132,13 @@ core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progr
 // Does not ask servedBy(): a rail that does not serve the link fails the ops with a reason.
 std::uint64_t Bundle::offerOnly(OpKind kind, core::Sink& sink) {
   SliceState& state = slices_.front();
-  if (state.taken == state.slice.ops || state.lost) return 0;
+  if (state.given) return 0;
   RailUse& use = rails_.front();
   use.busy = 1;
-  const std::size_t took = give(state, use, kind, sink);
-  refused_ = state.taken != state.slice.ops;
-  return took;
+  return give(state, use, kind, sink);
 }
 
-// All accepted ops of the slice are back, so its rail has room. True: there are ops to offer.
+// All ops of the slice are back, so its rail has room. True: there are ops to offer.
 bool Bundle::makeRoom(SliceState& state) {
   if (!several_) {
     state.begin(0);
@@ -195,7 +163,6 @@ bool Bundle::failed(std::uint32_t number, std::uint64_t ops, bool rail_lost) {
   if (rail_lost && !state.lost && mayTryAnother(use)) {
     ++use.failures;
     state.lost = true;
-    if (use.filling == indexOf(state)) use.filling = kNone;
   }
   const bool lost = state.lost;
   if (state.cameBack() && (several_ || lost)) makeRoom(state);
@@ -211,7 +178,7 @@ const Bundle::RailUse* Bundle::setAsideIfItFailsAgain(std::uint32_t number, Cloc
 
 void Bundle::cancel(const core::Sink& sink) const {
   for (const RailUse& use : rails_)
-    if (use.busy != 0) use.rail->cancel(sink);
+    if (use.busy != 0) use.runner->cancel(sink);
 }
 
 std::uint64_t Bundle::movedOps() const {

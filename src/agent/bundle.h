@@ -1,14 +1,13 @@
-// A transfer's ops for one link, and the rails that carry them. A slice gets its rail only when the
-// rail has room. Other rails repeat the slices of a rail that fails. Threads: with the agent's lock
-// held exclusively, except moveNow(), stillServed() and addTo(). A thread in a shared section of
-// that lock calls these if it has set the transfer's state to kRunning.
+// A transfer's ops for one link, and the rails that carry them. A slice gets its rail late: when a
+// rail has few slices of the bundle. Other rails repeat the slices of a rail that fails. Threads:
+// with the agent's lock held, except moveNow(), stillServed() and addTo(), which a thread in one of
+// the agent's sections calls for a transfer that it has claimed.
 #pragma once
 
 #include <viaduct/path.h>
 
 #include <atomic>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,6 +19,7 @@
 #include "core/landed_blocks.h"
 #include "core/op.h"
 #include "core/plan.h"
+#include "move/rail_runner.h"
 
 namespace viaduct::agent {
 
@@ -50,6 +50,7 @@ class alignas(64) Bundle {
   // A rail of the link, and the bundle's use of it.
   struct alignas(64) RailUse {
     core::Rail* rail = nullptr;
+    move::RailRunner* runner = nullptr;
     RailCounts* counts = nullptr;  // shared by all transfers
     RailHealth* health = nullptr;  // shared by all transfers to the link's peer
     std::string name = {};
@@ -57,11 +58,9 @@ class alignas(64) Bundle {
     bool near = true;
     Tally carried = {};  // the work of ended posts
     // The fields below are about the current post.
-    std::uint32_t filling = kNone;  // index of a slice that the rail has taken in part
-    std::uint32_t busy = 0;         // slices that were given to the rail and are not yet back
+    std::uint32_t busy = 0;  // slices that were given to the rail and are not yet back
     std::uint32_t failures = 0;
-    bool usable = false;   // when askRails() last asked
-    bool refuses = false;  // took fewer ops than it was offered
+    bool usable = false;  // when askRails() last asked
 
     // Adds the completed work of a post that has ended.
     void carry(const Tally& moved) {
@@ -89,20 +88,17 @@ class alignas(64) Bundle {
 
   // Begins a post, while no rail has an op of it.
   void start() {
-    refused_ = stranded_ = false;
+    stranded_ = false;
     left_ = slices_.size();
     stages_.shares.clear();
     if (several_) return startSeveral();
     rails_.front().failures = 0;
     slices_.front().begin(0);
   }
-  // Gives slices to rails that have room, and returns the number of accepted ops. They come back to
-  // the sink.
+  // Gives slices to rails, and returns the number of ops in them. They come back to the sink.
   std::uint64_t offer(OpKind kind, core::Sink& sink) {
     return several_ ? offerSeveral(kind, sink) : offerOnly(kind, sink);
   }
-  // In the last offer() a rail refused ops. Offer them again after the rail was polled.
-  bool refused() const { return refused_; }
   // Ops remain, and no rail is left that could take them.
   bool stranded() const { return stranded_; }
   bool done() const { return left_ == 0; }
@@ -155,7 +151,6 @@ class alignas(64) Bundle {
   void addCarriedTo(Path& path) const;  // the work of all ended posts
 
  private:
-  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   // With two slices on a rail, it works on one while the peer confirms the other.
   static constexpr std::uint32_t kInFlight = 2;
   // A rail may claim to serve the link and still fail. After this many failures it gets nothing
@@ -165,18 +160,20 @@ class alignas(64) Bundle {
   struct alignas(64) SliceState {
     core::Slice slice;
     std::uint32_t use = 0;
-    std::uint32_t taken = 0, back = 0;  // ops
+    bool given = false;      // to that rail
+    std::uint32_t back = 0;  // ops
     Tally moved = {};
-    // The rail is lost. The slice begins again when all accepted ops are back.
+    // The rail is lost. The slice begins again when all ops are back.
     bool lost = false;
 
     void begin(std::uint32_t with) {
       use = with;
-      taken = back = 0;
+      given = false;
+      back = 0;
       moved = {};
       lost = false;
     }
-    bool cameBack() const { return back == taken && (taken == slice.ops || lost); }
+    bool cameBack() const { return back == slice.ops; }
   };
   // True while slices wait for a rail with room.
   bool waits() const { return next_ < slices_.size() || !again_.empty(); }
@@ -184,12 +181,11 @@ class alignas(64) Bundle {
   void stopSeveral();
   std::uint64_t offerSeveral(OpKind kind, core::Sink& sink);
   std::uint64_t offerOnly(OpKind kind, core::Sink& sink);
-  std::size_t give(SliceState& state, const RailUse& use, OpKind kind, core::Sink& sink) const;
+  std::uint64_t give(SliceState& state, const RailUse& use, OpKind kind, core::Sink& sink) const;
   void askRails();
   bool askRails(bool aside_too);
   RailUse* freeRail();
-  void takeNext(RailUse& use);
-  void giveUp(RailUse& use);
+  SliceState& takeNext(RailUse& use);
   bool mayTryAnother(const RailUse& use) const;
   bool makeRoom(SliceState& state);
   std::uint64_t served() const { return serving(*route_.link, rails_); }
@@ -206,7 +202,7 @@ class alignas(64) Bundle {
   // False with one rail: it gets all ops at once, and there is no choice.
   bool several_;
   core::DirectMover* direct_ = nullptr;  // only with one rail
-  bool refused_ = false, stranded_ = false;
+  bool stranded_ = false;
   bool far_ = false;          // no near rail was usable when askRails() last asked
   std::uint64_t served_ = 0;  // the result of served() at planning
   std::size_t next_ = 0;      // the first of slices_ that no rail was ever given

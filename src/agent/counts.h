@@ -1,6 +1,6 @@
 // The counters behind Agent::statistics(). Plain numbers, updated when a transfer ends. Threads:
-// with the agent's lock held exclusively; CellCounts also in a shared section of that lock, by the
-// thread that has the cell.
+// with the agent's lock held; CellCounts in one of the agent's sections, by the thread that has the
+// cell.
 #pragma once
 
 #include <viaduct/statistics.h>
@@ -26,7 +26,7 @@ struct RailCounts {
   ErrorCounts errors = {};
 };
 
-// The counts of one cell of the agent's lock: transfers that were posted in shared sections.
+// The counts of one cell: transfers that were posted in sections.
 struct alignas(64) CellCounts {
   // A cache line of its own: the vectors of two cells may be neighbours on the heap, and two
   // threads that count in one line post no faster than one.

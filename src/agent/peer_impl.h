@@ -6,6 +6,7 @@
 #include <viaduct/peer.h>
 
 #include <array>
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -241,7 +242,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::string name_;
   base::Machine<PeerPhase> phase_;
   Redialer redialer_;
-  std::uint64_t epoch_ = 0, ended_epoch_ = 0, session_number_ = 0;
+  std::atomic<std::uint64_t> epoch_{0};
+  std::uint64_t ended_epoch_ = 0, session_number_ = 0;
   std::optional<Error> last_error_;
   // Notes that are sent once the peer is ready, unless their time passes before.
   struct KeptNote {

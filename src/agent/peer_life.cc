@@ -81,7 +81,7 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   phase_.step(PeerPhase::kAdmit);
   session_ = agent_.takeNewcomer(session);
   session.belongsTo(shared_from_this());
-  return Life{.epoch = std::max(epoch_, theirs.last_epoch) + 1};
+  return Life{.epoch = std::max(epoch(), theirs.last_epoch) + 1};
 }
 
 void PeerImpl::established(Session& session, std::uint64_t epoch) {
@@ -108,6 +108,7 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
 }
 
 void PeerImpl::openLinks(Session& session) {
+  const Still still(agent_);
   const Connection& connection = session.connection();
   const Hello& theirs = connection.theirs();
   const bool same_process = agent_.isThisProcess(theirs);
@@ -136,8 +137,12 @@ void PeerImpl::openLinks(Session& session) {
 
 // On return no code of this agent touches memory for this life, and its transfers have ended.
 void PeerImpl::closeLinks(const Error& why) {
+  const Still still(agent_);
   core::Completions ended;
-  for (auto& slot : links_) slot->link->close(ended);
+  for (auto& slot : links_) {
+    agent_.giveBack(*slot->link, ended);
+    slot->link->close(ended);
+  }
   for (const auto& slot : links_)
     if (auto settled = slot->link->settling(); settled && !settled())
       unsettled_.push_back(std::move(settled));

@@ -5,6 +5,7 @@
 #include <viaduct/memory.h>
 #include <viaduct/result.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -76,8 +77,9 @@ class PinTable {
   // The number of pins that new plans may use.
   std::uint64_t live() const { return live_; }
   std::uint64_t liveBytes() const { return live_bytes_; }
-  const core::PinMap& map();                          // for planning; rebuilt after changes
-  std::uint64_t version() const { return version_; }  // changes whenever the table does
+  const core::PinMap& map();  // for planning; rebuilt after changes
+  // Changes whenever the table does. Threads: any.
+  std::uint64_t version() const { return version_; }
 
  private:
   std::optional<std::uint64_t> addressFor(const Segment& storage);
@@ -89,7 +91,8 @@ class PinTable {
   // Slots that add() refused, and that a backend has not yet given back.
   std::vector<std::uint32_t> withdrawing_;
   std::uint64_t live_ = 0, live_bytes_ = 0;
-  std::uint64_t last_generation_ = 0, version_ = 1, mapped_version_ = 0;
+  std::uint64_t last_generation_ = 0, mapped_version_ = 0;
+  std::atomic<std::uint64_t> version_{1};
   core::PinMap map_;
   std::uint64_t next_storage_ = kFirstStorageAddress;
   bool wrapped_ = false;  // next_storage_ has reached the end of the range once

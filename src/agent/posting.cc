@@ -43,13 +43,10 @@ void Posting::expect(Clock::time_point due) {
 void Posting::offer() {
   // When a peer is being lost, the last completions of its closed links come through here.
   if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
-  refused_ = false;
   for (Bundle& bundle : bundles_) {
     out_ += bundle.offer(kind_, *this);
     if (bundle.stranded()) return strand();
-    refused_ = refused_ || bundle.refused();
   }
-  if (refused_) agent_->waitForRoom(*this);
 }
 
 void Posting::strand() {

@@ -1,6 +1,6 @@
 // Planned ops that are posted: bundles, until rails have given all of their ops back. A transfer is
-// one, and so is a hop of a staged transfer. Threads: with the agent's lock held exclusively,
-// except running() and state().
+// one, and so is a hop of a staged transfer. Threads: with the agent's lock held, except running()
+// and state().
 #pragma once
 
 #include <viaduct/path.h>
@@ -35,18 +35,16 @@ class Posting : public core::Sink {
   void failed(core::Failed failed) final;
   void staged(core::Staged staged) final { bundleOf(staged.slice).staged(std::move(staged.share)); }
 
-  // Offers the ops that rails have not taken yet.
+  // Offers the slices that no rail has.
   void offer();
-  // The last offer() has left ops that a rail may take later.
-  bool wasRefused() const { return refused_ && !stopping_; }
   void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
   virtual void overdue();
   virtual void peerLost(const Error& why) { abort(why); }
   virtual bool uses(std::uint32_t /*local_slot*/) const { return false; }
   virtual bool isUnder(const HeldLease& /*lease*/) const { return false; }
 
-  // The links in the agent's lists of running postings, and of those that wait for room.
-  Hook<Posting> running_hook, waiting_hook;
+  // The link in the agent's list of running postings.
+  Hook<Posting> running_hook;
 
  protected:
   Posting(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind)
@@ -101,7 +99,6 @@ class Posting : public core::Sink {
   void railLost(Bundle& bundle, std::uint32_t number, const Error& why);
   void resetLinks();
 
-  bool refused_ = false;  // a rail refused ops in the last offer
   // Aborted: if ops are still out after part of the grace, the peer's session ends.
   bool forced_ = false;
   std::optional<Error> rail_error_;  // of the last rail that was lost

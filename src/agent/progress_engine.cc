@@ -147,7 +147,11 @@ bool ProgressEngine::handleEvents(Clock::time_point now, Clock::time_point block
     asked_ = now;
   }
   posts_since_progress_ = 0;
-  return poller_->handle(events, count, now);
+  if (count <= 0 && poller_->nextTimer() > now) return false;
+  target_.stopRails();
+  const bool any = poller_->handle(events, count, now);
+  target_.startRails();
+  return any;
 }
 
 Duration ProgressEngine::askEvery() const {
@@ -162,19 +166,13 @@ bool ProgressEngine::progressOnce(Clock::time_point now) {
   return moved;
 }
 
-// Polls the shared rails first, side by side with other threads: in shared sections, or with the
-// lock lowered. If another thread polls one of these rails, that thread applies its completions. A
-// single busy rail is work for one thread, and the lowered lock costs less.
+// Runs the busy rails first, side by side with other threads and without the lock. If another
+// thread runs one of them, that thread applies its completions.
 bool ProgressEngine::makeProgress() {
-  const unsigned busy = target_.busySharedRails();
-  if (busy == 1) {
-    lock_.lower();
-    target_.pollLowered();
-    lock_.raise();
-  } else if (busy > 1) {
-    callHelpers();
+  if (const unsigned busy = target_.busyRails(); busy != 0) {
+    if (busy > 1) callHelpers();
     lock_.unlock();
-    target_.pollSharedRails();
+    target_.runRails();
     lock_.lock();
   }
   return target_.progress();
@@ -229,7 +227,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
-      if (now < spin_until && target_.busySharedRails() > 1)
+      if (now < spin_until && target_.busyRails() > 1)
         progressToo();
       else
         follow(until);
@@ -308,7 +306,7 @@ void ProgressEngine::stopDriving(bool again) {
   takeOverSoon(now);
 }
 
-// Takes the lock exclusively for the progress thread, once no user thread has polled or waited for
+// Takes the lock for the progress thread, once no user thread has polled or waited for
 // a while. A thread that posts and waits in a loop frees the lock only for moments. Blocking on the
 // lock would cost that thread two system calls each time, and would rarely succeed.
 void ProgressEngine::takeLock() {
@@ -340,7 +338,7 @@ void ProgressEngine::sleepOutside() {
   if (woken > 0 && event.data.fd == poller_->fd()) armed_ = false;
 }
 
-// A waiting thread that does not drive also polls shared rails before it sleeps.
+// A waiting thread that does not drive also runs rails before it sleeps.
 void ProgressEngine::progressToo() {
   if (makeProgress()) changed();
   callBack();
@@ -352,19 +350,18 @@ void ProgressEngine::callHelpers() {
   helpers_bell_.notify_all();
 }
 
-// Polls shared rails. A thread that makes progress wakes the helpers when several shared rails are
-// busy.
+// A thread that makes progress wakes the helpers when several rails are busy.
 void ProgressEngine::runHelper() {
   while (true) {
     const std::uint32_t heard = helpers_bell_.load();
     if (helpers_end_) return;
-    const RailPass pass = target_.pollSharedRails();
-    if (pass.has_ended) {
+    const bool was_busy = target_.runRails();
+    if (target_.hasNews()) {
       const Exclusive exclusive(lock_);
       if (target_.progress()) changed();
       callBack();
     }
-    if (pass.was_busy) {
+    if (was_busy) {
       std::this_thread::yield();
       continue;
     }

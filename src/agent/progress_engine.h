@@ -24,26 +24,23 @@
 
 namespace viaduct::agent {
 
-// The result of a poll of shared rails.
-struct RailPass {
-  bool was_busy = false;
-  bool has_ended = false;  // there are completions or events, which progress() applies
-};
-
-// The engine calls these functions with the agent's lock held exclusively, except runCallbacks(),
-// pollSharedRails() and pollLowered().
+// The engine calls these functions with the agent's lock held, except runCallbacks(), runRails()
+// and hasNews().
 class Progressable {
  public:
   virtual ~Progressable() = default;
   virtual bool progress() = 0;  // one round; true: something moved
   // True: no event will tell when progress() has work, so it has to be called without a pause.
   virtual bool busy() const = 0;
-  // The number of busy rails that several threads may poll at once, in shared sections.
-  virtual unsigned busySharedRails() = 0;
-  // Polls the busy shared rails. Call it without the exclusive lock: it takes the lock shared.
-  virtual RailPass pollSharedRails() = 0;
-  // Polls the busy rail if busySharedRails() has found one only. Call it with the lock lowered.
-  virtual void pollLowered() = 0;
+  // The number of busy rails that run without the lock.
+  virtual unsigned busyRails() const = 0;
+  // Runs them once, each unless another thread runs it. Call it without the lock. True: there were
+  // any.
+  virtual bool runRails() = 0;
+  virtual bool hasNews() const = 0;  // rails have completions or events, which progress() applies
+  // Handlers of the poller may change what rails use. So they run while rails are stopped.
+  virtual void stopRails() = 0;
+  virtual void startRails() = 0;
   // progress() also reads memory that other processes write. After allowWakeups(), such a write
   // wakes the poller. False: a write came before, so call progress() again. After
   // suppressWakeups(), a thread calls progress() all the time, so a writer need not wake the
@@ -67,21 +64,21 @@ class ProgressEngine {
   AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
-  // Starts the progress thread, and helpers that poll shared rails.
+  // Starts the progress thread, and helpers that run rails.
   Status start(unsigned helpers = 0);
   void stop();  // joins these threads; not from a callback
 
   // One round of progress, without blocking. True: something moved.
   bool poll();
   // Makes progress until `done` returns true or `until` has passed, and returns the last answer of
-  // `done`. Calls `done` with the lock held exclusively, any number of times. `until` is a time of
+  // `done`. Calls `done` with the lock held, any number of times. `until` is a time of
   // the steady clock.
   // In a base::Attempt, a wait for a thing that has `watchers` does not block. They are used with
   // the lock held.
   bool wait(const std::function<bool()>& done, Clock::time_point until,
             base::Watchers* watchers = nullptr);
-  // The same with the lock already held exclusively. The thread releases it while it blocks, polls
-  // shared rails or runs callbacks.
+  // The same with the lock already held. The thread releases it while it blocks, runs
+  // rails or runs callbacks.
   bool waitHeld(const std::function<bool()>& done, Clock::time_point until,
                 base::Watchers* watchers = nullptr) VIADUCT_REQUIRES(lock_);
   // Call it at the start of a post. It makes progress once in kPostsPerProgress calls. Otherwise a
@@ -177,7 +174,7 @@ class ProgressEngine {
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   std::thread thread_;
-  // Helpers sleep on this futex while no shared rail is busy.
+  // Helpers sleep on this futex while no rail is busy.
   std::atomic<std::uint32_t> helpers_bell_{0};
   std::atomic<bool> helpers_end_{false};
   std::atomic<unsigned> helpers_asleep_{0};

@@ -154,12 +154,15 @@ std::vector<Bundle::RailUse> railsFor(AgentImpl& agent, LinkSlot& slot,
   const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
   std::vector<Bundle::RailUse> uses;
   uses.reserve(rails.size());
-  for (std::size_t i = 0; i < rails.size(); ++i)
+  for (std::size_t i = 0; i < rails.size(); ++i) {
+    RunRail& run = agent.runRail(*rails[i]);
     uses.push_back({.rail = rails[i].get(),
-                    .counts = &agent.railCounts(*rails[i]),
+                    .runner = &run.runner,
+                    .counts = &run.counts,
                     .health = &slot.health[i],
                     .name = std::string(rails[i]->name()),
                     .near = near == core::kAllRails || (near >> i & 1U) != 0});
+  }
   return uses;
 }
 

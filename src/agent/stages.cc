@@ -240,6 +240,7 @@ void Stages::freeLeftNow() {
 // peer keeps the memfd.
 bool Stages::unpin(Leaving& leaving) {
   if (!leaving.hops_ended()) return false;
+  const Still still(agent_);
   const Status removed = agent_.pins().remove(leaving.memory->ring.pin);
   if (!removed && removed.error().code == Code::kBusy) return false;
   leaving.unpinned = true;

@@ -24,7 +24,9 @@ Transfer::~Transfer() {
     static_cast<void>(wait());  // the result is not needed
   }
   // Waits until the thread that ended the transfer no longer uses it.
-  static_cast<void>(impl_->agent().hold());
+  if (!impl_->agent().ofThisProcess("end")) return;
+  const auto held = impl_->agent().hold();
+  const agent::SectionsShut shut(impl_->agent());
 }
 
 Status Transfer::post(const PostOptions& options) {
@@ -75,11 +77,13 @@ TransferEnd Transfer::end() const {
 
 Path Transfer::path() const {
   const auto held = impl_->agent().hold();
+  const agent::SectionsShut shut(impl_->agent());
   return impl_->path();
 }
 
 Path Transfer::carried() const {
   const auto held = impl_->agent().hold();
+  const agent::SectionsShut shut(impl_->agent());
   return impl_->carried();
 }
 

@@ -92,14 +92,18 @@ bool TransferImpl::stillPlanned() {
   if (planned_epoch_ != peer_->epoch()) return false;
   for (const Bundle& bundle : bundles_)
     if (!bundle.stillServed()) return false;
-  if (local_version_ == agent_->pins().version() && remote_version_ == peer_->pinsVersion())
-    return true;
+  if (isPlannedForNow()) return true;
   if (!allLive(local_used_, [&](auto slot) { return agent_->pins().generation(slot); }) ||
       !allLive(remote_used_, [&](auto slot) { return peer_->pinGeneration(slot); }))
     return false;
   local_version_ = agent_->pins().version();
   remote_version_ = peer_->pinsVersion();
   return true;
+}
+
+bool TransferImpl::isPlannedForNow() const {
+  return planned_epoch_ == peer_->epoch() && local_version_ == agent_->pins().version() &&
+         remote_version_ == peer_->pinsVersion();
 }
 
 Status TransferImpl::post(const PostOptions& options) {
@@ -109,15 +113,14 @@ Status TransferImpl::post(const PostOptions& options) {
   return goOn(options, claim, moved);
 }
 
-// The part of a post that needs the exclusive lock. Once bytes have moved, an error is the end of
+// The part of a post that needs the lock. Once bytes have moved, an error is the end of
 // the post and no refusal.
 Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved) {
   // A callback on another thread may drop the last handle before this call returns.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
   auto held = agent_->hold();
   if (running() || !claim.take()) return stillRunning();
-  Status posted =
-      moved == AtOnce::kAll ? peer_->mark(*options.mark) : postExclusively(held, options);
+  Status posted = moved == AtOnce::kAll ? peer_->mark(*options.mark) : postByRails(held, options);
   if (!posted && moved != AtOnce::kAll && !mayAccess()) ++agent_->counts().stale;
   if (moved == AtOnce::kAll || (moved == AtOnce::kPart && !posted)) {
     endAtOnce(moved, std::move(posted));
@@ -153,57 +156,68 @@ Error TransferImpl::refusal(const PostOptions& options) const {
   return peer_->mayMark(*options.mark).error();
 }
 
-// Copies in shared sections, so that several threads copy at once. The state stays that of the post
-// before until all is copied: to other threads, the post happens at that moment. A post with a mark
-// keeps its claim until the mark is sent.
+// A mark is sent after the copy, but refused before it.
+bool TransferImpl::mayPostAtOnce(const PostOptions& options) const {
+  if (!direct_.load(std::memory_order_relaxed) || options.with_note || !options.note.empty() ||
+      !options.digests.empty())
+    return false;
+  if (!options.mark) return true;
+  const auto held = agent_->hold();
+  return peer_->mayMark(*options.mark).has_value();
+}
+
+// Copies in sections, so that several threads copy at once. The state stays that of the post before
+// until all is copied: to other threads, the post happens at that moment. A post with a mark keeps
+// its claim until the mark is sent.
 TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim) {
-  Shared shared(agent_->engine().lock());
+  move::Section section(agent_->sections());
   if (running() || !claim.take()) return AtOnce::kNothing;
-  const AtOnce moved = moveAtOnce(shared, options);
+  const AtOnce moved = moveAtOnce(section);
   if (moved != AtOnce::kAll || options.mark) return moved;
-  ++agent_->cellCounts(shared.cell()).done;
+  ++agent_->cellCounts(section.cell()).done;
   state_.store(TransferState::kDone, std::memory_order_release);
   agent_->ringBell();
   claim.release();  // before the section ends
   return moved;
 }
 
-TransferImpl::AtOnce TransferImpl::moveAtOnce(Shared& shared, const PostOptions& options) {
+TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
   using Outcome = core::DirectMover::Outcome;
-  if (!mayMoveAtOnce(options)) return AtOnce::kNothing;
+  if (!mayMoveAtOnce()) return AtOnce::kNothing;
   Timing::Timed timed;
-  if (Timing& timing = agent_->cellCounts(shared.cell()).timing; timing.isDue()) [[unlikely]]
+  if (Timing& timing = agent_->cellCounts(section.cell()).timing; timing.isDue()) [[unlikely]]
     timed = timing.begin(Clock::now());
   core::DirectMover::Progress so_far;
-  const std::atomic<bool>& pause = agent_->engine().lock().exclusiveWanted();
+  const std::atomic<bool>& pause = agent_->sections().shutWanted();
   while (true) {
-    CellCounts& counts = agent_->cellCounts(shared.cell());
+    CellCounts& counts = agent_->cellCounts(section.cell());
     const Outcome outcome = bundles_.front().moveNow(kind_, so_far, pause, counts);
     if (outcome == Outcome::kMoved) break;
     if (outcome == Outcome::kFailed) return AtOnce::kPart;
-    shared.giveWay();
-    if (!mayMoveAtOnce(options)) return so_far.bytes != 0 ? AtOnce::kPart : AtOnce::kNothing;
+    section.giveWay();
+    if (!mayMoveAtOnce()) return so_far.bytes != 0 ? AtOnce::kPart : AtOnce::kNothing;
   }
   if (timed.times != 0) [[unlikely]]
-    agent_->cellCounts(shared.cell()).timing.end(timed, Clock::now());
-  error_.reset();
-  corrupt_.clear();
-  landed_.clear();
+    agent_->cellCounts(section.cell()).timing.end(timed, Clock::now());
   sayWhatMoved();
   return AtOnce::kAll;
 }
 
-bool TransferImpl::mayMoveAtOnce(const PostOptions& options) {
-  return direct_ && mayPost(options) && stillPlanned();
+// Asked in a section, without the lock: what it reads may change meanwhile, but links and pins that
+// were there stay until the section has ended. A post with an error needs the lock to forget it.
+bool TransferImpl::mayMoveAtOnce() const {
+  return direct_ && mayAccess() && peer_->state() == PeerState::kReady && isPlannedForNow() &&
+         !error_;
 }
 
 // Ends a post whose thread has moved bytes by itself, and of which no rail has any.
 void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
+  Counts& counts = agent_->counts();
+  ++counts.started;
   if (ended) {
-    ++agent_->cellCounts(0).done;  // no shared section runs
+    ++counts.done;
   } else {
-    ++agent_->counts().started;
-    ++agent_->counts().failed;
+    ++counts.failed;
     error_ = std::move(ended).error();
     corrupt_.clear();
     landed_.clear();
@@ -215,7 +229,7 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   agent_->ringBell();
 }
 
-Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& options) {
+Status TransferImpl::postByRails(AgentLock::Held& held, const PostOptions& options) {
   agent_->engine().progressNowAndThen();
   if (awaitsPeer() && mayAwaitPeer(options)) {
     reach(options);
@@ -234,7 +248,7 @@ Status TransferImpl::postExclusively(AgentLock::Held& held, const PostOptions& o
 void TransferImpl::run(const PostOptions& options) {
   start(options);
   offer();
-  collect();
+  agent_->applyEnded();  // a small copy on this host has ended in the post
   if (!running()) return;
   const auto now = agent_->now();
   expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
@@ -310,7 +324,7 @@ void TransferImpl::goOnReaching() {
   for (Bundle& bundle : bundles_) bundle.start();
   expect(deadline_);
   offer();
-  collect();
+  agent_->applyEnded();
   endIfOver();
   agent_->engine().takeOverNow();
 }
@@ -327,15 +341,6 @@ void TransferImpl::start(const PostOptions& options) {
   ++agent_->counts().started;
   if (lease_) lease_->enter();
   if (total_ops_ == 0) endIfOver();
-}
-
-// Collects the work that rails did inside post(), so a small copy on this host ends here.
-void TransferImpl::collect() {
-  if (!running()) return;
-  for (const Bundle& bundle : bundles_)
-    for (const Bundle::RailUse& use : bundle.rails())
-      if (use.busy != 0) agent_->collect(*use.rail);
-  agent_->applyEnded();
 }
 
 void TransferImpl::cancel() {

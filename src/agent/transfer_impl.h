@@ -1,6 +1,6 @@
-// One transfer: its plan, and the current post. Threads: with the agent's lock held exclusively,
-// unless a comment says otherwise. In a shared section of that lock, the thread that has set
-// `claimed_` owns the transfer.
+// One transfer: its plan, and the current post. Threads: with the agent's lock held, unless a
+// comment says otherwise. In one of the agent's sections, the thread that has set `claimed_` owns
+// the transfer.
 #pragma once
 
 #include <viaduct/transfer.h>
@@ -24,6 +24,7 @@
 #include "base/attempt.h"
 #include "core/op.h"
 #include "core/plan.h"
+#include "move/sections.h"
 
 namespace viaduct::agent {
 
@@ -46,7 +47,7 @@ class alignas(64) TransferImpl final : public Posting,
   // Releases the lock while it computes, so that a plan of millions of blocks blocks no other
   // thread.
   Status plan(AgentLock::Held& held);
-  Status post(const PostOptions& options);  // takes the lock, shared or exclusively
+  Status post(const PostOptions& options);  // takes the lock, or enters a section
   void cancel();                            // called by the user
   // The peer is not ready yet, or has yet to announce pins, and TransferOptions::reach lets the
   // next post wait for that.
@@ -71,11 +72,7 @@ class alignas(64) TransferImpl final : public Posting,
   base::Watchers& watchers() { return watchers_; }  // of the end of the post
 
  private:
-  bool mayPostAtOnce(const PostOptions& options) const {
-    // A mark is sent after the copy.
-    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty() &&
-           options.digests.empty();
-  }
+  bool mayPostAtOnce(const PostOptions& options) const;
   // How much a thread has moved by itself, within post().
   enum class AtOnce : std::uint8_t { kNothing, kPart, kAll };
   // Claims a transfer for one thread: no other thread may change its plan or post it.
@@ -85,7 +82,7 @@ class alignas(64) TransferImpl final : public Posting,
     ~Claim() { release(); }
     Claim(const Claim&) = delete;
     Claim& operator=(const Claim&) = delete;
-    // In a section of the lock. False: another thread has it.
+    // False: another thread has it.
     bool take() {
       if (!got_) got_ = !claimed_.exchange(true, std::memory_order_acquire);
       return got_;
@@ -99,16 +96,17 @@ class alignas(64) TransferImpl final : public Posting,
     bool got_ = false;
   };
   AtOnce postAtOnce(const PostOptions& options, Claim& claim);
-  AtOnce moveAtOnce(Shared& shared, const PostOptions& options);
-  bool mayMoveAtOnce(const PostOptions& options);
+  AtOnce moveAtOnce(move::Section& section);
+  bool mayMoveAtOnce() const;
   void endAtOnce(AtOnce moved, Status ended);
   [[gnu::noinline]] Status goOn(const PostOptions& options, Claim& claim, AtOnce moved);
-  Status postExclusively(AgentLock::Held& held, const PostOptions& options);
+  Status postByRails(AgentLock::Held& held, const PostOptions& options);
   bool mayPost(const PostOptions& options) const;
   [[gnu::noinline]] bool mayCarry(const PostOptions& options) const;
   Error refusal(const PostOptions& options) const;
   bool mayAccess() const { return !lease_ || lease_->isLive(); }
   bool stillPlanned();
+  bool isPlannedForNow() const;
   void remember(std::vector<Bundle> bundles, std::span<const core::PinSpan> spans,
                 std::uint64_t bytes);
   bool isAnnounced() const;
@@ -119,7 +117,6 @@ class alignas(64) TransferImpl final : public Posting,
   void hurryReach();
   void run(const PostOptions& options);
   void start(const PostOptions& options);
-  void collect();
   void over() override;
   Status mayCheck(const PostOptions& options) const;
   void prepareCheck(std::span<const Digest> digests);
@@ -146,8 +143,7 @@ class alignas(64) TransferImpl final : public Posting,
   std::vector<std::pair<std::uint32_t, std::uint64_t>> local_used_, remote_used_;
 
   // The current post.
-  // A thread posts. Between its shared sections and while it plans, other threads may hold the lock
-  // exclusively.
+  // A thread posts. Between its sections and while it plans, other threads may have the lock.
   std::atomic<bool> claimed_{false};
   Timing::Timed timed_;
   bool reaching_ = false;         // waits for the peer, without a plan

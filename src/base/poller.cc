@@ -16,7 +16,7 @@ struct Poller::State {
     std::shared_ptr<Handler> handler;  // shared, because a handler may forget itself while it runs
   };
   Fd epoll;
-  Id last_id = 0;
+  Id last_watch = 0, last_timer = 0;
   std::unordered_map<Id, Watch> watches;
   std::map<std::pair<Clock::time_point, Id>, std::function<void()>> timers;
   std::unordered_map<Id, Clock::time_point> timer_times;
@@ -32,8 +32,9 @@ Result<std::unique_ptr<Poller>> Poller::open(const MovableClock* clock) {
   return poller;
 }
 
+// The low half of the number is the descriptor, so that change() needs no table.
 Result<Poller::Id> Poller::watch(int fd, std::uint32_t events, Handler handler) {
-  const Id id = ++state_->last_id;
+  const Id id = ++state_->last_watch << 32U | static_cast<std::uint32_t>(fd);
   epoll_event event{.events = events, .data = {.u64 = id}};
   if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_ADD, fd, &event) != 0)
     return systemError(Code::kExhausted, "epoll_ctl(add)", errno);
@@ -42,10 +43,9 @@ Result<Poller::Id> Poller::watch(int fd, std::uint32_t events, Handler handler) 
 }
 
 Status Poller::change(Id id, std::uint32_t events) {
-  const auto found = state_->watches.find(id);
-  if (found == state_->watches.end()) return Error{.operation = "change", .detail = "not watched"};
   epoll_event event{.events = events, .data = {.u64 = id}};
-  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_MOD, found->second.fd, &event) != 0)
+  const auto fd = static_cast<int>(static_cast<std::uint32_t>(id));
+  if (::epoll_ctl(state_->epoll.get(), EPOLL_CTL_MOD, fd, &event) != 0)
     return systemError(Code::kDevice, "epoll_ctl(mod)", errno);
   return Ok{};
 }
@@ -58,7 +58,7 @@ void Poller::forget(Id id) {
 }
 
 Poller::Id Poller::at(Clock::time_point when, std::function<void()> handler) {
-  const Id id = ++state_->last_id;
+  const Id id = ++state_->last_timer;
   state_->timers.emplace(std::pair{when, id}, std::move(handler));
   state_->timer_times.emplace(id, when);
   return id;

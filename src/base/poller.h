@@ -1,6 +1,5 @@
 // Waits for file descriptors and timers. Threads: under the owner's lock. Any number of threads
-// call block(), now(), fromSteady() and toSteady() without it. While nobody holds the lock, several
-// threads may call change() for different descriptors.
+// call block(), now(), fromSteady(), toSteady() and change() without it.
 #pragma once
 
 #include <sys/epoll.h>

@@ -1,7 +1,8 @@
 // Describes a state machine by a table of its transitions, with a reason for each. Threads: one at
-// a time.
+// a time; now() and is() any.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string_view>
@@ -41,19 +42,19 @@ class Machine {
     return std::nullopt;
   }
 
-  State now() const { return now_; }
-  bool is(State state) const { return now_ == state; }
+  State now() const { return now_.load(std::memory_order_acquire); }
+  bool is(State state) const { return now() == state; }
   // An event without a row leaves the state unchanged, and is reported.
   void step(Event event) {
-    const auto next = after(now_, event);
+    const auto next = after(now(), event);
     if (!next) [[unlikely]]
-      return reportForbiddenStep(Table::kName, static_cast<unsigned>(now_),
+      return reportForbiddenStep(Table::kName, static_cast<unsigned>(now()),
                                  static_cast<unsigned>(event));
-    now_ = *next;
+    now_.store(*next, std::memory_order_release);
   }
 
  private:
-  State now_{};
+  std::atomic<State> now_{};
 };
 
 }  // namespace viaduct::base

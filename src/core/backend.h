@@ -1,8 +1,8 @@
 // The interface of a backend: a few calls and a table of facts. A new backend is a new folder under
-// backends/. Threads: the agent's lock is held exclusively in every call on a Backend, Link or
-// Rail, so one thread at a time calls. Some calls are made in shared sections of the lock:
-// Rail::busy(), hasEvents() and poll() of a backend that is side_by_side, and
-// DirectMover::moveNow(). A backend may have threads of its own, which never call the agent.
+// backends/. Threads: one at a time calls a rail. Calls on a Backend and its Links are made with
+// the agent's lock held, and while no thread calls one of the backend's rails, unless a comment
+// says otherwise. A backend may have threads of its own, which never call the agent.
+// docs/design/0051-rails-run-beside-membership.md
 #pragma once
 
 #include <viaduct/backend.h>
@@ -42,9 +42,8 @@ struct Capabilities {
   bool rdma = false;
   bool tcp = false;
   bool staged = false;  // moves through host memory of both agents, by other backends
-  // Several threads may poll its rails at once, one thread for each rail, while no link and no pin
-  // changes. poll() then calls nobody, not even LinkHost::changed(): it leaves that to
-  // handleEvents().
+  // Its rails run without the agent's lock, several at once. post(), poll(), collect() and cancel()
+  // then call nobody, not even LinkHost::changed(): they leave that to handleEvents().
   bool side_by_side = false;
   int preference = 0;  // lower is tried first: 10 same host, 20 rdma hardware, 30 tcp, 90 fake
   // The least bytes that pay for one more rail; 0: the agent's default, 16 KiB.
@@ -64,7 +63,7 @@ class DirectMover {
   };
   enum class Outcome : std::uint8_t {
     kMoved,   // all ops are moved
-    kPaused,  // the caller has to leave its shared section, and may then continue
+    kPaused,  // the caller has to leave its section, and may then continue
     kFailed,  // Rail::post() has to repeat the whole work, and then reports why it fails
   };
   virtual ~DirectMover() = default;
@@ -72,8 +71,8 @@ class DirectMover {
   virtual bool fits(std::span<const Op> ops) const = 0;
   // Moves the ops within the call; poll() reports nothing of them. Pauses within some tens of
   // microseconds after `pause` becomes true. On return nobody touches the memory for this work.
-  // Threads: several at once, also of one link, and during Rail::poll(); none while links or pins
-  // change.
+  // Threads: several at once, also of one link, and during calls on the rail; none while links or
+  // pins change.
   virtual Outcome moveNow(const Work& work, Progress& so_far, const std::atomic<bool>& pause) = 0;
 };
 
@@ -93,9 +92,8 @@ class Rail {
   virtual void poll(Completions& out) = 0;
 
   // True: poll() has found events that concern more than this rail, such as a broken connection.
-  // Threads: as poll().
   virtual bool hasEvents() const { return false; }
-  // Handles these events, and appends what ended. Threads: with the lock held exclusively.
+  // Handles these events, and appends what ended. Threads: as calls on the backend.
   virtual void handleEvents(Completions& /*out*/) {}
 
   // Stops all works of this sink. Every taken op still comes back soon, but only when nobody
@@ -107,15 +105,15 @@ class Rail {
   virtual bool busy() const = 0;
 
   // Called right after post(): appends what has ended in it, and may go on with it for some tens of
-  // microseconds. Threads: with the lock held exclusively.
+  // microseconds.
   virtual void collect(Completions& /*out*/) {}
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
 };
 
-// Polls a rail and handles its events, with the lock held exclusively.
-inline void pollExclusively(Rail& rail, Completions& out) {
+// Polls a rail and handles its events, as one thread that has the lock.
+inline void pollAndHandle(Rail& rail, Completions& out) {
   rail.poll(out);
   if (rail.hasEvents()) rail.handleEvents(out);
 }
@@ -193,7 +191,8 @@ class Link {
   virtual std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                                   std::uint32_t remote_pin) const = 0;
   // Whether this rail can reach this peer now: the ends may differ in their number of rails, and a
-  // rail may be down. The agent asks before it posts ops; no call reports a change.
+  // rail may be down. The agent asks before it posts ops; no call reports a change. Threads: with
+  // the agent's lock held, also while rails run.
   virtual bool servedBy(const Rail& rail) const = 0;
   // Ends everything at once. On return nobody here touches memory for this link, and all of its ops
   // are in `out`. The peer may still touch memory until settled().

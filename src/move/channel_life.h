@@ -5,6 +5,7 @@
 #include <viaduct/deadline.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <optional>
 
@@ -82,6 +83,9 @@ class ChannelLife {
  public:
   ChannelLife(std::uint32_t first, const RetryRule& rule)
       : rule_(rule), first_(first), number_(first) {}
+  ChannelLife(const ChannelLife& fresh) : ChannelLife(fresh.first_, fresh.rule_) {}
+  ChannelLife& operator=(const ChannelLife&) = delete;
+  ~ChannelLife() = default;
 
   ChannelState state() const { return state_; }
   // The number of the current life. It grows by one when a life has ended at both ends, or could
@@ -93,7 +97,7 @@ class ChannelLife {
   // False: the table has no such transition, and the state stays.
   bool on(ChannelEvent event);
 
-  bool up() const { return state_ == ChannelState::kUp; }
+  bool up() const { return state_ == ChannelState::kUp; }  // threads: any
   bool broken() const { return state_ == ChannelState::kBroken; }
   bool atRest() const {
     return state_ == ChannelState::kResting || state_ == ChannelState::kRenewing;
@@ -119,7 +123,7 @@ class ChannelLife {
  private:
   RetryRule rule_;
   std::uint32_t first_, number_;
-  ChannelState state_ = ChannelState::kResting;
+  std::atomic<ChannelState> state_{ChannelState::kResting};
   bool decided_ = false, was_renewed_ = false;
   int breaks_ = 0;
   std::optional<Clock::time_point> up_since_;

@@ -148,11 +148,11 @@ void FabricChannel::keysHaveCome() {
   pushNow();
 }
 
+// What it leaves is an event of the rail.
 void FabricChannel::pushNow() {
   if (!up()) return;
   push();
   host().activate(*this);
-  afterPush();
 }
 
 // Does the work that push() has left.

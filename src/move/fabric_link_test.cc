@@ -226,7 +226,7 @@ TEST_F(FabricLinkTest, AnUnrequestedKeyAnswerIsIgnored) {
 TEST_F(FabricLinkTest, AKeyRequestSurvivesTheBreakOfAnotherChannel) {
   ASSERT_NO_FATAL_FAILURE(join(2, 2));
   post(1, 1);
-  core::pollExclusively(rail(1), pair_->done[1]);
+  core::pollAndHandle(rail(1), pair_->done[1]);
   ASSERT_FALSE(pair_->ends[1].sent.empty()) << "it asks";
   link(1).receive(encode(ShutChannel{.channel = 0, .life = 1}), {});
   EXPECT_FALSE(serves(0));

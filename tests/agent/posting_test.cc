@@ -77,11 +77,20 @@ class Posting : public ::testing::Test {
   static void moveBy(fake::DirectMove move) {
     fake::direct_move.with([&](auto& one) { one = std::move(move); });
   }
-  // For an interruption of a poll. Another thread runs `call` next, once this thread is neither in
-  // a shared section nor has the lock, and before this thread gets the lock exclusively again.
+  // For an interruption of a poll in a post, so this thread has the lock. Another thread runs
+  // `call` next, once this thread has left the lock, and before it gets the lock again.
   void letRunNext(std::function<void()> call) {
     other_ = std::jthread(std::move(call));
-    while (!impl_->engine().lock().exclusiveWanted()) std::this_thread::yield();
+    while (!impl_->engine().lock().isWanted()) std::this_thread::yield();
+  }
+  // For an interruption of a poll without the lock. Another thread runs `call`, and has taken the
+  // lock for it on return.
+  void letTakeTheLock(std::function<void()> call) {
+    other_ = std::jthread(std::move(call));
+    while (impl_->engine().lock().try_lock()) {
+      impl_->engine().lock().unlock();
+      std::this_thread::yield();
+    }
   }
 
   base::MovableClock clock_;
@@ -92,8 +101,8 @@ class Posting : public ::testing::Test {
   std::jthread other_;
 };
 
-// Two rails are busy, so they are polled in shared sections. The deadline passes after a poll has
-// moved the last op, and before a thread has taken note of it.
+// Rails are polled without the lock. The deadline passes after a poll has moved the last op, and
+// before a thread has taken note of it.
 TEST_F(Posting, ATransferWhoseOpsHaveEndedIsNotOverdue) {
   open("rails=2");
   Transfer transfer = plan(), second = plan();
@@ -102,7 +111,7 @@ TEST_F(Posting, ATransferWhoseOpsHaveEndedIsNotOverdue) {
   interruptThisThreadOnce([&] {  // in the poll of the first rail
     interruptThisThreadOnce([&] {
       clock_.advance(20s);
-      letRunNext([&] { agent_->poll(); });
+      letTakeTheLock([&] { agent_->poll(); });
     });
   });
   agent_->poll();
@@ -188,7 +197,7 @@ TEST_F(Posting, AnExceptionInsideThePostLeavesATransferThatCanBePosted) {
   EXPECT_EQ(transfer.state(), TransferState::kDone);
 }
 
-// A long copy pauses for a thread that wants the lock exclusively, and goes on where it was.
+// A long copy pauses for a thread that stops the rails, and goes on where it was.
 TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
   std::atomic<int> calls{0};
   std::atomic<bool> second_over{false};
@@ -219,8 +228,8 @@ TEST_F(Posting, ALongCopyLetsOtherCallsComeBetween) {
   EXPECT_EQ(agent_->statistics().rails.at(0).bytes, kBytes);
 }
 
-// A copy that pauses for every exclusive owner, and never ends. It counts its calls, and fails once
-// `over` is set.
+// A copy that pauses for each thread that stops the rails, and never ends. It counts its calls, and
+// fails once `over` is set.
 class EndlessCopy : public Posting {
  protected:
   void start() {

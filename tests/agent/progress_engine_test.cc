@@ -30,9 +30,11 @@ class Bells final : public Progressable {
     return std::exchange(left, false);
   }
   bool busy() const override { return left || sleepless; }
-  unsigned busySharedRails() override { return 0; }
-  RailPass pollSharedRails() override { return {}; }
-  void pollLowered() override {}
+  unsigned busyRails() const override { return 0; }
+  bool runRails() override { return false; }
+  bool hasNews() const override { return false; }
+  void stopRails() override {}
+  void startRails() override {}
   bool allowWakeups() override { return true; }
   void suppressWakeups() override {}
   bool wakeupsSuppressed() const override { return false; }

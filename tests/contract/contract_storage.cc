@@ -178,7 +178,7 @@ class StorageContract : public ::testing::TestWithParam<std::string> {
   core::Rail& rail() { return *backend_->rails()[0]; }
   void poll() {
     core::Completions out;
-    core::pollExclusively(rail(), out);
+    core::pollAndHandle(rail(), out);
     take(out);
   }
   void take(const core::Completions& out) {

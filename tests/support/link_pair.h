@@ -77,7 +77,7 @@ class LinkPair {
     const int count = poller_.block(events, poller_.now() + block);
     poller_.handle(events, count, poller_.now());
     for (const int i : {0, 1})
-      for (const auto& rail : backends_[i]->rails()) core::pollExclusively(*rail, done[i]);
+      for (const auto& rail : backends_[i]->rails()) core::pollAndHandle(*rail, done[i]);
     deliver();
   }
 

@@ -1,6 +1,6 @@
 // Decides which ops and leases of an agent VIADUCT_FAULTS hits, and counts the faults. Ops are
 // numbered as rails take them, and leases as the agent lends them. The seed and the numbers alone
-// decide, so the same ops get the same faults. Threads: with the agent's lock held exclusively.
+// decide, so the same ops get the same faults. Threads: with the agent's lock held.
 #pragma once
 
 #include <viaduct/statistics.h>

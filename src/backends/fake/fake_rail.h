@@ -22,7 +22,7 @@ namespace viaduct::fake {
 inline std::atomic<core::RailMask> rails_cut{0};
 // The threads that have polled a busy rail, of all fake backends of this process.
 inline base::Guarded<std::set<std::thread::id>> pollers;
-// A test's function that each poll calls first, in the shared section of the polling thread. False:
+// A test's function that each poll calls first. False:
 // the poll moves nothing.
 using Interruption = std::function<bool()>;
 inline base::Guarded<Interruption> interruption;

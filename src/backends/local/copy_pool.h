@@ -38,7 +38,7 @@ class CopyPool {
 
   // As core::Rail. `now` counts registrations: the work cannot use later ones.
   std::size_t post(const core::Work& work, PeerMemory& peer, std::uint64_t now);
-  // As core::DirectMover, in shared sections. Threads: several at once.
+  // As core::DirectMover. Threads: several at once.
   static bool fits(std::span<const core::Op> ops);
   core::DirectMover::Outcome copyNow(const core::Work& work, PeerMemory& peer, std::uint64_t now,
                                      core::DirectMover::Progress& so_far,

@@ -36,6 +36,7 @@ void TcpChannel::stop(move::Job& job, Error why) {
 }
 
 void TcpChannel::close() {
+  handleEvents();  // other sockets of the link still need it
   host().deactivate(*this);
   dial_.reset();
   socket_.reset();
@@ -51,7 +52,11 @@ bool TcpChannel::sleep(Clock::time_point now) {
 
 void TcpChannel::awake() {
   if (socket_) socket_->awake();
-  if (!active) link_.watch();
+  if (!active && link_.wantsWatch()) watches_ = true;
+}
+
+void TcpChannel::handleEvents() {
+  if (std::exchange(watches_, false)) link_.watch();
 }
 
 }  // namespace viaduct::tcp

@@ -39,11 +39,14 @@ class TcpChannel final : public move::Channel {
   }
   bool sleep(Clock::time_point now) override;
   void awake() override;
+  bool hasEvents() const override { return watches_; }
+  void handleEvents() override;
 
  private:
   TcpLink& link_;
   std::unique_ptr<Dial> dial_;
   std::unique_ptr<DataSocket> socket_;
+  bool watches_ = false;  // the link has to begin to watch its sockets
 };
 
 }  // namespace viaduct::tcp

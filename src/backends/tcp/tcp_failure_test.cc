@@ -261,7 +261,7 @@ class TcpAccepts : public ::testing::Test {
       const int count = poller_->block(events, Clock::now());
       poller_->handle(events, count, Clock::now());
       core::Completions out;
-      for (const auto& rail : backend_->rails()) core::pollExclusively(*rail, out);
+      for (const auto& rail : backend_->rails()) core::pollAndHandle(*rail, out);
     }
     return until();
   }

@@ -138,10 +138,13 @@ void TcpLink::giveBack(const move::Channel& channel, const Error& why) {
   context().rails[channel.rail()]->jobs().giveBack(channel, why);
 }
 
+// A link with one socket has none to compare it with.
+bool TcpLink::wantsWatch() { return channels().size() > 1 && !watched_.exchange(true); }
+
 void TcpLink::watch() {
-  if (channels().size() < 2 || watch_timer_ != 0) return;
   watch_timer_ = context().poller.at(context().poller.now() + kLook, [this] {
     watch_timer_ = 0;
+    watched_ = false;
     look();
   });
 }
@@ -157,7 +160,7 @@ void TcpLink::look() {
   }
   for (const auto& channel : channels())
     if (channel->up()) of(channel).socket()->judge(least);
-  if (more) watch();
+  if (more && wantsWatch()) watch();
 }
 
 bool TcpLink::lacked() const { return backend_.lackedSince(begun_); }

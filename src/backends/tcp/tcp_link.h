@@ -2,6 +2,7 @@
 // under the agent's lock.
 #pragma once
 
+#include <atomic>
 #include <vector>
 
 #include "backends/tcp/acceptor.h"
@@ -38,6 +39,9 @@ class TcpLink final : public move::ChannelLink {
   // If the link has several sockets: checks them for silence at intervals, while one is active or
   // has unacknowledged data.
   void watch();
+  // True once, until the next check is over: the caller then has watch() called. Threads: any that
+  // runs one of the link's rails.
+  bool wantsWatch();
   void dropSlot(std::uint32_t slot);
   // The peer's addresses of all open sockets.
   std::vector<base::SocketAddress> peers() const;
@@ -61,6 +65,7 @@ class TcpLink final : public move::ChannelLink {
   const Clock::time_point begun_ = context().poller.now();
   RemotePins remote_;
   base::Poller::Id watch_timer_ = 0;
+  std::atomic<bool> watched_{false};  // that timer is set, or about to be
 };
 
 }  // namespace viaduct::tcp

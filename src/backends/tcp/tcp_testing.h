@@ -100,8 +100,7 @@ class TcpPair : public ::testing::Test {
   // Polls the rails of one side `count` times. The other side makes no progress.
   void turnRails(std::size_t side, int count) {
     for (int i = 0; i < count; ++i)
-      for (const auto& one : backend_[side]->rails())
-        core::pollExclusively(*one, pair_->done[side]);
+      for (const auto& one : backend_[side]->rails()) core::pollAndHandle(*one, pair_->done[side]);
   }
 
   // Polls the rails of one side until `until()` is true. The other side makes no progress. False

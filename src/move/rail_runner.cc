@@ -1,0 +1,194 @@
+#include "move/rail_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <thread>
+#include <utility>
+
+namespace viaduct::move {
+namespace {
+
+Error cancelledError() {
+  return {.code = Code::kCancelled, .operation = "transfer", .detail = "cancelled"};
+}
+
+}  // namespace
+
+// The thread that has the right keeps it for one poll, unless the system has preempted it.
+void RailRunner::Right::take() {
+  constexpr int kYields = 100;
+  constexpr std::chrono::microseconds kPause{20};
+  for (int looks = 0; taken_.exchange(true); ++looks)
+    if (looks < kYields)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(kPause);
+}
+
+void RailRunner::post(const core::Work& work) {
+  if (left_ != 0 || !right_.tryTake()) {
+    leave(work);
+    return runLeft();
+  }
+  const std::size_t took = give(work);
+  publish();
+  right_.drop();
+  if (took != work.ops.size()) {
+    core::Work rest = work;
+    rest.ops = rest.ops.subspan(took);
+    leave(rest);
+  }
+  // Another thread may have left work meanwhile.
+  if (left_ != 0) runLeft();
+}
+
+std::size_t RailRunner::give(const core::Work& work) {
+  if (rail_ == nullptr) return 0;
+  const std::size_t took = rail_->post(work);
+  rail_->collect(some_);
+  return took;
+}
+
+void RailRunner::leave(const core::Work& work) {
+  const base::Lock lock(inbox_lock_);
+  if (next_ == inbox_.size()) {
+    inbox_.clear();
+    next_ = 0;
+  }
+  inbox_.push_back(work);
+  count();
+}
+
+// A thread that leaves work and then does not get the right may rely on the thread that has it:
+// that one drops the right and then looks for work. These four operations are sequentially
+// consistent.
+void RailRunner::runLeft() {
+  while (left_ != 0 && right_.tryTake()) {
+    const bool all = handOver();
+    publish();
+    right_.drop();
+    if (!all) return;
+  }
+}
+
+// Gives the inbox to the rail. False: the rail has no room for more.
+bool RailRunner::handOver() {
+  if (left_ == 0) return true;
+  cancelLeft();
+  core::Work work;
+  while (takeNext(work)) {
+    const std::size_t took = give(work);
+    if (took == work.ops.size()) continue;
+    work.ops = work.ops.subspan(took);
+    const base::Lock lock(inbox_lock_);
+    if (std::ranges::find(cancelled_, work.slice.sink) == cancelled_.end()) {
+      inbox_[--next_] = work;
+      count();
+      return false;
+    }
+    some_.emplace_back(core::Failed{work.slice, work.ops.size(), cancelledError()});
+  }
+  return true;
+}
+
+bool RailRunner::takeNext(core::Work& out) {
+  const base::Lock lock(inbox_lock_);
+  if (next_ == inbox_.size()) return false;
+  out = inbox_[next_++];
+  count();
+  return true;
+}
+
+void RailRunner::cancelLeft() {
+  const auto sinks = [this] {
+    const base::Lock lock(inbox_lock_);
+    auto all = std::exchange(cancelled_, {});
+    count();
+    return all;
+  }();
+  for (const core::Sink* const sink : sinks)
+    if (rail_ != nullptr) rail_->cancel(*sink);
+}
+
+// Takes such works out of the inbox. They come back as failed.
+template <class Such>
+void RailRunner::takeOut(Such such, const Error& why, core::Completions& out) {
+  const auto first = inbox_.begin() + static_cast<std::ptrdiff_t>(next_);
+  const auto end =
+      std::stable_partition(first, inbox_.end(), [&](auto& one) { return !such(one); });
+  for (auto one = end; one != inbox_.end(); ++one)
+    out.emplace_back(core::Failed{one->slice, one->ops.size(), why});
+  inbox_.erase(end, inbox_.end());
+  count();
+}
+
+void RailRunner::cancel(const core::Sink& sink) {
+  core::Completions ended;
+  {
+    const base::Lock lock(inbox_lock_);
+    takeOut([&](const core::Work& work) { return work.slice.sink == &sink; }, cancelledError(),
+            ended);
+    cancelled_.push_back(&sink);
+    count();
+  }
+  tell(ended);
+  runLeft();
+}
+
+void RailRunner::run() {
+  if (!right_.tryTake()) return;
+  handOver();
+  if (rail_ != nullptr) rail_->poll(some_);
+  publish();
+  right_.drop();
+  runLeft();
+}
+
+// Ends a turn with the rail: what has ended is for the agent.
+void RailRunner::publish() {
+  tell(some_);
+  busy_.store(rail_ != nullptr && rail_->busy(), std::memory_order_relaxed);
+  if (rail_ != nullptr && rail_->hasEvents()) news_.events = true;
+}
+
+void RailRunner::tell(core::Completions& some) {
+  if (some.empty()) return;
+  {
+    const base::Lock lock(ended_lock_);
+    std::ranges::move(some, std::back_inserter(ended_));
+  }
+  some.clear();
+  news_.ended = true;
+}
+
+void RailRunner::takeEnded(core::Completions& out) {
+  const base::Lock lock(ended_lock_);
+  std::ranges::move(ended_, std::back_inserter(out));
+  ended_.clear();
+}
+
+void RailRunner::stop() VIADUCT_UNCHECKED {
+  if (alone_) right_.take();
+}
+
+void RailRunner::start() VIADUCT_UNCHECKED {
+  if (!alone_) return;
+  publish();
+  right_.drop();
+  runLeft();
+}
+
+void RailRunner::handleEvents() VIADUCT_UNCHECKED {
+  if (rail_ == nullptr || !rail_->hasEvents()) return;
+  rail_->handleEvents(some_);
+  tell(some_);
+}
+
+void RailRunner::giveBack(const core::Link& link, core::Completions& out) {
+  const base::Lock lock(inbox_lock_);
+  takeOut([&](const core::Work& work) { return work.link == &link; },
+          {.code = Code::kPeerLost, .operation = "transfer", .detail = "the link is closed"}, out);
+}
+
+}  // namespace viaduct::move

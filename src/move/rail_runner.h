@@ -1,0 +1,101 @@
+// Runs one rail. Threads take turns: each call of the rail is made by the thread that has the right
+// to run it. A thread that does not get the right leaves its work in the inbox, for the thread that
+// has it. So a post never waits for another thread's poll.
+// docs/design/0051-rails-run-beside-membership.md Threads: any, unless a comment says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <vector>
+
+#include "base/mutex.h"
+#include "core/backend.h"
+#include "core/op.h"
+
+namespace viaduct::move {
+
+// What rails have left for the agent.
+struct RailNews {
+  std::atomic<bool> ended{false}, events{false};
+  bool any() const { return ended || events; }
+};
+
+class RailRunner {
+ public:
+  RailRunner(core::Rail& rail, const core::Capabilities& can, RailNews& news)
+      : rail_(&rail), alone_(can.side_by_side), news_(news) {}
+  RailRunner(const RailRunner&) = delete;
+  RailRunner& operator=(const RailRunner&) = delete;
+
+  // True: the rail runs without the agent's lock. The others call the agent in their polls.
+  bool runsAlone() const { return alone_; }
+
+  // Takes all ops of the work: what the rail has no room for waits in the inbox. Small work may be
+  // done inside the call.
+  void post(const core::Work& work);
+  // Stops all works of this sink, now or before the rail runs again.
+  void cancel(const core::Sink& sink);
+  // Makes progress for a bounded time. Does nothing while another thread runs the rail.
+  void run();
+  // True while only run() makes progress. Threads: under the agent's lock.
+  bool busy() const VIADUCT_UNCHECKED {
+    if (!alone_) return left_ != 0 || (rail_ != nullptr && rail_->busy());
+    return busy_.load(std::memory_order_relaxed) || left_.load(std::memory_order_relaxed) != 0;
+  }
+  // Appends what has ended. Threads: under the agent's lock.
+  void takeEnded(core::Completions& out);
+
+  // Membership. Between stop() and start() only this thread calls the rail, its links and its
+  // backend. Threads: under the agent's lock.
+  void stop();
+  void start();
+  // The calls below need a stopped rail.
+  void handleEvents();  // those that polls have found
+  // Before the link closes: appends the works in the inbox to `out`.
+  void giveBack(const core::Link& link, core::Completions& out);
+  void forgetRail() { rail_ = nullptr; }  // its backend ends, and nothing runs any more
+
+ private:
+  // The right to run the rail.
+  class VIADUCT_CAPABILITY("rail") Right {
+   public:
+    bool tryTake() VIADUCT_TRY_ACQUIRE(true) {
+      return !taken_.load(std::memory_order_relaxed) && !taken_.exchange(true);
+    }
+    void take() VIADUCT_ACQUIRE();
+    void drop() VIADUCT_RELEASE() { taken_.store(false); }
+
+   private:
+    std::atomic<bool> taken_{false};
+  };
+
+  std::size_t give(const core::Work& work) VIADUCT_REQUIRES(right_);
+  void leave(const core::Work& work);
+  void runLeft();
+  bool handOver() VIADUCT_REQUIRES(right_);
+  bool takeNext(core::Work& out) VIADUCT_EXCLUDES(inbox_lock_);
+  void cancelLeft() VIADUCT_REQUIRES(right_);
+  template <class Such>
+  void takeOut(Such such, const Error& why, core::Completions& out) VIADUCT_REQUIRES(inbox_lock_);
+  void count() VIADUCT_REQUIRES(inbox_lock_) { left_ = inbox_.size() - next_ + cancelled_.size(); }
+  void tell(core::Completions& some);
+  void publish() VIADUCT_REQUIRES(right_);
+
+  core::Rail* rail_;  // guarded by the right
+  const bool alone_;
+  RailNews& news_;
+  Right right_;
+  std::atomic<bool> busy_{false};
+  std::atomic<std::size_t> left_{0};  // the works and sinks below
+  base::Mutex inbox_lock_;
+  // The works from this index on wait for the rail. The ones before it are with the rail.
+  std::size_t next_ VIADUCT_GUARDED_BY(inbox_lock_) = 0;
+  std::vector<core::Work> inbox_ VIADUCT_GUARDED_BY(inbox_lock_);
+  // The works of these sinks that the rail has taken have to stop. The inbox has none of them.
+  std::vector<const core::Sink*> cancelled_ VIADUCT_GUARDED_BY(inbox_lock_);
+  core::Completions some_ VIADUCT_GUARDED_BY(right_);
+  base::Mutex ended_lock_;
+  core::Completions ended_ VIADUCT_GUARDED_BY(ended_lock_);
+};
+
+}  // namespace viaduct::move

@@ -1,0 +1,239 @@
+#include "move/rail_runner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "core/sink_testing.h"
+
+namespace viaduct::move {
+namespace {
+
+const core::Capabilities kAlone{.name = "small", .memory = {}, .side_by_side = true};
+
+// A rail with room for some works. Each poll ends the first. It fails the test if two threads call
+// it at once.
+class SmallRail final : public core::Rail {
+ public:
+  std::string_view name() const override { return "small"; }
+  std::size_t post(const core::Work& work) override {
+    const Caller caller(*this);
+    if (works_.size() == room) return 0;
+    works_.push_back(work);
+    return work.ops.size();
+  }
+  void poll(core::Completions& out) override {
+    const Caller caller(*this);
+    if (in_poll) in_poll();
+    if (works_.empty()) return;
+    out.emplace_back(core::Moved{works_.front().slice, works_.front().ops.size()});
+    works_.erase(works_.begin());
+  }
+  void collect(core::Completions& out) override {
+    const Caller caller(*this);
+    std::ranges::move(stopped_, std::back_inserter(out));
+    stopped_.clear();
+  }
+  void cancel(const core::Sink& sink) override {
+    const Caller caller(*this);
+    fail([&](const core::Work& work) { return work.slice.sink == &sink; }, stopped_);
+  }
+  bool busy() const override { return !works_.empty() || !stopped_.empty(); }
+  bool hasEvents() const override { return event; }
+  void handleEvents(core::Completions&) override {
+    const Caller caller(*this);
+    event = false;
+  }
+  // As Link::close().
+  void close(const core::Link* link, core::Completions& out) {
+    const Caller caller(*this);
+    fail([&](const core::Work& work) { return work.link == link; }, out);
+  }
+
+  std::size_t room = 4;
+  bool event = false;
+  std::function<void()> in_poll;
+
+ private:
+  class Caller {
+   public:
+    explicit Caller(SmallRail& rail) : rail_(rail) { EXPECT_FALSE(rail_.called_.exchange(true)); }
+    ~Caller() { rail_.called_ = false; }
+    Caller(const Caller&) = delete;
+    Caller& operator=(const Caller&) = delete;
+
+   private:
+    SmallRail& rail_;
+  };
+  template <class Such>
+  void fail(Such such, core::Completions& out) {
+    std::erase_if(works_, [&](const core::Work& work) {
+      if (!such(work)) return false;
+      out.emplace_back(core::Failed{work.slice, work.ops.size(), {.code = Code::kCancelled}});
+      return true;
+    });
+  }
+
+  std::atomic<bool> called_{false};
+  std::vector<core::Work> works_;
+  core::Completions stopped_;
+};
+
+const std::array<core::Op, 1> kOp{core::Op{.bytes = 8}};
+
+core::Work workOf(std::uint64_t number, core::Link* link = nullptr) {
+  return {.slice = core::testing::sliceOf(number), .link = link, .ops = kOp};
+}
+
+class RailRunnerTest : public ::testing::Test {
+ protected:
+  core::Completions ended() {
+    core::Completions out;
+    runner_.takeEnded(out);
+    return out;
+  }
+  static bool isMoved(const core::Completion& one, std::uint64_t number) {
+    const auto* const moved = std::get_if<core::Moved>(&one);
+    return moved != nullptr && moved->slice == core::testing::sliceOf(number);
+  }
+  static bool isFailed(const core::Completion& one, std::uint64_t number) {
+    const auto* const failed = std::get_if<core::Failed>(&one);
+    return failed != nullptr && failed->slice == core::testing::sliceOf(number);
+  }
+
+  SmallRail rail_;
+  RailNews news_;
+  RailRunner runner_{rail_, kAlone, news_};
+};
+
+TEST_F(RailRunnerTest, WorkGoesToTheRailAtOnce) {
+  runner_.post(workOf(1));
+  EXPECT_TRUE(runner_.busy());
+  EXPECT_FALSE(news_.any());
+  runner_.run();
+  EXPECT_TRUE(news_.ended);
+  const auto out = ended();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_TRUE(isMoved(out[0], 1));
+  EXPECT_FALSE(runner_.busy());
+}
+
+TEST_F(RailRunnerTest, APostOrCancelDoesNotWaitForAPoll) {
+  rail_.in_poll = [&] {
+    std::jthread([&] {
+      runner_.post(workOf(1));
+      runner_.post(workOf(2));
+      runner_.cancel(core::testing::sinkOf(1));
+    }).join();
+    rail_.in_poll = {};
+  };
+  runner_.run();
+  auto out = ended();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_TRUE(isFailed(out[0], 1)) << "it had not begun";
+  EXPECT_TRUE(runner_.busy());
+  runner_.run();
+  out = ended();
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_TRUE(isMoved(out[0], 2));
+}
+
+TEST_F(RailRunnerTest, WorkWaitsForRoomInItsOrder) {
+  rail_.room = 1;
+  for (std::uint64_t number = 1; number <= 5; ++number) runner_.post(workOf(number));
+  for (std::uint64_t number = 1; number <= 5; ++number) {
+    EXPECT_TRUE(runner_.busy());
+    runner_.run();
+    const auto out = ended();
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_TRUE(isMoved(out[0], number));
+  }
+  EXPECT_FALSE(runner_.busy());
+}
+
+TEST_F(RailRunnerTest, ACancelledSinkMayGetNewWork) {
+  rail_.room = 1;
+  runner_.post(workOf(1));
+  runner_.post(workOf(1));  // waits for room
+  runner_.cancel(core::testing::sinkOf(1));
+  runner_.post(workOf(1));
+  runner_.run();
+  const auto out = ended();
+  ASSERT_EQ(out.size(), 3U);
+  EXPECT_EQ(std::ranges::count_if(out, [](auto& one) { return isFailed(one, 1); }), 2);
+  EXPECT_EQ(std::ranges::count_if(out, [](auto& one) { return isMoved(one, 1); }), 1);
+}
+
+TEST_F(RailRunnerTest, EventsAreForTheThreadThatStopsTheRail) {
+  rail_.event = true;
+  runner_.run();
+  EXPECT_TRUE(news_.events.exchange(false));
+  runner_.stop();
+  runner_.handleEvents();
+  runner_.start();
+  EXPECT_FALSE(news_.events);
+}
+
+TEST_F(RailRunnerTest, AForgottenRailIsNotCalled) {
+  runner_.stop();
+  runner_.forgetRail();
+  runner_.start();
+  rail_.in_poll = [] { FAIL() << "polled"; };
+  runner_.run();
+  EXPECT_FALSE(runner_.busy());
+}
+
+// Threads post, cancel and run at random, and one closes links. Each work comes back exactly once.
+TEST_F(RailRunnerTest, EachWorkComesBackOnceWhateverThreadsDo) {
+  constexpr std::size_t kThreads = 3, kSteps = 3000;
+  std::array<char, 4> links{};  // their addresses only
+  const auto link = [&](std::uint64_t number) {
+    return reinterpret_cast<core::Link*>(&links[number % links.size()]);
+  };
+  std::mutex agent;  // the agent's lock
+  std::vector<int> back(kThreads * kSteps);
+  const auto take = [&] {
+    for (const core::Completion& one : ended())
+      std::visit([&](const auto& done) { ++back.at(done.slice.number); }, one);
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t thread = 0; thread < kThreads; ++thread)
+    threads.emplace_back([&, thread] {
+      base::Random random(thread);
+      for (std::uint64_t step = 0; step < kSteps; ++step) {
+        const std::uint64_t number = thread * kSteps + step;
+        {
+          const std::lock_guard held(agent);
+          runner_.post(workOf(number, link(number)));
+          if (random.chance(0.05)) runner_.cancel(core::testing::sinkOf(number - random.below(9)));
+          if (random.chance(0.02)) {
+            core::Completions out;
+            runner_.stop();
+            runner_.giveBack(*link(number), out);
+            rail_.close(link(number), out);
+            runner_.start();
+            for (const core::Completion& one : out)
+              ++back.at(std::get<core::Failed>(one).slice.number);
+          }
+          take();
+        }
+        runner_.run();
+      }
+    });
+  threads.clear();
+  while (runner_.busy()) runner_.run();
+  take();
+  EXPECT_EQ(std::ranges::count(back, 1), std::ssize(back));
+}
+
+}  // namespace
+}  // namespace viaduct::move
