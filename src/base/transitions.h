@@ -42,6 +42,11 @@ class Machine {
     return std::nullopt;
   }
 
+  Machine() = default;
+  Machine(const Machine& other) : now_(other.now()) {}
+  Machine& operator=(const Machine&) = delete;
+  ~Machine() = default;
+
   State now() const { return now_.load(std::memory_order_acquire); }
   bool is(State state) const { return now() == state; }
   // An event without a row leaves the state unchanged, and is reported.

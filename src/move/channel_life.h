@@ -83,7 +83,15 @@ class ChannelLife {
  public:
   ChannelLife(std::uint32_t first, const RetryRule& rule)
       : rule_(rule), first_(first), number_(first) {}
-  ChannelLife(const ChannelLife& fresh) : ChannelLife(fresh.first_, fresh.rule_) {}
+  ChannelLife(const ChannelLife& other)
+      : rule_(other.rule_),
+        first_(other.first_),
+        number_(other.number_),
+        state_(other.state()),
+        decided_(other.decided_),
+        was_renewed_(other.was_renewed_),
+        breaks_(other.breaks_),
+        up_since_(other.up_since_) {}
   ChannelLife& operator=(const ChannelLife&) = delete;
   ~ChannelLife() = default;
 

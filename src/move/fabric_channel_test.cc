@@ -159,6 +159,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMe
     job_ = &jobs_.add({.ops = std::span(&op_, 1)});
     job_->channel = &*channel_;
     channel_->add(*job_);
+    if (channel_->hasEvents()) channel_->handleEvents();
     ASSERT_TRUE(job_->allPosted());
   }
   // The number of pings to the peer in this life.
