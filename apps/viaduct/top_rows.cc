@@ -88,6 +88,16 @@ double bytesOf(const Samples& samples, const TopRail& rail) {
   return sum;
 }
 
+// Of all classes together.
+void addQueue(const Samples& samples, TopRail& rail) {
+  for (const MetricSample& sample : samples) {
+    if (sample.label("backend") != rail.backend || sample.label("rail") != rail.rail) continue;
+    if (sample.name == "viaduct_rail_works") rail.works += whole(sample.value);
+    if (sample.name == "viaduct_rail_oldest_seconds")
+      rail.oldest_s = std::max(rail.oldest_s, sample.value);
+  }
+}
+
 std::vector<TopRail> railsOf(const Samples* before, const Samples& after,
                              std::chrono::duration<double> between) {
   std::vector<TopRail> out;
@@ -98,6 +108,7 @@ std::vector<TopRail> railsOf(const Samples* before, const Samples& after,
     if (before != nullptr)
       if (const auto rate = perSecond(bytesOf(*before, rail), sample.value, between))
         rail.gb_per_s = *rate / 1e9;
+    addQueue(after, rail);
     out.push_back(std::move(rail));
   }
   return out;
@@ -125,7 +136,9 @@ std::string railsText(const std::vector<TopRail>& rails) {
   std::string out;
   for (const TopRail& rail : rails)
     out += fmt::format("{}{}/{} {}", out.empty() ? "" : ", ", printable(rail.backend),
-                       printable(rail.rail), measure::digits(rail.gb_per_s));
+                       printable(rail.rail), measure::digits(rail.gb_per_s)) +
+           (rail.works == 0 ? ""
+                            : fmt::format(" ({} waiting, {})", rail.works, timeText(rail.oldest_s)));
   return out.empty() ? "-" : out;
 }
 
@@ -200,6 +213,8 @@ base::Json topJson(const std::vector<TopRow>& rows, std::chrono::duration<double
     for (const TopRail& rail : row.rails) {
       base::Json each{{"backend", rail.backend}, {"rail", rail.rail}};
       put(each, "gb_per_s", rail.gb_per_s);
+      each["works"] = rail.works;
+      each["oldest_s"] = rail.oldest_s;
       one["rails"].push_back(std::move(each));
     }
     out["agents"].push_back(std::move(one));

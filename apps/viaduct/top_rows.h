@@ -22,6 +22,8 @@ AgentSamples samplesOf(const std::vector<std::string>& texts);
 struct TopRail {
   std::string backend = {}, rail = {};
   std::optional<double> gb_per_s = {};
+  std::uint64_t works = 0;  // parts of running transfers
+  double oldest_s = 0;      // since the oldest of these was posted
 };
 
 // One agent. Rates and latencies are those between the two readings. A missing value means that the

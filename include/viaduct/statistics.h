@@ -4,6 +4,7 @@
 
 #include <viaduct/peer.h>
 #include <viaduct/result.h>
+#include <viaduct/transfer.h>
 
 #include <array>
 #include <chrono>
@@ -47,6 +48,12 @@ struct Latencies {
   void add(std::chrono::nanoseconds time, std::uint64_t times);
 };
 
+// The running transfers of one class at a rail.
+struct RailQueue {
+  std::uint64_t works = 0;             // parts of transfers that the rail has, and that have not ended
+  std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
+};
+
 // One rail of a backend. Bytes and ops count once their post has ended.
 struct RailStatistics {
   std::string backend = {};
@@ -57,6 +64,7 @@ struct RailStatistics {
   // Slices of transfers that failed here, by their Code. Another rail may have moved them
   // afterwards.
   std::array<std::uint64_t, kCodes> errors = {};
+  std::array<RailQueue, kPriorities> queues = {};  // now, by Priority
 };
 
 // The leases that an agent lends, or those that it has borrowed: live now, and ended, by outcome.

@@ -25,6 +25,16 @@ class TransferImpl;
 enum class OpKind : std::uint8_t { kWrite, kRead };
 const char* opKindName(OpKind kind);
 
+// The class of a transfer. Where transfers wait for the same rail, those of a higher class go
+// first, and a lower class gets a twentieth of the bytes or more. docs/priority.md
+enum class Priority : std::uint8_t {
+  kUrgent,      // a request waits for it: a hand-off from prefill to decode, a prefix
+  kNormal,      //
+  kBackground,  // nobody waits: prefetches, offloads, weights of the next version
+};
+inline constexpr std::size_t kPriorities = 3;
+const char* priorityName(Priority priority);  // "urgent", "normal", "background"
+
 enum class TransferState : std::uint8_t { kIdle, kRunning, kDone, kFailed, kCancelled };
 const char* transferStateName(TransferState state);
 
@@ -45,6 +55,7 @@ struct TransferOptions {
   // "backend:NAME", or several joined by commas. The choice of the route obeys it. Empty: the best
   // available route.
   std::string require = {};
+  Priority priority = Priority::kNormal;
   // The peer may still be connecting. A post then waits for it in the background, at most until
   // this time, and moves the bytes as soon as the peer is ready. A post that ends without having
   // reached the peer fails with the reason. Such a post takes no digests.

@@ -192,9 +192,16 @@ py::dict statistics(AgentState& state) {
   const Statistics now = ask(state, "statistics", &Agent::statistics);
   using py::operator""_a;
   py::list rails;
-  for (const RailStatistics& rail : now.rails)
+  for (const RailStatistics& rail : now.rails) {
+    py::dict queues;
+    for (std::size_t i = 0; i < kPriorities; ++i)
+      queues[priorityName(static_cast<Priority>(i))] =
+          py::dict("works"_a = rail.queues[i].works,
+                   "oldest_s"_a = std::chrono::duration<double>(rail.queues[i].oldest).count());
     rails.append(py::dict("backend"_a = rail.backend, "rail"_a = rail.rail, "bytes"_a = rail.bytes,
-                          "ops"_a = rail.ops, "times_set_aside"_a = rail.times_set_aside));
+                          "ops"_a = rail.ops, "times_set_aside"_a = rail.times_set_aside,
+                          "queues"_a = queues));
+  }
   py::object faults = py::none();
   if (now.faults) {
     faults = py::dict();

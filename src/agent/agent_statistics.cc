@@ -26,6 +26,13 @@ void add(RailStatistics& into, const RailCounts& counts) {
   for (std::size_t code = 0; code < kCodes; ++code) into.errors[code] += counts.errors[code];
 }
 
+void add(RailStatistics& into, const std::array<RailQueue, kPriorities>& queues) {
+  for (std::size_t i = 0; i < kPriorities; ++i) {
+    into.queues[i].works += queues[i].works;
+    into.queues[i].oldest = std::max(into.queues[i].oldest, queues[i].oldest);
+  }
+}
+
 void add(Latencies& into, const Latencies& some) {
   for (std::size_t i = 0; i < Latencies::kBuckets; ++i) into.counts[i] += some.counts[i];
   into.sum += some.sum;
@@ -66,9 +73,15 @@ Statistics AgentImpl::statistics() {
     out.done += counts.done;
     add(out.latencies, counts.timing.latencies());
   }
+  std::vector<std::array<RailQueue, kPriorities>> queues(run_rails_.size());
+  running_.forEach([&, now = now()](Posting& posting) { posting.addTo(queues, now); });
   for (const auto& backend : backends_)
-    for (const auto& rail : backend->rails())
-      add(entryOf(out.rails, backend->can().name, rail->name()), railTotals(*rail));
+    for (const auto& rail : backend->rails()) {
+      RailStatistics& entry = entryOf(out.rails, backend->can().name, rail->name());
+      const RailCounts counts = railTotals(*rail);
+      add(entry, counts);
+      add(entry, queues[counts.number]);
+    }
   if (faults_) out.faults = faults_->counts();
   for (const auto& peer : peers_) ++out.peers[static_cast<std::size_t>(peer->state())];
   return out;

@@ -90,21 +90,22 @@ Bundle::SliceState& Bundle::takeNext(RailUse& use) {
 }
 
 inline std::uint64_t Bundle::give(SliceState& state, const RailUse& use, OpKind kind,
-                                  core::Sink& sink) const {
+                                  Priority priority, core::Sink& sink) const {
   state.given = true;
   use.runner->post({.kind = kind,
                     .slice = {&sink, first_ + indexOf(state)},
                     .link = route_.link,
                     .ops = std::span(ops_).subspan(state.slice.first, state.slice.ops),
+                    .priority = priority,
                     .whole = route_.whole,
                     .required = &route_.required});
   return state.slice.ops;
 }
 
-std::uint64_t Bundle::offerSeveral(OpKind kind, core::Sink& sink) {
+std::uint64_t Bundle::offerSeveral(OpKind kind, Priority priority, core::Sink& sink) {
   std::uint64_t given = 0;
   askRails();
-  while (RailUse* const use = freeRail()) given += give(takeNext(*use), *use, kind, sink);
+  while (RailUse* const use = freeRail()) given += give(takeNext(*use), *use, kind, priority, sink);
   stranded_ = waits() && std::none_of(rails_.begin(), rails_.end(),
                                       [](const RailUse& l) { return l.usable || l.busy > 0; });
   return given;
@@ -130,12 +131,12 @@ core::DirectMover::Outcome Bundle::moveNow(OpKind kind, core::DirectMover::Progr
 }
 
 // Does not ask servedBy(): a rail that does not serve the link fails the ops with a reason.
-std::uint64_t Bundle::offerOnly(OpKind kind, core::Sink& sink) {
+std::uint64_t Bundle::offerOnly(OpKind kind, Priority priority, core::Sink& sink) {
   SliceState& state = slices_.front();
   if (state.given) return 0;
   RailUse& use = rails_.front();
   use.busy = 1;
-  return give(state, use, kind, sink);
+  return give(state, use, kind, priority, sink);
 }
 
 // All ops of the slice are back, so its rail has room. True: there are ops to offer.

@@ -96,8 +96,8 @@ class alignas(64) Bundle {
     slices_.front().begin(0);
   }
   // Gives slices to rails, and returns the number of ops in them. They come back to the sink.
-  std::uint64_t offer(OpKind kind, core::Sink& sink) {
-    return several_ ? offerSeveral(kind, sink) : offerOnly(kind, sink);
+  std::uint64_t offer(OpKind kind, Priority priority, core::Sink& sink) {
+    return several_ ? offerSeveral(kind, priority, sink) : offerOnly(kind, priority, sink);
   }
   // Ops remain, and no rail is left that could take them.
   bool stranded() const { return stranded_; }
@@ -179,9 +179,10 @@ class alignas(64) Bundle {
   bool waits() const { return next_ < slices_.size() || !again_.empty(); }
   void startSeveral();
   void stopSeveral();
-  std::uint64_t offerSeveral(OpKind kind, core::Sink& sink);
-  std::uint64_t offerOnly(OpKind kind, core::Sink& sink);
-  std::uint64_t give(SliceState& state, const RailUse& use, OpKind kind, core::Sink& sink) const;
+  std::uint64_t offerSeveral(OpKind kind, Priority priority, core::Sink& sink);
+  std::uint64_t offerOnly(OpKind kind, Priority priority, core::Sink& sink);
+  std::uint64_t give(SliceState& state, const RailUse& use, OpKind kind, Priority priority,
+                     core::Sink& sink) const;
   void askRails();
   bool askRails(bool aside_too);
   RailUse* freeRail();

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/agent_impl.h"
@@ -35,6 +36,17 @@ void Posting::end(TransferState state) {
   state_.store(state, std::memory_order_release);
 }
 
+void Posting::addTo(std::span<std::array<RailQueue, kPriorities>> queues,
+                    Clock::time_point now) const {
+  for (const Bundle& bundle : bundles_)
+    for (const Bundle::RailUse& use : bundle.rails()) {
+      if (use.busy == 0 || bundle.done()) continue;
+      RailQueue& queue = queues[use.counts->number][static_cast<std::size_t>(priority_)];
+      queue.works += use.busy;
+      queue.oldest = std::max<std::chrono::nanoseconds>(queue.oldest, now - std::min(begun_, now));
+    }
+}
+
 void Posting::expect(Clock::time_point due) {
   due_ = due;
   agent_->expectBy(due);
@@ -44,7 +56,7 @@ void Posting::offer() {
   // When a peer is being lost, the last completions of its closed links come through here.
   if (!running() || stopping_ || peer_->state() != PeerState::kReady) return;
   for (Bundle& bundle : bundles_) {
-    out_ += bundle.offer(kind_, *this);
+    out_ += bundle.offer(kind_, priority_, *this);
     if (bundle.stranded()) return strand();
   }
 }

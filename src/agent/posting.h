@@ -4,13 +4,16 @@
 #pragma once
 
 #include <viaduct/path.h>
+#include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
+#include <array>
 #include <atomic>
 #include <cassert>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "agent/bundle.h"
@@ -38,6 +41,8 @@ class Posting : public core::Sink {
   // Offers the slices that no rail has.
   void offer();
   void abort(Error why);  // stops posting, cancels the slices, and ends with `why`
+  // Adds its slices that rails have to the rails' queues, by RailCounts::number.
+  void addTo(std::span<std::array<RailQueue, kPriorities>> queues, Clock::time_point now) const;
   virtual void overdue();
   virtual void peerLost(const Error& why) { abort(why); }
   virtual bool uses(std::uint32_t /*local_slot*/) const { return false; }
@@ -47,8 +52,9 @@ class Posting : public core::Sink {
   Hook<Posting> running_hook;
 
  protected:
-  Posting(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind)
-      : agent_(std::move(agent)), peer_(std::move(peer)), kind_(kind) {}
+  Posting(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
+          Priority priority)
+      : agent_(std::move(agent)), peer_(std::move(peer)), kind_(kind), priority_(priority) {}
   ~Posting() { assert(!running_hook.in && "rails still have ops of it"); }
 
   void take(std::vector<Bundle> bundles);
@@ -76,6 +82,7 @@ class Posting : public core::Sink {
   const std::shared_ptr<AgentImpl> agent_;
   std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
+  const Priority priority_;
   std::vector<Bundle> bundles_;
   std::uint64_t total_ops_ = 0;
   std::atomic<TransferState> state_{TransferState::kIdle};
@@ -83,6 +90,7 @@ class Posting : public core::Sink {
   bool stopping_ = false;  // no more slices are posted, because of error_
   std::optional<Error> error_;
   Clock::time_point due_ = Clock::time_point::max();
+  Clock::time_point begun_ = Clock::time_point::max();  // unless the post ended within the call
 
  private:
   Bundle& bundleOf(const core::SliceOf& slice) {

@@ -23,8 +23,8 @@ std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(
 class PostedHop final : public Posting {
  public:
   PostedHop(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
-            move::HopOwner& owner, std::uint32_t chunk)
-      : Posting(std::move(agent), std::move(peer), kind), owner_(&owner), chunk_(chunk) {}
+            Priority priority, move::HopOwner& owner, std::uint32_t chunk)
+      : Posting(std::move(agent), std::move(peer), kind, priority), owner_(&owner), chunk_(chunk) {}
 
   Status start(core::OpList list, core::Requirement required) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
@@ -32,6 +32,7 @@ class PostedHop final : public Posting {
     required.packed = false;
     VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), required));
     take(std::move(bundles));
+    begun_ = agent_->now();
     begin();
     offer();
     endIfOver();
@@ -133,7 +134,7 @@ class Host final : public move::StagingHost {
     if (to == To::kMemory) return copyNow(kind, list, owner, chunk);
     auto hop = std::make_unique<PostedHop>(
         agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
-        kind, owner, chunk);
+        kind, list.priority, owner, chunk);
     VIADUCT_CHECK(hop->start(std::move(list), required));
     return std::unique_ptr<move::Hop>(std::make_unique<HopHandle>(std::move(hop), left_));
   }

@@ -250,7 +250,7 @@ void TransferImpl::run(const PostOptions& options) {
   offer();
   agent_->applyEnded();  // a small copy on this host has ended in the post
   if (!running()) return;
-  const auto now = agent_->now();
+  const auto now = begun_ = agent_->now();
   expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
                           : now + agent_->settings().deadline);
   if (bytes_ >= kLargeBytes)
@@ -288,6 +288,7 @@ Error TransferImpl::notReached() const {
 
 void TransferImpl::reach(const PostOptions& options) {
   reaching_ = true;
+  begun_ = agent_->now();
   was_early_ = peer_->state() != PeerState::kReady;
   agent_->addReaching(*this);
   start(options);

@@ -38,7 +38,7 @@ class alignas(64) TransferImpl final : public Posting,
   TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
                Selection local, Selection remote, TransferOptions options,
                std::shared_ptr<HeldLease> lease = nullptr)
-      : Posting(std::move(agent), std::move(peer), kind),
+      : Posting(std::move(agent), std::move(peer), kind, options.priority),
         local_(std::move(local)),
         remote_(std::move(remote)),
         options_(std::move(options)),

@@ -110,6 +110,9 @@ class Rail {
 
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
+
+  // Another thread has work for the rail, so poll() returns soon. Threads: any.
+  std::atomic<bool> pause{false};
 };
 
 // Polls a rail and handles its events, as one thread that has the lock.

@@ -5,6 +5,9 @@
 #include <viaduct/statistics.h>
 #include <viaduct/transfer.h>
 
+#include <array>
+#include <cstddef>
+
 #include "base/words.h"
 
 namespace viaduct {
@@ -42,6 +45,10 @@ constexpr base::Words<FaultKind, kFaultKinds> kFaultKindNames{
 }  // namespace
 
 const char* memoryKindName(MemoryKind kind) { return base::wordOf(kMemoryKindNames, kind); }
+const char* priorityName(Priority priority) {
+  constexpr std::array<const char*, kPriorities> kNames{"urgent", "normal", "background"};
+  return kNames[static_cast<std::size_t>(priority)];
+}
 const char* opKindName(OpKind kind) { return kind == OpKind::kWrite ? "write" : "read"; }
 const char* transferStateName(TransferState state) {
   return base::wordOf(kTransferStateNames, state);

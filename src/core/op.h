@@ -47,6 +47,7 @@ struct Work {
   SliceOf slice = {};
   Link* link = nullptr;
   std::span<const Op> ops = {};
+  Priority priority = Priority::kNormal;
   // 0: the work stands alone. Otherwise works with the same number write one object together, which
   // exists once they have covered it. The number is unique in the process.
   std::uint64_t whole = 0;

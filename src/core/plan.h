@@ -57,7 +57,8 @@ struct OpList {
   std::vector<Op> ops;
   std::vector<PinSpan> spans;  // in order; together they contain all ops
   std::uint64_t bytes = 0;
-  std::uint64_t whole = 0;  // as in Work
+  std::uint64_t whole = 0;                // as in Work
+  Priority priority = Priority::kNormal;  // of a hop
 };
 
 // Pairs the bytes of both selections in order, and merges neighbours that touch on both sides.

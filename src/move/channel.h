@@ -7,6 +7,7 @@
 #include <viaduct/deadline.h>
 #include <viaduct/result.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -18,6 +19,15 @@
 namespace viaduct::move {
 
 class Channel;
+
+// When a channel's progress() has to return.
+struct Turn {
+  Clock::time_point until;
+  const std::atomic<bool>& pause;
+  bool isOver(Clock::time_point now) const {
+    return now >= until || pause.load(std::memory_order_relaxed);
+  }
+};
 
 // The link of a channel, as the channel sees it.
 class ChannelHost {
@@ -69,7 +79,7 @@ class Channel {
   virtual void forgetJobs() = 0;  // drops the channel's pointers to jobs; the JobTable keeps them
 
   // The rail calls these.
-  virtual void progress(Clock::time_point now, Clock::time_point until) = 0;
+  virtual void progress(Clock::time_point now, const Turn& turn) = 0;
   // Called after each progress() that leaves no event. True: the channel needs no progress() until
   // a poller event wakes it. False: each poll of the rail calls progress(). While dozes() is true,
   // the channel alone does not make its rail busy.

@@ -8,7 +8,7 @@
 namespace viaduct::move {
 namespace {
 
-// The longest time of one poll(). A thread that wants the agent's lock exclusively waits meanwhile.
+// The longest time of one poll(). A thread that stops the rail waits meanwhile.
 constexpr auto kTurn = std::chrono::microseconds(500);
 
 }  // namespace
@@ -16,6 +16,7 @@ constexpr auto kTurn = std::chrono::microseconds(500);
 std::size_t ChannelRail::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.full()) return 0;
   auto& link = static_cast<ChannelLink&>(*work.link);
+  if (work.priority == Priority::kUrgent) jobs_.press(poller_.now());
   Job& job = jobs_.add(work);
   job.channel = link.channelFor(index_);
   if (job.channel != nullptr) {
@@ -41,15 +42,17 @@ void ChannelRail::handleEvents(core::Completions& out) {
 void ChannelRail::turnAll() {
   if (active_.empty()) return;
   const auto now = poller_.now();
+  jobs_.look(now);
   std::size_t served = 0;
+  const Turn turn{.until = now + kTurn, .pause = pause};
   do {
     Channel& channel = *active_[served++];
     if (channel.life().broken()) continue;
-    channel.progress(now, now + kTurn);
+    channel.progress(now, turn);
     // Events are found in the list of active channels only. Another thread may poll this rail once
     // more before a thread handles them.
     channel.active = channel.hasEvents() || !channel.sleep(now);
-  } while (served < active_.size() && poller_.now() < now + kTurn);
+  } while (served < active_.size() && !turn.isOver(poller_.now()));
   // Channels that were not served come first the next time, so that a busy one starves no other.
   std::rotate(active_.begin(), active_.begin() + static_cast<std::ptrdiff_t>(served),
               active_.end());

@@ -17,7 +17,7 @@ class QuietChannel final : public Channel {
   void settle() override {}
   void giveBack(const Error&) override {}
   void forgetJobs() override {}
-  void progress(Clock::time_point, Clock::time_point) override {
+  void progress(Clock::time_point, const Turn&) override {
     if (!std::exchange(progressed_, true)) event_ = true;
   }
   bool sleep(Clock::time_point) override { return true; }

@@ -173,7 +173,7 @@ void FabricChannel::retireKey(std::uint32_t generation) {
   if (endpoint_) endpoint_->retire(generation);
 }
 
-void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
+void FabricChannel::progress(Clock::time_point now, const Turn& turn) {
   bool moved = false, told = false;
   do {
     moved = endpoint_->progress();
@@ -190,7 +190,7 @@ void FabricChannel::progress(Clock::time_point now, Clock::time_point until) {
     last_busy_ = now;
     awake();
     told = reaped && poster_.idle();  // nothing is in flight: report before more progress
-  } while (moved && !told && (now = seed_.poller.now()) < until);
+  } while (moved && !told && !turn.isOver(now = seed_.poller.now()));
 }
 
 bool FabricChannel::sleep(Clock::time_point now) {

@@ -76,7 +76,7 @@ class FabricChannel final : public Channel {
   void settle() override { poster_.settle(); }
   void giveBack(const Error& why) override { poster_.stopAll(why, true); }
   void forgetJobs() override { poster_.forgetJobs(); }
-  void progress(Clock::time_point now, Clock::time_point until) override;
+  void progress(Clock::time_point now, const Turn& turn) override;
   bool sleep(Clock::time_point now) override;
   void awake() override;
   bool hasEvents() const override { return events_ != Events{} || poster_.wantsKeys(); }

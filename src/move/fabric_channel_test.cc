@@ -132,7 +132,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMe
   void progress() {
     look();
     const auto now = Clock::now();
-    channel_->progress(now, now);
+    channel_->progress(now, {.until = now, .pause = pause_});
     channel_->active = !channel_->sleep(now);
     if (channel_->hasEvents()) channel_->handleEvents();
   }
@@ -189,6 +189,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMe
 
   std::vector<FabricMessage> told_;
   std::vector<std::uint32_t> keys_;  // requested from the peer
+  std::atomic<bool> pause_{false};
   std::unique_ptr<base::Poller> poller_;
   StubbornGround domain_;
   ProbeWord word_;
@@ -228,7 +229,7 @@ TEST_F(ChannelTest, APingOfThePeerWakesAChannelThatSleeps) {
 
 // A poll may run beside polls of other rails, and the link belongs to all rails.
 TEST_F(ChannelTest, APollLeavesAProvenPathAsAnEvent) {
-  channel_->progress(poller_->now(), poller_->now());
+  channel_->progress(poller_->now(), {.until = poller_->now(), .pause = pause_});
   EXPECT_TRUE(channel_->hasEvents());
   EXPECT_FALSE(channel_->up());
   channel_->handleEvents();
@@ -246,7 +247,7 @@ TEST_F(ChannelTest, APollLeavesTheRequestForAKeyAsAnEvent) {
   job_->channel = &*channel_;
   channel_->add(*job_);
   domain_.bell.full = false;
-  channel_->progress(poller_->now(), poller_->now());
+  channel_->progress(poller_->now(), {.until = poller_->now(), .pause = pause_});
   EXPECT_EQ(job_->next_op, 1U);
   EXPECT_TRUE(channel_->hasEvents());
   EXPECT_TRUE(keys_.empty());

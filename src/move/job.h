@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "core/op.h"
-#include "move/linked_queue.h"
 
 namespace viaduct::move {
 
@@ -34,7 +33,5 @@ struct Job {
   bool allPosted() const { return next_op == work.ops.size(); }
   bool heldBack() const { return outstanding != 0 || unsettled; }
 };
-
-using JobQueue = LinkedQueue<Job>;
 
 }  // namespace viaduct::move

@@ -2,6 +2,7 @@
 // rail; no two rails share a table.
 #pragma once
 
+#include <chrono>
 #include <list>
 #include <utility>
 #include <vector>
@@ -13,6 +14,15 @@ namespace viaduct::move {
 
 class JobTable {
  public:
+  // Urgent work uses the rail, or has used it within the last second. The rail calls press() for
+  // each, and look() at each poll.
+  bool pressed() const { return pressed_; }
+  void press(Clock::time_point now) {
+    pressed_until_ = now + std::chrono::seconds(1);
+    pressed_ = true;
+  }
+  void look(Clock::time_point now) { pressed_ = now < pressed_until_; }
+
   bool full() const { return jobs_.size() >= kMaxJobs; }
   // Allocates only if the table has never held as many jobs.
   Job& add(const core::Work& work);
@@ -45,6 +55,8 @@ class JobTable {
   void flush(Job& job, core::Completions& out);
   void flushAll(core::Completions& out);
 
+  bool pressed_ = false;
+  Clock::time_point pressed_until_ = Clock::time_point::min();
   std::list<Job> jobs_, spare_;
   std::vector<Job*> reports_;
 };

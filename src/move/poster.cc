@@ -48,10 +48,11 @@ Poster::Found Poster::find(Endpoint& endpoint, Job& job, std::uint32_t slot, Pin
 }
 
 // Cuts the job's next pieces, all at one pin of the peer, as far as the batch has room.
-std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget& to) const {
+std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget& to,
+                                   std::uint64_t room) const {
   const auto out = seed_.scratch.first(kBatchPieces - open_.pieces);
   std::size_t count = 0;
-  std::uint64_t room = kBatchBytes - open_.bytes, offset = job.offset;
+  std::uint64_t offset = job.offset;
   for (std::size_t at = job.next_op; at < job.work.ops.size() && count < out.size() && room > 0;
        ++at, offset = 0) {
     const core::Op& op = job.work.ops[at];
@@ -77,7 +78,9 @@ std::span<const Piece> Poster::cut(Job& job, std::uint32_t slot, const PinTarget
 // Posts one run of pieces in one call. False: the endpoint did not accept all of them.
 bool Poster::postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
                      PostedPart& entry) {
-  const auto run = cut(job, slot, to);
+  std::uint64_t room = kBatchBytes - open_.bytes;
+  if (isBackground(job)) room = std::min(room, kBackgroundTurn - entry.bytes);
+  const auto run = cut(job, slot, to, room);
   if (run.empty()) return false;
   const Posted posted = endpoint.post(job.work.kind, run, to.key);
   if (posted.pieces == 0) return false;
@@ -107,15 +110,15 @@ Poster::PostedPart Poster::post(Endpoint& endpoint, Job& job) {
     const bool all = postRun(endpoint, job, slot, to, entry);
     open_.pieces += entry.pieces - before.pieces;
     open_.bytes += entry.bytes - before.bytes;
-    if (!all) break;
+    if (!all || (isBackground(job) && entry.bytes >= kBackgroundTurn)) break;
   }
   return entry;
 }
 
 void Poster::push(Endpoint& endpoint) {
   if (idle()) endpoint.sweep();
-  while (!ready_.empty() && room() && !endpoint.broken())
-    if (!pushOne(endpoint, ready_.pop())) break;
+  while (ready_.mayServe(background_ + open_.background) && room() && !endpoint.broken())
+    if (!pushOne(endpoint, ready_.pop(background_ + open_.background))) break;
   if (open_.entries > 0) seal(endpoint);
 }
 
@@ -127,6 +130,8 @@ bool Poster::pushOne(Endpoint& endpoint, Job& job) {
   if (entry.pieces > 0) {
     entries_.push(entry);
     ++open_.entries;
+    if (isBackground(job)) open_.background += entry.bytes;
+    ready_.served(job, entry.bytes);
     ++job.outstanding;
   }
   if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(endpoint);
@@ -143,6 +148,7 @@ void Poster::seal(Endpoint& endpoint) {
   open_.flush = endpoint.flush();
   pieces_ += open_.pieces;
   bytes_ += open_.bytes;
+  background_ += open_.background;
   batches_.push(std::exchange(open_, {}));
 }
 
@@ -166,6 +172,7 @@ void Poster::confirm(const Batch& batch, Clock::time_point now) {
   }
   pieces_ -= batch.pieces;
   bytes_ -= batch.bytes;
+  background_ -= batch.background;
   for (std::uint32_t i = 0; i < batch.entries; ++i) {
     const PostedPart entry = entries_.front();
     entries_.pop();
@@ -196,7 +203,7 @@ void Poster::stop(Job& job, Error why) {
 void Poster::stopAll(const Error& why, bool rail_lost) {
   keysHaveCome();
   while (!ready_.empty()) {
-    Job& job = *ready_.front();
+    Job& job = ready_.front();
     job.rail_lost = rail_lost;
     stop(job, why);
   }
@@ -220,7 +227,7 @@ void Poster::rewind(Endpoint& endpoint) {
   ready_ = again;
   open_ = {};
   pieces_ = 0;
-  bytes_ = 0;
+  bytes_ = background_ = 0;
   wanted_keys_.clear();
 }
 
@@ -228,12 +235,12 @@ void Poster::settle() {
   keysHaveCome();
   JobQueue all = std::exchange(ready_, {});
   while (!all.empty()) {
-    Job& job = all.pop();
+    Job& job = all.pop(0);
     job.unsettled = false;
     ready_.push(job);
   }
   while (!held_.empty()) {
-    Job& job = held_.pop();
+    Job& job = held_.pop(0);
     job.unsettled = false;
     finishIfOver(job);
   }

@@ -10,6 +10,7 @@
 #include "base/poller.h"
 #include "move/endpoint.h"
 #include "move/fixed_queue.h"
+#include "move/job_queue.h"
 #include "move/job_table.h"
 #include "move/own_pins.h"
 #include "move/peer_pins.h"
@@ -69,7 +70,7 @@ class Poster {
   struct Batch {
     Flush flush = {};
     std::uint32_t entries = 0, pieces = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0, background = 0;
   };
   struct PinTarget {  // key and range of one pin of the peer
     RemoteKey key = nullptr;
@@ -83,7 +84,8 @@ class Poster {
   bool room() const;
   bool pushOne(Endpoint& endpoint, Job& job);
   PostedPart post(Endpoint& endpoint, Job& job);
-  std::span<const Piece> cut(Job& job, std::uint32_t slot, const PinTarget& to) const;
+  std::span<const Piece> cut(Job& job, std::uint32_t slot, const PinTarget& to,
+                             std::uint64_t room) const;
   bool postRun(Endpoint& endpoint, Job& job, std::uint32_t slot, const PinTarget& to,
                PostedPart& entry);
   Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out);
@@ -100,7 +102,7 @@ class Poster {
   FixedQueue<Batch, 64> batches_;
   Batch open_;  // posted, but its flush is not posted yet
   std::uint32_t pieces_ = 0;
-  std::uint64_t bytes_ = 0;
+  std::uint64_t bytes_ = 0, background_ = 0;
   Clock::time_point last_moved_{};
   double bytes_per_s_ = 0;
 };

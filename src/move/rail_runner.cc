@@ -50,14 +50,25 @@ std::size_t RailRunner::give(const core::Work& work) {
   return took;
 }
 
+// The thread that has the right leaves its poll soon.
 void RailRunner::leave(const core::Work& work) {
   const base::Lock lock(inbox_lock_);
-  if (next_ == inbox_.size()) {
-    inbox_.clear();
-    next_ = 0;
-  }
-  inbox_.push_back(work);
+  inbox_[static_cast<std::size_t>(work.priority)].push(work);
   count();
+  if (rail_ != nullptr) rail_->pause = true;
+}
+
+unsigned RailRunner::waiting() const {
+  unsigned out = 0;
+  for (std::size_t i = 0; i < kPriorities; ++i)
+    out |= static_cast<unsigned>(!inbox_[i].empty()) << i;
+  return out;
+}
+
+void RailRunner::count() {
+  std::size_t left = cancelled_.size();
+  for (const WorkQueue& one : inbox_) left += one.works.size() - one.next;
+  left_ = left;
 }
 
 // A thread that leaves work and then does not get the right may rely on the thread that has it:
@@ -81,12 +92,7 @@ bool RailRunner::handOver() {
     const std::size_t took = give(work);
     if (took == work.ops.size()) continue;
     work.ops = work.ops.subspan(took);
-    const base::Lock lock(inbox_lock_);
-    if (std::ranges::find(cancelled_, work.slice.sink) == cancelled_.end()) {
-      inbox_[--next_] = work;
-      count();
-      return false;
-    }
+    if (putBack(work)) return false;
     some_.emplace_back(core::Failed{work.slice, work.ops.size(), cancelledError()});
   }
   return true;
@@ -94,8 +100,21 @@ bool RailRunner::handOver() {
 
 bool RailRunner::takeNext(core::Work& out) {
   const base::Lock lock(inbox_lock_);
-  if (next_ == inbox_.size()) return false;
-  out = inbox_[next_++];
+  const unsigned waits = waiting();
+  if (waits == 0) return false;
+  out = inbox_[shares_.next(waits)].pop();
+  std::uint64_t bytes = 0;
+  for (const core::Op& op : out.ops) bytes += op.bytes;
+  shares_.served(out.priority, bytes, waiting());
+  count();
+  return true;
+}
+
+// False: the work was cancelled meanwhile.
+bool RailRunner::putBack(const core::Work& rest) {
+  const base::Lock lock(inbox_lock_);
+  if (std::ranges::find(cancelled_, rest.slice.sink) != cancelled_.end()) return false;
+  inbox_[static_cast<std::size_t>(rest.priority)].putBack(rest);
   count();
   return true;
 }
@@ -114,12 +133,14 @@ void RailRunner::cancelLeft() {
 // Takes such works out of the inbox. They come back as failed.
 template <class Such>
 void RailRunner::takeOut(Such such, const Error& why, core::Completions& out) {
-  const auto first = inbox_.begin() + static_cast<std::ptrdiff_t>(next_);
-  const auto end =
-      std::stable_partition(first, inbox_.end(), [&](auto& one) { return !such(one); });
-  for (auto one = end; one != inbox_.end(); ++one)
-    out.emplace_back(core::Failed{one->slice, one->ops.size(), why});
-  inbox_.erase(end, inbox_.end());
+  for (WorkQueue& queue : inbox_) {
+    const auto first = queue.works.begin() + static_cast<std::ptrdiff_t>(queue.next);
+    const auto end =
+        std::stable_partition(first, queue.works.end(), [&](auto& one) { return !such(one); });
+    for (auto one = end; one != queue.works.end(); ++one)
+      out.emplace_back(core::Failed{one->slice, one->ops.size(), why});
+    queue.works.erase(end, queue.works.end());
+  }
   count();
 }
 
@@ -138,6 +159,7 @@ void RailRunner::cancel(const core::Sink& sink) {
 
 void RailRunner::run() {
   if (!right_.tryTake()) return;
+  if (rail_ != nullptr) rail_->pause = false;
   handOver();
   if (rail_ != nullptr) rail_->poll(some_);
   publish();
@@ -169,7 +191,9 @@ void RailRunner::takeEnded(core::Completions& out) {
 }
 
 void RailRunner::stop() VIADUCT_UNCHECKED {
-  if (alone_) right_.take();
+  if (!alone_) return;
+  if (rail_ != nullptr) rail_->pause = true;
+  right_.take();
 }
 
 void RailRunner::start() VIADUCT_UNCHECKED {

@@ -4,6 +4,7 @@
 // docs/design/0051-rails-run-beside-membership.md Threads: any, unless a comment says otherwise.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "base/mutex.h"
 #include "core/backend.h"
 #include "core/op.h"
+#include "move/shares.h"
 
 namespace viaduct::move {
 
@@ -30,8 +32,8 @@ class RailRunner {
   // True: the rail runs without the agent's lock. The others call the agent in their polls.
   bool runsAlone() const { return alone_; }
 
-  // Takes all ops of the work: what the rail has no room for waits in the inbox. Small work may be
-  // done inside the call.
+  // Takes all ops of the work: what the rail has no room for waits in the inbox, in the order of
+  // the classes. Small work may be done inside the call. Threads: under the agent's lock.
   void post(const core::Work& work);
   // Stops all works of this sink, now or before the rail runs again.
   void cancel(const core::Sink& sink);
@@ -56,6 +58,22 @@ class RailRunner {
   void forgetRail() { rail_ = nullptr; }  // its backend ends, and nothing runs any more
 
  private:
+  // The works of one class, in their order.
+  struct WorkQueue {
+    std::vector<core::Work> works;
+    std::size_t next = 0;  // those before it are with the rail
+    bool empty() const { return next == works.size(); }
+    void push(const core::Work& work) {
+      constexpr std::size_t kMany = 1024;
+      if (empty() || (next >= kMany && next >= works.size() / 2)) {
+        works.erase(works.begin(), works.begin() + static_cast<std::ptrdiff_t>(next));
+        next = 0;
+      }
+      works.push_back(work);
+    }
+    core::Work pop() { return works[next++]; }
+    void putBack(const core::Work& work) { works[--next] = work; }
+  };
   // The right to run the rail.
   class VIADUCT_CAPABILITY("rail") Right {
    public:
@@ -74,10 +92,12 @@ class RailRunner {
   void runLeft();
   bool handOver() VIADUCT_REQUIRES(right_);
   bool takeNext(core::Work& out) VIADUCT_EXCLUDES(inbox_lock_);
+  bool putBack(const core::Work& rest) VIADUCT_EXCLUDES(inbox_lock_);
   void cancelLeft() VIADUCT_REQUIRES(right_);
   template <class Such>
   void takeOut(Such such, const Error& why, core::Completions& out) VIADUCT_REQUIRES(inbox_lock_);
-  void count() VIADUCT_REQUIRES(inbox_lock_) { left_ = inbox_.size() - next_ + cancelled_.size(); }
+  unsigned waiting() const VIADUCT_REQUIRES(inbox_lock_);
+  void count() VIADUCT_REQUIRES(inbox_lock_);
   void tell(core::Completions& some);
   void publish() VIADUCT_REQUIRES(right_);
 
@@ -88,9 +108,8 @@ class RailRunner {
   std::atomic<bool> busy_{false};
   std::atomic<std::size_t> left_{0};  // the works and sinks below
   base::Mutex inbox_lock_;
-  // The works from this index on wait for the rail. The ones before it are with the rail.
-  std::size_t next_ VIADUCT_GUARDED_BY(inbox_lock_) = 0;
-  std::vector<core::Work> inbox_ VIADUCT_GUARDED_BY(inbox_lock_);
+  std::array<WorkQueue, kPriorities> inbox_ VIADUCT_GUARDED_BY(inbox_lock_);
+  Shares shares_ VIADUCT_GUARDED_BY(inbox_lock_);
   // The works of these sinks that the rail has taken have to stop. The inbox has none of them.
   std::vector<const core::Sink*> cancelled_ VIADUCT_GUARDED_BY(inbox_lock_);
   core::Completions some_ VIADUCT_GUARDED_BY(right_);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace viaduct::agent {
@@ -47,6 +48,28 @@ void eachRail(const Statistics& from, Labels labels, MetricsWriter& out) {
     labels.push_back({"rail", rail.rail});
     out.sample("_total", labels, rail.*kField);
   }
+}
+
+template <class Value>
+void eachQueue(const Statistics& from, Labels labels, MetricsWriter& out, Value value) {
+  const std::size_t common = labels.size();
+  for (const RailStatistics& rail : from.rails)
+    for (std::size_t i = 0; i < kPriorities; ++i) {
+      labels.resize(common);
+      labels.push_back({"backend", rail.backend});
+      labels.push_back({"rail", rail.rail});
+      labels.push_back({"class", priorityName(static_cast<Priority>(i))});
+      out.sample("", labels, value(rail.queues[i]));
+    }
+}
+
+void writeQueues(const Statistics& from, Labels labels, MetricsWriter& out) {
+  eachQueue(from, std::move(labels), out, [](const RailQueue& queue) { return queue.works; });
+}
+
+void writeOldest(const Statistics& from, Labels labels, MetricsWriter& out) {
+  eachQueue(from, std::move(labels), out,
+            [](const RailQueue& queue) { return seconds(queue.oldest); });
 }
 
 void writeInfo(const Statistics& from, Labels labels, MetricsWriter& out) {
@@ -161,6 +184,12 @@ constexpr std::array kRows{
     Row{{"viaduct_rails_set_aside", "counter", "",
          "How often a rail was set aside because it had failed again and again."},
         eachRail<&RailStatistics::times_set_aside>},
+    Row{{"viaduct_rail_works", "gauge", "",
+         "Parts of running transfers that a rail has, by class of priority."},
+        writeQueues},
+    Row{{"viaduct_rail_oldest_seconds", "gauge", "seconds",
+         "Time since the post of the oldest of these transfers."},
+        writeOldest},
     Row{{"viaduct_notes_sent", "counter", "", "Notes sent."}, total<&Statistics::notes_sent>},
     Row{{"viaduct_notes_received", "counter", "", "Notes received."},
         total<&Statistics::notes_received>},

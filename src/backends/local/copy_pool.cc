@@ -255,22 +255,25 @@ void CopyPool::wake(std::uint64_t bytes) {
   bell_.notify_all();
 }
 
-void CopyPool::poll(Completions& out) {
+void CopyPool::poll(Completions& out, const std::atomic<bool>& pause) {
   // Only helpers still copy. If cores are scarce, they may need the core of this thread.
-  if (!copyFor(kPollTime, out) && used_ != 0) std::this_thread::yield();
+  if (!copyFor(kPollTime, pause, out) && used_ != 0) std::this_thread::yield();
 }
 
-void CopyPool::collect(Completions& out) { copyFor(kPostTime, out); }
+void CopyPool::collect(Completions& out) {
+  static const std::atomic<bool> never{false};
+  copyFor(kPostTime, never, out);
+}
 
 // False: there was nothing to copy.
-bool CopyPool::copyFor(Duration time, Completions& out) {
+bool CopyPool::copyFor(Duration time, const std::atomic<bool>& pause, Completions& out) {
   finishAll(out);
   if (used_ == 0) return false;
   const auto until = Clock::now() + time;
   bool copied = false;
   while (copyOne(copier_, last_)) {
     copied = true;
-    if (Clock::now() >= until) break;
+    if (pause.load(std::memory_order_relaxed) || Clock::now() >= until) break;
   }
   finishAll(out);
   return copied;

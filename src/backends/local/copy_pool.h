@@ -43,7 +43,7 @@ class CopyPool {
   core::DirectMover::Outcome copyNow(const core::Work& work, PeerMemory& peer, std::uint64_t now,
                                      core::DirectMover::Progress& so_far,
                                      const std::atomic<bool>& pause);
-  void poll(core::Completions& out);
+  void poll(core::Completions& out, const std::atomic<bool>& pause);
   void collect(core::Completions& out);
   void cancel(const core::Sink& sink);
   bool busy() const { return used_ != 0; }
@@ -73,7 +73,7 @@ class CopyPool {
   static void stop(Job& job, Fault why);
   void copyAtOnce(Job& job, std::uint64_t bytes);
   bool finish(unsigned index, core::Completions& out);
-  bool copyFor(Duration time, core::Completions& out);
+  bool copyFor(Duration time, const std::atomic<bool>& pause, core::Completions& out);
   void finishAll(core::Completions& out);
   void wake(std::uint64_t bytes);
   void helper();

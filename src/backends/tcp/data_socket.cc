@@ -83,7 +83,7 @@ void DataSocket::dropSlot(std::uint32_t slot) {
   outbound_.dropSlot(slot);
 }
 
-void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
+void DataSocket::progress(Clock::time_point now, const move::Turn& turn) {
   // After a pause this long the peer may have given the session up, and with it the bytes that wait
   // in the socket.
   if (now - progressed_ > shared_.detect && isStale(fd_.get(), shared_.detect)) {
@@ -101,7 +101,7 @@ void DataSocket::progress(Clock::time_point now, Clock::time_point until) {
     const bool out = send();
     if (!in && !out) break;
     moved = true;
-    if (shared_.poller.now() >= until) break;
+    if (turn.isOver(shared_.poller.now())) break;
   }
   if (moved) moved_ = now;
 }

@@ -12,6 +12,7 @@
 #include "backends/tcp/tcp_address.h"
 #include "base/fd.h"
 #include "base/poller.h"
+#include "move/channel.h"
 
 namespace viaduct::tcp {
 
@@ -43,7 +44,7 @@ class DataSocket {
   void add(move::Job& job);
   void stop(move::Job& job, Error why) { initiator_.stop(job, std::move(why)); }
   // Receives and sends until nothing moves, or until the time `until`.
-  void progress(Clock::time_point now, Clock::time_point until);
+  void progress(Clock::time_point now, const move::Turn& turn);
   // tired() is true when nothing has moved for Settings::spin. sleep() then has the poller watch
   // the socket, and returns buffers that no frame uses. awake() restarts the time.
   void awake() { moved_ = shared_.poller.now(); }

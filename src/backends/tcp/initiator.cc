@@ -74,11 +74,13 @@ void Initiator::trim() {
 }
 
 bool Initiator::readsWant() const {
-  return !reads_.empty() && asked_.size() < kMaxRequests && asked_bytes_ < kReadWindow;
+  return reads_.mayServe(background_reads_) && asked_.size() < kMaxRequests &&
+         asked_bytes_ < kReadWindow;
 }
 
 bool Initiator::wants() const {
-  return !cancels_.empty() || (!writes_.empty() && unacked_.size() < kMaxUnacked) || readsWant();
+  return !cancels_.empty() ||
+         (writes_.mayServe(background_writes_) && unacked_.size() < kMaxUnacked) || readsWant();
 }
 
 void Initiator::control(FrameWriter& writer) {
@@ -95,10 +97,11 @@ bool Initiator::compose(FrameWriter& writer) {
 // Takes ops from the job's front until the frame is full, or until an op is not possible.
 Initiator::Batch Initiator::fill(FrameWriter& writer, move::Job& job, bool with_payload) {
   Batch batch;
+  const std::uint64_t most = move::isBackground(job) ? move::kBackgroundTurn : kFrameBytes;
   std::uint32_t slot = FrameWriter::kNoSlot, generation = 0;
-  while (!job.allPosted() && batch.entries < kMaxEntries && batch.bytes < kFrameBytes) {
+  while (!job.allPosted() && batch.entries < kMaxEntries && batch.bytes < most) {
     const core::Op& op = job.work.ops[job.next_op];
-    const std::uint64_t bytes = std::min(op.bytes - job.offset, kFrameBytes - batch.bytes);
+    const std::uint64_t bytes = std::min(op.bytes - job.offset, most - batch.bytes);
     std::byte* const local = pins_.local(op.local_pin, op.local + job.offset, bytes);
     if (op.remote_pin != slot) {
       slot = op.remote_pin;
@@ -126,8 +129,8 @@ Initiator::Batch Initiator::fill(FrameWriter& writer, move::Job& job, bool with_
 }
 
 bool Initiator::composeWrite(FrameWriter& writer) {
-  while (!writes_.empty() && unacked_.size() < kMaxUnacked) {
-    move::Job& job = writes_.pop();
+  while (writes_.mayServe(background_writes_) && unacked_.size() < kMaxUnacked) {
+    move::Job& job = writes_.pop(background_writes_);
     writer.begin();
     const Batch batch = fill(writer, job, true);
     if (batch.entries == 0) {
@@ -141,6 +144,8 @@ bool Initiator::composeWrite(FrameWriter& writer) {
                                         .sequence = composed_writes_++});
     unacked_.push({&job, batch.ops, static_cast<std::uint32_t>(batch.bytes), false});
     ++job.outstanding;
+    if (move::isBackground(job)) background_writes_ += batch.bytes;
+    writes_.served(job, batch.bytes);
     if (!job.why && !job.allPosted()) writes_.push(job);
     return true;
   }
@@ -149,7 +154,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
 
 bool Initiator::composeRead(FrameWriter& writer) {
   while (readsWant()) {
-    move::Job& job = reads_.pop();
+    move::Job& job = reads_.pop(background_reads_);
     const Asked from{&job, job.next_op, job.offset, 0, 0};
     writer.begin();
     const Batch batch = fill(writer, job, false);
@@ -165,6 +170,8 @@ bool Initiator::composeRead(FrameWriter& writer) {
         {&job, from.first_op, from.offset, batch.ops, static_cast<std::uint32_t>(batch.bytes)});
     asked_bytes_ += batch.bytes;
     ++job.outstanding;
+    if (move::isBackground(job)) background_reads_ += batch.bytes;
+    reads_.served(job, batch.bytes);
     if (!job.why && !job.allPosted()) reads_.push(job);
     return true;
   }
@@ -202,6 +209,7 @@ std::string_view Initiator::acked(std::uint64_t count) {
     const Sent done = unacked_.pop();
     move::Job& job = *done.job;
     --job.outstanding;
+    if (move::isBackground(job)) background_writes_ -= done.bytes;
     if (!done.refused) {
       job.moved.ops += done.ops;
       job.moved.bytes += done.bytes;
@@ -251,6 +259,7 @@ void Initiator::answerEnds(FrameStatus status, bool placed) {
   asked_bytes_ -= asked.bytes;
   move::Job& job = *asked.job;
   --job.outstanding;
+  if (move::isBackground(job)) background_reads_ -= asked.bytes;
   if (placed && status == FrameStatus::kOk && !job.why) {
     job.moved.ops += asked.ops;
     job.moved.bytes += asked.bytes;

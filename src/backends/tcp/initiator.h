@@ -9,7 +9,7 @@
 #include "backends/tcp/remote_pins.h"
 #include "backends/tcp/ring.h"
 #include "backends/tcp/target_pins.h"
-#include "move/job_table.h"
+#include "move/job_queue.h"
 
 namespace viaduct::tcp {
 
@@ -79,6 +79,8 @@ class Initiator {
   std::uint64_t composed_writes_ = 0, sent_writes_ = 0, acked_ = 0;
   std::uint64_t composed_reads_ = 0, sent_reads_ = 0, answered_ = 0;
   std::uint64_t asked_bytes_ = 0;
+  // Those of background jobs, on their way.
+  std::uint64_t background_writes_ = 0, background_reads_ = 0;
   bool reads_first_ = false;
 };
 

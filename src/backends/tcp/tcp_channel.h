@@ -34,8 +34,8 @@ class TcpChannel final : public move::Channel {
   void settle() override {}
   void giveBack(const Error& why) override;
   void forgetJobs() override {}
-  void progress(Clock::time_point now, Clock::time_point until) override {
-    socket_->progress(now, until);
+  void progress(Clock::time_point now, const move::Turn& turn) override {
+    socket_->progress(now, turn);
   }
   bool sleep(Clock::time_point now) override;
   void awake() override;

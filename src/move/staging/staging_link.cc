@@ -84,6 +84,7 @@ bool StagingLink::servedBy(const core::Rail& rail) const { return &rail == &rail
 void StagingLink::take(const core::Work& work) {
   Job job{.slice = work.slice, .kind = work.kind, .ops = work.ops};
   if (work.required != nullptr) job.required = *work.required;
+  job.priority = work.priority;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
   job.packed = std::exchange(job.required.packed, false);
   job.local_storage = job.packed || (own != nullptr && own->kind != MemoryKind::kHost);
@@ -547,6 +548,7 @@ Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind ki
   static const core::Requirement kNone;
   const core::Requirement& required =
       to == StagingHost::To::kPeer ? chunks_[number].job->required : kNone;
+  list.priority = chunks_[number].job->priority;
   VIADUCT_TRY(chunks_[number].hop,
               host_->start(to, kind, std::move(list), required, *this, number));
   return Ok{};

@@ -72,6 +72,7 @@ class StagingLink final : public core::Link, private HopOwner {
     OpKind kind = OpKind::kWrite;
     std::span<const core::Op> ops = {};
     core::Requirement required = {};                // of the stage between the agents
+    Priority priority = Priority::kNormal;
     RingPlace place = {};                           // of the peer's ring
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
     bool local_storage = false, remote_storage = false;
