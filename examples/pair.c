@@ -89,7 +89,7 @@ static int plan(viaduct_agent agent, viaduct_peer peer, uint64_t from, uint64_t 
   TRY(viaduct_blocks_of_runs(&here, 1, &local, &error));
   TRY(viaduct_blocks_of_runs(&there, 1, &remote, &error));
   TRY(viaduct_transfer_plan(agent, VIADUCT_WRITE, peer, local, NULL, 0, remote, even, BLOCKS / 2,
-                            NULL, transfer, &error));
+                            NULL, VIADUCT_NORMAL, transfer, &error));
   TRY(viaduct_blocks_close(local, &error)); /* the plan keeps them */
   TRY(viaduct_blocks_close(remote, &error));
   return 0;

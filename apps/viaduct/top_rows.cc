@@ -135,10 +135,11 @@ std::string timeText(std::optional<double> seconds) {
 std::string railsText(const std::vector<TopRail>& rails) {
   std::string out;
   for (const TopRail& rail : rails)
-    out += fmt::format("{}{}/{} {}", out.empty() ? "" : ", ", printable(rail.backend),
-                       printable(rail.rail), measure::digits(rail.gb_per_s)) +
-           (rail.works == 0 ? ""
-                            : fmt::format(" ({} waiting, {})", rail.works, timeText(rail.oldest_s)));
+    out +=
+        fmt::format("{}{}/{} {}", out.empty() ? "" : ", ", printable(rail.backend),
+                    printable(rail.rail), measure::digits(rail.gb_per_s)) +
+        (rail.works == 0 ? ""
+                         : fmt::format(" ({} waiting, {})", rail.works, timeText(rail.oldest_s)));
   return out.empty() ? "-" : out;
 }
 

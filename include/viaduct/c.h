@@ -320,17 +320,23 @@ enum {
   VIADUCT_READ = 1   /* from remote blocks to local ones */
 };
 
+/* The class of a transfer. Where transfers wait for the same rail, those of a higher class go first
+   (docs/priority.md). */
+enum {
+  VIADUCT_NORMAL = 0,
+  VIADUCT_URGENT = 1,    /* a request waits for it */
+  VIADUCT_BACKGROUND = 2 /* nobody waits for it */
+};
+
 /* Plans a copy between blocks in pins here and blocks in pins of the peer, which is ready. Both
    sides have the same number of bytes. `*_indices` are the numbers of the blocks to take, in order;
    NULL with count 0 takes all. `require` lists properties of the path, such as "rdma"
    or "same-host,not-tcp"; it may be NULL (docs/choosing.md). */
-VIADUCT_C_API viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind,
-                                                 viaduct_peer peer, viaduct_blocks local,
-                                                 const uint32_t* local_indices,
-                                                 uint64_t local_count, viaduct_blocks remote,
-                                                 const uint32_t* remote_indices,
-                                                 uint64_t remote_count, const char* require,
-                                                 viaduct_transfer* transfer, viaduct_error* error);
+VIADUCT_C_API viaduct_code
+viaduct_transfer_plan(viaduct_agent agent, int32_t kind, viaduct_peer peer, viaduct_blocks local,
+                      const uint32_t* local_indices, uint64_t local_count, viaduct_blocks remote,
+                      const uint32_t* remote_indices, uint64_t remote_count, const char* require,
+                      int32_t priority, viaduct_transfer* transfer, viaduct_error* error);
 /* Starts the copy and returns. The memory belongs to the transfer until it has ended, at the latest
    `deadline_ns` from now and the setting VIADUCT_GRACE later. If `note` is not NULL, the peer gets
    it as a note, after the data; the bytes are copied. */

@@ -50,7 +50,7 @@ struct Latencies {
 
 // The running transfers of one class at a rail.
 struct RailQueue {
-  std::uint64_t works = 0;             // parts of transfers that the rail has, and that have not ended
+  std::uint64_t works = 0;  // parts of transfers that the rail has, and that have not ended
   std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
 };
 

@@ -134,13 +134,13 @@ KnownPeer find(AgentState& state, const std::string& name, const py::object& tim
 
 std::unique_ptr<PlannedTransfer> plan(AgentState& state, OpKind kind, const KnownPeer& peer,
                                       const py::object& local, const py::object& remote,
-                                      std::string require) {
+                                      TransferOptions options) {
   state.need("plan");
   Side here = localSideOf(local, state), there = remoteSideOf(remote);
   Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
   Selection to{.blocks = there.list->blocks(), .indices = std::move(there.indices)};
-  auto planned = unlocked(
-      [&] { return state.agent.plan(kind, peer.peer, from, to, {.require = std::move(require)}); });
+  auto planned =
+      unlocked([&] { return state.agent.plan(kind, peer.peer, from, to, std::move(options)); });
   return std::make_unique<PlannedTransfer>(state.shared_from_this(), kind, std::move(here),
                                            std::move(there), valueOf(std::move(planned)));
 }
@@ -156,16 +156,19 @@ std::unique_ptr<PlannedTransfer> moved(std::unique_ptr<PlannedTransfer> transfer
 std::unique_ptr<PlannedTransfer> write(AgentState& state, const KnownPeer& peer,
                                        const py::object& local, const py::object& remote,
                                        py::object note, py::object timeout, std::string require,
-                                       py::object mark) {
-  return moved(plan(state, OpKind::kWrite, peer, local, remote, std::move(require)),
+                                       py::object mark, const std::string& priority) {
+  return moved(plan(state, OpKind::kWrite, peer, local, remote,
+                    {.require = std::move(require), .priority = priorityOf(priority)}),
                {.note = std::move(note), .timeout = std::move(timeout), .mark = std::move(mark)});
 }
 
 std::unique_ptr<PlannedTransfer> read(AgentState& state, const KnownPeer& peer,
                                       const py::object& local, const py::object& remote,
                                       py::object note, py::object timeout, std::string require,
-                                      py::object digests, py::object mark) {
-  return moved(plan(state, OpKind::kRead, peer, local, remote, std::move(require)),
+                                      py::object digests, py::object mark,
+                                      const std::string& priority) {
+  return moved(plan(state, OpKind::kRead, peer, local, remote,
+                    {.require = std::move(require), .priority = priorityOf(priority)}),
                {std::move(note), std::move(timeout), std::move(digests), std::move(mark)});
 }
 
@@ -313,7 +316,7 @@ Returns the Peer for the agent that has published this name. Waits until some ag
 The setting `meet` names the meeting place: a directory server where agents publish their
 names.)";
 
-constexpr auto kPlan = R"(plan($self, /, op, peer, local, remote, *, require='')
+constexpr auto kPlan = R"(plan($self, /, op, peer, local, remote, *, require='', priority='normal')
 --
 
 Plans a copy and returns the Transfer. "write" copies from `local` to `remote`, and "read" copies
@@ -322,17 +325,18 @@ from `remote` to `local`.
 Each side is Blocks, blocks[indices], (blocks, indices), a whole Pin or RemotePin, or
 (address, bytes). `local` may also be an array or tensor inside pinned memory. Both sides have the
 same number of bytes. `require` restricts the path of the copy: "rdma", "same-host", "not-tcp" or
-"backend:NAME", joined by commas.)";
+"backend:NAME", joined by commas. `priority` is "urgent", "normal" or "background": where transfers
+wait for the same rail, those of a higher class go first.)";
 
 constexpr auto kWrite =
-    R"(write($self, /, peer, local, remote, *, note=None, timeout=None, require='', mark=None)
+    R"(write($self, /, peer, local, remote, *, note=None, timeout=None, require='', mark=None, priority='normal')
 --
 
 Copies from this process to the peer, and returns the Transfer when the copy is done. plan() and
 post() explain the arguments. Ctrl-C or another exception cancels the copy and waits for its end.)";
 
 constexpr auto kRead =
-    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='', digests=None, mark=None)
+    R"(read($self, /, peer, local, remote, *, note=None, timeout=None, require='', digests=None, mark=None, priority='normal')
 --
 
 Copies from the peer to this process, and returns the Transfer when the copy is done. plan() and
@@ -386,17 +390,20 @@ void bindTransfers(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {
       .def(
           "plan",
           [](AgentState& state, const py::object& op, const KnownPeer& peer,
-             const py::object& local, const py::object& remote, std::string require) {
-            return plan(state, kindOf(op), peer, local, remote, std::move(require));
+             const py::object& local, const py::object& remote, std::string require,
+             const std::string& priority) {
+            return plan(state, kindOf(op), peer, local, remote,
+                        {.require = std::move(require), .priority = priorityOf(priority)});
           },
           py::arg("op"), py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
-          py::arg("require") = "", kPlan)
+          py::arg("require") = "", py::arg("priority") = "normal", kPlan)
       .def("write", write, py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
            py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::arg("require") = "",
-           py::arg("mark") = py::none(), kWrite)
+           py::arg("mark") = py::none(), py::arg("priority") = "normal", kWrite)
       .def("read", read, py::arg("peer"), py::arg("local"), py::arg("remote"), py::kw_only(),
            py::arg("note") = py::none(), py::arg("timeout") = py::none(), py::arg("require") = "",
-           py::arg("digests") = py::none(), py::arg("mark") = py::none(), kRead);
+           py::arg("digests") = py::none(), py::arg("mark") = py::none(),
+           py::arg("priority") = "normal", kRead);
 }
 
 void bindEvents(py::class_<AgentState, std::shared_ptr<AgentState>>& agent) {

@@ -51,16 +51,16 @@ std::unique_ptr<BorrowedState> borrow(AgentState& state, const KnownPeer& peer,
 
 std::unique_ptr<PlannedTransfer> planUnder(BorrowedState& borrowed, const py::object& op,
                                            const py::object& local, const py::object& positions,
-                                           std::string require) {
+                                           std::string require, const std::string& priority) {
   AgentState& state = *borrowed.agent;
   state.need("plan");
   const OpKind kind = kindOf(op);
+  TransferOptions options{.require = std::move(require), .priority = priorityOf(priority)};
   Side here = localSideOf(local, state);
   const Selection from{.blocks = here.list->blocks(), .indices = std::move(here.indices)};
   const Indices chosen = positions.is_none() ? Indices() : indicesOf(positions);
-  auto planned = unlocked([&] {
-    return state.agent.plan(kind, *borrowed.end, from, chosen, {.require = std::move(require)});
-  });
+  auto planned = unlocked(
+      [&] { return state.agent.plan(kind, *borrowed.end, from, chosen, std::move(options)); });
   return std::make_unique<PlannedTransfer>(state.shared_from_this(), kind, std::move(here), Side(),
                                            valueOf(std::move(planned)));
 }
@@ -119,7 +119,8 @@ constexpr auto kBorrow = R"(borrow($self, /, peer, ticket)
 Takes a lease from the bytes of Lease.ticket, and returns the BorrowedLease. A ticket is taken once.
 StaleError: the lease has ended.)";
 
-constexpr auto kPlanUnder = R"(plan($self, /, op, local, positions=None, *, require='')
+constexpr auto kPlanUnder =
+    R"(plan($self, /, op, local, positions=None, *, require='', priority='normal')
 --
 
 Plans a copy to or from the lent blocks, and returns the Transfer. `positions` are numbers in the
@@ -187,7 +188,7 @@ void bindLease(py::module_& module) {
           },
           "Whether transfers may write to the blocks.")
       .def("plan", planUnder, py::arg("op"), py::arg("local"), py::arg("positions") = py::none(),
-           py::kw_only(), py::arg("require") = "", kPlanUnder)
+           py::kw_only(), py::arg("require") = "", py::arg("priority") = "normal", kPlanUnder)
       .def("give_back", giveBack,
            "give_back($self, /)\n--\n\nReturns the lease, once its running transfers have ended. "
            "New posts raise StaleError.")

@@ -96,6 +96,11 @@ struct Request {
   std::vector<std::shared_ptr<Pin>> pins = {};  // of the storage
 };
 
+struct RequestOptions {
+  std::string note = {};
+  Priority priority = Priority::kNormal;
+};
+
 class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
  public:
   NixlAgent(std::string name, const AgentConfig& config);
@@ -131,9 +136,10 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::uint64_t prepare(const std::string& agent, const TransferList& list);
   void releasePrepared(std::uint64_t handle);
   std::uint64_t makeRequest(Direction direction, std::uint64_t local, Indices local_indices,
-                            std::uint64_t remote, Indices remote_indices, std::string note);
+                            std::uint64_t remote, Indices remote_indices, RequestOptions options);
   std::uint64_t makeRequest(Direction direction, const TransferList& local,
-                            const TransferList& remote, const std::string& agent, std::string note);
+                            const TransferList& remote, const std::string& agent,
+                            RequestOptions options);
   // Both return true if the transfer is done, and false while it runs. Both raise the error of a
   // failed transfer.
   bool postRequest(std::uint64_t handle, std::string note);
@@ -180,7 +186,7 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
                                               std::optional<Indices> local_indices,
                                               const PreparedList& remote,
                                               std::optional<Indices> remote_indices,
-                                              const std::string& note);
+                                              const RequestOptions& options);
   std::vector<Region> regions() const;
   std::shared_ptr<const std::vector<Region>> ownRegions();
   std::shared_ptr<const core::PinMap> ownMemory();
@@ -203,11 +209,12 @@ class NixlAgent : public std::enable_shared_from_this<NixlAgent> {
   std::shared_ptr<PreparedList> prepared(std::uint64_t handle) const;
   std::shared_ptr<Request> request(std::uint64_t handle) const;
   std::shared_ptr<PreparedList> prepareList(const std::string& agent, const TransferList& list);
-  Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there);
+  Transfer plan(OpKind kind, Remote& remote, const Selection& local, const Selection& there,
+                Priority priority);
   void awaitPins(Remote& remote, const Selection& there, TransferOptions& options);
   std::uint64_t makeRequest(Direction direction, const PreparedList& local,
                             std::optional<Indices> local_indices, const PreparedList& remote,
-                            std::optional<Indices> remote_indices, std::string note);
+                            std::optional<Indices> remote_indices, RequestOptions options);
   void watch(const Result<int>& events);
   bool isLoopOverNotes();
   bool outcomeOf(Request& request, TransferState state);

@@ -11,6 +11,7 @@
 #include "memory_of.h"
 #include "nixl_agent.h"
 #include "nixl_status.h"
+#include "planned_transfer.h"
 
 namespace viaduct::python::nixl {
 namespace {
@@ -156,21 +157,23 @@ void bindTransfers(AgentClass& agent) {
           "makeXferReq",
           [](NixlAgent& self, Direction operation, std::uint64_t local, const py::object& here,
              std::uint64_t remote, const py::object& there, const py::object& note,
-             const py::object&, bool) {
+             const py::object&, bool, const std::string& priority) {
             return self.makeRequest(operation, local, parseIndices(here), remote,
-                                    parseIndices(there), noteOf(note));
+                                    parseIndices(there), {noteOf(note), priorityOf(priority)});
           },
           "operation"_a, "local_side"_a, "local_indices"_a, "remote_side"_a, "remote_indices"_a,
-          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple(), "skip_desc_merg"_a = false)
+          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple(), "skip_desc_merg"_a = false,
+          "priority"_a = "normal")
       .def(
           "createXferReq",
           [](NixlAgent& self, Direction operation, const TransferList& local,
              const TransferList& remote, const py::object& name, const py::object& note,
-             const py::object&) {
-            return self.makeRequest(operation, local, remote, nameOf(name), noteOf(note));
+             const py::object&, const std::string& priority) {
+            return self.makeRequest(operation, local, remote, nameOf(name),
+                                    {noteOf(note), priorityOf(priority)});
           },
           "operation"_a, "local_descs"_a, "remote_descs"_a, "remote_agent"_a,
-          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple())
+          "notif_msg"_a = py::bytes(), "backend"_a = py::tuple(), "priority"_a = "normal")
       .def(
           "postXferReq",
           [](NixlAgent& self, std::uint64_t handle, const py::object& note) {

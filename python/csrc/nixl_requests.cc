@@ -158,24 +158,25 @@ std::string NixlAgent::requestPath(std::uint64_t handle) {
 
 std::uint64_t NixlAgent::makeRequest(Direction direction, std::uint64_t local,
                                      Indices local_indices, std::uint64_t remote,
-                                     Indices remote_indices, std::string note) {
+                                     Indices remote_indices, RequestOptions options) {
   const auto here = prepared(local), there = prepared(remote);
   return makeRequest(direction, *here, std::move(local_indices), *there, std::move(remote_indices),
-                     std::move(note));
+                     std::move(options));
 }
 
 std::uint64_t NixlAgent::makeRequest(Direction direction, const TransferList& local,
                                      const TransferList& remote, const std::string& agent,
-                                     std::string note) {
+                                     RequestOptions options) {
   const auto here = prepareList({}, local),
              there = prepareList(agent.empty() ? name_ : agent, remote);
-  return makeRequest(direction, *here, std::nullopt, *there, std::nullopt, std::move(note));
+  return makeRequest(direction, *here, std::nullopt, *there, std::nullopt, std::move(options));
 }
 
 std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& local,
                                      std::optional<Indices> local_indices,
                                      const PreparedList& remote,
-                                     std::optional<Indices> remote_indices, std::string note) {
+                                     std::optional<Indices> remote_indices,
+                                     RequestOptions options) {
   if (local.remote && !local.remote->is_self)
     fail(Outcome::kInvalid, fmt::format("the local side is a list of agent {}'s memory; prepare "
                                         "local memory for NIXL_INIT_AGENT",
@@ -186,7 +187,7 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
                      memoryName(local.storage->memory())));
   if (remote.storage) {
     auto made = makeStorageRequest(direction, local, std::move(local_indices), remote,
-                                   std::move(remote_indices), note);
+                                   std::move(remote_indices), options);
     const std::uint64_t handle = nextHandle();
     requests_[handle] = std::move(made);
     return handle;
@@ -204,21 +205,24 @@ std::uint64_t NixlAgent::makeRequest(Direction direction, const PreparedList& lo
     return std::pair(std::move(here), std::move(there));
   }));
   const OpKind kind = direction == Direction::kRead ? OpKind::kRead : OpKind::kWrite;
-  Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second);
+  Transfer transfer = plan(kind, *remote.remote, sides.first, sides.second, options.priority);
   std::shared_ptr<Request> made(new Request{
       .transfer = FencedTransfer(std::move(transfer), "transfer", "the handle was released"),
       .remote = remote.remote,
-      .note = std::move(note),
+      .note = std::move(options.note),
       .descriptors = count});
   const std::uint64_t handle = nextHandle();
   requests_[handle] = std::move(made);
   return handle;
 }
 
-std::shared_ptr<Request> NixlAgent::makeStorageRequest(
-    Direction direction, const PreparedList& local, std::optional<Indices> local_indices,
-    const PreparedList& remote, std::optional<Indices> remote_indices, const std::string& note) {
-  refuseNote(note);
+std::shared_ptr<Request> NixlAgent::makeStorageRequest(Direction direction,
+                                                       const PreparedList& local,
+                                                       std::optional<Indices> local_indices,
+                                                       const PreparedList& remote,
+                                                       std::optional<Indices> remote_indices,
+                                                       const RequestOptions& options) {
+  refuseNote(options.note);
   const bool write = direction == Direction::kWrite;
   std::vector<Extent> parts;
   std::vector<std::shared_ptr<Stored>> stored;
@@ -235,7 +239,7 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(
     VIADUCT_TRY(const Selection host, local.descriptors.select(std::move(local_indices)));
     VIADUCT_CHECK(remote.storage->pinMemory(memory));
     VIADUCT_TRY(reached, reachAll(*remote.storage, parts, stored, write));
-    return remote.storage->plan(write, reached.blocks, host);
+    return remote.storage->plan(write, reached.blocks, host, options.priority);
   });
   return std::shared_ptr<Request>(new Request{
       .transfer =
@@ -251,8 +255,8 @@ std::shared_ptr<Request> NixlAgent::makeStorageRequest(
 // Never waits: a transfer to an agent that is still connecting is planned when it is posted and the
 // agent is ready.
 Transfer NixlAgent::plan(OpKind kind, Remote& remote, const Selection& local,
-                         const Selection& there) {
-  TransferOptions options{.reach = reachOf(remote)};
+                         const Selection& there, Priority priority) {
+  TransferOptions options{.priority = priority, .reach = reachOf(remote)};
   if (!options.reach) checkLife(remote);
   if (options.reach || remote.newest > remote.announced || !remote.looked_at_pins)
     awaitPins(remote, there, options);

@@ -224,8 +224,10 @@ Status StorageAgent::unpinMemory(std::uint32_t serial) {
 
 // The storage is the local side: a plan knows new local pins at once, but needs the announcement
 // of remote pins.
-Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host) {
-  auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host);
+Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host,
+                                    Priority priority) {
+  auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host,
+                             {.priority = priority});
   const std::lock_guard held(memory_mutex_);
   if (!planned && left_out_) return *left_out_;
   return planned;

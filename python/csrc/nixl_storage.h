@@ -43,7 +43,8 @@ class StorageAgent {
   // Ends the transfers that use the memory. Ignores a serial that is not pinned.
   Status unpinMemory(std::uint32_t serial);
   // Plans a copy between blocks of pins.
-  Result<Transfer> plan(bool write, const Selection& stored, const Selection& host);
+  Result<Transfer> plan(bool write, const Selection& stored, const Selection& host,
+                        Priority priority);
   // The size of each object, or nothing for an absent object. Asks the store in parallel. Fails if
   // the bucket is absent.
   Result<std::vector<std::optional<std::uint64_t>>> sizesOf(std::span<const std::string> keys);

@@ -13,6 +13,7 @@ namespace viaduct::python {
 
 // Parses "write" or "read".
 OpKind kindOf(const py::object& op);
+Priority priorityOf(const std::string& name);
 
 // The arguments of Transfer.post(). None: nothing was passed.
 struct PostArguments {

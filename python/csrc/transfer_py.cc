@@ -24,6 +24,14 @@ OpKind kindOf(const py::object& op) {
               "use \"write\" (copy to the peer) or \"read\" (copy from the peer)");
 }
 
+Priority priorityOf(const std::string& name) {
+  for (std::size_t i = 0; i < kPriorities; ++i)
+    if (const auto priority = static_cast<Priority>(i); name == priorityName(priority))
+      return priority;
+  raiseMisuse("plan", fmt::format("\"{}\" is no class of priority", name),
+              "use \"urgent\", \"normal\" or \"background\"");
+}
+
 PlannedTransfer::PlannedTransfer(std::shared_ptr<AgentState> agent, OpKind kind, Side local,
                                  Side remote, Transfer planned)
     : agent_(std::move(agent)),

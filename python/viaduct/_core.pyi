@@ -12,6 +12,7 @@ from viaduct._errors import Error
 
 __version__: str
 
+_Priority = Literal["urgent", "normal", "background"]
 # A timeout in seconds, or a timedelta. None means no limit, and for a post the setting `deadline`.
 _Timeout = Optional[Union[float, timedelta]]
 _NoteData = Union[bytes, str, Buffer]
@@ -120,6 +121,7 @@ class Agent:
         remote: _Remote,
         *,
         require: str = "",
+        priority: _Priority = "normal",
     ) -> Transfer: ...
     def write(
         self,
@@ -131,6 +133,7 @@ class Agent:
         timeout: _Timeout = None,
         require: str = "",
         mark: Optional[_Mark] = None,
+        priority: _Priority = "normal",
     ) -> Transfer: ...
     def read(
         self,
@@ -143,6 +146,7 @@ class Agent:
         require: str = "",
         digests: Optional[_Digests] = None,
         mark: Optional[_Mark] = None,
+        priority: _Priority = "normal",
     ) -> Transfer: ...
     def digest_blocks(self, blocks: _Local) -> Digests: ...
     def check_blocks(self, blocks: _Local, digests: _Digests) -> None: ...
@@ -484,6 +488,7 @@ class BorrowedLease:
         positions: Optional[_Numbers] = None,
         *,
         require: str = "",
+        priority: _Priority = "normal",
     ) -> Transfer: ...
     def give_back(self) -> None: ...
     def __len__(self) -> int: ...

@@ -86,8 +86,8 @@ class CInterface : public ::testing::Test {
   viaduct_transfer planned() {
     viaduct_transfer transfer{};
     ok(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, blocksOf(local_.address, 4), nullptr, 0,
-                             blocksOf(remote_.address, 4), nullptr, 0, nullptr, &transfer,
-                             &error_));
+                             blocksOf(remote_.address, 4), nullptr, 0, nullptr, VIADUCT_NORMAL,
+                             &transfer, &error_));
     transfers_.push_back(transfer);
     return transfer;
   }
@@ -149,7 +149,7 @@ TEST_F(CInterface, ReadsTheBlocksThatIndicesName) {
   viaduct_transfer transfer{};
   ok(viaduct_transfer_plan(a_, VIADUCT_READ, peer_, local, into.data(), into.size(),
                            blocksOf(remote_.address, 4), from.data(), from.size(), "same-host",
-                           &transfer, &error_));
+                           VIADUCT_NORMAL, &transfer, &error_));
   transfers_.push_back(transfer);
   ok(viaduct_transfer_post(transfer, kSoon, nullptr, 0, &error_));
   ok(viaduct_transfer_wait(transfer, VIADUCT_FOREVER, &error_));
@@ -239,7 +239,8 @@ TEST_F(CInterface, MovesBlocksOfAFile) {
   std::memset(memoryOf(here), 'x', kBytes);
   viaduct_transfer transfer{};
   ok(viaduct_transfer_plan(agent, VIADUCT_WRITE, self, blocksOf(here.address, 4), nullptr, 0,
-                           blocksOf(there.address, 4), nullptr, 0, nullptr, &transfer, &error_));
+                           blocksOf(there.address, 4), nullptr, 0, nullptr, VIADUCT_NORMAL,
+                           &transfer, &error_));
   transfers_.push_back(transfer);
   ok(viaduct_transfer_post(transfer, VIADUCT_DEFAULT_DEADLINE, nullptr, 0, &error_));
   ok(viaduct_transfer_wait(transfer, kSoon, &error_));
@@ -391,7 +392,7 @@ TEST_F(CInterface, RefusesNullAndEveryHandleThatIsNotOpen) {
   invalid(viaduct_pin_close({0}, &error_), "the pin is 0, closed");
   invalid(viaduct_blocks_close({0}, &error_), "the list of blocks is 0, closed");
   invalid(viaduct_transfer_plan({0}, VIADUCT_WRITE, peer_, {0}, nullptr, 0, {0}, nullptr, 0,
-                                nullptr, &transfer, &error_),
+                                nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "the agent is 0, closed");
 }
 
@@ -443,10 +444,10 @@ TEST_F(CInterface, RefusesSizesBeyondAllMemory) {
   const viaduct_blocks here = blocksOf(local_.address, 4), there = blocksOf(remote_.address, 4);
   viaduct_transfer transfer{};
   invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, &first, kAll, there, &first, 1,
-                                nullptr, &transfer, &error_),
+                                nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "the limit is 2^32");
   invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, &first, 1, there, &first, kAll,
-                                nullptr, &transfer, &error_),
+                                nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "the limit is 2^32");
   viaduct_pin pin{};
   std::array<char, 16> bytes{};
@@ -504,25 +505,26 @@ TEST_F(CInterface, RefusesMalformedBlocksAndPlans) {
       {VIADUCT_WRITE, here, there, {}, "wings", "wings"},
   };
   for (const Wrong& one : plans)
-    invalid(viaduct_transfer_plan(
-                a_, one.kind, peer_, one.local, one.indices.empty() ? nullptr : one.indices.data(),
-                one.indices.size(), one.remote, nullptr, 0, one.require, &transfer, &error_),
+    invalid(viaduct_transfer_plan(a_, one.kind, peer_, one.local,
+                                  one.indices.empty() ? nullptr : one.indices.data(),
+                                  one.indices.size(), one.remote, nullptr, 0, one.require,
+                                  VIADUCT_NORMAL, &transfer, &error_),
             one.word);
   const std::uint32_t none = 0;
   invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, &none, 0, there, nullptr, 0,
-                                nullptr, &transfer, &error_),
+                                nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "0 indices");
   invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, nullptr, 1, there, nullptr, 0,
-                                nullptr, &transfer, &error_),
+                                nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "NULL");
   invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, nullptr, 0, there, nullptr, 0,
-                                nullptr, nullptr, &error_),
+                                nullptr, VIADUCT_NORMAL, nullptr, &error_),
           "transfer is NULL");
   invalid(viaduct_transfer_plan(b_, VIADUCT_WRITE, peer_, here, nullptr, 0, there, nullptr, 0,
-                                nullptr, &transfer, &error_),
+                                nullptr, VIADUCT_NORMAL, &transfer, &error_),
           "another agent");
   refused(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, nullptr, 0, there, nullptr, 0,
-                                "rdma", &transfer, &error_),
+                                "rdma", VIADUCT_NORMAL, &transfer, &error_),
           VIADUCT_UNSUPPORTED, "");
   EXPECT_EQ(transfer.id, 0U);
 }
@@ -592,7 +594,8 @@ TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
   ok(viaduct_peer_wait_pin(peer, "far", kSoon, &far_info, &error_));
   viaduct_transfer transfer{};
   ok(viaduct_transfer_plan(slow, VIADUCT_WRITE, peer, blocksOf(near_info.address, 1), nullptr, 0,
-                           blocksOf(far_info.address, 1), nullptr, 0, nullptr, &transfer, &error_));
+                           blocksOf(far_info.address, 1), nullptr, 0, nullptr, VIADUCT_NORMAL,
+                           &transfer, &error_));
   ok(viaduct_transfer_post(transfer, VIADUCT_DEFAULT_DEADLINE, nullptr, 0, &error_));
   refused(viaduct_transfer_wait(transfer, 1, &error_), VIADUCT_TIMEOUT, "still running");
 

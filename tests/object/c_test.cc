@@ -44,7 +44,7 @@ class CObject : public ObjectTest {
     ok(viaduct_blocks_of_extents(&remote, 1, &to, &error_));
     viaduct_transfer transfer{};
     ok(viaduct_transfer_plan(c_agent_, kind, c_self_, from, nullptr, 0, to, nullptr, 0, nullptr,
-                             &transfer, &error_));
+                             VIADUCT_NORMAL, &transfer, &error_));
     ok(viaduct_transfer_post(transfer, kLong, nullptr, 0, &error_));
     ok(viaduct_transfer_wait(transfer, kLong, &error_));
     ok(viaduct_transfer_close(transfer, &error_));

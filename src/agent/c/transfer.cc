@@ -67,12 +67,25 @@ viaduct_code viaduct_blocks_close(viaduct_blocks blocks, viaduct_error* error) {
   });
 }
 
+Result<Priority> priorityOf(int32_t value) {
+  switch (value) {
+    case VIADUCT_NORMAL:
+      return Priority::kNormal;
+    case VIADUCT_URGENT:
+      return Priority::kUrgent;
+    case VIADUCT_BACKGROUND:
+      return Priority::kBackground;
+    default:
+      return misuse("plan", fmt::format("{} is no class of priority", value));
+  }
+}
+
 viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind, viaduct_peer peer,
                                    viaduct_blocks local, const uint32_t* local_indices,
                                    uint64_t local_count, viaduct_blocks remote,
                                    const uint32_t* remote_indices, uint64_t remote_count,
-                                   const char* require, viaduct_transfer* transfer,
-                                   viaduct_error* error) {
+                                   const char* require, int32_t priority,
+                                   viaduct_transfer* transfer, viaduct_error* error) {
   return call(error, [&]() -> Status {
     VIADUCT_TRY(const auto open, find<AgentObject>("plan", "agent", agent.id));
     VIADUCT_TRY(const auto known, find<Peer>("plan", "peer", peer.id));
@@ -82,6 +95,7 @@ viaduct_code viaduct_transfer_plan(viaduct_agent agent, int32_t kind, viaduct_pe
     VIADUCT_TRY(const auto here, selectionOf(local, local_indices, local_count));
     VIADUCT_TRY(const auto there, selectionOf(remote, remote_indices, remote_count));
     TransferOptions options;
+    VIADUCT_TRY(options.priority, priorityOf(priority));
     if (require != nullptr) options.require = require;
     VIADUCT_TRY(auto planned, open->agent.plan(static_cast<OpKind>(kind), *known, here, there,
                                                std::move(options)));

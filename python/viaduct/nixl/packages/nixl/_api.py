@@ -390,8 +390,12 @@ class nixl_agent:
         notif_msg: bytes | str = b"",
         backends: list[str] = (),
         skip_desc_merge: bool = False,
+        priority: str = "normal",
     ) -> nixl_xfer_handle:
-        """Plans a transfer between two prepared lists. The indices select descriptors, in pairs."""
+        """Plans a transfer between two prepared lists. The indices select descriptors, in pairs.
+
+        priority, which NIXL lacks, is "urgent", "normal" or "background".
+        """
         op = self._operation(operation)
         handle = self.agent.makeXferReq(
             op,
@@ -402,6 +406,7 @@ class nixl_agent:
             notif_msg,
             self._handles(backends),
             skip_desc_merge,
+            priority,
         )
         return nixl_xfer_handle(self.agent, handle)
 
@@ -413,11 +418,15 @@ class nixl_agent:
         remote_agent: str | bytes,
         notif_msg: bytes | str = b"",
         backends: list[str] = (),
+        priority: str = "normal",
     ) -> nixl_xfer_handle:
-        """Plans a transfer between two descriptor lists, whose descriptors form pairs in order."""
+        """Plans a transfer between two descriptor lists, whose descriptors form pairs in order.
+
+        priority, which NIXL lacks, is "urgent", "normal" or "background".
+        """
         op = self._operation(operation)
         handle = self.agent.createXferReq(
-            op, local_descs, remote_descs, remote_agent, notif_msg, self._handles(backends)
+            op, local_descs, remote_descs, remote_agent, notif_msg, self._handles(backends), priority
         )
         return nixl_xfer_handle(self.agent, handle)
 
