@@ -160,6 +160,34 @@ TEST_F(RailRunnerTest, WorkWaitsForRoomInItsOrder) {
   EXPECT_FALSE(runner_.busy());
 }
 
+TEST_F(RailRunnerTest, WorkOfAHigherClassIsFirstToGetRoom) {
+  rail_.room = 1;
+  runner_.post(workOf(1));
+  for (const auto& [number, priority] :
+       {std::pair(2, Priority::kBackground), std::pair(3, Priority::kNormal),
+        std::pair(4, Priority::kUrgent)}) {
+    core::Work work = workOf(static_cast<std::uint64_t>(number));
+    work.priority = priority;
+    runner_.post(work);
+  }
+  for (const std::uint64_t number : {1U, 4U, 3U, 2U}) {
+    runner_.run();
+    const auto out = ended();
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_TRUE(isMoved(out[0], number)) << number;
+  }
+}
+
+TEST_F(RailRunnerTest, APostCutsThePollOfAnotherThreadShort) {
+  rail_.in_poll = [&] {
+    EXPECT_FALSE(rail_.pause);
+    std::jthread([&] { runner_.post(workOf(1)); }).join();
+    EXPECT_TRUE(rail_.pause);
+    rail_.in_poll = {};
+  };
+  runner_.run();
+}
+
 TEST_F(RailRunnerTest, ACancelledSinkMayGetNewWork) {
   rail_.room = 1;
   runner_.post(workOf(1));
