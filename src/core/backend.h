@@ -111,8 +111,8 @@ class Rail {
   // Null: the rail is no DirectMover.
   virtual DirectMover* direct() { return nullptr; }
 
-  // Another thread has work for the rail, so poll() returns soon. Threads: any.
-  std::atomic<bool> pause{false};
+  // Another thread wants the rail, so poll() returns soon. Threads: any.
+  std::atomic<bool> wanted{false};
 };
 
 // Polls a rail and handles its events, as one thread that has the lock.

@@ -44,7 +44,7 @@ void ChannelRail::turnAll() {
   const auto now = poller_.now();
   jobs_.look(now);
   std::size_t served = 0;
-  const Turn turn{.until = now + kTurn, .pause = pause};
+  const Turn turn{.until = now + kTurn, .pause = wanted};
   do {
     Channel& channel = *active_[served++];
     if (channel.life().broken()) continue;

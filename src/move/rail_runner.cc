@@ -55,7 +55,7 @@ void RailRunner::leave(const core::Work& work) {
   const base::Lock lock(inbox_lock_);
   inbox_[static_cast<std::size_t>(work.priority)].push(work);
   count();
-  if (rail_ != nullptr) rail_->pause = true;
+  if (rail_ != nullptr) rail_->wanted = true;
 }
 
 unsigned RailRunner::waiting() const {
@@ -159,7 +159,7 @@ void RailRunner::cancel(const core::Sink& sink) {
 
 void RailRunner::run() {
   if (!right_.tryTake()) return;
-  if (rail_ != nullptr) rail_->pause = false;
+  if (rail_ != nullptr) rail_->wanted = false;
   handOver();
   if (rail_ != nullptr) rail_->poll(some_);
   publish();
@@ -192,7 +192,7 @@ void RailRunner::takeEnded(core::Completions& out) {
 
 void RailRunner::stop() VIADUCT_UNCHECKED {
   if (!alone_) return;
-  if (rail_ != nullptr) rail_->pause = true;
+  if (rail_ != nullptr) rail_->wanted = true;
   right_.take();
 }
 

@@ -180,9 +180,9 @@ TEST_F(RailRunnerTest, WorkOfAHigherClassIsFirstToGetRoom) {
 
 TEST_F(RailRunnerTest, APostCutsThePollOfAnotherThreadShort) {
   rail_.in_poll = [&] {
-    EXPECT_FALSE(rail_.pause);
+    EXPECT_FALSE(rail_.wanted);
     std::jthread([&] { runner_.post(workOf(1)); }).join();
-    EXPECT_TRUE(rail_.pause);
+    EXPECT_TRUE(rail_.wanted);
     rail_.in_poll = {};
   };
   runner_.run();

@@ -35,7 +35,7 @@ class LocalRail final : public core::Rail, public core::DirectMover {
     PeerMemory* peer = static_cast<LocalLink*>(work.link)->peer();
     return peer == nullptr ? 0 : backend_.copyPool().post(work, *peer, backend_.now());
   }
-  void poll(core::Completions& out) override { backend_.copyPool().poll(out, pause); }
+  void poll(core::Completions& out) override { backend_.copyPool().poll(out, wanted); }
   void cancel(const core::Sink& sink) override { backend_.copyPool().cancel(sink); }
   bool busy() const override { return backend_.copyPool().busy(); }
   void collect(core::Completions& out) override { backend_.copyPool().collect(out); }
