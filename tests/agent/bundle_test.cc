@@ -123,7 +123,7 @@ class Rig {
   const RailCounts& counts(std::size_t i) const { return counts_[i]; }
   std::uint64_t load(std::size_t i) const { return counts_[i].load; }
 
-  void offer() { out_ += bundle_->offer(OpKind::kWrite, sink()); }
+  void offer() { out_ += bundle_->offer(OpKind::kWrite, Priority::kNormal, sink()); }
   void breakDown(std::size_t rail) {
     core::Completions ended;
     runners_[rail].takeEnded(ended);
