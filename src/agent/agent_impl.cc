@@ -182,7 +182,7 @@ Status AgentImpl::openBackends(Deadline until) {
         {.name = std::string(absent.name), .text = fmt::format("not built in: {}", absent.why)});
   pins_ = std::make_unique<PinTable>(backends_);
   pinScratch();
-  for (CellCounts& counts : cell_counts_) counts.rails.resize(run_rails_.size());
+  for (CellCounts& counts : cell_counts_) counts.rails.resize(rails_.size());
   return Ok{};
 }
 
@@ -236,9 +236,9 @@ void AgentImpl::pinScratch() {
 
 void AgentImpl::enter(std::unique_ptr<core::Backend> backend) {
   for (const auto& rail : backend->rails()) {
-    const auto [entry, added] =
-        run_rails_.try_emplace(rail.get(), *rail, backend->can(), news_, run_rails_.size());
-    move::RailRunner& runner = entry->second.runner;
+    RunRail& run = rails_.emplace_back(*rail, backend->can(), news_, rails_.size());
+    run_rails_[rail.get()] = &run;
+    move::RailRunner& runner = run.runner;
     (runner.runsAlone() ? alone_ : attended_).push_back(&runner);
   }
   backends_.push_back(std::move(backend));
@@ -330,7 +330,7 @@ void AgentImpl::letGo() {
   listener_.reset();
   {
     const Still still(*this);
-    for (auto& [rail, run] : run_rails_) run.runner.forgetRail();
+    for (RunRail& run : rails_) run.runner.forgetRail();
     backends_.clear();
   }
   engine_->takeOverNow();
@@ -397,7 +397,7 @@ bool AgentImpl::progress() {
 // Of rails: for example, a connection has broken.
 void AgentImpl::handleEvents() {
   const Still still(*this);
-  for (auto& [rail, run] : run_rails_) run.runner.handleEvents();
+  for (RunRail& run : rails_) run.runner.handleEvents();
 }
 
 bool AgentImpl::busy() const {
@@ -425,12 +425,12 @@ bool AgentImpl::runRails() {
 void AgentImpl::stopRails() {
   shutSections();
   if (stops_++ != 0) return;
-  for (auto& [rail, run] : run_rails_) run.runner.stop();
+  for (RunRail& run : rails_) run.runner.stop();
 }
 
 void AgentImpl::startRails() {
   if (--stops_ == 0)
-    for (auto& [rail, run] : run_rails_) run.runner.start();
+    for (RunRail& run : rails_) run.runner.start();
   openSections();
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -151,7 +152,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   // At `due`, calls overdue() of transfers whose deadline has passed.
   void expectBy(Clock::time_point due);
   bool applyEnded();  // true: there was something
-  RunRail& runRail(const core::Rail& rail) { return run_rails_.at(&rail); }
+  RunRail& runRail(const core::Rail& rail) { return *run_rails_.at(&rail); }
   move::Sections& sections() { return sections_; }
   void shutSections() {
     if (shuts_++ == 0) sections_.shut();
@@ -241,8 +242,8 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<std::unique_ptr<core::Backend>> backends_;
   std::unique_ptr<Stages> stages_;     // after the backends that it gives memory to
   std::vector<BackendInfo> left_out_;  // the backends that are not open
-  // The rails; bundles keep pointers to them, also after shutdown().
-  std::map<const core::Rail*, RunRail> run_rails_;
+  std::deque<RunRail> rails_;          // bundles keep pointers to them, also after shutdown()
+  std::map<const core::Rail*, RunRail*> run_rails_;
   // Those that run without the lock, and the others.
   std::vector<move::RailRunner*> alone_, attended_;
   move::RailNews news_;

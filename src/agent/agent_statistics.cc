@@ -42,7 +42,7 @@ void add(Latencies& into, const Latencies& some) {
 
 // Returns the rail's counts together with those of transfers that were posted in sections.
 RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
-  RailCounts total = run_rails_.at(&rail).counts;
+  RailCounts total = run_rails_.at(&rail)->counts;
   for (const CellCounts& counts : cell_counts_) {
     total.bytes += counts.rails[total.number].bytes;
     total.ops += counts.rails[total.number].ops;
@@ -73,7 +73,7 @@ Statistics AgentImpl::statistics() {
     out.done += counts.done;
     add(out.latencies, counts.timing.latencies());
   }
-  std::vector<std::array<RailQueue, kPriorities>> queues(run_rails_.size());
+  std::vector<std::array<RailQueue, kPriorities>> queues(rails_.size());
   running_.forEach([&, now = now()](Posting& posting) { posting.addTo(queues, now); });
   for (const auto& backend : backends_)
     for (const auto& rail : backend->rails()) {

@@ -32,14 +32,14 @@ void AgentImpl::tellOverdue() {
 // Also applies what rails have left, so that a closing link gets all of its ops back.
 void AgentImpl::apply(core::Completions& completions) {
   if (news_.ended.exchange(false))
-    for (auto& [rail, run] : run_rails_) run.runner.takeEnded(completions);
+    for (RunRail& run : rails_) run.runner.takeEnded(completions);
   // By index, so that the loop stays right if a call in it adds completions to the list.
   for (std::size_t i = 0; i < completions.size(); ++i) core::deliver(std::move(completions[i]));
   completions.clear();
 }
 
 void AgentImpl::giveBack(const core::Link& link, core::Completions& out) {
-  for (auto& [rail, run] : run_rails_) run.runner.giveBack(link, out);
+  for (RunRail& run : rails_) run.runner.giveBack(link, out);
 }
 
 std::vector<std::shared_ptr<TransferImpl>> AgentImpl::reachingTransfers() const {

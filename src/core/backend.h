@@ -92,6 +92,7 @@ class Rail {
   virtual void poll(Completions& out) = 0;
 
   // True: poll() has found events that concern more than this rail, such as a broken connection.
+  // The rail is busy until they are handled.
   virtual bool hasEvents() const { return false; }
   // Handles these events, and appends what ended. Threads: as calls on the backend.
   virtual void handleEvents(Completions& /*out*/) {}

@@ -159,19 +159,22 @@ void RailRunner::cancel(const core::Sink& sink) {
 
 void RailRunner::run() {
   if (!right_.tryTake()) return;
-  if (rail_ != nullptr) rail_->wanted = false;
-  handOver();
-  if (rail_ != nullptr) rail_->poll(some_);
+  if (rail_ != nullptr) {
+    rail_->wanted.store(false, std::memory_order_relaxed);
+    if (left_ != 0) handOver();
+    rail_->poll(some_);
+  }
   publish();
   right_.drop();
-  runLeft();
+  if (left_ != 0) runLeft();
 }
 
 // Ends a turn with the rail: what has ended is for the agent.
 void RailRunner::publish() {
-  tell(some_);
-  busy_.store(rail_ != nullptr && rail_->busy(), std::memory_order_relaxed);
-  if (rail_ != nullptr && rail_->hasEvents()) news_.events = true;
+  if (!some_.empty()) tell(some_);
+  const bool busy = rail_ != nullptr && rail_->busy();
+  busy_.store(busy, std::memory_order_relaxed);
+  if (busy && rail_->hasEvents()) news_.events = true;
 }
 
 void RailRunner::tell(core::Completions& some) {

@@ -47,7 +47,7 @@ class SmallRail final : public core::Rail {
     const Caller caller(*this);
     fail([&](const core::Work& work) { return work.slice.sink == &sink; }, stopped_);
   }
-  bool busy() const override { return !works_.empty() || !stopped_.empty(); }
+  bool busy() const override { return !works_.empty() || !stopped_.empty() || event; }
   bool hasEvents() const override { return event; }
   void handleEvents(core::Completions&) override {
     const Caller caller(*this);
