@@ -102,8 +102,8 @@ bool TransferImpl::stillPlanned() {
 }
 
 bool TransferImpl::isPlannedForNow() const {
-  return planned_epoch_ == peer_->epoch() && local_version_ == agent_->pins().version() &&
-         remote_version_ == peer_->pinsVersion();
+  return peer_->state() == PeerState::kReady && planned_epoch_ == peer_->epoch() &&
+         local_version_ == agent_->pins().version() && remote_version_ == peer_->pinsVersion();
 }
 
 Status TransferImpl::post(const PostOptions& options) {
@@ -156,14 +156,9 @@ Error TransferImpl::refusal(const PostOptions& options) const {
   return peer_->mayMark(*options.mark).error();
 }
 
-// A mark is sent after the copy, but refused before it.
-bool TransferImpl::mayPostAtOnce(const PostOptions& options) const {
-  if (!direct_.load(std::memory_order_relaxed) || options.with_note || !options.note.empty() ||
-      !options.digests.empty())
-    return false;
-  if (!options.mark) return true;
+bool TransferImpl::mayMark(const Mark& mark) const {
   const auto held = agent_->hold();
-  return peer_->mayMark(*options.mark).has_value();
+  return peer_->mayMark(mark).has_value();
 }
 
 // Copies in sections, so that several threads copy at once. The state stays that of the post before
@@ -201,13 +196,6 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
     agent_->cellCounts(section.cell()).timing.end(timed, Clock::now());
   sayWhatMoved();
   return AtOnce::kAll;
-}
-
-// Asked in a section, without the lock: what it reads may change meanwhile, but links and pins that
-// were there stay until the section has ended. A post with an error needs the lock to forget it.
-bool TransferImpl::mayMoveAtOnce() const {
-  return direct_ && mayAccess() && peer_->state() == PeerState::kReady && isPlannedForNow() &&
-         !error_;
 }
 
 // Ends a post whose thread has moved bytes by itself, and of which no rail has any.

@@ -72,7 +72,12 @@ class alignas(64) TransferImpl final : public Posting,
   base::Watchers& watchers() { return watchers_; }  // of the end of the post
 
  private:
-  bool mayPostAtOnce(const PostOptions& options) const;
+  // A mark is sent after the copy, but refused before it.
+  bool mayPostAtOnce(const PostOptions& options) const {
+    return direct_.load(std::memory_order_relaxed) && !options.with_note && options.note.empty() &&
+           options.digests.empty() && (!options.mark || mayMark(*options.mark));
+  }
+  [[gnu::noinline]] bool mayMark(const Mark& mark) const;
   // How much a thread has moved by itself, within post().
   enum class AtOnce : std::uint8_t { kNothing, kPart, kAll };
   // Claims a transfer for one thread: no other thread may change its plan or post it.
@@ -97,7 +102,12 @@ class alignas(64) TransferImpl final : public Posting,
   };
   AtOnce postAtOnce(const PostOptions& options, Claim& claim);
   AtOnce moveAtOnce(move::Section& section);
-  bool mayMoveAtOnce() const;
+  // Asked in a section, without the lock. What it reads may change meanwhile, but links and pins
+  // that were there stay until the section has ended. A post with an error needs the lock to forget
+  // it.
+  bool mayMoveAtOnce() const {
+    return direct_.load(std::memory_order_relaxed) && mayAccess() && !error_ && isPlannedForNow();
+  }
   void endAtOnce(AtOnce moved, Status ended);
   [[gnu::noinline]] Status goOn(const PostOptions& options, Claim& claim, AtOnce moved);
   Status postByRails(AgentLock::Held& held, const PostOptions& options);

@@ -30,33 +30,6 @@ struct ChunkCopier::Cursor {
   const RemoteView* view = nullptr;
 };
 
-Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
-  Gate& gate = task.peer->gate();
-  const Gate::Pass pass = gate.enter();
-  if (!pass) return {Fault::Kind::kFenced};
-  if (task.number != task_) copies_.begin(task.strategy, task.bytes);
-  task_ = task.number;
-  const Fault fault = walk(task, chunk);
-  copies_.finish();
-  gate.leave(pass);
-  return fault;
-}
-
-Fault ChunkCopier::walk(const Task& task, const Chunk& chunk) {
-  Cursor at;
-  for (const Op& op : chunk.ops) {
-    if (op.local_pin != at.local_slot || op.remote_pin != at.remote_slot)
-      if (const Fault fault = resolve(task, op, at)) return fault;
-    const RemoteView& view = *at.view;
-    const std::uint64_t offset = op.remote - view.address;  // wraps if it lies before it
-    if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Kind::kOutside};
-    const std::uint64_t bytes = chunk.piece ? chunk.bytes : op.bytes;
-    if (const Fault fault = copy(task, view, op.local + chunk.skip, op.remote + chunk.skip, bytes))
-      return fault;
-  }
-  return batch_.flush(task.peer->cma(), task.kind);
-}
-
 Fault ChunkCopier::resolve(const Task& task, const Op& op, Cursor& at) const {
   const std::uint64_t here = here_.generation(op.local_pin);
   if (here == 0 || here > task.born) return {Fault::Kind::kWithdrawnHere};
@@ -68,6 +41,7 @@ Fault ChunkCopier::resolve(const Task& task, const Op& op, Cursor& at) const {
   return {};
 }
 
+template <bool kMaps>
 Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t local,
                         std::uint64_t remote, std::uint64_t bytes) {
   const auto method = view.method(task.kind);
@@ -83,11 +57,40 @@ Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t 
   std::byte* to = task.kind == OpKind::kWrite ? there : here;
   const std::byte* from = task.kind == OpKind::kWrite ? here : there;
   // Reading private memory of this process before the write would cost a second fault.
-  if (!copies_.plain() && method == RemoteView::Method::kMapped && task.kind == OpKind::kWrite &&
-      bytes >= kLeastMapped)
-    mapPages(to, bytes);
+  if (kMaps && bytes >= kLeastMapped && method == RemoteView::Method::kMapped) mapPages(to, bytes);
   copies_.copy(to, from, bytes);
   return {};
+}
+
+// `kMaps`: writes may meet pages that are not mapped yet.
+template <bool kMaps>
+Fault ChunkCopier::walk(const Task& task, const Chunk& chunk) {
+  Cursor at;
+  for (const Op& op : chunk.ops) {
+    if (op.local_pin != at.local_slot || op.remote_pin != at.remote_slot)
+      if (const Fault fault = resolve(task, op, at)) return fault;
+    const RemoteView& view = *at.view;
+    const std::uint64_t offset = op.remote - view.address;  // wraps if it lies before it
+    if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Kind::kOutside};
+    const std::uint64_t bytes = chunk.piece ? chunk.bytes : op.bytes;
+    if (const Fault fault =
+            copy<kMaps>(task, view, op.local + chunk.skip, op.remote + chunk.skip, bytes))
+      return fault;
+  }
+  return batch_.flush(task.peer->cma(), task.kind);
+}
+
+Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
+  Gate& gate = task.peer->gate();
+  const Gate::Pass pass = gate.enter();
+  if (!pass) return {Fault::Kind::kFenced};
+  if (task.number != task_) copies_.begin(task.strategy, task.bytes);
+  task_ = task.number;
+  const bool maps = task.bytes >= kLeastMapped && task.kind == OpKind::kWrite && !copies_.plain();
+  const Fault fault = maps ? walk<true>(task, chunk) : walk<false>(task, chunk);
+  copies_.finish();
+  gate.leave(pass);
+  return fault;
 }
 
 }  // namespace viaduct::local

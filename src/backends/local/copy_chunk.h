@@ -41,8 +41,10 @@ class ChunkCopier {
 
  private:
   struct Cursor;
+  template <bool kMaps>
   Fault walk(const Task& task, const Chunk& chunk);
   Fault resolve(const Task& task, const core::Op& op, Cursor& at) const;
+  template <bool kMaps>
   Fault copy(const Task& task, const RemoteView& view, std::uint64_t local, std::uint64_t remote,
              std::uint64_t bytes);
 
