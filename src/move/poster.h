@@ -32,9 +32,7 @@ class Poster {
   explicit Poster(const Seed& seed) : seed_(seed) {}
 
   void add(Job& job) { ready_.push(job); }
-  // Posts no more of the job. It fails with `why` once its posted parts have ended.
-  void stop(Job& job, Error why);
-  void stopAll(const Error& why, bool rail_lost);
+  void stop(Job& job);  // as Carrier
   void keysHaveCome() { ready_.append(parked_); }
   // Pins of the peer whose keys jobs wait for, and that nobody has requested yet.
   bool wantsKeys() const { return !wanted_keys_.empty(); }
@@ -89,7 +87,6 @@ class Poster {
   Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out);
   void seal(Endpoint& endpoint);
   void confirm(const Batch& batch, Clock::time_point now);
-  void finishIfOver(Job& job);
 
   const Seed seed_;
   JobQueue ready_;   // jobs with ops left to post

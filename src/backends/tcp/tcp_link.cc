@@ -134,10 +134,6 @@ void TcpLink::broke(move::Channel& channel) {
   strike(channel, channel.why());
 }
 
-void TcpLink::giveBack(const move::Channel& channel, const Error& why) {
-  context().rails[channel.rail()]->jobs().giveBack(channel, why);
-}
-
 void TcpLink::watch() {
   if (channels().size() < 2 || watch_timer_ != 0) return;
   watch_timer_ = context().poller.at(context().poller.now() + kLook, [this] {
