@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "move/job_table.h"
 #include "move/staging/staging_chunk.h"
 #include "move/staging/staging_host.h"
 #include "move/staging/staging_message.h"
@@ -26,7 +26,7 @@ namespace viaduct::move {
 
 class StagingRail;
 
-class StagingLink final : public core::Link, private HopOwner {
+class StagingLink final : public core::Link, public Carrier, private HopOwner {
  public:
   StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost& session,
               std::unique_ptr<StagingHost> host);
@@ -48,7 +48,7 @@ class StagingLink final : public core::Link, private HopOwner {
 
   // The rail calls the functions below.
   void take(const core::Work& work);
-  void cancel(const core::Sink& sink);
+  void stop(move::Job& job) override;
   bool busy() const;  // progress() has work
   // It will have work as soon as this agent reaches its storage, or has memory for a ring.
   bool waits() const;
@@ -66,10 +66,8 @@ class StagingLink final : public core::Link, private HopOwner {
     std::uint32_t chunks = 0;
     Clock::time_point counted = {};  // the time until here is in the path
   };
-  // The ops of one post.
-  struct Job {
-    core::SliceOf slice = {};
-    OpKind kind = OpKind::kWrite;
+  // The link holds one of its outstanding parts until endJobs().
+  struct Job : move::Job {
     std::span<const core::Op> ops = {};
     core::Requirement required = {};                // of the stage between the agents
     RingPlace place = {};                           // of the peer's ring
@@ -79,15 +77,16 @@ class StagingLink final : public core::Link, private HopOwner {
     // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this
     // end.
     OpEnd readEnd() const {
-      const bool local = local_storage && (kind == OpKind::kWrite || !remote_storage);
+      const bool local = local_storage && (writes() || !remote_storage);
       return local ? OpEnd::kLocal : OpEnd::kRemote;
     }
-    OpEnd writtenEnd() const { return kind == OpKind::kWrite ? OpEnd::kRemote : OpEnd::kLocal; }
-    OpCursor next = {};
+    OpEnd writtenEnd() const { return writes() ? OpEnd::kRemote : OpEnd::kLocal; }
+    bool writes() const { return work.kind == OpKind::kWrite; }
+    bool isCut() const { return cut.op == ops.size(); }
+    OpCursor cut = {};
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by Step
     Path path = {};                       // since the last report
-    std::optional<Error> error = {};
     // It writes objects, each as a whole.
     bool to_objects = false;
     std::vector<core::Op> sorted = {};       // behind `ops`, by the place in the objects
@@ -109,9 +108,6 @@ class StagingLink final : public core::Link, private HopOwner {
   Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
   bool hasWaitedLong() const;
   void returnRings();
-  bool isOver(const Job& job) const {
-    return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
-  }
   void prepareObjects(Job& job);
   RingPlace placeFor(const Job& job) const;
   bool fitsPlace(const Job& job) const;
@@ -160,7 +156,7 @@ class StagingLink final : public core::Link, private HopOwner {
   const std::unique_ptr<StagingHost> host_;
   const std::function<bool()> settling_;
   std::map<std::uint32_t, PinInfo> storage_pins_;  // of the peer
-  std::list<Job> jobs_;                            // in the order of their posts
+  std::vector<Job*> jobs_;                         // in the order of their posts
   std::vector<Chunk> chunks_;
   std::optional<Ring> own_;              // the ring for this end's jobs
   std::map<RingPlace, Ring> peers_;      // and those that the peer lends
