@@ -177,7 +177,7 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
 std::size_t Copier::post(const core::Work& work, const RemotePins& remote) {
   const std::lock_guard lock(mutex_);
   if (work.ops.empty() || jobs_.full()) return 0;
-  Job& job = jobs_.add<Job>(work, this);
+  GpuJob& job = jobs_.add<GpuJob>(work, this);
   job.remote = &remote;
   job.born = births_;
   ready_.push(job);
@@ -190,7 +190,7 @@ void Copier::poll(core::Completions& out) {
   const std::lock_guard lock(mutex_);
   if (bell_->rung()) {
     bell_->clear();
-    for (move::Job* job : jobs_.jobs()) static_cast<Job*>(job)->waits = false;
+    for (move::Job* job : jobs_.jobs()) static_cast<GpuJob*>(job)->waits = false;
   }
   collect();
   progress();
@@ -228,7 +228,7 @@ void Copier::progress() {
 void Copier::launchAll() {
   move::JobQueue stay;
   while (!ready_.empty()) {
-    Job& job = static_cast<Job&>(ready_.pop());
+    GpuJob& job = static_cast<GpuJob&>(ready_.pop());
     ++job.outstanding;  // it does not end while it fills a batch
     const bool launched = !job.waits && launchOne(job);
     --job.outstanding;
@@ -239,7 +239,7 @@ void Copier::launchAll() {
 }
 
 // False: the job can launch nothing now.
-bool Copier::launchOne(Job& job) {
+bool Copier::launchOne(GpuJob& job) {
   Filling filling;
   Batch*& batch = filling.batch;
   while (job.hasMore() && (batch == nullptr || !batch->full())) {
@@ -265,7 +265,7 @@ bool Copier::launchOne(Job& job) {
 }
 
 // Prepares the batch for an op between other pins. False: the op cannot be in it.
-bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
+bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
   Aim aim;
   if (Status aimed = aimAt(job, op, aim); !aimed) {
     jobs_.stop(job, std::move(aimed).error());
@@ -300,7 +300,7 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
 }
 
 // The pins of an op. Neither, if the job has to wait for a peer's memory.
-Status Copier::findPins(Job& job, const core::Op& op, Aim& out) const {
+Status Copier::findPins(GpuJob& job, const core::Op& op, Aim& out) const {
   const auto usable = [&](const KnownPin& pin) {
     return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
   };
@@ -321,7 +321,7 @@ Status Copier::findPins(Job& job, const core::Op& op, Aim& out) const {
   return Ok{};
 }
 
-Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+Status Copier::aimAt(GpuJob& job, const core::Op& op, Aim& out) {
   VIADUCT_CHECK(findPins(job, op, out));
   if (!out.from) return Ok{};
   const bool writes = job.work.kind == OpKind::kWrite;
@@ -348,7 +348,7 @@ Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
 }
 
 // The first copy of a pin of host memory has it registered, and waits for that.
-void Copier::prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
+void Copier::prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
   if (host->registration == State::kNone) registerHost(host, aim.gpu->context(), register_most_);
   const State state = host->registration;
   job.waits = state == State::kPending;
@@ -358,7 +358,7 @@ void Copier::prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Ai
 
 // Adds ops for the kernel between the pins of the aim: those that need no further check. False:
 // there were none.
-bool Copier::addSmall(Job& job, const Aim& aim, Batch& batch) {
+bool Copier::addSmall(GpuJob& job, const Aim& aim, Batch& batch) {
   if (aim.from_use == nullptr || aim.to_use == nullptr || job.offset != 0) return false;
   const Batch::Part from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
   const bool writes = job.work.kind == OpKind::kWrite;
@@ -388,7 +388,7 @@ bool Copier::addSmall(Job& job, const Aim& aim, Batch& batch) {
 }
 
 // Adds an op, or as much of it as the batch may have.
-Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const {
+Status Copier::add(GpuJob& job, const core::Op& op, const Aim& aim, Batch& batch) const {
   const bool writes = job.work.kind == OpKind::kWrite;
   std::uint64_t from = writes ? op.local : op.remote;
   std::uint64_t to = writes ? op.remote : op.local;

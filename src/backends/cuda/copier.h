@@ -91,7 +91,7 @@ class Copier : private move::Carrier {
 
  private:
   static constexpr std::uint32_t kMostJobs = 64;
-  struct Job : move::Job {
+  struct GpuJob : move::Job {
     const RemotePins* remote = nullptr;
     std::uint64_t born = 0;
     bool waits = false;  // for the registration of host memory
@@ -127,13 +127,13 @@ class Copier : private move::Carrier {
   void progressUntil(Clock::time_point until) override;
   void progress();
   void launchAll();
-  bool launchOne(Job& job);
-  bool turnTo(Job& job, const core::Op& op, Filling& filling);
-  Status findPins(Job& job, const core::Op& op, Aim& out) const;
-  Status aimAt(Job& job, const core::Op& op, Aim& out);
-  void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
-  static bool addSmall(Job& job, const Aim& aim, Batch& batch);
-  Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
+  bool launchOne(GpuJob& job);
+  bool turnTo(GpuJob& job, const core::Op& op, Filling& filling);
+  Status findPins(GpuJob& job, const core::Op& op, Aim& out) const;
+  Status aimAt(GpuJob& job, const core::Op& op, Aim& out);
+  void prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
+  static bool addSmall(GpuJob& job, const Aim& aim, Batch& batch);
+  Status add(GpuJob& job, const core::Op& op, const Aim& aim, Batch& batch) const;
   void collect();
 
   const std::shared_ptr<OpenGpus> gpus_;

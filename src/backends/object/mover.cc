@@ -40,7 +40,7 @@ Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grac
               }));
   out->assemblies_.emplace(*out->requests_, options.part,
                            [self = out.get()](move::Job& job, std::optional<Error> why) {
-                             self->end(static_cast<Job&>(job), std::move(why));
+                             self->end(static_cast<ObjectJob&>(job), std::move(why));
                            });
   out->reports_.reserve(kMostJobs);
   out->taken_.reserve(kMostJobs);
@@ -124,7 +124,7 @@ void Mover::dropPin(std::uint32_t slot) {
 
 std::size_t Mover::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.full()) return 0;
-  Job& job = jobs_.add<Job>(work, this);
+  ObjectJob& job = jobs_.add<ObjectJob>(work, this);
   job.next_op = work.ops.size();
   job.outstanding = 1;
   const std::lock_guard lock(mutex_);
@@ -135,7 +135,7 @@ std::size_t Mover::post(const core::Work& work) {
 
 void Mover::stop(move::Job& job) {
   if (job.outstanding == 0) return;
-  static_cast<Job&>(job).stopped = true;
+  static_cast<ObjectJob&>(job).stopped = true;
   requests_->wake();
 }
 
@@ -165,7 +165,7 @@ void Mover::takeReports() {
     taken_.swap(reports_);
   }
   for (Report& report : taken_) {
-    Job& job = *report.job;
+    ObjectJob& job = *report.job;
     job.outstanding = 0;
     if (report.why) jobs_.stop(job, *std::move(report.why));
     if (!job.why)
@@ -189,7 +189,8 @@ void Mover::run() {
     if (stopping && !before) until = Clock::now() + grace_;
     // One stop may end several jobs.
     const auto stopped = [this] {
-      return std::ranges::find_if(running_, [](const Job* job) { return job->stopped.load(); });
+      return std::ranges::find_if(running_,
+                                  [](const ObjectJob* job) { return job->stopped.load(); });
     };
     for (auto at = stopped(); at != running_.end(); at = stopped()) endStopped(**at);
     if (stopping) assemblies_->giveUpAll();
@@ -201,7 +202,7 @@ void Mover::run() {
 }
 
 void Mover::takeInbox(bool& stopping) {
-  std::vector<Job*> posts;
+  std::vector<ObjectJob*> posts;
   std::vector<std::shared_ptr<Look>> asked;
   std::vector<std::uint64_t> given_up;
   std::vector<s3::ObjectName> removals;
@@ -220,7 +221,7 @@ void Mover::takeInbox(bool& stopping) {
     requests_->add(look->task, nullptr);
   }
   dropLooks();
-  for (Job* const job : posts) begin(*job);
+  for (ObjectJob* const job : posts) begin(*job);
   for (const std::uint64_t whole : given_up) assemblies_->giveUp(whole);
 }
 
@@ -232,7 +233,7 @@ void Mover::dropLooks() {
   std::erase_if(looks_, [](const auto& look) { return look->left; });
 }
 
-void Mover::begin(Job& job) {
+void Mover::begin(ObjectJob& job) {
   running_.push_back(&job);
   if (job.work.whole != 0) return assemble(job);
   auto tasks = tasksOf(job.work);
@@ -244,7 +245,7 @@ void Mover::begin(Job& job) {
 }
 
 // Begins a work that writes an object together with others.
-void Mover::assemble(Job& job) {
+void Mover::assemble(ObjectJob& job) {
   auto groups = groupsOf(job.work);
   if (groups && groups->size() == 1 && groups->begin()->second.writes) {
     Group& group = groups->begin()->second;
@@ -306,20 +307,20 @@ void Mover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> wh
     return;
   }
   if (assemblies_->taskEnded(task, why)) return;
-  const auto at = std::ranges::find_if(running_, [&](const Job* job) {
+  const auto at = std::ranges::find_if(running_, [&](const ObjectJob* job) {
     return std::ranges::find(job->tasks, task) != job->tasks.end();
   });
   if (at == running_.end()) return;
   if (why || --(*at)->open == 0) end(**at, std::move(why));
 }
 
-void Mover::endStopped(Job& job) {
+void Mover::endStopped(ObjectJob& job) {
   if (job.work.whole != 0) return assemblies_->cancel(job.work.whole);
   end(job, cancelled(opKindName(job.work.kind)));
 }
 
 // Reports a job. Its memory belongs to its owner again from here on.
-void Mover::end(Job& job, std::optional<Error> why) {
+void Mover::end(ObjectJob& job, std::optional<Error> why) {
   for (const auto& task : job.tasks)
     if (!task->done()) requests_->drop(task);
   job.tasks.clear();

@@ -53,14 +53,14 @@ class Mover : private move::Carrier {
 
  private:
   static constexpr std::uint32_t kMostJobs = 64;
-  struct Job : move::Job {
+  struct ObjectJob : move::Job {
     std::atomic<bool> stopped{false};
     // The thread's. Empty for a work with a number: the assemblies have its tasks.
     std::vector<std::shared_ptr<Task>> tasks = {};
     std::size_t open = 0;
   };
   struct Report {
-    Job* job = nullptr;
+    ObjectJob* job = nullptr;
     std::optional<Error> why = {};
   };
   struct Look {
@@ -85,13 +85,13 @@ class Mover : private move::Carrier {
   void run();
   void takeInbox(bool& stopping);
   void dropLooks();
-  void begin(Job& job);
-  void assemble(Job& job);
+  void begin(ObjectJob& job);
+  void assemble(ObjectJob& job);
   Result<std::map<std::uint32_t, Group>> groupsOf(const core::Work& work);
   Result<std::vector<std::shared_ptr<Task>>> tasksOf(const core::Work& work);
   void taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> why);
-  void end(Job& job, std::optional<Error> why);
-  void endStopped(Job& job);
+  void end(ObjectJob& job, std::optional<Error> why);
+  void endStopped(ObjectJob& job);
 
   const Duration grace_;
   std::uint64_t part_ = 0;
@@ -100,12 +100,12 @@ class Mover : private move::Carrier {
   std::optional<Assemblies> assemblies_;      // the thread's
   move::JobTable jobs_;                       // the agent's
   std::vector<Report> taken_;                 // the agent's
-  std::vector<Job*> running_;                 // the thread's
+  std::vector<ObjectJob*> running_;           // the thread's
   std::vector<std::shared_ptr<Look>> looks_;  // the thread's
 
   std::mutex mutex_;  // of the members below
   std::condition_variable reported_;
-  std::vector<Job*> inbox_;
+  std::vector<ObjectJob*> inbox_;
   std::vector<std::shared_ptr<Look>> asked_;
   std::vector<std::uint64_t> given_up_;
   std::vector<Report> reports_;

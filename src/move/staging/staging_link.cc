@@ -82,7 +82,7 @@ std::optional<std::string_view> StagingLink::reaches(OpKind /*kind*/, std::uint3
 bool StagingLink::servedBy(const core::Rail& rail) const { return &rail == &rail_; }
 
 void StagingLink::take(const core::Work& work) {
-  Job& job = rail_.jobs().add<Job>(work, this);
+  StagedJob& job = rail_.jobs().add<StagedJob>(work, this);
   job.next_op = work.ops.size();
   job.outstanding = 1;
   job.ops = work.ops;
@@ -102,7 +102,7 @@ void StagingLink::take(const core::Work& work) {
 
 // Between a GPU of this process and memory of a GPU that this process cannot map, the bytes go
 // through a ring on the peer's GPU: the peer allocates that so that this process maps it.
-RingPlace StagingLink::placeFor(const Job& job) const {
+RingPlace StagingLink::placeFor(const StagedJob& job) const {
   const core::Op& op = job.ops.front();
   const PinInfo* const own = host_->ownPin(op.local_pin);
   const auto remote = storage_pins_.find(op.remote_pin);
@@ -112,7 +112,7 @@ RingPlace StagingLink::placeFor(const Job& job) const {
   return remote->second.device;
 }
 
-bool StagingLink::fitsPlace(const Job& job) const {
+bool StagingLink::fitsPlace(const StagedJob& job) const {
   const std::uint32_t ring = peers_.at(job.place).pin;
   const core::Op* checked = nullptr;  // neighbours are mostly between the same pins
   return std::ranges::all_of(job.ops, [&](const core::Op& op) {
@@ -126,14 +126,14 @@ bool StagingLink::fitsPlace(const Job& job) const {
   });
 }
 
-void StagingLink::goThroughHost(Job& job) const {
+void StagingLink::goThroughHost(StagedJob& job) const {
   job.place.reset();
   job.local_storage = true;
   (job.writes() ? job.from_storage : job.to_storage) = true;
 }
 
 // An object is written in the order of its bytes, so that all parts but the last have one size.
-void StagingLink::prepareObjects(Job& job) {
+void StagingLink::prepareObjects(StagedJob& job) {
   const OpEnd end = job.writtenEnd();
   const auto pin = [&](std::uint32_t slot) -> const PinInfo* {
     if (end == OpEnd::kLocal) return host_->ownPin(slot);
@@ -151,10 +151,10 @@ void StagingLink::prepareObjects(Job& job) {
   job.ops = job.sorted;
 }
 
-void StagingLink::failJob(Job& job, Error why) { rail_.jobs().stop(job, std::move(why)); }
+void StagingLink::failJob(StagedJob& job, Error why) { rail_.jobs().stop(job, std::move(why)); }
 
 // No further chunk of the job begins a stage, and the current stages end soon.
-void StagingLink::stop(move::Job& job) {
+void StagingLink::stop(Job& job) {
   for (std::uint32_t i = 0; i < chunks_.size(); ++i) {
     Chunk& chunk = chunks_[i];
     if (chunk.job != &job || chunk.ended) continue;
@@ -223,7 +223,7 @@ void StagingLink::recallRings() {
 
 void StagingLink::returnRings() {
   if (!own_recalled_ && peers_recalled_.empty()) return;
-  if (std::ranges::any_of(jobs_, [](const Job* job) { return job->chunks != 0; })) return;
+  if (std::ranges::any_of(jobs_, [](const StagedJob* job) { return job->chunks != 0; })) return;
   if (own_ && std::exchange(own_recalled_, false)) {
     host_->giveBack(own_->pin);
     own_.reset();
@@ -237,7 +237,7 @@ void StagingLink::returnRings() {
 }
 
 void StagingLink::endJobs(core::Completions& out) {
-  std::erase_if(jobs_, [&](Job* job) {
+  std::erase_if(jobs_, [&](StagedJob* job) {
     reportPath(*job, out);
     if (job->chunks != 0 || !(job->why || job->isCut())) return false;
     for (const core::Op& op : job->ops) job->moved.bytes += op.bytes;
@@ -249,13 +249,13 @@ void StagingLink::endJobs(core::Completions& out) {
   });
 }
 
-void StagingLink::reportPath(Job& job, core::Completions& out) {
+void StagingLink::reportPath(StagedJob& job, core::Completions& out) {
   for (PathShare& share : job.path.shares)
     out.emplace_back(core::Staged{.slice = job.work.slice, .share = std::move(share)});
   job.path.shares.clear();
 }
 
-void StagingLink::giveUpWholes(const Job& job) {
+void StagingLink::giveUpWholes(const StagedJob& job) {
   for (const std::uint64_t whole : job.wholes) {
     if (job.remote_storage && job.writes() && !self_)
       static_cast<void>(send(WholeEnd{whole}));  // a session that cannot send ends
@@ -265,7 +265,7 @@ void StagingLink::giveUpWholes(const Job& job) {
 }
 
 // Gets the rings that the job needs. `wait`: the peer has not lent its ring yet.
-Status StagingLink::prepareRings(Job& job, bool& wait) {
+Status StagingLink::prepareRings(StagedJob& job, bool& wait) {
   const auto peers = peers_.find(job.place);
   if (job.place && (refused_.contains(job.place) ||
                     (peers != peers_.end() && job.chunks == 0 && !fitsPlace(job))))
@@ -287,8 +287,8 @@ Status StagingLink::prepareRings(Job& job, bool& wait) {
 
 void StagingLink::fillFreeChunks() {
   if (own_recalled_ || !peers_recalled_.empty()) return;
-  for (Job* const one : jobs_) {
-    Job& job = *one;
+  for (StagedJob* const one : jobs_) {
+    StagedJob& job = *one;
     if (job.why || job.isCut()) continue;
     bool wait = false;
     if (Status ready = prepareRings(job, wait); !ready) failJob(job, std::move(ready).error());
@@ -303,7 +303,7 @@ void StagingLink::fillFreeChunks() {
   }
 }
 
-Ring StagingLink::sizes(const Job& job) const {
+Ring StagingLink::sizes(const StagedJob& job) const {
   const auto peers = peers_.find(job.place);
   if (peers == peers_.end()) return *own_;
   Ring out = peers->second;
@@ -314,7 +314,7 @@ Ring StagingLink::sizes(const Job& job) const {
   return out;
 }
 
-bool StagingLink::fillFreeChunk(Job& job) {
+bool StagingLink::fillFreeChunk(StagedJob& job) {
   if (job.isCut()) return false;
   const std::uint32_t width = job.to_objects ? widthFor(job) : 1;
   const auto number = freeChunks(width, sizes(job).chunks);
@@ -336,13 +336,13 @@ bool StagingLink::fillFreeChunk(Job& job) {
   return true;
 }
 
-ChunkPlan StagingLink::cut(Job& job, std::uint64_t chunk_bytes) {
+ChunkPlan StagingLink::cut(StagedJob& job, std::uint64_t chunk_bytes) {
   if (job.packed) return packPieces(job.ops, job.cut, std::min(chunk_bytes, kMostPacked));
   return fillChunk(job.ops, job.cut, chunk_bytes, job.readEnd());
 }
 
 // The number of chunks for the next part of an object. Only its last part may be smaller.
-std::uint32_t StagingLink::widthFor(Job& job) {
+std::uint32_t StagingLink::widthFor(StagedJob& job) {
   const OpEnd end = job.writtenEnd();
   std::uint64_t part = 0;
   for (std::size_t i = job.cut.op; i < job.ops.size() && part < core::kLeastOfWhole; ++i) {
@@ -373,7 +373,7 @@ std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width,
   return std::nullopt;
 }
 
-void StagingLink::packForObject(Job& job, Chunk& chunk) {
+void StagingLink::packForObject(StagedJob& job, Chunk& chunk) {
   const OpEnd end = job.writtenEnd();
   const OpCursor at = job.cut;
   const std::uint64_t room = chunk.width * sizes(job).chunk_bytes;
@@ -398,7 +398,7 @@ void StagingLink::release(std::uint32_t number) {
 }
 
 StagingLink::Step StagingLink::after(const Chunk& chunk) const {
-  const Job& job = *chunk.job;
+  const StagedJob& job = *chunk.job;
   switch (chunk.step) {
     case Step::kFree:
       if (job.from_storage) return Step::kLoad;
@@ -418,7 +418,7 @@ StagingLink::Step StagingLink::after(const Chunk& chunk) const {
 // The step of this chunk has ended. Begins its next one.
 void StagingLink::advance(std::uint32_t number) {
   Chunk& chunk = chunks_[number];
-  Job& job = *chunk.job;
+  StagedJob& job = *chunk.job;
   HopEnd ended = *std::exchange(chunk.ended, std::nullopt);
   chunk.hop.reset();
   if (!ended.shares.empty()) ended.shares.front().busy_ns = countUse(chunk);
@@ -485,7 +485,7 @@ Status StagingLink::ask(std::uint32_t number, bool store) {
 // Copies between the chunk and storage of this agent.
 Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   const Chunk& chunk = chunks_[number];
-  const Job& job = *chunk.job;
+  const StagedJob& job = *chunk.job;
   // With itself as peer, an agent has the pins of both ends.
   const bool remote_end = (job.writes()) == (kind == OpKind::kWrite) && self_;
   std::vector<core::Op> ops;
@@ -505,7 +505,7 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
 // Copies between this end's memory, or the chunk of its ring, and the peer's.
 Status StagingLink::startMove(std::uint32_t number) {
   const Chunk& chunk = chunks_[number];
-  const Job& job = *chunk.job;
+  const StagedJob& job = *chunk.job;
   std::vector<core::Op> ops;
   const auto peers = peers_.find(job.place);
   const auto peers_address = [&] {
@@ -553,7 +553,7 @@ void StagingLink::close(core::Completions& out) {
   chunks_.clear();
   ticket_ = 0;
   server_.close();
-  for (const Job* const job : std::exchange(jobs_, {})) giveUpWholes(*job);
+  for (const StagedJob* const job : std::exchange(jobs_, {})) giveUpWholes(*job);
   rail_.jobs().take(*this, {.code = Code::kPeerLost, .operation = "staging"}, out);
   news_ = waits_for_storage_ = false;
 }
@@ -565,7 +565,7 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
     return breakOff(std::move(message).error());
   if (!message) {
     no_ring_ = std::move(message).error();
-    for (Job* const job : jobs_) failJob(*job, *no_ring_);
+    for (StagedJob* const job : jobs_) failJob(*job, *no_ring_);
     return;
   }
   std::visit([this](auto&& one) { receive(std::forward<decltype(one)>(one)); },
@@ -587,7 +587,7 @@ void StagingLink::receive(RingAnswer&& answer) {
     refused_.insert(answer.place);
   } else if (answer.error) {
     answer.error->peer = peer_;
-    for (Job* const job : jobs_)
+    for (StagedJob* const job : jobs_)
       if (job->remote_storage && !job->place) failJob(*job, *answer.error);
     asked_.erase(answer.place);
   } else if (answer.chunks == 0 || answer.chunks > kMostChunks ||

@@ -48,7 +48,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
 
   // The rail calls the functions below.
   void take(const core::Work& work);
-  void stop(move::Job& job) override;
+  void stop(Job& job) override;
   bool busy() const;  // progress() has work
   // It will have work as soon as this agent reaches its storage, or has memory for a ring.
   bool waits() const;
@@ -67,7 +67,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
     Clock::time_point counted = {};  // the time until here is in the path
   };
   // The link holds one of its outstanding parts until endJobs().
-  struct Job : move::Job {
+  struct StagedJob : Job {
     std::span<const core::Op> ops = {};
     core::Requirement required = {};                // of the stage between the agents
     RingPlace place = {};                           // of the peer's ring
@@ -94,7 +94,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   };
   // The use of one chunk of both rings, or of neighbours as one large chunk.
   struct Chunk {
-    Job* job = nullptr;
+    StagedJob* job = nullptr;
     Step step = Step::kFree;
     std::uint32_t width = 1;  // chunks
     bool joined = false;      // a part of the large chunk before it
@@ -108,16 +108,16 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
   bool hasWaitedLong() const;
   void returnRings();
-  void prepareObjects(Job& job);
-  RingPlace placeFor(const Job& job) const;
-  bool fitsPlace(const Job& job) const;
-  void goThroughHost(Job& job) const;
-  Status prepareRings(Job& job, bool& wait);
-  bool fillFreeChunk(Job& job);
+  void prepareObjects(StagedJob& job);
+  RingPlace placeFor(const StagedJob& job) const;
+  bool fitsPlace(const StagedJob& job) const;
+  void goThroughHost(StagedJob& job) const;
+  Status prepareRings(StagedJob& job, bool& wait);
+  bool fillFreeChunk(StagedJob& job);
   void fillFreeChunks();
-  std::uint32_t widthFor(Job& job);
+  std::uint32_t widthFor(StagedJob& job);
   std::optional<std::uint32_t> freeChunks(std::uint32_t width, std::uint32_t chunks) const;
-  void packForObject(Job& job, Chunk& chunk);
+  void packForObject(StagedJob& job, Chunk& chunk);
   void release(std::uint32_t number);
   void advance(std::uint32_t number);
   std::uint64_t countUse(const Chunk& chunk);
@@ -128,12 +128,12 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   Status startMove(std::uint32_t number);
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
   // The chunks that a job of this end can use, if it has one ring or two.
-  Ring sizes(const Job& job) const;
-  static ChunkPlan cut(Job& job, std::uint64_t chunk_bytes);
-  void failJob(Job& job, Error why);
+  Ring sizes(const StagedJob& job) const;
+  static ChunkPlan cut(StagedJob& job, std::uint64_t chunk_bytes);
+  void failJob(StagedJob& job, Error why);
   void endJobs(core::Completions& out);
-  static void reportPath(Job& job, core::Completions& out);
-  void giveUpWholes(const Job& job);
+  static void reportPath(StagedJob& job, core::Completions& out);
+  void giveUpWholes(const StagedJob& job);
   std::uint64_t ownAddress(std::uint32_t chunk) const {
     return own_->address + chunk * own_->chunk_bytes;
   }
@@ -156,7 +156,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   const std::unique_ptr<StagingHost> host_;
   const std::function<bool()> settling_;
   std::map<std::uint32_t, PinInfo> storage_pins_;  // of the peer
-  std::vector<Job*> jobs_;                         // in the order of their posts
+  std::vector<StagedJob*> jobs_;                   // in the order of their posts
   std::vector<Chunk> chunks_;
   std::optional<Ring> own_;              // the ring for this end's jobs
   std::map<RingPlace, Ring> peers_;      // and those that the peer lends
