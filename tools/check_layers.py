@@ -20,7 +20,7 @@ MAY_USE = {
     "kv": {"base", "core"},
     "kv/stream": {"base", "kv"},
     "move": {"base", "host", "core"},
-    "move/staging": {"base", "core"},
+    "move/staging": {"base", "core", "move"},
     "s3": NET | {"core"},
     "cuda": {"base", "core"},
     "backends": NET | {"host", "core", "s3", "cuda", "move"},

@@ -41,7 +41,7 @@ class ChannelHost {
   ~ChannelHost() = default;
 };
 
-class Channel {
+class Channel : public Carrier {
  public:
   struct Place {
     std::uint32_t index = 0;  // the channel's index in its link
@@ -66,16 +66,12 @@ class Channel {
 
   // Adds a job, and posts as much of it as takes microseconds. The rail's polls post the rest.
   virtual void add(Job& job) = 0;
-  // Posts no more of the job. The job fails with `why` once its posted ops have ended.
-  virtual void stop(Job& job, Error why) = 0;
 
   // The link calls these. close() closes this end: on return nothing touches this process's memory
   // for the channel.
   virtual void close() = 0;
   // Tells the channel that the peer's end is closed too. Unfinished ops can be posted again.
   virtual void settle() = 0;
-  // Fails all jobs of the channel with rail_lost, so that the agent posts them on another rail.
-  virtual void giveBack(const Error& why) = 0;
   virtual void forgetJobs() = 0;  // drops the channel's pointers to jobs; the JobTable keeps them
 
   // The rail calls these.

@@ -87,7 +87,7 @@ void ChannelLink::opened(Channel& channel) {
   decide();
   // While no channel was up, jobs waited for their own channel. Now another rail can carry them.
   for (const auto& other : channels_)
-    if (other->life().atRest() && !other->life().fenced()) other->giveBack(whyDown(*other));
+    if (other->life().atRest() && !other->life().fenced()) giveBack(*other, whyDown(*other));
 }
 
 void ChannelLink::decide() {
@@ -139,7 +139,7 @@ void ChannelLink::rest(Channel& channel) {
     if (std::exchange(channel.is_news, false) && any)
       log(LogLevel::kWarning, "peer {}: {} rail {} has failed, others continue: {}", seed_.peer,
           context_.backend, railName(channel), channel.why().text());
-    if (any) channel.giveBack(channel.why());
+    if (any) giveBack(channel, channel.why());
     if (!any && channel.life().breaks() > context_.most_breaks) return fail(channel.why());
   }
   if (!seed_.dialer) return;
@@ -150,6 +150,11 @@ void ChannelLink::rest(Channel& channel) {
         channel.retry = 0;
         openNext(channel);
       });
+}
+
+void ChannelLink::giveBack(Channel& channel, const Error& why) {
+  channel.forgetJobs();
+  context_.rails[channel.rail()]->jobs().giveBack(channel, why);
 }
 
 void ChannelLink::peerOver(Error why) {

@@ -84,6 +84,7 @@ class ChannelLink : public core::Link, public ChannelHost {
     std::size_t turn = 0;
   };
   void rest(Channel& channel);
+  void giveBack(Channel& channel, const Error& why);
   void decide();
   bool allDecided() const;
   void finish();

@@ -17,10 +17,10 @@ std::size_t ChannelRail::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.full()) return 0;
   auto& link = static_cast<ChannelLink&>(*work.link);
   if (work.priority == Priority::kUrgent) jobs_.press(poller_.now());
-  Job& job = jobs_.add(work);
-  job.channel = link.channelFor(index_);
-  if (job.channel != nullptr) {
-    job.channel->add(job);
+  Channel* const channel = link.channelFor(index_);
+  Job& job = jobs_.add(work, channel);
+  if (channel != nullptr) {
+    channel->add(job);
   } else {
     job.rail_lost = link.ready();
     jobs_.end(job, link.whyNot(index_));

@@ -12,10 +12,9 @@ class QuietChannel final : public Channel {
  public:
   explicit QuietChannel(ChannelHost& host) : Channel(host, Place{}, ChannelLife(1, {})) {}
   void add(Job&) override {}
-  void stop(Job&, Error) override {}
+  void stop(Job&) override {}
   void close() override {}
   void settle() override {}
-  void giveBack(const Error&) override {}
   void forgetJobs() override {}
   void progress(Clock::time_point, const Turn&) override {
     if (!std::exchange(progressed_, true)) event_ = true;

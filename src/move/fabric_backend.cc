@@ -143,8 +143,10 @@ core::RailMask FabricBackend::near(std::uint32_t slot) const {
 // certainly writes nothing.
 Status FabricBackend::unpin(std::uint32_t slot) {
   for (ChannelRail* rail : channel_rails_)
-    for (Channel* channel : rail->jobs().dropSlot(slot))
-      static_cast<FabricLink&>(channel->host()).fence(*channel);
+    for (Carrier* carrier : rail->jobs().dropSlot(slot)) {
+      auto& channel = static_cast<Channel&>(*carrier);
+      static_cast<FabricLink&>(channel.host()).fence(channel);
+    }
   for (FabricLink* link : links_) link->withdraw(slot);
   pins_.drop(slot);
   return Ok{};

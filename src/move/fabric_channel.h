@@ -70,11 +70,10 @@ class FabricChannel final : public Channel {
   void peerPolling(bool awake);
 
   void add(Job& job) override;
-  void stop(Job& job, Error why) override { poster_.stop(job, std::move(why)); }
+  void stop(Job& job) override { poster_.stop(job); }
   // The jobs with posted parts stay unsettled until settle().
   void close() override;
   void settle() override { poster_.settle(); }
-  void giveBack(const Error& why) override { poster_.stopAll(why, true); }
   void forgetJobs() override { poster_.forgetJobs(); }
   void progress(Clock::time_point now, const Turn& turn) override;
   bool sleep(Clock::time_point now) override;

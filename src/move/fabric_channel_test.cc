@@ -156,8 +156,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMe
 
   // Posts eight bytes, which the endpoint accepts at once.
   void post() {
-    job_ = &jobs_.add({.ops = std::span(&op_, 1)});
-    job_->channel = &*channel_;
+    job_ = &jobs_.add({.ops = std::span(&op_, 1)}, &*channel_);
     channel_->add(*job_);
     if (channel_->hasEvents()) channel_->handleEvents();
     ASSERT_TRUE(job_->allPosted());
@@ -243,8 +242,7 @@ TEST_F(ChannelTest, APollLeavesTheRequestForAKeyAsAnEvent) {
   domain_.bell.full = true;
   std::vector<core::Op> ops(2, op_);
   ops[1].remote_pin = 1;
-  job_ = &jobs_.add({.ops = ops});
-  job_->channel = &*channel_;
+  job_ = &jobs_.add({.ops = ops}, &*channel_);
   channel_->add(*job_);
   domain_.bell.full = false;
   channel_->progress(poller_->now(), {.until = poller_->now(), .pause = pause_});

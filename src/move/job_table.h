@@ -1,9 +1,20 @@
-// The jobs of one rail, from post() until all of their ops have come back. Threads: those of its
-// rail; no two rails share a table.
+// The only ledger of a rail's works, from post() until all of their ops have come back, and the
+// only place that withdraws them. A work is stopped for one of four reasons: its transfer is
+// cancelled, a pin that it uses is released, its link closes, or its backend closes. A stopped work
+// comes back once nobody touches its memory any more.
+//
+// A carrier begins parts of a job and counts them in Job::outstanding. When a part ends, it counts
+// it in Job::moved or calls stop(), and then settle(). Threads: those of the rail; no two rails
+// share a table.
 #pragma once
 
+#include <atomic>
 #include <chrono>
-#include <list>
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +25,19 @@ namespace viaduct::move {
 
 class JobTable {
  public:
+  struct Traits {
+    // For errors, which then also say how many bytes had moved. Empty: the ops of a job come back
+    // one by one, and the rail's works may be parts of a post.
+    std::string_view device = {};
+    std::uint32_t most = 4096;  // jobs at once
+    bool both_ends = false;     // the remote pins are pins of this agent as well
+    Duration grace = {};        // Settings::grace
+  };
+  JobTable() = default;
+  explicit JobTable(const Traits& traits);
+  JobTable(const JobTable&) = delete;
+  JobTable& operator=(const JobTable&) = delete;
+
   // Urgent work uses the rail, or has used it within the last second. The rail calls press() for
   // each, and look() at each poll.
   bool pressed() const { return pressed_; }
@@ -23,42 +47,99 @@ class JobTable {
   }
   void look(Clock::time_point now) { pressed_ = now < pressed_until_; }
 
-  bool full() const { return jobs_.size() >= kMaxJobs; }
-  // Allocates only if the table has never held as many jobs.
-  Job& add(const core::Work& work);
-  // Has the next poll() report the ops of the job that have ended.
-  void report(Job& job) {
-    if (!std::exchange(job.reporting, true)) reports_.push_back(&job);
+  bool full() const { return jobs_.size() >= traits_.most; }
+  bool empty() const { return jobs_.empty(); }
+  bool idle() const;  // nothing is outstanding
+  // All jobs of a table are of one type. Allocates only if the table has never held as many.
+  template <class J = Job>
+  J& add(const core::Work& work, Carrier* carrier) {
+    if (spare_.empty()) {
+      auto made = std::make_shared<J>();
+      spare_.push(*made);
+      owned_.push_back(std::move(made));
+    }
+    J& job = static_cast<J&>(spare_.pop());
+    std::destroy_at(&job);
+    std::construct_at(&job);
+    job.work = work;
+    job.table = this;
+    job.carrier = carrier;
+    job.number = ++numbers_;
+    job.in_table = static_cast<std::uint32_t>(jobs_.size());
+    jobs_.push_back(&job);
+    return job;
   }
+  std::span<Job* const> jobs() const { return jobs_; }
+
+  // Call it after a part of the job has begun or ended. Ends the job once all parts have ended and
+  // no further one begins. Reports its moved ops. The job may be gone afterwards.
+  void settle(Job& job);
+  // Nothing more of the job begins. It fails with `why`, unless it already has a reason, once
+  // nothing is outstanding.
+  void stop(Job& job, Error why);
+  // Fails the remaining ops of a job that no carrier uses any more.
+  void end(Job& job, const Error& why);
   bool hasReports() const { return !reports_.empty(); }
   void takeReports(core::Completions& out) {
     if (!reports_.empty()) flushAll(out);
   }
-  // Fails the remaining ops of the job, with `why` unless the job already has a reason.
-  void end(Job& job, const Error& why);
 
-  // Stops the job. It ends when neither end touches its memory any more.
+  // Stop the jobs of this sink, or of this link, or all.
   void cancel(const core::Sink& sink);
-  // Stops the jobs that use this local pin. Returns the channels with posted ops of such jobs.
-  std::vector<Channel*> dropSlot(std::uint32_t slot);
+  // Stops the jobs that use this pin of the agent. Returns the carriers with outstanding parts of
+  // them.
+  std::vector<Carrier*> dropSlot(std::uint32_t slot);
+  // The same, as Backend::unpin(). After the grace the outstanding jobs count as stuck.
+  Status withdraw(std::uint32_t slot, Carrier& carrier);
+  // Stops the jobs of a link, or all with null. Waits for the carrier, for at most 50 ms and an
+  // eighth of the grace. False: something is outstanding.
+  bool drain(const core::Link* link, Carrier& carrier, const Error& why = cancelled());
+  // As Link::close(). Jobs with outstanding parts come back too, and count as stuck until these
+  // have ended.
+  void close(const core::Link& link, Carrier& carrier, core::Completions& out,
+             const Error& why = cancelled());
+  // Whether a carrier may still touch the memory of a job that close() has returned, or of a pin
+  // that withdraw() has given up. The function outlives the table.
+  std::function<bool()> settling() const;
+  bool settled() const { return stuck_->load(std::memory_order_acquire) == 0; }
+
   // Call it when the channel is closed at both ends. Fails the channel's jobs with rail_lost, so
   // that the agent posts them on another rail. A stopped job keeps its own reason.
-  void giveBack(const Channel& channel, const Error& why);
-  // End the jobs of a link that is over: release() reports them at the next poll(), take() in
-  // `out`.
+  void giveBack(const Carrier& carrier, const Error& why);
+  // End the jobs of a link that is over, and whose carriers have forgotten them: release() reports
+  // them at the next poll(), take() in `out`.
   void release(const core::Link& link, const Error& why);
   void take(const core::Link& link, const Error& why, core::Completions& out);
 
  private:
-  static constexpr std::size_t kMaxJobs = 4096;
+  static Error cancelled();
+  bool uses(const Job& job, std::uint32_t slot) const;
+  template <class Match>
+  bool anyOpen(Match match) const;
+  void report(Job& job) {
+    if (!std::exchange(job.reporting, true)) reports_.push_back(&job);
+  }
   // Reports the finished ops of a job. The table drops a job after its last report.
   void flush(Job& job, core::Completions& out);
   void flushAll(core::Completions& out);
+  void flushOf(const core::Link& link, core::Completions& out);
+  void fail(Job& job, core::Completions& out);
+  void leave(Job& job, core::Completions& out);
+  void stick(Job& job);
+  void unstick(Job& job);
+  void drop(Job& job);
 
   bool pressed_ = false;
   Clock::time_point pressed_until_ = Clock::time_point::min();
-  std::list<Job> jobs_, spare_;
+  const Traits traits_ = {};
+  std::vector<std::shared_ptr<void>> owned_;
+  std::vector<Job*> jobs_;
+  JobQueue spare_;
   std::vector<Job*> reports_;
+  std::uint64_t numbers_ = 0;
+  std::map<std::uint32_t, Clock::time_point> leaving_;  // pins, by slot: since when
+  const std::shared_ptr<std::atomic<std::uint32_t>> stuck_ =
+      std::make_shared<std::atomic<std::uint32_t>>(0);
 };
 
 }  // namespace viaduct::move

@@ -136,7 +136,7 @@ bool Poster::pushOne(Endpoint& endpoint, Job& job) {
   }
   if (open_.pieces >= kBatchPieces || open_.bytes >= kBatchBytes) seal(endpoint);
   if (job.why)
-    finishIfOver(job);
+    job.table->settle(job);
   else if (!job.allPosted())
     (entry.waits ? parked_ : ready_).push(job);
   return entry.pieces > 0 || entry.waits || job.why;
@@ -182,36 +182,19 @@ void Poster::confirm(const Batch& batch, Clock::time_point now) {
     job.moved.bytes += entry.bytes;
     job.moved.injected += entry.injected;
     job.moved.batches += entry.batches;
-    finishIfOver(job);
+    job.table->settle(job);
   }
 }
 
-void Poster::finishIfOver(Job& job) {
-  job.ended = !job.heldBack() && (job.why.has_value() || job.allPosted());
-  if (job.ended || job.moved.ops > 0) job.table->report(job);
-}
-
-void Poster::stop(Job& job, Error why) {
-  if (job.ended || job.why) return;
-  job.why = std::move(why);
+void Poster::stop(Job& job) {
   ready_.remove(job);
   parked_.remove(job);
   if (job.unsettled) held_.push(job);
-  finishIfOver(job);
-}
-
-void Poster::stopAll(const Error& why, bool rail_lost) {
-  keysHaveCome();
-  while (!ready_.empty()) {
-    Job& job = ready_.front();
-    job.rail_lost = rail_lost;
-    stop(job, why);
-  }
 }
 
 void Poster::rewind(Endpoint& endpoint) {
   for (; !batches_.empty(); batches_.pop()) endpoint.letGo(batches_.front().flush);
-  JobQueue again;
+  ClassQueue again;
   for (; !entries_.empty(); entries_.pop()) {
     const PostedPart& entry = entries_.front();
     Job& job = *entry.job;
@@ -233,7 +216,7 @@ void Poster::rewind(Endpoint& endpoint) {
 
 void Poster::settle() {
   keysHaveCome();
-  JobQueue all = std::exchange(ready_, {});
+  ClassQueue all = std::exchange(ready_, {});
   while (!all.empty()) {
     Job& job = all.pop(0);
     job.unsettled = false;
@@ -242,7 +225,7 @@ void Poster::settle() {
   while (!held_.empty()) {
     Job& job = held_.pop(0);
     job.unsettled = false;
-    finishIfOver(job);
+    job.table->settle(job);
   }
 }
 

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/poller.h"
+#include "move/class_queue.h"
 #include "move/endpoint.h"
 #include "move/fixed_queue.h"
-#include "move/job_queue.h"
 #include "move/job_table.h"
 #include "move/own_pins.h"
 #include "move/peer_pins.h"
@@ -33,9 +33,7 @@ class Poster {
   explicit Poster(const Seed& seed) : seed_(seed) {}
 
   void add(Job& job) { ready_.push(job); }
-  // Posts no more of the job. It fails with `why` once its posted parts have ended.
-  void stop(Job& job, Error why);
-  void stopAll(const Error& why, bool rail_lost);
+  void stop(Job& job);  // as Carrier
   void keysHaveCome() { ready_.append(parked_); }
   // Pins of the peer whose keys jobs wait for, and that nobody has requested yet.
   bool wantsKeys() const { return !wanted_keys_.empty(); }
@@ -91,12 +89,11 @@ class Poster {
   Found find(Endpoint& endpoint, Job& job, std::uint32_t slot, PinTarget& out);
   void seal(Endpoint& endpoint);
   void confirm(const Batch& batch, Clock::time_point now);
-  void finishIfOver(Job& job);
 
   const Seed seed_;
-  JobQueue ready_;   // jobs with ops left to post
-  JobQueue parked_;  // jobs that wait for a key
-  JobQueue held_;    // stopped jobs that wait for settle()
+  ClassQueue ready_;   // jobs with ops left to post
+  ClassQueue parked_;  // jobs that wait for a key
+  ClassQueue held_;    // stopped jobs that wait for settle()
   std::vector<std::uint32_t> wanted_keys_;
   FixedQueue<PostedPart, 256> entries_;
   FixedQueue<Batch, 64> batches_;

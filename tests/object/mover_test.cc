@@ -41,7 +41,7 @@ TEST_F(MoverTest, EachPostComesBackOnceAmongCancelsAndFaults) {
         mover_->cancel(core::testing::sinkOf(last_ - random.below(4)));
         break;
       case 1:
-        mover_->close(link(random.below(2)), done_);
+        mover_->close(*link(random.below(2)), done_);
         take(done_);
         break;
       case 2:
@@ -52,7 +52,7 @@ TEST_F(MoverTest, EachPostComesBackOnceAmongCancelsAndFaults) {
         move(random.chance(0.7) ? OpKind::kRead : OpKind::kWrite);
     }
   }
-  mover_->cancelPin(kNew);
+  static_cast<void>(mover_->unpin(kNew));  // its posts end soon
   while (!ops_.empty() && !HasFatalFailure()) pollOnce();
   EXPECT_TRUE(mover_->idle());
   mover_.reset();  // waits for the aborts
@@ -63,8 +63,8 @@ TEST_F(MoverTest, EndsWithPostsInFlight) {
   pin();
   for (int i = 0; i < 100; ++i) move(i % 2 == 0 ? OpKind::kRead : OpKind::kWrite);
   EXPECT_LT(ops_.size(), 100U) << "there is room for 64";
-  mover_->close(link(0), done_);
-  mover_->close(link(1), done_);
+  mover_->close(*link(0), done_);
+  mover_->close(*link(1), done_);
   take(done_);
   EXPECT_TRUE(ops_.empty());
 }

@@ -110,8 +110,10 @@ class StagingDies : public ::testing::TestWithParam<std::tuple<Scene, Fault>> {
   void waitForStage(const Transfer& transfer) {
     const auto end = Clock::now() + 60s;
     while (Clock::now() < end) {
-      for (const PathShare& share : transfer.path().shares)
-        if (share.stage == scene().stage && share.bytes != 0 && share.bytes != kBytes) return;
+      const Path path = transfer.path();  // sorted by stage
+      for (const PathShare& share : path.shares)
+        if (share.stage == scene().stage && share.bytes != 0 && path.shares.back().bytes != kBytes)
+          return;
       std::this_thread::yield();
     }
     FAIL() << "no chunk passed the stage";

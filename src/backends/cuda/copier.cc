@@ -13,8 +13,6 @@
 namespace viaduct::cuda {
 namespace {
 
-// The time that close() waits for the GPU, under the agent's lock.
-constexpr std::chrono::milliseconds kMostPatience{50};
 // The driver copies unregistered host memory within the call, about 5 bytes in a nanosecond.
 constexpr std::uint64_t kMostPageable = std::uint64_t{1} << 20U;
 constexpr std::size_t kFewestForKernel = 4;  // fewer ops cost less as single calls than a launch
@@ -123,11 +121,9 @@ Copier::Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus,
     : gpus_(std::move(gpus)),
       bell_(std::move(bell)),
       poll_for_(kPollFor.of(settings)),
-      patience_(std::min<Duration>(settings.grace / 8, kMostPatience)),
       grace_(settings.grace),
-      register_most_(mostRegistered(settings)) {
-  ended_.reserve(kJobs);
-}
+      register_most_(mostRegistered(settings)),
+      jobs_(move::JobTable::Traits{.device = "cuda", .most = kMostJobs, .grace = settings.grace}) {}
 
 void Copier::pin(std::uint32_t slot, std::shared_ptr<PinnedMemory> memory) {
   const std::lock_guard lock(mutex_);
@@ -151,6 +147,7 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
     place.leaving = Clock::now();
     memory->withdraw();
     retract(*memory);
+    jobs_.dropSlot(slot);
   }
   collect();
   if (!memory->inUse() && !memory->isDevice() && !unregisterHost(memory))
@@ -179,10 +176,11 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
 
 std::size_t Copier::post(const core::Work& work, const RemotePins& remote) {
   const std::lock_guard lock(mutex_);
-  const auto free =
-      std::ranges::find_if(jobs_, [](const Job& job) { return job.state == Job::State::kFree; });
-  if (free == jobs_.end()) return 0;
-  *free = {.state = Job::State::kRuns, .work = work, .remote = &remote, .born = births_};
+  if (work.ops.empty() || jobs_.full()) return 0;
+  GpuJob& job = jobs_.add<GpuJob>(work, this);
+  job.remote = &remote;
+  job.born = births_;
+  ready_.push(job);
   progress();
   return work.ops.size();
 }
@@ -192,31 +190,19 @@ void Copier::poll(core::Completions& out) {
   const std::lock_guard lock(mutex_);
   if (bell_->rung()) {
     bell_->clear();
-    for (Job& job : jobs_) job.waits = false;
+    for (move::Job* job : jobs_.jobs()) static_cast<GpuJob*>(job)->waits = false;
   }
   collect();
   progress();
-  if (ended_.empty()) return;
-  for (const std::uint32_t number : ended_) {
-    report(jobs_[number], out);
-    jobs_[number] = {};
-  }
-  ended_.clear();
+  if (!jobs_.hasReports()) return;
+  jobs_.takeReports(out);
   progress();
 }
 
 void Copier::cancel(const core::Sink& sink) {
   const std::lock_guard lock(mutex_);
-  for (Job& job : jobs_)
-    if (job.work.slice.sink == &sink && !job.left) stopJob(job, std::nullopt);
+  jobs_.cancel(sink);
   progress();
-}
-
-// Nothing more of the job is launched. It ends with its last batch.
-void Copier::stopJob(Job& job, std::optional<Error> why) {
-  if (job.state != Job::State::kRuns || job.stopped) return;
-  job.stopped = true;
-  job.why = std::move(why);
 }
 
 // Launches what has room, and takes stock.
@@ -235,28 +221,33 @@ void Copier::progress() {
       waits_ = waits_ || !stream->idle();
     }
   }
-  for (Job& job : jobs_) endIfOver(job);
-  busy_ = busy_ || !ended_.empty();
+  busy_ = busy_ || jobs_.hasReports();
 }
 
 // The jobs take turns, so that no one waits for a longer one.
 void Copier::launchAll() {
-  for (std::uint32_t idle = 0; idle < kJobs; turn_ = (turn_ + 1) % kJobs) {
-    Job& job = jobs_[turn_];
-    idle = job.launchesMore() && !job.waits && launchOne(job) ? 0 : idle + 1;
+  move::JobQueue stay;
+  while (!ready_.empty()) {
+    GpuJob& job = static_cast<GpuJob&>(ready_.pop());
+    ++job.outstanding;  // it does not end while it fills a batch
+    const bool launched = !job.waits && launchOne(job);
+    --job.outstanding;
+    if (job.hasMore()) (launched ? ready_ : stay).push(job);
+    jobs_.settle(job);
   }
+  ready_ = stay;
 }
 
 // False: the job can launch nothing now.
-bool Copier::launchOne(Job& job) {
+bool Copier::launchOne(GpuJob& job) {
   Filling filling;
   Batch*& batch = filling.batch;
-  while (job.launchesMore() && (batch == nullptr || !batch->full())) {
-    const core::Op& op = job.work.ops[job.next];
+  while (job.hasMore() && (batch == nullptr || !batch->full())) {
+    const core::Op& op = job.work.ops[job.next_op];
     if (!filling.isFor(op) && !turnTo(job, op, filling)) break;
     if (addSmall(job, filling.aim, *batch)) continue;
     Status added = add(job, op, filling.aim, *batch);
-    if (!added) stopJob(job, std::move(added).error());
+    if (!added) jobs_.stop(job, std::move(added).error());
     if (batch->bytes >= filling.aim.most_bytes) break;
   }
   if (batch == nullptr) return false;
@@ -265,19 +256,19 @@ bool Copier::launchOne(Job& job) {
     return false;
   }
   if (std::ranges::find(used_, filling.gpu) == used_.end()) used_.push_back(filling.gpu);
-  batch->job = static_cast<std::uint32_t>(&job - jobs_.data());
-  ++job.batches;
-  ++job.launched;
+  batch->job = &job;
+  ++job.outstanding;
+  ++job.moved.batches;
   Status launched = filling.stream->launch(Clock::now());
-  if (!launched) stopJob(job, std::move(launched).error());
+  if (!launched) jobs_.stop(job, std::move(launched).error());
   return true;
 }
 
 // Prepares the batch for an op between other pins. False: the op cannot be in it.
-bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
+bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
   Aim aim;
   if (Status aimed = aimAt(job, op, aim); !aimed) {
-    stopJob(job, std::move(aimed).error());
+    jobs_.stop(job, std::move(aimed).error());
     return false;
   }
   if (job.waits) return false;
@@ -285,13 +276,14 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
   if (filling.stream != nullptr && filling.stream != &stream) return false;
   if (filling.stream == nullptr) {
     // The GPU soon has work, and then ever more.
-    const std::size_t copies = std::min(job.work.ops.size() - job.next,
-                                        kFirstCopies << std::min<std::uint64_t>(job.launched, 16));
+    const std::size_t copies =
+        std::min(job.work.ops.size() - job.next_op,
+                 kFirstCopies << std::min<std::uint64_t>(job.moved.batches, 16));
     Batch* const batch = stream.next(copies, op.bytes);
     if (batch == nullptr) return false;
     auto current = Current::of(*aim.gpu->context());
     if (!current) {
-      stopJob(job, std::move(current).error());
+      jobs_.stop(job, std::move(current).error());
       return false;
     }
     filling.current.emplace(*std::move(current));
@@ -308,7 +300,7 @@ bool Copier::turnTo(Job& job, const core::Op& op, Filling& filling) {
 }
 
 // The pins of an op. Neither, if the job has to wait for a peer's memory.
-Status Copier::findPins(Job& job, const core::Op& op, Aim& out) const {
+Status Copier::findPins(GpuJob& job, const core::Op& op, Aim& out) const {
   const auto usable = [&](const KnownPin& pin) {
     return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
   };
@@ -329,7 +321,7 @@ Status Copier::findPins(Job& job, const core::Op& op, Aim& out) const {
   return Ok{};
 }
 
-Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
+Status Copier::aimAt(GpuJob& job, const core::Op& op, Aim& out) {
   VIADUCT_CHECK(findPins(job, op, out));
   if (!out.from) return Ok{};
   const bool writes = job.work.kind == OpKind::kWrite;
@@ -356,7 +348,7 @@ Status Copier::aimAt(Job& job, const core::Op& op, Aim& out) {
 }
 
 // The first copy of a pin of host memory has it registered, and waits for that.
-void Copier::prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
+void Copier::prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
   if (host->registration == State::kNone) registerHost(host, aim.gpu->context(), register_most_);
   const State state = host->registration;
   job.waits = state == State::kPending;
@@ -366,13 +358,13 @@ void Copier::prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Ai
 
 // Adds ops for the kernel between the pins of the aim: those that need no further check. False:
 // there were none.
-bool Copier::addSmall(Job& job, const Aim& aim, Batch& batch) {
-  if (aim.from_use == nullptr || aim.to_use == nullptr || job.cut != 0) return false;
+bool Copier::addSmall(GpuJob& job, const Aim& aim, Batch& batch) {
+  if (aim.from_use == nullptr || aim.to_use == nullptr || job.offset != 0) return false;
   const Batch::Part from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
   const bool writes = job.work.kind == OpKind::kWrite;
-  const core::Op* op = &job.work.ops[job.next];
+  const core::Op* op = &job.work.ops[job.next_op];
   const std::uint32_t local_pin = op->local_pin, remote_pin = op->remote_pin;
-  const std::size_t most = std::min(job.work.ops.size() - job.next, batch.kernelRoom());
+  const std::size_t most = std::min(job.work.ops.size() - job.next_op, batch.kernelRoom());
   const std::size_t most_written = batch.most_rows - RowWriter::kMostOfCopy;
   RowWriter rows = batch.rows;  // in registers, for the time of the loop
   std::uint64_t bytes = batch.bytes;
@@ -391,22 +383,22 @@ bool Copier::addSmall(Job& job, const Aim& aim, Batch& batch) {
   batch.rows = rows;
   batch.bytes = bytes;
   batch.kernel_copies += added;
-  job.next += added;
+  job.next_op += added;
   return added != 0;
 }
 
 // Adds an op, or as much of it as the batch may have.
-Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const {
+Status Copier::add(GpuJob& job, const core::Op& op, const Aim& aim, Batch& batch) const {
   const bool writes = job.work.kind == OpKind::kWrite;
   std::uint64_t from = writes ? op.local : op.remote;
   std::uint64_t to = writes ? op.remote : op.local;
   if (aim.from_use == nullptr || aim.to_use == nullptr) return denied("the memory was released");
   if (!aim.from->covers(from, op.bytes) || !aim.to->covers(to, op.bytes))
     return denied(fmt::format("{} bytes are outside their pins", op.bytes));
-  from += job.cut;
-  to += job.cut;
+  from += job.offset;
+  to += job.offset;
   const bool by_kernel = op.bytes < aim.kernel_below;
-  const std::uint64_t left = op.bytes - job.cut;
+  const std::uint64_t left = op.bytes - job.offset;
   std::uint64_t bytes = left;
   if (!by_kernel) {
     bytes = std::min(bytes, aim.most_bytes - batch.bytes);
@@ -423,10 +415,10 @@ Status Copier::add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) c
     }
     batch.bytes += bytes;
   }
-  job.cut += bytes;
-  if (job.cut == op.bytes) {
-    ++job.next;
-    job.cut = 0;
+  job.offset += bytes;
+  if (job.offset == op.bytes) {
+    ++job.next_op;
+    job.offset = 0;
   }
   return Ok{};
 }
@@ -441,84 +433,29 @@ void Copier::collect() {
       const auto current = Current::of(*gpu->context());
       for (auto finished = stream->finished(); finished.batch != nullptr;
            finished = stream->finished()) {
-        Job& job = jobs_[finished.batch->job];
-        --job.batches;
-        job.by_kernel += finished.batch->kernel_copies;
+        move::Job& job = *finished.batch->job;
+        --job.outstanding;
+        job.moved.by_kernel += finished.batch->kernel_copies;
         if (finished.why)
-          stopJob(job, std::move(finished.why));
+          jobs_.stop(job, *std::move(finished.why));
         else
-          job.moved += finished.batch->bytes;
+          job.moved.bytes += finished.batch->bytes;
         stream->release(now);
+        jobs_.settle(job);
       }
     }
   }
-  for (Job& job : jobs_) endIfOver(job);
   std::erase_if(stuck_pins_, [](const auto& memory) { return !memory->inUse(); });
 }
 
-void Copier::endIfOver(Job& job) {
-  if (!job.isOver()) return;
-  if (job.left) {
-    job = {};
-    --stuck_;
-    return;
-  }
-  job.state = Job::State::kEnded;
-  ended_.push_back(static_cast<std::uint32_t>(&job - jobs_.data()));
-}
-
-void Copier::report(Job& job, core::Completions& out) {
-  const std::uint64_t ops = job.work.ops.size();
-  if (!job.stopped) {
-    out.emplace_back(core::Moved{.slice = job.work.slice,
-                                 .ops = ops,
-                                 .bytes = job.moved,
-                                 .batches = job.launched,
-                                 .by_kernel = job.by_kernel});
-    return;
-  }
-  Error why =
-      job.why.value_or(Error{.code = Code::kCancelled, .operation = "transfer", .device = "cuda"});
-  std::uint64_t all = 0;
-  for (const core::Op& op : job.work.ops) all += op.bytes;
-  why.detail +=
-      fmt::format("{}{} of {} bytes had moved", why.detail.empty() ? "" : "; ", job.moved, all);
-  out.emplace_back(core::Failed{.slice = job.work.slice, .ops = ops, .why = std::move(why)});
-}
-
-// Waits until `over()` is true, for a limited time.
-template <class F>
-bool Copier::waitUntil(F over) {
-  for (const auto end = Clock::now() + patience_; !over(); std::this_thread::yield()) {
-    if (Clock::now() > end) return false;
-    collect();
-  }
-  return true;
+void Copier::progressUntil(Clock::time_point /*until*/) {
+  std::this_thread::yield();
+  collect();
 }
 
 void Copier::close(const core::Link& link, core::Completions& out) {
   const std::lock_guard lock(mutex_);
-  const auto runs = [&](const Job& job) {
-    return job.state == Job::State::kRuns && job.work.link == &link && !job.left;
-  };
-  for (Job& job : jobs_)
-    if (runs(job)) stopJob(job, std::nullopt);
-  for (Job& job : jobs_) endIfOver(job);
-  waitUntil([&] { return std::ranges::none_of(jobs_, runs); });
-  for (Job& job : jobs_)
-    if (runs(job)) {
-      report(job, out);
-      job.left = true;
-      job.work.ops = {};
-      ++stuck_;
-    }
-  // Jobs that have ended must not be reported after the link's end.
-  std::erase_if(ended_, [&](std::uint32_t number) {
-    if (jobs_[number].work.link != &link) return false;
-    report(jobs_[number], out);
-    jobs_[number] = {};
-    return true;
-  });
+  jobs_.close(link, *this, out);
   progress();
 }
 
@@ -526,23 +463,18 @@ std::function<bool()> Copier::settling(const std::shared_ptr<Copier>& copier) {
   return [copier] {
     const std::lock_guard lock(copier->mutex_);
     copier->collect();
-    return copier->stuck_ == 0 && copier->stuck_pins_.empty();
+    return copier->jobs_.settled() && copier->stuck_pins_.empty();
   };
 }
 
 bool Copier::stop() {
   const std::lock_guard lock(mutex_);
-  for (Job& job : jobs_) stopJob(job, std::nullopt);
   for (Slot& slot : slots_)
     if (slot.pin.memory) {
       slot.pin.memory->withdraw();
       retract(*slot.pin.memory);
     }
-  return waitUntil([&] {
-    return std::ranges::all_of(used_, [](const auto& gpu) {
-      return std::ranges::all_of(gpu->streams(), [](const auto& stream) { return stream->idle(); });
-    });
-  });
+  return jobs_.drain(nullptr, *this);
 }
 
 }  // namespace viaduct::cuda

@@ -6,7 +6,6 @@
 #include <viaduct/deadline.h>
 #include <viaduct/settings.h>
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -20,6 +19,7 @@
 #include "backends/cuda/open_gpu.h"
 #include "backends/cuda/pinned_memory.h"
 #include "core/op.h"
+#include "move/job_table.h"
 
 namespace viaduct::cuda {
 
@@ -55,7 +55,7 @@ using RemotePins = std::unordered_map<std::uint32_t, KnownPin>;
 // device, so they touch only memory that certainly is.
 bool kernelsMayReach(OpenGpu& gpu, const DeviceBuffer& buffer);
 
-class Copier {
+class Copier : private move::Carrier {
  public:
   Copier(const Settings& settings, std::shared_ptr<OpenGpus> gpus, std::shared_ptr<EndBell> bell);
   Copier(const Copier&) = delete;
@@ -78,7 +78,10 @@ class Copier {
   bool busy() const { return busy_ || bell_->rung(); }
   // Whether batches are in flight of which the bell alone will tell.
   bool waits() const { return waits_; }
-  bool hasEnded() const { return !ended_.empty(); }
+  bool hasEnded() const {
+    const std::lock_guard lock(mutex_);
+    return jobs_.hasReports();
+  }
 
   // As core::Link::close. Batches that the GPU does not end soon count as stuck until it does.
   void close(const core::Link& link, core::Completions& out);
@@ -87,28 +90,11 @@ class Copier {
   bool stop();
 
  private:
-  static constexpr std::uint32_t kJobs = 64;
-
-  // The ops of one post.
-  struct Job {
-    enum class State : std::uint8_t { kFree, kRuns, kEnded } state = State::kFree;
-    core::Work work = {};
+  static constexpr std::uint32_t kMostJobs = 64;
+  struct GpuJob : move::Job {
     const RemotePins* remote = nullptr;
     std::uint64_t born = 0;
-    std::size_t next = 0;         // the first op that is not launched as a whole
-    std::uint64_t cut = 0;        // its bytes that are
-    std::uint32_t batches = 0;    // in flight
-    std::uint64_t launched = 0;   // batches
-    std::uint64_t moved = 0;      // bytes
-    std::uint64_t by_kernel = 0;  // ops
-    bool stopped = false;         // nothing more is launched
-    bool waits = false;           // for the registration of host memory
-    bool left = false;            // close() has reported it
-    std::optional<Error> why = {};
-    bool launchesMore() const {
-      return state == State::kRuns && !stopped && next < work.ops.size();
-    }
-    bool isOver() const { return state == State::kRuns && !launchesMore() && batches == 0; }
+    bool waits = false;  // for the registration of host memory
   };
   // How ops between two pins are copied.
   struct Aim {
@@ -136,34 +122,30 @@ class Copier {
   };
 
   // With the mutex held.
+  // As move::Carrier.
+  void stop(move::Job& job) override { ready_.remove(job); }
+  void progressUntil(Clock::time_point until) override;
   void progress();
   void launchAll();
-  bool launchOne(Job& job);
-  bool turnTo(Job& job, const core::Op& op, Filling& filling);
-  Status findPins(Job& job, const core::Op& op, Aim& out) const;
-  Status aimAt(Job& job, const core::Op& op, Aim& out);
-  void prepareHost(Job& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
-  static bool addSmall(Job& job, const Aim& aim, Batch& batch);
-  Status add(Job& job, const core::Op& op, const Aim& aim, Batch& batch) const;
+  bool launchOne(GpuJob& job);
+  bool turnTo(GpuJob& job, const core::Op& op, Filling& filling);
+  Status findPins(GpuJob& job, const core::Op& op, Aim& out) const;
+  Status aimAt(GpuJob& job, const core::Op& op, Aim& out);
+  void prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
+  static bool addSmall(GpuJob& job, const Aim& aim, Batch& batch);
+  Status add(GpuJob& job, const core::Op& op, const Aim& aim, Batch& batch) const;
   void collect();
-  void endIfOver(Job& job);
-  void stopJob(Job& job, std::optional<Error> why);
-  static void report(Job& job, core::Completions& out);
-  template <class F>
-  bool waitUntil(F over);
 
   const std::shared_ptr<OpenGpus> gpus_;
   const std::shared_ptr<EndBell> bell_;
-  const Duration poll_for_, patience_, grace_;
+  const Duration poll_for_, grace_;
   const std::uint64_t register_most_;
 
   mutable std::mutex mutex_;
-  std::array<Job, kJobs> jobs_;
+  move::JobTable jobs_;
+  move::JobQueue ready_;  // jobs with ops left to launch; the next job in turn comes first
   std::vector<std::shared_ptr<OpenGpu>> used_;  // GPUs that have had a batch
-  std::vector<std::uint32_t> ended_;            // jobs that poll() has to report
-  std::uint32_t turn_ = 0;                      // the job that launches next
   std::uint64_t births_ = 0;
-  std::uint32_t stuck_ = 0;  // jobs that close() has reported, with batches in flight
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
   bool busy_ = false;
   bool waits_ = false;

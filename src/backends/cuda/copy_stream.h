@@ -19,6 +19,7 @@
 #include "backends/cuda/rows.h"
 #include "base/sizes.h"
 #include "cuda/context.h"
+#include "move/job.h"
 
 namespace viaduct::cuda {
 
@@ -50,7 +51,7 @@ struct Batch {
     std::shared_ptr<PinnedMemory> pin;
     Part sure = {};  // known to be the memory that was pinned
   };
-  std::uint32_t job = 0;
+  move::Job* job = nullptr;
   std::size_t most_copies = kMostCopies, most_rows = 0;
   std::uint64_t bytes = 0, most_bytes = 0;
   std::vector<Use> uses = {};

@@ -15,6 +15,7 @@
 #include "base/poller.h"
 #include "base/random.h"
 #include "core/backend.h"
+#include "move/job_table.h"
 
 namespace viaduct::fake {
 
@@ -32,7 +33,7 @@ using DirectMove = std::function<core::DirectMover::Outcome(core::DirectMover::P
                                                             const std::atomic<bool>&)>;
 inline base::Guarded<DirectMove> direct_move;
 
-class FakeRail final : public core::Rail, public core::DirectMover {
+class FakeRail final : public core::Rail, public core::DirectMover, private move::Carrier {
  public:
   // Copies an op or a part of it, or returns the reason why that is not possible.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
@@ -51,8 +52,8 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   std::string_view name() const override { return name_; }
   std::size_t post(const core::Work& work) override;
   void poll(core::Completions& out) override;
-  void cancel(const core::Sink& sink) override;
-  bool busy() const override { return !queue_.empty(); }
+  void cancel(const core::Sink& sink) override { jobs_.cancel(sink); }
+  bool busy() const override { return !jobs_.empty(); }
   void collect(core::Completions& out) override { poll(out); }  // small copies end in the post
   core::DirectMover* direct() override {
     return direct_move.with([](auto& move) { return move != nullptr; }) ? this : nullptr;
@@ -69,21 +70,19 @@ class FakeRail final : public core::Rail, public core::DirectMover {
  private:
   static constexpr std::size_t kRoom = 64;           // small, so that tests see back-pressure
   static constexpr std::uint64_t kStep = 256 << 10;  // bytes of one copy, to keep poll() short
-  struct Ride {
-    core::Work work;
-    core::Op left;            // part that is not copied yet
-    core::Op after = {};      // part to copy after `left`; only with injected harm
-    std::uint64_t bytes = 0;  // length of the whole op
+  // A job of one op.
+  struct QueuedOp : move::Job {
+    core::Op left = {};   // part that is not copied yet
+    core::Op after = {};  // part to copy after `left`; only with injected harm
     bool begun = false;
-    Clock::time_point ready;
-    bool cancelled = false;
+    Clock::time_point ready = {};
     bool hangs = false;
   };
-  Status advance(Ride& ride);
-  bool breaks(Ride& ride);
-  void breakDown(core::Completions& out);
-  Error failure(const Ride& ride, Code code, std::string detail) const;
-  void harm(Ride& ride);
+  void stop(move::Job&) override {}  // poll() ends it
+  Status advance(QueuedOp& queued);
+  bool breaks(QueuedOp& queued);
+  void breakDown();
+  void harm(QueuedOp& queued);
 
   const std::string name_;
   const std::uint32_t index_;
@@ -92,7 +91,8 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   const Carry carry_;
   const Kill kill_;
   base::Random dice_;
-  std::deque<Ride> queue_;
+  move::JobTable jobs_;
+  std::deque<QueuedOp*> queue_;
   Clock::time_point out_until_ = Clock::time_point::min();
 };
 

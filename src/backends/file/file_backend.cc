@@ -6,6 +6,7 @@
 
 #include "backends/file/facts.h"
 #include "backends/file/opened_file.h"
+#include "move/own_link.h"
 
 namespace viaduct::file {
 namespace {
@@ -41,18 +42,10 @@ class FileRail final : public core::Rail {
   Mover& mover_;
 };
 
-// The link of an agent to itself.
-class FileLink final : public core::Link {
+class FileLink final : public move::OwnLink {
  public:
-  FileLink(std::shared_ptr<Mover> mover, const core::LinkSeed& seed) : mover_(std::move(mover)) {
-    if (!seed.self)
-      state_ = {core::LinkState::Phase::kUnusable, "files are reached by their own agent only"};
-  }
-  core::LinkState state() const override { return state_; }
-  void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
-  // The pins of the peer are those of this agent, which the mover has already.
-  void addPin(const core::RemotePin&) override {}
-  void dropPin(std::uint32_t) override {}
+  FileLink(std::shared_ptr<Mover> mover, const core::LinkSeed& seed)
+      : OwnLink(seed, "files"), mover_(std::move(mover)) {}
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override {
     const Target* const local = mover_->find(local_pin);
@@ -66,18 +59,11 @@ class FileLink final : public core::Link {
     if (mover_->usesUring()) return direct ? "uring" : "uring buffered";
     return direct ? "threads" : "threads buffered";
   }
-  bool servedBy(const core::Rail&) const override {
-    return state_.phase == core::LinkState::Phase::kReady;
-  }
-  void close(core::Completions& out) override {
-    mover_->close(*this, out);
-    state_ = {core::LinkState::Phase::kUnusable, "closed"};
-  }
+  void close(core::Completions& out) override { mover_->close(*this, out); }
   std::function<bool()> settling() const override { return mover_->settling(); }
 
  private:
   const std::shared_ptr<Mover> mover_;
-  core::LinkState state_{core::LinkState::Phase::kReady, "files"};
 };
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <system_error>
 #include <thread>
@@ -19,8 +18,6 @@
 namespace viaduct::file {
 namespace {
 
-// The time that close() waits for the kernel, under the agent's lock.
-constexpr std::chrono::milliseconds kMostPatience{50};
 constexpr std::uint32_t kUsualOpenFilesMost = 256;
 
 std::uint32_t openFileLimit(const Settings& settings) {
@@ -55,10 +52,9 @@ Mover::Mover(const Settings& settings, OpenEngine open)
       limits_{.depth = kDepth.of(settings),
               .open_files = openFileLimit(settings),
               .registered = kRegister.of(settings)},
-      patience_(std::min<Duration>(settings.grace / 8, kMostPatience)),
-      grace_(settings.grace),
-      open_(std::move(open)) {
-  ended_.reserve(kJobs);
+      open_(std::move(open)),
+      jobs_(move::JobTable::Traits{
+          .device = "file", .most = kMostJobs, .both_ends = true, .grace = settings.grace}) {
   finished_.reserve(limits_.depth);
 }
 
@@ -80,19 +76,14 @@ std::vector<int> Mover::start() {
 
 void Mover::stop() {
   stopping_ = true;
-  for (Job& job : jobs_) stopJob(job, std::nullopt);
-  waitUntil([this] { return running_ == 0; });
-  if (running_ != 0) leaveBehind();
+  if (!jobs_.drain(nullptr, *this)) leaveBehind();
 }
 
 // Hands the mover to a thread. If none starts, the mover stays for ever, because the threads of its
 // engine use its files.
 void Mover::leaveBehind() {
   const auto wait = [self = shared_from_this()] {
-    while (self->running_ != 0) {
-      if (!self->goes_on_) self->waitForEvent(Clock::time_point::max());
-      self->progress();
-    }
+    while (!self->jobs_.idle()) self->progressUntil(Clock::time_point::max());
   };
   const base::BlockedSignals none;
   try {
@@ -105,14 +96,9 @@ void Mover::leaveBehind() {
   }
 }
 
-// Makes progress, at most for the patience.
-void Mover::waitUntil(const std::function<bool()>& done) {
-  const auto until = Clock::now() + patience_;
-  if (pieces_) progress();
-  while (!done() && Clock::now() < until) {
-    if (!goes_on_) waitForEvent(until);
-    progress();
-  }
+void Mover::progressUntil(Clock::time_point until) {
+  if (!goes_on_ && until != kNow) waitForEvent(until);
+  progress();
 }
 
 void Mover::waitForEvent(Clock::time_point until) const {
@@ -124,44 +110,28 @@ void Mover::waitForEvent(Clock::time_point until) const {
 }
 
 void Mover::pin(std::uint32_t slot, Target target) {
-  if (slot >= slots_.size()) slots_.resize(slot + 1);
-  slots_[slot] = {.target = std::make_unique<Target>(std::move(target)), .born = ++births_};
+  if (slot >= targets_.size()) targets_.resize(slot + 1);
+  targets_[slot] = std::make_unique<Target>(std::move(target));
 }
 
-const Target* Mover::find(std::uint32_t slot) const {
-  if (slot >= slots_.size() || !slots_[slot].target || slots_[slot].target->withdrawn)
-    return nullptr;
-  return slots_[slot].target.get();
+Target* Mover::find(std::uint32_t slot) const {
+  Target* const target = slot < targets_.size() ? targets_[slot].get() : nullptr;
+  return target == nullptr || target->withdrawn ? nullptr : target;
 }
 
 Status Mover::unpin(std::uint32_t slot) {
-  if (slot >= slots_.size() || !slots_[slot].target) return Ok{};
-  Slot& place = slots_[slot];
-  Target& target = *place.target;
-  if (!std::exchange(target.withdrawn, true)) {
-    place.leaving = Clock::now();
-    if (target.pieces != 0) pieces_->cancelTarget(target);
+  if (slot >= targets_.size() || !targets_[slot]) return Ok{};
+  targets_[slot]->withdrawn = true;
+  Status left = jobs_.withdraw(slot, *this);
+  if (left) {
+    drop(std::move(targets_[slot]));
+  } else if (left.error().code == Code::kPeerLost) {
+    stuck_.push_back(std::move(targets_[slot]));
+    Error why = std::move(left).error();
+    why.cause = "a disk or a file server does not answer";
+    return why;
   }
-  if (target.pieces != 0) progress();
-  const bool stuck = target.pieces != 0;
-  if (stuck && Clock::now() < *place.leaving + grace_)
-    return Error{.code = Code::kBusy,
-                 .operation = "unpin",
-                 .detail = "the kernel is still reading or writing"};
-  if (stuck) {
-    ++*stuck_;
-    leaving_.push_back(std::move(place.target));
-  } else {
-    drop(std::move(place.target));
-  }
-  place = {};
-  if (!stuck) return Ok{};
-  return Error{.code = Code::kPeerLost,
-               .operation = "unpin",
-               .detail = "the kernel has not given back a read or write of a file",
-               .device = "file",
-               .cause = "a disk or a file server does not answer",
-               .remedy = "keep the memory until settled() of Agent::self() is true"};
+  return left;
 }
 
 void Mover::drop(std::unique_ptr<Target> target) {
@@ -169,86 +139,22 @@ void Mover::drop(std::unique_ptr<Target> target) {
 }
 
 std::size_t Mover::post(const core::Work& work) {
-  const auto free = std::find_if(jobs_.begin(), jobs_.end(),
-                                 [](const Job& job) { return job.state == Job::State::kFree; });
-  if (free == jobs_.end() || !pieces_ || stopping_) return 0;
-  *free = {.state = Job::State::kRuns, .serial = ++serials_, .work = work, .born = births_};
-  running_ |= bitOf(*free);
+  if (work.ops.empty() || jobs_.full() || !pieces_ || stopping_) return 0;
+  ready_.push(jobs_.add(work, this));
   progress();
   return work.ops.size();
 }
 
-void Mover::cancel(const core::Sink& sink) {
-  for (Job& job : jobs_)
-    if (job.work.slice.sink == &sink && !job.left) stopJob(job, std::nullopt);
-}
-
-// Nothing more of the job begins, and its pieces end early. poll() ends it.
-void Mover::stopJob(Job& job, std::optional<Error> why) {
-  if (job.state != Job::State::kRuns || job.stopped) return;
-  job.stopped = true;
-  job.why = std::move(why);
-  if (job.pieces != 0) pieces_->cancelJob(numberOf(job));
+void Mover::stop(move::Job& job) {
+  ready_.remove(job);
+  if (job.outstanding == 0) return;
+  pieces_->cancelJob(job);
   goes_on_ = true;
 }
 
 void Mover::poll(core::Completions& out) {
-  if (running_ != 0) progress();
+  if (!jobs_.empty()) progress();
   collect(out);
-}
-
-void Mover::collect(core::Completions& out) {
-  for (const std::uint32_t number : ended_) {
-    report(jobs_[number], out);
-    jobs_[number] = {};
-  }
-  ended_.clear();
-}
-
-Error Mover::finalError(const Job& job) const {
-  Error why =
-      job.why.value_or(Error{.code = Code::kCancelled, .operation = "transfer", .device = "file"});
-  std::uint64_t all = 0;
-  for (const core::Op& op : job.work.ops) all += op.bytes;
-  why.detail +=
-      fmt::format("{}{} of {} bytes had moved", why.detail.empty() ? "" : "; ", job.moved, all);
-  return why;
-}
-
-void Mover::report(Job& job, core::Completions& out) {
-  const std::uint64_t ops = job.work.ops.size();
-  if (!job.stopped)
-    out.emplace_back(core::Moved{.slice = job.work.slice, .ops = ops, .bytes = job.moved});
-  else
-    out.emplace_back(core::Failed{.slice = job.work.slice, .ops = ops, .why = finalError(job)});
-}
-
-void Mover::close(const core::Link& link, core::Completions& out) {
-  const auto isOurs = [&](const Job& job) {
-    return job.state == Job::State::kRuns && job.work.link == &link && !job.left;
-  };
-  for (Job& job : jobs_)
-    if (isOurs(job)) stopJob(job, std::nullopt);
-  if (std::ranges::any_of(jobs_, isOurs))
-    waitUntil([&] { return std::ranges::none_of(jobs_, isOurs); });
-  for (Job& job : jobs_)
-    if (isOurs(job)) {
-      report(job, out);
-      job.left = true;
-      job.work.ops = {};
-      ++*stuck_;
-    }
-  // Jobs that have ended meanwhile must not be reported after the link's end.
-  std::erase_if(ended_, [&](std::uint32_t number) {
-    if (jobs_[number].work.link != &link) return false;
-    report(jobs_[number], out);
-    jobs_[number] = {};
-    return true;
-  });
-}
-
-std::function<bool()> Mover::settling() const {
-  return [stuck = stuck_] { return stuck->load(std::memory_order_acquire) == 0; };
 }
 
 // Takes what has ended, and submits what there is room for.
@@ -259,63 +165,49 @@ void Mover::progress() {
   finished_.clear();
   cutUp();
   if (!pieces_->submit()) goes_on_ = true;
-  for (std::uint64_t left = running_; left != 0; left &= left - 1)
-    endIfOver(jobs_[static_cast<std::size_t>(std::countr_zero(left))]);
+  if (!stuck_.empty() && jobs_.settled())
+    for (auto& target : std::exchange(stuck_, {})) drop(std::move(target));
 }
 
 // Cuts one piece of each job in turn, so that no job waits for a longer one.
 void Mover::cutUp() {
   std::uint32_t room = std::min(pieces_->room(), kMostAtOnce);
-  std::uint64_t cutting = running_;
-  while (room != 0 && cutting != 0 && in_flight_ < kMostInFlight) {
-    turn_ = (turn_ + static_cast<std::uint32_t>(
-                         std::countr_zero(std::rotr(cutting, static_cast<int>(turn_))))) %
-            kJobs;
-    Job& job = jobs_[turn_];
+  while (!ready_.empty() && room != 0 && in_flight_ < kMostInFlight) {
+    move::Job& job = ready_.pop();
     Piece piece;
-    if (job.cutsMore() && cutOne(job, piece)) {
-      piece.job = turn_;
-      ++job.pieces;
-      ++piece.host->pieces;
-      ++piece.file->pieces;
-      in_flight_ += piece.bytes;
-      pieces_->add(piece);
-      --room;
-    } else {
-      cutting &= ~bitOf(job);
-    }
-    turn_ = (turn_ + 1) % kJobs;
+    if (!cutOne(job, piece)) continue;
+    piece.job = &job;
+    ++job.outstanding;
+    in_flight_ += piece.bytes;
+    pieces_->add(piece);
+    if (!job.allPosted()) ready_.push(job);
+    --room;
   }
-  if (cutting != 0 && in_flight_ < kMostInFlight && pieces_->room() != 0) goes_on_ = true;
+  if (!ready_.empty() && in_flight_ < kMostInFlight && pieces_->room() != 0) goes_on_ = true;
 }
 
-bool Mover::cutOne(Job& job, Piece& out) {
-  const core::Op& op = job.work.ops[job.next];
+bool Mover::cutOne(move::Job& job, Piece& out) {
+  const core::Op& op = job.work.ops[job.next_op];
   if (Status aimed = aim(job, op, out); !aimed) {
-    stopJob(job, std::move(aimed).error());
+    jobs_.stop(job, std::move(aimed).error());
     return false;
   }
-  const Cut cut = nextCut(out.address, out.offset, op.bytes - job.cut, out.file->file->alignment);
+  const Cut cut =
+      nextCut(out.address, out.offset, op.bytes - job.offset, out.file->file->alignment);
   out.bytes = cut.bytes;
   out.bounces = cut.bounces;
-  out.serial = job.serial;
-  job.cut += cut.bytes;
-  if (job.cut == op.bytes) {
-    ++job.next;
-    job.cut = 0;
+  job.offset += cut.bytes;
+  if (job.offset == op.bytes) {
+    ++job.next_op;
+    job.offset = 0;
   }
   return true;
 }
 
 // Finds the memory and the file of an op, from the first byte that is not cut off yet.
-Status Mover::aim(const Job& job, const core::Op& op, Piece& out) {
-  const auto target = [&](std::uint32_t number) -> Target* {
-    if (number >= slots_.size() || slots_[number].born > job.born) return nullptr;
-    Target* const found = slots_[number].target.get();
-    return found == nullptr || found->withdrawn ? nullptr : found;
-  };
-  Target* const local = target(op.local_pin);
-  Target* const remote = target(op.remote_pin);
+Status Mover::aim(const move::Job& job, const core::Op& op, Piece& out) {
+  Target* const local = find(op.local_pin);
+  Target* const remote = find(op.remote_pin);
   if (local == nullptr || remote == nullptr) return deniedError("the memory or file was released");
   if (!local->covers(op.local, op.bytes) || !remote->covers(op.remote, op.bytes))
     return deniedError(fmt::format("{} bytes are outside their pins", op.bytes));
@@ -327,42 +219,21 @@ Status Mover::aim(const Job& job, const core::Op& op, Piece& out) {
   out.file = file_is_remote ? remote : local;
   out.write = to_remote == file_is_remote;
   if (!(to_remote ? remote : local)->writable) return deniedError("the pin is read-only");
-  out.address = (file_is_remote ? op.local : op.remote) + job.cut;
+  out.address = (file_is_remote ? op.local : op.remote) + job.offset;
   out.offset =
-      (file_is_remote ? op.remote : op.local) + job.cut - out.file->address + out.file->first;
+      (file_is_remote ? op.remote : op.local) + job.offset - out.file->address + out.file->first;
   return Ok{};
 }
 
 void Mover::account(Pieces::Finished& finished) {
-  const Piece& piece = finished.piece;
-  Job& job = jobs_[piece.job];
-  --job.pieces;
-  in_flight_ -= piece.bytes;
+  move::Job& job = *finished.piece.job;
+  --job.outstanding;
+  in_flight_ -= finished.piece.bytes;
   if (!finished.why)
-    job.moved += piece.bytes;
+    job.moved.bytes += finished.piece.bytes;
   else
-    stopJob(job, std::move(*finished.why));
-  for (Target* const target : {piece.host, piece.file}) {
-    if (--target->pieces != 0 || !target->withdrawn) continue;
-    const auto left = std::find_if(leaving_.begin(), leaving_.end(),
-                                   [&](const auto& one) { return one.get() == target; });
-    if (left == leaving_.end()) continue;
-    --*stuck_;
-    drop(std::move(*left));
-    leaving_.erase(left);
-  }
-}
-
-void Mover::endIfOver(Job& job) {
-  if (!job.isOver()) return;
-  running_ &= ~bitOf(job);
-  if (job.left) {
-    job = {};
-    --*stuck_;
-    return;
-  }
-  job.state = Job::State::kEnded;
-  ended_.push_back(numberOf(job));
+    jobs_.stop(job, std::move(*finished.why));
+  jobs_.settle(job);
 }
 
 }  // namespace viaduct::file

@@ -21,12 +21,8 @@ std::byte* pointer(std::uint64_t address) {
   return reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address));
 }
 
-Error cancelledError(bool released) {
-  if (!released) return {.code = Code::kCancelled, .operation = "transfer", .device = "file"};
-  return {.code = Code::kDenied,
-          .operation = "transfer",
-          .detail = "the memory or file was released during the transfer",
-          .device = "file"};
+Error cancelledError() {
+  return {.code = Code::kCancelled, .operation = "transfer", .device = "file"};
 }
 
 }  // namespace
@@ -98,7 +94,7 @@ void Pieces::opened(std::uint32_t token, int result) {
   const bool has_opened = static_cast<bool>(opening->fd);
   cache_.opened(flight.place, std::move(opening->fd));
   flight.step = Step::kWaits;
-  if (flight.cancelled) return failed(token, cancelledError(flight.released));
+  if (flight.cancelled) return failed(token, cancelledError());
   if (opening->why) return failed(token, std::move(*opening->why));
   if (!has_opened && ++flight.retries >= kMostRetries)
     return failed(token, systemError(Code::kExhausted, "start the thread for files", -result));
@@ -108,9 +104,9 @@ void Pieces::opened(std::uint32_t token, int result) {
 // Once for each job, because the file may have changed since the last one.
 Status Pieces::check(const Piece& piece, int fd) {
   Target& target = *piece.file;
-  if (target.checked_by >= piece.serial) return Ok{};
+  if (target.checked_by >= piece.job->number) return Ok{};
   VIADUCT_CHECK(checkFile(*target.file, fd, target.first + target.bytes));
-  target.checked_by = piece.serial;
+  target.checked_by = piece.job->number;
   rlimit limit{};
   if (piece.write) file_limit_ = ::getrlimit(RLIMIT_FSIZE, &limit) == 0 ? limit.rlim_cur : 0;
   return Ok{};
@@ -179,7 +175,7 @@ void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memor
 
 void Pieces::start(std::uint32_t token) {
   Flight& flight = flights_[token];
-  if (flight.cancelled) return failed(token, cancelledError(flight.released));
+  if (flight.cancelled) return failed(token, cancelledError());
   engine_->start(token, flight.io);
 }
 
@@ -226,7 +222,7 @@ void Pieces::ended(const Engine::Ended& end) {
     return finish(end.token, std::move(flight.why));
   }
   // After a cancel, memory is not touched even if the kernel has finished.
-  if (flight.cancelled) return failed(end.token, cancelledError(flight.released));
+  if (flight.cancelled) return failed(end.token, cancelledError());
   if (end.result < 0) {
     const bool would_block = end.result == -EAGAIN || end.result == -EOPNOTSUPP;
     if (would_block && !flight.io.blocks) {
@@ -344,25 +340,18 @@ void Pieces::leave(Flight& flight) {
   cache_.release(flight.place);
 }
 
-void Pieces::cancel(std::uint32_t token, bool released) {
+void Pieces::cancel(std::uint32_t token) {
   Flight& flight = flights_[token];
   if (flight.step == Step::kFree || std::exchange(flight.cancelled, true)) return;
-  flight.released = released;
   if (flight.step == Step::kRestore) return;
   if (flight.step != Step::kWaits) return engine_->cancel(token);
   std::erase(waiting_, token);
-  failed(token, cancelledError(flight.released));
+  failed(token, cancelledError());
 }
 
-void Pieces::cancelJob(std::uint32_t job) {
+void Pieces::cancelJob(const move::Job& job) {
   for (std::uint32_t token = 0; token < flights_.size(); ++token)
-    if (flights_[token].piece.job == job) cancel(token, false);
-}
-
-void Pieces::cancelTarget(const Target& target) {
-  for (std::uint32_t token = 0; token < flights_.size(); ++token)
-    if (flights_[token].piece.file == &target || flights_[token].piece.host == &target)
-      cancel(token, true);
+    if (flights_[token].piece.job == &job) cancel(token);
 }
 
 void Pieces::forget(Target& target) {

@@ -10,13 +10,13 @@
 #include "backends/file/engine.h"
 #include "backends/file/file_cache.h"
 #include "backends/file/target.h"
+#include "move/job.h"
 
 namespace viaduct::file {
 
 // A part of an op, between host memory and one file.
 struct Piece {
-  std::uint32_t job = 0;     // the mover's number
-  std::uint64_t serial = 0;  // the job's number among all jobs
+  move::Job* job = nullptr;
   bool write = false, bounces = false;
   Target* host = nullptr;
   Target* file = nullptr;
@@ -41,9 +41,8 @@ class Pieces {
   bool empty() const { return free_.size() == flights_.size(); }
 
   void add(const Piece& piece);  // only if there is room
-  // Asks the kernel to end these pieces early. They finish all the same.
-  void cancelJob(std::uint32_t job);
-  void cancelTarget(const Target& target);
+  // Asks the kernel to end the pieces of a job early. They finish all the same.
+  void cancelJob(const move::Job& job);
   // Appends the pieces that have finished. Copies a bounded number of bytes at most.
   void reap(std::vector<Finished>& out);
   // False: the kernel has no room now, or pieces have finished meanwhile, so call both again.
@@ -87,7 +86,6 @@ class Pieces {
     Piece piece = {};
     Step step = Step::kFree;
     bool cancelled = false;
-    bool released = false;            // cancelled because its memory or file was
     std::uint64_t low = 0, high = 0;  // the blocks of the file that contain the piece
     std::uint32_t place = 0;          // in the FileCache
     std::uint32_t buffer = 0;         // if it bounces
@@ -126,7 +124,7 @@ class Pieces {
   void failed(std::uint32_t token, Error why);
   void finish(std::uint32_t token, std::unique_ptr<Error> why);
   void leave(Flight& flight);
-  void cancel(std::uint32_t token, bool released);
+  void cancel(std::uint32_t token);
   const Alignment& rules(const Flight& flight) const { return flight.piece.file->file->alignment; }
 
   const std::unique_ptr<Engine> engine_;

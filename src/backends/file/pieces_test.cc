@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <string>
 
 #include "base/random.h"
@@ -116,20 +117,25 @@ class PiecesTest : public ::testing::Test {
   }
   // Opens the file without O_DIRECT, and then applies the rules of O_DIRECT to all pieces.
   void applyRules() {
-    auto entered = Piece{.host = &host_target_, .file = &file_target_, .bytes = 1};
+    auto entered = Piece{.job = job(0), .host = &host_target_, .file = &file_target_, .bytes = 1};
     entered.address = host_target_.address;
     pieces_->add(entered);
     finishAll();
     file_->alignment = rules_;
     finished_.clear();
   }
+  move::Job* job(std::uint64_t number) {
+    move::Job& job = jobs_[number];
+    job.number = number;
+    return &job;
+  }
   // Moves the bytes of an op in pieces.
   void move(bool write, std::uint64_t address, std::uint64_t offset, std::uint64_t bytes,
-            std::uint64_t serial) {
+            std::uint64_t number) {
     while (bytes != 0) {
       const Cut cut = nextCut(address, offset, bytes, file_->alignment);
       while (pieces_->room() == 0) progress();
-      pieces_->add({.serial = serial,
+      pieces_->add({.job = job(number),
                     .write = write,
                     .bounces = cut.bounces,
                     .host = &host_target_,
@@ -165,6 +171,7 @@ class PiecesTest : public ::testing::Test {
 
   testing::TemporaryFolder folder_;
   std::vector<std::byte> model_, memory_;
+  std::map<std::uint64_t, move::Job> jobs_;  // by number
   Alignment rules_;
   std::shared_ptr<OpenedFile> file_;
   Target file_target_, host_target_;
@@ -179,7 +186,7 @@ TEST_F(PiecesTest, WritesOfAnyAlignmentChangeTheirBytesOnly) {
     open({.shorter = 0.2, .interrupted = 0.1}, seed);
     applyRules();
     base::Random random(seed);
-    std::uint64_t at = random.below(2000), serial = 1;
+    std::uint64_t at = random.below(2000), number = 1;
     while (at < kBytes) {
       const std::uint64_t bytes =
           std::min(kBytes - at, 1 + random.below(random.chance(0.3) ? 20'000 : 700));
@@ -187,7 +194,7 @@ TEST_F(PiecesTest, WritesOfAnyAlignmentChangeTheirBytesOnly) {
       for (std::uint64_t i = 0; i < bytes; ++i)
         if (memory_[from + i] == std::byte{}) memory_[from + i] = std::byte{1};
       if (!random.chance(0.2)) {
-        move(true, host_target_.address + from, at, bytes, ++serial);
+        move(true, host_target_.address + from, at, bytes, ++number);
         std::memcpy(model_.data() + at, memory_.data() + from, bytes);
       }
       at += bytes;
@@ -235,7 +242,7 @@ TEST_F(PiecesTest, AnErrorNamesTheOffsetAndTheFile) {
 
 TEST_F(PiecesTest, AnIoThatNeverMakesProgressIsAnError) {
   open({.interrupted = 1.0}, 3);
-  pieces_->add({.serial = 1,
+  pieces_->add({.job = job(1),
                 .host = &host_target_,
                 .file = &file_target_,
                 .address = host_target_.address,
@@ -247,19 +254,18 @@ TEST_F(PiecesTest, AnIoThatNeverMakesProgressIsAnError) {
 TEST_F(PiecesTest, CancelledPiecesEnd) {
   open({.ends_early = true}, 3, 4);
   for (std::uint32_t i = 0; i < 4; ++i)
-    pieces_->add({.job = i % 2,
-                  .serial = 1,
+    pieces_->add({.job = job(i % 2),
                   .host = &host_target_,
                   .file = &file_target_,
                   .address = host_target_.address,
                   .bytes = 512});
   pieces_->reap(finished_);  // begins them, because the file is open
   EXPECT_EQ(engine_->queued(), 4U);
-  pieces_->cancelJob(1);
+  pieces_->cancelJob(*job(1));
   EXPECT_EQ(engine_->queued(), 2U);
   finishAll();
   ASSERT_EQ(finished_.size(), 4U);
-  for (const auto& one : finished_) EXPECT_EQ(one.why != nullptr, one.piece.job == 1);
+  for (const auto& one : finished_) EXPECT_EQ(one.why != nullptr, one.piece.job == job(1));
 }
 
 TEST_F(PiecesTest, UnmappedHostMemoryIsAnErrorAndNoSignal) {
@@ -268,7 +274,7 @@ TEST_F(PiecesTest, UnmappedHostMemoryIsAnErrorAndNoSignal) {
   host_target_.address = 1 << 16U;  // nothing is mapped there
   for (const bool write : {false, true}) {
     finished_.clear();
-    pieces_->add({.serial = 2,
+    pieces_->add({.job = job(2),
                   .write = write,
                   .bounces = true,
                   .host = &host_target_,

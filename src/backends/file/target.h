@@ -15,8 +15,7 @@ struct Target {
   std::uint64_t first = 0;                      // the offset in the file of `address`
   bool writable = false;
 
-  std::uint32_t pieces = 0;  // in flight
-  bool withdrawn = false;    // no piece of it begins any more
+  bool withdrawn = false;  // no piece of it begins any more
 
   struct Part {
     std::int32_t buffer = -1;  // registered with the engine; else -1
@@ -24,7 +23,7 @@ struct Target {
     bool tried = false;        // to register it
   };
   std::uint32_t hint = ~0U;      // its last place in the FileCache
-  std::uint64_t checked_by = 0;  // the last job that has checked the file
+  std::uint64_t checked_by = 0;  // the number of the last job that has checked the file
   std::vector<Part> parts = {};  // of host memory that the engine may register
 
   bool covers(std::uint64_t at, std::uint64_t count) const {

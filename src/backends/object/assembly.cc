@@ -48,7 +48,7 @@ Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange rang
 
 void Assemblies::add(std::uint64_t whole, PartWork work) {
   Assembly& assembly = assemblies_[whole];
-  if (assembly.why) return end_job_(work.job, assembly.why);
+  if (assembly.why) return end_job_(*work.job, assembly.why);
   if (!assembly.object) assembly.object = work.pin.facts;
   Running& running = assembly.running.emplace_back(Running{.work = std::move(work)});
   if (auto accepted = accept(assembly, running); !accepted) return fail(assembly, accepted.error());
@@ -135,7 +135,7 @@ void Assemblies::advance(Assembly& assembly, std::vector<Running>::iterator at) 
       return requests_.add(at->task, at->work.stop);
     }
   }
-  const unsigned job = at->work.job;
+  move::Job& job = *at->work.job;
   assembly.running.erase(at);
   end_job_(job, std::nullopt);
 }
@@ -150,7 +150,7 @@ void Assemblies::fail(Assembly& assembly, const Error& why) {
   for (const Running& running : ended.running)
     if (running.task) requests_.drop(running.task);
   if (!ended.upload.empty()) requests_.abort(ended.object->name, ended.upload);
-  for (const Running& running : ended.running) end_job_(running.work.job, why);
+  for (const Running& running : ended.running) end_job_(*running.work.job, why);
 }
 
 void Assemblies::cancel(std::uint64_t whole) {

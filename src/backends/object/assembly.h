@@ -16,6 +16,7 @@
 
 #include "backends/object/requests.h"
 #include "backends/object/task.h"
+#include "move/job.h"
 
 namespace viaduct::object {
 
@@ -27,14 +28,14 @@ Result<std::uint32_t> partNumberOf(const ObjectFacts& object, s3::ByteRange rang
 class Assemblies {
  public:
   // Gets each work that has ended: its job, and its error or nothing.
-  using EndJob = std::function<void(unsigned job, std::optional<Error> why)>;
+  using EndJob = std::function<void(move::Job& job, std::optional<Error> why)>;
   // `requests` outlives this. `most_part`: as for Task::write().
   Assemblies(Requests& requests, std::uint64_t most_part, EndJob end_job)
       : requests_(requests), most_part_(most_part), end_job_(std::move(end_job)) {}
 
   // A work that writes a part of an object.
   struct PartWork {
-    unsigned job = 0;
+    move::Job* job = nullptr;
     const std::atomic<bool>* stop = nullptr;  // as in Requests::add()
     ObjectPin pin = {};
     std::vector<Piece> pieces = {};

@@ -24,6 +24,11 @@ bool writesStorage(OpKind kind, bool remote) { return (kind == OpKind::kWrite) =
 
 }  // namespace
 
+Mover::Mover(Duration grace)
+    : grace_(grace),
+      jobs_(move::JobTable::Traits{
+          .device = "object", .most = kMostJobs, .both_ends = true, .grace = grace}) {}
+
 Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grace) {
   std::unique_ptr<Mover> out(new Mover(grace));
   out->part_ = options.part;
@@ -34,12 +39,12 @@ Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grac
                 self->taskEnded(task, std::move(why));
               }));
   out->assemblies_.emplace(*out->requests_, options.part,
-                           [self = out.get()](unsigned job, std::optional<Error> why) {
-                             self->end(job, std::move(why));
+                           [self = out.get()](move::Job& job, std::optional<Error> why) {
+                             self->end(static_cast<ObjectJob&>(job), std::move(why));
                            });
-  out->reports_.reserve(kJobs);
-  out->taken_.reserve(kJobs);
-  out->inbox_.reserve(kJobs);
+  out->reports_.reserve(kMostJobs);
+  out->taken_.reserve(kMostJobs);
+  out->inbox_.reserve(kMostJobs);
   const base::BlockedSignals blocked;
   try {
     out->thread_ = std::thread([self = out.get()] {
@@ -54,7 +59,7 @@ Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grac
 
 Mover::~Mover() {
   if (!thread_.joinable()) return;
-  for (Job& job : jobs_) job.stop = true;
+  jobs_.drain(nullptr, *this);
   {
     // The thread destroys the requests once it sees the flag.
     const std::lock_guard lock(mutex_);
@@ -117,84 +122,57 @@ void Mover::dropPin(std::uint32_t slot) {
   pins_.erase(at);
 }
 
-bool Mover::post(const core::Work& work) {
-  if (used_ == kJobs) return false;
-  const auto free = std::ranges::find_if(jobs_, [](const Job& job) { return !job.used; });
-  free->work = work;
-  free->used = true;
-  free->stop = false;
-  ++used_;
-  {
-    const std::lock_guard lock(mutex_);
-    inbox_.push_back(static_cast<unsigned>(free - jobs_.begin()));
-  }
+std::size_t Mover::post(const core::Work& work) {
+  if (work.ops.empty() || jobs_.full()) return 0;
+  ObjectJob& job = jobs_.add<ObjectJob>(work, this);
+  job.next_op = work.ops.size();
+  job.outstanding = 1;
+  const std::lock_guard lock(mutex_);
+  inbox_.push_back(&job);
   requests_->wake();
-  return true;
+  return work.ops.size();
 }
 
-// True: no job matches.
-template <class Match>
-bool Mover::stopWhere(Match match) {
-  bool none = true;
-  for (Job& job : jobs_)
-    if (job.used && match(job.work)) {
-      job.stop = true;
-      none = false;
-    }
-  if (!none) requests_->wake();
-  return none;
+void Mover::stop(move::Job& job) {
+  if (job.outstanding == 0) return;
+  static_cast<ObjectJob&>(job).stopped = true;
+  requests_->wake();
 }
 
-void Mover::cancel(const core::Sink& sink) {
-  stopWhere([&](const core::Work& work) { return work.slice.sink == &sink; });
-}
-
-bool Mover::cancelPin(std::uint32_t slot) {
-  return stopWhere([&](const core::Work& work) {
-    return std::ranges::any_of(work.ops, [&](const core::Op& op) {
-      return op.local_pin == slot || op.remote_pin == slot;
-    });
-  });
-}
-
-void Mover::close(const core::Link* link, core::Completions& out) {
-  const auto of_link = [&](const Report& report) { return jobs_[report.job].work.link == link; };
-  stopWhere([&](const core::Work& work) { return work.link == link; });
-  const auto count = std::ranges::count_if(
-      jobs_, [&](const Job& job) { return job.used && job.work.link == link; });
-  std::vector<Report> reports;
-  {
+// The thread reads the ops of a stopped job until it reports the job, which it does soon.
+void Mover::progressUntil(Clock::time_point until) {
+  if (until != kNow) {
+    const auto stopped = std::ranges::count_if(
+        jobs_.jobs(), [](const move::Job* job) { return job->why && job->outstanding != 0; });
     std::unique_lock lock(mutex_);
-    reported_.wait(lock, [&] { return std::ranges::count_if(reports_, of_link) == count; });
-    const auto theirs = std::stable_partition(reports_.begin(), reports_.end(),
-                                              [&](const Report& one) { return !of_link(one); });
-    reports.assign(std::make_move_iterator(theirs), std::make_move_iterator(reports_.end()));
-    reports_.erase(theirs, reports_.end());
+    reported_.wait(lock, [&] {
+      return std::ranges::count_if(
+                 reports_, [](const Report& one) { return one.job->why.has_value(); }) == stopped;
+    });
   }
-  for (const Report& report : reports) complete(report, out);
+  takeReports();
 }
 
 void Mover::poll(core::Completions& out) {
-  if (used_ == 0) return;
+  if (jobs_.empty()) return;
+  takeReports();
+  jobs_.takeReports(out);
+}
+
+void Mover::takeReports() {
   {
     const std::lock_guard lock(mutex_);
     taken_.swap(reports_);
   }
-  for (const Report& report : taken_) complete(report, out);
+  for (Report& report : taken_) {
+    ObjectJob& job = *report.job;
+    job.outstanding = 0;
+    if (report.why) jobs_.stop(job, *std::move(report.why));
+    if (!job.why)
+      for (const core::Op& op : job.work.ops) job.moved.bytes += op.bytes;
+    jobs_.settle(job);
+  }
   taken_.clear();
-}
-
-void Mover::complete(const Report& report, core::Completions& out) {
-  Job& job = jobs_[report.job];
-  const core::Work& work = job.work;
-  std::uint64_t bytes = 0;
-  for (const core::Op& op : work.ops) bytes += op.bytes;
-  if (report.why)
-    out.emplace_back(core::Failed{work.slice, work.ops.size(), *report.why});
-  else
-    out.emplace_back(core::Moved{work.slice, work.ops.size(), bytes});
-  job.used = false;
-  --used_;
 }
 
 void Mover::drainEvent() const {
@@ -212,9 +190,9 @@ void Mover::run() {
     // One stop may end several jobs.
     const auto stopped = [this] {
       return std::ranges::find_if(running_,
-                                  [this](unsigned index) { return jobs_[index].stop.load(); });
+                                  [](const ObjectJob* job) { return job->stopped.load(); });
     };
-    for (auto at = stopped(); at != running_.end(); at = stopped()) stop(*at);
+    for (auto at = stopped(); at != running_.end(); at = stopped()) endStopped(**at);
     if (stopping) assemblies_->giveUpAll();
     if (stopping && (!requests_->tidying() || Clock::now() >= until)) break;
     requests_->turn(until);
@@ -224,14 +202,14 @@ void Mover::run() {
 }
 
 void Mover::takeInbox(bool& stopping) {
-  std::vector<unsigned> posts;
+  std::vector<ObjectJob*> posts;
   std::vector<std::shared_ptr<Look>> asked;
   std::vector<std::uint64_t> given_up;
   std::vector<s3::ObjectName> removals;
   {
     const std::lock_guard lock(mutex_);
     posts.swap(inbox_);
-    inbox_.reserve(kJobs);
+    inbox_.reserve(kMostJobs);
     asked.swap(asked_);
     given_up.swap(given_up_);
     removals.swap(removals_);
@@ -243,7 +221,7 @@ void Mover::takeInbox(bool& stopping) {
     requests_->add(look->task, nullptr);
   }
   dropLooks();
-  for (const unsigned index : posts) begin(index);
+  for (ObjectJob* const job : posts) begin(*job);
   for (const std::uint64_t whole : given_up) assemblies_->giveUp(whole);
 }
 
@@ -255,26 +233,24 @@ void Mover::dropLooks() {
   std::erase_if(looks_, [](const auto& look) { return look->left; });
 }
 
-void Mover::begin(unsigned index) {
-  Job& job = jobs_[index];
-  running_.push_back(index);
-  if (job.work.whole != 0) return assemble(index);
+void Mover::begin(ObjectJob& job) {
+  running_.push_back(&job);
+  if (job.work.whole != 0) return assemble(job);
   auto tasks = tasksOf(job.work);
-  if (!tasks) return end(index, std::move(tasks).error());
+  if (!tasks) return end(job, std::move(tasks).error());
   job.tasks = *std::move(tasks);
   job.open = job.tasks.size();
-  for (const auto& task : job.tasks) requests_->add(task, &job.stop);
-  if (job.open == 0) end(index, std::nullopt);
+  for (const auto& task : job.tasks) requests_->add(task, &job.stopped);
+  if (job.open == 0) end(job, std::nullopt);
 }
 
 // Begins a work that writes an object together with others.
-void Mover::assemble(unsigned index) {
-  Job& job = jobs_[index];
+void Mover::assemble(ObjectJob& job) {
   auto groups = groupsOf(job.work);
   if (groups && groups->size() == 1 && groups->begin()->second.writes) {
     Group& group = groups->begin()->second;
     return assemblies_->add(job.work.whole,
-                            {index, &job.stop, std::move(group.pin), std::move(group.pieces)});
+                            {&job, &job.stopped, std::move(group.pin), std::move(group.pieces)});
   }
   const Error why = groups ? Error{.code = Code::kInvalid,
                                    .operation = opKindName(job.work.kind),
@@ -282,7 +258,7 @@ void Mover::assemble(unsigned index) {
                                    .device = "object"}
                            : std::move(groups).error();
   assemblies_->fail(job.work.whole, why);
-  end(index, why);
+  end(job, why);
 }
 
 Result<std::map<std::uint32_t, Mover::Group>> Mover::groupsOf(const core::Work& work) {
@@ -331,29 +307,27 @@ void Mover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> wh
     return;
   }
   if (assemblies_->taskEnded(task, why)) return;
-  const auto at = std::ranges::find_if(running_, [&](unsigned index) {
-    return std::ranges::find(jobs_[index].tasks, task) != jobs_[index].tasks.end();
+  const auto at = std::ranges::find_if(running_, [&](const ObjectJob* job) {
+    return std::ranges::find(job->tasks, task) != job->tasks.end();
   });
   if (at == running_.end()) return;
-  if (why || --jobs_[*at].open == 0) end(*at, std::move(why));
+  if (why || --(*at)->open == 0) end(**at, std::move(why));
 }
 
-void Mover::stop(unsigned index) {
-  const core::Work& work = jobs_[index].work;
-  if (work.whole != 0) return assemblies_->cancel(work.whole);
-  end(index, cancelled(opKindName(work.kind)));
+void Mover::endStopped(ObjectJob& job) {
+  if (job.work.whole != 0) return assemblies_->cancel(job.work.whole);
+  end(job, cancelled(opKindName(job.work.kind)));
 }
 
 // Reports a job. Its memory belongs to its owner again from here on.
-void Mover::end(unsigned index, std::optional<Error> why) {
-  Job& job = jobs_[index];
+void Mover::end(ObjectJob& job, std::optional<Error> why) {
   for (const auto& task : job.tasks)
     if (!task->done()) requests_->drop(task);
   job.tasks.clear();
-  std::erase(running_, index);
+  std::erase(running_, &job);
   {
     const std::lock_guard lock(mutex_);
-    reports_.push_back({index, std::move(why)});
+    reports_.push_back({&job, std::move(why)});
     reported_.notify_all();
   }
   const std::uint64_t one = 1;

@@ -5,9 +5,9 @@
 
 #include <viaduct/deadline.h>
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -19,10 +19,11 @@
 #include "backends/object/options.h"
 #include "backends/object/requests.h"
 #include "core/op.h"
+#include "move/job_table.h"
 
 namespace viaduct::object {
 
-class Mover {
+class Mover : private move::Carrier {
  public:
   // `grace`: how long the destructor waits for uploads that are being aborted.
   static Result<std::unique_ptr<Mover>> open(const Options& options, Duration grace);
@@ -39,32 +40,28 @@ class Mover {
   void addPin(std::uint32_t slot, ObjectPin pin);
   void dropPin(std::uint32_t slot);
 
-  // Takes all ops, or none if there is no room.
-  bool post(const core::Work& work);
-  void cancel(const core::Sink& sink);
-  // Cancels the posts that touch a pin. True: there is none any more.
-  bool cancelPin(std::uint32_t slot);
-  // Ends the link's posts. On return nobody touches memory for them, and `out` has them.
-  void close(const core::Link* link, core::Completions& out);
+  // As core::Rail, core::Link and core::Backend.
+  std::size_t post(const core::Work& work);
   void poll(core::Completions& out);
-  bool idle() const { return used_ == 0; }
+  void cancel(const core::Sink& sink) { jobs_.cancel(sink); }
+  void close(const core::Link& link, core::Completions& out) { jobs_.close(link, *this, out); }
+  Status unpin(std::uint32_t slot) { return jobs_.withdraw(slot, *this); }
+  std::function<bool()> settling() const { return jobs_.settling(); }
+  bool idle() const { return jobs_.empty(); }
   int eventFd() const { return event_.get(); }  // readable after posts have ended
   void drainEvent() const;
 
  private:
-  static constexpr unsigned kJobs = 64;
-  // A post. The agent writes it before the mover gets it, and after the mover has reported it.
-  struct Job {
-    core::Work work;
-    bool used = false;
-    std::atomic<bool> stop{false};
-    // The mover's. Empty for a work with a number: the assemblies have its tasks.
-    std::vector<std::shared_ptr<Task>> tasks;
+  static constexpr std::uint32_t kMostJobs = 64;
+  struct ObjectJob : move::Job {
+    std::atomic<bool> stopped{false};
+    // The thread's. Empty for a work with a number: the assemblies have its tasks.
+    std::vector<std::shared_ptr<Task>> tasks = {};
     std::size_t open = 0;
   };
   struct Report {
-    unsigned job = 0;
-    std::optional<Error> why;
+    ObjectJob* job = nullptr;
+    std::optional<Error> why = {};
   };
   struct Look {
     std::shared_ptr<Task> task;
@@ -79,36 +76,36 @@ class Mover {
     std::vector<Piece> pieces = {};
   };
 
-  explicit Mover(Duration grace) : grace_(grace) {}
+  explicit Mover(Duration grace);
+  // As move::Carrier.
+  void stop(move::Job& job) override;
+  void progressUntil(Clock::time_point until) override;
+  void takeReports();
   Result<ObjectFacts> ask(std::shared_ptr<Task> task, Deadline until);
   void run();
   void takeInbox(bool& stopping);
   void dropLooks();
-  void begin(unsigned index);
-  void assemble(unsigned index);
+  void begin(ObjectJob& job);
+  void assemble(ObjectJob& job);
   Result<std::map<std::uint32_t, Group>> groupsOf(const core::Work& work);
   Result<std::vector<std::shared_ptr<Task>>> tasksOf(const core::Work& work);
   void taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> why);
-  void end(unsigned index, std::optional<Error> why);
-  void stop(unsigned index);
-  template <class Match>
-  bool stopWhere(Match match);
-  void complete(const Report& report, core::Completions& out);
+  void end(ObjectJob& job, std::optional<Error> why);
+  void endStopped(ObjectJob& job);
 
   const Duration grace_;
   std::uint64_t part_ = 0;
   base::Fd event_;
-  std::unique_ptr<Requests> requests_;    // the thread's
-  std::optional<Assemblies> assemblies_;  // the thread's
-  std::array<Job, kJobs> jobs_;
-  unsigned used_ = 0;                         // the agent's count of jobs
+  std::unique_ptr<Requests> requests_;        // the thread's
+  std::optional<Assemblies> assemblies_;      // the thread's
+  move::JobTable jobs_;                       // the agent's
   std::vector<Report> taken_;                 // the agent's
-  std::vector<unsigned> running_;             // the thread's
+  std::vector<ObjectJob*> running_;           // the thread's
   std::vector<std::shared_ptr<Look>> looks_;  // the thread's
 
   std::mutex mutex_;  // of the members below
   std::condition_variable reported_;
-  std::vector<unsigned> inbox_;
+  std::vector<ObjectJob*> inbox_;
   std::vector<std::shared_ptr<Look>> asked_;
   std::vector<std::uint64_t> given_up_;
   std::vector<Report> reports_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/object/object_storage.h"
+#include "move/own_link.h"
 
 namespace viaduct::object {
 namespace {
@@ -22,9 +23,7 @@ class ObjectRail final : public core::Rail {
  public:
   explicit ObjectRail(const Shared& shared) : shared_(shared) {}
   std::string_view name() const override { return "object0"; }
-  std::size_t post(const core::Work& work) override {
-    return shared_.mover->post(work) ? work.ops.size() : 0;
-  }
+  std::size_t post(const core::Work& work) override { return shared_.mover->post(work); }
   void poll(core::Completions& out) override {
     if (shared_.mover != nullptr) shared_.mover->poll(out);
   }
@@ -35,18 +34,10 @@ class ObjectRail final : public core::Rail {
   const Shared& shared_;
 };
 
-class ObjectLink final : public core::Link {
+class ObjectLink final : public move::OwnLink {
  public:
-  ObjectLink(const Shared& shared, bool self) : shared_(shared), self_(self) {}
-  core::LinkState state() const override {
-    using Phase = core::LinkState::Phase;
-    if (self_) return {Phase::kReady, std::string(kWay)};
-    return {Phase::kUnusable, "objects are reached only through the own agent"};
-  }
-  // The link has one end, so there are no messages, and the backend knows all pins.
-  void receive(std::span<const std::byte>, std::vector<core::Fd>) override {}
-  void addPin(const core::RemotePin&) override {}
-  void dropPin(std::uint32_t) override {}
+  ObjectLink(const Shared& shared, const core::LinkSeed& seed)
+      : OwnLink(seed, std::string(kWay)), shared_(shared) {}
   std::optional<std::string_view> reaches(OpKind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override {
     const auto joins = [&](std::uint32_t object, std::uint32_t host) {
@@ -55,14 +46,15 @@ class ObjectLink final : public core::Link {
     if (joins(remote_pin, local_pin) || joins(local_pin, remote_pin)) return kWay;
     return std::nullopt;
   }
-  bool servedBy(const core::Rail&) const override { return self_; }
   void close(core::Completions& out) override {
-    if (shared_.mover != nullptr) shared_.mover->close(this, out);
+    if (shared_.mover != nullptr) shared_.mover->close(*this, out);
+  }
+  std::function<bool()> settling() const override {
+    return shared_.mover != nullptr ? shared_.mover->settling() : nullptr;
   }
 
  private:
   const Shared& shared_;
-  const bool self_;
 };
 
 class ObjectBackend final : public core::Backend {
@@ -82,7 +74,7 @@ class ObjectBackend final : public core::Backend {
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   core::Bytes address() const override { return {}; }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost&) override {
-    return std::make_unique<ObjectLink>(shared_, seed.self);
+    return std::make_unique<ObjectLink>(shared_, seed);
   }
   Result<core::Bytes> pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
                              const Segment& memory) override;
@@ -134,11 +126,12 @@ Result<core::Bytes> ObjectBackend::pinFor(const core::Audience& /*audience*/, st
 }
 
 Status ObjectBackend::unpin(std::uint32_t slot) {
-  if (shared_.mover != nullptr && !shared_.mover->cancelPin(slot))
-    return Error{.code = Code::kBusy, .operation = "unpin", .device = "object"};
+  Status left = Ok{};
+  if (shared_.mover != nullptr) left = shared_.mover->unpin(slot);
+  if (!left && left.error().code == Code::kBusy) return left;
   if (shared_.objects.erase(slot) != 0) shared_.mover->dropPin(slot);
   shared_.host.erase(slot);
-  return Ok{};
+  return left;
 }
 
 }  // namespace

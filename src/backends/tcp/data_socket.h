@@ -42,7 +42,7 @@ class DataSocket {
   // Adds a job, and sends at most one frame if that is small and the socket has room now. True: the
   // frame is large, and waits for progress(), which may run beside other threads.
   void add(move::Job& job);
-  void stop(move::Job& job, Error why) { initiator_.stop(job, std::move(why)); }
+  void stop(move::Job& job) { initiator_.stop(job); }
   // Receives and sends until nothing moves, or until the time `until`.
   void progress(Clock::time_point now, const move::Turn& turn);
   // tired() is true when nothing has moved for Settings::spin. sleep() then has the poller watch

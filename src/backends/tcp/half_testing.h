@@ -12,7 +12,7 @@
 
 namespace viaduct::tcp {
 
-class Half {
+class Half : private move::Carrier {
  public:
   explicit Half(std::uint64_t session = 0)
       : initiator_(pins, remote),
@@ -24,20 +24,17 @@ class Half {
   }
 
   move::Job& post(OpKind kind, std::span<const core::Op> ops) {
-    move::Job& job = table_.add({.kind = kind, .ops = ops});
+    move::Job& job = table_.add({.kind = kind, .ops = ops}, this);
     initiator_.add(job);
-    jobs_.push_back(&job);
     return job;
   }
-  void stop(move::Job& job, Code code) { initiator_.stop(job, {.code = code}); }
+  void stop(move::Job& job, Code code) { table_.stop(job, {.code = code}); }
   // Withdraws a pin as the backend does.
   void withdraw(std::uint32_t slot) {
     pins.drop(slot);
     inbound_.dropSlot(slot);
     outbound_.dropSlot(slot);
-    for (move::Job* job : jobs_)
-      for (const core::Op& op : job->work.ops)
-        if (op.local_pin == slot) stop(*job, Code::kDenied);
+    table_.dropSlot(slot);
   }
 
   // Takes at most `limit` bytes that this end has to send. The kernel reads them, as with a socket,
@@ -88,6 +85,7 @@ class Half {
   RemotePins remote;
 
  private:
+  void stop(move::Job& job) override { initiator_.stop(job); }
   bool write(std::byte* to, std::span<const std::byte> bytes) const {
     while (!bytes.empty()) {
       const iovec part{to, std::min(bytes.size(), base::CheckedCopy::kMostBytes)};
@@ -105,7 +103,6 @@ class Half {
   Outbound outbound_;
   Inbound inbound_;
   move::JobTable table_;
-  std::vector<move::Job*> jobs_;
 };
 
 }  // namespace viaduct::tcp

@@ -58,13 +58,10 @@ void Initiator::add(move::Job& job) {
   (job.work.kind == OpKind::kWrite ? writes_ : reads_).push(job);
 }
 
-void Initiator::stop(move::Job& job, Error why) {
-  if (job.why || job.ended) return;
-  job.why = std::move(why);
+void Initiator::stop(move::Job& job) {
   if (!job.allPosted()) (job.work.kind == OpKind::kWrite ? writes_ : reads_).remove(job);
   for (std::size_t i = 0; i < asked_.size(); ++i)
     if (asked_[i].job == &job) cancels_.push(answered_ + i);
-  settle(job);
 }
 
 void Initiator::trim() {
@@ -135,7 +132,7 @@ bool Initiator::composeWrite(FrameWriter& writer) {
     const Batch batch = fill(writer, job, true);
     if (batch.entries == 0) {
       writer.undoBegin();
-      settle(job);
+      job.table->settle(job);
       continue;
     }
     writer.end(OutFrame::Kind::kWrite, {.type = DataFrameType::kWrite,
@@ -160,7 +157,7 @@ bool Initiator::composeRead(FrameWriter& writer) {
     const Batch batch = fill(writer, job, false);
     if (batch.entries == 0) {
       writer.undoBegin();
-      settle(job);
+      job.table->settle(job);
       continue;
     }
     writer.end(OutFrame::Kind::kRequest, {.type = DataFrameType::kReadRequest,
@@ -187,18 +184,12 @@ void Initiator::sent(OutFrame::Kind kind) {
 void Initiator::writeFaulted(std::uint32_t slot) {
   Sent& last = unacked_[unacked_.size() - 1];
   last.refused = true;
-  stop(*last.job, faultHere(*last.job, slot));
+  last.job->table->stop(*last.job, faultHere(*last.job, slot));
 }
 
 void Initiator::answerFaulted(std::uint32_t slot) {
   move::Job& job = *asked_.front().job;
-  stop(job, faultHere(job, slot));
-}
-
-void Initiator::settle(move::Job& job) {
-  const bool all = job.reported_ops + job.moved.ops == job.work.ops.size();
-  job.ended = job.outstanding == 0 && (all || job.why);
-  if (job.ended || job.moved.ops > 0) job.table->report(job);
+  job.table->stop(job, faultHere(job, slot));
 }
 
 std::string_view Initiator::acked(std::uint64_t count) {
@@ -214,7 +205,7 @@ std::string_view Initiator::acked(std::uint64_t count) {
       job.moved.ops += done.ops;
       job.moved.bytes += done.bytes;
     }
-    settle(job);
+    job.table->settle(job);
   }
   return "";
 }
@@ -223,7 +214,7 @@ std::string_view Initiator::refused(std::uint64_t sequence) {
   if (sequence < acked_ || sequence >= sent_writes_) return "a refusal of unsent data";
   Sent& frame = unacked_[sequence - acked_];
   frame.refused = true;
-  stop(*frame.job, refusedThere(*frame.job));
+  frame.job->table->stop(*frame.job, refusedThere(*frame.job));
   return "";
 }
 
@@ -241,7 +232,7 @@ std::string_view Initiator::answerBegins(const FrameHead& head, InBuffer& into,
     const std::uint64_t bytes = std::min(op.bytes - offset, left);
     std::byte* const local = pins_.local(op.local_pin, op.local + offset, bytes);
     if (local == nullptr) {
-      stop(*asked.job, withdrawnHere(*asked.job, op));
+      asked.job->table->stop(*asked.job, withdrawnHere(*asked.job, op));
       pieces = 0;
       return "";
     }
@@ -264,9 +255,9 @@ void Initiator::answerEnds(FrameStatus status, bool placed) {
     job.moved.ops += asked.ops;
     job.moved.bytes += asked.bytes;
   } else {
-    stop(job, refusedThere(job));
+    job.table->stop(job, refusedThere(job));
   }
-  settle(job);
+  job.table->settle(job);
 }
 
 }  // namespace viaduct::tcp

@@ -9,7 +9,7 @@
 #include "backends/tcp/remote_pins.h"
 #include "backends/tcp/ring.h"
 #include "backends/tcp/target_pins.h"
-#include "move/job_queue.h"
+#include "move/class_queue.h"
 
 namespace viaduct::tcp {
 
@@ -18,9 +18,8 @@ class Initiator {
   Initiator(const TargetPins& pins, const RemotePins& remote) : pins_(pins), remote_(remote) {}
 
   void add(move::Job& job);
-  // Composes no more frames of the job. It fails with `why` once the peer has answered all frames
-  // that were sent for it.
-  void stop(move::Job& job, Error why);
+  // Composes no more frames of the job, and cancels its requests.
+  void stop(move::Job& job);
 
   // Sending. compose() puts one data frame into `writer`, and control() the control frames in front
   // of it.
@@ -68,11 +67,10 @@ class Initiator {
   bool composeWrite(FrameWriter& writer);
   bool composeRead(FrameWriter& writer);
   Batch fill(FrameWriter& writer, move::Job& job, bool with_payload);
-  static void settle(move::Job& job);
 
   const TargetPins& pins_;
   const RemotePins& remote_;
-  move::JobQueue writes_, reads_;  // jobs with ops left to send; the next job in turn comes first
+  move::ClassQueue writes_, reads_;  // jobs with ops left to send; the next job in turn comes first
   Ring<Sent> unacked_;
   Ring<Asked> asked_;
   Ring<std::uint64_t> cancels_;

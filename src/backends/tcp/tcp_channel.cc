@@ -24,15 +24,12 @@ void TcpChannel::add(move::Job& job) {
   socket_->add(job);
 }
 
-// The jobs of a closed channel wait until the peer has closed its end too. Until then our bytes may
-// still reach the peer's memory.
-void TcpChannel::stop(move::Job& job, Error why) {
-  if (socket_) {
-    socket_->stop(job, std::move(why));
-    wake();
-  } else if (!job.why) {
-    job.why = std::move(why);
-  }
+// Frames of a closed channel stay outstanding until the peer has closed its end too. Until then our
+// bytes may still reach the peer's memory.
+void TcpChannel::stop(move::Job& job) {
+  if (!socket_) return;
+  socket_->stop(job);
+  wake();
 }
 
 void TcpChannel::close() {
@@ -41,8 +38,6 @@ void TcpChannel::close() {
   dial_.reset();
   socket_.reset();
 }
-
-void TcpChannel::giveBack(const Error& why) { link_.giveBack(*this, why); }
 
 bool TcpChannel::sleep(Clock::time_point now) {
   if (!up() || !socket_->tired(now)) return false;

@@ -29,10 +29,9 @@ class TcpChannel final : public move::Channel {
   void lost(Error why) { breakWith(std::move(why)); }
 
   void add(move::Job& job) override;
-  void stop(move::Job& job, Error why) override;
+  void stop(move::Job& job) override;
   void close() override;
   void settle() override {}
-  void giveBack(const Error& why) override;
   void forgetJobs() override {}
   void progress(Clock::time_point now, const move::Turn& turn) override {
     socket_->progress(now, turn);

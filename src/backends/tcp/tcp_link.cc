@@ -134,10 +134,6 @@ void TcpLink::broke(move::Channel& channel) {
   strike(channel, channel.why());
 }
 
-void TcpLink::giveBack(const move::Channel& channel, const Error& why) {
-  context().rails[channel.rail()]->jobs().giveBack(channel, why);
-}
-
 // A link with one socket has none to compare it with.
 bool TcpLink::wantsWatch() { return channels().size() > 1 && !watched_.exchange(true); }
 

@@ -35,7 +35,6 @@ class TcpLink final : public move::ChannelLink {
   void opened(move::Channel& channel) override;
   void broke(move::Channel& channel) override;
   // Fails the channel's jobs.
-  void giveBack(const move::Channel& channel, const Error& why);
   // If the link has several sockets: checks them for silence at intervals, while one is active or
   // has unacknowledged data.
   void watch();

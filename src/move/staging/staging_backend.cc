@@ -8,6 +8,7 @@
 namespace viaduct::move {
 
 std::size_t StagingRail::post(const core::Work& work) {
+  if (work.ops.empty() || jobs_.full()) return 0;
   static_cast<StagingLink*>(work.link)->take(work);
   return work.ops.size();
 }
@@ -35,10 +36,7 @@ void StagingRail::poll(core::Completions& out) {
     if (link->busy()) link->progress(out);
     if (link->busy() || link->waits()) activate(*link);
   }
-}
-
-void StagingRail::cancel(const core::Sink& sink) {
-  for (StagingLink* const link : links_) link->cancel(sink);
+  jobs_.takeReports(out);
 }
 
 bool StagingRail::busy() const {

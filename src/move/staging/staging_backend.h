@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "move/job_table.h"
 #include "move/staging/staging_host.h"
 
 namespace viaduct::move {
@@ -19,9 +20,10 @@ class StagingRail final : public core::Rail {
   std::string_view name() const override { return "staging"; }
   std::size_t post(const core::Work& work) override;
   void poll(core::Completions& out) override;
-  void cancel(const core::Sink& sink) override;
+  void cancel(const core::Sink& sink) override { jobs_.cancel(sink); }
   bool busy() const override;
 
+  JobTable& jobs() { return jobs_; }
   void add(StagingLink& link) { links_.push_back(&link); }
   void remove(StagingLink& link) {
     std::erase(links_, &link);
@@ -36,6 +38,7 @@ class StagingRail final : public core::Rail {
   void recallRings();
 
  private:
+  JobTable jobs_;
   std::vector<StagingLink*> links_;
   std::vector<StagingLink*> active_;  // so that idle peers cost nothing
   std::uint64_t last_ticket_ = 0;

@@ -82,7 +82,10 @@ std::optional<std::string_view> StagingLink::reaches(OpKind /*kind*/, std::uint3
 bool StagingLink::servedBy(const core::Rail& rail) const { return &rail == &rail_; }
 
 void StagingLink::take(const core::Work& work) {
-  Job job{.slice = work.slice, .kind = work.kind, .ops = work.ops};
+  StagedJob& job = rail_.jobs().add<StagedJob>(work, this);
+  job.next_op = work.ops.size();
+  job.outstanding = 1;
+  job.ops = work.ops;
   if (work.required != nullptr) job.required = *work.required;
   job.priority = work.priority;
   const PinInfo* const own = host_->ownPin(work.ops.front().local_pin);
@@ -91,17 +94,16 @@ void StagingLink::take(const core::Work& work) {
   job.remote_storage = job.packed || storage_pins_.contains(work.ops.front().remote_pin);
   job.place = placeFor(job);
   if (job.place) job.local_storage = false;
-  const bool write = work.kind == OpKind::kWrite;
-  job.from_storage = write ? job.local_storage : job.remote_storage;
-  job.to_storage = write ? job.remote_storage : job.local_storage;
-  jobs_.push_back(std::move(job));
-  if (jobs_.back().to_storage) prepareObjects(jobs_.back());
+  job.from_storage = job.writes() ? job.local_storage : job.remote_storage;
+  job.to_storage = job.writes() ? job.remote_storage : job.local_storage;
+  jobs_.push_back(&job);
+  if (job.to_storage) prepareObjects(job);
   wake();
 }
 
 // Between a GPU of this process and memory of a GPU that this process cannot map, the bytes go
 // through a ring on the peer's GPU: the peer allocates that so that this process maps it.
-RingPlace StagingLink::placeFor(const Job& job) const {
+RingPlace StagingLink::placeFor(const StagedJob& job) const {
   const core::Op& op = job.ops.front();
   const PinInfo* const own = host_->ownPin(op.local_pin);
   const auto remote = storage_pins_.find(op.remote_pin);
@@ -111,7 +113,7 @@ RingPlace StagingLink::placeFor(const Job& job) const {
   return remote->second.device;
 }
 
-bool StagingLink::fitsPlace(const Job& job) const {
+bool StagingLink::fitsPlace(const StagedJob& job) const {
   const std::uint32_t ring = peers_.at(job.place).pin;
   const core::Op* checked = nullptr;  // neighbours are mostly between the same pins
   return std::ranges::all_of(job.ops, [&](const core::Op& op) {
@@ -121,18 +123,18 @@ bool StagingLink::fitsPlace(const Job& job) const {
     checked = &op;
     const auto remote = storage_pins_.find(op.remote_pin);
     return remote != storage_pins_.end() && remote->second.device == *job.place &&
-           host_->reachesGpus(job.kind, op.local_pin, ring, job.required);
+           host_->reachesGpus(job.work.kind, op.local_pin, ring, job.required);
   });
 }
 
-void StagingLink::goThroughHost(Job& job) const {
+void StagingLink::goThroughHost(StagedJob& job) const {
   job.place.reset();
   job.local_storage = true;
-  (job.kind == OpKind::kWrite ? job.from_storage : job.to_storage) = true;
+  (job.writes() ? job.from_storage : job.to_storage) = true;
 }
 
 // An object is written in the order of its bytes, so that all parts but the last have one size.
-void StagingLink::prepareObjects(Job& job) {
+void StagingLink::prepareObjects(StagedJob& job) {
   const OpEnd end = job.writtenEnd();
   const auto pin = [&](std::uint32_t slot) -> const PinInfo* {
     if (end == OpEnd::kLocal) return host_->ownPin(slot);
@@ -150,15 +152,10 @@ void StagingLink::prepareObjects(Job& job) {
   job.ops = job.sorted;
 }
 
-void StagingLink::cancel(const core::Sink& sink) {
-  for (Job& job : jobs_)
-    if (job.slice.sink == &sink)
-      failJob(job, {.code = Code::kCancelled, .operation = "staging", .peer = peer_});
-}
+void StagingLink::failJob(StagedJob& job, Error why) { rail_.jobs().stop(job, std::move(why)); }
 
 // No further chunk of the job begins a stage, and the current stages end soon.
-void StagingLink::failJob(Job& job, Error why) {
-  if (!job.error) job.error = std::move(why);
+void StagingLink::stop(Job& job) {
   for (std::uint32_t i = 0; i < chunks_.size(); ++i) {
     Chunk& chunk = chunks_[i];
     if (chunk.job != &job || chunk.ended) continue;
@@ -227,7 +224,7 @@ void StagingLink::recallRings() {
 
 void StagingLink::returnRings() {
   if (!own_recalled_ && peers_recalled_.empty()) return;
-  if (std::ranges::any_of(jobs_, [](const Job& job) { return job.chunks != 0; })) return;
+  if (std::ranges::any_of(jobs_, [](const StagedJob* job) { return job->chunks != 0; })) return;
   if (own_ && std::exchange(own_recalled_, false)) {
     host_->giveBack(own_->pin);
     own_.reset();
@@ -241,34 +238,27 @@ void StagingLink::returnRings() {
 }
 
 void StagingLink::endJobs(core::Completions& out) {
-  for (auto job = jobs_.begin(); job != jobs_.end();) {
+  std::erase_if(jobs_, [&](StagedJob* job) {
     reportPath(*job, out);
-    if (!isOver(*job)) {
-      ++job;
-      continue;
-    }
-    if (job->error) {
-      out.emplace_back(
-          core::Failed{.slice = job->slice, .ops = job->ops.size(), .why = *std::move(job->error)});
-    } else {
-      std::uint64_t bytes = 0;
-      for (const core::Op& op : job->ops) bytes += op.bytes;
-      out.emplace_back(core::Moved{.slice = job->slice, .ops = job->ops.size(), .bytes = bytes});
-    }
+    if (job->chunks != 0 || !(job->why || job->isCut())) return false;
+    for (const core::Op& op : job->ops) job->moved.bytes += op.bytes;
     giveUpWholes(*job);
-    job = jobs_.erase(job);
-  }
+    job->sorted = {};
+    job->outstanding = 0;
+    rail_.jobs().settle(*job);
+    return true;
+  });
 }
 
-void StagingLink::reportPath(Job& job, core::Completions& out) {
+void StagingLink::reportPath(StagedJob& job, core::Completions& out) {
   for (PathShare& share : job.path.shares)
-    out.emplace_back(core::Staged{.slice = job.slice, .share = std::move(share)});
+    out.emplace_back(core::Staged{.slice = job.work.slice, .share = std::move(share)});
   job.path.shares.clear();
 }
 
-void StagingLink::giveUpWholes(const Job& job) {
+void StagingLink::giveUpWholes(const StagedJob& job) {
   for (const std::uint64_t whole : job.wholes) {
-    if (job.remote_storage && job.kind == OpKind::kWrite && !self_)
+    if (job.remote_storage && job.writes() && !self_)
       static_cast<void>(send(WholeEnd{whole}));  // a session that cannot send ends
     else
       host_->giveUp(whole);
@@ -276,7 +266,7 @@ void StagingLink::giveUpWholes(const Job& job) {
 }
 
 // Gets the rings that the job needs. `wait`: the peer has not lent its ring yet.
-Status StagingLink::prepareRings(Job& job, bool& wait) {
+Status StagingLink::prepareRings(StagedJob& job, bool& wait) {
   const auto peers = peers_.find(job.place);
   if (job.place && (refused_.contains(job.place) ||
                     (peers != peers_.end() && job.chunks == 0 && !fitsPlace(job))))
@@ -298,22 +288,23 @@ Status StagingLink::prepareRings(Job& job, bool& wait) {
 
 void StagingLink::fillFreeChunks() {
   if (own_recalled_ || !peers_recalled_.empty()) return;
-  for (Job& job : jobs_) {
-    if (job.error || job.next.op == job.ops.size()) continue;
+  for (StagedJob* const one : jobs_) {
+    StagedJob& job = *one;
+    if (job.why || job.isCut()) continue;
     bool wait = false;
     if (Status ready = prepareRings(job, wait); !ready) failJob(job, std::move(ready).error());
-    if (wait || job.error) continue;
+    if (wait || job.why) continue;
     if (chunks_.size() < sizes(job).chunks) chunks_.resize(sizes(job).chunks);
-    while (!job.error && fillFreeChunk(job)) {
+    while (!job.why && fillFreeChunk(job)) {
       // This thread has copied a chunk. Others get the lock before the next one.
       if (job.packed) return wake();
     }
     // Later jobs must not take the chunks that this job collects for a part of an object.
-    if (!job.error && job.next.op != job.ops.size()) return;
+    if (!job.why && !job.isCut()) return;
   }
 }
 
-Ring StagingLink::sizes(const Job& job) const {
+Ring StagingLink::sizes(const StagedJob& job) const {
   const auto peers = peers_.find(job.place);
   if (peers == peers_.end()) return *own_;
   Ring out = peers->second;
@@ -324,11 +315,11 @@ Ring StagingLink::sizes(const Job& job) const {
   return out;
 }
 
-bool StagingLink::fillFreeChunk(Job& job) {
-  if (job.next.op == job.ops.size()) return false;
+bool StagingLink::fillFreeChunk(StagedJob& job) {
+  if (job.isCut()) return false;
   const std::uint32_t width = job.to_objects ? widthFor(job) : 1;
   const auto number = freeChunks(width, sizes(job).chunks);
-  if (job.error || !number) return false;
+  if (job.why || !number) return false;
   Chunk& chunk = chunks_[*number];
   chunk.job = &job;
   chunk.width = width;
@@ -346,18 +337,18 @@ bool StagingLink::fillFreeChunk(Job& job) {
   return true;
 }
 
-ChunkPlan StagingLink::cut(Job& job, std::uint64_t chunk_bytes) {
-  if (job.packed) return packPieces(job.ops, job.next, std::min(chunk_bytes, kMostPacked));
-  return fillChunk(job.ops, job.next, chunk_bytes, job.readEnd());
+ChunkPlan StagingLink::cut(StagedJob& job, std::uint64_t chunk_bytes) {
+  if (job.packed) return packPieces(job.ops, job.cut, std::min(chunk_bytes, kMostPacked));
+  return fillChunk(job.ops, job.cut, chunk_bytes, job.readEnd());
 }
 
 // The number of chunks for the next part of an object. Only its last part may be smaller.
-std::uint32_t StagingLink::widthFor(Job& job) {
+std::uint32_t StagingLink::widthFor(StagedJob& job) {
   const OpEnd end = job.writtenEnd();
   std::uint64_t part = 0;
-  for (std::size_t i = job.next.op; i < job.ops.size() && part < core::kLeastOfWhole; ++i) {
-    if (pinAt(job.ops[i], end) != pinAt(job.ops[job.next.op], end)) break;
-    part += job.ops[i].bytes - (i == job.next.op ? job.next.into : 0);
+  for (std::size_t i = job.cut.op; i < job.ops.size() && part < core::kLeastOfWhole; ++i) {
+    if (pinAt(job.ops[i], end) != pinAt(job.ops[job.cut.op], end)) break;
+    part += job.ops[i].bytes - (i == job.cut.op ? job.cut.into : 0);
   }
   const Ring ring = sizes(job);
   const std::uint64_t width =
@@ -383,17 +374,17 @@ std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width,
   return std::nullopt;
 }
 
-void StagingLink::packForObject(Job& job, Chunk& chunk) {
+void StagingLink::packForObject(StagedJob& job, Chunk& chunk) {
   const OpEnd end = job.writtenEnd();
-  const OpCursor at = job.next;
+  const OpCursor at = job.cut;
   const std::uint64_t room = chunk.width * sizes(job).chunk_bytes;
-  chunk.plan = packChunk(job.ops, job.next, room, end);
+  chunk.plan = packChunk(job.ops, job.cut, room, end);
   const std::uint32_t pin = pinAt(job.ops[at.op], end);
   const auto is_of_pin = [&](std::size_t op) {
     return op < job.ops.size() && pinAt(job.ops[op], end) == pin;
   };
   const bool first = at.into == 0 && (at.op == 0 || !is_of_pin(at.op - 1));
-  const bool last = !is_of_pin(job.next.op);
+  const bool last = !is_of_pin(job.cut.op);
   if (first && !last) job.wholes.push_back(host_->newWhole());
   chunk.whole = first && last ? 0 : job.wholes.back();
 }
@@ -408,7 +399,7 @@ void StagingLink::release(std::uint32_t number) {
 }
 
 StagingLink::Step StagingLink::after(const Chunk& chunk) const {
-  const Job& job = *chunk.job;
+  const StagedJob& job = *chunk.job;
   switch (chunk.step) {
     case Step::kFree:
       if (job.from_storage) return Step::kLoad;
@@ -428,7 +419,7 @@ StagingLink::Step StagingLink::after(const Chunk& chunk) const {
 // The step of this chunk has ended. Begins its next one.
 void StagingLink::advance(std::uint32_t number) {
   Chunk& chunk = chunks_[number];
-  Job& job = *chunk.job;
+  StagedJob& job = *chunk.job;
   HopEnd ended = *std::exchange(chunk.ended, std::nullopt);
   chunk.hop.reset();
   if (!ended.shares.empty()) ended.shares.front().busy_ns = countUse(chunk);
@@ -439,7 +430,7 @@ void StagingLink::advance(std::uint32_t number) {
     job.path.add(std::move(share));
   }
   if (ended.error) failJob(job, *std::move(ended.error));
-  if (!job.error) {
+  if (!job.why) {
     chunk.step = after(chunk);
     if (chunk.step != Step::kFree) {
       Status begun = begin(number);
@@ -462,7 +453,7 @@ Status StagingLink::begin(std::uint32_t number) {
   const Chunk& chunk = chunks_[number];
   StageUse& use = chunk.job->stages[index(chunk.step)];
   if (use.chunks++ == 0) use.counted = host_->now();
-  const bool write = chunk.job->kind == OpKind::kWrite;
+  const bool write = chunk.job->writes();
   if (chunk.step == Step::kMove) return startMove(number);
   const bool load = chunk.step == Step::kLoad;
   const bool here = self_ || load == write;
@@ -495,9 +486,9 @@ Status StagingLink::ask(std::uint32_t number, bool store) {
 // Copies between the chunk and storage of this agent.
 Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
   const Chunk& chunk = chunks_[number];
-  const Job& job = *chunk.job;
+  const StagedJob& job = *chunk.job;
   // With itself as peer, an agent has the pins of both ends.
-  const bool remote_end = (job.kind == OpKind::kWrite) == (kind == OpKind::kWrite) && self_;
+  const bool remote_end = (job.writes()) == (kind == OpKind::kWrite) && self_;
   std::vector<core::Op> ops;
   for (const ChunkPiece& piece : chunk.plan.pieces)
     ops.push_back({.local = ownAddress(number) + piece.place,
@@ -515,7 +506,7 @@ Status StagingLink::startStorage(std::uint32_t number, OpKind kind) {
 // Copies between this end's memory, or the chunk of its ring, and the peer's.
 Status StagingLink::startMove(std::uint32_t number) {
   const Chunk& chunk = chunks_[number];
-  const Job& job = *chunk.job;
+  const StagedJob& job = *chunk.job;
   std::vector<core::Op> ops;
   const auto peers = peers_.find(job.place);
   const auto peers_address = [&] {
@@ -540,7 +531,7 @@ Status StagingLink::startMove(std::uint32_t number) {
       ops.push_back(op);
     }
   }
-  return startHop(number, StagingHost::To::kPeer, job.kind, listOf(std::move(ops)));
+  return startHop(number, StagingHost::To::kPeer, job.work.kind, listOf(std::move(ops)));
 }
 
 Status StagingLink::startHop(std::uint32_t number, StagingHost::To to, OpKind kind,
@@ -564,13 +555,8 @@ void StagingLink::close(core::Completions& out) {
   chunks_.clear();
   ticket_ = 0;
   server_.close();
-  for (const Job& job : jobs_) {
-    giveUpWholes(job);
-    out.emplace_back(core::Failed{.slice = job.slice,
-                                  .ops = job.ops.size(),
-                                  .why = {.code = Code::kPeerLost, .operation = "staging"}});
-  }
-  jobs_.clear();
+  for (const StagedJob* const job : std::exchange(jobs_, {})) giveUpWholes(*job);
+  rail_.jobs().take(*this, {.code = Code::kPeerLost, .operation = "staging"}, out);
   news_ = waits_for_storage_ = false;
 }
 
@@ -581,7 +567,7 @@ void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd
     return breakOff(std::move(message).error());
   if (!message) {
     no_ring_ = std::move(message).error();
-    for (Job& job : jobs_) failJob(job, *no_ring_);
+    for (StagedJob* const job : jobs_) failJob(*job, *no_ring_);
     return;
   }
   std::visit([this](auto&& one) { receive(std::forward<decltype(one)>(one)); },
@@ -603,8 +589,8 @@ void StagingLink::receive(RingAnswer&& answer) {
     refused_.insert(answer.place);
   } else if (answer.error) {
     answer.error->peer = peer_;
-    for (Job& job : jobs_)
-      if (job.remote_storage && !job.place) failJob(job, *answer.error);
+    for (StagedJob* const job : jobs_)
+      if (job->remote_storage && !job->place) failJob(*job, *answer.error);
     asked_.erase(answer.place);
   } else if (answer.chunks == 0 || answer.chunks > kMostChunks ||
              answer.chunk_bytes < (64U << 10U)) {

@@ -7,7 +7,6 @@
 
 #include <array>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "core/backend.h"
+#include "move/job_table.h"
 #include "move/staging/staging_chunk.h"
 #include "move/staging/staging_host.h"
 #include "move/staging/staging_message.h"
@@ -26,7 +26,7 @@ namespace viaduct::move {
 
 class StagingRail;
 
-class StagingLink final : public core::Link, private HopOwner {
+class StagingLink final : public core::Link, public Carrier, private HopOwner {
  public:
   StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost& session,
               std::unique_ptr<StagingHost> host);
@@ -48,7 +48,7 @@ class StagingLink final : public core::Link, private HopOwner {
 
   // The rail calls the functions below.
   void take(const core::Work& work);
-  void cancel(const core::Sink& sink);
+  void stop(Job& job) override;
   bool busy() const;  // progress() has work
   // It will have work as soon as this agent reaches its storage, or has memory for a ring.
   bool waits() const;
@@ -66,10 +66,8 @@ class StagingLink final : public core::Link, private HopOwner {
     std::uint32_t chunks = 0;
     Clock::time_point counted = {};  // the time until here is in the path
   };
-  // The ops of one post.
-  struct Job {
-    core::SliceOf slice = {};
-    OpKind kind = OpKind::kWrite;
+  // The link holds one of its outstanding parts until endJobs().
+  struct StagedJob : Job {
     std::span<const core::Op> ops = {};
     core::Requirement required = {};                // of the stage between the agents
     Priority priority = Priority::kNormal;
@@ -80,15 +78,16 @@ class StagingLink final : public core::Link, private HopOwner {
     // The end in the storage that is read. A chunk is read in one piece, so its gaps follow this
     // end.
     OpEnd readEnd() const {
-      const bool local = local_storage && (kind == OpKind::kWrite || !remote_storage);
+      const bool local = local_storage && (writes() || !remote_storage);
       return local ? OpEnd::kLocal : OpEnd::kRemote;
     }
-    OpEnd writtenEnd() const { return kind == OpKind::kWrite ? OpEnd::kRemote : OpEnd::kLocal; }
-    OpCursor next = {};
+    OpEnd writtenEnd() const { return writes() ? OpEnd::kRemote : OpEnd::kLocal; }
+    bool writes() const { return work.kind == OpKind::kWrite; }
+    bool isCut() const { return cut.op == ops.size(); }
+    OpCursor cut = {};
     std::uint32_t chunks = 0;             // in a stage
     std::array<StageUse, 4> stages = {};  // by Step
     Path path = {};                       // since the last report
-    std::optional<Error> error = {};
     // It writes objects, each as a whole.
     bool to_objects = false;
     std::vector<core::Op> sorted = {};       // behind `ops`, by the place in the objects
@@ -96,7 +95,7 @@ class StagingLink final : public core::Link, private HopOwner {
   };
   // The use of one chunk of both rings, or of neighbours as one large chunk.
   struct Chunk {
-    Job* job = nullptr;
+    StagedJob* job = nullptr;
     Step step = Step::kFree;
     std::uint32_t width = 1;  // chunks
     bool joined = false;      // a part of the large chunk before it
@@ -110,19 +109,16 @@ class StagingLink final : public core::Link, private HopOwner {
   Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
   bool hasWaitedLong() const;
   void returnRings();
-  bool isOver(const Job& job) const {
-    return job.chunks == 0 && (job.error || job.next.op == job.ops.size());
-  }
-  void prepareObjects(Job& job);
-  RingPlace placeFor(const Job& job) const;
-  bool fitsPlace(const Job& job) const;
-  void goThroughHost(Job& job) const;
-  Status prepareRings(Job& job, bool& wait);
-  bool fillFreeChunk(Job& job);
+  void prepareObjects(StagedJob& job);
+  RingPlace placeFor(const StagedJob& job) const;
+  bool fitsPlace(const StagedJob& job) const;
+  void goThroughHost(StagedJob& job) const;
+  Status prepareRings(StagedJob& job, bool& wait);
+  bool fillFreeChunk(StagedJob& job);
   void fillFreeChunks();
-  std::uint32_t widthFor(Job& job);
+  std::uint32_t widthFor(StagedJob& job);
   std::optional<std::uint32_t> freeChunks(std::uint32_t width, std::uint32_t chunks) const;
-  void packForObject(Job& job, Chunk& chunk);
+  void packForObject(StagedJob& job, Chunk& chunk);
   void release(std::uint32_t number);
   void advance(std::uint32_t number);
   std::uint64_t countUse(const Chunk& chunk);
@@ -133,12 +129,12 @@ class StagingLink final : public core::Link, private HopOwner {
   Status startMove(std::uint32_t number);
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
   // The chunks that a job of this end can use, if it has one ring or two.
-  Ring sizes(const Job& job) const;
-  static ChunkPlan cut(Job& job, std::uint64_t chunk_bytes);
-  void failJob(Job& job, Error why);
+  Ring sizes(const StagedJob& job) const;
+  static ChunkPlan cut(StagedJob& job, std::uint64_t chunk_bytes);
+  void failJob(StagedJob& job, Error why);
   void endJobs(core::Completions& out);
-  static void reportPath(Job& job, core::Completions& out);
-  void giveUpWholes(const Job& job);
+  static void reportPath(StagedJob& job, core::Completions& out);
+  void giveUpWholes(const StagedJob& job);
   std::uint64_t ownAddress(std::uint32_t chunk) const {
     return own_->address + chunk * own_->chunk_bytes;
   }
@@ -161,7 +157,7 @@ class StagingLink final : public core::Link, private HopOwner {
   const std::unique_ptr<StagingHost> host_;
   const std::function<bool()> settling_;
   std::map<std::uint32_t, PinInfo> storage_pins_;  // of the peer
-  std::list<Job> jobs_;                            // in the order of their posts
+  std::vector<StagedJob*> jobs_;                   // in the order of their posts
   std::vector<Chunk> chunks_;
   std::optional<Ring> own_;              // the ring for this end's jobs
   std::map<RingPlace, Ring> peers_;      // and those that the peer lends

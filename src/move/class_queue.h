@@ -14,7 +14,7 @@ namespace viaduct::move {
 
 inline bool isBackground(const Job& job) { return job.work.priority == Priority::kBackground; }
 
-class JobQueue {
+class ClassQueue {
  public:
   bool empty() const { return waiting() == 0; }
   // Whether there is a job to serve now. `background` bytes of background jobs are on their way.
@@ -28,7 +28,7 @@ class JobQueue {
     shares_.served(job.work.priority, bytes, waiting());
   }
   void push(Job& job) { classOf(job).push(job); }
-  void append(JobQueue& other) {
+  void append(ClassQueue& other) {
     for (std::size_t i = 0; i < kPriorities; ++i) classes_[i].append(other.classes_[i]);
   }
   // Visits all jobs of its class, so call it rarely.

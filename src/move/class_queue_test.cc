@@ -1,4 +1,4 @@
-#include "move/job_queue.h"
+#include "move/class_queue.h"
 
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@ namespace {
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20U;
 constexpr std::array kAll{Priority::kUrgent, Priority::kNormal, Priority::kBackground};
 
-class JobQueueTest : public ::testing::Test {
+class ClassQueueTest : public ::testing::Test {
  protected:
   Job& add(Priority priority) {
-    Job& job = table_.add({.priority = priority});
+    Job& job = table_.add({.priority = priority}, nullptr);
     queue_.push(job);
     return job;
   }
@@ -31,10 +31,10 @@ class JobQueueTest : public ::testing::Test {
   }
 
   JobTable table_;
-  JobQueue queue_;
+  ClassQueue queue_;
 };
 
-TEST_F(JobQueueTest, ServesTheHighestClassFirst) {
+TEST_F(ClassQueueTest, ServesTheHighestClassFirst) {
   for (const Priority priority : {Priority::kBackground, Priority::kNormal, Priority::kUrgent})
     add(priority);
   for (const Priority priority : kAll) {
@@ -44,7 +44,7 @@ TEST_F(JobQueueTest, ServesTheHighestClassFirst) {
   EXPECT_TRUE(queue_.empty());
 }
 
-TEST_F(JobQueueTest, ServesOneClassInItsOrder) {
+TEST_F(ClassQueueTest, ServesOneClassInItsOrder) {
   Job& first = add(Priority::kBackground);
   Job& second = add(Priority::kBackground);
   EXPECT_EQ(&queue_.pop(0), &first);
@@ -52,7 +52,7 @@ TEST_F(JobQueueTest, ServesOneClassInItsOrder) {
 }
 
 // A twentieth is promised: urgent and normal work that never ends starves nobody.
-TEST_F(JobQueueTest, EachClassGetsItsShareOfTheBytes) {
+TEST_F(ClassQueueTest, EachClassGetsItsShareOfTheBytes) {
   for (const std::uint64_t bytes : {2 * kMiB, std::uint64_t{4096}}) {
     for (const Priority priority : kAll) add(priority);
     std::array<std::uint64_t, kPriorities> served{};
@@ -60,7 +60,8 @@ TEST_F(JobQueueTest, EachClassGetsItsShareOfTheBytes) {
       const Priority next = queue_.pop(0).work.priority;
       add(next);
       const std::uint64_t some = next == Priority::kUrgent ? bytes : kBackgroundTurn;
-      const Job like{.work = {.priority = next}};
+      Job like;
+      like.work.priority = next;
       queue_.served(like, some);
       served[static_cast<std::size_t>(next)] += some;
       all += some;
@@ -71,7 +72,7 @@ TEST_F(JobQueueTest, EachClassGetsItsShareOfTheBytes) {
   }
 }
 
-TEST_F(JobQueueTest, BackgroundWorkThatWaitsForNobodyOwesNothing) {
+TEST_F(ClassQueueTest, BackgroundWorkThatWaitsForNobodyOwesNothing) {
   add(Priority::kUrgent);
   for (int i = 0; i < 100; ++i) EXPECT_EQ(serve(kMiB), Priority::kUrgent);
   add(Priority::kBackground);
@@ -79,7 +80,7 @@ TEST_F(JobQueueTest, BackgroundWorkThatWaitsForNobodyOwesNothing) {
 }
 
 // Bytes on their way stand in front of urgent ones.
-TEST_F(JobQueueTest, FewBackgroundBytesAreOnTheirWayWhileUrgentWorkUsesTheRail) {
+TEST_F(ClassQueueTest, FewBackgroundBytesAreOnTheirWayWhileUrgentWorkUsesTheRail) {
   add(Priority::kBackground);
   EXPECT_TRUE(queue_.mayServe(64 * kMiB));
   const auto now = Clock::now();
@@ -95,9 +96,9 @@ TEST_F(JobQueueTest, FewBackgroundBytesAreOnTheirWayWhileUrgentWorkUsesTheRail) 
   EXPECT_TRUE(queue_.mayServe(2 * kBackgroundTurn));
 }
 
-TEST_F(JobQueueTest, KeepsTheClassesWhenItIsJoinedWithAnother) {
-  JobQueue other;
-  Job& late = table_.add({.priority = Priority::kBackground});
+TEST_F(ClassQueueTest, KeepsTheClassesWhenItIsJoinedWithAnother) {
+  ClassQueue other;
+  Job& late = table_.add({.priority = Priority::kBackground}, nullptr);
   other.push(late);
   Job& gone = add(Priority::kUrgent);
   Job& first = add(Priority::kBackground);
