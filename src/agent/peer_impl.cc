@@ -64,10 +64,7 @@ Error PeerImpl::notReady(const char* operation) const {
   return why;
 }
 
-bool PeerImpl::packs() const {
-  return session_ && session_->connection().packs() &&
-         !agent_.isSelf(session_->connection().theirs());
-}
+bool PeerImpl::packs() const { return session_ && !agent_.isSelf(session_->connection().theirs()); }
 
 bool PeerImpl::settled() {
   std::erase_if(unsettled_, [](const auto& settled) { return settled(); });

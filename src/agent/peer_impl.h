@@ -130,7 +130,6 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
 
   PeerLeases& leases() { return leases_; }
   // Only in a session.
-  bool knowsLeases() const { return session_->connection().knowsLeases(); }
   const std::array<std::uint8_t, 16>& theirId() const {
     return session_->connection().theirs().agent;
   }

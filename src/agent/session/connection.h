@@ -119,13 +119,8 @@ class Connection {
   // from established() on.
   const std::optional<ResumeMessage>& resume() const { return resume_; }
   bool proves(const Key& life) const;
-  // True if the session may move to another connection: over TCP, with a peer whose version
-  // supports it.
-  bool canResume() const { return !socket_facts_.is_unix && their_minor_ >= kResumeMinor; }
-  // True if the peer's version has leases.
-  bool knowsLeases() const { return their_minor_ >= kLeaseMinor; }
-  bool takesMarks() const { return their_minor_ >= kMarksMinor; }
-  bool packs() const { return their_minor_ >= kPackMinor; }
+  // True if the session may move to another connection.
+  bool canResume() const { return !socket_facts_.is_unix; }
   // Empty for a Unix socket.
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
   std::size_t unsent() const { return outbox_.unsent(); }
@@ -202,7 +197,6 @@ class Connection {
   Inbox inbox_;
   Outbox outbox_;
   Hello theirs_;
-  std::uint8_t their_minor_ = 0;
   std::optional<ResumeMessage> resume_;  // see resume()
   std::uint64_t numbered_heard_ = 0;
   // The socket accepts no more bytes. The peer's last frames are still read.

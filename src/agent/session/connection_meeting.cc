@@ -49,7 +49,6 @@ bool Connection::prove(const Frame& frame) {
     if (frame.type != FrameType::kDeny) deny(taken.error().code);
     return fail(std::move(taken).error());
   }
-  their_minor_ = frame.minor;
   const auto next = static_cast<FrameType>(numberOf(frame.type) + 1);
   if (!taken->reply.empty() && !say(next, taken->reply)) return false;
   if (!taken->proven) return true;

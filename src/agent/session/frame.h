@@ -18,11 +18,7 @@ namespace viaduct::agent {
 using base::ByteSpan, base::Hmac, base::Key;
 
 inline constexpr std::uint8_t kWireMajor = 1;
-inline constexpr std::uint8_t kWireMinor = 4;
-inline constexpr std::uint8_t kResumeMinor = 2;  // the first version that can resume sessions
-inline constexpr std::uint8_t kLeaseMinor = 4;   // the first version with leases
-inline constexpr std::uint8_t kMarksMinor = 4;   // the first version with streams of marks
-inline constexpr std::uint8_t kPackMinor = 4;    // the first version that packs host memory
+inline constexpr std::uint8_t kWireMinor = 0;
 
 inline constexpr std::size_t kFrameHeaderBytes = 40;
 // The limit of a frame: the largest note, and room for the other fields.
@@ -40,13 +36,13 @@ enum class FrameType : std::uint8_t {
   kSynced,
   kBackend,
   kBye,
-  kNoteRing,  // from minor version 1 on
-  kReadOnly,  // sent before its pin; from minor version 3 on
-  // From minor version 4 on: an owner ends a lease, its borrower answers, a borrower returns one.
+  kNoteRing,
+  kReadOnly,  // sent before its pin
+  // An owner ends a lease, its borrower answers, a borrower returns one.
   kLeaseEnded,
   kLeaseSettled,
   kLeaseReturned,
-  // The same: a mark of a stream, and the end of one.
+  // A mark of a stream, and the end of one.
   kMark,
   kMarksEnd,
   // Frames of the handshake. docs/wire.md has their order.
@@ -57,7 +53,7 @@ enum class FrameType : std::uint8_t {
   kHello,
   kAccept,
   kRefuse,
-  kResume,  // sent before the dialer's hello; from minor version 2 on
+  kResume,  // sent before the dialer's hello
 };
 struct Frame {
   FrameType type = FrameType::kHeartbeat;
