@@ -202,7 +202,6 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void loseIfLinkBroke();
   Status mayTake(FrameType type, std::size_t bytes);
   void handle(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
-  void heardReadOnly(std::span<const std::byte> payload);
   void heardLease(FrameType type, std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);

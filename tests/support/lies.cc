@@ -186,12 +186,6 @@ constexpr auto kLies = std::to_array<Lie>({
        liar.send(FrameType::kHeartbeat, {});
      }},
     {FrameType::kNoteRing, "offers its ring twice, or without descriptors", offersARing},
-    {FrameType::kReadOnly, "has read-only pins that never come",
-     [](LyingPeer& liar) {
-       often(liar, FrameType::kReadOnly, kOften,
-             [](int i) { return base::encode(static_cast<std::uint32_t>(i)); });
-     },
-     false},
     {FrameType::kLeaseEnded, "ends leases that were never lent",
      [](LyingPeer& liar) {
        liar.sync();

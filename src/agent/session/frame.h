@@ -37,7 +37,6 @@ enum class FrameType : std::uint8_t {
   kBackend,
   kBye,
   kNoteRing,
-  kReadOnly,  // sent before its pin
   // An owner ends a lease, its borrower answers, a borrower returns one.
   kLeaseEnded,
   kLeaseSettled,
