@@ -181,7 +181,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kBye:
       return ending_.step(Ending::kBye);
     case FrameType::kNoteRing:
-      return heardOfRing(payload, std::move(fds));
+      return heardOfRing(std::move(fds));
     case FrameType::kLeaseEnded:
     case FrameType::kLeaseSettled:
     case FrameType::kLeaseReturned:

@@ -208,7 +208,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void openRing();
   void closeRing();
-  void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void heardOfRing(std::vector<base::Fd> fds);
   void takeNotesBefore(std::uint64_t frames);
   void sendKeptNotes();
   void dropKeptNotes(Clock::time_point now);

@@ -63,7 +63,7 @@ inline constexpr auto kFrameRules = std::to_array<FrameRule>({
     {FrameType::kSynced, "synced", FrameStage::kSession, 0, 0, 0, 1},
     {FrameType::kBackend, "backend", FrameStage::kSession, kMaxFramePayload, kMaxFrameFds, 0, 0, 100},
     {FrameType::kBye, "bye", FrameStage::kSession, wire::kBye, 0, 0, 1},
-    {FrameType::kNoteRing, "note ring", FrameStage::kSession, sizeof(std::uint32_t), 2, 0, 1, 50},
+    {FrameType::kNoteRing, "note ring", FrameStage::kSession, 0, 2, 0, 1, 50},
     {FrameType::kLeaseEnded, "lease ended", FrameStage::kSynced, wire::kNumber + 1, 0, 0, 0, 5},
     {FrameType::kLeaseSettled, "lease settled", FrameStage::kSynced, wire::kNumber, 0, 0, 0, 5},
     {FrameType::kLeaseReturned, "lease returned", FrameStage::kSynced, wire::kNumber, 0, 0, 0, 5},
