@@ -80,7 +80,7 @@ TEST_F(BenchCommand, ATinySweepIsMeasuredCheckedAndWritten) {
       EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
       EXPECT_EQ(warnings(run), "");
       const Json json = results();
-      EXPECT_EQ(json.at("format"), "viaduct-bench/2");
+      EXPECT_EQ(json.at("format"), "viaduct-bench/1");
       EXPECT_EQ(json.at("end"), "complete");
       EXPECT_FALSE(json.at("environment")
                        .at("members")
