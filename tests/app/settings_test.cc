@@ -43,7 +43,7 @@ TEST(SettingsCommand, AVariableThatIsNearlyASettingIsWarnedOf) {
       mistyped.err().find("there is no setting VIADUCT_BACKEND: did you mean VIADUCT_BACKENDS?"),
       std::string::npos)
       << mistyped.err();
-  Program others(words, {"VIADUCT_SETUP=no", "VIADUCT_LAST=v0", "VIADUCT_SEED=7",
+  Program others(words, {"VIADUCT_SETUP=no", "VIADUCT_UBUNTU_MIRROR=v0", "VIADUCT_SEED=7",
                          "VIADUCT_LOG=info", "VIADUCT_PORT=tcp://10.0.0.1:7000"});
   EXPECT_EQ(others.finish(), 0);
   EXPECT_EQ(others.err().find("there is no setting"), std::string::npos) << others.err();
