@@ -19,7 +19,7 @@ namespace viaduct::meet::embedded {
 
 // Both ends prove the token by base::Handshake. The server denies a member of another major
 // version.
-inline constexpr base::Handshake::Version kVersion{.major = 2, .minor = 0};
+inline constexpr base::Handshake::Version kVersion{.major = 1, .minor = 0};
 inline constexpr const char* kBinding = "meeting place";
 
 // From the member. A view: copies nothing.
@@ -54,21 +54,6 @@ struct WelcomeMessage {
 };
 auto fields(base::Is<WelcomeMessage> auto& m) { return std::tie(m.detect_ms); }
 
-// A code that only a newer server knows is read as kProtocol.
-template <class T>
-struct KnownCode {
-  T& code;
-  void encode(base::Writer& out) const { base::Fields::put(out, code); }
-  void decode(base::Reader& in) {
-    base::Fields::get(in, code);
-    code = std::min(code, Code::kProtocol);
-  }
-};
-template <class T>
-KnownCode<T> knownCode(T& code) {
-  return {code};
-}
-
 // The payload of kDeny from the server, of kRefused and kTrouble.
 struct ErrorMessage {
   static constexpr std::string_view kName = "error";
@@ -76,7 +61,8 @@ struct ErrorMessage {
 };
 auto fields(base::Is<ErrorMessage> auto& m) {
   return base::list(
-      knownCode(m.error.code), m.error.os_errno, base::cutTo(kMaxReasonBytes, m.error.operation),
+      base::atMost(Code::kStale, m.error.code), m.error.os_errno,
+      base::cutTo(kMaxReasonBytes, m.error.operation),
       base::cutTo(kMaxReasonBytes, m.error.detail), base::cutTo(kMaxReasonBytes, m.error.peer),
       base::cutTo(kMaxReasonBytes, m.error.cause), base::cutTo(kMaxReasonBytes, m.error.remedy));
 }
