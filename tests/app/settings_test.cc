@@ -26,7 +26,7 @@ TEST(SettingsCommand, PrintsEveryVariable) {
   Program run({"settings"});
   EXPECT_EQ(run.finish(), 0);
   EXPECT_NE(run.out().find("VIADUCT_DETECT=2s\n"), std::string::npos);
-  EXPECT_NE(run.out().find("VIADUCT_WEATHER\n"), std::string::npos);
+  EXPECT_NE(run.out().find("VIADUCT_FAKE\n"), std::string::npos);
 }
 
 TEST(SettingsCommand, AFailedWriteIsAFailure) {

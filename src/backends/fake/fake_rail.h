@@ -1,5 +1,4 @@
-// A rail of the fake backend: a queue of ops, with the faults that Weather injects. Threads: as
-// core::Rail.
+// A rail of the fake backend: a queue of ops, with the lie of its options. Threads: as core::Rail.
 #pragma once
 
 #include <atomic>
@@ -10,10 +9,8 @@
 #include <string_view>
 #include <thread>
 
-#include "backends/fake/weather.h"
+#include "backends/fake/options.h"
 #include "base/guarded.h"
-#include "base/poller.h"
-#include "base/random.h"
 #include "core/backend.h"
 
 namespace viaduct::fake {
@@ -36,17 +33,9 @@ class FakeRail final : public core::Rail, public core::DirectMover {
  public:
   // Copies an op or a part of it, or returns the reason why that is not possible.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
-  using Kill = std::function<void(core::Link& link)>;
 
-  FakeRail(std::uint32_t index, const Weather& weather, const base::Poller& clock, Carry carry,
-           Kill kill)
-      : name_("fake" + std::to_string(index)),
-        index_(index),
-        weather_(weather),
-        clock_(clock),
-        carry_(std::move(carry)),
-        kill_(std::move(kill)),
-        dice_(weather.seed + index) {}
+  FakeRail(std::uint32_t index, Lie lie, Carry carry)
+      : name_("fake" + std::to_string(index)), index_(index), lie_(lie), carry_(std::move(carry)) {}
 
   std::string_view name() const override { return name_; }
   std::size_t post(const core::Work& work) override;
@@ -61,8 +50,7 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   Outcome moveNow(const core::Work& work, Progress& so_far,
                   const std::atomic<bool>& pause) override;
 
-  // True while the rail is broken, by an injected fault or by rails_cut.
-  bool out() const { return (rails_cut >> index_ & 1U) != 0 || clock_.now() < out_until_; }
+  bool out() const { return (rails_cut >> index_ & 1U) != 0; }
   // Fails all ops of this link now.
   void drop(const core::Link& link, core::Completions& out);
 
@@ -72,28 +60,20 @@ class FakeRail final : public core::Rail, public core::DirectMover {
   struct Ride {
     core::Work work;
     core::Op left;            // part that is not copied yet
-    core::Op after = {};      // part to copy after `left`; only with injected harm
+    core::Op after = {};      // part to copy after `left`; only with a lie
     std::uint64_t bytes = 0;  // length of the whole op
-    bool begun = false;
-    Clock::time_point ready;
     bool cancelled = false;
-    bool hangs = false;
   };
   Status advance(Ride& ride);
-  bool breaks(Ride& ride);
   void breakDown(core::Completions& out);
   Error failure(const Ride& ride, Code code, std::string detail) const;
-  void harm(Ride& ride);
+  void falsify(Ride& ride) const;
 
   const std::string name_;
   const std::uint32_t index_;
-  const Weather weather_;
-  const base::Poller& clock_;
+  const Lie lie_;
   const Carry carry_;
-  const Kill kill_;
-  base::Random dice_;
   std::deque<Ride> queue_;
-  Clock::time_point out_until_ = Clock::time_point::min();
 };
 
 }  // namespace viaduct::fake
