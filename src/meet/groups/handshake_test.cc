@@ -223,7 +223,9 @@ TEST(EmbeddedServer, AMemberOfAnotherMajorVersionLearnsTheVersion) {
 }
 
 TEST(EmbeddedMember, ANewerServerIsRefusedAtOnceAndItsVersionNamed) {
-  const Error why = joinWith([](const base::Fd& socket) {
+  int tries = 0;
+  const Error why = joinWith([&](const base::Fd& socket) {
+    ++tries;
     sendAll(socket, messageOfTheNextVersion(Type::kDeny));
     std::array<char, 512> rest{};
     while (::recv(socket.get(), rest.data(), rest.size(), 0) > 0) {
@@ -232,6 +234,7 @@ TEST(EmbeddedMember, ANewerServerIsRefusedAtOnceAndItsVersionNamed) {
   EXPECT_EQ(why.code, Code::kUnsupported) << why.text();
   EXPECT_NE(why.text().find("version 2.0"), std::string::npos) << why.text();
   EXPECT_NE(why.text().find("this end 1.0"), std::string::npos) << why.text();
+  EXPECT_EQ(tries, 1);
 }
 
 }  // namespace
