@@ -117,21 +117,19 @@ class Simulated {
     if (::connect(socket.get(), address.get(), address.size) != 0) die("connect");
     static_cast<void>(base::tuneSocket(socket.get()));
     socket_ = std::make_unique<embedded::MessageSocket>(std::move(socket), embedded::kMaxUnproven);
-    const embedded::Bytes open = handshake_.open();
-    send(embedded::Type::kOpen, embedded::OpenMessage{.handshake = open});
+    send(embedded::Type::kOpen, handshake_.open());
   }
   int fd() const { return socket_->fd(); }
   bool whole() const { return whole_; }
   std::uint64_t rounds() const { return rounds_; }
   void gather() { send(embedded::Type::kGather, groups::GatherMessage{rounds_, ""}); }
   void beat() { send(embedded::Type::kBeat, embedded::Bytes()); }
-  void read(std::span<std::byte> scratch) {
-    const auto got = socket_->read(scratch, [this](auto type, auto payload) -> Status {
-      take(type, payload);
+  void read() {
+    const auto got = socket_->read([this](const base::Frame& frame) -> Status {
+      take(embedded::typeOf(frame), frame.payload);
       return Ok{};
     });
-    if (!got || *got == embedded::MessageSocket::Read::kEnd)
-      die("a simulated member was turned away");
+    if (!got || !*got) die("a simulated member was turned away");
   }
 
  private:
@@ -141,8 +139,7 @@ class Simulated {
   void take(embedded::Type type, embedded::ByteSpan payload) {
     using embedded::Type;
     if (type == Type::kChallenge) {
-      const auto theirs = base::decode<embedded::ChallengeMessage>(payload);
-      auto step = handshake_.take(base::Handshake::Stage::kChallenge, theirs->handshake, 0);
+      auto step = handshake_.take(base::Handshake::Stage::kChallenge, payload, 0);
       if (!step) die(step.error().text());
       send(Type::kProof, step->reply);
       socket_->useKeys(handshake_.sendingKey(), handshake_.receivingKey());
@@ -218,13 +215,12 @@ class Crowd {
     std::array<epoll_event, 256> events;
     const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), milliseconds);
     for (int i = 0; i < count; ++i)
-      static_cast<Simulated*>(events[static_cast<std::size_t>(i)].data.ptr)->read(scratch_);
+      static_cast<Simulated*>(events[static_cast<std::size_t>(i)].data.ptr)->read();
   }
 
   embedded::Bytes roster_;
   base::Fd epoll_;
   std::vector<std::unique_ptr<Simulated>> members_;
-  std::vector<std::byte> scratch_ = std::vector<std::byte>(std::size_t{64} << 10U);
 };
 
 void simulated(std::uint32_t count) {

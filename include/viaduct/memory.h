@@ -98,8 +98,8 @@ struct PinInfo {
   std::uint32_t device = 0;
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t slot = 0;                          // its number in the owner's table
-  MemoryAccess access = MemoryAccess::kReadWrite;  // announced by the session; a Card omits it
+  std::uint32_t slot = 0;  // its number in the owner's table
+  MemoryAccess access = MemoryAccess::kReadWrite;
   friend bool operator==(const PinInfo&, const PinInfo&) = default;
 };
 

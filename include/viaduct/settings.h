@@ -56,7 +56,6 @@ struct Settings {
   std::uint64_t staging_memory = std::uint64_t{256} << 20U;  // most bytes of all rings
   std::string faults = {};                                   // to inject: docs/faults.md
   bool faults_allowed = false;                               // otherwise `faults` is refused
-  std::string weather = {};  // for the fake backend: "seed=7,delay_us=50,lose_rail=0.01"
   // Values of backends' settings that have no field here, by the name of their variable.
   std::map<std::string, std::string, std::less<>> others = {};
   friend bool operator==(const Settings&, const Settings&) = default;

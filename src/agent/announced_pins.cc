@@ -10,10 +10,8 @@
 
 namespace viaduct::agent {
 
-Status AnnouncedPins::add(PinMessage& message) {
+Status AnnouncedPins::add(const PinMessage& message) {
   const std::uint32_t slot = message.info.slot;
-  if (std::exchange(next_read_only_, std::nullopt) == slot)
-    message.info.access = MemoryAccess::kReadOnly;
   if (pins_.size() >= kMaxPins && !pins_.contains(slot))
     return brokenRule(
         fmt::format("registration number {} exceeds the limit of {}", pins_.size() + 1, kMaxPins));
@@ -43,7 +41,6 @@ bool AnnouncedPins::hasAnnounced(const std::function<bool(std::string_view label
 }
 
 void AnnouncedPins::clear() {
-  next_read_only_.reset();
   pins_.clear();
   withdrawn_.clear();
   bytes_.give(bytes_.used());

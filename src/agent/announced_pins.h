@@ -7,7 +7,6 @@
 #include <deque>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -28,10 +27,8 @@ class AnnouncedPins {
   // `all` is the budget that all peers share.
   explicit AnnouncedPins(base::Budget& all) : bytes_(kMaxPinsBytes, &all) {}
 
-  // If the next announced pin has this slot, the peer's memory there is read-only.
-  void nextIsReadOnly(std::uint32_t slot) { next_read_only_ = slot; }
-  // Records the pin and sets the access in `message`. Fails if a limit is exceeded.
-  Status add(PinMessage& message);
+  // Fails if a limit is exceeded.
+  Status add(const PinMessage& message);
   void drop(std::uint32_t slot);
   void clear();
 
@@ -46,7 +43,6 @@ class AnnouncedPins {
  private:
   static constexpr std::size_t kMostWithdrawn = 32;
 
-  std::optional<std::uint32_t> next_read_only_;
   std::map<std::uint32_t, Announced> pins_;
   std::deque<std::string> withdrawn_;  // labels, the last one at the end
   base::Budget bytes_;

@@ -64,10 +64,7 @@ Error PeerImpl::notReady(const char* operation) const {
   return why;
 }
 
-bool PeerImpl::packs() const {
-  return session_ && session_->connection().packs() &&
-         !agent_.isSelf(session_->connection().theirs());
-}
+bool PeerImpl::packs() const { return session_ && !agent_.isSelf(session_->connection().theirs()); }
 
 bool PeerImpl::settled() {
   std::erase_if(unsettled_, [](const auto& settled) { return settled(); });
@@ -97,9 +94,6 @@ std::vector<PeerWay> PeerImpl::ways() const {
 
 void PeerImpl::announce(const PinEntry& pin) {
   if (!session_ || !pin.audience.has(session_number_)) return;
-  if (pin.info.access == MemoryAccess::kReadOnly) {
-    sendOrLose(FrameType::kReadOnly, base::encode(ReadOnlyMessage{pin.info.slot}));
-  }
   sendOrLose(FrameType::kPin, base::encode(agent_.pins().message(pin)));
 }
 
@@ -187,9 +181,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kBye:
       return ending_.step(Ending::kBye);
     case FrameType::kNoteRing:
-      return heardOfRing(payload, std::move(fds));
-    case FrameType::kReadOnly:
-      return heardReadOnly(payload);
+      return heardOfRing(std::move(fds));
     case FrameType::kLeaseEnded:
     case FrameType::kLeaseSettled:
     case FrameType::kLeaseReturned:
@@ -223,12 +215,6 @@ void PeerImpl::tellReturned(std::span<const std::byte> payload) {
 
 void PeerImpl::readNow() {
   if (session_) session_->connection().readNow();
-}
-
-void PeerImpl::heardReadOnly(std::span<const std::byte> payload) {
-  const auto message = base::decode<ReadOnlyMessage>(payload);
-  if (!message) return breakOff(message.error());
-  pins_.nextIsReadOnly(message->slot);
 }
 
 void PeerImpl::addPin(std::span<const std::byte> payload) {

@@ -131,7 +131,6 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
 
   PeerLeases& leases() { return leases_; }
   // Only in a session.
-  bool knowsLeases() const { return session_->connection().knowsLeases(); }
   const std::array<std::uint8_t, 16>& theirId() const {
     return session_->connection().theirs().agent;
   }
@@ -204,14 +203,13 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void loseIfLinkBroke();
   Status mayTake(FrameType type, std::size_t bytes);
   void handle(FrameType type, std::span<const std::byte> payload, std::vector<base::Fd> fds);
-  void heardReadOnly(std::span<const std::byte> payload);
   void heardLease(FrameType type, std::span<const std::byte> payload);
   void addPin(std::span<const std::byte> payload);
   void dropPin(std::span<const std::byte> payload);
   void backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds);
   void openRing();
   void closeRing();
-  void heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds);
+  void heardOfRing(std::vector<base::Fd> fds);
   void takeNotesBefore(std::uint64_t frames);
   void sendKeptNotes();
   void dropKeptNotes(Clock::time_point now);

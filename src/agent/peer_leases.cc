@@ -78,12 +78,6 @@ Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<E
                                                     LeaseOptions options) {
   VIADUCT_CHECK(checkDuration("lease", options.duration));
   if (peer_.state() != PeerState::kReady) return peer_.notReady("lease");
-  if (!peer_.knowsLeases())
-    return Error{.code = Code::kUnsupported,
-                 .operation = "lease",
-                 .detail = "the peer runs a release of Viaduct without leases",
-                 .peer = peer_.name(),
-                 .remedy = "install the same release at both ends"};
   VIADUCT_CHECK(mayLend(ranges, options.access));
   if (lent_.size() >= kMostLent)
     return Error{.code = Code::kExhausted,

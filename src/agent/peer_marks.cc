@@ -176,12 +176,6 @@ Status PeerImpl::mayMark(const Mark& mark) const {
                  .operation = "mark",
                  .detail = fmt::format("mark {}; a stream has at most {}", mark.number, kMaxMarks),
                  .peer = name_};
-  if (!session_->connection().takesMarks())
-    return Error{.code = Code::kUnsupported,
-                 .operation = "mark",
-                 .detail = "the peer runs a release without streams of marks",
-                 .peer = name_,
-                 .remedy = "update the peer, or send notes"};
   const MarkStreamImpl* const stream = marks_.find(mark.stream);
   if (stream != nullptr && stream->ended()) return *stream->ended();
   return Ok{};
@@ -236,8 +230,7 @@ void PeerImpl::closeMarks(MarkStreamImpl& stream) {
 void PeerImpl::sendMarksEnd(std::uint64_t stream, const Error& why) {
   // A child of fork() has the socket too, and must not speak for its parent.
   if (!agent_.ofThisProcess("end marks")) return;
-  if (session_->connection().takesMarks())
-    sendOrLose(FrameType::kMarksEnd, base::encode(MarksEndMessage{stream, why}));
+  sendOrLose(FrameType::kMarksEnd, base::encode(MarksEndMessage{stream, why}));
 }
 
 void PeerImpl::marksChanged(MarkStreamImpl& stream) {

@@ -94,8 +94,7 @@ void PeerImpl::sendKeptNotes() {
 void PeerImpl::openRing() {
   const auto opened = [this]() -> Status {
     VIADUCT_TRY(auto ring, RingReceiver::make());
-    VIADUCT_CHECK(session_->connection().send(FrameType::kNoteRing, base::encode(kRingLayout),
-                                              std::array(ring.fds())));
+    VIADUCT_CHECK(session_->connection().send(FrameType::kNoteRing, {}, std::array(ring.fds())));
     ring.wasSent();
     VIADUCT_TRY(ring_bell_, agent_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
                                                            [this](std::uint32_t) {
@@ -111,11 +110,8 @@ void PeerImpl::openRing() {
         opened.error().text());
 }
 
-void PeerImpl::heardOfRing(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
-  base::Reader in(payload);
-  const auto layout = in.get<std::uint32_t>();
-  if (!in.ok() || fds.size() != 2) return breakOff(brokenRule("a malformed offer of a note ring"));
-  if (layout != kRingLayout) return;  // a later release: notes to it are sent over the session
+void PeerImpl::heardOfRing(std::vector<base::Fd> fds) {
+  if (fds.size() != 2) return breakOff(brokenRule("a malformed offer of a note ring"));
   auto ring = RingSender::map(fds[0], std::move(fds[1]));
   if (ring)
     ring_out_ = *std::move(ring);

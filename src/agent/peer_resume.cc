@@ -37,7 +37,8 @@ bool PeerImpl::isRepeated(std::size_t bytes) {
 
 void PeerImpl::sayHeard() {
   Connection& connection = session_->connection();
-  if (ending_.is(Ending::kCut) || (ring_out_ && ring_out_->beat())) return;
+  if (ending_.is(Ending::kCut)) return;
+  if (ring_out_) return ring_out_->beat();
   base::Bytes payload;
   if (connection.canResume()) payload = base::Writer().put(heard()).take();
   unsaid_ = 0;

@@ -73,30 +73,48 @@ TEST_F(SettingsTest, EveryFallbackIsTheDefault) {
 
 TEST_F(SettingsTest, EveryFieldHasAVariable) {
   const std::pair<const char*, const char*> values[] = {
-      {"VIADUCT_NAME", "decode-3"},       {"VIADUCT_LISTEN", "0.0.0.0:4000, [::1]:0"},
-      {"VIADUCT_SECRET", "open sesame"},  {"VIADUCT_INSECURE", "yes"},
-      {"VIADUCT_BACKENDS", "local,tcp"},  {"VIADUCT_RAILS", "eth0,10.0.0.7"},
-      {"VIADUCT_SOCKETS", "4"},           {"VIADUCT_COPY_THREADS", "2"},
-      {"VIADUCT_STRIPING", "off"},        {"VIADUCT_TCP_PORTS", "7100-7199"},
-      {"VIADUCT_MIN_CHUNK", "64KiB"},     {"VIADUCT_OFI_PROVIDER", "shm"},
-      {"VIADUCT_INJECT", "on"},           {"VIADUCT_DOORBELL", "off"},
-      {"VIADUCT_WIDE_COPIES", "on"},      {"VIADUCT_POPULATE", "0"},
-      {"VIADUCT_DETECT", "1.5s"},         {"VIADUCT_DEADLINE", "1m"},
-      {"VIADUCT_GRACE", "250ms"},         {"VIADUCT_SPIN", "0"},
-      {"VIADUCT_NOTE_BACKLOG", "1MiB"},   {"VIADUCT_WEATHER", "seed=7"},
-      {"VIADUCT_MEET", "meet:7000"},      {"VIADUCT_NAMESPACE", "/mine"},
-      {"VIADUCT_MEET_USER", "me"},        {"VIADUCT_MEET_PASSWORD", "word"},
-      {"VIADUCT_MEET_CA", "ca.pem"},      {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
-      {"VIADUCT_MEET_KEY", "me.key"},     {"NIXL_ETCD_ENDPOINTS", "not looked at"},
-      {"NIXL_ETCD_NAMESPACE", "neither"}, {"VIADUCT_METRICS", "[::1]:27180"},
-      {"VIADUCT_STAGING_CHUNK", "8MiB"},  {"VIADUCT_STAGING_CHUNKS", "4"},
-      {"VIADUCT_STAGING_MEMORY", "1GiB"}, {"VIADUCT_FAULTS", "delay=1s"},
+      {"VIADUCT_NAME", "decode-3"},
+      {"VIADUCT_LISTEN", "0.0.0.0:4000, [::1]:0"},
+      {"VIADUCT_SECRET", "open sesame"},
+      {"VIADUCT_INSECURE", "yes"},
+      {"VIADUCT_BACKENDS", "local,tcp"},
+      {"VIADUCT_RAILS", "eth0,10.0.0.7"},
+      {"VIADUCT_SOCKETS", "4"},
+      {"VIADUCT_COPY_THREADS", "2"},
+      {"VIADUCT_STRIPING", "off"},
+      {"VIADUCT_TCP_PORTS", "7100-7199"},
+      {"VIADUCT_MIN_CHUNK", "64KiB"},
+      {"VIADUCT_OFI_PROVIDER", "shm"},
+      {"VIADUCT_INJECT", "on"},
+      {"VIADUCT_DOORBELL", "off"},
+      {"VIADUCT_WIDE_COPIES", "on"},
+      {"VIADUCT_POPULATE", "0"},
+      {"VIADUCT_DETECT", "1.5s"},
+      {"VIADUCT_DEADLINE", "1m"},
+      {"VIADUCT_GRACE", "250ms"},
+      {"VIADUCT_SPIN", "0"},
+      {"VIADUCT_NOTE_BACKLOG", "1MiB"},
+      {"VIADUCT_MEET", "meet:7000"},
+      {"VIADUCT_NAMESPACE", "/mine"},
+      {"VIADUCT_MEET_USER", "me"},
+      {"VIADUCT_MEET_PASSWORD", "word"},
+      {"VIADUCT_MEET_CA", "ca.pem"},
+      {"VIADUCT_MEET_CERTIFICATE", "me.pem"},
+      {"VIADUCT_MEET_KEY", "me.key"},
+      {"NIXL_ETCD_ENDPOINTS", "not looked at"},
+      {"NIXL_ETCD_NAMESPACE", "neither"},
+      {"VIADUCT_METRICS", "[::1]:27180"},
+      {"VIADUCT_STAGING_CHUNK", "8MiB"},
+      {"VIADUCT_STAGING_CHUNKS", "4"},
+      {"VIADUCT_STAGING_MEMORY", "1GiB"},
+      {"VIADUCT_FAULTS", "delay=1s"},
       {"VIADUCT_FAULTS_ALLOWED", "yes"},
   };
-  // Settings::others has the settings of the backends of storage and of GPUs.
+  // Settings::others has the settings of the backends of storage, of GPUs and for tests.
   std::size_t without_field = 0;
   for (const BackendFacts& backend : backendFacts())
-    if (backend.storage || backend.gpus) without_field += backend.settings.size();
+    if (backend.storage || backend.gpus || backend.for_tests)
+      without_field += backend.settings.size();
   EXPECT_EQ(std::size(values) + without_field, settingRows().size());
   for (const auto& [variable, value] : values) set(variable, value);
   const auto settings = settingsFromEnvironment();
@@ -134,8 +152,7 @@ TEST_F(SettingsTest, EveryFieldHasAVariable) {
                           .staging_chunks = 4,
                           .staging_memory = 1U << 30U,
                           .faults = "delay=1s",
-                          .faults_allowed = true,
-                          .weather = "seed=7"};
+                          .faults_allowed = true};
   EXPECT_EQ(*settings, expected);
 }
 
@@ -166,11 +183,10 @@ TEST_F(SettingsTest, SuggestsTheSettingForAMistypedVariable) {
   // Not settings: these belong to the build, to tests, and to pods beside services called viaduct
   // and viaduct-meet.
   for (const char* other :
-       {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_LAST", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED",
-        "VIADUCT_TEST", "VIADUCT_TESTS", "VIADUCT_BENCH", "VIADUCT_KILL_ROUNDS",
-        "VIADUCT_ATTACK_ROUNDS", "VIADUCT_MEET_ROUNDS", "VIADUCT_NEEDS_ETCD", "VIADUCT_PORT",
-        "VIADUCT_SERVICE_HOST", "VIADUCT_MEET_PORT", "VIADUCT_MEET_SERVICE_HOST",
-        "VIADUCT_FUZZ_RUNS", "VIADUCT_VERSION"})
+       {"VIADUCT_SETUP", "VIADUCT_WERROR", "VIADUCT_UBUNTU_MIRROR", "VIADUCT_SEED", "VIADUCT_TEST",
+        "VIADUCT_TESTS", "VIADUCT_BENCH", "VIADUCT_KILL_ROUNDS", "VIADUCT_ATTACK_ROUNDS",
+        "VIADUCT_MEET_ROUNDS", "VIADUCT_NEEDS_ETCD", "VIADUCT_PORT", "VIADUCT_SERVICE_HOST",
+        "VIADUCT_MEET_PORT", "VIADUCT_MEET_SERVICE_HOST", "VIADUCT_FUZZ_RUNS", "VIADUCT_VERSION"})
     EXPECT_EQ(nearestSetting(other), "") << other;
 }
 

@@ -27,7 +27,7 @@ using base::Fields;
 using base::Reader;
 using base::Writer;
 
-constexpr std::uint8_t kVersion = 4;
+constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMaxKind = 256;
 
 Error malformed(const char* what) {

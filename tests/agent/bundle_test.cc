@@ -522,7 +522,7 @@ TEST(Bundle, EachRailsLoadReturnsToZero) {
 
 // Breaks and repairs rails at random until the bundle (one transfer's slices) is done, or no rail
 // is left for it. Returns whether a rail broke.
-bool runInBadWeather(Rig& rig, std::size_t rails, base::Random& random) {
+bool runWhileRailsBreak(Rig& rig, std::size_t rails, base::Random& random) {
   bool broken = false;
   rig.offer();
   for (int turns = 0; turns < 1'000'000 && !rig.bundle().done(); ++turns) {
@@ -552,7 +552,7 @@ TEST(BundleProperty, EveryByteArrivesOrItIsStranded) {
       rig.rail(i).speed = 1 + random.below(4 * kMiB);
       rig.rail(i).room = 1 + random.below(3);
     }
-    const bool broken = runInBadWeather(rig, rails, random);
+    const bool broken = runWhileRailsBreak(rig, rails, random);
     rig.bundle().stop();
     for (std::size_t i = 0; i < rails; ++i) EXPECT_EQ(rig.load(i), 0U);
     EXPECT_EQ(rig.out(), 0U);

@@ -62,9 +62,11 @@ class CInterface : public ::testing::Test {
   void invalid(viaduct_code code, std::string_view word) { refused(code, VIADUCT_INVALID, word); }
 
   viaduct_agent open(const char* name, const char* backends = "local,tcp",
-                     const char* weather = "") {
-    const std::array<viaduct_setting, 3> settings{
-        {{"VIADUCT_NAME", name}, {"VIADUCT_BACKENDS", backends}, {"VIADUCT_WEATHER", weather}}};
+                     const char* faults = "") {
+    const std::array<viaduct_setting, 4> settings{{{"VIADUCT_NAME", name},
+                                                   {"VIADUCT_BACKENDS", backends},
+                                                   {"VIADUCT_FAULTS", faults},
+                                                   {"VIADUCT_FAULTS_ALLOWED", "yes"}}};
     viaduct_agent agent{};
     ok(viaduct_agent_open(settings.data(), settings.size(), 0, &agent, &error_));
     return agent;
@@ -578,9 +580,9 @@ TEST_F(CInterface, CutsALongTextAtTheEndOfACharacter) {
   EXPECT_TRUE(detail.ends_with("\u00e4...")) << detail;
 }
 
-// The waits for a transfer that takes minutes, and for an idle agent, end when these are closed.
+// The waits for a transfer that never ends, and for an idle agent, end when these are closed.
 TEST_F(CInterface, ClosingEndsTheWaitsOfOtherThreads) {
-  const viaduct_agent slow = open("slow", "fake", "delay_us=1000000000");
+  const viaduct_agent slow = open("slow", "fake", "stop");
   const viaduct_agent other = open("other", "fake");
   viaduct_pin pin{}, far{};
   ok(viaduct_memory_allocate(slow, kBytes, nullptr, 0, &pin, &error_));

@@ -41,8 +41,8 @@ std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t
 }
 
 TEST(DebugLines, NameTheRailsOfASmallTransfer) {
-  const std::string lines =
-      linesOf({.name = "me", .backends = {"fake"}, .weather = "rails=4"}, 32 << 10, 1);
+  const std::string lines = linesOf(
+      {.name = "me", .backends = {"fake"}, .others = {{"VIADUCT_FAKE", "rails=4"}}}, 32 << 10, 1);
   EXPECT_TRUE(has(lines, "reducing rails from 4 to 2 for 32768 bytes")) << lines;
   EXPECT_TRUE(has(lines, "no rail gets less than 16.0 KiB")) << lines;
 }

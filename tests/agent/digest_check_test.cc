@@ -29,7 +29,10 @@ class RunningCheck : public ::testing::Test {
  protected:
   void SetUp() override {
     for (auto* agent : {&reader_, &owner_}) {
-      Settings settings{.backends = {"fake"}, .detect = 8h, .deadline = 8h, .weather = "rails=1"};
+      Settings settings{.backends = {"fake"},
+                        .detect = 8h,
+                        .deadline = 8h,
+                        .others = {{"VIADUCT_FAKE", "rails=1"}}};
       settings.name = agent == &reader_ ? "reader" : "owner";
       auto opened = agent::AgentOfAClock::open(settings, clock_);
       ASSERT_TRUE(opened) << opened.error().text();

@@ -45,11 +45,11 @@ TEST(Handles, ThatOutliveTheirAgentAreDeadButHarmless) {
   EXPECT_EQ(here->size(), 4096U);
 }
 
-// An agent, its peer, and a transfer between them that would take minutes.
+// An agent, its peer, and a transfer between them that never ends.
 struct Endless {
   explicit Endless(TransferOptions options = {}) {
     for (auto* agent : {&a, &b}) {
-      auto opened = Agent::open({.backends = {"fake"}, .weather = "delay_us=1000000000"});
+      auto opened = Agent::open({.backends = {"fake"}, .faults = "stop", .faults_allowed = true});
       EXPECT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));
     }

@@ -57,16 +57,16 @@ Indices someBlocks(const Shape& shape, std::mt19937& random) {
 
 class KvStreamTest : public ::testing::TestWithParam<const char*> {
  protected:
-  explicit KvStreamTest(const std::string& weather = "")
-      : source_(open("source", weather)), destination_(open("destination", weather)) {}
-  static Agent open(std::string name, const std::string& weather) {
+  explicit KvStreamTest(const std::string& fake = "")
+      : source_(open("source", fake)), destination_(open("destination", fake)) {}
+  static Agent open(std::string name, const std::string& fake) {
     auto agent = Agent::open({.name = std::move(name),
                               .listen = {"127.0.0.1:0"},
                               .insecure = true,
                               .backends = {GetParam()},
                               .detect = 10min,
                               .grace = 60s,
-                              .weather = weather});
+                              .others = {{"VIADUCT_FAKE", fake}}});
     EXPECT_TRUE(agent) << agent.error().text();
     return *std::move(agent);
   }

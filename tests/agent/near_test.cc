@@ -22,15 +22,20 @@ constexpr std::uint64_t kBytes = 8 << 20;
 
 class NearMemory : public ::testing::Test {
  protected:
-  void open(const std::string& weather, Toggle striping = Toggle::kAuto) {
-    auto agent =
-        Agent::open({.name = "me", .backends = {"fake"}, .striping = striping, .weather = weather});
+  void open(const std::string& fake, Toggle striping = Toggle::kAuto,
+            const std::string& faults = {}) {
+    auto agent = Agent::open({.name = "me",
+                              .backends = {"fake"},
+                              .striping = striping,
+                              .faults = faults,
+                              .faults_allowed = true,
+                              .others = {{"VIADUCT_FAKE", fake}}});
     ASSERT_TRUE(agent) << agent.error().text();
     agent_ = std::make_unique<Agent>(*std::move(agent));
     auto self = agent_->importCard(agent_->exportCard());
     ASSERT_TRUE(self && self->ready(5s));
     self_ = std::make_unique<Peer>(*self);
-    // Slots 0, 1 and 2: on three nodes if `weather` pretends as many.
+    // Slots 0, 1 and 2: on three nodes if `fake` pretends as many.
     for (const char* label : {"here0", "here1", "there"}) {
       auto pin = agent_->allocate(kBytes, {.label = label});
       ASSERT_TRUE(pin);
@@ -136,7 +141,7 @@ TEST_F(NearMemory, WhenTheNearRailsAreCutTheOthersCarryItUntilTheyReturn) {
 }
 
 TEST_F(NearMemory, OtherRailsTakeTheSlicesOfCutRails) {
-  open("rails=4,nodes=2,delay_us=20000");
+  open("rails=4,nodes=2", Toggle::kAuto, "delay=10ms");
   Transfer transfer = plan(OpKind::kWrite, part(pins_[0], kBytes));
   testing::fillRandom(pins_[0].bytes(), 7);
   EXPECT_TRUE(transfer.post());

@@ -29,8 +29,8 @@ constexpr std::uint64_t kBytes = 64 << 10;
 // An agent that copies to itself over one fake rail, and whose clock the test moves.
 class Posting : public ::testing::Test {
  protected:
-  void open(const std::string& weather = "rails=1", std::chrono::microseconds spin = {}) {
-    Settings settings{.name = "me", .backends = {"fake"}, .weather = weather};
+  void open(const std::string& fake = "rails=1", std::chrono::microseconds spin = {}) {
+    Settings settings{.name = "me", .backends = {"fake"}, .others = {{"VIADUCT_FAKE", fake}}};
     settings.detect = 8h;  // no heartbeat in the time that the test skips
     settings.spin = spin;
     impl_ = *AgentImpl::open(settings, &clock_);

@@ -84,11 +84,12 @@ TEST(Ready, AHandleMayBeDroppedBeforeItsPeerTurnsOutToBeKnown) {
 class Shortage : public ::testing::TestWithParam<bool> {
  protected:
   void meet(std::vector<std::string> backends, int exhausted) {
-    poor_.emplace(*AgentOfAClock::open({.name = "poor",
-                                        .secret = "ours",
-                                        .backends = backends,
-                                        .weather = "exhaust=" + std::to_string(exhausted)},
-                                       clock_));
+    poor_.emplace(
+        *AgentOfAClock::open({.name = "poor",
+                              .secret = "ours",
+                              .backends = backends,
+                              .others = {{"VIADUCT_FAKE", "exhaust=" + std::to_string(exhausted)}}},
+                             clock_));
     rich_.emplace(
         *AgentOfAClock::open({.name = "rich", .secret = "ours", .backends = backends}, clock_));
     const bool poor_dials = GetParam();

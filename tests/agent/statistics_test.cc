@@ -23,10 +23,15 @@ constexpr std::uint64_t kMovedBytes = std::uint64_t{1} << 20U;
 // Two agents of one process over one backend, and transfers of all their memory. The test moves
 // their clock.
 struct Pair {
-  explicit Pair(const char* backend, const char* weather = "") {
+  explicit Pair(const char* backend, const char* faults = "", const char* fake = "") {
     for (auto* agent : {&a, &b}) {
-      auto opened = agent::AgentOfAClock::open(
-          {.backends = {backend}, .detect = 8h, .deadline = 8h, .weather = weather}, clock);
+      auto opened = agent::AgentOfAClock::open({.backends = {backend},
+                                                .detect = 8h,
+                                                .deadline = 8h,
+                                                .faults = faults,
+                                                .faults_allowed = true,
+                                                .others = {{"VIADUCT_FAKE", fake}}},
+                                               clock);
       EXPECT_TRUE(opened) << opened.error().text();
       agent->emplace(*std::move(opened));
     }
@@ -116,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(Statistics, OfEachBackend, ::testing::Values("fake", "l
                          [](const auto& one) { return std::string(one.param); });
 
 TEST(Statistics, CountATransferAsStartedUntilItEndsAndThenAsCancelled) {
-  Pair pair("fake", "delay_us=1000000000");
+  Pair pair("fake", "stop");
   Transfer transfer = pair.plan();
   ASSERT_TRUE(transfer.post());
   EXPECT_EQ(pair.a->statistics().started, 1U);
@@ -133,7 +138,7 @@ TEST(Statistics, CountATransferAsStartedUntilItEndsAndThenAsCancelled) {
 }
 
 TEST(Statistics, CountADeadlineThatPassedAsAnErrorOfTheRailThatWasTooSlow) {
-  Pair pair("fake", "delay_us=1000000000,rails=1");
+  Pair pair("fake", "stop", "rails=1");
   Transfer transfer = pair.plan(1);
   ASSERT_TRUE(transfer.post({.deadline = 1h}));
   pair.clock.advance(1h);
@@ -146,7 +151,7 @@ TEST(Statistics, CountADeadlineThatPassedAsAnErrorOfTheRailThatWasTooSlow) {
 }
 
 TEST(Statistics, CountASliceThatAnotherRailRepeatedAsAnErrorAndItsTransferAsDone) {
-  Pair pair("fake", "rails=2,delay_us=1000000");
+  Pair pair("fake", "delay=1s");
   Transfer transfer = pair.plan(64);
   ASSERT_TRUE(transfer.post());
   fake::rails_cut = 1;
@@ -162,7 +167,7 @@ TEST(Statistics, CountASliceThatAnotherRailRepeatedAsAnErrorAndItsTransferAsDone
 
 // The rail is cut and mended again and again, seconds apart.
 TEST(Statistics, CountARailThatIsSetAsideBecauseItFailsAgainAndAgain) {
-  Pair pair("fake", "rails=2,delay_us=1000000");
+  Pair pair("fake", "delay=1s");
   Transfer transfer = pair.plan(64);
   const auto times = [&] { return pair.a->statistics().rails.at(0).times_set_aside; };
   base::setLogLevel(base::LogLevel::kWarning);
@@ -188,7 +193,7 @@ TEST(Statistics, CountARailThatIsSetAsideBecauseItFailsAgainAndAgain) {
 }
 
 TEST(Statistics, CountALostSessionAndTheTransferThatItEnds) {
-  Pair pair("fake", "kill_peer=1");
+  Pair pair("fake", "kill-peer@op:1");
   Transfer transfer = pair.plan(1);
   const std::uint64_t epoch = pair.peer->epoch();
   ASSERT_TRUE(transfer.post());

@@ -221,7 +221,8 @@ TEST_F(PostingThreads, OneTransferIsPostedByOneThreadAtATime) {
 // and waits. Ends at `enough` threads, or after 500 posts.
 std::size_t pollersOn(unsigned cores, std::size_t enough) {
   agent::cores_for_tests = cores;
-  auto agent = Agent::open({.name = "me", .backends = {"fake"}, .weather = "rails=8,delay_us=500"});
+  auto agent =
+      Agent::open({.name = "me", .backends = {"fake"}, .others = {{"VIADUCT_FAKE", "rails=8"}}});
   agent::cores_for_tests = 0;
   EXPECT_TRUE(agent);
   Peer self = *agent->self();
@@ -232,6 +233,9 @@ std::size_t pollersOn(unsigned cores, std::size_t enough) {
   Transfer transfer = *agent->plan(OpKind::kWrite, self, wholeOf(from.info().address, kLarge),
                                    wholeOf(into.info().address, kLarge));
   fake::pollers.with([](auto& threads) { threads.clear(); });
+  // Few polls move bytes, so that a transfer takes many of them.
+  std::atomic<unsigned> polls{0};
+  fake::interruption.with([&](auto& one) { one = [&] { return ++polls % 64 == 0; }; });
   std::size_t pollers = 0;
   for (int round = 0; round < 500 && pollers < enough; ++round) {
     std::memset(from.data(), round, kLarge);
@@ -240,6 +244,7 @@ std::size_t pollersOn(unsigned cores, std::size_t enough) {
     EXPECT_EQ(std::memcmp(from.data(), into.data(), kLarge), 0);
     pollers = fake::pollers.with([](auto& threads) { return threads.size(); });
   }
+  fake::interruption.with([](auto& one) { one = nullptr; });
   return pollers;
 }
 

@@ -38,11 +38,11 @@ Outcome benchWithFaults(std::vector<std::string> environment) {
   return outcome;
 }
 
-Outcome bench(const std::string& weather, const std::vector<std::string>& more = {}) {
+Outcome bench(const std::string& pretended, const std::vector<std::string>& more = {}) {
   std::vector<std::string> words{"bench", "--backend",    "fake", "--block-sizes", "64K", "--batch",
                                  "16",    "--iterations", "20"};
   words = withFlags(std::move(words), more);
-  Program program(words, {"VIADUCT_WEATHER=far=1," + weather});
+  Program program(words, {"VIADUCT_FAKE=far=1," + pretended});
   Outcome outcome;
   outcome.code = program.finish();
   outcome.out = program.out() + program.err();
@@ -50,12 +50,12 @@ Outcome bench(const std::string& weather, const std::vector<std::string>& more =
 }
 
 TEST(BenchHarm, AnUndisturbedFabricPasses) {
-  const Outcome fair = bench("seed=1");
+  const Outcome fair = bench("lie=none");
   EXPECT_EQ(fair.code, 0) << fair.out;
 }
 
 TEST(BenchHarm, BlocksThatWereHarmedAreCorruptAndNamed) {
-  for (const char* harm : {"corrupt=1", "swap=1", "shift=1", "stale=1"}) {
+  for (const char* harm : {"lie=corrupt", "lie=swap", "lie=shift", "lie=stale"}) {
     const Outcome outcome = bench(harm);
     EXPECT_EQ(outcome.code, 1) << harm << "\n" << outcome.out;
     EXPECT_TRUE(outcome.says("CORRUPT")) << harm << "\n" << outcome.out;

@@ -118,7 +118,7 @@ TEST_F(BenchMeeting, EveryMemberSaysWhereTheResultsAppear) {
 
 TEST_F(BenchMeeting, EveryMemberEndsWithTheVerdictOfTheRun) {
   // If --backend is given twice, the last one counts.
-  const Words harmed{"VIADUCT_WEATHER=far=1,corrupt=1"};
+  const Words harmed{"VIADUCT_FAKE=far=1,lie=corrupt"};
   for (const Words& more :
        {Words{"--backend", "fake"}, Words{"--backend", "fake", "--against", "--batch 2"}}) {
     Program lead(member("0", more), harmed), other(member("1", more), harmed);

@@ -124,13 +124,13 @@ TEST_F(P2pCommand, ARequiredPathThatIsNotThere) {
 
 // The fabric corrupts data without an error.
 TEST_F(P2pCommand, CorruptedDataIsDetected) {
-  const std::vector<std::pair<std::string, std::string>> cases{{"corrupt=1", "wrong from offset"},
-                                                               {"swap=1", "of the same block"},
-                                                               {"shift=1", "belongs to offset 8"},
-                                                               {"stale=1", "no data arrived"}};
+  const std::vector<std::pair<std::string, std::string>> cases{{"corrupt", "wrong from offset"},
+                                                               {"swap", "of the same block"},
+                                                               {"shift", "belongs to offset 8"},
+                                                               {"stale", "no data arrived"}};
   for (const auto& [harm, said] : cases) {
     const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake",
-                                               "VIADUCT_WEATHER=far=1," + harm};
+                                               "VIADUCT_FAKE=far=1,lie=" + harm};
     Program target(words("target"), environment);
     ASSERT_TRUE(target.readUntil("waiting for"));
     EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--iterations", "3"}, environment), 1);
@@ -141,8 +141,7 @@ TEST_F(P2pCommand, CorruptedDataIsDetected) {
 
 // The fabric claims to be RDMA, but copies in memory.
 TEST_F(P2pCommand, ALocalCopyThatPosesAsANetworkIsCaught) {
-  const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake",
-                                             "VIADUCT_WEATHER=far=1,pose=1"};
+  const std::vector<std::string> environment{"VIADUCT_BACKENDS=fake", "VIADUCT_FAKE=far=1,pose=1"};
   Program target(words("target"), environment);
   ASSERT_TRUE(target.readUntil("waiting for"));
   EXPECT_EQ(initiate({"--buffer_sizes", "1MB", "--iterations", "3"}, environment), 1);

@@ -26,7 +26,7 @@ TEST(SettingsCommand, PrintsEveryVariable) {
   Program run({"settings"});
   EXPECT_EQ(run.finish(), 0);
   EXPECT_NE(run.out().find("VIADUCT_DETECT=2s\n"), std::string::npos);
-  EXPECT_NE(run.out().find("VIADUCT_WEATHER\n"), std::string::npos);
+  EXPECT_NE(run.out().find("VIADUCT_FAKE\n"), std::string::npos);
 }
 
 TEST(SettingsCommand, AFailedWriteIsAFailure) {
@@ -43,7 +43,7 @@ TEST(SettingsCommand, AVariableThatIsNearlyASettingIsWarnedOf) {
       mistyped.err().find("there is no setting VIADUCT_BACKEND: did you mean VIADUCT_BACKENDS?"),
       std::string::npos)
       << mistyped.err();
-  Program others(words, {"VIADUCT_SETUP=no", "VIADUCT_LAST=v0", "VIADUCT_SEED=7",
+  Program others(words, {"VIADUCT_SETUP=no", "VIADUCT_UBUNTU_MIRROR=v0", "VIADUCT_SEED=7",
                          "VIADUCT_LOG=info", "VIADUCT_PORT=tcp://10.0.0.1:7000"});
   EXPECT_EQ(others.finish(), 0);
   EXPECT_EQ(others.err().find("there is no setting"), std::string::npos) << others.err();

@@ -63,6 +63,13 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   static std::string whyLeftOut();
 
   Settings settings(const std::string& name) const;
+  // VIADUCT_FAULTS of the next open().
+  void inject(const std::string& faults) {
+    base_.faults = faults;
+    base_.faults_allowed = true;
+  }
+  // The number of rails of the backend under test.
+  static std::size_t railsOf(const Agent& agent);
   // Opens both agents, and connects them.
   void open();
   void connect();
@@ -116,11 +123,10 @@ class BackendContract : public ::testing::TestWithParam<Subject> {
   // The shares of the backend under test. Other shares are stages from or to a GPU.
   static std::vector<PathShare> carried(const Path& path);
 
-  // Used by the next open().
-  std::string weather_;
+  std::string fake_;  // VIADUCT_FAKE of the next open()
   // A busy machine delays heartbeats and answers.
   Settings base_{.detect = 8h, .grace = 60s};
-  base::MovableClock clock_;     // of both agents; a test moves it instead of waiting
+  base::MovableClock clock_;  // of both agents; a test moves it instead of waiting
   std::optional<PinnedBytes> pinned_bytes_;
   std::vector<std::vector<std::byte>> plain_;
   std::vector<std::unique_ptr<DriverMemory>> plain_on_gpu_;

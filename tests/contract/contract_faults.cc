@@ -20,8 +20,7 @@ class FaultsContract : public BackendContract {
   void openWith(const std::string& faults) {
     here_.reset();
     there_.reset();
-    base_.faults = faults;
-    base_.faults_allowed = true;
+    inject(faults);
     base_.deadline = 8h;
     open();
     auto here = allocateAtA(kFaultBytes, {.label = "here"});
@@ -116,7 +115,7 @@ TEST_P(FaultsContract, AFailedTransferTellsWhichBlocksHaveLanded) {
   if (onGpus()) GTEST_SKIP() << "both agents post stages, so both stop an op";
   constexpr std::uint64_t kBlock = 64 << 10, kStride = kBlock + 4096, kCount = 32;
   base_.sockets = 4;
-  weather_ = "rails=4";
+  fake_ = "rails=4";
   openWith("stop@op:10");
   const auto here = allocateAtA(kStride * kCount);
   const auto there = allocateAtB(kStride * kCount, {.label = "large"});
@@ -144,8 +143,7 @@ TEST_P(FaultsContract, AFailedTransferTellsWhichBlocksHaveLanded) {
   ASSERT_FALSE(transfer->wait(60s));
   const Indices landed = transfer->end().landed;
   EXPECT_LT(landed.size(), kCount);
-  const auto rails = a_->statistics().rails;
-  if (std::ranges::count(rails, backend(), &RailStatistics::backend) > 1) {
+  if (railsOf(*a_) > 1) {
     EXPECT_FALSE(landed.empty()) << "of several slices";
   }
   Indices rest;
@@ -208,11 +206,9 @@ TEST_P(FaultsContract, ACorruptedOpHasOneWrongByteAndLeavesTheSourceAlone) {
 
 TEST_P(FaultsContract, OtherRailsCarryTheSlicesOfADroppedRail) {
   base_.sockets = 4;
-  weather_ = "rails=4";
+  fake_ = "rails=4";
   openWith("drop-rail=1s@op:1");
-  std::size_t rails = 0;
-  for (const BackendInfo& one : a_->backends())
-    if (one.name == backend()) rails = one.rails.size();
+  const std::size_t rails = railsOf(*a_);
   fill(*here_, 5);
   auto transfer = planned(OpKind::kWrite);
   ASSERT_TRUE(transfer) << transfer.error().text();

@@ -31,7 +31,7 @@ class ThreadsContract : public BackendContract {
     if (const auto why = whyLeftOut(); !why.empty()) GTEST_SKIP() << why;
     base_.sockets = 8;
     if (backend() == "ofi" || backend() == "ucx") base_.rails.assign(4, "lo");
-    weather_ = "rails=8,reorder=0.2";
+    fake_ = "rails=8";
     agent::cores_for_tests = 16;  // so that helpers poll too
     open();
     agent::cores_for_tests = 0;

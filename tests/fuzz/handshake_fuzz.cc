@@ -66,10 +66,10 @@ namespace viaduct::fuzz {
 std::vector<Sample> samples() {
   const auto framed = [](const std::vector<std::pair<FrameType, std::size_t>>& frames) {
     base::Writer stream;
-    FrameSealer sealer;
+    FrameSealer sealer{kSessionFrames};
     for (const auto& [type, size] : frames) {
       const base::Bytes payload(size, std::byte{0x41});
-      stream.raw(sealer.seal(type, payload, {}, 0)).raw(payload);
+      stream.raw(sealer.seal(numberOf(type), payload, {}, 0)).raw(payload);
     }
     return sampleOf(stream.bytes());
   };

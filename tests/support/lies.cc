@@ -114,12 +114,11 @@ void offersARing(LyingPeer& liar) {
   const base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   const auto memory = base::SharedMemory::allocate(sizeof(agent::RingPage));
   if (!memory || !liar.isUnix()) {
-    liar.send(FrameType::kNoteRing, base::encode(agent::kRingLayout));
+    liar.send(FrameType::kNoteRing, {});
     return;
   }
   for (int i = 0; i < 2; ++i)
-    liar.send(FrameType::kNoteRing, base::encode(agent::kRingLayout),
-              std::array{memory->fd(), bell.get()});
+    liar.send(FrameType::kNoteRing, {}, std::array{memory->fd(), bell.get()});
 }
 
 constexpr std::size_t kKeyOfPin = agent::kMaxBlobBytes;
@@ -186,12 +185,6 @@ constexpr auto kLies = std::to_array<Lie>({
        liar.send(FrameType::kHeartbeat, {});
      }},
     {FrameType::kNoteRing, "offers its ring twice, or without descriptors", offersARing},
-    {FrameType::kReadOnly, "has read-only pins that never come",
-     [](LyingPeer& liar) {
-       often(liar, FrameType::kReadOnly, kOften,
-             [](int i) { return base::encode(static_cast<std::uint32_t>(i)); });
-     },
-     false},
     {FrameType::kLeaseEnded, "ends leases that were never lent",
      [](LyingPeer& liar) {
        liar.sync();

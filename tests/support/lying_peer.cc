@@ -20,7 +20,8 @@
 namespace viaduct::testing {
 
 using namespace std::chrono_literals;
-using agent::Frame, agent::FrameDecoder, agent::FrameRule, agent::FrameType, agent::Hello;
+using agent::Frame, agent::FrameDecoder, agent::FrameRule, agent::FrameType, agent::Hello,
+    agent::typeOf;
 using base::Bytes, base::bytesOf, base::Key;
 
 namespace {
@@ -56,8 +57,7 @@ Result<LyingPeer> LyingPeer::prove(const std::string& where, const Key& secret) 
     return systemError(Code::kPeerLost, "connect", errno);
   VIADUCT_CHECK(base::tuneSocket(socket.get()));
   VIADUCT_TRY(const auto facts, agent::socketFactsOf(socket.get(), true));
-  VIADUCT_TRY(auto proof, base::Handshake::begin(
-                              true, secret, {agent::kWireMajor, agent::kWireMinor}, facts.binding));
+  VIADUCT_TRY(auto proof, base::Handshake::begin(true, secret, agent::kWireVersion, facts.binding));
   LyingPeer liar(std::move(socket), std::move(proof), facts.is_unix);
   VIADUCT_CHECK(liar.shake());
   return liar;
@@ -69,12 +69,12 @@ Status LyingPeer::shake() {
   VIADUCT_TRY(const auto step,
               proof_.take(base::Handshake::Stage::kChallenge, challenge.payload, challenge.minor));
   send(FrameType::kProof, step.reply);
-  inbox_.decoder().setLimit(agent::kMaxHelloPayload);
+  reader_.decoder().setLimit(agent::kMaxHelloPayload);
   if (is_unix_) {
-    inbox_.acceptFds();
+    reader_.acceptFds();
   } else {
     sealer_.useKey(proof_.sendingKey());
-    inbox_.decoder().useKey(proof_.receivingKey());
+    reader_.decoder().useKey(proof_.receivingKey());
   }
   VIADUCT_TRY(const Frame hello, next());
   VIADUCT_TRY(theirs_, base::decode<Hello>(hello.payload));
@@ -91,8 +91,8 @@ Result<LyingPeer> LyingPeer::meet(const std::string& where, const Key& secret,
 Status LyingPeer::introduce(const std::string& name) {
   send(FrameType::kHello, base::encode(helloOf(name, theirs_)));
   VIADUCT_TRY(const Frame verdict, next());
-  if (verdict.type != FrameType::kAccept) return refused("the hello was refused");
-  inbox_.decoder().setLimit(agent::kMaxFramePayload);
+  if (typeOf(verdict) != FrameType::kAccept) return refused("the hello was refused");
+  reader_.decoder().setLimit(agent::kMaxFramePayload);
   return Ok{};
 }
 
@@ -100,17 +100,17 @@ Status LyingPeer::introduce(const std::string& name) {
 Result<Frame> LyingPeer::next() {
   Frame frame;
   for (;;) {
-    switch (inbox_.decoder().next(frame)) {
+    switch (reader_.decoder().next(frame)) {
       case FrameDecoder::Next::kFrame:
         return frame;
       case FrameDecoder::Next::kBroken:
-        return inbox_.decoder().error();
+        return reader_.decoder().error();
       case FrameDecoder::Next::kMore:
         break;
     }
     pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, 10'000) != 1) return refused("no answer");
-    VIADUCT_TRY(const auto read, inbox_.read(socket_.get()));
+    VIADUCT_TRY(const auto read, reader_.read(socket_.get()));
     if (read.ended) return refused("the connection was closed");
   }
 }
@@ -119,18 +119,18 @@ bool LyingPeer::listen(std::chrono::milliseconds wait) {
   while (!closed_) {
     pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     if (::poll(&ready, 1, static_cast<int>(wait.count())) != 1) break;
-    const auto read = inbox_.read(socket_.get());
+    const auto read = reader_.read(socket_.get());
     closed_ = !read || read->ended;
     Frame frame;
-    while (!closed_ && inbox_.decoder().next(frame) == FrameDecoder::Next::kFrame) takeRing(frame);
+    while (!closed_ && reader_.decoder().next(frame) == FrameDecoder::Next::kFrame) takeRing(frame);
   }
   return !closed_;
 }
 
 void LyingPeer::takeRing(const Frame& frame) {
   std::vector<base::Fd> fds;
-  if (!inbox_.takeFds(frame.fds, fds)) return;
-  if (frame.type == FrameType::kNoteRing) ring_ = std::move(fds);
+  if (!reader_.takeFds(frame.fds, fds)) return;
+  if (typeOf(frame) == FrameType::kNoteRing) ring_ = std::move(fds);
 }
 
 bool LyingPeer::isExpelled() {
@@ -141,7 +141,7 @@ bool LyingPeer::isExpelled() {
 }
 
 bool LyingPeer::send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds) {
-  const auto header = sealer_.seal(type, payload, {}, fds.size());
+  const auto header = sealer_.seal(agent::numberOf(type), payload, {}, fds.size());
   return sendBytes(header, fds) && sendBytes(payload, {});
 }
 
@@ -150,7 +150,7 @@ void LyingPeer::sync() {
 }
 
 bool LyingPeer::announce(FrameType type, std::size_t bytes) {
-  auto header = sealer_.seal(type, {}, {}, 0);
+  auto header = sealer_.seal(agent::numberOf(type), {}, {}, 0);
   base::storeLittle(&header[8], static_cast<std::uint32_t>(bytes));
   return sendBytes(header, {});
 }

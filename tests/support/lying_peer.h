@@ -15,7 +15,6 @@
 
 #include "agent/session/frame_rules.h"
 #include "agent/session/hello.h"
-#include "agent/session/inbox.h"
 #include "base/bytes.h"
 #include "base/fd.h"
 #include "base/net/crypto.h"
@@ -61,8 +60,8 @@ class LyingPeer {
   base::Fd socket_;
   base::Handshake proof_;
   const bool is_unix_;
-  agent::FrameSealer sealer_;
-  agent::Inbox inbox_;
+  agent::FrameSealer sealer_{agent::kSessionFrames};
+  agent::FrameReader reader_{agent::kSessionFrames, agent::kMaxUnprovenPayload};
   agent::Hello theirs_;
   std::vector<base::Fd> ring_;  // the page and the eventfd
   bool closed_ = false, synced_ = false;

@@ -11,6 +11,7 @@
 #include "agent/session/frame_rules.h"
 
 namespace viaduct::agent {
+
 namespace {
 
 // Limit one turn of reading, so that one busy peer does not delay the others: the reads, and the
@@ -28,8 +29,8 @@ Status Connection::start() {
     VIADUCT_TRY(hello_, ourHello());
   }
   VIADUCT_TRY(socket_facts_, socketFactsOf(socket_.get(), role_ == Role::kDialer));
-  VIADUCT_TRY(proof_, base::Handshake::begin(role_ == Role::kDialer, config_.secret,
-                                             {kWireMajor, kWireMinor}, socket_facts_.binding));
+  VIADUCT_TRY(proof_, base::Handshake::begin(role_ == Role::kDialer, config_.secret, kWireVersion,
+                                             socket_facts_.binding));
   if (role_ == Role::kDialer) VIADUCT_CHECK(write(FrameType::kOpen, proof_->open(), {}, {}));
   watched_ = EPOLLIN | EPOLLRDHUP;
   VIADUCT_TRY(watch_, poller_.watch(socket_.get(), watched_,
@@ -61,7 +62,7 @@ void Connection::leavePoller() {
 }
 
 void Connection::listen() {
-  const bool writes = outbox_.unsent() > 0 && !send_error_;
+  const bool writes = writer_.unsent() > 0 && !send_error_;
   const std::uint32_t wanted = (mayRead() ? EPOLLIN : 0U) | EPOLLRDHUP | (writes ? EPOLLOUT : 0U);
   if (watch_ == 0 || wanted == watched_) return;
   watched_ = wanted;
@@ -93,21 +94,21 @@ void Connection::onEvents(std::uint32_t events) {
 bool Connection::readTurn() {
   turn_left_ = kTimePerTurn;
   if (!deliver()) return false;
-  Inbox::Read got{.more = true};
+  FrameReader::Read got{.more = true};
   for (int i = 0; i < kReadsPerTurn && got.more && mayRead() && turn_left_ > 0; ++i)
     if (!readOnce(got)) return false;
   if (turn_left_ == 0) soon();
   return true;
 }
 
-bool Connection::readOnce(Inbox::Read& got) {
-  auto read = inbox_.read(socket_.get());
+bool Connection::readOnce(FrameReader::Read& got) {
+  auto read = reader_.read(socket_.get());
   if (!read) return fail(std::move(read).error());
   got = *read;
   if (got.ended)
     return fail({.code = Code::kPeerLost,
                  .operation = phase_ == Phase::kReady ? "receive" : "handshake",
-                 .detail = inbox_.decoder().midFrame()
+                 .detail = reader_.decoder().midFrame()
                                ? "the peer closed the connection in the middle of a frame"
                                : "the peer closed the connection"});
   if (got.bytes == 0) return true;
@@ -118,13 +119,13 @@ bool Connection::readOnce(Inbox::Read& got) {
 bool Connection::deliver() {
   Frame frame;
   while (mayRead() && turn_left_ > 0) {
-    switch (inbox_.decoder().next(frame)) {
+    switch (reader_.decoder().next(frame)) {
       case FrameDecoder::Next::kMore:
         return true;
       case FrameDecoder::Next::kBroken:
         // An end that can decode a deny frame learns this end's version, and that it has closed.
         if (phase_ == Phase::kProving && !send_error_) deny(Code::kProtocol);
-        return fail(inbox_.decoder().error());
+        return fail(reader_.decoder().error());
       case FrameDecoder::Next::kFrame:
         if (!take(frame)) return false;
     }
@@ -134,7 +135,7 @@ bool Connection::deliver() {
 
 // The error if a frame of this type may not come in this phase.
 std::optional<Error> Connection::outOfTurn(const Frame& frame) const {
-  const FrameRule* const rule = ruleOf(frame.type);
+  const FrameRule* const rule = ruleOf(typeOf(frame));
   const bool newer = rule == nullptr && phase_ != Phase::kProving;  // it is skipped
   static_assert(static_cast<int>(Phase::kReady) == static_cast<int>(FrameStage::kSession));
   const auto stage = static_cast<FrameStage>(phase_);
@@ -152,18 +153,18 @@ bool Connection::take(const Frame& frame) {
     if (phase_ == Phase::kProving) deny(Code::kProtocol);
     return fail(*std::move(wrong));
   }
-  const FrameRule* const rule = ruleOf(frame.type);
+  const FrameRule* const rule = ruleOf(typeOf(frame));
   spend((rule == nullptr ? 1 : rule->cost_us) +
         static_cast<int>(frame.payload.size() / kBytesPerMicrosecond));
   if (phase_ == Phase::kProving) return prove(frame);
   std::vector<base::Fd> fds;
-  if (!inbox_.takeFds(frame.fds, fds))
+  if (!reader_.takeFds(frame.fds, fds))
     return fail(protocolError("a frame arrived without its file descriptors"));
-  if (phase_ == Phase::kReady && isNumbered(frame.type)) ++numbered_heard_;
+  if (phase_ == Phase::kReady && isNumbered(typeOf(frame))) ++numbered_heard_;
   if (frame.skip) return true;
   if (phase_ == Phase::kMeeting) return meet(frame);
   if (phase_ == Phase::kAwaitingVerdict) return hearVerdict(frame);
-  return tell([&] { user_.frame(frame.type, frame.payload, std::move(fds)); });
+  return tell([&] { user_.frame(typeOf(frame), frame.payload, std::move(fds)); });
 }
 
 bool Connection::say(FrameType type, ByteSpan payload) {
@@ -172,9 +173,8 @@ bool Connection::say(FrameType type, ByteSpan payload) {
 }
 
 Status Connection::write(FrameType type, ByteSpan head, ByteSpan body, std::vector<base::Fd> fds) {
-  const FrameSealer::Header header = sealer_.seal(type, head, body, fds.size());
-  VIADUCT_CHECK(outbox_.push(socket_.get(), header, head, body, std::move(fds)));
-  if (outbox_.unsent() > 0) listen();
+  VIADUCT_CHECK(writer_.write(socket_.get(), numberOf(type), head, body, std::move(fds)));
+  if (writer_.unsent() > 0) listen();
   return Ok{};
 }
 
@@ -193,10 +193,10 @@ Status Connection::sendParts(FrameType type, ByteSpan head, ByteSpan body,
                  .detail = "a frame of this type or size cannot be sent",
                  .peer = socket_facts_.remote};
   const std::size_t most = config_.max_unsent * (type == FrameType::kNote ? 1 : 2);
-  if (outbox_.unsent() > most)
+  if (writer_.unsent() > most)
     return Error{.code = Code::kBusy,
                  .operation = "send",
-                 .detail = fmt::format("{} bytes wait for the peer to read", outbox_.unsent()),
+                 .detail = fmt::format("{} bytes wait for the peer to read", writer_.unsent()),
                  .peer = socket_facts_.remote};
   // The fds are copied before the frame gets its number, because a numbered frame has to be sent.
   std::vector<base::Fd> copies;
@@ -217,7 +217,7 @@ void Connection::sendFailed(const Error& why) {
 }
 
 void Connection::flush() {
-  if (const Status flushed = outbox_.flush(socket_.get()); !flushed) sendFailed(flushed.error());
+  if (const Status flushed = writer_.flush(socket_.get()); !flushed) sendFailed(flushed.error());
 }
 
 // Not in this round of the poller, in which the peer has had its turn.
@@ -235,7 +235,7 @@ void Connection::onSoon() {
 void Connection::readLast() {
   turn_left_ = kTimePerTurn;
   if (!deliver()) return;
-  Inbox::Read got{.bytes = 1};
+  FrameReader::Read got{.bytes = 1};
   for (; last_reads_ < kLastReads && got.bytes > 0 && turn_left_ > 0; ++last_reads_)
     if (!readOnce(got)) return;
   if (turn_left_ == 0 && last_reads_ < kLastReads) return soon();
@@ -246,14 +246,14 @@ void Connection::pauseReading(bool paused) {
   if (phase_ == Phase::kClosed || paused == paused_) return;
   paused_ = paused;
   listen();
-  if (!paused && inbox_.decoder().midFrame()) soon();
+  if (!paused && reader_.decoder().midFrame()) soon();
 }
 
 void Connection::readNow() {
   if (gone_ != nullptr || phase_ == Phase::kClosed || !mayRead()) return;
   turn_left_ = kTimePerTurn;
-  if (inbox_.decoder().midFrame() && !deliver()) return;
-  Inbox::Read got;
+  if (reader_.decoder().midFrame() && !deliver()) return;
+  FrameReader::Read got;
   if (mayRead() && turn_left_ > 0 && !readOnce(got)) return;
   if (turn_left_ == 0) soon();
   listen();

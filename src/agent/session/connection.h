@@ -21,9 +21,7 @@
 
 #include "agent/session/frame.h"
 #include "agent/session/hello.h"
-#include "agent/session/inbox.h"
 #include "agent/session/messages.h"
-#include "agent/session/outbox.h"
 #include "agent/session/socket_facts.h"
 #include "base/fd.h"
 #include "base/net/crypto.h"
@@ -84,8 +82,8 @@ class Connection {
   // Writes as much as the socket accepts, and queues the rest. Returns kBusy, and sends nothing, if
   // too many bytes are queued: more than max_unsent for a note, and twice that for other frames. So
   // notes leave room for frames that keep the two ends consistent. The queue never exceeds twice
-  // max_unsent and one frame. Fds, at most kMaxFrameFds, pass only over Unix sockets; the caller
-  // keeps its copies. If the socket fails, the error is returned here, and the poller calls
+  // max_unsent and one frame. Fds, at most kMaxFrameFds, pass only over Unix sockets; the
+  // caller keeps its copies. If the socket fails, the error is returned here, and the poller calls
   // closed().
   Status send(FrameType type, std::span<const std::byte> payload, std::span<const int> fds = {}) {
     return sendParts(type, payload, {}, fds);
@@ -119,20 +117,15 @@ class Connection {
   // from established() on.
   const std::optional<ResumeMessage>& resume() const { return resume_; }
   bool proves(const Key& life) const;
-  // True if the session may move to another connection: over TCP, with a peer whose version
-  // supports it.
-  bool canResume() const { return !socket_facts_.is_unix && their_minor_ >= kResumeMinor; }
-  // True if the peer's version has leases.
-  bool knowsLeases() const { return their_minor_ >= kLeaseMinor; }
-  bool takesMarks() const { return their_minor_ >= kMarksMinor; }
-  bool packs() const { return their_minor_ >= kPackMinor; }
+  // True if the session may move to another connection.
+  bool canResume() const { return !socket_facts_.is_unix; }
   // Empty for a Unix socket.
   base::Hearing hearing() const { return base::hearingOf(socket_.get()); }
-  std::size_t unsent() const { return outbox_.unsent(); }
+  std::size_t unsent() const { return writer_.unsent(); }
   // The number of frames of this connection, including its handshake. Sent frames include queued
   // ones, and received frames include the frame that is being delivered. Both ends count the same.
-  std::uint64_t framesSent() const { return sealer_.sealed(); }
-  std::uint64_t framesHeard() const { return inbox_.decoder().taken(); }
+  std::uint64_t framesSent() const { return writer_.sealed(); }
+  std::uint64_t framesHeard() const { return reader_.decoder().taken(); }
   // The number of received frames that count for the session's life, see isNumbered().
   std::uint64_t numberedHeard() const { return numbered_heard_; }
 
@@ -153,7 +146,7 @@ class Connection {
   // and perhaps destroyed, so the caller has to return at once.
   void onEvents(std::uint32_t events);
   bool readTurn();
-  bool readOnce(Inbox::Read& got);
+  bool readOnce(FrameReader::Read& got);
   bool deliver();
   std::optional<Error> outOfTurn(const Frame& frame) const;
   bool take(const Frame& frame);
@@ -198,11 +191,9 @@ class Connection {
   Key common_ = {};                       // the base of deriveKey()
   base::Bytes hello_;                     // dialer: its own encoded hello
   std::uint64_t last_epoch_ = 0;          // the last epoch that our hello named
-  FrameSealer sealer_;
-  Inbox inbox_;
-  Outbox outbox_;
+  FrameReader reader_{kSessionFrames, kMaxUnprovenPayload};
+  base::FrameWriter writer_{kSessionFrames};
   Hello theirs_;
-  std::uint8_t their_minor_ = 0;
   std::optional<ResumeMessage> resume_;  // see resume()
   std::uint64_t numbered_heard_ = 0;
   // The socket accepts no more bytes. The peer's last frames are still read.

@@ -10,8 +10,6 @@
 namespace viaduct::agent {
 namespace {
 
-std::uint8_t numberOf(FrameType type) { return static_cast<std::uint8_t>(type); }
-
 Error wrongSecret() {
   return {
       .code = Code::kDenied,
@@ -31,13 +29,12 @@ void Connection::deny(Code code) {
 }
 
 Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
-  if (frame.type == FrameType::kDeny) {
+  if (typeOf(frame) == FrameType::kDeny) {
     if (!frame.payload.empty() && frame.payload[0] == static_cast<std::byte>(Code::kDenied))
       return wrongSecret();
     return protocolError("the other end could not read a frame");
   }
-  const auto stage =
-      static_cast<base::Handshake::Stage>(numberOf(frame.type) - numberOf(FrameType::kOpen));
+  const auto stage = static_cast<base::Handshake::Stage>(frame.type - numberOf(FrameType::kOpen));
   auto taken = proof_->take(stage, frame.payload, frame.minor);
   if (!taken && taken.error().code == Code::kDenied) return wrongSecret();
   return taken;
@@ -46,11 +43,10 @@ Result<base::Handshake::Step> Connection::takeProof(const Frame& frame) {
 bool Connection::prove(const Frame& frame) {
   auto taken = takeProof(frame);
   if (!taken) {
-    if (frame.type != FrameType::kDeny) deny(taken.error().code);
+    if (typeOf(frame) != FrameType::kDeny) deny(taken.error().code);
     return fail(std::move(taken).error());
   }
-  their_minor_ = frame.minor;
-  const auto next = static_cast<FrameType>(numberOf(frame.type) + 1);
+  const auto next = static_cast<FrameType>(frame.type + 1);
   if (!taken->reply.empty() && !say(next, taken->reply)) return false;
   if (!taken->proven) return true;
   useKeys();
@@ -63,17 +59,17 @@ void Connection::useKeys() {
   const base::Handshake proof = *std::exchange(proof_, std::nullopt);
   common_ = proof.common();
   phase_ = Phase::kMeeting;
-  inbox_.decoder().setLimit(kMaxHelloPayload);
+  reader_.decoder().setLimit(kMaxHelloPayload);
   if (socket_facts_.is_unix) {
-    inbox_.acceptFds();
+    reader_.acceptFds();
     return;
   }
-  sealer_.useKey(proof.sendingKey());
-  inbox_.decoder().useKey(proof.receivingKey());
+  writer_.useKey(proof.sendingKey());
+  reader_.decoder().useKey(proof.receivingKey());
 }
 
 bool Connection::meet(const Frame& frame) {
-  if (frame.type == FrameType::kResume) return hearResume(frame);
+  if (typeOf(frame) == FrameType::kResume) return hearResume(frame);
   auto hello = base::decode<Hello>(frame.payload);
   if (!hello) return fail(hello.error());
   theirs_ = std::move(*hello);
@@ -108,7 +104,7 @@ bool Connection::hearResume(const Frame& frame) {
 }
 
 bool Connection::hearVerdict(const Frame& frame) {
-  if (frame.type == FrameType::kRefuse) {
+  if (typeOf(frame) == FrameType::kRefuse) {
     auto refusal = base::decode<RefuseMessage>(frame.payload);
     return fail(refusal ? std::move(refusal->why) : std::move(refusal).error());
   }
@@ -153,7 +149,7 @@ bool Connection::proves(const Key& life) const {
 
 bool Connection::establish(std::uint64_t epoch) {
   poller_.forgetTimer(std::exchange(handshake_timer_, 0));
-  inbox_.decoder().setLimit(kMaxFramePayload);
+  reader_.decoder().setLimit(kMaxFramePayload);
   phase_ = Phase::kReady;
   return tell([&] { user_.established(epoch); });
 }

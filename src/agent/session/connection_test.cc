@@ -367,10 +367,10 @@ TEST_F(FdTest, AtTheLimitOfOpenFilesTheReceiverClosesWithThatReason) {
 TEST_F(FdTest, AFrameWithoutTheFdsItNamesBreaksTheSession) {
   SessionPair pair(Kind::kUnix, manual_);
   ASSERT_TRUE(manual_.run([&] { return pair.ready(); }));
-  FrameSealer sealer;
+  FrameSealer sealer{kSessionFrames};
   // The dialer has sent as many frames.
-  for (int i = 0; i < 3; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);
-  const auto header = sealer.seal(FrameType::kNote, {}, {}, 2);
+  for (int i = 0; i < 3; ++i) sealer.seal(numberOf(FrameType::kNote), {}, {}, 0);
+  const auto header = sealer.seal(numberOf(FrameType::kNote), {}, {}, 2);
   ASSERT_EQ(::send(pair.raw_dialer, header.data(), header.size(), 0),
             static_cast<ssize_t>(header.size()));
   ASSERT_TRUE(manual_.run([&] { return pair.at_listener.closes == 1; }));

@@ -13,6 +13,22 @@ Error brokenRule(std::string detail) {
           .remedy = "install the same release at both ends; if it is, do not trust this peer"};
 }
 
+namespace {
+
+bool knowsType(std::uint8_t type) { return isKnown(static_cast<FrameType>(type)); }
+
+Status checkTypeSize(std::uint8_t type, std::size_t bytes, std::size_t fds) {
+  return checkSize(*ruleOf(static_cast<FrameType>(type)), bytes, fds);
+}
+
+}  // namespace
+
+const base::FrameProtocol kSessionFrames{.magic = "VDCT",
+                                         .version = kWireVersion,
+                                         .other_end = "Viaduct agent",
+                                         .knows = &knowsType,
+                                         .checkSize = &checkTypeSize};
+
 Status checkSize(const FrameRule& rule, std::size_t bytes, std::size_t fds) {
   if (bytes > rule.most_bytes)
     return brokenRule(fmt::format("a frame '{}' of {} bytes exceeds the limit of {}", rule.name,

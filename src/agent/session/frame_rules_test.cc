@@ -44,10 +44,10 @@ const FrameRule& rule(FrameType type) { return *ruleOf(type); }
 TEST(FrameRules, AFrameAboveItsSizeIsRefusedByItsHeader) {
   for (const FrameRule& one : kFrameRules)
     for (const std::size_t more : {0U, 1U}) {
-      FrameSealer sealer;
-      auto header = sealer.seal(one.type, {}, {}, one.most_fds);
+      FrameSealer sealer{kSessionFrames};
+      auto header = sealer.seal(numberOf(one.type), {}, {}, one.most_fds);
       base::storeLittle(&header[8], static_cast<std::uint32_t>(one.most_bytes + more));
-      FrameDecoder decoder(kMaxFramePayload);
+      FrameDecoder decoder(kSessionFrames, kMaxFramePayload);
       std::ranges::copy(header, decoder.space().begin());
       decoder.wrote(header.size());
       Frame frame;

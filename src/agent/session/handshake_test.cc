@@ -154,8 +154,8 @@ TEST(WireTest, ReplayedReorderedForgedAndDroppedFramesEndTheSession) {
       {"changed", [&](std::string& b) { b[kFrameHeaderBytes] = 'X'; }},
       {"retyped", [&](std::string& b) { b[6] = static_cast<char>(FrameType::kBye); }},
       {"inserted", [&](std::string& b) {
-         FrameSealer forger;
-         const auto header = forger.seal(FrameType::kNote, bytesOf("zzz"), {}, 0);
+         FrameSealer forger{kSessionFrames};
+         const auto header = forger.seal(numberOf(FrameType::kNote), bytesOf("zzz"), {}, 0);
          b.insert(0, textOf(header) + "zzz");
        }}};
   for (const auto& one : attacks) {
@@ -197,13 +197,13 @@ class ByHand {
               static_cast<ssize_t>(bytes.size()));
   }
   void send(FrameType type, ByteSpan payload) {
-    const auto header = sealer.seal(type, payload, {}, 0);
+    const auto header = sealer.seal(numberOf(type), payload, {}, 0);
     sendBytes(header);
     if (!payload.empty()) sendBytes(payload);
   }
   // Returns the next frame, or the type 0 if the other end has closed.
   Frame receive() {
-    Frame frame{.type = FrameType{0}};
+    Frame frame;
     while (decoder.next(frame) == FrameDecoder::Next::kMore) {
       manual_.pollOnce();
       pollfd ready{.fd = socket_.get(), .events = POLLIN, .revents = 0};
@@ -215,8 +215,8 @@ class ByHand {
     }
     return frame;
   }
-  FrameSealer sealer;
-  FrameDecoder decoder{kMaxHelloPayload};
+  FrameSealer sealer{kSessionFrames};
+  FrameDecoder decoder{kSessionFrames, kMaxHelloPayload};
 
  private:
   base::Fd socket_;
@@ -243,19 +243,19 @@ class ByHandTest : public ::testing::Test {
 TEST_F(ByHandTest, ADialerWithoutTheProofIsDenied) {
   const auto listener = open(Connection::Role::kListener);
   hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
-  ASSERT_EQ(hand_->receive().type, FrameType::kChallenge);
+  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kChallenge);
   hand_->send(FrameType::kProof, bytesOf(std::string(32, 'p')));
   const Frame answer = hand_->receive();
-  EXPECT_EQ(answer.type, FrameType::kDeny);
+  EXPECT_EQ(typeOf(answer), FrameType::kDeny);
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
 
 TEST_F(ByHandTest, AListenerWithoutTheProofLearnsNothing) {
   const auto dialer = open(Connection::Role::kDialer);
-  ASSERT_EQ(hand_->receive().type, FrameType::kOpen);
+  ASSERT_EQ(typeOf(hand_->receive()), FrameType::kOpen);
   hand_->send(FrameType::kChallenge, bytesOf(std::string(64, 'c')));
-  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // instead of the dialer's own proof
+  EXPECT_EQ(typeOf(hand_->receive()), FrameType::kDeny);  // instead of the dialer's own proof
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kDenied);
 }
@@ -265,7 +265,7 @@ TEST_F(ByHandTest, AReflectedProofIsDenied) {
   const auto listener = open(Connection::Role::kListener);
   hand_->send(FrameType::kOpen, bytesOf(std::string(32, 'n')));
   const Frame challenge = hand_->receive();
-  ASSERT_EQ(challenge.type, FrameType::kChallenge);
+  ASSERT_EQ(typeOf(challenge), FrameType::kChallenge);
   hand_->send(FrameType::kProof,
               base::Bytes(challenge.payload.begin() + 32, challenge.payload.end()));
   EXPECT_TRUE(closed());
@@ -274,15 +274,15 @@ TEST_F(ByHandTest, AReflectedProofIsDenied) {
 
 TEST_F(ByHandTest, AnotherVersionIsNamedAtBothEnds) {
   const auto listener = open(Connection::Role::kListener);
-  auto header = hand_->sealer.seal(FrameType::kOpen, {}, {}, 0);
+  auto header = hand_->sealer.seal(numberOf(FrameType::kOpen), {}, {}, 0);
   header[4] = std::byte{2};
   hand_->sendBytes(header);
-  EXPECT_EQ(hand_->receive().type, FrameType::kDeny);  // its header names our version
+  EXPECT_EQ(typeOf(hand_->receive()), FrameType::kDeny);  // its header names our version
   EXPECT_TRUE(closed());
   EXPECT_EQ(user_.code(), Code::kUnsupported);
-  const std::string minor = std::to_string(kWireMinor);
+  const std::string minor = std::to_string(kWireVersion.minor);
   EXPECT_NE(user_.error->detail.find("version 2." + minor), std::string::npos);
-  EXPECT_NE(user_.error->detail.find("this agent speaks 1." + minor), std::string::npos);
+  EXPECT_NE(user_.error->detail.find("this end 1." + minor), std::string::npos);
 }
 
 TEST_F(ByHandTest, OtherFramesAreRefusedBeforeTheProof) {
@@ -308,8 +308,8 @@ TEST_F(ByHandTest, ASlowDialerIsDroppedAtTheDeadline) {
   config.handshake_until = Clock::now() + 100ms;
   const auto until = config.handshake_until;
   const auto listener = open(Connection::Role::kListener, config);
-  FrameSealer sealer;
-  const auto header = sealer.seal(FrameType::kOpen, {}, {}, 0);
+  FrameSealer sealer{kSessionFrames};
+  const auto header = sealer.seal(numberOf(FrameType::kOpen), {}, {}, 0);
   for (std::size_t i = 0; user_.closes == 0; ++i) {
     if (i < 20) hand_->sendBytes(ByteSpan(header).subspan(i, 1));
     manual_.pollOnce(10ms);

@@ -21,9 +21,10 @@ namespace viaduct {
 
 inline constexpr std::size_t kMaxLabelBytes = 1024;  // of a pin
 
-// As in messages and Cards. `access` travels in a message of its own.
+// As in messages and Cards.
 auto fields(base::Is<PinInfo> auto& p) {
-  return base::list(p.slot, base::atMost(MemoryKind::kObject, p.kind), p.device, p.address, p.bytes,
+  return base::list(p.slot, base::atMost(MemoryKind::kObject, p.kind),
+                    base::atMost(MemoryAccess::kReadOnly, p.access), p.device, p.address, p.bytes,
                     base::atMost(kMaxLabelBytes, p.label), base::noOverflow(p.address, p.bytes));
 }
 
@@ -57,14 +58,6 @@ struct PinMessage {
 auto fields(base::Is<PinMessage> auto& m) {
   return base::list(m.info, base::atMost(kMaxBackends, m.keys));
 }
-
-// The pin of this slot, which is announced next, is read-only. Peers of minor version 2 and older
-// skip this frame, and learn it when a write is refused.
-struct ReadOnlyMessage {
-  static constexpr std::string_view kName = "read-only";
-  std::uint32_t slot = 0;
-};
-auto fields(base::Is<ReadOnlyMessage> auto& m) { return std::tie(m.slot); }
 
 // A pin is gone.
 struct UnpinMessage {

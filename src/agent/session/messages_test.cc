@@ -35,7 +35,8 @@ PinMessage fullPin() {
                    .device = 3,
                    .address = 0x7f0000001000,
                    .bytes = 1U << 30U,
-                   .slot = 12},
+                   .slot = 12,
+                   .access = MemoryAccess::kReadOnly},
           .keys = {{"local", blob(40)}, {"tcp", blob(8)}}};
 }
 
@@ -57,7 +58,6 @@ TEST(Messages, ComeOutAsTheyWentIn) {
   EXPECT_EQ(*base::decode<Hello>(base::encode(Hello{.name = "n"})), Hello{.name = "n"});
   EXPECT_EQ(*base::decode<PinMessage>(base::encode(fullPin())), fullPin());
   EXPECT_EQ(base::decode<UnpinMessage>(base::encode(UnpinMessage{.slot = 9}))->slot, 9U);
-  EXPECT_EQ(base::decode<ReadOnlyMessage>(base::encode(ReadOnlyMessage{.slot = 8}))->slot, 8U);
   EXPECT_EQ(base::decode<ByeMessage>(base::encode(ByeMessage{.why = "done"}))->why, "done");
   const Error why{
       .code = Code::kBusy, .operation = "a", .detail = "b", .cause = "c", .remedy = "d"};
@@ -103,7 +103,6 @@ TEST(Messages, EveryOtherLengthIsRefused) {
   refusesOtherLengths(fullHello());
   refusesOtherLengths(fullPin());
   refusesOtherLengths(UnpinMessage{.slot = 1});
-  refusesOtherLengths(ReadOnlyMessage{.slot = 1});
   refusesOtherLengths(ByeMessage{.why = "why"});
   refusesOtherLengths(ResumeMessage{.epoch = 1});
   refusesOtherLengths(RefuseMessage{{.detail = "x"}});
@@ -132,6 +131,9 @@ TEST(Messages, ValuesBeyondTheLimitsAreRefused) {
   Bytes kind = base::encode(fullPin());
   kind[4] = std::byte{5};
   EXPECT_FALSE(base::decode<PinMessage>(kind));
+  Bytes access = base::encode(fullPin());
+  access[5] = std::byte{2};
+  EXPECT_FALSE(base::decode<PinMessage>(access));
   Hello epoch = fullHello();
   epoch.last_epoch = kMaxEpoch;
   EXPECT_FALSE(base::decode<Hello>(base::encode(epoch)))

@@ -20,8 +20,6 @@
 
 namespace viaduct::agent {
 
-// The version of the layout. A peer uses the ring only if it knows this version.
-inline constexpr std::uint32_t kRingLayout = 1;
 // The longest note that the ring accepts. A longer note costs more to copy than to send as a frame.
 inline constexpr std::size_t kMaxRingNote = 2048;
 
@@ -35,15 +33,12 @@ struct RingPage {
   alignas(64) std::atomic<std::uint64_t> written{0};  // by the sender
   std::atomic<std::uint64_t> beats{0};                // heartbeats of the sender
   alignas(64) std::atomic<std::uint64_t> taken{0};    // by the receiver
-  // 1: the receiver reads `beats`. An older release, which does not know the field, leaves 0.
-  std::atomic<std::uint32_t> reads_beats{1};
   // 1: the receiver sleeps. A sender that puts a note in sets 0, and then signals the eventfd.
   alignas(64) std::atomic<std::uint32_t> armed{1};
   alignas(64) std::array<std::byte, kBytes> data;
 
   // An entry is this header, then the bytes of the note, or the payload of the frame of a mark or
-  // of a returned lease. An end without these frames takes every entry for a note, and is sent
-  // notes only.
+  // of a returned lease.
   enum class Kind : std::uint32_t { kNote, kMark, kLeaseReturned };
   struct NoteHeader {
     std::uint32_t bytes = 0;
@@ -108,12 +103,7 @@ class RingSender {
   // order in which they were put in.
   bool put(std::uint64_t frames, std::span<const std::byte> note,
            RingPage::Kind kind = RingPage::Kind::kNote);
-  // False: the receiver does not read heartbeats here, so send a frame.
-  bool beat() {
-    if (page().reads_beats.load(std::memory_order_relaxed) == 0) return false;
-    page().beats.store(++beats_, std::memory_order_relaxed);
-    return true;
-  }
+  void beat() { page().beats.store(++beats_, std::memory_order_relaxed); }
 
  private:
   RingSender(base::SharedMemory memory, base::SharedOrder order, base::Fd bell);

@@ -52,18 +52,11 @@ struct Ends {
 TEST(NoteRing, AHeartbeatIsSeenOnce) {
   Ends ends;
   EXPECT_FALSE(ends.receiver.hasBeaten());
-  EXPECT_TRUE(ends.sender.beat());
-  EXPECT_TRUE(ends.sender.beat());
+  ends.sender.beat();
+  ends.sender.beat();
   EXPECT_TRUE(ends.receiver.hasBeaten());
   EXPECT_FALSE(ends.receiver.hasBeaten());
   EXPECT_FALSE(ends.rung());
-}
-
-TEST(NoteRing, AReceiverOfAnOlderReleaseReadsNoHeartbeats) {
-  Ends ends;
-  ends.page.reads_beats = 0;
-  EXPECT_FALSE(ends.sender.beat());
-  EXPECT_FALSE(ends.receiver.hasBeaten());
 }
 
 TEST(NoteRing, NotesComeOutInOrderAndWhole) {

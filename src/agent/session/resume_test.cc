@@ -115,11 +115,12 @@ class WrongResume : public ResumeTest {
   void injectBeforeTheHello(std::initializer_list<std::size_t> sizes) {
     SessionPair pair(Kind::kUnix, manual_);
     pair.at_dialer.on_judge = [&] {
-      FrameSealer sealer;
-      for (int i = 0; i < 2; ++i) sealer.seal(FrameType::kNote, {}, {}, 0);  // open and proof
+      FrameSealer sealer{kSessionFrames};
+      for (int i = 0; i < 2; ++i)
+        sealer.seal(numberOf(FrameType::kNote), {}, {}, 0);  // open and proof
       for (const std::size_t size : sizes) {
         const base::Bytes payload(size);
-        const auto header = sealer.seal(FrameType::kResume, payload, {}, 0);
+        const auto header = sealer.seal(numberOf(FrameType::kResume), payload, {}, 0);
         ASSERT_GT(::send(pair.raw_dialer, header.data(), header.size(), 0), 0);
         ASSERT_GT(::send(pair.raw_dialer, payload.data(), payload.size(), 0), 0);
       }

@@ -5,16 +5,16 @@
 
 #include <array>
 
+#include "backends/fake/options.h"
 #include "core/setting_row.h"
 #include "core/words.h"
 
 namespace viaduct::fake {
 
+inline constexpr core::OtherSetting<Options> kOptions{"VIADUCT_FAKE", "", parseOptions};
+
 inline constexpr std::array kSettings{
-    core::textSetting<&Settings::weather>(
-        "VIADUCT_WEATHER",
-        "For the fake backend: faults to inject into each op, such as "
-        "seed=7,delay_us=50,lose_rail=0.01."),
+    core::otherRow<kOptions>("For the fake backend: what it pretends, such as rails=4,lie=swap."),
 };
 
 inline constexpr BackendFacts kFacts{

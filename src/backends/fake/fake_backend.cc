@@ -1,5 +1,5 @@
-// The reference backend: copies between agents of one process, with injected faults. It shows the
-// duties of a backend; docs/adding-a-backend.md has the reasons. With Weather::far it also reaches
+// The reference backend: copies between agents of one process. It shows the duties of a backend;
+// docs/adding-a-backend.md has the reasons. With Options::far it also reaches
 // other processes of this host, but without the fences of a real backend. That is for tests of
 // programs that have to detect wrong bytes.
 #include <fmt/format.h>
@@ -11,8 +11,8 @@
 #include <map>
 #include <utility>
 
+#include "backends/fake/facts.h"
 #include "backends/fake/fake_rail.h"
-#include "backends/fake/weather.h"
 #include "base/guarded.h"
 #include "core/backend.h"
 
@@ -71,12 +71,11 @@ using Rails = std::vector<std::unique_ptr<core::Rail>>;
 
 class FakeLink final : public core::Link {
  public:
-  FakeLink(const core::LinkSeed& seed, core::LinkHost& host, const Rails& rails,
-           const Weather& weather, bool exhausted)
-      : host_(host), rails_(rails), way_(weather.pose ? "rdma" : "fake"), state_{kReady, way_} {
+  FakeLink(const core::LinkSeed& seed, const Rails& rails, const Options& options, bool exhausted)
+      : rails_(rails), way_(options.pose != 0 ? "rdma" : "fake"), state_{kReady, way_} {
     base::Reader reader(seed.address);
     peer_ = reader.get<std::uint64_t>();
-    if (!seed.same_process && weather.far && seed.same_host) pid_ = seed.pid;
+    if (!seed.same_process && options.far != 0 && seed.same_host) pid_ = seed.pid;
     if ((!seed.same_process && pid_ == 0) || !reader.finished())
       state_ = {core::LinkState::Phase::kUnusable, "the peer is in another process"};
     if (exhausted) state_ = {core::LinkState::Phase::kUnusable, "no descriptors", true};
@@ -104,14 +103,9 @@ class FakeLink final : public core::Link {
       return unregistered(op, kind);
     return pid_ == 0 ? copy(peer_, op, kind) : copyFar(pid_, op, kind);
   }
-  void die() {
-    state_ = {core::LinkState::Phase::kUnusable, "killed by the weather"};
-    host_.changed();
-  }
 
  private:
   static constexpr auto kReady = core::LinkState::Phase::kReady;
-  core::LinkHost& host_;
   const Rails& rails_;
   const std::string way_;
   core::LinkState state_;
@@ -122,16 +116,14 @@ class FakeLink final : public core::Link {
 
 class FakeBackend final : public core::Backend {
  public:
-  FakeBackend(const Weather& weather, const base::Poller& clock) : weather_(weather) {
+  explicit FakeBackend(const Options& options) : options_(options) {
     static std::atomic<std::uint64_t> last{0};
     id_ = ++last;
-    for (std::uint32_t i = 0; i < weather.rails; ++i)
+    for (std::uint32_t i = 0; i < options.rails; ++i)
       rails_.push_back(std::make_unique<FakeRail>(
-          i, weather, clock,
-          [](core::Link& link, const core::Op& op, OpKind kind) {
+          i, options.lie, [](core::Link& link, const core::Op& op, OpKind kind) {
             return static_cast<FakeLink&>(link).carry(op, kind);
-          },
-          [](core::Link& link) { static_cast<FakeLink&>(link).die(); }));
+          }));
   }
   ~FakeBackend() override {
     board().with([&](Board& all) { all.erase(id_); });
@@ -142,8 +134,8 @@ class FakeBackend final : public core::Backend {
   const core::Capabilities& can() const override { return can_; }
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   Bytes address() const override { return base::Writer().put(id_).take(); }
-  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override {
-    return std::make_unique<FakeLink>(seed, host, rails_, weather_, links_++ < weather_.exhaust);
+  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& /*host*/) override {
+    return std::make_unique<FakeLink>(seed, rails_, options_, links_++ < options_.exhaust);
   }
   // The initiator copies by itself, and reaches the pins that were announced to it. A real backend
   // checks the audience at the target.
@@ -163,20 +155,19 @@ class FakeBackend final : public core::Backend {
   }
   core::RailMask near(std::uint32_t slot) const override {
     core::RailMask out = 0;
-    for (std::uint32_t i = slot % weather_.nodes; i < weather_.rails; i += weather_.nodes)
+    for (std::uint32_t i = slot % options_.nodes; i < options_.rails; i += options_.nodes)
       out |= core::RailMask{1} << i;
     return out;
   }
 
  private:
-  const Weather weather_;
-  const core::Capabilities can_{
-      .name = "fake",
-      .memory = {MemoryKind::kHost},
-      .same_host = true,
-      .rdma = weather_.pose,
-      .side_by_side = weather_.kill_peer == 0,  // die() calls its LinkHost
-      .preference = 90};
+  const Options options_;
+  const core::Capabilities can_{.name = "fake",
+                                .memory = {MemoryKind::kHost},
+                                .same_host = true,
+                                .rdma = options_.pose != 0,
+                                .side_by_side = true,
+                                .preference = 90};
   std::uint64_t id_ = 0;
   std::uint32_t links_ = 0;  // number of links opened so far
   Rails rails_;
@@ -185,8 +176,8 @@ class FakeBackend final : public core::Backend {
 }  // namespace
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
-  VIADUCT_TRY(const Weather weather, parseWeather(context.settings.weather));
-  return std::unique_ptr<core::Backend>(std::make_unique<FakeBackend>(weather, context.poller));
+  return std::unique_ptr<core::Backend>(
+      std::make_unique<FakeBackend>(kOptions.of(context.settings)));
 }
 
 }  // namespace viaduct::fake

@@ -1,4 +1,4 @@
-// A rail of the fake backend: a queue of ops, with the faults that Weather injects. Threads: as
+// A rail of the fake backend: a queue of ops, with the lie of its options. Threads: as
 // core::Rail.
 #pragma once
 
@@ -10,10 +10,8 @@
 #include <string_view>
 #include <thread>
 
-#include "backends/fake/weather.h"
+#include "backends/fake/options.h"
 #include "base/guarded.h"
-#include "base/poller.h"
-#include "base/random.h"
 #include "core/backend.h"
 #include "move/job_table.h"
 
@@ -23,8 +21,7 @@ namespace viaduct::fake {
 inline std::atomic<core::RailMask> rails_cut{0};
 // The threads that have polled a busy rail, of all fake backends of this process.
 inline base::Guarded<std::set<std::thread::id>> pollers;
-// A test's function that each poll calls first. False:
-// the poll moves nothing.
+// A test's function that each poll calls first. False: the poll moves nothing.
 using Interruption = std::function<bool()>;
 inline base::Guarded<Interruption> interruption;
 // A test's function that plays DirectMover::moveNow(). Transfers that are planned meanwhile use it
@@ -37,17 +34,9 @@ class FakeRail final : public core::Rail, public core::DirectMover, private move
  public:
   // Copies an op or a part of it, or returns the reason why that is not possible.
   using Carry = std::function<Status(core::Link& link, const core::Op& op, OpKind kind)>;
-  using Kill = std::function<void(core::Link& link)>;
 
-  FakeRail(std::uint32_t index, const Weather& weather, const base::Poller& clock, Carry carry,
-           Kill kill)
-      : name_("fake" + std::to_string(index)),
-        index_(index),
-        weather_(weather),
-        clock_(clock),
-        carry_(std::move(carry)),
-        kill_(std::move(kill)),
-        dice_(weather.seed + index) {}
+  FakeRail(std::uint32_t index, Lie lie, Carry carry)
+      : name_("fake" + std::to_string(index)), index_(index), lie_(lie), carry_(std::move(carry)) {}
 
   std::string_view name() const override { return name_; }
   std::size_t post(const core::Work& work) override;
@@ -62,8 +51,7 @@ class FakeRail final : public core::Rail, public core::DirectMover, private move
   Outcome moveNow(const core::Work& work, Progress& so_far,
                   const std::atomic<bool>& pause) override;
 
-  // True while the rail is broken, by an injected fault or by rails_cut.
-  bool out() const { return (rails_cut >> index_ & 1U) != 0 || clock_.now() < out_until_; }
+  bool out() const { return (rails_cut >> index_ & 1U) != 0; }
   // Fails all ops of this link now.
   void drop(const core::Link& link, core::Completions& out);
 
@@ -73,27 +61,19 @@ class FakeRail final : public core::Rail, public core::DirectMover, private move
   // A job of one op.
   struct QueuedOp : move::Job {
     core::Op left = {};   // part that is not copied yet
-    core::Op after = {};  // part to copy after `left`; only with injected harm
-    bool begun = false;
-    Clock::time_point ready = {};
-    bool hangs = false;
+    core::Op after = {};  // part to copy after `left`; only with a lie
   };
   void stop(move::Job&) override {}  // poll() ends it
   Status advance(QueuedOp& queued);
-  bool breaks(QueuedOp& queued);
   void breakDown();
-  void harm(QueuedOp& queued);
+  void falsify(QueuedOp& queued) const;
 
   const std::string name_;
   const std::uint32_t index_;
-  const Weather weather_;
-  const base::Poller& clock_;
+  const Lie lie_;
   const Carry carry_;
-  const Kill kill_;
-  base::Random dice_;
   move::JobTable jobs_;
   std::deque<QueuedOp*> queue_;
-  Clock::time_point out_until_ = Clock::time_point::min();
 };
 
 }  // namespace viaduct::fake

@@ -28,7 +28,7 @@ class Gate {
 
   // An empty pass means that the gate is fenced.
   Pass enter() {
-    const std::size_t index = words_ == kWords ? base::threadNumber() % kWords : 0;
+    const std::size_t index = base::threadNumber() % kWords;
     std::atomic<std::uint64_t>& counts = lines_[index].word;
     std::uint64_t word = counts.load(std::memory_order_relaxed);
     std::uint64_t unit = 0;
@@ -72,9 +72,6 @@ class Gate {
     std::atomic<std::uint64_t> word{0};
   };
   std::array<Line, kWords> lines_;
-  // The number of words in use. An owner of an earlier release has zero here, and reads only the
-  // first word.
-  alignas(64) std::size_t words_ = kWords;
 };
 
 }  // namespace viaduct::local

@@ -605,16 +605,6 @@ TEST(Gate, CountsTheEntriesOfEveryThread) {
   EXPECT_TRUE(gate.empty());
 }
 
-// An owner of an earlier release reads only the first word. The rest of its page is zero.
-TEST(Gate, UsesTheFirstWordOfAnOlderOwner) {
-  alignas(Gate) std::array<std::uint64_t, sizeof(Gate) / sizeof(std::uint64_t)> page{};
-  auto& gate = *reinterpret_cast<Gate*>(page.data());
-  for (int i = 1; i <= 16; ++i) {
-    std::thread([&] { EXPECT_TRUE(gate.enter()); }).join();
-    EXPECT_EQ(page[0], static_cast<std::uint64_t>(i));
-  }
-}
-
 std::size_t mappedFiles() {
   std::ifstream maps("/proc/self/maps");
   std::size_t count = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint32_t kHelloMagic = 0x31484456;    // "VDH1"
 constexpr std::uint32_t kWelcomeMagic = 0x31574456;  // "VDW1"
-constexpr std::uint32_t kHelloVersion = 2;
+constexpr std::uint32_t kHelloVersion = 1;
 constexpr std::size_t kSaid = kHelloBytes - sizeof(base::Sha256Digest);
 constexpr std::size_t kAnswered = kWelcomeBytes - sizeof(base::Sha256Digest);
 

@@ -213,7 +213,7 @@ TEST(TcpAudience, OnlyThePeerOfItsSessionReachesAPin) {
     }
 }
 
-// The peer ignores that the pin is read-only, or an older release did not announce it.
+// The peer ignores that the pin is read-only.
 TEST(TcpDenied, AReadOnlyPinCanBeReadButNotWritten) {
   Half a, b;
   std::array<std::byte, 64> here{}, there{};

@@ -111,11 +111,11 @@ TEST(TcpWire, AHelloAndAWelcomeHaveTheseBytes) {
   std::iota(key.begin(), key.end(), std::uint8_t{0});
   const SocketHello hello{.link = linkId(key), .epoch = 7, .index = 1, .count = 3, .life = 2};
   EXPECT_EQ(hex(encodeHello(hello, key)),
-            "56444831020000006b8c37b6c3b09cfe1bba4b6e58c4161b070000000000000001000000030000000200"
-            "0000d8e84bd7b23b8dfdc0746d40880a23fc9f982cd9ab849fbfbbd0004522f2581d");
+            "56444831010000006b8c37b6c3b09cfe1bba4b6e58c4161b070000000000000001000000030000000200"
+            "0000110a1c139b7b6d1f11f877fa2716f8bc977b6e904bc77010b3a71982074dbb6e");
   EXPECT_EQ(hex(encodeWelcome(hello, key)),
-            "56445731020000000100000000000000a666cdb9570bcb12601a876322f949fd1e46f3660e4704713eb3"
-            "9a0d12d74f7c");
+            "56445731010000000100000000000000d7d236f68ca2e6e359aeff2a76a961dd4d09afe39b124afffca9"
+            "372ea8e24dd4");
 }
 
 TEST(TcpWire, HellosOfImpossibleShapeAreRefused) {

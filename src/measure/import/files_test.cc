@@ -52,7 +52,7 @@ TEST_F(Files, AnUnreadableFileIsNamed) {
   EXPECT_TRUE(has(readReports("/tmp").error().text(), "directory"));
   EXPECT_TRUE(has(complaint(""), "it is empty"));
   EXPECT_TRUE(has(complaint("hello\n"), "the file holds neither JSON nor a table of a known tool"));
-  EXPECT_TRUE(has(complaint("{\"format\": \"viaduct-bench/2\", "), "ends too early"));
+  EXPECT_TRUE(has(complaint("{\"format\": \"viaduct-bench/1\", "), "ends too early"));
   EXPECT_TRUE(has(complaint("{\"format\": \"viaduct-bench/9\"}"), "newer viaduct"));
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 // "VP2P", and the version of the format.
 constexpr std::uint32_t kMagic = 0x50325056;
-constexpr std::uint8_t kVersion = 3;
+constexpr std::uint8_t kVersion = 1;
 
 constexpr std::uint32_t kMostStreams = 1024;  // also the most transfers in flight for each
 

@@ -37,7 +37,7 @@ auto fields(base::Is<Observation> auto& o) {
 
 namespace {
 
-constexpr std::uint8_t kProofVersion = 6;
+constexpr std::uint8_t kProofVersion = 1;
 
 bool makesSense(const Observation& o) {
   for (const host::Device& d : o.place.devices)

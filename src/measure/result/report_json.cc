@@ -31,7 +31,7 @@ void describe(auto& json, base::Is<Facts> auto& facts) {
 namespace viaduct::measure {
 namespace {
 
-constexpr FormatName kFormat{.front = "viaduct-bench/", .version = 2, .writer = "viaduct bench"};
+constexpr FormatName kFormat{.front = "viaduct-bench/", .version = 1, .writer = "viaduct bench"};
 constexpr const char* kReading = "read result file";
 
 }  // namespace
@@ -99,16 +99,11 @@ Status checkFormat(const Json& json, const std::string& file, const FormatName& 
     return notRead(
         file, fmt::format("this JSON is not a result file: its \"format\" is not {}N", name.front),
         wanted);
-  if (*version > name.version)
+  if (*version != name.version)
     return notRead(file,
                    fmt::format("written by a newer viaduct: {}; this one reads up to {}", format,
                                name.version),
                    "read it with that viaduct");
-  if (*version < name.version)
-    return notRead(
-        file,
-        fmt::format("written by an older viaduct: {}; this one reads {}", format, name.version),
-        "measure again");
   return Ok{};
 }
 

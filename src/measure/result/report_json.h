@@ -16,7 +16,7 @@ using base::JsonReader;
 using base::JsonWriter;
 using base::parseJson;
 
-// The name of a format in a file: "viaduct-bench/2".
+// The name of a format in a file: "viaduct-bench/1".
 struct FormatName {
   std::string_view front = {};  // up to the slash
   std::uint64_t version = 1;    // changes when a field changes its meaning

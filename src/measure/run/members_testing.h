@@ -19,11 +19,12 @@ namespace viaduct::measure {
 class Members {
  public:
   // `heard` is that of every member.
-  explicit Members(Spec spec, const std::string& weather = {}, const Heard& heard = {})
+  explicit Members(Spec spec, const std::string& faults = {}, const Heard& heard = {})
       : spec_(std::move(spec)), stops_(spec_.layout.processes()), stop_by_(stops_.size()) {
     meet::Roster roster{.group = "test"};
     for (std::uint32_t rank = 0; rank < spec_.layout.processes(); ++rank) {
-      agents_.push_back(*Agent::open({.listen = {}, .backends = {"fake"}, .weather = weather}));
+      agents_.push_back(*Agent::open(
+          {.listen = {}, .backends = {"fake"}, .faults = faults, .faults_allowed = true}));
       roster.members.push_back({.rank = rank, .name = "m", .about = aboutOf(agents_.back())});
     }
     const auto table = std::make_shared<ThreadGroup::Table>();

@@ -82,12 +82,12 @@ TEST(ReplayRun, AStopRequestKeepsTheRequestsThatHaveEnded) {
     }
 }
 
-// The fake fabric delays some ops without end. Their requests are left out, and the pages of the
+// Some ops never begin. Their requests are left out, and the pages of the
 // others are checked.
 TEST(ReplayRun, AfterAStopRequestTransfersThatHangAreCancelled) {
   Members* running = nullptr;
   std::atomic<int> ticks{0};
-  Members members(specOf(20, OpKind::kWrite), "seed=3,hang=0.01", {.tick = [&](double) {
+  Members members(specOf(20, OpKind::kWrite), "seed=3,stop@0.01", {.tick = [&](double) {
                     if (++ticks == 40) running->stop(1);
                   }});
   running = &members;

@@ -154,7 +154,7 @@ TEST(Workers, AnOpenLoopCountsFromTheIntendedStart) {
   spec.rows[0].batch = 1;
   spec.rows[0].iterations = 40;
   spec.rate = 1000;
-  const std::vector<Row> rows = Members(spec, "delay_us=20000").measure();
+  const std::vector<Row> rows = Members(spec, "delay=10ms").measure();
   ASSERT_EQ(rows.size(), 1U);
   const Row& row = rows[0];
   ASSERT_TRUE(row.latency_us && row.tx_us && row.rate);

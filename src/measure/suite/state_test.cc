@@ -85,7 +85,7 @@ TEST_F(SuiteFileTest, AnUnwritableFileIsReportedAtOnce) {
 }
 
 TEST_F(SuiteFileTest, AFileThatIsNoSuiteIsNotOverwritten) {
-  for (const char* text : {"notes", "{\"format\": \"viaduct-bench/2\"}", "[1]"}) {
+  for (const char* text : {"notes", "{\"format\": \"viaduct-bench/1\"}", "[1]"}) {
     put(text);
     EXPECT_TRUE(has(refusal(), "the file holds no suite rounds")) << refusal();
     EXPECT_TRUE(has(refusal(true), "no suite rounds")) << "fresh or not";

@@ -53,7 +53,7 @@ TEST(SuiteJson, AWrongFieldIsNamed) {
   Json bad = good;
   bad["format"] = "viaduct-suite/2";
   expect(error(bad), "newer viaduct: viaduct-suite/2");
-  bad["format"] = "viaduct-bench/2";
+  bad["format"] = "viaduct-bench/1";
   expect(error(bad), "this is a file of `viaduct bench`");
   bad = good;
   bad.erase("tests");
@@ -76,7 +76,7 @@ TEST(SuiteJson, AWrongFieldIsNamed) {
 TEST(SuiteJson, IsRecognised) {
   EXPECT_TRUE(isSuiteJson(toJson(someSuite(1))));
   EXPECT_TRUE(isSuiteJson("{\"format\": \"viaduct-suite/99\"}"));
-  for (const char* text : {"", "[]", "{}", "{\"format\": 1}", "{\"format\": \"viaduct-bench/2\"}"})
+  for (const char* text : {"", "[]", "{}", "{\"format\": 1}", "{\"format\": \"viaduct-bench/1\"}"})
     EXPECT_FALSE(isSuiteJson(text)) << text;
 }
 

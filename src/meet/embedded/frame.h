@@ -1,20 +1,15 @@
-// The frames between a member and the embedded server. Pure functions over bytes. Threads: one at a
-// time per object.
+// The frames between a member and the embedded server. Threads: plain values.
 #pragma once
 
 #include <viaduct/result.h>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
-#include <span>
-#include <string>
+#include <utility>
 
 #include "base/fields.h"
-#include "base/net/crypto.h"
+#include "base/net/frame.h"
 #include "meet/meeting.h"
 
 namespace viaduct::meet::embedded {
@@ -23,7 +18,10 @@ using base::Bytes;
 using base::ByteSpan;
 using base::Key;
 
-inline constexpr std::size_t kHeaderBytes = 24;
+// Both ends prove the token by base::Handshake.
+inline constexpr base::Handshake::Version kVersion{.major = 1, .minor = 0};
+inline constexpr const char* kBinding = "meeting place";
+
 // The limits of a message: before a member has proved itself, from a member, and from the server. A
 // message of the server may hold the values of all members.
 inline constexpr std::size_t kMaxUnproven = 512;
@@ -63,11 +61,14 @@ enum class Type : std::uint8_t {
   kPing,
 };
 
+extern const base::FrameProtocol kMeetFrames;
+inline Type typeOf(const base::Frame& frame) { return static_cast<Type>(frame.type); }
+
 // One message, which several connections may share.
 struct Packet {
   Type type = Type::kBeat;
   Bytes payload = {};
-  base::Sha256Digest digest = {};  // of the payload
+  base::Sha256Digest digest = {};  // base::payloadDigest()
 };
 using PacketPtr = std::shared_ptr<const Packet>;
 PacketPtr makePacket(Type type, Bytes payload = {});
@@ -75,48 +76,5 @@ template <class Message>
 PacketPtr makePacket(Type type, const Message& message) {
   return makePacket(type, base::encode(message));
 }
-
-using Header = std::array<std::byte, kHeaderBytes>;
-
-// Makes the headers of one direction, in the order of sending. With a key the check is a MAC over
-// number, type, length and the payload's digest. Without, it detects accidental changes only.
-class Sealer {
- public:
-  void useKey(const Key& key) { mac_.emplace(key); }
-  Header seal(const Packet& packet);
-
- private:
-  std::optional<base::Hmac> mac_;
-  std::uint64_t number_ = 0;
-};
-
-// The first line of bytes from outside, in quotation marks: printable, and cut if it is long.
-std::string quoted(ByteSpan bytes);
-
-// Finds the messages in the bytes of one direction. Holds at most the received bytes of one
-// unfinished message.
-class Decoder {
- public:
-  explicit Decoder(std::size_t limit) : limit_(limit) {}
-  void setLimit(std::size_t limit) { limit_ = limit; }
-  void useKey(const Key& key) { mac_.emplace(key); }
-
-  // Calls `take` for each message, whose payload is valid during the call. `take` may change limit
-  // and key. After an error, the decoder is unusable.
-  using Take = std::function<Status(Type type, ByteSpan payload)>;
-  Status feed(ByteSpan bytes, const Take& take);
-  std::size_t held() const { return held_.capacity(); }
-  // The received bytes of an unfinished message.
-  ByteSpan unfinished() const { return held_; }
-
- private:
-  static std::string foreign(ByteSpan bytes);
-  Result<std::size_t> takeAll(ByteSpan bytes, const Take& take);
-
-  std::optional<base::Hmac> mac_;
-  std::uint64_t number_ = 0;
-  std::size_t limit_;
-  Bytes held_;
-};
 
 }  // namespace viaduct::meet::embedded

@@ -3,47 +3,16 @@
 
 #include <viaduct/result.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "base/fields.h"
-#include "base/net/handshake.h"
 #include "meet/embedded/frame.h"
 #include "meet/meeting.h"
 
 namespace viaduct::meet::embedded {
-
-// Both ends prove the token by base::Handshake. The server denies a member of another major
-// version.
-inline constexpr base::Handshake::Version kVersion{.major = 2, .minor = 0};
-inline constexpr const char* kBinding = "meeting place";
-
-// From the member. A view: copies nothing.
-struct OpenMessage {
-  static constexpr std::string_view kName = "opening";
-  static constexpr std::array<std::uint8_t, 8> kMagic{'V', 'D', 'C', 'T', 'M', 'E', 'E', 'T'};
-  std::array<std::uint8_t, 8> magic = kMagic;
-  std::uint16_t major = kVersion.major, minor = kVersion.minor;
-  ByteSpan handshake = {};
-};
-auto fields(base::Is<OpenMessage> auto& m) {
-  return base::list(m.magic, base::must([&m] { return m.magic == OpenMessage::kMagic; }), m.major,
-                    m.minor, base::rest(m.handshake));
-}
-
-// From the server. A view: copies nothing.
-struct ChallengeMessage {
-  static constexpr std::string_view kName = "challenge";
-  std::uint16_t minor = kVersion.minor;
-  ByteSpan handshake = {};
-};
-auto fields(base::Is<ChallengeMessage> auto& m) {
-  return base::list(m.minor, base::rest(m.handshake));
-}
 
 // The error that an end reports when the other end's proof is wrong.
 Error wrongToken();
@@ -54,21 +23,6 @@ struct WelcomeMessage {
 };
 auto fields(base::Is<WelcomeMessage> auto& m) { return std::tie(m.detect_ms); }
 
-// A code that only a newer server knows is read as kProtocol.
-template <class T>
-struct KnownCode {
-  T& code;
-  void encode(base::Writer& out) const { base::Fields::put(out, code); }
-  void decode(base::Reader& in) {
-    base::Fields::get(in, code);
-    code = std::min(code, Code::kProtocol);
-  }
-};
-template <class T>
-KnownCode<T> knownCode(T& code) {
-  return {code};
-}
-
 // The payload of kDeny from the server, of kRefused and kTrouble.
 struct ErrorMessage {
   static constexpr std::string_view kName = "error";
@@ -76,9 +30,10 @@ struct ErrorMessage {
 };
 auto fields(base::Is<ErrorMessage> auto& m) {
   return base::list(
-      knownCode(m.error.code), m.error.os_errno, base::cutTo(kMaxReasonBytes, m.error.operation),
-      base::cutTo(kMaxReasonBytes, m.error.detail), base::cutTo(kMaxReasonBytes, m.error.peer),
-      base::cutTo(kMaxReasonBytes, m.error.cause), base::cutTo(kMaxReasonBytes, m.error.remedy));
+      base::atMost(Code::kStale, m.error.code), m.error.os_errno,
+      base::cutTo(kMaxReasonBytes, m.error.operation), base::cutTo(kMaxReasonBytes, m.error.detail),
+      base::cutTo(kMaxReasonBytes, m.error.peer), base::cutTo(kMaxReasonBytes, m.error.cause),
+      base::cutTo(kMaxReasonBytes, m.error.remedy));
 }
 
 // The payload of several types. kRank: a rank. kPing, kPong: a number. kWithdraw, kForget: the

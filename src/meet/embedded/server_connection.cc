@@ -17,7 +17,17 @@ constexpr auto kDialTime = 3s, kHelloTime = 5s;
 constexpr auto kShortHelloTime = 2s;
 constexpr auto kFirstPause = 10ms, kLongestPause = 250ms;
 constexpr int kTicksPerDetect = 4;
-constexpr std::size_t kScratch = std::size_t{64} << 10U;
+
+// The error for a server that sends no hello.
+Error noHello(Code code, std::string_view what) {
+  return {.code = code,
+          .operation = "hello",
+          .detail = fmt::format("it accepted the connection, and {}", what),
+          .cause = "its process is frozen or ends, or another program listens there",
+          .remedy = "find the process with that port: ss -ltnp"};
+}
+
+Error silent() { return noHello(Code::kTimeout, "is silent"); }
 
 }  // namespace
 
@@ -68,7 +78,6 @@ void ServerConnection::attempt() {
 
 void ServerConnection::connected(base::Fd socket) {
   socket_ = std::make_unique<MessageSocket>(std::move(socket), kMaxUnproven);
-  scratch_.resize(kScratch);
   phase_ = Phase::kProving;
   auto handshake = base::Handshake::begin(true, site_->token, kVersion, kBinding);
   const Status watched = socket_->watch(loop().poller(), [this] { onReadable(); });
@@ -76,25 +85,7 @@ void ServerConnection::connected(base::Fd socket) {
   handshake_ = std::move(*handshake);
   const auto hello = once_ ? kShortHelloTime : kHelloTime;
   setTimer(std::min(until_, Clock::now() + hello), &ServerConnection::helloTimedOut);
-  const Bytes open = handshake_->open();
-  write(makePacket(Type::kOpen, OpenMessage{.handshake = open}));
-}
-
-// The other end may be any program. Its first bytes often tell which one it is.
-Error ServerConnection::noHello(Code code, std::string_view if_silent,
-                                std::string_view then) const {
-  const ByteSpan sent = socket_->unfinished();
-  return {.code = code,
-          .operation = "hello",
-          .detail = sent.empty() ? fmt::format("it accepted the connection, {}", if_silent)
-                                 : fmt::format("it sent {} {}", quoted(sent), then),
-          .cause = sent.empty() ? "its process is frozen or ends, or another program listens there"
-                                : "another program listens there",
-          .remedy = "find the process with that port: ss -ltnp"};
-}
-
-Error ServerConnection::silent() const {
-  return noHello(Code::kTimeout, "and is silent", "and nothing more");
+  write(makePacket(Type::kOpen, handshake_->open()));
 }
 
 void ServerConnection::helloTimedOut() {
@@ -110,38 +101,38 @@ void ServerConnection::send(const PacketPtr& packet) {
 void ServerConnection::write(const PacketPtr& packet) { static_cast<void>(socket_->send(packet)); }
 
 void ServerConnection::onReadable() {
-  const auto read =
-      socket_->read(scratch_, [this](Type type, ByteSpan payload) { return take(type, payload); });
+  const auto read = socket_->read([this](const base::Frame& frame) { return take(frame); });
   // A killed process leaves an end of stream or a reset, depending on its unread bytes.
-  if (!read ? read.error().os_errno == ECONNRESET : *read == MessageSocket::Read::kEnd)
+  if (!read ? read.error().os_errno == ECONNRESET : !*read)
     return failed(phase_ == Phase::kReady
                       ? Error{.code = Code::kPeerLost,
                               .operation = "meet",
                               .detail = "the meeting place closed the connection",
                               .cause = "its process has ended"}
-                      : noHello(Code::kPeerLost, "and closed it", "and closed the connection"));
+                      : noHello(Code::kPeerLost, "closed it"));
   if (!read) return failed(read.error());
   heard_ = Clock::now();
 }
 
-Status ServerConnection::take(Type type, ByteSpan payload) {
+Status ServerConnection::take(const base::Frame& frame) {
+  const Type type = typeOf(frame);
+  const ByteSpan payload = frame.payload;
   if (phase_ == Phase::kReady) {
     if (type == Type::kBeat) return Ok{};
     if (type != Type::kPing) return user_.message(type, payload);
     write(makePacket(Type::kPong, Bytes(payload.begin(), payload.end())));
     return Ok{};
   }
-  if (type == Type::kChallenge && handshake_) return answer(payload);
+  if (type == Type::kChallenge && handshake_) return answer(frame);
   // Without the server's proof, a welcome is not authenticated.
   if (type == Type::kWelcome && !handshake_) return welcome(payload);
   if (type == Type::kDeny) return denied(payload);
   return Error{.code = Code::kProtocol, .operation = "hello", .detail = "an unexpected message"};
 }
 
-Status ServerConnection::answer(ByteSpan challenge) {
-  VIADUCT_TRY(const auto theirs, base::decode<ChallengeMessage>(challenge));
-  auto step = handshake_->take(base::Handshake::Stage::kChallenge, theirs.handshake,
-                               static_cast<std::uint8_t>(theirs.minor));
+Status ServerConnection::answer(const base::Frame& challenge) {
+  auto step =
+      handshake_->take(base::Handshake::Stage::kChallenge, challenge.payload, challenge.minor);
   if (!step && step.error().code == Code::kDenied) {
     denied_ = true;
     write(makePacket(Type::kDeny));  // the server reports it
@@ -191,7 +182,8 @@ void ServerConnection::failed(Error why) {
   close();
   const auto now = Clock::now();
   // A closed connection is tried again, because the server may be restarting. A refusal is final.
-  const bool final = denied_ || why.code == Code::kProtocol || why.code == Code::kInvalid;
+  const bool final = denied_ || why.code == Code::kProtocol || why.code == Code::kInvalid ||
+                     why.code == Code::kUnsupported;
   last_ = std::move(why);
   // One of the addresses may lead to another host, such as a bridge's, so the next address is
   // tried.

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/net/dialer.h"
@@ -54,8 +53,8 @@ class ServerConnection {
   void attempt();
   void connected(base::Fd socket);
   void onReadable();
-  Status take(Type type, ByteSpan payload);
-  Status answer(ByteSpan challenge);
+  Status take(const base::Frame& frame);
+  Status answer(const base::Frame& challenge);
   Status welcome(ByteSpan payload);
   Status denied(ByteSpan payload);
   void write(const PacketPtr& packet);
@@ -63,10 +62,6 @@ class ServerConnection {
   void tick();
   void setTimer(Clock::time_point when, void (ServerConnection::*then)());
   void helloTimedOut();
-  // The error for a server that has not proved itself. `if_silent` says what it did if it sent
-  // nothing, and `then` what it did after its first bytes.
-  Error noHello(Code code, std::string_view if_silent, std::string_view then) const;
-  Error silent() const;
 
   Loop& loop() const { return *site_->loop; }
 
@@ -87,7 +82,6 @@ class ServerConnection {
   std::optional<base::Handshake> handshake_;  // until both ends have proved themselves
   std::chrono::milliseconds detect_ = {};
   Clock::time_point heard_ = {}, ticked_ = {};
-  std::vector<std::byte> scratch_;
 };
 
 }  // namespace viaduct::meet::embedded

@@ -12,7 +12,7 @@
 namespace viaduct::meet::etcd {
 
 // Changes with the meaning of any record: processes of two versions do not meet.
-inline constexpr std::uint8_t kRecordVersion = 3;
+inline constexpr std::uint8_t kRecordVersion = 1;
 
 // Each kind of record has a number, Record::kKind.
 template <class Record>

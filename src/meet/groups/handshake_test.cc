@@ -6,10 +6,12 @@
 #include <array>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/net/address.h"
 #include "meet/embedded/message_socket.h"
@@ -46,31 +48,28 @@ class Talker {
     std::pair<Type, Bytes> out{Type::kBeat, {}};
     bool heard = false, open = true;
     while (!heard && open && readable(socket_.fd())) {
-      const auto got = socket_.read(scratch_, [&](Type type, ByteSpan payload) -> Status {
-        out = {type, Bytes(payload.begin(), payload.end())};
+      const auto got = socket_.read([&](const base::Frame& frame) -> Status {
+        out = {typeOf(frame), Bytes(frame.payload.begin(), frame.payload.end())};
         heard = true;
         return Ok{};
       });
-      open = got && *got != MessageSocket::Read::kEnd;
+      open = got && *got;
     }
     return out;
   }
 
  private:
   MessageSocket socket_;
-  std::vector<std::byte> scratch_ = std::vector<std::byte>(4096);
 };
 
 // Returns the server's answer to a proof with this token.
 std::pair<Type, Bytes> proveWith(const std::string& where, const std::string& token) {
   Talker caller(called(where));
   auto secret = *base::Handshake::begin(true, base::secretFromText(token), kVersion, kBinding);
-  const Bytes open = secret.open();
-  caller.say(Type::kOpen, OpenMessage{.handshake = open});
+  caller.say(Type::kOpen, secret.open());
   const auto [type, payload] = caller.hear();
   EXPECT_EQ(type, Type::kChallenge);
-  const auto step = secret.take(base::Handshake::Stage::kChallenge,
-                                base::decode<ChallengeMessage>(payload)->handshake, kVersion.minor);
+  const auto step = secret.take(base::Handshake::Stage::kChallenge, payload, kVersion.minor);
   caller.say(Type::kProof, step ? step->reply : Bytes(sizeof(base::Sha256Digest)));
   if (step) caller.useKeys(secret);
   return caller.hear();
@@ -135,7 +134,7 @@ Error joinAt(Type type, const Bytes& answer) {
 // Another program may answer at the address and accept every member.
 TEST(EmbeddedMember, ShowsNoProofToAServerThatDoesNotKnowTheToken) {
   const Bytes guess(sizeof(Key) + sizeof(base::Sha256Digest));
-  const Error why = joinAt(Type::kChallenge, base::encode(ChallengeMessage{.handshake = guess}));
+  const Error why = joinAt(Type::kChallenge, guess);
   EXPECT_EQ(why.code, Code::kDenied) << why.text();
   EXPECT_NE(why.text().find("the token is not the meeting place's"), std::string::npos);
 }
@@ -158,8 +157,8 @@ Error joinAtProgram(std::string_view greeting) {
 }
 
 TEST(EmbeddedMember, QuotesAProgramThatIsNoMeetingPlace) {
-  for (const char* greeting :
-       {"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n", "HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"}) {
+  for (const char* greeting : {"220 mail\r\n", "SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
+                               "HTTP/1.1 400 Bad Request\r\nServer: x\r\n\r\n"}) {
     const Error why = joinAtProgram(greeting);
     EXPECT_EQ(why.code, Code::kProtocol) << "final: " << why.text();
     const std::string line(greeting, std::string_view(greeting).find('\r'));
@@ -171,27 +170,71 @@ TEST(EmbeddedMember, QuotesAProgramThatIsNoMeetingPlace) {
 }
 
 // The member tries again until its deadline, because a meeting place may start there later.
-TEST(EmbeddedMember, SaysThatAProgramSentLittleAndHungUp) {
-  const auto hangUp = [](std::string_view first) {
-    return joinWith(
-        [&](const base::Fd& socket) {
-          EXPECT_EQ(::send(socket.get(), first.data(), first.size(), MSG_NOSIGNAL),
-                    static_cast<ssize_t>(first.size()));
-          // The member's opening is read, so that closing sends no reset.
-          std::array<char, 512> opening{};
-          EXPECT_GT(::recv(socket.get(), opening.data(), opening.size(), 0), 0);
-        },
-        300ms);
-  };
+TEST(EmbeddedMember, SaysThatAProgramHungUp) {
+  const Error why = joinWith(
+      [&](const base::Fd& socket) {
+        // The member's opening is read, so that closing sends no reset.
+        std::array<char, 512> opening{};
+        EXPECT_GT(::recv(socket.get(), opening.data(), opening.size(), 0), 0);
+      },
+      300ms);
   // The deadline may cut the last try off before the program has answered.
-  const auto says = [](const std::string& text, std::string_view wanted) {
-    return text.find(wanted) != std::string::npos ||
-           text.find("it accepted the connection, and is silent") != std::string::npos;
-  };
-  const std::string short_one = hangUp("220 mail\r\n").text();
-  EXPECT_TRUE(says(short_one, "it sent \"220 mail\" and closed the connection")) << short_one;
-  const std::string silent = hangUp("").text();
-  EXPECT_TRUE(says(silent, "it accepted the connection, and closed it")) << silent;
+  EXPECT_TRUE(why.text().find("it accepted the connection, and closed it") != std::string::npos ||
+              why.text().find("it accepted the connection, and is silent") != std::string::npos)
+      << why.text();
+}
+
+// A message of the next major version. Its header has the place of the version where every header
+// has it.
+Bytes messageOfTheNextVersion(Type type) {
+  base::FrameProtocol next = kMeetFrames;
+  ++next.version.major;
+  base::FrameSealer sealer(next);
+  const auto header = sealer.seal(static_cast<std::uint8_t>(type), {}, {}, 0);
+  return {header.begin(), header.end()};
+}
+
+void sendAll(const base::Fd& socket, const Bytes& bytes) {
+  EXPECT_EQ(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+TEST(EmbeddedServer, AMemberOfAnotherMajorVersionLearnsTheVersion) {
+  std::vector<std::string> lines;
+  std::mutex mutex;
+  const auto server =
+      EmbeddedServer::start({.token = "secret", .say = [&](const std::string& line) {
+                               const std::lock_guard lock(mutex);
+                               lines.push_back(line);
+                             }});
+  ASSERT_TRUE(server) << server.error().text();
+  const base::Fd socket = called((*server)->addresses().front());
+  sendAll(socket, messageOfTheNextVersion(Type::kOpen));
+  std::array<std::byte, 6> start{};
+  ASSERT_EQ(::recv(socket.get(), start.data(), start.size(), MSG_WAITALL), 6);
+  EXPECT_EQ(base::textOf(ByteSpan(start).first(4)), "VDMP");
+  EXPECT_EQ(start[4], std::byte{kVersion.major});
+  std::array<char, 512> rest{};
+  while (::recv(socket.get(), rest.data(), rest.size(), 0) > 0) {
+  }
+  const std::lock_guard lock(mutex);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_NE(lines[0].find("version 2.0"), std::string::npos) << lines[0];
+}
+
+TEST(EmbeddedMember, ANewerServerIsRefusedAtOnceAndItsVersionNamed) {
+  int tries = 0;
+  const Error why = joinWith([&](const base::Fd& socket) {
+    ++tries;
+    sendAll(socket, messageOfTheNextVersion(Type::kDeny));
+    std::array<char, 512> rest{};
+    while (::recv(socket.get(), rest.data(), rest.size(), 0) > 0) {
+    }
+  });
+  EXPECT_EQ(why.code, Code::kUnsupported) << why.text();
+  EXPECT_NE(why.text().find("version 2.0"), std::string::npos) << why.text();
+  EXPECT_NE(why.text().find("this end 1.0"), std::string::npos) << why.text();
+  EXPECT_EQ(tries, 1);
 }
 
 }  // namespace

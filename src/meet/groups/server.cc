@@ -30,7 +30,6 @@ namespace {
 
 constexpr std::chrono::seconds kHandshakeTime{5};
 constexpr int kTicksPerDetect = 4;
-constexpr std::size_t kScratch = std::size_t{64} << 10U;
 
 Error outOfTurn() {
   return {.code = Code::kProtocol, .operation = "handshake", .detail = "an unexpected message"};
@@ -87,8 +86,8 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
 
   void accept(base::Fd socket, base::Unproven::Place place);
   void onReadable(GuestId id);
-  Status take(GuestId id, Guest& guest, Type type, ByteSpan payload);
-  Status challenge(Guest& guest, ByteSpan payload);
+  Status take(GuestId id, Guest& guest, const base::Frame& frame);
+  Status challenge(Guest& guest, const base::Frame& open);
   Status prove(Guest& guest, ByteSpan payload);
   Status turnAway(const Guest& guest, Error why);
   Status deny(Guest& guest, Error why);
@@ -111,7 +110,6 @@ class EmbeddedServer::Impl final : public groups::MemberConnections {
   std::uint64_t received_ = 0, sent_ = 0;
   Clock::time_point ticked_ = {};
   std::condition_variable quiet_;
-  std::vector<std::byte> scratch_ = std::vector<std::byte>(kScratch);
 };
 
 Status EmbeddedServer::Impl::start() {
@@ -154,40 +152,34 @@ void EmbeddedServer::Impl::accept(base::Fd socket, base::Unproven::Place place) 
 void EmbeddedServer::Impl::onReadable(GuestId id) {
   Guest& guest = *guests_.at(id);
   if (guest.doomed) return;
-  const auto read = guest.socket.read(
-      scratch_, [&](Type type, ByteSpan payload) { return take(id, guest, type, payload); });
+  const auto read =
+      guest.socket.read([&](const base::Frame& frame) { return take(id, guest, frame); });
+  // The head of the answer tells a member of another version of this one.
+  if (!read && read.error().code == Code::kUnsupported)
+    static_cast<void>(deny(guest, read.error()));
   if (!read)
     doom(id, read.error().detail);
-  else if (*read == wire::MessageSocket::Read::kEnd)
+  else if (!*read)
     doom(id, "its connection closed");
   else
     guest.heard = Clock::now();
 }
 
-Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, Type type, ByteSpan payload) {
+Status EmbeddedServer::Impl::take(GuestId id, Guest& guest, const base::Frame& frame) {
   ++received_;
-  if (guest.proven) return state_.take(id, type, payload);
-  if (type == Type::kOpen && !guest.handshake) return challenge(guest, payload);
-  if (type == Type::kProof && guest.handshake) return prove(guest, payload);
+  const Type type = wire::typeOf(frame);
+  if (guest.proven) return state_.take(id, type, frame.payload);
+  if (type == Type::kOpen && !guest.handshake) return challenge(guest, frame);
+  if (type == Type::kProof && guest.handshake) return prove(guest, frame.payload);
   if (type == Type::kDeny) return turnAway(guest, wire::wrongToken());
   return outOfTurn();
 }
 
-Status EmbeddedServer::Impl::challenge(Guest& guest, ByteSpan payload) {
-  VIADUCT_TRY(const auto open, base::decode<wire::OpenMessage>(payload));
-  if (open.major != wire::kVersion.major)
-    return deny(guest, {.code = Code::kUnsupported,
-                        .operation = "hello",
-                        .detail = fmt::format(
-                            "the meeting place speaks version {}.{}, this member {}.{}",
-                            wire::kVersion.major, wire::kVersion.minor, open.major, open.minor),
-                        .remedy = "install the same release for all members"});
+Status EmbeddedServer::Impl::challenge(Guest& guest, const base::Frame& open) {
   VIADUCT_TRY(guest.handshake,
               base::Handshake::begin(false, token_, wire::kVersion, wire::kBinding));
-  VIADUCT_TRY(const auto step, guest.handshake->take(Stage::kOpen, open.handshake,
-                                                     static_cast<std::uint8_t>(open.minor)));
-  return guest.socket.send(
-      wire::makePacket(Type::kChallenge, wire::ChallengeMessage{.handshake = step.reply}));
+  VIADUCT_TRY(auto step, guest.handshake->take(Stage::kOpen, open.payload, open.minor));
+  return guest.socket.send(wire::makePacket(Type::kChallenge, std::move(step.reply)));
 }
 
 Status EmbeddedServer::Impl::prove(Guest& guest, ByteSpan payload) {

@@ -51,7 +51,7 @@ Status ServerState::take(GuestId guest, Type type, ByteSpan payload) {
   return Ok{};
 }
 
-// Ignores types that are not for groups, or that only a newer minor version knows.
+// Ignores types that are not for groups.
 Status ServerState::takeOfMember(GuestId guest, GroupState& group, Type type, ByteSpan payload) {
   if (type == Type::kGather) {
     VIADUCT_TRY(auto message, base::decode<GatherMessage>(payload));

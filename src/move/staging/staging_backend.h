@@ -52,8 +52,7 @@ class StagingBackend final : public core::Backend {
 
   const core::Capabilities& can() const override { return can_; }
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
-  // Tells peers that this end knows RingRecall. Releases without it have an empty address.
-  core::Bytes address() const override { return {std::byte{1}}; }
+  core::Bytes address() const override { return {}; }
   std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost& host) override;
   // A key without bytes tells peers that the pin has to be staged.
   Result<core::Bytes> pinFor(const core::Audience& /*audience*/, std::uint32_t /*slot*/,

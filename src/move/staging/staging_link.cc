@@ -39,7 +39,6 @@ StagingLink::StagingLink(core::LinkSeed seed, StagingRail& rail, core::LinkHost&
                          std::unique_ptr<StagingHost> host)
     : peer_(std::move(seed.peer)),
       self_(seed.self),
-      knows_recall_(!seed.address.empty()),
       rail_(rail),
       session_(session),
       host_(std::move(host)),
@@ -216,7 +215,7 @@ bool StagingLink::hasWaitedLong() const {
 void StagingLink::recallRings() {
   if (closed_ || broken_rule_) return;
   if (own_ && !std::exchange(own_recalled_, true)) wake();
-  const Duration kept = server_.recall(knows_recall_);
+  const Duration kept = server_.recall();
   if (kept <= host_->deadline() / 2) return;
   breakOff(protocolError(
       "the peer keeps memory of this agent that others wait for (VIADUCT_STAGING_MEMORY)"));

@@ -150,8 +150,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   Status send(const StagingMessage& message) { return session_.send(encode(message)); }
 
   const std::string peer_;
-  const bool self_;          // the peer is this agent
-  const bool knows_recall_;  // the peer knows RingRecall
+  const bool self_;  // the peer is this agent
   StagingRail& rail_;
   core::LinkHost& session_;
   const std::unique_ptr<StagingHost> host_;

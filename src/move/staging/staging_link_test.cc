@@ -157,7 +157,6 @@ struct End final : public core::LinkHost {
     core::LinkSeed seed;
     seed.peer = "other";
     seed.self = self;
-    seed.address = {std::byte{1}};
     link = std::make_unique<StagingLink>(std::move(seed), rail, *this, std::move(made));
   }
   void knowsStorageOf(const Memory& other) {

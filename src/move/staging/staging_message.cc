@@ -8,7 +8,7 @@
 namespace viaduct::move {
 namespace {
 
-constexpr std::uint8_t kVersion = 3;
+constexpr std::uint8_t kVersion = 1;
 
 void put(base::Writer& out, const auto& message) { base::Fields::put(out, message); }
 void get(base::Reader& in, auto& message) { base::Fields::get(in, message); }

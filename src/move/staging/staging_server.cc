@@ -77,7 +77,7 @@ void StagingServer::answer(RingPlace place, Result<Ring> ring) {
   static_cast<void>(send_(answer));  // a session that cannot send ends
 }
 
-Duration StagingServer::recall(bool tell) {
+Duration StagingServer::recall() {
   Duration kept{};
   for (auto& [place, lent] : lent_) {
     if (lent.returned) continue;
@@ -86,7 +86,7 @@ Duration StagingServer::recall(bool tell) {
       continue;
     }
     lent.recalled = host_.now();
-    if (tell) static_cast<void>(send_(RingRecall{place}));
+    static_cast<void>(send_(RingRecall{place}));
   }
   return kept;
 }

@@ -29,9 +29,8 @@ class StagingServer final : private HopOwner {
   void take(const StorageCancel& cancel);
   void take(const WholeEnd& end);
   bool waits() const;  // requests wait until this agent reaches its storage
-  // Asks for the lent rings back. `tell`: the peer knows RingRecall. Returns how long the peer has
-  // kept one of them nevertheless.
-  Duration recall(bool tell);
+  // Asks for the lent rings back. Returns how long the peer has kept one of them nevertheless.
+  Duration recall();
   void progress();
   void close();
 

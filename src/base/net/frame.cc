@@ -1,4 +1,4 @@
-#include "agent/session/frame.h"
+#include "base/net/frame.h"
 
 #include <fmt/format.h>
 
@@ -8,15 +8,15 @@
 #include <string>
 #include <utility>
 
-#include "agent/session/frame_rules.h"
 #include "base/bytes.h"
 #include "base/net/checksum.h"
+#include "base/printable.h"
 
-namespace viaduct::agent {
+namespace viaduct::base {
 namespace {
 
 // The layout of the header, see docs/wire.md.
-constexpr std::array kMagic{std::byte{'V'}, std::byte{'D'}, std::byte{'C'}, std::byte{'T'}};
+constexpr std::size_t kMagicBytes = 4;
 constexpr std::size_t kMajorAt = 4, kMinorAt = 5, kTypeAt = 6, kFlagsAt = 7, kLengthAt = 8,
                       kFdsAt = 12, kReservedAt = 14, kSequenceAt = 16, kCheckAt = 24;
 constexpr std::size_t kCheckBytes = kFrameHeaderBytes - kCheckAt;
@@ -33,10 +33,10 @@ Check checkOf(const std::optional<Hmac>& mac, const std::byte* header, ByteSpan 
   const ByteSpan sealed{header, kCheckAt};
   Check check{};
   if (mac) {
-    const base::Sha256Digest digest = mac->of({sealed, head, body});
+    const Sha256Digest digest = mac->of({sealed, head, body});
     std::memcpy(check.data(), digest.data(), check.size());
   } else {
-    base::storeLittle(check.data(), base::Checksum().add(sealed).add(head).add(body).value());
+    storeLittle(check.data(), Checksum().add(sealed).add(head).add(body).value());
   }
   return check;
 }
@@ -45,24 +45,54 @@ Error protocolError(std::string detail) {
   return {.code = Code::kProtocol, .operation = "receive", .detail = std::move(detail)};
 }
 
+// The first line of bytes from outside, in quotation marks: printable, and cut if it is long.
+std::string quoted(ByteSpan bytes) {
+  constexpr std::size_t kMost = 60;
+  const std::string_view text = textOf(bytes);
+  return fmt::format("\"{}\"", printable(text.substr(0, text.find_first_of("\r\n")), kMost));
+}
+
 }  // namespace
 
-FrameSealer::Header FrameSealer::seal(FrameType type, ByteSpan head, ByteSpan body,
+Sha256Digest payloadDigest(ByteSpan head, ByteSpan body) {
+  Sha256 digest;
+  digest.add(head);
+  digest.add(body);
+  return digest.digest();
+}
+
+FrameSealer::Header FrameSealer::seal(std::uint8_t type, ByteSpan head, ByteSpan body,
                                       std::size_t fds) {
+  if (!protocol_.by_digest) return sealParts(type, head.size() + body.size(), fds, head, body);
+  const Sha256Digest digest = payloadDigest(head, body);
+  return sealParts(type, head.size() + body.size(), fds, std::as_bytes(std::span(digest)), {});
+}
+
+FrameSealer::Header FrameSealer::sealDigest(std::uint8_t type, std::size_t bytes,
+                                            const Sha256Digest& digest) {
+  return sealParts(type, bytes, 0, std::as_bytes(std::span(digest)), {});
+}
+
+FrameSealer::Header FrameSealer::sealParts(std::uint8_t type, std::size_t bytes, std::size_t fds,
+                                           ByteSpan checked_head, ByteSpan checked_body) {
   Header header{};
-  std::memcpy(header.data(), kMagic.data(), kMagic.size());
-  header[kMajorAt] = std::byte{kWireMajor};
-  header[kMinorAt] = std::byte{kWireMinor};
-  header[kTypeAt] = static_cast<std::byte>(type);
-  base::storeLittle(&header[kLengthAt], static_cast<std::uint32_t>(head.size() + body.size()));
-  base::storeLittle(&header[kFdsAt], static_cast<std::uint16_t>(fds));
-  base::storeLittle(&header[kSequenceAt], sequence_++);
-  const Check check = checkOf(mac_, header.data(), head, body);
+  std::memcpy(header.data(), protocol_.magic.data(), kMagicBytes);
+  header[kMajorAt] = std::byte{protocol_.version.major};
+  header[kMinorAt] = std::byte{protocol_.version.minor};
+  header[kTypeAt] = std::byte{type};
+  storeLittle(&header[kLengthAt], static_cast<std::uint32_t>(bytes));
+  storeLittle(&header[kFdsAt], static_cast<std::uint16_t>(fds));
+  storeLittle(&header[kSequenceAt], sequence_++);
+  const Check check = checkOf(mac_, header.data(), checked_head, checked_body);
   std::memcpy(&header[kCheckAt], check.data(), check.size());
   return header;
 }
 
-FrameDecoder::FrameDecoder(std::size_t limit) : limit_(limit) { resize(kSmallBuffer); }
+void FrameDecoder::freeBuffer() {
+  if (midFrame()) return;
+  buffer_.reset();
+  capacity_ = begin_ = end_ = 0;
+}
 
 void FrameDecoder::resize(std::size_t capacity) {
   auto larger = std::make_unique_for_overwrite<std::byte[]>(capacity);
@@ -87,7 +117,7 @@ void FrameDecoder::makeRoom() {
       resize(kSmallBuffer);
   }
   if (need > capacity_)
-    resize(need);
+    resize(std::max(need, kSmallBuffer));
   else if (crowded_ && capacity_ < kBusyBuffer)
     resize(std::min(capacity_ * 2, kBusyBuffer));
   else if (need > capacity_ - begin_) {
@@ -112,29 +142,30 @@ FrameDecoder::Next FrameDecoder::fail(Error why) {
 
 FrameDecoder::Next FrameDecoder::next(Frame& out) {
   if (broken_) return Next::kBroken;
-  const ByteSpan have{&buffer_[begin_], end_ - begin_};
+  const ByteSpan have{buffer_.get() + begin_, end_ - begin_};
   if (!checkStart(have)) return Next::kBroken;
   if (have.size() < kFrameHeaderBytes) return Next::kMore;
   const std::byte* const header = have.data();
   if (!checkHeader(header)) return Next::kBroken;
-  const std::size_t length = base::loadLittle<std::uint32_t>(header + kLengthAt);
+  const std::size_t length = loadLittle<std::uint32_t>(header + kLengthAt);
   wanted_ = kFrameHeaderBytes + length;
   if (have.size() < wanted_) return Next::kMore;
 
   const ByteSpan payload = have.subspan(kFrameHeaderBytes, length);
-  const Check check = checkOf(mac_, header, payload, {});
-  if (!base::sameBytes(check, have.subspan(kCheckAt, kCheckBytes)))
+  const Sha256Digest digest = protocol_.by_digest ? payloadDigest(payload) : Sha256Digest{};
+  const Check check =
+      checkOf(mac_, header, protocol_.by_digest ? std::as_bytes(std::span(digest)) : payload, {});
+  if (!sameBytes(check, have.subspan(kCheckAt, kCheckBytes)))
     return fail(protocolError(mac_ ? "a frame's authentication code is wrong: the frame was "
                                      "changed on its way, or is not the peer's"
                                    : "a frame's checksum is wrong"));
-  out = {.type = static_cast<FrameType>(header[kTypeAt]),
+  out = {.type = std::to_integer<std::uint8_t>(header[kTypeAt]),
          .minor = std::to_integer<std::uint8_t>(header[kMinorAt]),
-         .fds = base::loadLittle<std::uint16_t>(header + kFdsAt),
+         .fds = loadLittle<std::uint16_t>(header + kFdsAt),
          .payload = payload};
-  out.skip = !isKnown(out.type);
-  if (out.skip && out.minor <= kWireMinor)
-    return fail(protocolError(
-        fmt::format("a frame of the unknown type {}", static_cast<unsigned>(out.type))));
+  out.skip = !protocol_.knows(out.type);
+  if (out.skip && out.minor <= protocol_.version.minor)
+    return fail(protocolError(fmt::format("a frame of the unknown type {}", out.type)));
   begin_ += wanted_;
   wanted_ = kFrameHeaderBytes;
   ++sequence_;
@@ -144,22 +175,22 @@ FrameDecoder::Next FrameDecoder::next(Frame& out) {
 // Checks magic and major version as soon as they arrive, because the rest of another version's
 // header may differ.
 bool FrameDecoder::checkStart(ByteSpan have) {
-  const std::size_t magic = std::min(have.size(), kMagic.size());
-  if (!std::equal(have.begin(), have.begin() + static_cast<std::ptrdiff_t>(magic),
-                  kMagic.begin())) {
-    Error why = protocolError("the received bytes are not a Viaduct session");
+  if (!protocol_.magic.starts_with(textOf(have.first(std::min(have.size(), kMagicBytes))))) {
+    Error why = protocolError(
+        fmt::format("the other end is no {}; it sent {}", protocol_.other_end, quoted(have)));
     why.cause = "the port belongs to another program, or another program called ours";
     why.remedy = "check the address and port";
     fail(std::move(why));
     return false;
   }
-  if (have.size() <= kMinorAt || have[kMajorAt] == std::byte{kWireMajor}) return true;
-  Error why{.code = Code::kUnsupported,
-            .operation = "receive",
-            .detail = fmt::format(
-                "the peer speaks version {}.{} of the session protocol, this agent speaks {}.{}",
-                std::to_integer<unsigned>(have[kMajorAt]),
-                std::to_integer<unsigned>(have[kMinorAt]), kWireMajor, kWireMinor)};
+  const auto [major, minor] = protocol_.version;
+  if (have.size() <= kMinorAt || have[kMajorAt] == std::byte{major}) return true;
+  Error why{
+      .code = Code::kUnsupported,
+      .operation = "receive",
+      .detail = fmt::format("the other end speaks version {}.{} of the protocol, this end {}.{}",
+                            std::to_integer<unsigned>(have[kMajorAt]),
+                            std::to_integer<unsigned>(have[kMinorAt]), major, minor)};
   why.cause = "the two ends run incompatible releases of Viaduct";
   why.remedy = "install the same release at both ends";
   fail(std::move(why));
@@ -168,25 +199,26 @@ bool FrameDecoder::checkStart(ByteSpan have) {
 
 // Checks the limits of the frame before its payload is kept.
 bool FrameDecoder::checkHeader(const std::byte* header) {
-  const bool newer = header[kMinorAt] > std::byte{kWireMinor};
-  const FrameRule* const rule = ruleOf(static_cast<FrameType>(header[kTypeAt]));
-  const auto length = base::loadLittle<std::uint32_t>(header + kLengthAt);
-  const auto fds = base::loadLittle<std::uint16_t>(header + kFdsAt);
-  const auto sequence = base::loadLittle<std::uint64_t>(header + kSequenceAt);
+  const bool newer = header[kMinorAt] > std::byte{protocol_.version.minor};
+  const auto type = std::to_integer<std::uint8_t>(header[kTypeAt]);
+  const auto length = loadLittle<std::uint32_t>(header + kLengthAt);
+  const auto fds = loadLittle<std::uint16_t>(header + kFdsAt);
+  const auto sequence = loadLittle<std::uint64_t>(header + kSequenceAt);
   if (length > limit_)
     fail(protocolError(fmt::format("a frame of {} bytes exceeds the limit of {}", length, limit_)));
   else if (fds > kMaxFrameFds)
     fail(protocolError("a frame with too many file descriptors"));
-  else if (const Status fits = rule == nullptr ? Status(Ok{}) : checkSize(*rule, length, fds);
+  else if (const Status fits =
+               protocol_.knows(type) ? protocol_.checkSize(type, length, fds) : Status(Ok{});
            !fits)
     fail(fits.error());
   else if (sequence != sequence_)
     fail(protocolError(fmt::format("frame {} instead of {}: replayed, lost or out of order",
                                    sequence, sequence_)));
   else if (!newer && (header[kFlagsAt] != std::byte{0} ||
-                      base::loadLittle<std::uint16_t>(header + kReservedAt) != 0))
+                      loadLittle<std::uint16_t>(header + kReservedAt) != 0))
     fail(protocolError("a frame with flags that this version does not know"));
   return !broken_;
 }
 
-}  // namespace viaduct::agent
+}  // namespace viaduct::base
