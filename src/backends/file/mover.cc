@@ -169,17 +169,18 @@ void Mover::progress() {
     for (auto& target : std::exchange(stuck_, {})) drop(std::move(target));
 }
 
-// Cuts one piece of each job in turn, so that no job waits for a longer one.
+// Cuts one piece of each job of a class in turn, so that no job waits for a longer one.
 void Mover::cutUp() {
   std::uint32_t room = std::min(pieces_->room(), kMostAtOnce);
   while (!ready_.empty() && room != 0 && in_flight_ < kMostInFlight) {
-    move::Job& job = ready_.pop();
+    move::Job& job = ready_.pop(0);
     Piece piece;
     if (!cutOne(job, piece)) continue;
     piece.job = &job;
     ++job.outstanding;
     in_flight_ += piece.bytes;
     pieces_->add(piece);
+    ready_.served(job, piece.bytes);
     if (!job.allPosted()) ready_.push(job);
     --room;
   }

@@ -18,6 +18,7 @@
 #include "backends/file/target.h"
 #include "base/mutex.h"
 #include "core/op.h"
+#include "move/class_queue.h"
 #include "move/job_table.h"
 
 namespace viaduct::file {
@@ -96,7 +97,7 @@ class Mover : public std::enable_shared_from_this<Mover>, private move::Carrier 
   bool stopping_ = false;
   bool goes_on_ = false;  // poll() has more to submit, without an event
   move::JobTable jobs_;
-  move::JobQueue ready_;         // jobs with ops left to cut; the next job in turn comes first
+  move::ClassQueue ready_;       // jobs with ops left to cut; the next job in turn comes first
   std::uint64_t in_flight_ = 0;  // bytes
   std::vector<std::unique_ptr<Target>> targets_;  // by slot
   std::vector<std::unique_ptr<Target>> stuck_;    // without a slot, but with pieces in flight
