@@ -512,6 +512,9 @@ TEST_F(CInterface, RefusesMalformedBlocksAndPlans) {
                                   one.indices.size(), one.remote, nullptr, 0, one.require,
                                   VIADUCT_NORMAL, &transfer, &error_),
             one.word);
+  invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, nullptr, 0, there, nullptr, 0,
+                                nullptr, 3, &transfer, &error_),
+          "3 is no class of priority");
   const std::uint32_t none = 0;
   invalid(viaduct_transfer_plan(a_, VIADUCT_WRITE, peer_, here, &none, 0, there, nullptr, 0,
                                 nullptr, VIADUCT_NORMAL, &transfer, &error_),

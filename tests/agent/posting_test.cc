@@ -140,6 +140,27 @@ TEST_F(Posting, ACallbackMayDropTheTransferInsideItsPost) {
   }
 }
 
+TEST_F(Posting, TheStatisticsTellHowManyWorksARailHasAndSinceWhen) {
+  open();
+  Transfer urgent = plan({.priority = Priority::kUrgent});
+  Transfer background = plan({.priority = Priority::kBackground});
+  postAndLeaveRunning(urgent, 1h);
+  clock_.advance(2s);
+  postAndLeaveRunning(background, 1h);
+  clock_.advance(3s);
+  const auto queues = agent_->statistics().rails.at(0).queues;
+  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kUrgent)].works, 1U);
+  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kNormal)].works, 0U);
+  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kBackground)].works, 1U);
+  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kUrgent)].oldest, 5s);
+  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kBackground)].oldest, 3s);
+  interruptEachPoll({});
+  EXPECT_TRUE(urgent.wait(20s));
+  EXPECT_TRUE(background.wait(20s));
+  for (const RailQueue& queue : agent_->statistics().rails.at(0).queues)
+    EXPECT_EQ(queue.works, 0U);
+}
+
 // Otherwise a thread that waits for a busy rail would keep the lock for ten seconds.
 TEST_F(Posting, AThreadThatSpinsGivesWay) {
   open("rails=1", 10s);

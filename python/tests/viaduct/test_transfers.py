@@ -98,6 +98,24 @@ def test_a_path_that_is_required(pair):
     assert str(transfer.path).startswith("tcp/socket 1.0 MiB")
 
 
+@pytest.mark.parametrize("priority", ["urgent", "normal", "background"])
+def test_each_class_of_priority_moves_every_byte(pair, priority):
+    agent, peer, inbox, remote = pair
+    memory = agent.allocate(4096)
+    memoryview(memory)[:] = priority.encode().ljust(4096, b".")
+    agent.write(peer, memory, remote.blocks(4096, count=1), priority=priority, timeout=LONG)
+    assert bytes(inbox)[:4096] == bytes(memoryview(memory))
+    queues = [rail["queues"][priority] for rail in agent.statistics()["rails"]]
+    assert all(queue["works"] == 0 for queue in queues)
+
+
+def test_an_unknown_class_of_priority_is_refused(pair):
+    agent, peer, _, remote = pair
+    memory = agent.allocate(4096)
+    with pytest.raises(viaduct.InvalidError, match="soon.*no class of priority"):
+        agent.plan("write", peer, memory, remote.blocks(4096, count=1), priority="soon")
+
+
 def test_objects_of_another_agent_are_refused(pair):
     agent, peer, _, remote = pair
     with viaduct.Agent(environment=False) as other:
