@@ -82,7 +82,7 @@ using Completions = std::vector<Completion>;
 
 // The receiver of completions. It outlives every work that names it: each op that a rail has taken
 // comes back to it exactly once, and nothing names it after the last one. Threads: with the agent's
-// lock held exclusively.
+// lock held.
 class Sink {
  public:
   Sink() = default;

@@ -1,7 +1,7 @@
 // A channel: one rail's connection to one session of a peer. It may close at both ends and open
 // again; each such time is a life. Over tcp it is a socket, over a fabric library an endpoint.
-// Threads: progress(), sleep() and hasEvents() also beside those of other rails' channels; all else
-// with the agent's lock held exclusively.
+// Threads: add(), stop(), progress(), sleep() and hasEvents() of a thread that runs the rail; all
+// else while the rail is stopped.
 #pragma once
 
 #include <viaduct/deadline.h>
@@ -82,8 +82,8 @@ class Channel : public Carrier {
   virtual bool sleep(Clock::time_point now) = 0;
   virtual void awake() = 0;
   bool dozes() const { return dozes_; }
-  // True: progress() or sleep() has left work that needs the agent's lock held exclusively, such as
-  // a message to the peer or a timer. handleEvents() does that work.
+  // True: add(), progress() or sleep() has left work for a thread that has stopped the rail, such
+  // as a message to the peer or a timer. handleEvents() does that work.
   virtual bool hasEvents() const { return false; }
   virtual void handleEvents() {}
   bool active = false;  // the channel is in its rail's list of channels that need progress()
@@ -92,8 +92,8 @@ class Channel : public Carrier {
   bool is_news = false;        // the link still has to log the channel's failure
 
  protected:
-  // Marks the channel as broken. The rail tells the link with the lock held exclusively, after its
-  // next poll or the current one.
+  // Marks the channel as broken. The thread that stops the rail next tells the link, after the
+  // current poll.
   void breakWith(Error why) {
     if (!life_.on(ChannelEvent::kBreak)) return;
     why_ = std::move(why);

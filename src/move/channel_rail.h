@@ -1,5 +1,5 @@
-// A rail that drives channels to all peers. Threads: poll() and hasEvents() one at a time, also
-// beside those of other rails; all else with the agent's lock held exclusively.
+// A rail that drives channels to all peers. Threads: one at a time, also beside
+// other rails; activate() and deactivate() of a thread that runs the rail, or that has stopped it.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The pins of one peer, and the keys to them that the peer has sent. Threads: find() const in
-// several polls of rails at once; all else with the agent's lock held exclusively.
+// The pins of one peer, and the keys to them that the peer has sent. Threads: find() const
+// while rails run, several at once; all else while they are stopped.
 #pragma once
 
 #include <cstdint>

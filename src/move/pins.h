@@ -1,7 +1,7 @@
 // The table of registered memory, by slot. Only this table turns the addresses in ops and messages
 // into pointers.
-// Threads: find() and local() in several polls of rails at once; all else with the agent's lock
-// held exclusively.
+// Threads: find() and local() while rails run, several at once; all else while they are
+// stopped.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // The threads that copy: posting threads, the thread that makes the agent's progress, and helpers
-// that sleep while there is no work. Threads: all calls under the agent's lock, held exclusively
-// unless a comment says otherwise. The helpers never call the agent.
+// that sleep while there is no work. Threads: post(), poll(), collect() and cancel() one at a
+// time; all else while the rail is stopped, unless a comment says otherwise. Helpers call no agent.
 #pragma once
 
 #include <viaduct/settings.h>

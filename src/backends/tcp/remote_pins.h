@@ -1,5 +1,5 @@
-// The generations of one peer's pins, which entries of frames name. Threads: generation() in
-// several polls of rails at once; all else with the agent's lock held exclusively.
+// The generations of one peer's pins, which entries of frames name. Threads: generation()
+// while rails run, several at once; all else while they are stopped.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Our pins, which entries of the peer's frames name. Threads: find(), readable(), writable() and
-// faulted() in several polls of rails at once; all else with the agent's lock held exclusively.
+// faulted() while rails run, several at once; all else while they are stopped.
 #pragma once
 
 #include <viaduct/memory.h>

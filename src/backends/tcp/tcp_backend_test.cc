@@ -90,7 +90,7 @@ TEST_F(TcpMoves, TheAcceptingEndPostsToo) {
   EXPECT_EQ(from.bytes, into.bytes);
 }
 
-// A post holds the agent's lock exclusively, while a poll may run beside other threads.
+// A post holds the agent's lock, while a poll may run beside other threads.
 TEST_F(TcpMoves, APostLeavesALargeFrameForPoll) {
   open();
   const Region from(1 << 20, 1);

@@ -1,5 +1,5 @@
 // The services that the agent gives to the staging of one peer's session. Threads: with the agent's
-// lock held exclusively.
+// lock held.
 #pragma once
 
 #include <viaduct/deadline.h>

@@ -69,7 +69,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   // The link holds one of its outstanding parts until endJobs().
   struct StagedJob : Job {
     std::span<const core::Op> ops = {};
-    core::Requirement required = {};                // of the stage between the agents
+    core::Requirement required = {};  // of the stage between the agents
     Priority priority = Priority::kNormal;
     RingPlace place = {};                           // of the peer's ring
     bool from_storage = false, to_storage = false;  // where the bytes come from and go to
