@@ -152,13 +152,13 @@ TEST_F(Posting, TheStatisticsTellHowManyWorksARailHasAndSinceWhen) {
   EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kUrgent)].works, 1U);
   EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kNormal)].works, 0U);
   EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kBackground)].works, 1U);
-  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kUrgent)].oldest, 5s);
-  EXPECT_EQ(queues[static_cast<std::size_t>(Priority::kBackground)].oldest, 3s);
+  const auto oldest = queues[static_cast<std::size_t>(Priority::kBackground)].oldest;
+  EXPECT_GE(oldest, 3s);
+  EXPECT_GE(queues[static_cast<std::size_t>(Priority::kUrgent)].oldest, oldest + 2s);
   interruptEachPoll({});
   EXPECT_TRUE(urgent.wait(20s));
   EXPECT_TRUE(background.wait(20s));
-  for (const RailQueue& queue : agent_->statistics().rails.at(0).queues)
-    EXPECT_EQ(queue.works, 0U);
+  for (const RailQueue& queue : agent_->statistics().rails.at(0).queues) EXPECT_EQ(queue.works, 0U);
 }
 
 // Otherwise a thread that waits for a busy rail would keep the lock for ten seconds.

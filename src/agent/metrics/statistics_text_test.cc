@@ -35,6 +35,8 @@ Statistics filled() {
   out.latencies.add(70s, 1);
   out.rails.push_back({.backend = "tcp", .rail = "eth0", .bytes = 1024, .ops = 2});
   out.rails[0].times_set_aside = 1;
+  out.rails[0].queues[static_cast<std::size_t>(Priority::kBackground)] = {.works = 3,
+                                                                          .oldest = 1500ms};
   out.rails[0].errors[static_cast<std::size_t>(Code::kPeerLost)] = 2;
   out.errors_without_rail[static_cast<std::size_t>(Code::kTimeout)] = 1;
   out.peers[static_cast<std::size_t>(PeerState::kReady)] = 10'000;
@@ -76,6 +78,17 @@ viaduct_errors_total{agent="prefill \"0\"",pid="42",backend="none",rail="none",c
 # TYPE viaduct_rails_set_aside counter
 # HELP viaduct_rails_set_aside How often a rail was set aside because it had failed again and again.
 viaduct_rails_set_aside_total{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0"} 1
+# TYPE viaduct_rail_works gauge
+# HELP viaduct_rail_works Parts of running transfers that a rail has, by class of priority.
+viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="urgent"} 0
+viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="normal"} 0
+viaduct_rail_works{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="background"} 3
+# TYPE viaduct_rail_oldest_seconds gauge
+# UNIT viaduct_rail_oldest_seconds seconds
+# HELP viaduct_rail_oldest_seconds Time since the post of the oldest of these transfers.
+viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="urgent"} 0.0
+viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="normal"} 0.0
+viaduct_rail_oldest_seconds{agent="prefill \"0\"",pid="42",backend="tcp",rail="eth0",class="background"} 1.5
 # TYPE viaduct_notes_sent counter
 # HELP viaduct_notes_sent Notes sent.
 viaduct_notes_sent_total{agent="prefill \"0\"",pid="42"} 3
