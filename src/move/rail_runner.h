@@ -72,7 +72,13 @@ class RailRunner {
       works.push_back(work);
     }
     core::Work pop() { return works[next++]; }
-    void putBack(const core::Work& work) { works[--next] = work; }
+    // Others may have been pushed since it was popped.
+    void putBack(const core::Work& work) {
+      if (next == 0)
+        works.insert(works.begin(), work);
+      else
+        works[--next] = work;
+    }
   };
   // The right to run the rail.
   class VIADUCT_CAPABILITY("rail") Right {

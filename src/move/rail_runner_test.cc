@@ -27,6 +27,7 @@ class SmallRail final : public core::Rail {
   std::string_view name() const override { return "small"; }
   std::size_t post(const core::Work& work) override {
     const Caller caller(*this);
+    if (in_post) std::exchange(in_post, {})();
     if (works_.size() == room) return 0;
     works_.push_back(work);
     return work.ops.size();
@@ -61,7 +62,7 @@ class SmallRail final : public core::Rail {
 
   std::size_t room = 4;
   bool event = false;
-  std::function<void()> in_poll;
+  std::function<void()> in_poll, in_post;
 
  private:
   class Caller {
@@ -156,6 +157,21 @@ TEST_F(RailRunnerTest, WorkWaitsForRoomInItsOrder) {
     const auto out = ended();
     ASSERT_EQ(out.size(), 1U);
     EXPECT_TRUE(isMoved(out[0], number));
+  }
+  EXPECT_FALSE(runner_.busy());
+}
+
+TEST_F(RailRunnerTest, WorkThatFindsNoRoomStaysBeforeWorkThatCameMeanwhile) {
+  rail_.room = 1;
+  runner_.post(workOf(1));
+  runner_.post(workOf(2));
+  rail_.in_post = [&] { std::jthread([&] { runner_.post(workOf(3)); }).join(); };
+  runner_.run();  // offers 2, and then ends 1
+  for (const std::uint64_t number : {1U, 2U, 3U}) {
+    const auto out = ended();
+    ASSERT_EQ(out.size(), 1U);
+    EXPECT_TRUE(isMoved(out[0], number)) << number;
+    runner_.run();
   }
   EXPECT_FALSE(runner_.busy());
 }
