@@ -1,11 +1,15 @@
 // The time of an urgent transfer of 1 MiB over tcp: alone, and beside background transfers that
 // saturate the path. The target is another process: docs/measured/priority.md.
-// Usage: priority_bench [ROUNDS]
+// With a NETNS, the target runs in that network namespace.
+// Usage: priority_bench [ROUNDS] [NETNS]
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sched.h>
 #include <viaduct/viaduct.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
 #include <optional>
 #include <string>
@@ -33,8 +37,15 @@ Settings overTcp() {
   return settings;
 }
 
-Status serve(int in, int out) {
-  VIADUCT_TRY(auto agent, Agent::open(overTcp()));
+Status serve(const std::string& netns, int in, int out) {
+  if (!netns.empty()) {
+    const Fd space(::open(("/run/netns/" + netns).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!space || ::setns(space.get(), CLONE_NEWNET) != 0)
+      return systemError(Code::kInvalid, "enter the network namespace " + netns, errno);
+  }
+  Settings settings = overTcp();
+  if (!netns.empty()) settings.listen = {"0.0.0.0:0"};
+  VIADUCT_TRY(auto agent, Agent::open(settings));
   VIADUCT_TRY(auto inbox, agent.allocate(kUrgentBytes + kOthers * kOtherBytes, {.label = "inbox"}));
   put(out, agent.exportCard());
   get(in);
@@ -140,7 +151,8 @@ int main(int argc, char** argv) {
   const int rounds = argc > 1 ? std::max(10, std::atoi(argv[1])) : 200;
   fmt::print("{:6} {:28} {:>10} {:>10} {:>10} {:>10}\n", "", "urgent 1 MiB", "us, p50", "us, p99",
              "others GB/s", "gap, ms");
-  Child child([](int in, int out) { return serve(in, out); });
+  const std::string netns = argc > 2 ? argv[2] : "";
+  Child child([&](int in, int out) { return serve(netns, in, out); });
   Posts posts(child);
   const Priority normal = Priority::kNormal, background = Priority::kBackground,
                  urgent = Priority::kUrgent;
