@@ -61,12 +61,14 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
-// The number of helper threads, for a machine with many NICs and enough cores to poll them.
-unsigned helpersFor(std::size_t rails) {
+// For a machine with many NICs and enough cores to poll them. With two cores, a second thread that
+// polls would take the core of the peers on this host.
+ProgressEngine::Threads threadsFor(std::size_t rails) {
   constexpr unsigned kRailsEach = 4, kCoresEach = 4;
   const unsigned forced = cores_for_tests;
   const unsigned cores = forced != 0 ? forced : std::thread::hardware_concurrency();
-  return std::min(static_cast<unsigned>(rails) / kRailsEach, cores / kCoresEach);
+  return {.helpers = std::min(static_cast<unsigned>(rails) / kRailsEach, cores / kCoresEach),
+          .followers_help = cores > 2};
 }
 
 // Waits until each named device is ready: link and address, or an active RDMA port. A pod's devices
@@ -116,7 +118,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  VIADUCT_CHECK(impl->engine_->start(helpersFor(impl->alone_.size())));
+  VIADUCT_CHECK(impl->engine_->start(threadsFor(impl->alone_.size())));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;
@@ -409,17 +411,23 @@ unsigned AgentImpl::busyRails() const {
   return static_cast<unsigned>(std::ranges::count_if(alone_, isBusy));
 }
 
-// Each thread begins with a different rail.
+// Each thread begins with a different rail. A thread that finds all of them taken sleeps until one
+// is free: if it asked again and again, it would take the processor from their threads and from
+// peers.
 bool AgentImpl::runRails() {
-  bool any = false;
+  bool ran = false;
+  move::RailRunner* taken = nullptr;
   const unsigned first = base::threadNumber();
   for (std::size_t i = 0; i < alone_.size(); ++i) {
     move::RailRunner& runner = *alone_[(first + i) % alone_.size()];
     if (!runner.busy()) continue;
-    any = true;
-    runner.run();
+    if (runner.run())
+      ran = true;
+    else
+      taken = &runner;
   }
-  return any;
+  if (!ran && taken != nullptr) taken->awaitTurn();
+  return ran || taken != nullptr;
 }
 
 void AgentImpl::stopRails() {

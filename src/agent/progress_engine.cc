@@ -35,7 +35,8 @@ void ProgressEngine::silence() {
 
 ProgressEngine::~ProgressEngine() { stop(); }
 
-Status ProgressEngine::start(unsigned helpers) {
+Status ProgressEngine::start(const Threads& threads) {
+  followers_help_ = threads.followers_help;
   try {
     thread_ = std::thread([this] {
       // Set by the thread itself: for another thread, glibc would write to a file in /proc.
@@ -46,7 +47,7 @@ Status ProgressEngine::start(unsigned helpers) {
     return systemError(Code::kExhausted, "start the progress thread", failed.code().value());
   }
   try {
-    for (unsigned i = 0; i < helpers; ++i)
+    for (unsigned i = 0; i < threads.helpers; ++i)
       helpers_.emplace_back([this] {
         ::pthread_setname_np(::pthread_self(), "viaduct-rails");
         runHelper();
@@ -227,7 +228,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
-      if (now < spin_until && target_.busyRails() > 1)
+      if (followers_help_ && now < spin_until && target_.busyRails() > 1)
         progressToo();
       else
         follow(until);

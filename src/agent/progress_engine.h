@@ -34,8 +34,8 @@ class Progressable {
   virtual bool busy() const = 0;
   // The number of busy rails that run without the lock.
   virtual unsigned busyRails() const = 0;
-  // Runs them once, each unless another thread runs it. Call it without the lock. True: there were
-  // any.
+  // Runs them once. If other threads run all of them, waits until one is free. Call it without the
+  // lock. True: there were any.
   virtual bool runRails() = 0;
   virtual bool hasNews() const = 0;  // rails have completions or events, which progress() applies
   // Handlers of the poller may change what rails use. So they run while rails are stopped.
@@ -64,8 +64,12 @@ class ProgressEngine {
   AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
-  // Starts the progress thread, and helpers that run rails.
-  Status start(unsigned helpers = 0);
+  struct Threads {
+    unsigned helpers = 0;         // that only run rails
+    bool followers_help = false;  // waiting threads that do not drive run rails as well
+  };
+  // Starts the progress thread, and the helpers.
+  Status start(const Threads& threads);
   void stop();  // joins these threads; not from a callback
 
   // One round of progress, without blocking. True: something moved.
@@ -173,6 +177,7 @@ class ProgressEngine {
   // The time at which the progress thread's sleep ends by itself, and that of a waiting thread.
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
+  bool followers_help_ = false;  // set by start()
   std::thread thread_;
   // Helpers sleep on this futex while no rail is busy.
   std::atomic<std::uint32_t> helpers_bell_{0};

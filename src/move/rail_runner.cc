@@ -19,7 +19,7 @@ Error cancelledError() {
 void RailRunner::Right::take() {
   constexpr int kYields = 100;
   constexpr std::chrono::microseconds kPause{20};
-  for (int looks = 0; taken_.exchange(true); ++looks)
+  for (int looks = 0; !tryTake(); ++looks)
     if (looks < kYields)
       std::this_thread::yield();
     else
@@ -157,8 +157,8 @@ void RailRunner::cancel(const core::Sink& sink) {
   runLeft();
 }
 
-void RailRunner::run() {
-  if (!right_.tryTake()) return;
+bool RailRunner::run() {
+  if (!right_.tryTake()) return false;
   if (rail_ != nullptr) {
     rail_->wanted.store(false, std::memory_order_relaxed);
     if (left_ != 0) handOver();
@@ -167,6 +167,7 @@ void RailRunner::run() {
   publish();
   right_.drop();
   if (left_ != 0) runLeft();
+  return true;
 }
 
 // Ends a turn with the rail: what has ended is for the agent.

@@ -37,8 +37,10 @@ class RailRunner {
   void post(const core::Work& work);
   // Stops all works of this sink, now or before the rail runs again.
   void cancel(const core::Sink& sink);
-  // Makes progress for a bounded time. Does nothing while another thread runs the rail.
-  void run();
+  // Makes progress for a bounded time. False: another thread runs the rail.
+  bool run();
+  // Sleeps until the thread that runs the rail has ended its turn.
+  void awaitTurn() { right_.awaitDrop(); }
   // True while only run() makes progress. Threads: under the agent's lock.
   bool busy() const VIADUCT_UNCHECKED {
     if (!alone_) return left_ != 0 || (rail_ != nullptr && rail_->busy());
@@ -84,13 +86,23 @@ class RailRunner {
   class VIADUCT_CAPABILITY("rail") Right {
    public:
     bool tryTake() VIADUCT_TRY_ACQUIRE(true) {
-      return !taken_.load(std::memory_order_relaxed) && !taken_.exchange(true);
+      int free = kFree;
+      return state_.load(std::memory_order_relaxed) == kFree &&
+             state_.compare_exchange_strong(free, kTaken);
     }
     void take() VIADUCT_ACQUIRE();
-    void drop() VIADUCT_RELEASE() { taken_.store(false); }
+    void drop() VIADUCT_RELEASE() {
+      if (state_.exchange(kFree) == kAwaited) state_.notify_all();
+    }
+    void awaitDrop() {
+      int taken = kTaken;
+      if (state_.compare_exchange_strong(taken, kAwaited) || taken == kAwaited)
+        state_.wait(kAwaited);
+    }
 
    private:
-    std::atomic<bool> taken_{false};
+    static constexpr int kFree = 0, kTaken = 1, kAwaited = 2;  // kAwaited: taken, and threads sleep
+    std::atomic<int> state_{kFree};
   };
 
   std::size_t give(const core::Work& work) VIADUCT_REQUIRES(right_);
