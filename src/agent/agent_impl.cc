@@ -61,14 +61,12 @@ void logLeftOut(std::string_view backend, const Error& why) {
       why.text());
 }
 
-// For a machine with many NICs and enough cores to poll them. With two cores, a second thread that
-// polls would take the core of the peers on this host.
-ProgressEngine::Threads threadsFor(std::size_t rails) {
+// The number of helper threads, for a machine with many NICs and enough cores to poll them.
+unsigned helpersFor(std::size_t rails) {
   constexpr unsigned kRailsEach = 4, kCoresEach = 4;
   const unsigned forced = cores_for_tests;
   const unsigned cores = forced != 0 ? forced : std::thread::hardware_concurrency();
-  return {.helpers = std::min(static_cast<unsigned>(rails) / kRailsEach, cores / kCoresEach),
-          .followers_help = cores > 2};
+  return std::min(static_cast<unsigned>(rails) / kRailsEach, cores / kCoresEach);
 }
 
 // Waits until each named device is ready: link and address, or an active RDMA port. A pod's devices
@@ -118,7 +116,7 @@ Result<std::shared_ptr<AgentImpl>> AgentImpl::open(Settings settings,
     VIADUCT_CHECK(impl->checkHello());
     impl->beatSooner(impl->settings_.detect / 4);
   }
-  VIADUCT_CHECK(impl->engine_->start(threadsFor(impl->alone_.size())));
+  VIADUCT_CHECK(impl->engine_->start(helpersFor(impl->alone_.size())));
   VIADUCT_CHECK(impl->openFinder(until));
   VIADUCT_CHECK(impl->openExporter(until));
   return impl;

@@ -35,8 +35,7 @@ void ProgressEngine::silence() {
 
 ProgressEngine::~ProgressEngine() { stop(); }
 
-Status ProgressEngine::start(const Threads& threads) {
-  followers_help_ = threads.followers_help;
+Status ProgressEngine::start(unsigned helpers) {
   try {
     thread_ = std::thread([this] {
       // Set by the thread itself: for another thread, glibc would write to a file in /proc.
@@ -47,7 +46,7 @@ Status ProgressEngine::start(const Threads& threads) {
     return systemError(Code::kExhausted, "start the progress thread", failed.code().value());
   }
   try {
-    for (unsigned i = 0; i < threads.helpers; ++i)
+    for (unsigned i = 0; i < helpers; ++i)
       helpers_.emplace_back([this] {
         ::pthread_setname_np(::pthread_self(), "viaduct-rails");
         runHelper();
@@ -228,7 +227,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const auto now = poller_->now();
     if (now >= until) break;
     if (!drives && driven_) {
-      if (followers_help_ && now < spin_until && target_.busyRails() > 1)
+      if (now < spin_until && target_.busyRails() > 1)
         progressToo();
       else
         follow(until);

@@ -64,12 +64,8 @@ class ProgressEngine {
   AgentLock& lock() { return lock_; }
   base::Poller& poller() { return *poller_; }
 
-  struct Threads {
-    unsigned helpers = 0;         // that only run rails
-    bool followers_help = false;  // waiting threads that do not drive run rails as well
-  };
-  // Starts the progress thread, and the helpers.
-  Status start(const Threads& threads);
+  // Starts the progress thread, and helpers that run rails.
+  Status start(unsigned helpers = 0);
   void stop();  // joins these threads; not from a callback
 
   // One round of progress, without blocking. True: something moved.
@@ -177,7 +173,6 @@ class ProgressEngine {
   // The time at which the progress thread's sleep ends by itself, and that of a waiting thread.
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
-  bool followers_help_ = false;  // set by start()
   std::thread thread_;
   // Helpers sleep on this futex while no rail is busy.
   std::atomic<std::uint32_t> helpers_bell_{0};

@@ -56,7 +56,7 @@ class Bells final : public Progressable {
         handler = std::this_thread::get_id();
       }
     }));
-    ASSERT_TRUE(engine->start({.helpers = helpers}));
+    ASSERT_TRUE(engine->start(helpers));
   }
   void ring() const {
     const std::uint64_t one = 1;
