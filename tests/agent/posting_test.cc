@@ -158,7 +158,8 @@ TEST_F(Posting, TheStatisticsTellHowManyWorksARailHasAndSinceWhen) {
   interruptEachPoll({});
   EXPECT_TRUE(urgent.wait(20s));
   EXPECT_TRUE(background.wait(20s));
-  for (const RailQueue& queue : agent_->statistics().rails.at(0).queues) EXPECT_EQ(queue.works, 0U);
+  const auto left = agent_->statistics().rails.at(0).queues;
+  for (const RailQueue& queue : left) EXPECT_EQ(queue.works, 0U);
 }
 
 // Otherwise a thread that waits for a busy rail would keep the lock for ten seconds.
