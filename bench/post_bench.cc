@@ -62,11 +62,6 @@ Status serve(const std::string& backend, int in, int out) {
   return Ok{};
 }
 
-void must(Status status) {
-  if (!status) die(status.error().text());
-}
-using ::must;
-
 class Posts {
  public:
   Posts(const std::string& backend, Child& child)
@@ -95,7 +90,7 @@ class Posts {
 };
 
 void end(Transfer& transfer, bool waits) {
-  if (waits) return must(transfer.wait(kLong));
+  if (waits) must(transfer.wait(kLong));
   while (transfer.state() == TransferState::kRunning) std::this_thread::sleep_for(20us);
 }
 

@@ -52,11 +52,6 @@ Status serve(const std::string& netns, int in, int out) {
   return Ok{};
 }
 
-void must(Status status) {
-  if (!status) die(status.error().text());
-}
-using ::must;
-
 class Posts {
  public:
   explicit Posts(Child& child)
