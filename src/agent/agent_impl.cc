@@ -394,7 +394,7 @@ bool AgentImpl::progress() {
   return moved;
 }
 
-// Of rails: for example, a connection has broken.
+// Handles what rails have found, such as a broken connection.
 void AgentImpl::handleEvents() {
   const Still still(*this);
   for (RunRail& run : rails_) run.runner.handleEvents();

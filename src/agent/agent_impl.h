@@ -244,7 +244,7 @@ class AgentImpl final : public Progressable, public std::enable_shared_from_this
   std::vector<BackendInfo> left_out_;  // the backends that are not open
   std::deque<RunRail> rails_;          // bundles keep pointers to them, also after shutdown()
   std::map<const core::Rail*, RunRail*> run_rails_;
-  // Those that run without the lock, and the others.
+  // The rails that run without the lock, and those that need it.
   std::vector<move::RailRunner*> alone_, attended_;
   move::RailNews news_;
   move::Sections sections_;         // posting threads copy in them by themselves

@@ -148,7 +148,7 @@ void FabricChannel::keysHaveCome() {
   pushNow();
 }
 
-// What it leaves is an event of the rail.
+// The work that push() leaves is an event of the rail.
 void FabricChannel::pushNow() {
   if (!up()) return;
   push();

@@ -77,7 +77,7 @@ class Initiator {
   std::uint64_t composed_writes_ = 0, sent_writes_ = 0, acked_ = 0;
   std::uint64_t composed_reads_ = 0, sent_reads_ = 0, answered_ = 0;
   std::uint64_t asked_bytes_ = 0;
-  // Those of background jobs, on their way.
+  // Bytes of background jobs that are on their way.
   std::uint64_t background_writes_ = 0, background_reads_ = 0;
   bool reads_first_ = false;
 };
