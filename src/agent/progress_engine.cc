@@ -198,13 +198,17 @@ bool ProgressEngine::poll() {
   const auto now = poller_->now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // the user thread polls in a loop
   const bool moved = progressOnce(now);
+  const bool in_a_loop = now - polled_at_ < kPollLoop;
   // A round that moves nothing takes as long as reading the clock, so the old time will do.
-  expectUser(moved ? poller_->now() : now);
+  polled_at_ = moved ? poller_->now() : now;
+  expectUser(polled_at_);
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
+  const bool yields = in_a_loop && !moved && target_.busy();
   lock_.unlock();
   if (owes) target_.runCallbacks();
+  if (yields) std::this_thread::yield();
   return moved;
 }
 
@@ -240,7 +244,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const bool spins = begins || now < spin_until;
     if (drive(now, spins ? Clock::time_point::min() : until, done))
       spin_until = poller_->now() + spin_;
-    else if (!spins && target_.busy())
+    else if (target_.busy())
       yieldLock();
     lock_.giveWay();
   }
@@ -249,7 +253,8 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
 }
 
 // The driving thread cannot sleep, because no event tells of the next progress. It releases the
-// lock for a moment, and the processor, which the peer may need.
+// lock for a moment, and the processor, which the peer may need. Where threads outnumber
+// processors, the peer would otherwise wait until this thread's time slice is over.
 void ProgressEngine::yieldLock() {
   lock_.unlock();
   std::this_thread::yield();

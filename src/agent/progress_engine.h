@@ -146,6 +146,9 @@ class ProgressEngine {
   // this: the first while notes are read from memory, the second while rails are busy.
   static constexpr Duration kAskWhileSuppressed = std::chrono::microseconds(1);
   static constexpr Duration kAskBusy = std::chrono::microseconds(10);
+  // A thread that polls again within this time only polls. A poll without progress then yields the
+  // processor to the peers. A thread that does other work between polls keeps its processor.
+  static constexpr Duration kPollLoop = std::chrono::microseconds(10);
 
   Progressable& target_;
   const Duration spin_;
@@ -170,6 +173,7 @@ class ProgressEngine {
   bool stopping_ VIADUCT_GUARDED_BY(lock_) = false;
   unsigned posts_since_progress_ VIADUCT_GUARDED_BY(lock_) = 0;  // calls of progressNowAndThen()
   Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was last asked
+  Clock::time_point polled_at_ VIADUCT_GUARDED_BY(lock_) = {};   // the last call of poll()
   // The time at which the progress thread's sleep ends by itself, and that of a waiting thread.
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();

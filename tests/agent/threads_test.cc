@@ -1,5 +1,6 @@
 // Tests threads that post at the same time while pins, peers and agents come and go.
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <viaduct/viaduct.h>
 
 #include <atomic>
@@ -253,6 +254,46 @@ TEST(ManyRails, ArePolledByMoreThreadsIfThereAreCores) {
 }
 
 TEST(ManyRails, AreLeftToOneThreadIfThereAreFewCores) { EXPECT_LE(pollersOn(2, 3), 2U); }
+
+// While it lives, this thread and those that it starts have one processor.
+class OneProcessor {
+ public:
+  OneProcessor() {
+    EXPECT_EQ(::sched_getaffinity(0, sizeof all_, &all_), 0);
+    cpu_set_t one = {};
+    CPU_SET(::sched_getcpu(), &one);
+    EXPECT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  }
+  ~OneProcessor() { EXPECT_EQ(::sched_setaffinity(0, sizeof all_, &all_), 0); }
+  OneProcessor(const OneProcessor&) = delete;
+  OneProcessor& operator=(const OneProcessor&) = delete;
+
+ private:
+  cpu_set_t all_ = {};
+};
+
+// Otherwise it would poll until its time slice is over, some thousand times.
+TEST(OneProcessorForBoth, APollWithoutProgressLetsThePeerRun) {
+  const OneProcessor one;
+  constexpr std::uint64_t kBytes = 64 << 10;
+  constexpr int kTransfers = 50, kMostPolls = 100;
+  auto me = Agent::open({.name = "me", .backends = {"tcp"}});
+  auto target = Agent::open({.name = "target", .backends = {"tcp"}});
+  ASSERT_TRUE(me && target);
+  const Pin from = *me->allocate(kBytes), into = *target->allocate(kBytes, {.label = "into"});
+  Peer peer = *me->importCard(target->exportCard());
+  ASSERT_TRUE(peer.ready(10s));
+  ASSERT_TRUE(peer.waitPin("into", 10s));
+  Transfer transfer = *me->plan(OpKind::kWrite, peer, wholeOf(from.info().address, kBytes),
+                                wholeOf(into.info().address, kBytes));
+  int polls = 0;
+  for (int i = 0; i < kTransfers; ++i) {
+    ASSERT_TRUE(transfer.post());
+    while (transfer.poll() == TransferState::kRunning) ++polls;
+    ASSERT_EQ(transfer.state(), TransferState::kDone);
+  }
+  EXPECT_LT(polls, kTransfers * kMostPolls);
+}
 
 }  // namespace
 }  // namespace viaduct
