@@ -32,8 +32,12 @@ MAY_USE = {
     "agent/session": NET | {"core"},
     "agent/metrics": NET,
     "agent/faults": {"base", "core"},
+    "agent/progress": {"base"},
+    "agent/ground": {
+        "base", "host", "core", "move", "agent/faults", "agent/progress", "agent/session"},
     "agent": NET
-    | {"host", "core", "move", "move/staging", "meet", "agent/faults", "agent/session", "agent/metrics"},
+    | {"host", "core", "move", "move/staging", "meet", "agent/ground", "agent/metrics",
+       "agent/progress", "agent/session"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
     "measure/kv": {"base"},

@@ -94,7 +94,7 @@ const std::string& Agent::name() const { return impl_->settings().name; }
 
 std::vector<BackendInfo> Agent::backends() const {
   const auto held = impl_->hold();
-  return impl_->backendInfos();
+  return impl_->backends().infos();
 }
 
 Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options) {

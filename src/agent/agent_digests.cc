@@ -6,20 +6,9 @@
 #include <utility>
 
 #include "agent/agent_impl.h"
-#include "agent/block_digester.h"
+#include "agent/ground/block_digester.h"
 
 namespace viaduct {
-namespace agent {
-
-std::shared_ptr<const BlockMemory> AgentImpl::blockMemory() {
-  std::shared_ptr<core::DeviceMemory> gpus;
-  for (const auto& backend : backends_)
-    if (!gpus) gpus = backend->deviceMemory();
-  return std::make_shared<const BlockMemory>(pins_->map(), pins_->infos(), std::move(gpus));
-}
-
-}  // namespace agent
-
 namespace {
 
 Status checkIndices(const Selection& selection) {

@@ -29,14 +29,14 @@ Result<std::shared_ptr<PeerImpl>> AgentImpl::connect(const Card& card) {
   if (card.name.empty())
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
   auto peer = findPeer(card.name);
-  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), card.name));
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(self(), card.name));
   peer->redialer().aim(card);
   return peer;
 }
 
 Result<std::shared_ptr<PeerImpl>> AgentImpl::connectTo(std::string_view host_port) {
   if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
-  auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), ""));
+  auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(self(), ""));
   peer->redialer().aim({.addresses = {std::string(host_port)}, .secret = secret_});
   return peer;
 }
@@ -73,8 +73,7 @@ Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
   for (const auto& known : peers_)
     if (known->name() == theirs.name && (!isSelf(theirs) || !known->redialer().isAimed()))
       peer = known;
-  if (!peer)
-    peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared_from_this(), theirs.name));
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(self(), theirs.name));
   return session.connection().resume() ? peer->judgeResume(session, theirs)
                                        : peer->judgeAccepted(session, theirs);
 }

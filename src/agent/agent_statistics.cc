@@ -40,47 +40,38 @@ void add(Latencies& into, const Latencies& some) {
 
 }  // namespace
 
-// Returns the rail's counts together with those of transfers that were posted in sections.
-RailCounts AgentImpl::railTotals(const core::Rail& rail) const {
-  RailCounts total = run_rails_.at(&rail)->counts;
-  for (const CellCounts& counts : cell_counts_) {
-    total.bytes += counts.rails[total.number].bytes;
-    total.ops += counts.rails[total.number].ops;
-  }
-  return total;
-}
-
 Statistics AgentImpl::statistics() {
-  const SectionsShut shut(*this);  // threads in them count in their cells
+  const SectionsShut shut(rails_);  // threads in them count in their cells
+  const Counts& counts = this->counts();
   Statistics out{.agent = settings_.name,
                  .endpoint = metrics_endpoint_,
-                 .started = counts_.started,
-                 .done = counts_.done,
-                 .failed = counts_.failed,
-                 .cancelled = counts_.cancelled,
-                 .latencies = counts_.timing.latencies(),
-                 .errors_without_rail = counts_.errors_without_rail,
-                 .notes_sent = counts_.notes_sent,
-                 .notes_received = counts_.notes_received,
-                 .sessions_lost = counts_.sessions_lost,
+                 .started = counts.started,
+                 .done = counts.done,
+                 .failed = counts.failed,
+                 .cancelled = counts.cancelled,
+                 .latencies = counts.timing.latencies(),
+                 .errors_without_rail = counts.errors_without_rail,
+                 .notes_sent = counts.notes_sent,
+                 .notes_received = counts.notes_received,
+                 .sessions_lost = counts.sessions_lost,
                  .pins = pins_->live(),
                  .pinned_bytes = pins_->liveBytes(),
-                 .lent = counts_.lent,
-                 .borrowed = counts_.borrowed,
-                 .stale = counts_.stale};
-  for (const CellCounts& counts : cell_counts_) {
-    out.started += counts.done;
-    out.done += counts.done;
-    add(out.latencies, counts.timing.latencies());
+                 .lent = counts.lent,
+                 .borrowed = counts.borrowed,
+                 .stale = counts.stale};
+  for (const CellCounts& cell : rails_.allCellCounts()) {
+    out.started += cell.done;
+    out.done += cell.done;
+    add(out.latencies, cell.timing.latencies());
   }
-  std::vector<std::array<RailQueue, kPriorities>> queues(rails_.size());
+  std::vector<std::array<RailQueue, kPriorities>> queues(rails_.count());
   running_.forEach([&, now = now()](Posting& posting) { posting.addTo(queues, now); });
-  for (const auto& backend : backends_)
+  for (const auto& backend : backends_.all())
     for (const auto& rail : backend->rails()) {
       RailStatistics& entry = entryOf(out.rails, backend->can().name, rail->name());
-      const RailCounts counts = railTotals(*rail);
-      add(entry, counts);
-      add(entry, queues[counts.number]);
+      const RailCounts of_rail = rails_.countsOf(*rail);
+      add(entry, of_rail);
+      add(entry, queues[of_rail.number]);
     }
   if (faults_) out.faults = faults_->counts();
   for (const auto& peer : peers_) ++out.peers[static_cast<std::size_t>(peer->state())];

@@ -21,25 +21,12 @@ void AgentImpl::expectBy(Clock::time_point due) {
 void AgentImpl::tellOverdue() {
   due_timer_ = 0;
   due_ = Clock::time_point::max();
-  applyEnded();  // a transfer that has ended is not overdue
+  rails_.deliverEnded();  // a transfer that has ended is not overdue
   const auto now = this->now();
   running_.forEach([&](Posting& posting) {
     if (posting.due() <= now) posting.overdue();
   });
   running_.forEach([this](const Posting& posting) { expectBy(posting.due()); });
-}
-
-// Also applies what rails have left, so that a closing link gets all of its ops back.
-void AgentImpl::apply(core::Completions& completions) {
-  if (news_.ended.exchange(false))
-    for (RunRail& run : rails_) run.runner.takeEnded(completions);
-  // By index, so that the loop stays right if a call in it adds completions to the list.
-  for (std::size_t i = 0; i < completions.size(); ++i) core::deliver(std::move(completions[i]));
-  completions.clear();
-}
-
-void AgentImpl::giveBack(const core::Link& link, core::Completions& out) {
-  for (RunRail& run : rails_) run.runner.giveBack(link, out);
 }
 
 std::vector<std::shared_ptr<TransferImpl>> AgentImpl::reachingTransfers() const {
@@ -50,7 +37,7 @@ std::vector<std::shared_ptr<TransferImpl>> AgentImpl::reachingTransfers() const 
 
 void AgentImpl::goOnReaching() {
   if (reaching_.empty() || std::exchange(reaches_again_, true)) return;
-  owe([self = shared_from_this()] {
+  owe([self = self()] {
     const auto reaching = [&] {
       const auto held = self->hold();
       self->reaches_again_ = false;
@@ -69,7 +56,7 @@ void AgentImpl::abortUnder(const HeldLease& lease, const Error& why) {
   if (!lease.running()) return;
   running_.forEach([&](Posting& posting) {
     if (!posting.isUnder(lease)) return;
-    ++counts_.stale;
+    ++counts().stale;
     posting.abort(why);
   });
 }

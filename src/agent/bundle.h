@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/counts.h"
+#include "agent/ground/counts.h"
 #include "agent/rail_health.h"
 #include "core/backend.h"
 #include "core/landed_blocks.h"

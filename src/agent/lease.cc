@@ -17,7 +17,7 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 // After the loss of the peer, waits until it can no longer touch the blocks, at most for the grace.
 Status waitUntilLeft(LentLease& lease, agent::PeerImpl& peer) {
-  agent::AgentImpl& agent = lease.agent();
+  agent::Ground& agent = lease.agent();
   const auto until = agent.now() + agent.settings().grace;
   const auto over = [&] { return peer.settled() || agent.now() >= until; };
   while (!agent.engine().waitHeld(over, Clock::now() + kLookEvery)) {

@@ -46,7 +46,7 @@ Error staleError(const char* operation, std::uint64_t number, LeaseState outcome
           .remedy = "get a new lease from the owner"};
 }
 
-LeaseEnd::LeaseEnd(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer,
+LeaseEnd::LeaseEnd(std::shared_ptr<Ground> agent, std::shared_ptr<PeerImpl> peer,
                    std::uint64_t number, MemoryAccess access, Blocks blocks,
                    std::function<void(LeaseState)> on_end)
     : agent_(std::move(agent)),

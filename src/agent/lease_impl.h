@@ -17,7 +17,7 @@
 
 namespace viaduct::agent {
 
-class AgentImpl;
+class Ground;
 class PeerImpl;
 
 inline bool isOutcome(LeaseState state) { return state >= LeaseState::kReturned; }
@@ -25,7 +25,7 @@ inline bool isOutcome(LeaseState state) { return state >= LeaseState::kReturned;
 // The state that both ends have.
 class LeaseEnd {
  public:
-  LeaseEnd(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, std::uint64_t number,
+  LeaseEnd(std::shared_ptr<Ground> agent, std::shared_ptr<PeerImpl> peer, std::uint64_t number,
            MemoryAccess access, Blocks blocks, std::function<void(LeaseState)> on_end);
   ~LeaseEnd();
   LeaseEnd(const LeaseEnd&) = delete;
@@ -37,8 +37,8 @@ class LeaseEnd {
   std::uint64_t number() const { return number_; }
   MemoryAccess access() const { return access_; }
   const Blocks& blocks() const { return blocks_; }
-  AgentImpl& agent() const { return *agent_; }
-  const std::shared_ptr<AgentImpl>& sharedAgent() const { return agent_; }
+  Ground& agent() const { return *agent_; }
+  const std::shared_ptr<Ground>& sharedAgent() const { return agent_; }
   PeerImpl& peer() const { return *peer_; }
   const std::shared_ptr<PeerImpl>& sharedPeer() const { return peer_; }
   Result<LeaseState> wait(Deadline until) const;  // takes the lock
@@ -49,7 +49,7 @@ class LeaseEnd {
   void end(LeaseState outcome);
 
  private:
-  const std::shared_ptr<AgentImpl> agent_;
+  const std::shared_ptr<Ground> agent_;
   const std::shared_ptr<PeerImpl> peer_;
   const std::uint64_t number_;
   const MemoryAccess access_;
@@ -76,7 +76,7 @@ class LentLease final : public LeaseEnd, public std::enable_shared_from_this<Len
 // peer() in an agent that borrows from itself, which has one peer for each end of the session.
 class HeldLease final : public LeaseEnd, public std::enable_shared_from_this<HeldLease> {
  public:
-  HeldLease(std::shared_ptr<PeerImpl> home, std::shared_ptr<AgentImpl> agent,
+  HeldLease(std::shared_ptr<PeerImpl> home, std::shared_ptr<Ground> agent,
             std::shared_ptr<PeerImpl> peer, std::uint64_t number, MemoryAccess access,
             Blocks blocks, std::function<void(LeaseState)> on_end)
       : LeaseEnd(std::move(agent), std::move(peer), number, access, std::move(blocks),

@@ -221,7 +221,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
   auto message = base::decode<PinMessage>(payload);
   if (!message) return breakOff(std::move(message).error());
   if (auto added = pins_.add(*message); !added) return breakOff(std::move(added).error());
-  const Still still(agent_);
+  const Still still(agent_.rails());
   for (const auto& link : links_) {
     const auto name = agent_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
@@ -234,7 +234,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
 void PeerImpl::dropPin(std::span<const std::byte> payload) {
   const auto message = base::decode<UnpinMessage>(payload);
   if (!message) return breakOff(message.error());
-  const Still still(agent_);
+  const Still still(agent_.rails());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
   changed();
@@ -243,7 +243,7 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   const auto message = base::decode<BackendMessage>(payload);
   if (!message) return breakOff(message.error());
-  const Still still(agent_);
+  const Still still(agent_.rails());
   for (const auto& link : links_)
     if (agent_.backend(link->backend()).can().name == message->backend)
       return link->link->receive(message->bytes, std::move(fds));

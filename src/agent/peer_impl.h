@@ -16,11 +16,11 @@
 #include <vector>
 
 #include "agent/announced_pins.h"
+#include "agent/ground/pins.h"
 #include "agent/note_backlog.h"
 #include "agent/peer_leases.h"
 #include "agent/peer_marks.h"
 #include "agent/peer_states.h"
-#include "agent/pins.h"
 #include "agent/rail_health.h"
 #include "agent/redialer.h"
 #include "agent/session/connection.h"

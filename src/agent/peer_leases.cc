@@ -247,7 +247,7 @@ void PeerLeases::rememberEnded(std::uint64_t number, LeaseState outcome) {
 
 void PeerLeases::giveBack(HeldLease& lease) {
   if (!lease.isLive()) return;
-  const SectionsShut shut(agent_);  // no thread copies under the lease any more
+  const SectionsShut shut(agent_.rails());  // no thread copies under the lease any more
   lease.beginToEnd(LeaseState::kReturned);
   if (!lease.running()) settle(lease);
 }
@@ -289,7 +289,7 @@ Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
     return Ok{};
   }
   const auto lease = found->second;
-  const SectionsShut shut(agent_);  // no thread copies under the lease any more
+  const SectionsShut shut(agent_.rails());  // no thread copies under the lease any more
   lease->beginToEnd(message.outcome);
   if (!lease->running()) {
     settle(*lease);

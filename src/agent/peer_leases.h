@@ -23,6 +23,8 @@
 
 namespace viaduct::agent {
 
+class AgentImpl;
+
 class PeerLeases {
  public:
   // The most live leases that an agent lends to one peer.

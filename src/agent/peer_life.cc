@@ -108,11 +108,11 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
 }
 
 void PeerImpl::openLinks(Session& session) {
-  const Still still(agent_);
+  const Still still(agent_.rails());
   const Connection& connection = session.connection();
   const Hello& theirs = connection.theirs();
   const bool same_process = agent_.isThisProcess(theirs);
-  for (std::size_t i = 0; i < agent_.backendCount(); ++i) {
+  for (std::size_t i = 0; i < agent_.backends().count(); ++i) {
     if (agent_.backend(i).storage() && !agent_.isSelf(theirs)) continue;
     const auto name = agent_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
@@ -137,10 +137,10 @@ void PeerImpl::openLinks(Session& session) {
 
 // On return no code of this agent touches memory for this life, and its transfers have ended.
 void PeerImpl::closeLinks(const Error& why) {
-  const Still still(agent_);
+  const Still still(agent_.rails());
   core::Completions ended;
   for (auto& slot : links_) {
-    agent_.giveBack(*slot->link, ended);
+    agent_.rails().giveBack(*slot->link, ended);
     slot->link->close(ended);
   }
   for (const auto& slot : links_)
@@ -153,7 +153,7 @@ void PeerImpl::closeLinks(const Error& why) {
       failed->why = why;
       failed->rail_lost = false;
     }
-  agent_.apply(ended);
+  agent_.rails().deliver(ended);
   agent_.failTransfersOf(*this, why);
 }
 

@@ -155,7 +155,7 @@ std::vector<Bundle::RailUse> railsFor(AgentImpl& agent, LinkSlot& slot,
   std::vector<Bundle::RailUse> uses;
   uses.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    RunRail& run = agent.runRail(*rails[i]);
+    RunRail& run = agent.rails().of(*rails[i]);
     uses.push_back({.rail = rails[i].get(),
                     .runner = &run.runner,
                     .counts = &run.counts,

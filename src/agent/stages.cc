@@ -133,7 +133,7 @@ class Host final : public move::StagingHost {
                                            std::uint32_t chunk) override {
     if (to == To::kMemory) return copyNow(kind, list, owner, chunk);
     auto hop = std::make_unique<PostedHop>(
-        agent_.shared_from_this(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
+        agent_.self(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
         kind, list.priority, owner, chunk);
     VIADUCT_CHECK(hop->start(std::move(list), required));
     return std::unique_ptr<move::Hop>(std::make_unique<HopHandle>(std::move(hop), left_));
@@ -142,7 +142,7 @@ class Host final : public move::StagingHost {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
   }
-  void giveUp(std::uint64_t whole) override { agent_.giveUp(whole); }
+  void giveUp(std::uint64_t whole) override { agent_.backends().giveUp(whole); }
   std::function<bool()> settling() const override {
     return [left = left_] {
       std::erase_if(*left, [](const auto& hop) { return !hop->running(); });
@@ -241,7 +241,7 @@ void Stages::freeLeftNow() {
 // peer keeps the memfd.
 bool Stages::unpin(Leaving& leaving) {
   if (!leaving.hops_ended()) return false;
-  const Still still(agent_);
+  const Still still(agent_.rails());
   const Status removed = agent_.pins().remove(leaving.memory->ring.pin);
   if (!removed && removed.error().code == Code::kBusy) return false;
   leaving.unpinned = true;

@@ -26,7 +26,7 @@ Transfer::~Transfer() {
   // Waits until the thread that ended the transfer no longer uses it.
   if (!impl_->agent().ofThisProcess("end")) return;
   const auto held = impl_->agent().hold();
-  const agent::SectionsShut shut(impl_->agent());
+  const agent::SectionsShut shut(impl_->agent().rails());
 }
 
 Status Transfer::post(const PostOptions& options) {
@@ -77,13 +77,13 @@ TransferEnd Transfer::end() const {
 
 Path Transfer::path() const {
   const auto held = impl_->agent().hold();
-  const agent::SectionsShut shut(impl_->agent());
+  const agent::SectionsShut shut(impl_->agent().rails());
   return impl_->path();
 }
 
 Path Transfer::carried() const {
   const auto held = impl_->agent().hold();
-  const agent::SectionsShut shut(impl_->agent());
+  const agent::SectionsShut shut(impl_->agent().rails());
   return impl_->carried();
 }
 

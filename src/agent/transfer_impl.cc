@@ -165,11 +165,11 @@ bool TransferImpl::mayMark(const Mark& mark) const {
 // until all is copied: to other threads, the post happens at that moment. A post with a mark keeps
 // its claim until the mark is sent.
 TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim) {
-  move::Section section(agent_->sections());
+  move::Section section(agent_->rails().sections());
   if (running() || !claim.take()) return AtOnce::kNothing;
   const AtOnce moved = moveAtOnce(section);
   if (moved != AtOnce::kAll || options.mark) return moved;
-  ++agent_->cellCounts(section.cell()).done;
+  ++agent_->rails().cellCounts(section.cell()).done;
   state_.store(TransferState::kDone, std::memory_order_release);
   agent_->ringBell();
   claim.release();  // before the section ends
@@ -180,12 +180,13 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
   using Outcome = core::DirectMover::Outcome;
   if (!mayMoveAtOnce()) return AtOnce::kNothing;
   Timing::Timed timed;
-  if (Timing& timing = agent_->cellCounts(section.cell()).timing; timing.isDue()) [[unlikely]]
+  if (Timing& timing = agent_->rails().cellCounts(section.cell()).timing; timing.isDue())
+      [[unlikely]]
     timed = timing.begin(Clock::now());
   core::DirectMover::Progress so_far;
-  const std::atomic<bool>& pause = agent_->sections().shutWanted();
+  const std::atomic<bool>& pause = agent_->rails().sections().shutWanted();
   while (true) {
-    CellCounts& counts = agent_->cellCounts(section.cell());
+    CellCounts& counts = agent_->rails().cellCounts(section.cell());
     const Outcome outcome = bundles_.front().moveNow(kind_, so_far, pause, counts);
     if (outcome == Outcome::kMoved) break;
     if (outcome == Outcome::kFailed) return AtOnce::kPart;
@@ -193,7 +194,7 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
     if (!mayMoveAtOnce()) return so_far.bytes != 0 ? AtOnce::kPart : AtOnce::kNothing;
   }
   if (timed.times != 0) [[unlikely]]
-    agent_->cellCounts(section.cell()).timing.end(timed, Clock::now());
+    agent_->rails().cellCounts(section.cell()).timing.end(timed, Clock::now());
   sayWhatMoved();
   return AtOnce::kAll;
 }
@@ -236,7 +237,7 @@ Status TransferImpl::postByRails(AgentLock::Held& held, const PostOptions& optio
 void TransferImpl::run(const PostOptions& options) {
   start(options);
   offer();
-  agent_->applyEnded();  // a small copy on this host has ended in the post
+  agent_->rails().deliverEnded();  // a small copy on this host has ended in the post
   if (!running()) return;
   const auto now = begun_ = agent_->now();
   expect(options.deadline ? agent_->engine().poller().fromSteady(options.deadline->at())
@@ -313,7 +314,7 @@ void TransferImpl::goOnReaching() {
   for (Bundle& bundle : bundles_) bundle.start();
   expect(deadline_);
   offer();
-  agent_->applyEnded();
+  agent_->rails().deliverEnded();
   endIfOver();
   agent_->engine().takeOverNow();
 }

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/agent_lock.h"
-#include "agent/block_digester.h"
+#include "agent/ground/block_digester.h"
+#include "agent/ground/timing.h"
 #include "agent/lease_impl.h"
 #include "agent/posting.h"
+#include "agent/progress/agent_lock.h"
 #include "agent/routes.h"
-#include "agent/timing.h"
 #include "base/attempt.h"
 #include "core/op.h"
 #include "core/plan.h"

@@ -1,4 +1,4 @@
-#include "agent/agent_lock.h"
+#include "agent/progress/agent_lock.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/progress_engine.h"
+#include "agent/progress/progress_engine.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/pins.h"
+#include "agent/ground/pins.h"
 
 namespace viaduct::agent {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/timing.h"
+#include "agent/ground/timing.h"
 
 namespace viaduct::agent {
 

@@ -1,4 +1,4 @@
-#include "agent/progress_engine.h"
+#include "agent/progress/progress_engine.h"
 
 #include <pthread.h>
 #include <sys/eventfd.h>

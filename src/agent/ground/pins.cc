@@ -1,4 +1,4 @@
-#include "agent/pins.h"
+#include "agent/ground/pins.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "agent/block_digester.h"
+#include "agent/ground/block_digester.h"
 
 #include <fmt/format.h>
 

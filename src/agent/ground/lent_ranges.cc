@@ -1,4 +1,4 @@
-#include "agent/lent_ranges.h"
+#include "agent/ground/lent_ranges.h"
 
 #include <algorithm>
 #include <iterator>

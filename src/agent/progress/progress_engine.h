@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/agent_lock.h"
-#include "agent/progress_states.h"
+#include "agent/progress/agent_lock.h"
+#include "agent/progress/progress_states.h"
 #include "base/attempt.h"
 #include "base/fd.h"
 #include "base/poller.h"

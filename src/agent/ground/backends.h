@@ -1,0 +1,58 @@
+// The backends of an agent. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "agent/faults/fault_source.h"
+#include "core/backend.h"
+
+namespace viaduct::agent {
+
+class Backends {
+ public:
+  // Opens those that the settings ask for, with VIADUCT_FAULTS in front of them if there are
+  // `faults`. An error: one that the settings name cannot be opened.
+  Status open(const core::BackendContext& context, FaultSource* faults);
+  void add(std::unique_ptr<core::Backend> backend) { open_.push_back(std::move(backend)); }
+  void close() { open_.clear(); }
+  void leak() { static_cast<void>(new auto(std::move(open_))); }  // in a fork()ed child
+
+  std::span<const std::unique_ptr<core::Backend>> all() const { return open_; }
+  core::Backend& operator[](std::size_t index) { return *open_[index]; }
+  std::size_t count() const { return open_.size(); }
+  // Agents with storage, GPUs or a backend that is slow with small ops stage it for their peers,
+  // and peers without can ask for it.
+  bool needStages() const;
+  // Those that are open in the router's order, and then the others.
+  std::vector<BackendInfo> infos() const;
+
+  // The skill, such as core::Storage, of the first backend that has it for this kind of memory.
+  template <class Skill>
+  Result<std::shared_ptr<Skill>> skill(MemoryKind kind,
+                                       std::shared_ptr<Skill> (core::Backend::*ask)()) const {
+    for (const auto& backend : open_)
+      if (std::ranges::find(backend->can().memory, kind) != backend->can().memory.end())
+        if (auto found = (*backend.*ask)()) return found;
+    return noneTakes(kind);
+  }
+  // Of the first backend that reaches memory of GPUs; null: none does.
+  std::shared_ptr<core::DeviceMemory> gpus() const;
+  void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
+
+ private:
+  Status openOne(const core::BackendEntry& entry, const core::BackendContext& context,
+                 FaultSource* faults);
+  static Error noneTakes(MemoryKind kind);
+
+  std::vector<std::unique_ptr<core::Backend>> open_;
+  std::vector<BackendInfo> left_out_;
+};
+
+}  // namespace viaduct::agent

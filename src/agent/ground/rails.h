@@ -1,0 +1,110 @@
+// The rails of an agent, and the threads in them: those that run rails, and those that copy in
+// sections within a post. docs/design/0051-rails-run-beside-membership.md Threads: with the agent's
+// lock held, unless a comment says otherwise.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "agent/ground/counts.h"
+#include "core/backend.h"
+#include "core/op.h"
+#include "move/rail_runner.h"
+#include "move/sections.h"
+
+namespace viaduct::agent {
+
+// A rail of the agent.
+struct RunRail {
+  RunRail(core::Rail& rail, const core::Capabilities& can, move::RailNews& news, std::size_t number)
+      : runner(rail, can, news), counts{.number = number} {}
+  move::RailRunner runner;
+  RailCounts counts;
+};
+
+class Rails {
+ public:
+  void add(core::Backend& backend);
+  // All are known, and no thread runs them yet.
+  void complete();
+  void forget();  // the backends end
+  RunRail& of(const core::Rail& rail) { return *by_rail_.at(&rail); }
+  std::size_t count() const { return rails_.size(); }
+  std::size_t countAlone() const { return alone_.size(); }  // those that run without the lock
+
+  bool busy() const;
+  unsigned busyAlone() const;
+  // Runs the busy ones. If other threads run all of them, waits until one is free. True: there were
+  // any. Threads: any, without the lock.
+  bool runAlone();
+  void runAttended();  // those that need the lock
+  // Handles what polls have found, such as a broken connection.
+  void handleEvents();
+  // Rails have completions or events. Threads: any.
+  bool haveNews() const { return news_.any(); }
+  // Delivers what has ended. True: there was something.
+  bool deliverEnded();
+  // Delivers these, and what rails have left, so that a closing link gets all of its ops back.
+  void deliver(core::Completions& completions);
+  // Before a link closes, while rails are stopped: appends the works that no rail has taken.
+  void giveBack(const core::Link& link, core::Completions& out);
+
+  // Use Still and SectionsShut.
+  void stop();
+  void start();
+  void shutSections() {
+    if (shuts_++ == 0) sections_.shut();
+  }
+  void openSections() {
+    if (--shuts_ == 0) sections_.open();
+  }
+
+  move::Sections& sections() { return sections_; }
+  // For transfers that are posted in a section, by the thread that is in it.
+  CellCounts& cellCounts(unsigned cell) { return cell_counts_[cell]; }
+  // While sections are shut: those of all cells.
+  std::span<const CellCounts> allCellCounts() const { return cell_counts_; }
+  // The same: the rail's counts, together with those of all cells.
+  RailCounts countsOf(const core::Rail& rail) const;
+
+ private:
+  std::deque<RunRail> rails_;  // bundles keep pointers to them, also after forget()
+  std::map<const core::Rail*, RunRail*> by_rail_;
+  std::vector<move::RailRunner*> alone_, attended_;
+  move::RailNews news_;
+  core::Completions ended_;
+  move::Sections sections_;
+  unsigned shuts_ = 0, stops_ = 0;  // the SectionsShuts and Stills that there are
+  std::array<CellCounts, move::Sections::kCells> cell_counts_;
+};
+
+// While it lives, no thread is in a section.
+class SectionsShut {
+ public:
+  explicit SectionsShut(Rails& rails) : rails_(rails) { rails_.shutSections(); }
+  ~SectionsShut() { rails_.openSections(); }
+  SectionsShut(const SectionsShut&) = delete;
+  SectionsShut& operator=(const SectionsShut&) = delete;
+
+ private:
+  Rails& rails_;
+};
+
+// While it lives, all rails are stopped as well: this thread may change what rails and posting
+// threads use.
+class Still {
+ public:
+  explicit Still(Rails& rails) : rails_(rails) { rails_.stop(); }
+  ~Still() { rails_.start(); }
+  Still(const Still&) = delete;
+  Still& operator=(const Still&) = delete;
+
+ private:
+  Rails& rails_;
+};
+
+}  // namespace viaduct::agent
