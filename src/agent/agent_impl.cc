@@ -325,6 +325,7 @@ void AgentImpl::letGo() {
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
   }
   peers_.clear();
+  self_.reset();
   newcomers_.clear();
   graveyard_.clear();
   listener_.reset();
@@ -358,6 +359,7 @@ void AgentImpl::abandon() {
   if (exporter_) exporter_->abandon();
   static_cast<void>(new auto(std::move(backends_)));
   static_cast<void>(new auto(std::move(peers_)));
+  static_cast<void>(new auto(std::move(self_)));
   static_cast<void>(new auto(std::move(newcomers_)));
   static_cast<void>(new auto(std::move(listener_)));
   static_cast<void>(new auto(engine_));  // handles still use its lock
