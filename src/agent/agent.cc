@@ -148,7 +148,13 @@ Result<Peer> Agent::find(std::string_view name, Deadline until) {
   return connect(card);
 }
 
-Result<Peer> Agent::self() { return connect(card()); }
+Result<Peer> Agent::self() {
+  const auto held = impl_->hold();
+  VIADUCT_CHECK(impl_->usable("self"));
+  VIADUCT_TRY(auto peer, impl_->self());
+  impl_->engine().takeOverSoon(impl_->now());
+  return Peer(std::move(peer));
+}
 
 std::vector<Peer> Agent::peers() const {
   const auto held = impl_->hold();
@@ -214,10 +220,8 @@ Result<BorrowedLease> Agent::borrow(const Peer& peer, std::span<const std::byte>
   VIADUCT_TRY(auto read, agent::LeaseTicket::decode(ticket));
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("borrow"));
-  VIADUCT_TRY(auto over, ownPeer(*impl_, peer.impl_, "borrow"));
-  agent::PeerImpl& home = impl_->otherEndOf(*over);
-  VIADUCT_TRY(auto lease,
-              home.leases().borrow(std::move(read), std::move(over), std::move(on_end)));
+  VIADUCT_TRY(const auto impl, ownPeer(*impl_, peer.impl_, "borrow"));
+  VIADUCT_TRY(auto lease, impl->leases().borrow(std::move(read), std::move(on_end)));
   return BorrowedLease(std::move(lease));
 }
 

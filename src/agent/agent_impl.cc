@@ -189,6 +189,7 @@ void AgentImpl::letGo() {
     for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
   }
   peers_.clear();
+  self_.reset();
   newcomers_.clear();
   graveyard_.clear();
   listener_.reset();
@@ -222,6 +223,7 @@ void AgentImpl::abandon() {
   if (exporter_) exporter_->abandon();
   backends_.leak();
   static_cast<void>(new auto(std::move(peers_)));
+  static_cast<void>(new auto(std::move(self_)));
   static_cast<void>(new auto(std::move(newcomers_)));
   static_cast<void>(new auto(std::move(listener_)));
   static_cast<void>(new auto(engine_));  // handles still use its lock

@@ -45,7 +45,7 @@ class AgentImpl final : public Ground, public Progressable {
   ~AgentImpl() override;
   void shutdown();  // takes the lock; not from a callback
 
-  std::shared_ptr<AgentImpl> self() {
+  std::shared_ptr<AgentImpl> shared() {
     return std::static_pointer_cast<AgentImpl>(shared_from_this());
   }
 
@@ -74,7 +74,10 @@ class AgentImpl final : public Ground, public Progressable {
   std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
   Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
   Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
+  // The agent as its own peer, which is ready. Fails if descriptors or memory are short.
+  Result<std::shared_ptr<PeerImpl>> self();
   std::shared_ptr<PeerImpl> findPeer(std::string_view name) const;
+  std::shared_ptr<PeerImpl> findOther(std::string_view name) const;
   // Asks the meeting place for the Card under that name. Blocks, so the caller must not hold the
   // agent's lock.
   Result<Card> find(const std::string& name, Deadline until) const;
@@ -82,18 +85,16 @@ class AgentImpl final : public Ground, public Progressable {
   Card card() const;
   Hello hello(std::uint64_t last_epoch) const;
   const std::array<std::uint8_t, 32>& secret() const { return secret_; }
-  bool isSelf(const Hello& theirs) const { return theirs.agent == id_; }
   bool isThisProcess(const Hello& theirs) const;
   bool precedes(const Hello& theirs) const { return id_ < theirs.agent; }
   // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
   // the session's life, or an error that refuses the connection.
   Result<Life> admit(Session& session, const Hello& theirs);
-  // The peer that hears what `peer` is told. That is the peer itself, except in the session of an
-  // agent with itself, which has one peer for each end.
-  PeerImpl& otherEndOf(PeerImpl& peer) const;
   // A peer that was dialed by address has told its name. Merges it with a peer that is known under
   // this name.
   void joinByName(const std::shared_ptr<PeerImpl>& peer);
+  // `known` takes the place of `peer`, which is the same agent.
+  void replace(const std::shared_ptr<PeerImpl>& peer, std::shared_ptr<PeerImpl> known);
   std::unique_ptr<Session> takeNewcomer(Session& session);
   void bury(std::unique_ptr<Session> session);  // destroyed at the end of this round of progress
 
@@ -161,6 +162,7 @@ class AgentImpl final : public Ground, public Progressable {
   std::string metrics_endpoint_;
   base::Budget peers_pins_bytes_{kMaxPinsBytesOfAll};
   std::vector<std::shared_ptr<PeerImpl>> peers_;
+  std::shared_ptr<PeerImpl> self_;  // one of them; null before the first self()
   std::uint64_t last_session_ = 0;
   // After shutdown(): the peers whose one-sided copies may still touch memory here. The function
   // says whether that has ended.

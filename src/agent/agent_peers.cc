@@ -20,23 +20,37 @@ constexpr std::size_t kMostDepartedBytes = std::size_t{4} << 20U;
 }  // namespace
 
 std::shared_ptr<PeerImpl> AgentImpl::findPeer(std::string_view name) const {
-  const auto found = std::find_if(peers_.begin(), peers_.end(),
-                                  [&](const auto& peer) { return peer->name() == name; });
+  return self_ && name == settings_.name ? self_ : findOther(name);
+}
+
+// Never the agent itself: another agent may have its name.
+std::shared_ptr<PeerImpl> AgentImpl::findOther(std::string_view name) const {
+  const auto found = std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) {
+    return peer->name() == name && !peer->isOwn();
+  });
   return found == peers_.end() ? nullptr : *found;
 }
 
 Result<std::shared_ptr<PeerImpl>> AgentImpl::connect(const Card& card) {
   if (card.name.empty())
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
-  auto peer = findPeer(card.name);
-  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(self(), card.name));
+  if (card.agent == id_) return self();
+  auto peer = findOther(card.name);
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared(), card.name));
   peer->redialer().aim(card);
   return peer;
 }
 
+Result<std::shared_ptr<PeerImpl>> AgentImpl::self() {
+  if (!self_)
+    self_ = peers_.emplace_back(std::make_shared<PeerImpl>(shared(), settings_.name, /*own=*/true));
+  VIADUCT_CHECK(self_->beginOwn());
+  return self_;
+}
+
 Result<std::shared_ptr<PeerImpl>> AgentImpl::connectTo(std::string_view host_port) {
   if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
-  auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(self(), ""));
+  auto peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared(), ""));
   peer->redialer().aim({.addresses = {std::string(host_port)}, .secret = secret_});
   return peer;
 }
@@ -67,42 +81,33 @@ void AgentImpl::bury(std::unique_ptr<Session> session) {
   graveyard_.push_back(std::move(session));
 }
 
-// If an agent connects to itself, it has two peers of one name: one for each end.
 Result<Life> AgentImpl::admit(Session& session, const Hello& theirs) {
-  std::shared_ptr<PeerImpl> peer;
-  for (const auto& known : peers_)
-    if (known->name() == theirs.name && (!isSelf(theirs) || !known->redialer().isAimed()))
-      peer = known;
-  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(self(), theirs.name));
+  auto peer = findOther(theirs.name);
+  if (!peer) peer = peers_.emplace_back(std::make_shared<PeerImpl>(shared(), theirs.name));
   return session.connection().resume() ? peer->judgeResume(session, theirs)
                                        : peer->judgeAccepted(session, theirs);
 }
 
-PeerImpl& AgentImpl::otherEndOf(PeerImpl& peer) const {
-  for (const auto& known : peers_)
-    if (known.get() != &peer && known->inSession() && peer.inSession() && known->theirId() == id_ &&
-        peer.theirId() == id_)
-      return *known;
-  return peer;
-}
-
 void AgentImpl::joinByName(const std::shared_ptr<PeerImpl>& peer) {
   for (const auto& known : peers_)
-    if (known != peer && known->name() == peer->name() && known->state() == PeerState::kReady) {
-      peer->same_as = known;
-      known->takeKeptNotes(*peer);
-      std::erase(peers_, peer);
-      goOnReaching();
-      return;
-    }
+    if (known != peer && !known->isOwn() && known->name() == peer->name() &&
+        known->state() == PeerState::kReady)
+      return replace(peer, known);
   std::erase_if(peers_, [&](const auto& known) {
-    if (known == peer || known->name() != peer->name()) return false;
+    if (known == peer || known->isOwn() || known->name() != peer->name()) return false;
     peer->takeKeptNotes(*known);
     known->forget();
     peer->takeUnsettled(*known);
     known->same_as = peer;
     return true;
   });
+}
+
+void AgentImpl::replace(const std::shared_ptr<PeerImpl>& peer, std::shared_ptr<PeerImpl> known) {
+  known->takeKeptNotes(*peer);
+  std::erase(peers_, peer);
+  peer->same_as = std::move(known);
+  goOnReaching();
 }
 
 void AgentImpl::forgetDeparted() {

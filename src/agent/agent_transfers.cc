@@ -37,7 +37,7 @@ std::vector<std::shared_ptr<TransferImpl>> AgentImpl::reachingTransfers() const 
 
 void AgentImpl::goOnReaching() {
   if (reaching_.empty() || std::exchange(reaches_again_, true)) return;
-  owe([self = self()] {
+  owe([self = shared()] {
     const auto reaching = [&] {
       const auto held = self->hold();
       self->reaches_again_ = false;

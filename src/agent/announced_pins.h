@@ -24,8 +24,8 @@ class AnnouncedPins {
     std::size_t cost = 0;
   };
 
-  // `all` is the budget that all peers share.
-  explicit AnnouncedPins(base::Budget& all) : bytes_(kMaxPinsBytes, &all) {}
+  // `all` is the budget that all peers share. Null: the pins are the agent's own.
+  explicit AnnouncedPins(base::Budget* all) : bytes_(kMaxPinsBytes, all) {}
 
   // Fails if a limit is exceeded.
   Status add(const PinMessage& message);

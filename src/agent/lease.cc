@@ -97,7 +97,7 @@ const Blocks& BorrowedLease::blocks() const { return impl_->blocks(); }
 
 void BorrowedLease::giveBack() {
   const auto held = impl_->agent().hold();
-  if (held) impl_->home().leases().giveBack(*impl_);
+  if (held) impl_->peer().leases().giveBack(*impl_);
 }
 
 LeaseState BorrowedLease::state() const { return impl_->state(); }

@@ -91,7 +91,7 @@ void LeaseEnd::end(LeaseState outcome) {
 }
 
 void HeldLease::leave() {
-  if (--running_ == 0 && state() == LeaseState::kEnding) home_->leases().settle(*this);
+  if (--running_ == 0 && state() == LeaseState::kEnding) peer().leases().settle(*this);
 }
 
 Error HeldLease::refusal(const char* operation) const {

@@ -72,18 +72,10 @@ class LentLease final : public LeaseEnd, public std::enable_shared_from_this<Len
   Clock::time_point due = {};
 };
 
-// The borrower's end. `home` is the peer that receives the frames about the lease. It differs from
-// peer() in an agent that borrows from itself, which has one peer for each end of the session.
+// The borrower's end.
 class HeldLease final : public LeaseEnd, public std::enable_shared_from_this<HeldLease> {
  public:
-  HeldLease(std::shared_ptr<PeerImpl> home, std::shared_ptr<Ground> agent,
-            std::shared_ptr<PeerImpl> peer, std::uint64_t number, MemoryAccess access,
-            Blocks blocks, std::function<void(LeaseState)> on_end)
-      : LeaseEnd(std::move(agent), std::move(peer), number, access, std::move(blocks),
-                 std::move(on_end)),
-        home_(std::move(home)) {}
-
-  PeerImpl& home() const { return *home_; }
+  using LeaseEnd::LeaseEnd;
   // A post under this lease has started, and has ended.
   void enter() { ++running_; }
   void leave();
@@ -92,7 +84,6 @@ class HeldLease final : public LeaseEnd, public std::enable_shared_from_this<Hel
   Error refusal(const char* operation) const;
 
  private:
-  const std::shared_ptr<PeerImpl> home_;
   std::uint64_t running_ = 0;
 };
 

@@ -23,13 +23,14 @@ constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 
 }  // namespace
 
-PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name)
+PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name, bool own)
     : owner_(std::move(agent)),
       agent_(*owner_),
       name_(std::move(name)),
+      own_(own),
       redialer_(agent_, *this),
       sent_(kMaxKeptBytes),
-      pins_(agent_.peersPinsBytes()),
+      pins_(own ? nullptr : &agent_.peersPinsBytes()),
       leases_(agent_, *this) {}
 PeerImpl::~PeerImpl() = default;
 
@@ -64,7 +65,9 @@ Error PeerImpl::notReady(const char* operation) const {
   return why;
 }
 
-bool PeerImpl::packs() const { return session_ && !agent_.isSelf(session_->connection().theirs()); }
+const std::array<std::uint8_t, 16>& PeerImpl::theirId() const {
+  return own_ ? agent_.id() : session_->connection().theirs().agent;
+}
 
 bool PeerImpl::settled() {
   std::erase_if(unsettled_, [](const auto& settled) { return settled(); });
@@ -78,7 +81,7 @@ void PeerImpl::takeUnsettled(PeerImpl& other) {
 }
 
 bool PeerImpl::departed() {
-  return !redialer_.isAimed() && !session_ && redialer_.isIdle() && settled();
+  return !redialer_.isAimed() && !isAlive() && redialer_.isIdle() && settled();
 }
 
 std::vector<PeerWay> PeerImpl::ways() const {
@@ -93,24 +96,35 @@ std::vector<PeerWay> PeerImpl::ways() const {
 }
 
 void PeerImpl::announce(const PinEntry& pin) {
-  if (!session_ || !pin.audience.has(session_number_)) return;
+  if (!isAlive() || !pin.audience.has(session_number_)) return;
   sendOrLose(FrameType::kPin, base::encode(agent_.pins().message(pin)));
 }
 
 void PeerImpl::withdraw(const PinEntry& pin) {
-  if (!session_ || !pin.audience.has(session_number_)) return;
+  if (!isAlive() || !pin.audience.has(session_number_)) return;
   sendOrLose(FrameType::kUnpin, base::encode(UnpinMessage{pin.info.slot}));
 }
 
 // While the connection is cut and another is tried, frames are kept and not sent.
 Status PeerImpl::send(FrameType type, std::span<const std::byte> head,
                       std::span<const std::byte> body, std::span<const int> fds) {
+  if (own_) return hearOwn(type, head);
   Connection& connection = session_->connection();
   if (!ending_.is(Ending::kCut)) {
     auto sent = connection.sendParts(type, head, body, fds);
     if (!sent && (sent.error().code != Code::kPeerLost || redialer_.isIdle())) return sent;
   }
   if (connection.canResume()) sent_.add(type, head, body);
+  return Ok{};
+}
+
+// The agent is both ends, so a frame has arrived once it is sent. Another thread may sleep until
+// that.
+Status PeerImpl::hearOwn(FrameType type, std::span<const std::byte> payload) {
+  if (type == FrameType::kNote && paused_)
+    return Error{.code = Code::kBusy, .detail = "the notes that wait fill VIADUCT_NOTE_BACKLOG"};
+  handle(type, payload, {});
+  agent_.engine().takeOverNow();
   return Ok{};
 }
 
@@ -270,11 +284,15 @@ void PeerImpl::recheck() {
   if (phase_.is(PeerPhase::kReady)) return loseIfLinkBroke();
   if (!phase_.is(PeerPhase::kOpening)) return;
   if (const auto why = exhausted()) return lose(*why);
-  using Phase = core::LinkState::Phase;
   for (const auto& slot : links_)
-    if (slot->link->state().phase == Phase::kOpening) return;
+    if (slot->link->state().phase == core::LinkState::Phase::kOpening) return;
+  becomeReady();
+}
+
+void PeerImpl::becomeReady() {
   warnOfUnusableLinks();
-  for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
+  for (const auto& slot : links_)
+    slot->was_ready = slot->link->state().phase == core::LinkState::Phase::kReady;
   phase_.step(PeerPhase::kOpened);
   last_error_.reset();
   exhausted_wait_ = {};
@@ -315,9 +333,8 @@ void PeerImpl::loseIfLinkBroke() {
               .detail = state.text,
               .peer = name_};
     // A peer that closes also closes its links. Its earlier goodbye may still be unread.
-    session_->connection().readNow();
-    if (session_) lose(why);
-    return;
+    readNow();
+    return lose(why);
   }
 }
 
@@ -328,9 +345,8 @@ void PeerImpl::warnOfUnusableLinks() {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
     const core::Capabilities& can = agent_.backend(slot->backend()).can();
-    log(can.same_host && !agent_.isThisHost(session_->connection().theirs().boot)
-            ? LogLevel::kInfo
-            : LogLevel::kWarning,
+    const bool here = own_ || agent_.isThisHost(session_->connection().theirs().boot);
+    log(can.same_host && !here ? LogLevel::kInfo : LogLevel::kWarning,
         "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
   }
 }

@@ -1,5 +1,6 @@
 // One peer: its session, its links, and the pins that it has announced. A life of the session has
-// one epoch, and ends when the peer is lost. Threads: under the agent's lock.
+// one epoch, and ends when the peer is lost. The agent's own peer has lives without a session
+// (docs/design/0052-no-session-with-oneself.md). Threads: under the agent's lock.
 #pragma once
 
 #include <viaduct/card.h>
@@ -93,7 +94,8 @@ class LinkSlot final : public core::LinkHost {
 
 class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
  public:
-  PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name);
+  // `own`: the peer is the agent itself.
+  PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name, bool own = false);
   ~PeerImpl();
 
   Redialer& redialer() { return redialer_; }
@@ -108,7 +110,11 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   base::Watchers& watchers() { return watchers_; }  // of its state and its pins
   // Wakes the threads and watchers that wait for a change of this peer.
   void changed();
-  bool inSession() const { return session_ != nullptr; }
+  bool isOwn() const { return own_; }
+  // A life has begun, and is not over.
+  bool isAlive() const {
+    return phase_.now() >= PeerPhase::kAdmitted && phase_.now() <= PeerPhase::kReady;
+  }
   std::uint64_t epoch() const { return epoch_; }
   std::uint64_t endedEpoch() const { return ended_epoch_; }
   // The agent's number of the present session, or of the last one.
@@ -130,15 +136,11 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   std::span<const std::unique_ptr<LinkSlot>> links() const { return links_; }
 
   PeerLeases& leases() { return leases_; }
-  // Only in a session.
-  const std::array<std::uint8_t, 16>& theirId() const {
-    return session_->connection().theirs().agent;
-  }
+  const std::array<std::uint8_t, 16>& theirId() const;  // only while it is alive
   // Sends a frame that keeps the two ends consistent, or ends the session.
   void tell(FrameType type, std::span<const std::byte> payload) {
-    if (session_) sendOrLose(type, payload);
+    if (isAlive()) sendOrLose(type, payload);
   }
-  bool packs() const;  // host memory of both ends, see routes.cc
   // The same for the return of a lease, through the ring of notes if there is one.
   void tellReturned(std::span<const std::byte> payload);
   void readNow();  // takes frames that have arrived; not within a callback
@@ -189,6 +191,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void linkChanged();  // asks for recheck() in the agent's next round of progress
 
   // The agent calls the functions below.
+  Status beginOwn();  // of its own peer; without effect while that is alive
   void recheck();
   void beat(Clock::time_point now, bool judge_silence);
   // Ends this life. Its running transfers fail with `why`.
@@ -196,8 +199,15 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Duration beatEvery() const;
 
  private:
+  void beginLife(std::uint64_t epoch);
+  void becomeReady();
+  Error alreadyConnected();
   void openLinks(Session& session);
+  void openOwnLinks();
+  void openLink(std::size_t backend, core::LinkSeed seed);
+  void announceAll();
   void closeLinks(const Error& why);
+  void endSession();
   void warnOfUnusableLinks();
   std::optional<Error> exhausted() const;
   void loseIfLinkBroke();
@@ -223,6 +233,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void breakOff(Error why);
   Status send(FrameType type, std::span<const std::byte> head, std::span<const std::byte> body = {},
               std::span<const int> fds = {});
+  Status hearOwn(FrameType type, std::span<const std::byte> payload);
   void sendOrLose(FrameType type, std::span<const std::byte> payload);
   void notSent(Error why);
   // In peer_resume.cc: a session continues over another connection.
@@ -238,6 +249,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   const std::shared_ptr<AgentImpl> owner_;  // no leak: the agent drops its peers when it closes
   AgentImpl& agent_;
   std::string name_;
+  const bool own_;
   base::Machine<PeerPhase> phase_;
   Redialer redialer_;
   std::atomic<std::uint64_t> epoch_{0};

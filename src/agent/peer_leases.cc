@@ -173,8 +173,11 @@ void PeerLeases::revokeWithin(const Extent& memory) {
   const auto meets = [&](const Extent& range) {
     return range.address < core::endOf(memory) && memory.address < core::endOf(range);
   };
+  // If the agent lends to itself, endLent() takes the lease out of the table.
+  std::vector<std::shared_ptr<LentLease>> met;
   for (const auto& [number, lease] : lent_)
-    if (std::ranges::any_of(lease->ranges, meets)) endLent(*lease, LeaseState::kRevoked);
+    if (std::ranges::any_of(lease->ranges, meets)) met.push_back(lease);
+  for (const auto& lease : met) endLent(*lease, LeaseState::kRevoked);
 }
 
 void PeerLeases::finishLent(LentLease& lease, LeaseState outcome) {
@@ -187,12 +190,11 @@ void PeerLeases::finishLent(LentLease& lease, LeaseState outcome) {
 }
 
 Result<std::shared_ptr<HeldLease>> PeerLeases::borrow(LeaseTicket ticket,
-                                                      std::shared_ptr<PeerImpl> over,
                                                       std::function<void(LeaseState)> on_end) {
   VIADUCT_CHECK(checkTicket(ticket));
-  auto lease = std::make_shared<HeldLease>(peer_.shared_from_this(), agent_.shared_from_this(),
-                                           std::move(over), ticket.number, ticket.access,
-                                           std::move(ticket.blocks), std::move(on_end));
+  auto lease = std::make_shared<HeldLease>(agent_.shared_from_this(), peer_.shared_from_this(),
+                                           ticket.number, ticket.access, std::move(ticket.blocks),
+                                           std::move(on_end));
   held_.emplace(ticket.number, lease);
   ++agent_.counts().borrowed.live;
   return lease;
@@ -218,7 +220,7 @@ Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
                  .peer = peer_.name(),
                  .remedy = "borrow from the peer that made the ticket"};
   if (ticket.epoch < peer_.epoch() || ticket.epoch == peer_.endedEpoch()) return sessionWasLost();
-  if (!peer_.inSession()) return peer_.notReady("borrow");
+  if (!peer_.isAlive()) return peer_.notReady("borrow");
   if (ticket.owner_id != peer_.theirId()) return sessionWasLost();
   if (ticket.epoch > peer_.epoch())
     return bad("borrow", "the ticket names a session that has not begun",
@@ -317,13 +319,7 @@ Status PeerLeases::heardAnswer(FrameType type, std::span<const std::byte> payloa
 
 void PeerLeases::sessionOver() {
   while (!lent_.empty()) finishLent(*lent_.begin()->second, LeaseState::kPeerLost);
-  while (!held_.empty()) {
-    const auto lease = held_.begin()->second;
-    finishHeld(*lease, LeaseState::kPeerLost);
-    // Between an agent and itself, the other end's session may not be over yet.
-    agent_.abortUnder(
-        *lease, staleError("transfer", lease->number(), LeaseState::kPeerLost, "", peer_.name()));
-  }
+  while (!held_.empty()) finishHeld(*held_.begin()->second, LeaseState::kPeerLost);
   agent_.engine().poller().forgetTimer(std::exchange(timer_, 0));
   timer_at_ = Clock::time_point::max();
   last_number_ = 0;

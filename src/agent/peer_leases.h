@@ -46,7 +46,7 @@ class PeerLeases {
   void revokeWithin(const Extent& memory);
 
   // The borrower's end. Transfers under the lease go to `over`.
-  Result<std::shared_ptr<HeldLease>> borrow(LeaseTicket ticket, std::shared_ptr<PeerImpl> over,
+  Result<std::shared_ptr<HeldLease>> borrow(LeaseTicket ticket,
                                             std::function<void(LeaseState)> on_end);
   void giveBack(HeldLease& lease);
   // Ends a lease under which no post runs any more, and tells the owner.

@@ -26,19 +26,27 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
                  .peer = name_,
                  .cause = "another agent has taken the address",
                  .remedy = "get a new Card from the intended agent"};
+  if (theirs.agent == agent_.id()) {
+    VIADUCT_TRY(const auto self, agent_.self());
+    agent_.replace(shared_from_this(), self);
+    return alreadyConnected();
+  }
   if (!session_ && !session.connection().isUnix() && agent_.isThisHost(theirs.boot) &&
       redialer_.upgrade(theirs.unix_name))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
   if (name_.empty()) {
     name_ = theirs.name;
     agent_.joinByName(shared_from_this());
-    if (same_as) {
-      redialer_.forget();
-      changed();
-      return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
-    }
+    if (same_as) return alreadyConnected();
   }
   return Life{.epoch = epoch_};
+}
+
+// The peer is known under another address.
+Error PeerImpl::alreadyConnected() {
+  redialer_.forget();
+  changed();
+  return {.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
 }
 
 // If two ends dial each other at once, the end with the smaller id keeps the connection that it
@@ -88,23 +96,46 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   if (const auto& theirs = session.connection().resume()) return resumed(session, theirs->heard);
   if (auto attempt = redialer_.take(session)) session_ = std::move(attempt);
   redialer_.met(session.connection().theirs());
-  phase_.step(PeerPhase::kBegin);
   life_key_ = session.connection().deriveKey("life");
-  epoch_ = epoch;
   silent_.reset();
-  session_number_ = agent_.newSession();
-  paused_ = note_dropped_ = marks_dropped_ = false;
-  note_sender_->name = name_;
-  marks_.begin();
+  beginLife(epoch);
   if (session.connection().isUnix()) openRing();
   openLinks(session);
   // Checked before kSynced is sent, so that the peer does not become ready.
   if (auto why = exhausted()) return breakOff(*std::move(why));
-  for (const PinEntry& entry : agent_.pins().slots())
-    if (entry.generation != 0) announce(entry);
+  announceAll();
   sendOrLose(FrameType::kSynced, {});
   agent_.beatSooner(beatEvery());
   linkChanged();
+}
+
+void PeerImpl::beginLife(std::uint64_t epoch) {
+  phase_.step(PeerPhase::kBegin);
+  epoch_ = epoch;
+  session_number_ = agent_.newSession();
+  paused_ = note_dropped_ = marks_dropped_ = false;
+  note_sender_->name = name_;
+  marks_.begin();
+}
+
+// Nothing is sent and no peer is awaited, so the peer is ready on return.
+Status PeerImpl::beginOwn() {
+  if (isAlive()) return Ok{};
+  beginLife(epoch_ + 1);
+  openOwnLinks();
+  if (auto why = exhausted()) {
+    lose(*why);
+    return *std::move(why);
+  }
+  announceAll();
+  phase_.step(PeerPhase::kSynced);
+  becomeReady();
+  return Ok{};
+}
+
+void PeerImpl::announceAll() {
+  for (const PinEntry& entry : agent_.pins().slots())
+    if (entry.generation != 0) announce(entry);
 }
 
 void PeerImpl::openLinks(Session& session) {
@@ -113,26 +144,40 @@ void PeerImpl::openLinks(Session& session) {
   const Hello& theirs = connection.theirs();
   const bool same_process = agent_.isThisProcess(theirs);
   for (std::size_t i = 0; i < agent_.backends().count(); ++i) {
-    if (agent_.backend(i).storage() && !agent_.isSelf(theirs)) continue;
+    if (agent_.backend(i).storage()) continue;
     const auto name = agent_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.backend == name; });
     if (common == theirs.backends.end()) continue;
-    auto& slot = links_.emplace_back(std::make_unique<LinkSlot>(
-        *this, i, agent_.backend(i).rails().size(), agent_.engine().poller()));
-    slot->link = agent_.backend(i).link({.peer = name_,
-                                         .session = session_number_,
-                                         .epoch = epoch_,
-                                         .dialer = session.dialed(),
-                                         .same_process = same_process,
-                                         .self = agent_.isSelf(theirs),
-                                         .same_host = same_process || connection.isUnix(),
-                                         .unix_socket = connection.isUnix(),
-                                         .pid = connection.peerPid(),
-                                         .address = common->bytes,
-                                         .key = connection.deriveKey("link:" + common->backend)},
-                                        *slot);
+    openLink(i, {.dialer = session.dialed(),
+                 .same_process = same_process,
+                 .same_host = same_process || connection.isUnix(),
+                 .unix_socket = connection.isUnix(),
+                 .pid = connection.peerPid(),
+                 .address = common->bytes,
+                 .key = connection.deriveKey("link:" + common->backend)});
   }
+}
+
+// A network is no way to the agent's own memory.
+void PeerImpl::openOwnLinks() {
+  const Still still(agent_.rails());
+  for (std::size_t i = 0; i < agent_.backends().count(); ++i) {
+    core::Backend& backend = agent_.backend(i);
+    if (backend.can().same_host || backend.can().staged || backend.storage())
+      openLink(
+          i, {.same_process = true, .self = true, .same_host = true, .address = backend.address()});
+  }
+}
+
+void PeerImpl::openLink(std::size_t backend, core::LinkSeed seed) {
+  core::Backend& of = agent_.backend(backend);
+  auto& slot = links_.emplace_back(
+      std::make_unique<LinkSlot>(*this, backend, of.rails().size(), agent_.engine().poller()));
+  seed.peer = name_;
+  seed.session = session_number_;
+  seed.epoch = epoch_;
+  slot->link = of.link(std::move(seed), *slot);
 }
 
 // On return no code of this agent touches memory for this life, and its transfers have ended.
@@ -158,20 +203,11 @@ void PeerImpl::closeLinks(const Error& why) {
 }
 
 void PeerImpl::lose(const Error& why) {
-  if (!session_) return;
+  if (!isAlive()) return;
   const bool parted = ending_.is(Ending::kGoodbye);
   log(parted ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
       why.text());
-  takeNotesBefore(session_->connection().framesHeard());
-  closeRing();
-  ring_out_.reset();
-  redialer_.stop();
-  agent_.bury(std::move(session_));
-  sent_.clear();
-  heard_ = {};
-  order_ = {};
-  unsaid_ = 0;
-  acknowledged_.reset();
+  if (session_) endSession();
   phase_.step(parted ? PeerPhase::kPart : PeerPhase::kLose);
   ending_.step(Ending::kOver);
   if (!parted) ++agent_.counts().sessions_lost;
@@ -188,6 +224,22 @@ void PeerImpl::lose(const Error& why) {
   leases_.sessionOver();
   loseMarks(why);
   redialer_.dialLater();
+  // If this end lacks descriptors, the next AgentImpl::self() tries again.
+  if (own_ && !parted && why.code != Code::kExhausted) static_cast<void>(beginOwn());
+}
+
+// Closes the connection and forgets how far its frames have come.
+void PeerImpl::endSession() {
+  takeNotesBefore(session_->connection().framesHeard());
+  closeRing();
+  ring_out_.reset();
+  redialer_.stop();
+  agent_.bury(std::move(session_));
+  sent_.clear();
+  heard_ = {};
+  order_ = {};
+  unsaid_ = 0;
+  acknowledged_.reset();
 }
 
 void PeerImpl::closed(Session& session, const Error& why) {
@@ -211,7 +263,7 @@ void PeerImpl::unreached(const Error& why) {
 void PeerImpl::forget() {
   redialer_.forget();
   silent_.reset();
-  if (session_) {
+  if (isAlive()) {
     // A peer that takes no more bytes learns it from the closing of the socket.
     static_cast<void>(send(FrameType::kBye, base::encode(ByeMessage{"forgotten"})));
     ending_.step(Ending::kBye);

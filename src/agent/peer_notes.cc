@@ -32,8 +32,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
                  .peer = name_,
                  .remedy = "move the bytes with a transfer, and send a note that names them"};
   if (!phase_.is(PeerPhase::kReady)) return notReady("note");
-  Connection& connection = session_->connection();
-  const bool in_ring = ring_out_ && ring_out_->put(connection.framesSent(), bytes);
+  const bool in_ring = ring_out_ && ring_out_->put(session_->connection().framesSent(), bytes);
   auto sent = in_ring ? Status(Ok{}) : send(FrameType::kNote, bytes);
   if (sent) ++agent_.counts().notes_sent;
   if (sent || sent.error().code != Code::kBusy) return sent;

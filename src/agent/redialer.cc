@@ -30,7 +30,7 @@ void Redialer::aim(const Card& card) {
   on_this_host_ = agent_.isThisHost(card.boot);
   addresses_ = card.addresses;
   target_.step(Target::kAim);
-  if (peer_.inSession()) return target_.step(Target::kMeet);
+  if (peer_.isAlive()) return target_.step(Target::kMeet);
   if (isIdle() || reach_.is(Reach::kBackOff)) dial();
 }
 
@@ -84,7 +84,7 @@ void Redialer::failed(const Error& why) {
 
 void Redialer::dialLater() {
   peer_.changed();
-  if (!isAimed() || peer_.inSession() || !isIdle()) return;
+  if (!isAimed() || peer_.isAlive() || !isIdle()) return;
   reach_.step(Reach::kWait);
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
   tried_unix_.clear();
@@ -116,7 +116,7 @@ std::unique_ptr<Session> Redialer::take(const Session& session) {
 // itself.
 void Redialer::closed(const Session& session, const Error& why) {
   if (&session != attempt_.get()) return;
-  if (why.code == Code::kDenied && !peer_.inSession()) {
+  if (why.code == Code::kDenied && !peer_.isAlive()) {
     if (!target_.is(Target::kUsurped))
       log(LogLevel::kWarning, "peer {}: {}",
           peer_.name().empty() ? "that is not met yet" : peer_.name(), why.text());

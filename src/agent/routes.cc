@@ -81,7 +81,7 @@ class Router {
 
  private:
   bool canPack(const core::OpList& list) const {
-    return staging_ != nullptr && !no_staging_ && peer_.packs() &&
+    return staging_ != nullptr && !no_staging_ && !peer_.isOwn() &&
            std::ranges::all_of(list.spans, [&](const core::PinSpan& span) {
              const auto remote = peer_.pins().all().find(span.remote_pin);
              return agent_.pins()[span.local_pin].info.kind == MemoryKind::kHost &&
@@ -97,7 +97,9 @@ class Router {
   }
   Error refusal(const core::Op& op) const {
     std::string said;
-    for (const PeerWay& way : peer_.ways())
+    const auto ways = peer_.ways();
+    if (ways.empty() && peer_.isOwn()) return noOwnWay(op);
+    for (const PeerWay& way : ways)
       said += fmt::format("{}{}: {}", said.empty() ? "" : "; ", way.backend, way.text);
     if (said.empty()) said = "no backend is open at both ends";
     return {.code = Code::kUnsupported,
@@ -108,6 +110,17 @@ class Router {
             .peer = peer_.name(),
             .cause = "the required path does not exist, or cannot carry this kind of memory",
             .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
+  }
+
+  Error noOwnWay(const core::Op& op) const {
+    return {
+        .code = Code::kUnsupported,
+        .operation = "route",
+        .detail = fmt::format("no open backend reaches {:#x} from {:#x} in one agent", op.remote,
+                              op.local),
+        .peer = peer_.name(),
+        .cause = "an agent reaches its own memory without a network, and only networks are open",
+        .remedy = "open the backend local too (VIADUCT_BACKENDS)"};
   }
 
   AgentImpl& agent_;

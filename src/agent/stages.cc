@@ -127,14 +127,16 @@ class Host final : public move::StagingHost {
       return link.reaches(kind, local_pin, remote_pin).has_value();
     });
   }
-  bool reachesStorage() override { return stages_.reachesItself(); }
   Result<std::unique_ptr<move::Hop>> start(To to, OpKind kind, core::OpList list,
                                            const core::Requirement& required, move::HopOwner& owner,
                                            std::uint32_t chunk) override {
     if (to == To::kMemory) return copyNow(kind, list, owner, chunk);
-    auto hop = std::make_unique<PostedHop>(
-        agent_.self(), to == To::kStorage ? stages_.itself() : peer_.shared_from_this(),
-        kind, list.priority, owner, chunk);
+    auto over = peer_.shared_from_this();
+    if (to == To::kStorage) {
+      VIADUCT_TRY(over, agent_.self());
+    }
+    auto hop = std::make_unique<PostedHop>(agent_.shared(), std::move(over), kind, list.priority,
+                                           owner, chunk);
     VIADUCT_CHECK(hop->start(std::move(list), required));
     return std::unique_ptr<move::Hop>(std::make_unique<HopHandle>(std::move(hop), left_));
   }
@@ -282,16 +284,6 @@ Status Stages::copy(OpKind kind, std::span<const core::Op> ops) {
                    .detail = "a block of the transfer is not mapped any more"};
   }
   return Ok{};
-}
-
-bool Stages::reachesItself() {
-  if (!itself_) {
-    auto dialed = agent_.connect(agent_.card());
-    if (!dialed) return false;
-    itself_ = *std::move(dialed);
-    agent_.engine().takeOverNow();
-  }
-  return itself_->state() == PeerState::kReady;
 }
 
 }  // namespace viaduct::agent

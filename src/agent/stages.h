@@ -40,9 +40,6 @@ class Stages {
   void freeLeft() {
     if (!leaving_.empty()) freeLeftNow();
   }
-  // Whether the agent is connected with itself. It dials itself at the first call.
-  bool reachesItself();
-  const std::shared_ptr<PeerImpl>& itself() const { return itself_; }
   // Copies now between chunks of a ring, at the local end of the ops, and host memory of this
   // agent, at the remote end.
   Status copy(OpKind kind, std::span<const core::Op> ops);
@@ -62,7 +59,6 @@ class Stages {
   const move::Ring shape_;  // the size of each ring
   base::Budget memory_;
   std::vector<Leaving> leaving_;
-  std::shared_ptr<PeerImpl> itself_;
   std::optional<base::CheckedCopy> copy_;  // opened at the first copy
 };
 

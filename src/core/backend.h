@@ -152,7 +152,7 @@ class Audience {
 
 // The facts from which a backend starts to reach a peer.
 struct LinkSeed {
-  std::string peer;                       // its name, for texts
+  std::string peer = {};                  // its name, for texts
   std::uint64_t session = 0;              // the agent's number of this session, for Audience
   std::uint64_t epoch = 0;                // number of the session; the same at both ends
   bool dialer = false;                    // this end opened the session

@@ -34,7 +34,7 @@ void StagingRail::poll(core::Completions& out) {
     recallRings();
   for (StagingLink* const link : std::exchange(active_, {})) {
     if (link->busy()) link->progress(out);
-    if (link->busy() || link->waits()) activate(*link);
+    if (link->busy() || link->ticket() != 0) activate(*link);
   }
   jobs_.takeReports(out);
 }

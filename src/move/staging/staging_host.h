@@ -73,8 +73,6 @@ class StagingHost {
   // Whether such a link reaches both pins.
   virtual bool reachesGpus(OpKind kind, std::uint32_t local_pin, std::uint32_t remote_pin,
                            const core::Requirement& required) const = 0;
-  // Whether the agent can move to and from its own storage now. It prepares that at the first call.
-  virtual bool reachesStorage() = 0;
   // The other end of a hop: the agent's own storage, its own host memory, or the peer's memory.
   enum class To : std::uint8_t { kStorage, kMemory, kPeer };
   // Starts a copy of these ops for a chunk of the owner. Their local end is memory of this agent,

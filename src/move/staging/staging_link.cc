@@ -168,14 +168,11 @@ void StagingLink::stop(Job& job) {
 
 bool StagingLink::busy() const {
   if (news_) return true;
-  if (ticket_ != 0 && (hasWaitedLong() || (host_->hasRoom() && rail_.isFirst(*this)))) return true;
-  return (waits_for_storage_ || server_.waits()) && host_->reachesStorage();
+  return ticket_ != 0 && (hasWaitedLong() || (host_->hasRoom() && rail_.isFirst(*this)));
 }
 
-bool StagingLink::waits() const { return ticket_ != 0 || waits_for_storage_ || server_.waits(); }
-
 void StagingLink::progress(core::Completions& out) {
-  news_ = waits_for_storage_ = still_waits_ = false;
+  news_ = still_waits_ = false;
   for (std::uint32_t i = 0; i < chunks_.size(); ++i)
     if (chunks_[i].ended) advance(i);
   returnRings();
@@ -279,9 +276,6 @@ Status StagingLink::prepareRings(StagedJob& job, bool& wait) {
     wait = true;
     if (asked_.insert(job.place).second) return send(RingRequest{job.place});
   }
-  // Reaching the own storage may take a dial. The host tells the agent when that has ended.
-  if ((job.local_storage || self_) && !job.packed && !host_->reachesStorage())
-    wait = waits_for_storage_ = true;
   return Ok{};
 }
 
@@ -556,7 +550,7 @@ void StagingLink::close(core::Completions& out) {
   server_.close();
   for (const StagedJob* const job : std::exchange(jobs_, {})) giveUpWholes(*job);
   rail_.jobs().take(*this, {.code = Code::kPeerLost, .operation = "staging"}, out);
-  news_ = waits_for_storage_ = false;
+  news_ = false;
 }
 
 void StagingLink::receive(std::span<const std::byte> bytes, std::vector<core::Fd> /*fds*/) {

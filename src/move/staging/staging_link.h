@@ -50,8 +50,6 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   void take(const core::Work& work);
   void stop(Job& job) override;
   bool busy() const;  // progress() has work
-  // It will have work as soon as this agent reaches its storage, or has memory for a ring.
-  bool waits() const;
   void progress(core::Completions& out);
   std::uint64_t ticket() const { return ticket_; }  // 0: it does not wait for memory of a ring
   // Another link waits for memory: frees the rings here, once no chunk is in a stage, and asks the
@@ -173,8 +171,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   std::set<std::array<std::string, 3>> told_;  // backend, way and rail of the peer's shares
   StagingServer server_;
   bool closed_ = false;
-  bool waits_for_storage_ = false;  // a job waits until this agent reaches its storage
-  bool news_ = false;               // progress() has work that needs no further event
+  bool news_ = false;  // progress() has work that needs no further event
 };
 
 }  // namespace viaduct::move

@@ -171,10 +171,6 @@ Status StagingServer::checkWhole(std::uint64_t whole) {
   return Ok{};
 }
 
-bool StagingServer::waits() const {
-  return std::any_of(served_.begin(), served_.end(), [](const Served& one) { return one.waits(); });
-}
-
 void StagingServer::progress() {
   if (!lent_.empty()) freeReturned();
   if (!wanted_.empty()) lendWanted();
@@ -183,7 +179,7 @@ void StagingServer::progress() {
     if (served_[i].waits()) {
       const bool packed = isPacked(*served_[i].request);
       // One copy in each round, so that other threads get the lock.
-      if (packed ? !std::exchange(copied, true) : host_.reachesStorage()) start(i);
+      if (!packed || !std::exchange(copied, true)) start(i);
     }
     if (served_[i].ended) answer(i);
   }

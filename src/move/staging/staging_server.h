@@ -28,7 +28,6 @@ class StagingServer final : private HopOwner {
   void take(StorageRequest&& request);
   void take(const StorageCancel& cancel);
   void take(const WholeEnd& end);
-  bool waits() const;  // requests wait until this agent reaches its storage
   // Asks for the lent rings back. Returns how long the peer has kept one of them nevertheless.
   Duration recall();
   void progress();
@@ -38,7 +37,7 @@ class StagingServer final : private HopOwner {
   void hopEnded(std::uint32_t chunk, HopEnd end) override;
   struct Served {
     std::optional<StorageRequest> request = {};
-    std::unique_ptr<Hop> hop = {};  // null: it waits until this agent reaches its storage
+    std::unique_ptr<Hop> hop = {};  // null: it waits for its turn
     std::optional<HopEnd> ended = {};
     bool waits() const { return request && !hop && !ended; }
   };
