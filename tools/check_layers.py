@@ -35,9 +35,13 @@ MAY_USE = {
     "agent/progress": {"base"},
     "agent/ground": {
         "base", "host", "core", "move", "agent/faults", "agent/progress", "agent/session"},
+    "agent/peers": NET | {"core", "host", "agent/ground", "agent/progress", "agent/session"},
+    "agent/traffic": {
+        "base", "core", "host", "move", "move/staging", "agent/ground", "agent/peers",
+        "agent/progress"},
     "agent": NET
-    | {"host", "core", "move", "move/staging", "meet", "agent/ground", "agent/metrics",
-       "agent/progress", "agent/session"},
+    | {"core", "host", "meet", "move/staging", "agent/ground", "agent/metrics", "agent/peers",
+       "agent/progress", "agent/session", "agent/traffic"},
     "agent/c": {"base"},
     "measure/stats": {"base"},
     "measure/kv": {"base"},

@@ -40,7 +40,7 @@ class Layers(unittest.TestCase):
             "src/measure/run/a.cc": "core/op.h",
             "src/measure/run/b.cc": "agent/agent_core.h",
             "src/measure/result/a.cc": "measure/run/run.h",
-            "src/agent/session/a.cc": "agent/peer_impl.h",
+            "src/agent/session/a.cc": "agent/peers/peer_impl.h",
             "src/meet/embedded/a.cc": "meet/etcd/etcd.h",
             "src/base/a.cc": "base/net/address.h",
             "src/move/a.cc": "backends/tcp/wire.h",

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "agent/agent_impl.h"
-#include "agent/lease_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/lease_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "agent/pin_impl.h"
 #include "agent/session/lease_ticket.h"
-#include "agent/transfer_impl.h"
+#include "agent/traffic/transfer_impl.h"
 #include "base/sizes.h"
 #include "core/byte_ranges.h"
 #include "host/memory.h"
@@ -44,7 +44,7 @@ Result<Pin> pinChecked(const std::shared_ptr<AgentImpl>& agent, const Segment& m
   VIADUCT_TRY(const Segment checked, agent::checkedSegment(memory));
   const auto held = agent->hold();
   VIADUCT_CHECK(agent->usable("pin"));
-  VIADUCT_TRY(auto info, agent->pin(checked, std::move(label)));
+  VIADUCT_TRY(auto info, agent->peers().pin(checked, std::move(label)));
   return Pin(
       std::make_unique<PinImpl>(agent, std::move(info), base::SharedMemory(),
                                 checked.kind == MemoryKind::kDevice ? checked.opened : nullptr));
@@ -55,7 +55,7 @@ Result<std::shared_ptr<agent::PeerImpl>> ownPeer(const AgentImpl& agent,
                                                  std::shared_ptr<agent::PeerImpl> peer,
                                                  const char* operation) {
   while (peer->same_as) peer = peer->same_as;
-  if (&peer->agent() == &agent) return peer;
+  if (&peer->ground() == &agent) return peer;
   return Error{.code = Code::kInvalid,
                .operation = operation,
                .detail = "the peer belongs to another agent",
@@ -107,7 +107,7 @@ Result<Pin> Agent::allocate(std::uint64_t bytes, const AllocateOptions& options)
   VIADUCT_TRY(auto memory, base::SharedMemory::allocate(bytes, {.huge_pages = options.huge_pages}));
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("allocate"));  // another thread may have closed the agent
-  VIADUCT_TRY(auto info, impl_->pin(memory.segment(), options.label));
+  VIADUCT_TRY(auto info, impl_->peers().pin(memory.segment(), options.label));
   return Pin(std::make_unique<PinImpl>(impl_, std::move(info), std::move(memory)));
 }
 
@@ -118,7 +118,7 @@ Result<Pin> Agent::pin(const Segment& memory, std::string label) {
 
 Card Agent::card() const {
   const auto held = impl_->hold();
-  return impl_->card();
+  return impl_->peers().card();
 }
 
 Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
@@ -129,7 +129,7 @@ Result<Peer> Agent::importCard(std::span<const std::byte> blob) {
 Result<Peer> Agent::connect(const Card& card) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
-  VIADUCT_TRY(auto peer, impl_->connect(card));
+  VIADUCT_TRY(auto peer, impl_->peers().connect(card));
   impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
@@ -137,7 +137,7 @@ Result<Peer> Agent::connect(const Card& card) {
 Result<Peer> Agent::connect(std::string_view host_port) {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("connect"));
-  VIADUCT_TRY(auto peer, impl_->connectTo(host_port));
+  VIADUCT_TRY(auto peer, impl_->peers().connectTo(host_port));
   impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
@@ -151,7 +151,7 @@ Result<Peer> Agent::find(std::string_view name, Deadline until) {
 Result<Peer> Agent::self() {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("self"));
-  VIADUCT_TRY(auto peer, impl_->self());
+  VIADUCT_TRY(auto peer, impl_->peers().self());
   impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
@@ -159,13 +159,13 @@ Result<Peer> Agent::self() {
 std::vector<Peer> Agent::peers() const {
   const auto held = impl_->hold();
   std::vector<Peer> out;
-  for (const auto& peer : impl_->peers()) out.emplace_back(peer);
+  for (const auto& peer : impl_->peers().all()) out.emplace_back(peer);
   return out;
 }
 
 Result<Peer> Agent::peer(std::string_view name) const {
   const auto held = impl_->hold();
-  if (auto found = impl_->findPeer(name)) return Peer(std::move(found));
+  if (auto found = impl_->peers().find(name)) return Peer(std::move(found));
   return Error{.code = Code::kNotFound,
                .operation = "peer",
                .detail = "no peer with that name is known",
@@ -178,8 +178,8 @@ Result<Transfer> Agent::plan(OpKind kind, const Peer& peer, const Selection& loc
   auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("plan"));
   VIADUCT_TRY(auto impl, ownPeer(*impl_, peer.impl_, "plan"));
-  auto transfer = std::make_shared<agent::TransferImpl>(impl_, std::move(impl), kind, local, remote,
-                                                        std::move(options));
+  auto transfer = std::make_shared<agent::TransferImpl>(impl_->traffic(), std::move(impl), kind,
+                                                        local, remote, std::move(options));
   if (!transfer->awaitsPeer()) VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }
@@ -198,8 +198,8 @@ Result<Transfer> Agent::plan(OpKind kind, const BorrowedLease& lease, const Sele
                  .remedy = "get a lease for writing from the owner"};
   if (!lent->isLive()) return lent->refusal("plan");
   auto transfer = std::make_shared<agent::TransferImpl>(
-      impl_, std::move(peer), kind, local, Selection{lent->blocks(), std::move(positions)},
-      std::move(options), lent);
+      impl_->traffic(), std::move(peer), kind, local,
+      Selection{lent->blocks(), std::move(positions)}, std::move(options), lent);
   VIADUCT_CHECK(transfer->plan(held));
   return Transfer(std::move(transfer));
 }
@@ -227,15 +227,15 @@ Result<BorrowedLease> Agent::borrow(const Peer& peer, std::span<const std::byte>
 
 std::optional<Note> Agent::takeNote() {
   const auto held = impl_->hold();
-  return impl_->takeNote();
+  return impl_->peers().takeNote();
 }
 
 Result<Note> Agent::waitNote(Deadline until) {
   VIADUCT_CHECK(impl_->usable("waitNote"));
   auto held = impl_->hold();
-  const auto over = [&] { return impl_->hasNote() || impl_->closed(); };
-  if (impl_->engine().waitHeld(over, until.at(), &impl_->noteWatchers()))
-    if (auto note = impl_->takeNote()) return *std::move(note);
+  const auto over = [&] { return impl_->peers().hasNote() || impl_->closed(); };
+  if (impl_->engine().waitHeld(over, until.at(), &impl_->peers().noteWatchers()))
+    if (auto note = impl_->peers().takeNote()) return *std::move(note);
   VIADUCT_CHECK(impl_->usable("waitNote"));
   return Error{.code = Code::kTimeout, .operation = "waitNote", .detail = "no note arrived"};
 }

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 
 namespace viaduct::agent {
 namespace {
@@ -65,7 +65,7 @@ Statistics AgentImpl::statistics() {
     add(out.latencies, cell.timing.latencies());
   }
   std::vector<std::array<RailQueue, kPriorities>> queues(rails_.count());
-  running_.forEach([&, now = now()](Posting& posting) { posting.addTo(queues, now); });
+  traffic_.forEach([&, now = now()](Posting& posting) { posting.addTo(queues, now); });
   for (const auto& backend : backends_.all())
     for (const auto& rail : backend->rails()) {
       RailStatistics& entry = entryOf(out.rails, backend->can().name, rail->name());
@@ -74,7 +74,7 @@ Statistics AgentImpl::statistics() {
       add(entry, queues[of_rail.number]);
     }
   if (faults_) out.faults = faults_->counts();
-  for (const auto& peer : peers_) ++out.peers[static_cast<std::size_t>(peer->state())];
+  for (const auto& peer : peers_.all()) ++out.peers[static_cast<std::size_t>(peer->state())];
   return out;
 }
 

@@ -5,13 +5,12 @@
 #include <string>
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 
 namespace viaduct {
 namespace {
 
-using agent::AgentImpl;
+using agent::Ground;
 using agent::MarkStreamImpl;
 
 using Condition = std::function<bool()>;
@@ -20,7 +19,7 @@ using Condition = std::function<bool()>;
 // happened.
 Status waitFor(MarkStreamImpl& stream, const Condition& done, bool or_ended, Deadline until,
                const std::string& missing) {
-  AgentImpl& agent = stream.peer().agent();
+  Ground& agent = stream.peer().ground();
   VIADUCT_CHECK(agent.ofThisProcess("wait for marks"));
   auto held = agent.hold();
   const auto given_up = [&] { return or_ended && stream.ended(); };
@@ -59,7 +58,7 @@ MarkStream& MarkStream::operator=(MarkStream&& other) noexcept {
 
 MarkStream::~MarkStream() {
   if (!impl_) return;
-  const auto held = impl_->peer().agent().hold();
+  const auto held = impl_->peer().ground().hold();
   impl_->peer().closeMarks(*impl_);
 }
 
@@ -82,7 +81,7 @@ Status MarkStream::waitCount(std::uint32_t count, Deadline until) const {
 }
 
 Status MarkStream::mark(std::uint32_t number) const {
-  AgentImpl& agent = impl_->peer().agent();
+  Ground& agent = impl_->peer().ground();
   VIADUCT_CHECK(agent.usable("mark"));
   const auto held = agent.hold();
   if (impl_->ended()) return *impl_->ended();
@@ -90,12 +89,12 @@ Status MarkStream::mark(std::uint32_t number) const {
 }
 
 void MarkStream::end(Error why) const {
-  const auto held = impl_->peer().agent().hold();
+  const auto held = impl_->peer().ground().hold();
   impl_->peer().endMarks(*impl_, std::move(why));
 }
 
 Status MarkStream::ended() const {
-  const auto held = impl_->peer().agent().hold();
+  const auto held = impl_->peer().ground().hold();
   if (impl_->ended()) return *impl_->ended();
   return Ok{};
 }

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "agent/pin_impl.h"
 #include "base/log.h"
 

@@ -2,9 +2,8 @@
 
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
-#include "agent/transfer_impl.h"
+#include "agent/peers/peer_impl.h"
+#include "agent/traffic/transfer_impl.h"
 
 namespace viaduct {
 
@@ -24,18 +23,18 @@ Transfer::~Transfer() {
     static_cast<void>(wait());  // the result is not needed
   }
   // Waits until the thread that ended the transfer no longer uses it.
-  if (!impl_->agent().ofThisProcess("end")) return;
-  const auto held = impl_->agent().hold();
-  const agent::SectionsShut shut(impl_->agent().rails());
+  if (!impl_->ground().ofThisProcess("end")) return;
+  const auto held = impl_->ground().hold();
+  const agent::SectionsShut shut(impl_->ground().rails());
 }
 
 Status Transfer::post(const PostOptions& options) {
-  VIADUCT_CHECK(impl_->agent().usable("post"));
+  VIADUCT_CHECK(impl_->ground().usable("post"));
   return impl_->post(options);
 }
 
 TransferState Transfer::poll() {
-  if (impl_->running() && impl_->agent().usable("poll")) impl_->agent().engine().poll();
+  if (impl_->running() && impl_->ground().usable("poll")) impl_->ground().engine().poll();
   return impl_->state();
 }
 
@@ -46,8 +45,8 @@ Status Transfer::wait(Deadline until) {
   if (impl_->running()) {
     // A closing agent ends the transfer. Until that end the memory is in use, so wait() waits also
     // while the agent closes.
-    VIADUCT_CHECK(impl_->agent().ofThisProcess("wait"));
-    if (!impl_->agent().engine().wait(over, until.at(), &impl_->watchers()))
+    VIADUCT_CHECK(impl_->ground().ofThisProcess("wait"));
+    if (!impl_->ground().engine().wait(over, until.at(), &impl_->watchers()))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = "the transfer is still running",
@@ -65,35 +64,35 @@ Status Transfer::wait(Deadline until) {
 }
 
 void Transfer::cancel() {
-  if (!impl_->agent().usable("cancel")) return;
-  const auto held = impl_->agent().hold();
+  if (!impl_->ground().usable("cancel")) return;
+  const auto held = impl_->ground().hold();
   impl_->cancel();
 }
 
 TransferEnd Transfer::end() const {
-  const auto held = impl_->agent().hold();
+  const auto held = impl_->ground().hold();
   return impl_->result();
 }
 
 Path Transfer::path() const {
-  const auto held = impl_->agent().hold();
-  const agent::SectionsShut shut(impl_->agent().rails());
+  const auto held = impl_->ground().hold();
+  const agent::SectionsShut shut(impl_->ground().rails());
   return impl_->path();
 }
 
 Path Transfer::carried() const {
-  const auto held = impl_->agent().hold();
-  const agent::SectionsShut shut(impl_->agent().rails());
+  const auto held = impl_->ground().hold();
+  const agent::SectionsShut shut(impl_->ground().rails());
   return impl_->carried();
 }
 
 std::uint64_t Transfer::bytes() const {
-  const auto held = impl_->agent().hold();
+  const auto held = impl_->ground().hold();
   return impl_->bytes();
 }
 
 std::uint64_t Transfer::ops() const {
-  const auto held = impl_->agent().hold();
+  const auto held = impl_->ground().hold();
   return impl_->ops();
 }
 

@@ -1,5 +1,5 @@
 // Tests slices and rails without an agent: rails are slow, refuse, break and come back, by a seed.
-#include "agent/bundle.h"
+#include "agent/traffic/bundle.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "agent/hooked_list.h"
+#include "agent/traffic/hooked_list.h"
 
 #include <gtest/gtest.h>
 

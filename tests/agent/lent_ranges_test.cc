@@ -8,7 +8,7 @@
 #include <set>
 #include <vector>
 
-#include "agent/number_set.h"
+#include "agent/peers/number_set.h"
 #include "base/random.h"
 
 namespace viaduct::agent {

@@ -1,4 +1,4 @@
-#include "agent/note_backlog.h"
+#include "agent/peers/note_backlog.h"
 
 #include <gtest/gtest.h>
 

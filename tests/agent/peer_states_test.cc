@@ -1,6 +1,6 @@
 // Tests the tables of a peer's states: each event in each state leads to the expected state, and
 // all other steps are refused.
-#include "agent/peer_states.h"
+#include "agent/peers/peer_states.h"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
-#include "agent/note_rings.h"
+#include "agent/peers/note_rings.h"
 
 #include <algorithm>
 
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 
 namespace viaduct::agent {
 namespace {

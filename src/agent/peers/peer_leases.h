@@ -15,22 +15,22 @@
 #include <utility>
 #include <vector>
 
-#include "agent/lease_impl.h"
-#include "agent/number_set.h"
+#include "agent/peers/lease_impl.h"
+#include "agent/peers/number_set.h"
 #include "agent/session/frame.h"
 #include "agent/session/lease_ticket.h"
 #include "base/poller.h"
 
 namespace viaduct::agent {
 
-class AgentImpl;
+class Peers;
 
 class PeerLeases {
  public:
   // The most live leases that an agent lends to one peer.
   static constexpr std::size_t kMostLent = std::size_t{1} << 16U;
 
-  PeerLeases(AgentImpl& agent, PeerImpl& peer) : agent_(agent), peer_(peer) {}
+  PeerLeases(Peers& peers, PeerImpl& peer);
   PeerLeases(const PeerLeases&) = delete;
   PeerLeases& operator=(const PeerLeases&) = delete;
 
@@ -78,7 +78,8 @@ class PeerLeases {
   Status heardEnded(std::span<const std::byte> payload);
   Status heardAnswer(FrameType type, std::span<const std::byte> payload);
 
-  AgentImpl& agent_;
+  Ground& ground_;
+  Peers& peers_;
   PeerImpl& peer_;
 
   std::uint64_t last_number_ = 0;

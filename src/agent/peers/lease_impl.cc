@@ -1,11 +1,10 @@
-#include "agent/lease_impl.h"
+#include "agent/peers/lease_impl.h"
 
 #include <fmt/format.h>
 
 #include <chrono>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "base/sizes.h"
 
 namespace viaduct::agent {
@@ -46,10 +45,10 @@ Error staleError(const char* operation, std::uint64_t number, LeaseState outcome
           .remedy = "get a new lease from the owner"};
 }
 
-LeaseEnd::LeaseEnd(std::shared_ptr<Ground> agent, std::shared_ptr<PeerImpl> peer,
+LeaseEnd::LeaseEnd(std::shared_ptr<Ground> ground, std::shared_ptr<PeerImpl> peer,
                    std::uint64_t number, MemoryAccess access, Blocks blocks,
                    std::function<void(LeaseState)> on_end)
-    : agent_(std::move(agent)),
+    : ground_(std::move(ground)),
       peer_(std::move(peer)),
       number_(number),
       access_(access),
@@ -61,8 +60,8 @@ LeaseEnd::~LeaseEnd() = default;
 Result<LeaseState> LeaseEnd::wait(Deadline until) const {
   const auto over = [this] { return isOutcome(state()); };
   if (!over()) {
-    VIADUCT_CHECK(agent_->ofThisProcess("wait"));
-    if (!agent_->engine().wait(over, until.at(), &watchers_))
+    VIADUCT_CHECK(ground_->ofThisProcess("wait"));
+    if (!ground_->engine().wait(over, until.at(), &watchers_))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = fmt::format("lease {} has not ended", number_)};
@@ -71,12 +70,12 @@ Result<LeaseState> LeaseEnd::wait(Deadline until) const {
 }
 
 Error LeaseEnd::stale(const char* operation) const {
-  return staleError(operation, number_, outcome_, ago(agent_->now() - refused_since_),
+  return staleError(operation, number_, outcome_, ago(ground_->now() - refused_since_),
                     peer_->name());
 }
 
 void LeaseEnd::beginToEnd(LeaseState outcome) {
-  if (outcome_ == LeaseState::kLive) refused_since_ = agent_->now();
+  if (outcome_ == LeaseState::kLive) refused_since_ = ground_->now();
   outcome_ = outcome;
   state_.store(LeaseState::kEnding, std::memory_order_release);
 }
@@ -84,10 +83,10 @@ void LeaseEnd::beginToEnd(LeaseState outcome) {
 void LeaseEnd::end(LeaseState outcome) {
   beginToEnd(outcome);
   state_.store(outcome, std::memory_order_release);
-  agent_->engine().changed();
-  agent_->ringBell();
+  ground_->engine().changed();
+  ground_->ringBell();
   watchers_.tell();
-  if (on_end_) agent_->owe([told = std::exchange(on_end_, {}), outcome] { told(outcome); });
+  if (on_end_) ground_->owe([told = std::exchange(on_end_, {}), outcome] { told(outcome); });
 }
 
 void HeldLease::leave() {
@@ -95,7 +94,7 @@ void HeldLease::leave() {
 }
 
 Error HeldLease::refusal(const char* operation) const {
-  ++agent().counts().stale;
+  ++ground().counts().stale;
   return stale(operation);
 }
 

@@ -1,4 +1,4 @@
-#include "agent/bundle.h"
+#include "agent/traffic/bundle.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,8 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -26,17 +25,17 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
                  .peer = name_,
                  .cause = "another agent has taken the address",
                  .remedy = "get a new Card from the intended agent"};
-  if (theirs.agent == agent_.id()) {
-    VIADUCT_TRY(const auto self, agent_.self());
-    agent_.replace(shared_from_this(), self);
+  if (theirs.agent == ground_.id()) {
+    VIADUCT_TRY(const auto self, peers_.self());
+    peers_.replace(shared_from_this(), self);
     return alreadyConnected();
   }
-  if (!session_ && !session.connection().isUnix() && agent_.isThisHost(theirs.boot) &&
+  if (!session_ && !session.connection().isUnix() && ground_.isThisHost(theirs.boot) &&
       redialer_.upgrade(theirs.unix_name))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
   if (name_.empty()) {
     name_ = theirs.name;
-    agent_.joinByName(shared_from_this());
+    peers_.joinByName(shared_from_this());
     if (same_as) return alreadyConnected();
   }
   return Life{.epoch = epoch_};
@@ -54,7 +53,7 @@ Error PeerImpl::alreadyConnected() {
 // earlier epoch.
 Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
-  const auto now = agent_.now();
+  const auto now = ground_.now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
   // A frozen agent that goes on within Settings::detect finds its name free.
   const bool silent = silent_ && now < silent_->until && silent_->agent != theirs.agent;
@@ -68,7 +67,7 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
                  .cause = "two agents have the same name",
                  .remedy = "give each agent its own Settings::name"};
   const bool late = same_life && healthy && theirs.last_epoch < epoch_;
-  if (late || (redialer_.shakesHands() && !session_ && agent_.precedes(theirs)))
+  if (late || (redialer_.shakesHands() && !session_ && peers_.precedes(theirs)))
     return Error{.code = Code::kBusy,
                  .operation = "connect",
                  .detail = "both ends dialed: this end's connection stays"};
@@ -77,7 +76,7 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
         .code = Code::kBusy,
         .operation = "connect",
         .detail = fmt::format("agent {} could not keep the last session: {}",
-                              agent_.settings().name, last_error_.value_or(Error{}).text()),
+                              ground_.settings().name, last_error_.value_or(Error{}).text()),
         .cause = "it has too few file descriptors or too little memory",
         .remedy = "raise its limits (ulimit -n); this agent retries"};
   if (session_)
@@ -87,7 +86,7 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
           .peer = name_});
   redialer_.stop();
   phase_.step(PeerPhase::kAdmit);
-  session_ = agent_.takeNewcomer(session);
+  session_ = peers_.takeNewcomer(session);
   session.belongsTo(shared_from_this());
   return Life{.epoch = std::max(epoch(), theirs.last_epoch) + 1};
 }
@@ -105,14 +104,14 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   if (auto why = exhausted()) return breakOff(*std::move(why));
   announceAll();
   sendOrLose(FrameType::kSynced, {});
-  agent_.beatSooner(beatEvery());
+  peers_.beatSooner(beatEvery());
   linkChanged();
 }
 
 void PeerImpl::beginLife(std::uint64_t epoch) {
   phase_.step(PeerPhase::kBegin);
   epoch_ = epoch;
-  session_number_ = agent_.newSession();
+  session_number_ = peers_.newSession();
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
   marks_.begin();
@@ -134,18 +133,18 @@ Status PeerImpl::beginOwn() {
 }
 
 void PeerImpl::announceAll() {
-  for (const PinEntry& entry : agent_.pins().slots())
+  for (const PinEntry& entry : ground_.pins().slots())
     if (entry.generation != 0) announce(entry);
 }
 
 void PeerImpl::openLinks(Session& session) {
-  const Still still(agent_.rails());
+  const Still still(ground_.rails());
   const Connection& connection = session.connection();
   const Hello& theirs = connection.theirs();
-  const bool same_process = agent_.isThisProcess(theirs);
-  for (std::size_t i = 0; i < agent_.backends().count(); ++i) {
-    if (agent_.backend(i).storage()) continue;
-    const auto name = agent_.backend(i).can().name;
+  const bool same_process = peers_.isThisProcess(theirs);
+  for (std::size_t i = 0; i < ground_.backends().count(); ++i) {
+    if (ground_.backend(i).storage()) continue;
+    const auto name = ground_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.backend == name; });
     if (common == theirs.backends.end()) continue;
@@ -161,9 +160,9 @@ void PeerImpl::openLinks(Session& session) {
 
 // A network is no way to the agent's own memory.
 void PeerImpl::openOwnLinks() {
-  const Still still(agent_.rails());
-  for (std::size_t i = 0; i < agent_.backends().count(); ++i) {
-    core::Backend& backend = agent_.backend(i);
+  const Still still(ground_.rails());
+  for (std::size_t i = 0; i < ground_.backends().count(); ++i) {
+    core::Backend& backend = ground_.backend(i);
     if (backend.can().same_host || backend.can().staged || backend.storage())
       openLink(
           i, {.same_process = true, .self = true, .same_host = true, .address = backend.address()});
@@ -171,9 +170,9 @@ void PeerImpl::openOwnLinks() {
 }
 
 void PeerImpl::openLink(std::size_t backend, core::LinkSeed seed) {
-  core::Backend& of = agent_.backend(backend);
+  core::Backend& of = ground_.backend(backend);
   auto& slot = links_.emplace_back(
-      std::make_unique<LinkSlot>(*this, backend, of.rails().size(), agent_.engine().poller()));
+      std::make_unique<LinkSlot>(*this, backend, of.rails().size(), ground_.engine().poller()));
   seed.peer = name_;
   seed.session = session_number_;
   seed.epoch = epoch_;
@@ -182,10 +181,10 @@ void PeerImpl::openLink(std::size_t backend, core::LinkSeed seed) {
 
 // On return no code of this agent touches memory for this life, and its transfers have ended.
 void PeerImpl::closeLinks(const Error& why) {
-  const Still still(agent_.rails());
+  const Still still(ground_.rails());
   core::Completions ended;
   for (auto& slot : links_) {
-    agent_.rails().giveBack(*slot->link, ended);
+    ground_.rails().giveBack(*slot->link, ended);
     slot->link->close(ended);
   }
   for (const auto& slot : links_)
@@ -198,8 +197,8 @@ void PeerImpl::closeLinks(const Error& why) {
       failed->why = why;
       failed->rail_lost = false;
     }
-  agent_.rails().deliver(ended);
-  agent_.failTransfersOf(*this, why);
+  ground_.rails().deliver(ended);
+  peers_.transfers().failTransfersOf(*this, why);
 }
 
 void PeerImpl::lose(const Error& why) {
@@ -210,13 +209,13 @@ void PeerImpl::lose(const Error& why) {
   if (session_) endSession();
   phase_.step(parted ? PeerPhase::kPart : PeerPhase::kLose);
   ending_.step(Ending::kOver);
-  if (!parted) ++agent_.counts().sessions_lost;
+  if (!parted) ++ground_.counts().sessions_lost;
   ended_epoch_ = epoch_;
   last_error_ = why;
   if (why.code == Code::kExhausted) {
     exhausted_wait_ =
         std::clamp(exhausted_wait_ * 2, Redialer::kFirstBackoff, Redialer::kLastBackoff);
-    refuses_until_ = agent_.now() + exhausted_wait_;
+    refuses_until_ = ground_.now() + exhausted_wait_;
   }
   recheck_ = false;
   pins_.clear();
@@ -224,7 +223,7 @@ void PeerImpl::lose(const Error& why) {
   leases_.sessionOver();
   loseMarks(why);
   redialer_.dialLater();
-  // If this end lacks descriptors, the next AgentImpl::self() tries again.
+  // If this end lacks descriptors, the next Peers::self() tries again.
   if (own_ && !parted && why.code != Code::kExhausted) static_cast<void>(beginOwn());
 }
 
@@ -234,7 +233,7 @@ void PeerImpl::endSession() {
   closeRing();
   ring_out_.reset();
   redialer_.stop();
-  agent_.bury(std::move(session_));
+  peers_.bury(std::move(session_));
   sent_.clear();
   heard_ = {};
   order_ = {};
@@ -257,7 +256,7 @@ void PeerImpl::unreached(const Error& why) {
   last_error_ = why;
   if (!hopeless()) return;
   phase_.step(PeerPhase::kPart);
-  agent_.goOnReaching();
+  peers_.transfers().goOnReaching();
 }
 
 void PeerImpl::forget() {
@@ -270,7 +269,7 @@ void PeerImpl::forget() {
     lose({.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here"});
   }
   phase_.step(PeerPhase::kPart);
-  agent_.endReaching(
+  peers_.transfers().endReaching(
       this,
       {.code = Code::kPeerLost, .operation = "forget", .detail = "forgotten here", .peer = name_});
   dropKeptNotes(Clock::time_point::max());

@@ -16,12 +16,14 @@
 
 namespace viaduct::agent {
 
-class AgentImpl;
+class Ground;
 class PeerImpl;
+class Peers;
+class Traffic;
 
 class Stages {
  public:
-  explicit Stages(AgentImpl& agent);
+  Stages(Peers& peers, Traffic& traffic);
   // The services for the link of this session.
   std::unique_ptr<move::StagingHost> hostFor(core::LinkHost& session);
 
@@ -55,7 +57,9 @@ class Stages {
   void freeLeftNow();
   bool unpin(Leaving& leaving);
 
-  AgentImpl& agent_;
+  Ground& ground_;
+  Peers& peers_;
+  Traffic& traffic_;
   const move::Ring shape_;  // the size of each ring
   base::Budget memory_;
   std::vector<Leaving> leaving_;

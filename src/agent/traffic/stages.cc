@@ -1,4 +1,4 @@
-#include "agent/stages.h"
+#include "agent/traffic/stages.h"
 
 #include <sys/mman.h>
 #include <sys/uio.h>
@@ -8,10 +8,10 @@
 #include <climits>
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
-#include "agent/posting.h"
-#include "agent/routes.h"
+#include "agent/peers/peer_impl.h"
+#include "agent/traffic/posting.h"
+#include "agent/traffic/routes.h"
+#include "agent/traffic/traffic.h"
 #include "move/staging/staging_backend.h"
 
 namespace viaduct::agent {
@@ -22,17 +22,17 @@ std::byte* pointer(std::uint64_t address) { return reinterpret_cast<std::byte*>(
 // A hop over the backends of the agent.
 class PostedHop final : public Posting {
  public:
-  PostedHop(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
-            Priority priority, move::HopOwner& owner, std::uint32_t chunk)
-      : Posting(std::move(agent), std::move(peer), kind, priority), owner_(&owner), chunk_(chunk) {}
+  PostedHop(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, Priority priority,
+            move::HopOwner& owner, std::uint32_t chunk)
+      : Posting(traffic, std::move(peer), kind, priority), owner_(&owner), chunk_(chunk) {}
 
   Status start(core::OpList list, core::Requirement required) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
     required.no_staging = true;
     required.packed = false;
-    VIADUCT_TRY(auto bundles, route(*agent_, *peer_, kind_, std::move(list), required));
+    VIADUCT_TRY(auto bundles, route(*ground_, *peer_, kind_, std::move(list), required));
     take(std::move(bundles));
-    begun_ = agent_->now();
+    begun_ = ground_->now();
     begin();
     offer();
     endIfOver();
@@ -50,7 +50,7 @@ class PostedHop final : public Posting {
  private:
   void over() override {
     end(outcome());
-    agent_->engine().takeOverNow();  // the staged transfer goes on
+    ground_->engine().takeOverNow();  // the staged transfer goes on
     if (owner_ == nullptr) return;
     Path path;
     addTo(path);
@@ -90,18 +90,18 @@ class EndedHop final : public move::Hop {
 
 class Host final : public move::StagingHost {
  public:
-  Host(AgentImpl& agent, Stages& stages, PeerImpl& peer)
-      : agent_(agent), stages_(stages), peer_(peer) {}
+  Host(Peers& peers, Traffic& traffic, Stages& stages, PeerImpl& peer)
+      : ground_(peers.ground()), peers_(peers), traffic_(traffic), stages_(stages), peer_(peer) {}
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host() override {
     for (auto& ring : rings_) stages_.freeRing(std::move(ring), peer_, settling());
   }
 
-  Clock::time_point now() const override { return agent_.now(); }
+  Clock::time_point now() const override { return ground_.now(); }
   const PinInfo* ownPin(std::uint32_t slot) const override {
-    const bool live = agent_.pins().generation(slot) != 0;
-    return live && agent_.pins()[slot].isShared() ? &agent_.pins()[slot].info : nullptr;
+    const bool live = ground_.pins().generation(slot) != 0;
+    return live && ground_.pins()[slot].isShared() ? &ground_.pins()[slot].info : nullptr;
   }
   Result<std::optional<move::Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) override {
     const auto audience =
@@ -117,7 +117,7 @@ class Host final : public move::StagingHost {
     rings_.erase(found);
   }
   bool hasRoom() const override { return stages_.hasRoom(); }
-  Duration deadline() const override { return agent_.settings().deadline; }
+  Duration deadline() const override { return ground_.settings().deadline; }
   bool sharesGpus(const core::Requirement& required) const override {
     return anyGpuLink(required, [](const core::Link&) { return true; });
   }
@@ -133,10 +133,10 @@ class Host final : public move::StagingHost {
     if (to == To::kMemory) return copyNow(kind, list, owner, chunk);
     auto over = peer_.shared_from_this();
     if (to == To::kStorage) {
-      VIADUCT_TRY(over, agent_.self());
+      VIADUCT_TRY(over, peers_.self());
     }
-    auto hop = std::make_unique<PostedHop>(agent_.shared(), std::move(over), kind, list.priority,
-                                           owner, chunk);
+    auto hop =
+        std::make_unique<PostedHop>(traffic_, std::move(over), kind, list.priority, owner, chunk);
     VIADUCT_CHECK(hop->start(std::move(list), required));
     return std::unique_ptr<move::Hop>(std::make_unique<HopHandle>(std::move(hop), left_));
   }
@@ -144,7 +144,7 @@ class Host final : public move::StagingHost {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
   }
-  void giveUp(std::uint64_t whole) override { agent_.backends().giveUp(whole); }
+  void giveUp(std::uint64_t whole) override { ground_.backends().giveUp(whole); }
   std::function<bool()> settling() const override {
     return [left = left_] {
       std::erase_if(*left, [](const auto& hop) { return !hop->running(); });
@@ -166,14 +166,16 @@ class Host final : public move::StagingHost {
   bool anyGpuLink(const core::Requirement& required,
                   const std::function<bool(const core::Link&)>& fits) const {
     return std::ranges::any_of(peer_.links(), [&](const auto& slot) {
-      core::Backend& backend = agent_.backend(slot->backend());
+      core::Backend& backend = ground_.backend(slot->backend());
       return slot->link->state().phase == core::LinkState::Phase::kReady &&
              backend.deviceMemory() != nullptr && satisfies(backend.can(), required) &&
              fits(*slot->link);
     });
   }
 
-  AgentImpl& agent_;
+  Ground& ground_;
+  Peers& peers_;
+  Traffic& traffic_;
   Stages& stages_;
   PeerImpl& peer_;
   std::vector<std::unique_ptr<Stages::RingMemory>> rings_;
@@ -191,12 +193,16 @@ move::Ring shapeFor(const Settings& settings) {
 
 }  // namespace
 
-Stages::Stages(AgentImpl& agent)
-    : agent_(agent), shape_(shapeFor(agent.settings())), memory_(agent.settings().staging_memory) {}
+Stages::Stages(Peers& peers, Traffic& traffic)
+    : ground_(peers.ground()),
+      peers_(peers),
+      traffic_(traffic),
+      shape_(shapeFor(ground_.settings())),
+      memory_(ground_.settings().staging_memory) {}
 
 std::unique_ptr<move::StagingHost> Stages::hostFor(core::LinkHost& session) {
   // The agent makes the links of all backends with a LinkSlot as their session.
-  return std::make_unique<Host>(agent_, *this, static_cast<LinkSlot&>(session).peer());
+  return std::make_unique<Host>(peers_, traffic_, *this, static_cast<LinkSlot&>(session).peer());
 }
 
 Result<std::unique_ptr<Stages::RingMemory>> Stages::makeRing(const core::Audience& audience,
@@ -205,12 +211,12 @@ Result<std::unique_ptr<Stages::RingMemory>> Stages::makeRing(const core::Audienc
   auto made = std::make_unique<RingMemory>();
   if (!hasRoom()) return std::unique_ptr<RingMemory>();
   if (gpu) {
-    VIADUCT_TRY(made->gpu, agent_.allocateHeld(*gpu, ringBytes()));
+    VIADUCT_TRY(made->gpu, ground_.allocateHeld(*gpu, ringBytes()));
   } else {
     VIADUCT_TRY(made->host, base::SharedMemory::allocate(ringBytes()));
   }
   VIADUCT_TRY(const PinInfo info,
-              agent_.pin(gpu ? made->gpu : made->host.segment(), "viaduct: staging", audience));
+              peers_.pin(gpu ? made->gpu : made->host.segment(), "viaduct: staging", audience));
   memory_.take(ringBytes());
   made->ring = shape_;
   made->ring.address = info.address;
@@ -221,12 +227,12 @@ Result<std::unique_ptr<Stages::RingMemory>> Stages::makeRing(const core::Audienc
 void Stages::freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer,
                       std::function<bool()> hops_ended) {
   const std::uint32_t slot = ring->ring.pin;
-  peer.withdraw(agent_.pins()[slot]);
-  agent_.pins().retire(slot);
+  peer.withdraw(ground_.pins()[slot]);
+  ground_.pins().retire(slot);
   leaving_.push_back({.memory = std::move(ring),
                       .peer = peer.weak_from_this(),
                       .hops_ended = std::move(hops_ended)});
-  agent_.engine().takeOverNow();  // the next round of progress calls freeLeft()
+  ground_.engine().takeOverNow();  // the next round of progress calls freeLeft()
 }
 
 // A stopped peer may still finish a copy into a ring. So the addresses stay reserved until it is
@@ -243,8 +249,8 @@ void Stages::freeLeftNow() {
 // peer keeps the memfd.
 bool Stages::unpin(Leaving& leaving) {
   if (!leaving.hops_ended()) return false;
-  const Still still(agent_.rails());
-  const Status removed = agent_.pins().remove(leaving.memory->ring.pin);
+  const Still still(ground_.rails());
+  const Status removed = ground_.pins().remove(leaving.memory->ring.pin);
   if (!removed && removed.error().code == Code::kBusy) return false;
   leaving.unpinned = true;
   const std::span<std::byte> pages = leaving.memory->host.bytes();

@@ -1,12 +1,11 @@
-#include "agent/peer_marks.h"
+#include "agent/peers/peer_marks.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -229,15 +228,15 @@ void PeerImpl::closeMarks(MarkStreamImpl& stream) {
 
 void PeerImpl::sendMarksEnd(std::uint64_t stream, const Error& why) {
   // A child of fork() has the socket too, and must not speak for its parent.
-  if (!agent_.ofThisProcess("end marks")) return;
+  if (!ground_.ofThisProcess("end marks")) return;
   sendOrLose(FrameType::kMarksEnd, base::encode(MarksEndMessage{stream, why}));
 }
 
 void PeerImpl::marksChanged(MarkStreamImpl& stream) {
-  agent_.engine().changed();
-  agent_.ringBell();
+  ground_.engine().changed();
+  ground_.ringBell();
   stream.watchers.tell();
-  if (auto callback = stream.takeCallback()) agent_.owe(std::move(callback));
+  if (auto callback = stream.takeCallback()) ground_.owe(std::move(callback));
 }
 
 void PeerImpl::heardMark(std::span<const std::byte> payload) {

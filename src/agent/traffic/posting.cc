@@ -1,17 +1,24 @@
-#include "agent/posting.h"
+#include "agent/traffic/posting.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
+#include "agent/traffic/traffic.h"
 #include "base/log.h"
 #include "base/sizes.h"
 #include "host/facts.h"
 
 namespace viaduct::agent {
+
+Posting::Posting(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, Priority priority)
+    : traffic_(traffic),
+      ground_(traffic.ground().shared_from_this()),
+      peer_(std::move(peer)),
+      kind_(kind),
+      priority_(priority) {}
 
 void Posting::take(std::vector<Bundle> bundles) {
   bundles_ = std::move(bundles);
@@ -26,13 +33,13 @@ void Posting::begin() {
   due_ = Clock::time_point::max();  // the deadline of the previous post may have passed
   error_.reset();
   rail_error_.reset();
-  agent_->enter(*this);
+  traffic_.enter(*this);
   state_.store(TransferState::kRunning, std::memory_order_release);
 }
 
 void Posting::end(TransferState state) {
   for (Bundle& bundle : bundles_) bundle.stop();
-  agent_->leave(*this);
+  traffic_.leave(*this);
   state_.store(state, std::memory_order_release);
 }
 
@@ -49,7 +56,7 @@ void Posting::addTo(std::span<std::array<RailQueue, kPriorities>> queues,
 
 void Posting::expect(Clock::time_point due) {
   due_ = due;
-  agent_->expectBy(due);
+  traffic_.expectBy(due);
 }
 
 void Posting::offer() {
@@ -107,7 +114,7 @@ void Posting::failed(core::Failed failed) {
 // Warns when a rail is set aside for the first time. Further times in a row are logged as
 // information.
 void Posting::railLost(Bundle& bundle, std::uint32_t number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, agent_->now());
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, ground_->now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
@@ -129,9 +136,9 @@ void Posting::abort(Error why) {
   // Waits for 3/4 of the grace until the ops are back. Then the peer's session ends, which ends
   // them.
   forced_ = true;
-  const auto now = agent_->now();
-  expect(now + agent_->settings().grace * 3 / 4);
-  agent_->engine().takeOverNow();
+  const auto now = ground_->now();
+  expect(now + ground_->settings().grace * 3 / 4);
+  ground_->engine().takeOverNow();
 }
 
 void Posting::overdue() {
@@ -144,7 +151,7 @@ void Posting::overdue() {
          .detail = fmt::format("{} of {} ops were in flight at the deadline", total_ops_ - moved,
                                total_ops_),
          .peer = peer_->name(),
-         .cause = agent_->settings().faults.empty()
+         .cause = ground_->settings().faults.empty()
                       ? "the peer or the path is too slow for the deadline, or has stalled"
                       : "VIADUCT_FAULTS delays or stops ops of this agent",
          .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
@@ -170,7 +177,7 @@ TransferState Posting::outcome() const {
 }
 
 void Posting::countErrorWithoutRail() {
-  if (error_->code != Code::kCancelled) count(agent_->counts().errors_without_rail, error_->code);
+  if (error_->code != Code::kCancelled) count(ground_->counts().errors_without_rail, error_->code);
 }
 
 }  // namespace viaduct::agent

@@ -1,4 +1,4 @@
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,6 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/agent_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -23,15 +22,16 @@ constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 
 }  // namespace
 
-PeerImpl::PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name, bool own)
-    : owner_(std::move(agent)),
-      agent_(*owner_),
+PeerImpl::PeerImpl(Peers& peers, std::string name, bool own)
+    : owner_(peers.ground().shared_from_this()),
+      ground_(peers.ground()),
+      peers_(peers),
       name_(std::move(name)),
       own_(own),
-      redialer_(agent_, *this),
+      redialer_(peers_, *this),
       sent_(kMaxKeptBytes),
-      pins_(own ? nullptr : &agent_.peersPinsBytes()),
-      leases_(agent_, *this) {}
+      pins_(own ? nullptr : &peers_.pinsBytes()),
+      leases_(peers_, *this) {}
 PeerImpl::~PeerImpl() = default;
 
 Status LinkSlot::send(std::span<const std::byte> message, std::span<const int> fds) {
@@ -42,11 +42,11 @@ void LinkSlot::changed() { peer_.linkChanged(); }
 
 void PeerImpl::linkChanged() {
   recheck_ = true;
-  agent_.recheckPeers();
+  peers_.recheckSoon();
 }
 
 void PeerImpl::changed() {
-  agent_.engine().changed();
+  ground_.engine().changed();
   watchers_.tell();
 }
 
@@ -66,7 +66,7 @@ Error PeerImpl::notReady(const char* operation) const {
 }
 
 const std::array<std::uint8_t, 16>& PeerImpl::theirId() const {
-  return own_ ? agent_.id() : session_->connection().theirs().agent;
+  return own_ ? ground_.id() : session_->connection().theirs().agent;
 }
 
 bool PeerImpl::settled() {
@@ -88,7 +88,7 @@ std::vector<PeerWay> PeerImpl::ways() const {
   std::vector<PeerWay> out;
   for (const auto& slot : links_) {
     auto state = slot->link->state();
-    out.push_back({.backend = std::string(agent_.backend(slot->backend()).can().name),
+    out.push_back({.backend = std::string(ground_.backend(slot->backend()).can().name),
                    .usable = state.phase == core::LinkState::Phase::kReady,
                    .text = std::move(state.text)});
   }
@@ -97,7 +97,7 @@ std::vector<PeerWay> PeerImpl::ways() const {
 
 void PeerImpl::announce(const PinEntry& pin) {
   if (!isAlive() || !pin.audience.has(session_number_)) return;
-  sendOrLose(FrameType::kPin, base::encode(agent_.pins().message(pin)));
+  sendOrLose(FrameType::kPin, base::encode(ground_.pins().message(pin)));
 }
 
 void PeerImpl::withdraw(const PinEntry& pin) {
@@ -124,7 +124,7 @@ Status PeerImpl::hearOwn(FrameType type, std::span<const std::byte> payload) {
   if (type == FrameType::kNote && paused_)
     return Error{.code = Code::kBusy, .detail = "the notes that wait fill VIADUCT_NOTE_BACKLOG"};
   handle(type, payload, {});
-  agent_.engine().takeOverNow();
+  ground_.engine().takeOverNow();
   return Ok{};
 }
 
@@ -142,7 +142,7 @@ Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> mes
                              std::span<const int> fds) {
   if (!session_) return notReady("send");
   scratch_.clear();
-  base::append(scratch_, BackendMessage{.backend = agent_.backend(backend).can().name});
+  base::append(scratch_, BackendMessage{.backend = ground_.backend(backend).can().name});
   auto sent = send(FrameType::kBackend, scratch_, message, fds);
   // A link does not repeat a message, so a message that cannot be sent ends the session. kExhausted
   // is different: no descriptor could be duplicated, and nothing was sent. The link gets that
@@ -182,7 +182,7 @@ void PeerImpl::handle(FrameType type, std::span<const std::byte> payload,
     case FrameType::kHeartbeat:
       return takeHeartbeat(payload);
     case FrameType::kNote:
-      return agent_.arrived(*this, {payload.begin(), payload.end()});
+      return peers_.arrived(*this, {payload.begin(), payload.end()});
     case FrameType::kPin:
       return addPin(payload);
     case FrameType::kUnpin:
@@ -235,20 +235,20 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
   auto message = base::decode<PinMessage>(payload);
   if (!message) return breakOff(std::move(message).error());
   if (auto added = pins_.add(*message); !added) return breakOff(std::move(added).error());
-  const Still still(agent_.rails());
+  const Still still(ground_.rails());
   for (const auto& link : links_) {
-    const auto name = agent_.backend(link->backend()).can().name;
+    const auto name = ground_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
-  agent_.goOnReaching();
+  peers_.transfers().goOnReaching();
   changed();
 }
 
 void PeerImpl::dropPin(std::span<const std::byte> payload) {
   const auto message = base::decode<UnpinMessage>(payload);
   if (!message) return breakOff(message.error());
-  const Still still(agent_.rails());
+  const Still still(ground_.rails());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
   changed();
@@ -257,9 +257,9 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   const auto message = base::decode<BackendMessage>(payload);
   if (!message) return breakOff(message.error());
-  const Still still(agent_.rails());
+  const Still still(ground_.rails());
   for (const auto& link : links_)
-    if (agent_.backend(link->backend()).can().name == message->backend)
+    if (ground_.backend(link->backend()).can().name == message->backend)
       return link->link->receive(message->bytes, std::move(fds));
 }
 
@@ -277,7 +277,7 @@ void PeerImpl::recheck() {
   for (const auto& slot : links_)
     if (const auto state = slot->link->state(); state.broken_rule) {
       Error why = brokenRule(state.text);
-      why.operation = agent_.backend(slot->backend()).can().name;
+      why.operation = ground_.backend(slot->backend()).can().name;
       why.peer = name_;
       return lose(why);
     }
@@ -299,7 +299,7 @@ void PeerImpl::becomeReady() {
   redialer_.resetBackoff();
   log(LogLevel::kInfo, "peer {} is ready, epoch {}", name_, epoch_);
   if (!kept_notes_.empty()) sendKeptNotes();
-  agent_.goOnReaching();
+  peers_.transfers().goOnReaching();
   changed();
 }
 
@@ -313,7 +313,7 @@ std::optional<Error> PeerImpl::exhausted() const {
     usable = usable || state.phase != core::LinkState::Phase::kUnusable;
     if (!state.exhausted || why) continue;
     why = Error{.code = Code::kExhausted,
-                .operation = std::string(agent_.backend(slot->backend()).can().name),
+                .operation = std::string(ground_.backend(slot->backend()).can().name),
                 .detail = std::move(state.text),
                 .peer = name_,
                 .cause = "too few file descriptors, or too little memory, to open the backend",
@@ -329,7 +329,7 @@ void PeerImpl::loseIfLinkBroke() {
     const auto state = slot->link->state();
     if (!slot->was_ready || state.phase != core::LinkState::Phase::kUnusable) continue;
     Error why{.code = Code::kPeerLost,
-              .operation = std::string(agent_.backend(slot->backend()).can().name),
+              .operation = std::string(ground_.backend(slot->backend()).can().name),
               .detail = state.text,
               .peer = name_};
     // A peer that closes also closes its links. Its earlier goodbye may still be unread.
@@ -344,8 +344,8 @@ void PeerImpl::warnOfUnusableLinks() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
-    const core::Capabilities& can = agent_.backend(slot->backend()).can();
-    const bool here = own_ || agent_.isThisHost(session_->connection().theirs().boot);
+    const core::Capabilities& can = ground_.backend(slot->backend()).can();
+    const bool here = own_ || ground_.isThisHost(session_->connection().theirs().boot);
     log(can.same_host && !here ? LogLevel::kInfo : LogLevel::kWarning,
         "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
   }
@@ -363,8 +363,8 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
   if (!session_) return;
   const auto heard = lastHeard(now);
   const auto silent = now - heard;
-  if (judge_silence && silent >= agent_.settings().detect * 3 / 4) {
-    silent_ = {.agent = theirId(), .until = heard + agent_.settings().detect};
+  if (judge_silence && silent >= ground_.settings().detect * 3 / 4) {
+    silent_ = {.agent = theirId(), .until = heard + ground_.settings().detect};
     return lose({.code = Code::kPeerLost,
                  .operation = "heartbeat",
                  .detail = fmt::format(
@@ -380,7 +380,7 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
 }
 
 Duration PeerImpl::beatEvery() const {
-  Duration every = agent_.settings().detect;
+  Duration every = ground_.settings().detect;
   if (session_)
     every = std::min<Duration>(
         every, std::chrono::milliseconds(session_->connection().theirs().detect_ms));

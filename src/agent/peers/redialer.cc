@@ -1,10 +1,9 @@
-#include "agent/redialer.h"
+#include "agent/peers/redialer.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "base/log.h"
 
 namespace viaduct::agent {
@@ -18,7 +17,8 @@ constexpr Duration kDialLimit = std::chrono::seconds(5);
 
 }  // namespace
 
-Redialer::Redialer(AgentImpl& agent, PeerImpl& peer) : agent_(agent), peer_(peer) {}
+Redialer::Redialer(Peers& peers, PeerImpl& peer)
+    : ground_(peers.ground()), peers_(peers), peer_(peer) {}
 Redialer::~Redialer() = default;
 
 bool Redialer::isAimed() const { return !target_.is(Target::kNone) && !isWrong(); }
@@ -27,7 +27,7 @@ void Redialer::aim(const Card& card) {
   secret_ = card.secret;
   unix_name_ = card.unix_name;
   tried_unix_.clear();
-  on_this_host_ = agent_.isThisHost(card.boot);
+  on_this_host_ = ground_.isThisHost(card.boot);
   addresses_ = card.addresses;
   target_.step(Target::kAim);
   if (peer_.isAlive()) return target_.step(Target::kMeet);
@@ -41,9 +41,9 @@ void Redialer::forget() {
 
 void Redialer::stop() {
   reach_.step(Reach::kStop);
-  agent_.engine().poller().forgetTimer(std::exchange(timer_, 0));
+  ground_.engine().poller().forgetTimer(std::exchange(timer_, 0));
   dialer_.reset();
-  agent_.bury(std::move(attempt_));
+  peers_.bury(std::move(attempt_));
 }
 
 void Redialer::dial() {
@@ -52,13 +52,13 @@ void Redialer::dial() {
     targets.push_back("unix:@" + unix_name_);
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
-  move(std::move(targets), agent_.now() + kDialLimit);
+  move(std::move(targets), ground_.now() + kDialLimit);
 }
 
 void Redialer::move(std::vector<std::string> targets, Clock::time_point until) {
   reach_.step(Reach::kDial);
-  agent_.engine().poller().forgetTimer(std::exchange(timer_, 0));
-  dialer_ = base::Dialer::start(std::move(targets), until, agent_.engine().poller(),
+  ground_.engine().poller().forgetTimer(std::exchange(timer_, 0));
+  dialer_ = base::Dialer::start(std::move(targets), until, ground_.engine().poller(),
                                 [this](Result<base::Fd> socket, const std::string& target) {
                                   dialed(std::move(socket), target);
                                 });
@@ -69,7 +69,7 @@ void Redialer::dialed(Result<base::Fd> socket, const std::string& target) {
   if (!socket) return failed(socket.error());
   log(LogLevel::kDebug, "peer {}: connected to {}", peer_.name(), target);
   reach_.step(Reach::kConnected);
-  attempt_ = std::make_unique<Session>(agent_, peer_.shared_from_this());
+  attempt_ = std::make_unique<Session>(peers_, peer_.shared_from_this());
   if (auto opened =
           attempt_->open(*std::move(socket), secret_, peer_.epoch(), peer_.lifeToContinue());
       !opened)
@@ -88,7 +88,7 @@ void Redialer::dialLater() {
   reach_.step(Reach::kWait);
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
   tried_unix_.clear();
-  timer_ = agent_.engine().poller().at(agent_.now() + backoff_, [this] { dial(); });
+  timer_ = ground_.engine().poller().at(ground_.now() + backoff_, [this] { dial(); });
 }
 
 bool Redialer::upgrade(const std::string& unix_name) {
@@ -102,7 +102,7 @@ bool Redialer::upgrade(const std::string& unix_name) {
 
 void Redialer::met(const Hello& theirs) {
   target_.step(Target::kMeet);
-  on_this_host_ = agent_.isThisHost(theirs.boot);
+  on_this_host_ = ground_.isThisHost(theirs.boot);
 }
 
 std::unique_ptr<Session> Redialer::take(const Session& session) {

@@ -17,10 +17,10 @@
 
 #include "agent/ground/block_digester.h"
 #include "agent/ground/timing.h"
-#include "agent/lease_impl.h"
-#include "agent/posting.h"
+#include "agent/peers/lease_impl.h"
 #include "agent/progress/agent_lock.h"
-#include "agent/routes.h"
+#include "agent/traffic/posting.h"
+#include "agent/traffic/routes.h"
 #include "base/attempt.h"
 #include "core/op.h"
 #include "core/plan.h"
@@ -28,17 +28,16 @@
 
 namespace viaduct::agent {
 
-class AgentImpl;
 class PeerImpl;
 
 // It begins at a cache line, as a Bundle does.
 class alignas(64) TransferImpl final : public Posting,
                                        public std::enable_shared_from_this<TransferImpl> {
  public:
-  TransferImpl(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
-               Selection local, Selection remote, TransferOptions options,
+  TransferImpl(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, Selection local,
+               Selection remote, TransferOptions options,
                std::shared_ptr<HeldLease> lease = nullptr)
-      : Posting(std::move(agent), std::move(peer), kind, options.priority),
+      : Posting(traffic, std::move(peer), kind, options.priority),
         local_(std::move(local)),
         remote_(std::move(remote)),
         options_(std::move(options)),
@@ -63,7 +62,7 @@ class alignas(64) TransferImpl final : public Posting,
     if (!reaching_) abort(why);
   }
 
-  AgentImpl& agent() { return *agent_; }
+  Ground& ground() { return *ground_; }
   TransferEnd result() const { return {state(), error_, corrupt_, landed_}; }
   Path path() const;
   Path carried() const;

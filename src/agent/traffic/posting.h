@@ -16,15 +16,16 @@
 #include <span>
 #include <vector>
 
-#include "agent/bundle.h"
-#include "agent/hooked_list.h"
+#include "agent/traffic/bundle.h"
+#include "agent/traffic/hooked_list.h"
 #include "core/op.h"
 
 namespace viaduct::agent {
 
-class AgentImpl;
+class Ground;
 class HeldLease;
 class PeerImpl;
+class Traffic;
 
 class Posting : public core::Sink {
  public:
@@ -52,9 +53,7 @@ class Posting : public core::Sink {
   Hook<Posting> running_hook;
 
  protected:
-  Posting(std::shared_ptr<AgentImpl> agent, std::shared_ptr<PeerImpl> peer, OpKind kind,
-          Priority priority)
-      : agent_(std::move(agent)), peer_(std::move(peer)), kind_(kind), priority_(priority) {}
+  Posting(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, Priority priority);
   ~Posting() { assert(!running_hook.in && "rails still have ops of it"); }
 
   void take(std::vector<Bundle> bundles);
@@ -79,7 +78,8 @@ class Posting : public core::Sink {
     return out;
   }
 
-  const std::shared_ptr<AgentImpl> agent_;
+  Traffic& traffic_;
+  const std::shared_ptr<Ground> ground_;  // keeps the agent
   std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
   const Priority priority_;

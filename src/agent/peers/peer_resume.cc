@@ -4,8 +4,7 @@
 
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "agent/session/messages.h"
 #include "base/log.h"
 
@@ -74,7 +73,7 @@ void PeerImpl::reachAnotherWay() {
   if (targets.empty()) return;
   log(LogLevel::kWarning, "peer {}: {} is silent; its session moves to another address", name_,
       connection.remoteText());
-  redialer_.move(std::move(targets), connection.lastHeard() + agent_.settings().detect);
+  redialer_.move(std::move(targets), connection.lastHeard() + ground_.settings().detect);
 }
 
 std::optional<Life> PeerImpl::lifeToContinue() {
@@ -95,7 +94,7 @@ Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
                  .peer = name_};
   const std::uint64_t so_far = heard();
   heard_.goOn(session_->connection().numberedHeard(), so_far);
-  agent_.bury(std::exchange(session_, agent_.takeNewcomer(session)));
+  peers_.bury(std::exchange(session_, peers_.takeNewcomer(session)));
   session.belongsTo(shared_from_this());
   return Life{.epoch = epoch_, .heard = so_far, .key = life_key_};
 }
@@ -104,7 +103,7 @@ Result<Life> PeerImpl::judgeResume(Session& session, const Hello& theirs) {
 void PeerImpl::resumed(Session& session, std::uint64_t they_heard) {
   if (auto attempt = redialer_.take(session)) {
     heard_.goOn(session_->connection().numberedHeard(), said_heard_);
-    agent_.bury(std::exchange(session_, std::move(attempt)));
+    peers_.bury(std::exchange(session_, std::move(attempt)));
   }
   ending_.step(Ending::kMove);
   acknowledged_.reset();

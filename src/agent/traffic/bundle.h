@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "agent/ground/counts.h"
-#include "agent/rail_health.h"
+#include "agent/peers/rail_health.h"
 #include "core/backend.h"
 #include "core/landed_blocks.h"
 #include "core/op.h"

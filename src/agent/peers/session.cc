@@ -1,8 +1,7 @@
 // Session: one connection of a session, which passes received frames to its peer.
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "base/log.h"
 
 namespace viaduct::agent {
@@ -20,17 +19,17 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
               Connection::open(std::move(socket),
                                dialed_ ? Connection::Role::kDialer : Connection::Role::kListener,
                                {.secret = secret,
-                                .mine = [this, last_epoch] { return agent_.hello(last_epoch); },
+                                .mine = [this, last_epoch] { return peers_.hello(last_epoch); },
                                 .resume = resume,
-                                .handshake_until = agent_.now() + kHandshakeLimit,
+                                .handshake_until = peers_.ground().now() + kHandshakeLimit,
                                 .max_unsent = kMaxUnsent},
-                               agent_.engine().poller(), *this));
+                               peers_.ground().engine().poller(), *this));
   return Ok{};
 }
 
 Result<Life> Session::judge(const Hello& theirs) {
   const auto peer = peer_;  // the call may reset peer_
-  return dialed_ ? peer->judgeDialed(*this, theirs) : agent_.admit(*this, theirs);
+  return dialed_ ? peer->judgeDialed(*this, theirs) : peers_.admit(*this, theirs);
 }
 
 void Session::established(std::uint64_t epoch) { peer_->established(*this, epoch); }
@@ -47,7 +46,7 @@ void Session::unproven(base::Unproven::Place place) {
     base::log(base::LogLevel::kInfo,
               "an unauthenticated connection from {} was dropped for a newer one",
               connection_->remoteText());
-    agent_.bury(agent_.takeNewcomer(*this));
+    peers_.bury(peers_.takeNewcomer(*this));
   };
   place_.watch([this] { return connection_->framesHeard() > 0; }, drop);
 }
@@ -56,7 +55,7 @@ void Session::closed(const Error& why) {
   if (const auto peer = peer_) return peer->closed(*this, why);
   base::log(base::LogLevel::kInfo, "a connection from {} was rejected: {}",
             connection_ ? connection_->remoteText() : "?", why.text());
-  agent_.bury(agent_.takeNewcomer(*this));
+  peers_.bury(peers_.takeNewcomer(*this));
 }
 
 }  // namespace viaduct::agent

@@ -5,8 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/agent_impl.h"
-#include "agent/peer_impl.h"
+#include "agent/peers/peer_impl.h"
 #include "base/log.h"
 
 namespace viaduct::agent {
@@ -34,7 +33,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
   if (!phase_.is(PeerPhase::kReady)) return notReady("note");
   const bool in_ring = ring_out_ && ring_out_->put(session_->connection().framesSent(), bytes);
   auto sent = in_ring ? Status(Ok{}) : send(FrameType::kNote, bytes);
-  if (sent) ++agent_.counts().notes_sent;
+  if (sent) ++ground_.counts().notes_sent;
   if (sent || sent.error().code != Code::kBusy) return sent;
   Error why = std::move(sent).error();
   why.operation = "note";
@@ -45,7 +44,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
 }
 
 Status PeerImpl::noteOnceReady(std::span<const std::byte> bytes, Clock::time_point until) {
-  const auto now = agent_.now();
+  const auto now = ground_.now();
   if (phase_.is(PeerPhase::kReady) || hopeless() || until <= now || bytes.size() > kMaxNoteBytes)
     return note(bytes);
   dropKeptNotes(now);
@@ -81,7 +80,7 @@ void PeerImpl::takeKeptNotes(PeerImpl& other) {
 }
 
 void PeerImpl::sendKeptNotes() {
-  dropKeptNotes(agent_.now());
+  dropKeptNotes(ground_.now());
   for (const KeptNote& kept : std::exchange(kept_notes_, {}))
     if (auto sent = note(kept.bytes); !sent)
       log(LogLevel::kWarning, "peer {}: a note to it was dropped: {}", name_, sent.error().text());
@@ -95,11 +94,11 @@ void PeerImpl::openRing() {
     VIADUCT_TRY(auto ring, RingReceiver::make());
     VIADUCT_CHECK(session_->connection().send(FrameType::kNoteRing, {}, std::array(ring.fds())));
     ring.wasSent();
-    VIADUCT_TRY(ring_bell_, agent_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
-                                                           [this](std::uint32_t) {
-                                                             agent_.noteRings().add(*this);
-                                                             takeNotes();
-                                                           }));
+    VIADUCT_TRY(ring_bell_, ground_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
+                                                            [this](std::uint32_t) {
+                                                              peers_.noteRings().add(*this);
+                                                              takeNotes();
+                                                            }));
     ring_in_ = std::move(ring);
     return Ok{};
   }();
@@ -165,7 +164,7 @@ bool PeerImpl::takeNote(RingReceiver& ring, std::uint64_t frames) {
   }
   session_->connection().spend(ruleOf(type)->cost_us);
   if (type == FrameType::kNote)
-    agent_.arrived(*this, std::move(ring_entry_));
+    peers_.arrived(*this, std::move(ring_entry_));
   else
     handle(type, ring_entry_, {});
   return true;
@@ -193,8 +192,8 @@ void PeerImpl::disarmNoteRing() {
 }
 
 void PeerImpl::closeRing() {
-  agent_.noteRings().remove(*this);
-  agent_.engine().poller().forget(std::exchange(ring_bell_, 0));
+  peers_.noteRings().remove(*this);
+  ground_.engine().poller().forget(std::exchange(ring_bell_, 0));
   ring_in_.reset();
   beaten_at_ = {};
 }

@@ -1,4 +1,4 @@
-#include "agent/announced_pins.h"
+#include "agent/peers/announced_pins.h"
 
 #include <fmt/format.h>
 

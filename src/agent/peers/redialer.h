@@ -9,14 +9,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/peer_states.h"
+#include "agent/peers/peer_states.h"
 #include "agent/session/connection.h"
 #include "base/net/dialer.h"
 #include "base/transitions.h"
 
 namespace viaduct::agent {
 
-class AgentImpl;
+class Ground;
+class Peers;
 class PeerImpl;
 class Session;
 
@@ -25,7 +26,7 @@ class Redialer {
   static constexpr Duration kFirstBackoff = std::chrono::milliseconds(10);
   static constexpr Duration kLastBackoff = std::chrono::seconds(1);
 
-  Redialer(AgentImpl& agent, PeerImpl& peer);
+  Redialer(Peers& peers, PeerImpl& peer);
   ~Redialer();
 
   // Sets the addresses to dial, which hold until forget() or the next aim().
@@ -58,7 +59,8 @@ class Redialer {
   void dialed(Result<base::Fd> socket, const std::string& target);
   void failed(const Error& why);
 
-  AgentImpl& agent_;
+  Ground& ground_;
+  Peers& peers_;
   PeerImpl& peer_;
   base::Machine<Target> target_;
   base::Machine<Reach> reach_;

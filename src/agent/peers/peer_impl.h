@@ -16,14 +16,15 @@
 #include <string>
 #include <vector>
 
-#include "agent/announced_pins.h"
 #include "agent/ground/pins.h"
-#include "agent/note_backlog.h"
-#include "agent/peer_leases.h"
-#include "agent/peer_marks.h"
-#include "agent/peer_states.h"
-#include "agent/rail_health.h"
-#include "agent/redialer.h"
+#include "agent/peers/announced_pins.h"
+#include "agent/peers/note_backlog.h"
+#include "agent/peers/peer_leases.h"
+#include "agent/peers/peer_marks.h"
+#include "agent/peers/peer_states.h"
+#include "agent/peers/peers.h"
+#include "agent/peers/rail_health.h"
+#include "agent/peers/redialer.h"
 #include "agent/session/connection.h"
 #include "agent/session/frame_rules.h"
 #include "agent/session/life_frames.h"
@@ -35,15 +36,14 @@
 
 namespace viaduct::agent {
 
-class AgentImpl;
 class PeerImpl;
 
 // One connection of a session, from its first byte to its last, and the peer that it belongs to.
 class Session final : public ConnectionUser {
  public:
   // Dialed for `peer`. An accepted connection has no peer until it is admitted.
-  Session(AgentImpl& agent, std::shared_ptr<PeerImpl> peer)
-      : agent_(agent), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
+  Session(Peers& peers, std::shared_ptr<PeerImpl> peer)
+      : peers_(peers), peer_(std::move(peer)), dialed_(peer_ != nullptr) {}
   Status open(base::Fd socket, const std::array<std::uint8_t, 32>& secret, std::uint64_t last_epoch,
               std::optional<Life> resume = std::nullopt);
 
@@ -66,7 +66,7 @@ class Session final : public ConnectionUser {
   void closed(const Error& why) override;
 
  private:
-  AgentImpl& agent_;
+  Peers& peers_;
   std::shared_ptr<PeerImpl> peer_;
   const bool dialed_;
   std::unique_ptr<Connection> connection_;
@@ -95,7 +95,7 @@ class LinkSlot final : public core::LinkHost {
 class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
  public:
   // `own`: the peer is the agent itself.
-  PeerImpl(std::shared_ptr<AgentImpl> agent, std::string name, bool own = false);
+  PeerImpl(Peers& peers, std::string name, bool own = false);
   ~PeerImpl();
 
   Redialer& redialer() { return redialer_; }
@@ -104,7 +104,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // peer.
   std::shared_ptr<PeerImpl> same_as;
 
-  AgentImpl& agent() { return agent_; }
+  Ground& ground() { return ground_; }
   const std::string& name() const { return name_; }
   PeerState state() const { return PeerPhase::kPublic[phase_.now()]; }
   base::Watchers& watchers() { return watchers_; }  // of its state and its pins
@@ -246,8 +246,9 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void takeHeartbeat(std::span<const std::byte> heartbeat);
   Clock::time_point lastHeard(Clock::time_point now);
 
-  const std::shared_ptr<AgentImpl> owner_;  // no leak: the agent drops its peers when it closes
-  AgentImpl& agent_;
+  const std::shared_ptr<Ground> owner_;  // no leak: the agent drops its peers when it closes
+  Ground& ground_;
+  Peers& peers_;
   std::string name_;
   const bool own_;
   base::Machine<PeerPhase> phase_;

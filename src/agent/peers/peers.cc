@@ -1,0 +1,316 @@
+#include "agent/peers/peers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/peers/peer_impl.h"
+#include "base/log.h"
+#include "base/net/address.h"
+#include "base/process_id.h"
+#include "base/random.h"
+
+namespace viaduct::agent {
+
+using base::log;
+using base::LogLevel;
+
+namespace {
+
+// The most peers that are kept after they have departed and no handle refers to them, and the most
+// bytes of their marks. Beyond that, the oldest are forgotten.
+constexpr std::size_t kMostDeparted = 256;
+constexpr std::size_t kMostDepartedBytes = std::size_t{4} << 20U;
+
+}  // namespace
+
+Peers::Peers(Ground& ground, Transfers& transfers)
+    : ground_(ground), transfers_(transfers), notes_(ground.settings().note_backlog) {}
+Peers::~Peers() = default;
+
+Status Peers::listen(Deadline until) {
+  if (!ground_.settings().secret.empty())
+    secret_ = base::secretFromText(ground_.settings().secret);
+  else if (!ground_.settings().insecure)
+    VIADUCT_CHECK(base::fillSecret(secret_));
+  if (ground_.settings().insecure && ground_.settings().secret.empty())
+    log(LogLevel::kWarning, "agent {} accepts every peer that reaches its socket",
+        ground_.settings().name);
+  const std::string unix_name =
+      fmt::format("viaduct-{:02x}", fmt::join(std::span(ground_.id()).first(8), ""));
+  auto accepted = [this](base::Fd socket, base::Unproven::Place place) {
+    accept(std::move(socket), std::move(place));
+  };
+  VIADUCT_TRY(listener_,
+              base::Listener::open(ground_.settings().listen, unix_name, ground_.engine().poller(),
+                                   std::move(accepted), until.at()));
+  return Ok{};
+}
+
+Status Peers::checkHello() const {
+  const base::Bytes bytes = base::encode(hello(0));
+  if (bytes.size() <= kMaxHelloPayload && base::decode<Hello>(bytes)) return Ok{};
+  return Error{.code = Code::kInvalid,
+               .operation = "settings: listen",
+               .detail = fmt::format(
+                   "a hello with {} addresses; peers accept at most {} addresses and {} bytes",
+                   listener_->addresses().size(), kMaxAddresses, kMaxHelloPayload),
+               .remedy = "listen on fewer addresses"};
+}
+
+// Threads that still wait for a note find that the agent is closed.
+void Peers::close() {
+  for (const auto& peer : peers_) {
+    peer->forget();
+    for (const auto& settled : peer->unsettled()) unsettled_.emplace_back(peer->name(), settled);
+  }
+  peers_.clear();
+  self_.reset();
+  newcomers_.clear();
+  graveyard_.clear();
+  listener_.reset();
+  note_watchers_.tell();
+}
+
+Status Peers::left() {
+  std::erase_if(unsettled_, [](const auto& peer) { return peer.second(); });
+  if (unsettled_.empty()) return Ok{};
+  return Error{
+      .code = Code::kPeerLost,
+      .operation = "release",
+      .detail =
+          "the agent was closed during the copy of a stopped peer, which the peer may still finish",
+      .peer = unsettled_.front().first,
+      .remedy = "keep the memory until the peer has died or its settled() is true"};
+}
+
+void Peers::leak() {
+  static_cast<void>(new auto(std::move(peers_)));
+  static_cast<void>(new auto(std::move(self_)));
+  static_cast<void>(new auto(std::move(newcomers_)));
+  static_cast<void>(new auto(std::move(listener_)));
+}
+
+bool Peers::readNotes() {
+  if (notes_.forgetMadeRoom()) letSendersGoOn();
+  return rings_.look();
+}
+
+// Also ends what belongs to the end of a round of progress.
+bool Peers::recheck() {
+  const bool wanted = std::exchange(recheck_, false);
+  if (wanted) {
+    const auto peers = peers_;  // a peer may come or go meanwhile
+    for (const auto& peer : peers) peer->recheck();
+  }
+  if (!graveyard_.empty()) std::exchange(graveyard_, {}).clear();
+  return wanted;
+}
+
+std::shared_ptr<PeerImpl> Peers::add(std::string name, bool own) {
+  return peers_.emplace_back(std::make_shared<PeerImpl>(*this, std::move(name), own));
+}
+
+std::shared_ptr<PeerImpl> Peers::find(std::string_view name) const {
+  return self_ && name == ground_.settings().name ? self_ : findOther(name);
+}
+
+// Never the agent itself: another agent may have its name.
+std::shared_ptr<PeerImpl> Peers::findOther(std::string_view name) const {
+  const auto found = std::find_if(peers_.begin(), peers_.end(), [&](const auto& peer) {
+    return peer->name() == name && !peer->isOwn();
+  });
+  return found == peers_.end() ? nullptr : *found;
+}
+
+Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card) {
+  if (card.name.empty())
+    return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
+  if (card.agent == ground_.id()) return self();
+  auto peer = findOther(card.name);
+  if (!peer) peer = add(card.name);
+  peer->redialer().aim(card);
+  return peer;
+}
+
+Result<std::shared_ptr<PeerImpl>> Peers::self() {
+  if (!self_) self_ = add(ground_.settings().name, /*own=*/true);
+  VIADUCT_CHECK(self_->beginOwn());
+  return self_;
+}
+
+Result<std::shared_ptr<PeerImpl>> Peers::connectTo(std::string_view host_port) {
+  if (auto parsed = base::parseHostPort(host_port); !parsed) return std::move(parsed).error();
+  auto peer = add("");
+  peer->redialer().aim({.addresses = {std::string(host_port)}, .secret = secret_});
+  return peer;
+}
+
+void Peers::accept(base::Fd socket, base::Unproven::Place place) {
+  auto& session = newcomers_.emplace_back(std::make_unique<Session>(*this, nullptr));
+  if (auto opened = session->open(std::move(socket), secret_, 0); !opened) {
+    base::log(base::LogLevel::kWarning, "a connection was dropped: {}", opened.error().text());
+    newcomers_.pop_back();
+    return;
+  }
+  session->unproven(std::move(place));
+}
+
+std::unique_ptr<Session> Peers::takeNewcomer(Session& session) {
+  const auto found = std::find_if(newcomers_.begin(), newcomers_.end(),
+                                  [&](const auto& owned) { return owned.get() == &session; });
+  if (found == newcomers_.end()) return nullptr;
+  auto taken = std::move(*found);
+  newcomers_.erase(found);
+  taken->leavePlace();
+  return taken;
+}
+
+void Peers::bury(std::unique_ptr<Session> session) {
+  if (!session) return;
+  session->orphan();
+  graveyard_.push_back(std::move(session));
+}
+
+Result<Life> Peers::admit(Session& session, const Hello& theirs) {
+  auto peer = findOther(theirs.name);
+  if (!peer) peer = add(theirs.name);
+  return session.connection().resume() ? peer->judgeResume(session, theirs)
+                                       : peer->judgeAccepted(session, theirs);
+}
+
+void Peers::joinByName(const std::shared_ptr<PeerImpl>& peer) {
+  for (const auto& known : peers_)
+    if (known != peer && !known->isOwn() && known->name() == peer->name() &&
+        known->state() == PeerState::kReady)
+      return replace(peer, known);
+  std::erase_if(peers_, [&](const auto& known) {
+    if (known == peer || known->isOwn() || known->name() != peer->name()) return false;
+    peer->takeKeptNotes(*known);
+    known->forget();
+    peer->takeUnsettled(*known);
+    known->same_as = peer;
+    return true;
+  });
+}
+
+void Peers::replace(const std::shared_ptr<PeerImpl>& peer, std::shared_ptr<PeerImpl> known) {
+  known->takeKeptNotes(*peer);
+  std::erase(peers_, peer);
+  peer->same_as = std::move(known);
+  transfers_.goOnReaching();
+}
+
+void Peers::forgetDeparted() {
+  const auto departed = [](const auto& peer) { return peer.use_count() == 1 && peer->departed(); };
+  std::size_t count = 0, bytes = 0;
+  for (const auto& peer : peers_) {
+    if (!departed(peer)) continue;
+    ++count;
+    bytes += peer->earlyMarkBytes();
+  }
+  std::erase_if(peers_, [&](const auto& peer) {
+    if ((count <= kMostDeparted && bytes <= kMostDepartedBytes) || !departed(peer)) return false;
+    --count;
+    bytes -= peer->earlyMarkBytes();
+    return true;
+  });
+}
+
+void Peers::beatSooner(Duration every) {
+  every = std::max<Duration>(every, std::chrono::milliseconds(5));
+  if (beat_timer_ != 0 && beat_every_ <= every) return;
+  beat_every_ = every;
+  const auto now = ground_.now();
+  if (beat_timer_ == 0) last_beat_ = now;
+  scheduleBeat(now);
+}
+
+void Peers::scheduleBeat(Clock::time_point now) {
+  ground_.engine().poller().forgetTimer(beat_timer_);
+  beat_timer_ = ground_.engine().poller().at(now + beat_every_, [this] { beat(); });
+}
+
+void Peers::beat() {
+  const auto now = ground_.now();
+  // After a gap, this process itself was stopped. Frames that peers sent meanwhile have to be read
+  // before peers are judged.
+  const bool gap = now - last_beat_ > 2 * beat_every_;
+  last_beat_ = now;
+  forgetDeparted();
+  Duration every = ground_.settings().detect / 4;
+  const auto peers = peers_;
+  for (const auto& peer : peers) {
+    peer->beat(now, !gap && !peer->readingPaused());
+    every = std::min(every, peer->beatEvery());
+  }
+  beat_every_ = std::max<Duration>(every, std::chrono::milliseconds(5));
+  scheduleBeat(now);
+}
+
+Result<PinInfo> Peers::pin(const Segment& memory, std::string label,
+                           const core::Audience& audience) {
+  const Still still(ground_.rails());
+  VIADUCT_TRY(const std::uint32_t slot, ground_.pins().add(memory, std::move(label), audience));
+  const PinEntry& entry = ground_.pins()[slot];
+  for (const auto& peer : peers_) peer->announce(entry);
+  return entry.info;
+}
+
+Hello Peers::hello(std::uint64_t last_epoch) const {
+  Hello hello{.name = ground_.settings().name,
+              .agent = ground_.id(),
+              .process = base::processId(),
+              .boot = ground_.boot(),
+              .unix_name = listener_ ? listener_->unixName() : "",
+              .addresses = listener_ ? listener_->addresses() : std::vector<std::string>{},
+              .last_epoch = last_epoch,
+              .detect_ms = static_cast<std::uint32_t>(ground_.settings().detect.count())};
+  for (const auto& backend : ground_.backends().all())
+    hello.backends.push_back({std::string(backend->can().name), backend->address()});
+  return hello;
+}
+
+Card Peers::card() const {
+  return {.name = ground_.settings().name,
+          .agent = ground_.id(),
+          .boot = ground_.boot(),
+          .unix_name = listener_ ? listener_->unixName() : "",  // a closed agent has none
+          .addresses = listener_ ? listener_->addresses() : std::vector<std::string>(),
+          .secret = secret_,
+          .pins = ground_.pins().infos()};
+}
+
+bool Peers::isThisProcess(const Hello& theirs) const { return theirs.process == base::processId(); }
+
+void Peers::arrived(PeerImpl& from, base::Bytes note) {
+  const auto& sender = from.noteSender();
+  const bool kept = notes_.add(sender, std::move(note));
+  ++ground_.counts().notes_received;
+  ground_.ringBell();
+  ground_.engine().changed();
+  note_watchers_.tell();
+  if (!notes_.hasRoom(*sender)) holdUp(from);
+  if (!kept) from.noteDropped();
+}
+
+// Stops reading from this sender, and from all peers once all notes together reach the limit.
+void Peers::holdUp(PeerImpl& from) {
+  from.pauseReading(true);
+  if (!notes_.full()) return;
+  for (const auto& peer : peers_) peer->pauseReading(true);
+}
+
+void Peers::letSendersGoOn() {
+  for (const auto& peer : peers_)
+    if (notes_.hasRoom(*peer->noteSender())) peer->pauseReading(false);
+}
+
+std::optional<Note> Peers::takeNote() {
+  auto note = notes_.take();
+  if (notes_.madeRoom()) ground_.engine().takeOverNow();
+  return note;
+}
+
+}  // namespace viaduct::agent

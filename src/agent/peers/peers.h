@@ -1,0 +1,129 @@
+// The peers of an agent, the connections that are not theirs yet, and the notes that have arrived.
+// Threads: with the agent's lock held.
+#pragma once
+
+#include <viaduct/card.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/ground/ground.h"
+#include "agent/peers/note_backlog.h"
+#include "agent/peers/note_rings.h"
+#include "agent/peers/transfers.h"
+#include "agent/session/connection.h"
+#include "base/attempt.h"
+#include "base/budget.h"
+#include "base/net/listener.h"
+
+namespace viaduct::agent {
+
+class PeerImpl;
+class Session;
+
+class Peers {
+ public:
+  Peers(Ground& ground, Transfers& transfers);
+  ~Peers();
+  Peers(const Peers&) = delete;
+  Peers& operator=(const Peers&) = delete;
+
+  Ground& ground() { return ground_; }
+  Transfers& transfers() { return transfers_; }
+  Status listen(Deadline until);
+  // Peers would refuse a bad hello at each dial, so it is checked here once.
+  Status checkHello() const;
+  // Leaves all of them. They may still be in one-sided copies from or to memory here: left().
+  void close();
+  // For a closed agent: no peer begins another copy from or to its memory.
+  Status left();
+  void leak();  // in a fork()ed child: they belong to the parent
+
+  // A part of a round of progress. True: something moved.
+  bool readNotes();
+  bool recheck();
+  bool busy() const { return recheck_ || notes_.madeRoom(); }
+
+  Result<std::shared_ptr<PeerImpl>> connect(const Card& card);
+  Result<std::shared_ptr<PeerImpl>> connectTo(std::string_view host_port);
+  // The agent as its own peer, which is ready. Fails if descriptors or memory are short.
+  Result<std::shared_ptr<PeerImpl>> self();
+  std::shared_ptr<PeerImpl> find(std::string_view name) const;
+  const std::vector<std::shared_ptr<PeerImpl>>& all() const { return peers_; }
+  Card card() const;
+
+  // Pins memory of this agent, and announces it to the peers.
+  Result<PinInfo> pin(const Segment& memory, std::string label,
+                      const core::Audience& audience = core::Audience::everybody());
+  // The budget for the pins that all peers together have announced.
+  base::Budget& pinsBytes() { return pins_bytes_; }
+
+  // Notes
+  void arrived(PeerImpl& from, base::Bytes note);
+  std::optional<Note> takeNote();
+  bool hasNote() const { return !notes_.empty(); }
+  base::Watchers& noteWatchers() { return note_watchers_; }
+  NoteRings& noteRings() { return rings_; }
+  const NoteRings& noteRings() const { return rings_; }
+
+  // Peers and sessions call the functions below.
+  Hello hello(std::uint64_t last_epoch) const;
+  bool isThisProcess(const Hello& theirs) const;
+  bool precedes(const Hello& theirs) const { return ground_.id() < theirs.agent; }
+  std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
+  const std::array<std::uint8_t, 32>& secret() const { return secret_; }
+  // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
+  // the session's life, or an error that refuses the connection.
+  Result<Life> admit(Session& session, const Hello& theirs);
+  // A peer that was dialed by address has told its name. Merges it with a peer that is known under
+  // this name.
+  void joinByName(const std::shared_ptr<PeerImpl>& peer);
+  // `known` takes the place of `peer`, which is the same agent.
+  void replace(const std::shared_ptr<PeerImpl>& peer, std::shared_ptr<PeerImpl> known);
+  std::unique_ptr<Session> takeNewcomer(Session& session);
+  void bury(std::unique_ptr<Session> session);  // destroyed at the end of this round of progress
+  // Sends heartbeats to all peers at least this often, since one peer needs it.
+  void beatSooner(Duration every);
+  // The next round of progress calls recheck() of every peer.
+  void recheckSoon() { recheck_ = true; }
+
+ private:
+  std::shared_ptr<PeerImpl> add(std::string name, bool own = false);
+  std::shared_ptr<PeerImpl> findOther(std::string_view name) const;
+  void accept(base::Fd socket, base::Unproven::Place place);
+  void beat();
+  void forgetDeparted();
+  void scheduleBeat(Clock::time_point now);
+  void holdUp(PeerImpl& from);
+  void letSendersGoOn();
+
+  Ground& ground_;
+  Transfers& transfers_;
+  std::array<std::uint8_t, 32> secret_{};
+  std::unique_ptr<base::Listener> listener_;
+  base::Budget pins_bytes_{kMaxPinsBytesOfAll};
+  std::vector<std::shared_ptr<PeerImpl>> peers_;
+  std::shared_ptr<PeerImpl> self_;  // one of them; null before the first self()
+  std::uint64_t last_session_ = 0;
+  // After close(): the peers whose one-sided copies may still touch memory here. The function says
+  // whether that has ended.
+  std::vector<std::pair<std::string, std::function<bool()>>> unsettled_;
+  std::vector<std::unique_ptr<Session>> newcomers_;  // accepted, not yet admitted to a peer
+  std::vector<std::unique_ptr<Session>> graveyard_;
+  NoteRings rings_;
+  NoteBacklog notes_;
+  base::Watchers note_watchers_;
+  bool recheck_ = false;
+  Duration beat_every_{};
+  Clock::time_point last_beat_{};
+  base::Poller::Id beat_timer_ = 0;
+};
+
+}  // namespace viaduct::agent

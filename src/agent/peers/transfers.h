@@ -1,0 +1,25 @@
+// What peers tell the transfers of their agent. Threads: under the agent's lock.
+#pragma once
+
+#include <viaduct/result.h>
+
+namespace viaduct::agent {
+
+class HeldLease;
+class PeerImpl;
+
+class Transfers {
+ public:
+  virtual ~Transfers() = default;
+  // A peer has become ready or has announced a pin: those that wait for their peer
+  // (TransferOptions::reach) try again, soon and without the lock.
+  virtual void goOnReaching() = 0;
+  // Ends those that wait for this peer; null: all of them.
+  virtual void endReaching(const PeerImpl* peer, const Error& why) = 0;
+  // Aborts the running ones under this lease.
+  virtual void abortUnder(const HeldLease& lease, const Error& why) = 0;
+  // Fails the running ones of this peer, whose links are closed already.
+  virtual void failTransfersOf(const PeerImpl& peer, const Error& why) = 0;
+};
+
+}  // namespace viaduct::agent

@@ -1,0 +1,64 @@
+// The running postings of an agent: their deadlines, and what peers tell them. Threads: with the
+// agent's lock held.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "agent/ground/ground.h"
+#include "agent/peers/transfers.h"
+#include "agent/traffic/hooked_list.h"
+#include "agent/traffic/posting.h"
+#include "base/poller.h"
+
+namespace viaduct::agent {
+
+class TransferImpl;
+
+class Traffic final : public Transfers {
+ public:
+  explicit Traffic(Ground& ground) : ground_(ground) {}
+  Traffic(const Traffic&) = delete;
+  Traffic& operator=(const Traffic&) = delete;
+
+  Ground& ground() { return ground_; }
+  void enter(Posting& posting) { running_.add(posting); }     // it begins to run
+  void leave(Posting& posting) { running_.remove(posting); }  // and has ended
+  template <class Visit>
+  void forEach(Visit visit) {
+    running_.forEach(visit);
+  }
+  template <class Such>
+  bool none(Such such) const {
+    return running_.none(such);
+  }
+  // At `due`, calls overdue() of postings whose deadline has passed.
+  void expectBy(Clock::time_point due);
+  // Transfers that wait for their peer (TransferOptions::reach).
+  void addReaching(TransferImpl& transfer) { reaching_.push_back(&transfer); }
+  void removeReaching(TransferImpl& transfer) { std::erase(reaching_, &transfer); }
+
+  void goOnReaching() override;
+  void endReaching(const PeerImpl* peer, const Error& why) override;
+  void abortUnder(const HeldLease& lease, const Error& why) override;
+  void failTransfersOf(const PeerImpl& peer, const Error& why) override;
+
+ private:
+  std::vector<std::shared_ptr<TransferImpl>> reachingTransfers() const;
+  void tellOverdue();
+
+  Ground& ground_;
+  // Transfer handles and staging own them. A handle's destructor waits for the transfer's end, and
+  // takes the lock once, before it frees the transfer. Shared pointers here would cost four atomic
+  // operations a post.
+  HookedList<Posting, &Posting::running_hook> running_;
+  // No later than the first deadline of a running posting.
+  Clock::time_point due_ = Clock::time_point::max();
+  base::Poller::Id due_timer_ = 0;
+  std::vector<TransferImpl*> reaching_;
+  bool reaches_again_ = false;  // they are about to try again
+};
+
+}  // namespace viaduct::agent
