@@ -33,14 +33,14 @@ MAY_USE = {
     "agent/metrics": NET,
     "agent/faults": {"base", "core"},
     "agent/progress": {"base"},
-    "agent/ground": {
+    "agent/basis": {
         "base", "host", "core", "move", "agent/faults", "agent/progress", "agent/session"},
-    "agent/peers": NET | {"core", "host", "agent/ground", "agent/progress", "agent/session"},
+    "agent/peers": NET | {"core", "host", "agent/basis", "agent/progress", "agent/session"},
     "agent/traffic": {
-        "base", "core", "host", "move", "move/staging", "agent/ground", "agent/peers",
+        "base", "core", "host", "move", "move/staging", "agent/basis", "agent/peers",
         "agent/progress"},
     "agent": NET
-    | {"core", "host", "meet", "move/staging", "agent/ground", "agent/metrics", "agent/peers",
+    | {"core", "host", "meet", "move/staging", "agent/basis", "agent/metrics", "agent/peers",
        "agent/progress", "agent/session", "agent/traffic"},
     "agent/c": {"base"},
     "measure/stats": {"base"},

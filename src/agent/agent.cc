@@ -55,7 +55,7 @@ Result<std::shared_ptr<agent::PeerImpl>> ownPeer(const AgentImpl& agent,
                                                  std::shared_ptr<agent::PeerImpl> peer,
                                                  const char* operation) {
   while (peer->same_as) peer = peer->same_as;
-  if (&peer->ground() == &agent) return peer;
+  if (&peer->basis() == &agent) return peer;
   return Error{.code = Code::kInvalid,
                .operation = operation,
                .detail = "the peer belongs to another agent",

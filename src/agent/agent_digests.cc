@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "agent/agent_impl.h"
-#include "agent/ground/block_digester.h"
+#include "agent/basis/block_digester.h"
 
 namespace viaduct {
 namespace {

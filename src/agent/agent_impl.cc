@@ -130,7 +130,7 @@ void AgentImpl::openStaging() {
 }
 
 AgentImpl::AgentImpl(Settings settings)
-    : Ground(std::move(settings)), traffic_(*this), peers_(*this, traffic_) {}
+    : Basis(std::move(settings)), traffic_(*this), peers_(*this, traffic_) {}
 
 AgentImpl::~AgentImpl() { shutdown(); }
 

@@ -10,8 +10,8 @@
 #include <mutex>
 #include <string>
 
+#include "agent/basis/basis.h"
 #include "agent/finder.h"
-#include "agent/ground/ground.h"
 #include "agent/metrics/exporter.h"
 #include "agent/peers/peers.h"
 #include "agent/progress/progress_engine.h"
@@ -23,7 +23,7 @@ namespace viaduct::agent {
 // A test sets the number of cores that agents opened from now on assume. 0: the machine's number.
 inline std::atomic<unsigned> cores_for_tests{0};
 
-class AgentImpl final : public Ground, public Progressable {
+class AgentImpl final : public Basis, public Progressable {
  public:
   // A test may pass a `clock`, which has to outlive the agent.
   static Result<std::shared_ptr<AgentImpl>> open(Settings settings,
@@ -43,11 +43,11 @@ class AgentImpl final : public Ground, public Progressable {
   bool hasNews() const override { return rails_.haveNews(); }
   void stopRails() override { rails_.stop(); }
   void startRails() override { rails_.start(); }
-  bool owesCallbacks() const override { return Ground::owesCallbacks(); }
+  bool owesCallbacks() const override { return Basis::owesCallbacks(); }
   bool allowWakeups() override { return peers_.noteRings().allowWakeups(); }
   void suppressWakeups() override;
   bool wakeupsSuppressed() const override { return peers_.noteRings().wakeupsSuppressed(); }
-  void runCallbacks() override { Ground::runCallbacks(); }
+  void runCallbacks() override { Basis::runCallbacks(); }
 
   Peers& peers() { return peers_; }
   Traffic& traffic() { return traffic_; }

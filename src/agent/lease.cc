@@ -16,7 +16,7 @@ constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 // After the loss of the peer, waits until it can no longer touch the blocks, at most for the grace.
 Status waitUntilLeft(LentLease& lease, agent::PeerImpl& peer) {
-  agent::Ground& agent = lease.ground();
+  agent::Basis& agent = lease.basis();
   const auto until = agent.now() + agent.settings().grace;
   const auto over = [&] { return peer.settled() || agent.now() >= until; };
   while (!agent.engine().waitHeld(over, Clock::now() + kLookEvery)) {
@@ -30,11 +30,11 @@ Status waitUntilLeft(LentLease& lease, agent::PeerImpl& peer) {
 }
 
 Status revoke(LentLease& lease) {
-  const auto held = lease.ground().hold();
+  const auto held = lease.basis().hold();
   if (!held) return Ok{};  // in a fork()ed child the lease belongs to the parent
   lease.peer().leases().endLent(lease, LeaseState::kRevoked);
-  lease.ground().engine().waitHeld([&] { return isOutcome(lease.state()); },
-                                   Clock::time_point::max());
+  lease.basis().engine().waitHeld([&] { return isOutcome(lease.state()); },
+                                  Clock::time_point::max());
   if (lease.state() != LeaseState::kPeerLost) return Ok{};
   agent::PeerImpl* peer = &lease.peer();
   while (peer->same_as) peer = peer->same_as.get();
@@ -63,13 +63,13 @@ Lease::~Lease() {
 std::uint64_t Lease::number() const { return impl_->number(); }
 
 std::vector<std::byte> Lease::ticket() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return impl_->peer().leases().ticketOf(*impl_);
 }
 
 Status Lease::renew(Duration duration) {
-  const auto held = impl_->ground().hold();
-  VIADUCT_CHECK(impl_->ground().ofThisProcess("renew"));
+  const auto held = impl_->basis().hold();
+  VIADUCT_CHECK(impl_->basis().ofThisProcess("renew"));
   return impl_->peer().leases().renew(*impl_, duration);
 }
 
@@ -95,7 +95,7 @@ MemoryAccess BorrowedLease::access() const { return impl_->access(); }
 const Blocks& BorrowedLease::blocks() const { return impl_->blocks(); }
 
 void BorrowedLease::giveBack() {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   if (held) impl_->peer().leases().giveBack(*impl_);
 }
 

@@ -10,7 +10,7 @@
 namespace viaduct {
 namespace {
 
-using agent::Ground;
+using agent::Basis;
 using agent::MarkStreamImpl;
 
 using Condition = std::function<bool()>;
@@ -19,7 +19,7 @@ using Condition = std::function<bool()>;
 // happened.
 Status waitFor(MarkStreamImpl& stream, const Condition& done, bool or_ended, Deadline until,
                const std::string& missing) {
-  Ground& agent = stream.peer().ground();
+  Basis& agent = stream.peer().basis();
   VIADUCT_CHECK(agent.ofThisProcess("wait for marks"));
   auto held = agent.hold();
   const auto given_up = [&] { return or_ended && stream.ended(); };
@@ -58,7 +58,7 @@ MarkStream& MarkStream::operator=(MarkStream&& other) noexcept {
 
 MarkStream::~MarkStream() {
   if (!impl_) return;
-  const auto held = impl_->peer().ground().hold();
+  const auto held = impl_->peer().basis().hold();
   impl_->peer().closeMarks(*impl_);
 }
 
@@ -81,7 +81,7 @@ Status MarkStream::waitCount(std::uint32_t count, Deadline until) const {
 }
 
 Status MarkStream::mark(std::uint32_t number) const {
-  Ground& agent = impl_->peer().ground();
+  Basis& agent = impl_->peer().basis();
   VIADUCT_CHECK(agent.usable("mark"));
   const auto held = agent.hold();
   if (impl_->ended()) return *impl_->ended();
@@ -89,12 +89,12 @@ Status MarkStream::mark(std::uint32_t number) const {
 }
 
 void MarkStream::end(Error why) const {
-  const auto held = impl_->peer().ground().hold();
+  const auto held = impl_->peer().basis().hold();
   impl_->peer().endMarks(*impl_, std::move(why));
 }
 
 Status MarkStream::ended() const {
-  const auto held = impl_->peer().ground().hold();
+  const auto held = impl_->peer().basis().hold();
   if (impl_->ended()) return *impl_->ended();
   return Ok{};
 }

@@ -11,7 +11,7 @@
 namespace viaduct {
 namespace {
 
-using agent::Ground;
+using agent::Basis;
 using agent::PeerImpl;
 
 // A peer that was dialed by address may be one that was known already.
@@ -24,7 +24,7 @@ PeerImpl& real(const std::shared_ptr<PeerImpl>& impl) {
 // Waits until `done`, or until the agent closes, since nothing about its peers changes after that.
 bool waitFor(const std::shared_ptr<PeerImpl>& impl, const std::function<bool()>& done,
              Deadline until) {
-  Ground& agent = impl->ground();
+  Basis& agent = impl->basis();
   const auto held = agent.hold();
   return agent.engine().waitHeld([&] { return done() || agent.closed(); }, until.at(),
                                  &real(impl).watchers());
@@ -35,34 +35,34 @@ bool waitFor(const std::shared_ptr<PeerImpl>& impl, const std::function<bool()>&
 Peer::Peer(std::shared_ptr<agent::PeerImpl> impl) : impl_(std::move(impl)) {}
 
 std::string Peer::name() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return real(impl_).name();
 }
 
 PeerState Peer::state() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return real(impl_).state();
 }
 
 std::uint64_t Peer::epoch() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return real(impl_).epoch();
 }
 
 bool Peer::settled() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return real(impl_).settled();
 }
 
 Status Peer::ready(Deadline until) const {
-  VIADUCT_CHECK(impl_->ground().usable("ready"));
+  VIADUCT_CHECK(impl_->basis().usable("ready"));
   const auto over = [this] {
     return real(impl_).state() == PeerState::kReady || real(impl_).hopeless();
   };
   for (;;) {
     const bool in_time = waitFor(impl_, over, until);
-    VIADUCT_CHECK(impl_->ground().usable("ready"));
-    const auto held = impl_->ground().hold();
+    VIADUCT_CHECK(impl_->basis().usable("ready"));
+    const auto held = impl_->basis().hold();
     if (real(impl_).state() == PeerState::kReady) return Ok{};
     // The peer was ready, and that session has ended since. Waits for the next session, with the
     // same deadline.
@@ -71,11 +71,11 @@ Status Peer::ready(Deadline until) const {
 }
 
 Status Peer::over(std::uint64_t epoch, Deadline until) const {
-  VIADUCT_CHECK(impl_->ground().usable("over"));
+  VIADUCT_CHECK(impl_->basis().usable("over"));
   const auto over = [this, epoch] { return real(impl_).endedEpoch() >= epoch; };
   if (waitFor(impl_, over, until)) {
-    const auto held = impl_->ground().hold();
-    return over() ? Status(Ok{}) : impl_->ground().usable("over");
+    const auto held = impl_->basis().hold();
+    return over() ? Status(Ok{}) : impl_->basis().usable("over");
   }
   return Error{.code = Code::kTimeout,
                .operation = "over",
@@ -84,14 +84,14 @@ Status Peer::over(std::uint64_t epoch, Deadline until) const {
 }
 
 std::vector<PinInfo> Peer::pins() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   std::vector<PinInfo> out;
   for (const auto& [slot, pin] : real(impl_).pins().all()) out.push_back(pin.info);
   return out;
 }
 
 Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
-  VIADUCT_CHECK(impl_->ground().usable("waitPin"));
+  VIADUCT_CHECK(impl_->basis().usable("waitPin"));
   std::optional<PinInfo> found;
   const auto there = [&] {
     for (const auto& [slot, pin] : real(impl_).pins().all())
@@ -100,7 +100,7 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
   };
   waitFor(impl_, there, until);
   if (found) return *std::move(found);
-  VIADUCT_CHECK(impl_->ground().usable("waitPin"));
+  VIADUCT_CHECK(impl_->basis().usable("waitPin"));
   return Error{.code = Code::kTimeout,
                .operation = "waitPin",
                .detail = fmt::format("the peer has registered nothing labelled {}", label),
@@ -109,27 +109,27 @@ Result<PinInfo> Peer::waitPin(const std::string& label, Deadline until) const {
 }
 
 std::vector<PeerWay> Peer::ways() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return real(impl_).ways();
 }
 
 Status Peer::note(std::span<const std::byte> bytes) const {
-  VIADUCT_CHECK(impl_->ground().usable("note"));
-  const auto held = impl_->ground().hold();
+  VIADUCT_CHECK(impl_->basis().usable("note"));
+  const auto held = impl_->basis().hold();
   return real(impl_).note(bytes);
 }
 
 Status Peer::note(std::span<const std::byte> bytes, Deadline reach) const {
-  VIADUCT_CHECK(impl_->ground().usable("note"));
-  const auto held = impl_->ground().hold();
-  return real(impl_).noteOnceReady(bytes, impl_->ground().engine().poller().fromSteady(reach.at()));
+  VIADUCT_CHECK(impl_->basis().usable("note"));
+  const auto held = impl_->basis().hold();
+  return real(impl_).noteOnceReady(bytes, impl_->basis().engine().poller().fromSteady(reach.at()));
 }
 
 Status Peer::note(std::string_view text) const { return note(std::as_bytes(std::span(text))); }
 
 void Peer::forget() const {
-  if (!impl_->ground().usable("forget")) return;
-  const auto held = impl_->ground().hold();
+  if (!impl_->basis().usable("forget")) return;
+  const auto held = impl_->basis().hold();
   real(impl_).forget();
 }
 

@@ -23,18 +23,18 @@ Transfer::~Transfer() {
     static_cast<void>(wait());  // the result is not needed
   }
   // Waits until the thread that ended the transfer no longer uses it.
-  if (!impl_->ground().ofThisProcess("end")) return;
-  const auto held = impl_->ground().hold();
-  const agent::SectionsShut shut(impl_->ground().rails());
+  if (!impl_->basis().ofThisProcess("end")) return;
+  const auto held = impl_->basis().hold();
+  const agent::SectionsShut shut(impl_->basis().rails());
 }
 
 Status Transfer::post(const PostOptions& options) {
-  VIADUCT_CHECK(impl_->ground().usable("post"));
+  VIADUCT_CHECK(impl_->basis().usable("post"));
   return impl_->post(options);
 }
 
 TransferState Transfer::poll() {
-  if (impl_->running() && impl_->ground().usable("poll")) impl_->ground().engine().poll();
+  if (impl_->running() && impl_->basis().usable("poll")) impl_->basis().engine().poll();
   return impl_->state();
 }
 
@@ -45,8 +45,8 @@ Status Transfer::wait(Deadline until) {
   if (impl_->running()) {
     // A closing agent ends the transfer. Until that end the memory is in use, so wait() waits also
     // while the agent closes.
-    VIADUCT_CHECK(impl_->ground().ofThisProcess("wait"));
-    if (!impl_->ground().engine().wait(over, until.at(), &impl_->watchers()))
+    VIADUCT_CHECK(impl_->basis().ofThisProcess("wait"));
+    if (!impl_->basis().engine().wait(over, until.at(), &impl_->watchers()))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = "the transfer is still running",
@@ -64,35 +64,35 @@ Status Transfer::wait(Deadline until) {
 }
 
 void Transfer::cancel() {
-  if (!impl_->ground().usable("cancel")) return;
-  const auto held = impl_->ground().hold();
+  if (!impl_->basis().usable("cancel")) return;
+  const auto held = impl_->basis().hold();
   impl_->cancel();
 }
 
 TransferEnd Transfer::end() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return impl_->result();
 }
 
 Path Transfer::path() const {
-  const auto held = impl_->ground().hold();
-  const agent::SectionsShut shut(impl_->ground().rails());
+  const auto held = impl_->basis().hold();
+  const agent::SectionsShut shut(impl_->basis().rails());
   return impl_->path();
 }
 
 Path Transfer::carried() const {
-  const auto held = impl_->ground().hold();
-  const agent::SectionsShut shut(impl_->ground().rails());
+  const auto held = impl_->basis().hold();
+  const agent::SectionsShut shut(impl_->basis().rails());
   return impl_->carried();
 }
 
 std::uint64_t Transfer::bytes() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return impl_->bytes();
 }
 
 std::uint64_t Transfer::ops() const {
-  const auto held = impl_->ground().hold();
+  const auto held = impl_->basis().hold();
   return impl_->ops();
 }
 

@@ -1,5 +1,5 @@
 // The sets behind leases: the lent memory of an agent, and the numbers of ended leases.
-#include "agent/ground/lent_ranges.h"
+#include "agent/basis/lent_ranges.h"
 
 #include <gtest/gtest.h>
 

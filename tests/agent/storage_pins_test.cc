@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/ground/pins.h"
+#include "agent/basis/pins.h"
 
 namespace viaduct::agent {
 namespace {

@@ -1,5 +1,5 @@
 // The choice of transfers to time, with a clock that the test sets.
-#include "agent/ground/timing.h"
+#include "agent/basis/timing.h"
 
 #include <gtest/gtest.h>
 

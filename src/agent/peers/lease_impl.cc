@@ -45,10 +45,10 @@ Error staleError(const char* operation, std::uint64_t number, LeaseState outcome
           .remedy = "get a new lease from the owner"};
 }
 
-LeaseEnd::LeaseEnd(std::shared_ptr<Ground> ground, std::shared_ptr<PeerImpl> peer,
+LeaseEnd::LeaseEnd(std::shared_ptr<Basis> basis, std::shared_ptr<PeerImpl> peer,
                    std::uint64_t number, MemoryAccess access, Blocks blocks,
                    std::function<void(LeaseState)> on_end)
-    : ground_(std::move(ground)),
+    : basis_(std::move(basis)),
       peer_(std::move(peer)),
       number_(number),
       access_(access),
@@ -60,8 +60,8 @@ LeaseEnd::~LeaseEnd() = default;
 Result<LeaseState> LeaseEnd::wait(Deadline until) const {
   const auto over = [this] { return isOutcome(state()); };
   if (!over()) {
-    VIADUCT_CHECK(ground_->ofThisProcess("wait"));
-    if (!ground_->engine().wait(over, until.at(), &watchers_))
+    VIADUCT_CHECK(basis_->ofThisProcess("wait"));
+    if (!basis_->engine().wait(over, until.at(), &watchers_))
       return Error{.code = Code::kTimeout,
                    .operation = "wait",
                    .detail = fmt::format("lease {} has not ended", number_)};
@@ -70,12 +70,12 @@ Result<LeaseState> LeaseEnd::wait(Deadline until) const {
 }
 
 Error LeaseEnd::stale(const char* operation) const {
-  return staleError(operation, number_, outcome_, ago(ground_->now() - refused_since_),
+  return staleError(operation, number_, outcome_, ago(basis_->now() - refused_since_),
                     peer_->name());
 }
 
 void LeaseEnd::beginToEnd(LeaseState outcome) {
-  if (outcome_ == LeaseState::kLive) refused_since_ = ground_->now();
+  if (outcome_ == LeaseState::kLive) refused_since_ = basis_->now();
   outcome_ = outcome;
   state_.store(LeaseState::kEnding, std::memory_order_release);
 }
@@ -83,10 +83,10 @@ void LeaseEnd::beginToEnd(LeaseState outcome) {
 void LeaseEnd::end(LeaseState outcome) {
   beginToEnd(outcome);
   state_.store(outcome, std::memory_order_release);
-  ground_->engine().changed();
-  ground_->ringBell();
+  basis_->engine().changed();
+  basis_->ringBell();
   watchers_.tell();
-  if (on_end_) ground_->owe([told = std::exchange(on_end_, {}), outcome] { told(outcome); });
+  if (on_end_) basis_->owe([told = std::exchange(on_end_, {}), outcome] { told(outcome); });
 }
 
 void HeldLease::leave() {
@@ -94,7 +94,7 @@ void HeldLease::leave() {
 }
 
 Error HeldLease::refusal(const char* operation) const {
-  ++ground().counts().stale;
+  ++basis().counts().stale;
   return stale(operation);
 }
 

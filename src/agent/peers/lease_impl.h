@@ -17,7 +17,7 @@
 
 namespace viaduct::agent {
 
-class Ground;
+class Basis;
 class PeerImpl;
 
 inline bool isOutcome(LeaseState state) { return state >= LeaseState::kReturned; }
@@ -25,7 +25,7 @@ inline bool isOutcome(LeaseState state) { return state >= LeaseState::kReturned;
 // The state that both ends have.
 class LeaseEnd {
  public:
-  LeaseEnd(std::shared_ptr<Ground> ground, std::shared_ptr<PeerImpl> peer, std::uint64_t number,
+  LeaseEnd(std::shared_ptr<Basis> basis, std::shared_ptr<PeerImpl> peer, std::uint64_t number,
            MemoryAccess access, Blocks blocks, std::function<void(LeaseState)> on_end);
   ~LeaseEnd();
   LeaseEnd(const LeaseEnd&) = delete;
@@ -37,7 +37,7 @@ class LeaseEnd {
   std::uint64_t number() const { return number_; }
   MemoryAccess access() const { return access_; }
   const Blocks& blocks() const { return blocks_; }
-  Ground& ground() const { return *ground_; }
+  Basis& basis() const { return *basis_; }
   PeerImpl& peer() const { return *peer_; }
   const std::shared_ptr<PeerImpl>& sharedPeer() const { return peer_; }
   Result<LeaseState> wait(Deadline until) const;  // takes the lock
@@ -48,7 +48,7 @@ class LeaseEnd {
   void end(LeaseState outcome);
 
  private:
-  const std::shared_ptr<Ground> ground_;
+  const std::shared_ptr<Basis> basis_;
   const std::shared_ptr<PeerImpl> peer_;
   const std::uint64_t number_;
   const MemoryAccess access_;

@@ -23,8 +23,8 @@ constexpr std::size_t kMaxKeptBytes = std::size_t{8} << 20U;
 }  // namespace
 
 PeerImpl::PeerImpl(Peers& peers, std::string name, bool own)
-    : owner_(peers.ground().shared_from_this()),
-      ground_(peers.ground()),
+    : owner_(peers.basis().shared_from_this()),
+      basis_(peers.basis()),
       peers_(peers),
       name_(std::move(name)),
       own_(own),
@@ -46,7 +46,7 @@ void PeerImpl::linkChanged() {
 }
 
 void PeerImpl::changed() {
-  ground_.engine().changed();
+  basis_.engine().changed();
   watchers_.tell();
 }
 
@@ -66,7 +66,7 @@ Error PeerImpl::notReady(const char* operation) const {
 }
 
 const std::array<std::uint8_t, 16>& PeerImpl::theirId() const {
-  return own_ ? ground_.id() : session_->connection().theirs().agent;
+  return own_ ? basis_.id() : session_->connection().theirs().agent;
 }
 
 bool PeerImpl::settled() {
@@ -88,7 +88,7 @@ std::vector<PeerWay> PeerImpl::ways() const {
   std::vector<PeerWay> out;
   for (const auto& slot : links_) {
     auto state = slot->link->state();
-    out.push_back({.backend = std::string(ground_.backend(slot->backend()).can().name),
+    out.push_back({.backend = std::string(basis_.backend(slot->backend()).can().name),
                    .usable = state.phase == core::LinkState::Phase::kReady,
                    .text = std::move(state.text)});
   }
@@ -97,7 +97,7 @@ std::vector<PeerWay> PeerImpl::ways() const {
 
 void PeerImpl::announce(const PinEntry& pin) {
   if (!isAlive() || !pin.audience.has(session_number_)) return;
-  sendOrLose(FrameType::kPin, base::encode(ground_.pins().message(pin)));
+  sendOrLose(FrameType::kPin, base::encode(basis_.pins().message(pin)));
 }
 
 void PeerImpl::withdraw(const PinEntry& pin) {
@@ -124,7 +124,7 @@ Status PeerImpl::hearOwn(FrameType type, std::span<const std::byte> payload) {
   if (type == FrameType::kNote && paused_)
     return Error{.code = Code::kBusy, .detail = "the notes that wait fill VIADUCT_NOTE_BACKLOG"};
   handle(type, payload, {});
-  ground_.engine().takeOverNow();
+  basis_.engine().takeOverNow();
   return Ok{};
 }
 
@@ -142,7 +142,7 @@ Status PeerImpl::sendBackend(std::size_t backend, std::span<const std::byte> mes
                              std::span<const int> fds) {
   if (!session_) return notReady("send");
   scratch_.clear();
-  base::append(scratch_, BackendMessage{.backend = ground_.backend(backend).can().name});
+  base::append(scratch_, BackendMessage{.backend = basis_.backend(backend).can().name});
   auto sent = send(FrameType::kBackend, scratch_, message, fds);
   // A link does not repeat a message, so a message that cannot be sent ends the session. kExhausted
   // is different: no descriptor could be duplicated, and nothing was sent. The link gets that
@@ -235,9 +235,9 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
   auto message = base::decode<PinMessage>(payload);
   if (!message) return breakOff(std::move(message).error());
   if (auto added = pins_.add(*message); !added) return breakOff(std::move(added).error());
-  const Still still(ground_.rails());
+  const Still still(basis_.rails());
   for (const auto& link : links_) {
-    const auto name = ground_.backend(link->backend()).can().name;
+    const auto name = basis_.backend(link->backend()).can().name;
     for (auto& [backend, key] : message->keys)
       if (backend == name) link->link->addPin({message->info, std::move(key)});
   }
@@ -248,7 +248,7 @@ void PeerImpl::addPin(std::span<const std::byte> payload) {
 void PeerImpl::dropPin(std::span<const std::byte> payload) {
   const auto message = base::decode<UnpinMessage>(payload);
   if (!message) return breakOff(message.error());
-  const Still still(ground_.rails());
+  const Still still(basis_.rails());
   for (const auto& link : links_) link->link->dropPin(message->slot);
   pins_.drop(message->slot);
   changed();
@@ -257,9 +257,9 @@ void PeerImpl::dropPin(std::span<const std::byte> payload) {
 void PeerImpl::backendFrame(std::span<const std::byte> payload, std::vector<base::Fd> fds) {
   const auto message = base::decode<BackendMessage>(payload);
   if (!message) return breakOff(message.error());
-  const Still still(ground_.rails());
+  const Still still(basis_.rails());
   for (const auto& link : links_)
-    if (ground_.backend(link->backend()).can().name == message->backend)
+    if (basis_.backend(link->backend()).can().name == message->backend)
       return link->link->receive(message->bytes, std::move(fds));
 }
 
@@ -277,7 +277,7 @@ void PeerImpl::recheck() {
   for (const auto& slot : links_)
     if (const auto state = slot->link->state(); state.broken_rule) {
       Error why = brokenRule(state.text);
-      why.operation = ground_.backend(slot->backend()).can().name;
+      why.operation = basis_.backend(slot->backend()).can().name;
       why.peer = name_;
       return lose(why);
     }
@@ -313,7 +313,7 @@ std::optional<Error> PeerImpl::exhausted() const {
     usable = usable || state.phase != core::LinkState::Phase::kUnusable;
     if (!state.exhausted || why) continue;
     why = Error{.code = Code::kExhausted,
-                .operation = std::string(ground_.backend(slot->backend()).can().name),
+                .operation = std::string(basis_.backend(slot->backend()).can().name),
                 .detail = std::move(state.text),
                 .peer = name_,
                 .cause = "too few file descriptors, or too little memory, to open the backend",
@@ -329,7 +329,7 @@ void PeerImpl::loseIfLinkBroke() {
     const auto state = slot->link->state();
     if (!slot->was_ready || state.phase != core::LinkState::Phase::kUnusable) continue;
     Error why{.code = Code::kPeerLost,
-              .operation = std::string(ground_.backend(slot->backend()).can().name),
+              .operation = std::string(basis_.backend(slot->backend()).can().name),
               .detail = state.text,
               .peer = name_};
     // A peer that closes also closes its links. Its earlier goodbye may still be unread.
@@ -344,8 +344,8 @@ void PeerImpl::warnOfUnusableLinks() {
   for (const auto& slot : links_) {
     const auto state = slot->link->state();
     if (state.phase != core::LinkState::Phase::kUnusable) continue;
-    const core::Capabilities& can = ground_.backend(slot->backend()).can();
-    const bool here = own_ || ground_.isThisHost(session_->connection().theirs().boot);
+    const core::Capabilities& can = basis_.backend(slot->backend()).can();
+    const bool here = own_ || basis_.isThisHost(session_->connection().theirs().boot);
     log(can.same_host && !here ? LogLevel::kInfo : LogLevel::kWarning,
         "peer {}: backend {} cannot be used: {}", name_, can.name, state.text);
   }
@@ -363,8 +363,8 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
   if (!session_) return;
   const auto heard = lastHeard(now);
   const auto silent = now - heard;
-  if (judge_silence && silent >= ground_.settings().detect * 3 / 4) {
-    silent_ = {.agent = theirId(), .until = heard + ground_.settings().detect};
+  if (judge_silence && silent >= basis_.settings().detect * 3 / 4) {
+    silent_ = {.agent = theirId(), .until = heard + basis_.settings().detect};
     return lose({.code = Code::kPeerLost,
                  .operation = "heartbeat",
                  .detail = fmt::format(
@@ -380,7 +380,7 @@ void PeerImpl::beat(Clock::time_point now, bool judge_silence) {
 }
 
 Duration PeerImpl::beatEvery() const {
-  Duration every = ground_.settings().detect;
+  Duration every = basis_.settings().detect;
   if (session_)
     every = std::min<Duration>(
         every, std::chrono::milliseconds(session_->connection().theirs().detect_ms));

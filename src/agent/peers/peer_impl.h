@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/ground/pins.h"
+#include "agent/basis/pins.h"
 #include "agent/peers/announced_pins.h"
 #include "agent/peers/note_backlog.h"
 #include "agent/peers/peer_leases.h"
@@ -104,7 +104,7 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   // peer.
   std::shared_ptr<PeerImpl> same_as;
 
-  Ground& ground() { return ground_; }
+  Basis& basis() { return basis_; }
   const std::string& name() const { return name_; }
   PeerState state() const { return PeerPhase::kPublic[phase_.now()]; }
   base::Watchers& watchers() { return watchers_; }  // of its state and its pins
@@ -246,8 +246,8 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   void takeHeartbeat(std::span<const std::byte> heartbeat);
   Clock::time_point lastHeard(Clock::time_point now);
 
-  const std::shared_ptr<Ground> owner_;  // no leak: the agent drops its peers when it closes
-  Ground& ground_;
+  const std::shared_ptr<Basis> owner_;  // no leak: the agent drops its peers when it closes
+  Basis& basis_;
   Peers& peers_;
   std::string name_;
   const bool own_;

@@ -53,11 +53,11 @@ void countEnd(LeaseStatistics& counts, LeaseState outcome) {
 }  // namespace
 
 PeerLeases::PeerLeases(Peers& peers, PeerImpl& peer)
-    : ground_(peers.ground()), peers_(peers), peer_(peer) {}
+    : basis_(peers.basis()), peers_(peers), peer_(peer) {}
 
 // Every range has to lie in pins.
 Status PeerLeases::mayLend(const std::vector<Extent>& ranges, MemoryAccess access) {
-  const core::PinMap& pins = ground_.pins().map();
+  const core::PinMap& pins = basis_.pins().map();
   for (const Extent& range : ranges)
     for (std::uint64_t at = range.address; at < core::endOf(range);) {
       const core::PinRange* const pin = pins.cover(at, 1);
@@ -87,25 +87,25 @@ Result<std::shared_ptr<LentLease>> PeerLeases::lend(Blocks blocks, std::vector<E
                  .detail = fmt::format("{} leases to this peer are live", kMostLent),
                  .peer = peer_.name(),
                  .remedy = "lend more blocks with one lease, or for a shorter time"};
-  if (const auto shared = ground_.lentRanges().add(ranges, options.access))
+  if (const auto shared = basis_.lentRanges().add(ranges, options.access))
     return bad("lease", fmt::format("another lease has the address {:#x}", *shared),
                "end that lease first; a lease for writing shares no byte with another one");
-  auto lease = std::make_shared<LentLease>(ground_.shared_from_this(), peer_.shared_from_this(),
+  auto lease = std::make_shared<LentLease>(basis_.shared_from_this(), peer_.shared_from_this(),
                                            ++last_number_, options.access, std::move(blocks),
                                            std::move(options.on_end));
   lease->epoch = peer_.epoch();
   lease->borrower_id = peer_.theirId();
   lease->ranges = std::move(ranges);
   lent_.emplace(lease->number(), lease);
-  setDue(*lease, after(ground_.now(), ground_.lentFor(options.duration)));
-  ++ground_.counts().lent.live;
+  setDue(*lease, after(basis_.now(), basis_.lentFor(options.duration)));
+  ++basis_.counts().lent.live;
   return lease;
 }
 
 base::Bytes PeerLeases::ticketOf(const LentLease& lease) const {
-  return LeaseTicket{.owner = ground_.settings().name,
+  return LeaseTicket{.owner = basis_.settings().name,
                      .borrower = peer_.name(),
-                     .owner_id = ground_.id(),
+                     .owner_id = basis_.id(),
                      .borrower_id = lease.borrower_id,
                      .epoch = lease.epoch,
                      .number = lease.number(),
@@ -117,7 +117,7 @@ base::Bytes PeerLeases::ticketOf(const LentLease& lease) const {
 Status PeerLeases::renew(LentLease& lease, Duration duration) {
   VIADUCT_CHECK(checkDuration("renew", duration));
   if (!lease.isLive()) return lease.stale("renew");
-  setDue(lease, after(ground_.now(), duration));
+  setDue(lease, after(basis_.now(), duration));
   return Ok{};
 }
 
@@ -131,15 +131,15 @@ void PeerLeases::setDue(LentLease& lease, Clock::time_point due) {
 // A timer that is early finds nothing to do, so an ended lease leaves it as it is.
 void PeerLeases::arm() {
   if (due_.empty() || due_.begin()->first >= timer_at_) return;
-  ground_.engine().poller().forgetTimer(timer_);
+  basis_.engine().poller().forgetTimer(timer_);
   timer_at_ = due_.begin()->first;
-  timer_ = ground_.engine().poller().at(timer_at_, [this] { expire(); });
+  timer_ = basis_.engine().poller().at(timer_at_, [this] { expire(); });
 }
 
 void PeerLeases::expire() {
   timer_ = 0;
   timer_at_ = Clock::time_point::max();
-  const auto now = ground_.now();
+  const auto now = basis_.now();
   while (!due_.empty() && due_.begin()->first <= now) {
     LentLease& lease = *due_.begin()->second;
     if (lease.state() == LeaseState::kEnding) return endOverdue();
@@ -153,7 +153,7 @@ void PeerLeases::expire() {
 void PeerLeases::endOverdue() {
   peer_.readNow();
   if (due_.empty() || due_.begin()->second->state() != LeaseState::kEnding ||
-      due_.begin()->first > ground_.now())
+      due_.begin()->first > basis_.now())
     return arm();
   peer_.lose({.code = Code::kPeerLost,
               .operation = "lease",
@@ -166,7 +166,7 @@ void PeerLeases::endOverdue() {
 void PeerLeases::endLent(LentLease& lease, LeaseState outcome) {
   if (!lease.isLive()) return;
   lease.beginToEnd(outcome);
-  setDue(lease, ground_.now() + ground_.settings().grace);
+  setDue(lease, basis_.now() + basis_.settings().grace);
   peer_.tell(FrameType::kLeaseEnded,
              base::encode(LeaseEndedMessage{.number = lease.number(), .outcome = outcome}));
 }
@@ -186,19 +186,19 @@ void PeerLeases::finishLent(LentLease& lease, LeaseState outcome) {
   const auto kept = lease.shared_from_this();
   due_.erase({lease.due, &lease});
   lent_.erase(lease.number());
-  ground_.lentRanges().remove(lease.ranges);
-  countEnd(ground_.counts().lent, outcome);
+  basis_.lentRanges().remove(lease.ranges);
+  countEnd(basis_.counts().lent, outcome);
   lease.end(outcome);
 }
 
 Result<std::shared_ptr<HeldLease>> PeerLeases::borrow(LeaseTicket ticket,
                                                       std::function<void(LeaseState)> on_end) {
   VIADUCT_CHECK(checkTicket(ticket));
-  auto lease = std::make_shared<HeldLease>(ground_.shared_from_this(), peer_.shared_from_this(),
+  auto lease = std::make_shared<HeldLease>(basis_.shared_from_this(), peer_.shared_from_this(),
                                            ticket.number, ticket.access, std::move(ticket.blocks),
                                            std::move(on_end));
   held_.emplace(ticket.number, lease);
-  ++ground_.counts().borrowed.live;
+  ++basis_.counts().borrowed.live;
   return lease;
 }
 
@@ -206,12 +206,12 @@ Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
   const auto sessionWasLost = [&] {
     return staleError("borrow", ticket.number, LeaseState::kPeerLost, "", peer_.name());
   };
-  if (ticket.borrower_id != ground_.id()) {
-    if (ticket.borrower == ground_.settings().name) return sessionWasLost();  // a former life
+  if (ticket.borrower_id != basis_.id()) {
+    if (ticket.borrower == basis_.settings().name) return sessionWasLost();  // a former life
     return Error{.code = Code::kDenied,
                  .operation = "borrow",
                  .detail = fmt::format("the lease is for agent {}, not {}", ticket.borrower,
-                                       ground_.settings().name),
+                                       basis_.settings().name),
                  .peer = peer_.name(),
                  .remedy = "pass tickets that name this agent"};
   }
@@ -235,23 +235,23 @@ Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
 }
 
 Error PeerLeases::endedBefore(const LeaseTicket& ticket) const {
-  ++ground_.counts().stale;
+  ++basis_.counts().stale;
   const auto known = std::ranges::find(recent_, ticket.number, &Ended::number);
   const bool exact = known != recent_.end();
   const Ended& ended = exact ? *known : recent_.front();
   return staleError("borrow", ticket.number, exact ? ended.outcome : LeaseState::kEnding,
-                    (exact ? "" : "more than ") + ago(ground_.now() - ended.at), peer_.name());
+                    (exact ? "" : "more than ") + ago(basis_.now() - ended.at), peer_.name());
 }
 
 void PeerLeases::rememberEnded(std::uint64_t number, LeaseState outcome) {
   ended_.add(number);
   if (recent_.size() == kRemembered) recent_.pop_front();
-  recent_.push_back({number, outcome, ground_.now()});
+  recent_.push_back({number, outcome, basis_.now()});
 }
 
 void PeerLeases::giveBack(HeldLease& lease) {
   if (!lease.isLive()) return;
-  const SectionsShut shut(ground_.rails());  // no thread copies under the lease any more
+  const SectionsShut shut(basis_.rails());  // no thread copies under the lease any more
   lease.beginToEnd(LeaseState::kReturned);
   if (!lease.running()) settle(lease);
 }
@@ -271,7 +271,7 @@ void PeerLeases::settle(HeldLease& lease) {
 void PeerLeases::finishHeld(HeldLease& lease, LeaseState outcome) {
   const auto kept = lease.shared_from_this();
   held_.erase(lease.number());
-  countEnd(ground_.counts().borrowed, outcome);
+  countEnd(basis_.counts().borrowed, outcome);
   lease.end(outcome);
 }
 
@@ -293,7 +293,7 @@ Status PeerLeases::heardEnded(std::span<const std::byte> payload) {
     return Ok{};
   }
   const auto lease = found->second;
-  const SectionsShut shut(ground_.rails());  // no thread copies under the lease any more
+  const SectionsShut shut(basis_.rails());  // no thread copies under the lease any more
   lease->beginToEnd(message.outcome);
   if (!lease->running()) {
     settle(*lease);
@@ -322,7 +322,7 @@ Status PeerLeases::heardAnswer(FrameType type, std::span<const std::byte> payloa
 void PeerLeases::sessionOver() {
   while (!lent_.empty()) finishLent(*lent_.begin()->second, LeaseState::kPeerLost);
   while (!held_.empty()) finishHeld(*held_.begin()->second, LeaseState::kPeerLost);
-  ground_.engine().poller().forgetTimer(std::exchange(timer_, 0));
+  basis_.engine().poller().forgetTimer(std::exchange(timer_, 0));
   timer_at_ = Clock::time_point::max();
   last_number_ = 0;
   ended_.clear();

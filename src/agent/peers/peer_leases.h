@@ -78,7 +78,7 @@ class PeerLeases {
   Status heardEnded(std::span<const std::byte> payload);
   Status heardAnswer(FrameType type, std::span<const std::byte> payload);
 
-  Ground& ground_;
+  Basis& basis_;
   Peers& peers_;
   PeerImpl& peer_;
 

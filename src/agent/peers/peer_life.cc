@@ -25,12 +25,12 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
                  .peer = name_,
                  .cause = "another agent has taken the address",
                  .remedy = "get a new Card from the intended agent"};
-  if (theirs.agent == ground_.id()) {
+  if (theirs.agent == basis_.id()) {
     VIADUCT_TRY(const auto self, peers_.self());
     peers_.replace(shared_from_this(), self);
     return alreadyConnected();
   }
-  if (!session_ && !session.connection().isUnix() && ground_.isThisHost(theirs.boot) &&
+  if (!session_ && !session.connection().isUnix() && basis_.isThisHost(theirs.boot) &&
       redialer_.upgrade(theirs.unix_name))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
   if (name_.empty()) {
@@ -53,7 +53,7 @@ Error PeerImpl::alreadyConnected() {
 // earlier epoch.
 Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
   const bool same_life = session_ && session_->connection().theirs().agent == theirs.agent;
-  const auto now = ground_.now();
+  const auto now = basis_.now();
   const bool healthy = session_ && now - lastHeard(now) < beatEvery() * 2;
   // A frozen agent that goes on within Settings::detect finds its name free.
   const bool silent = silent_ && now < silent_->until && silent_->agent != theirs.agent;
@@ -76,7 +76,7 @@ Result<Life> PeerImpl::judgeAccepted(Session& session, const Hello& theirs) {
         .code = Code::kBusy,
         .operation = "connect",
         .detail = fmt::format("agent {} could not keep the last session: {}",
-                              ground_.settings().name, last_error_.value_or(Error{}).text()),
+                              basis_.settings().name, last_error_.value_or(Error{}).text()),
         .cause = "it has too few file descriptors or too little memory",
         .remedy = "raise its limits (ulimit -n); this agent retries"};
   if (session_)
@@ -133,18 +133,18 @@ Status PeerImpl::beginOwn() {
 }
 
 void PeerImpl::announceAll() {
-  for (const PinEntry& entry : ground_.pins().slots())
+  for (const PinEntry& entry : basis_.pins().slots())
     if (entry.generation != 0) announce(entry);
 }
 
 void PeerImpl::openLinks(Session& session) {
-  const Still still(ground_.rails());
+  const Still still(basis_.rails());
   const Connection& connection = session.connection();
   const Hello& theirs = connection.theirs();
   const bool same_process = peers_.isThisProcess(theirs);
-  for (std::size_t i = 0; i < ground_.backends().count(); ++i) {
-    if (ground_.backend(i).storage()) continue;
-    const auto name = ground_.backend(i).can().name;
+  for (std::size_t i = 0; i < basis_.backends().count(); ++i) {
+    if (basis_.backend(i).storage()) continue;
+    const auto name = basis_.backend(i).can().name;
     const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
                                      [&](const auto& backend) { return backend.backend == name; });
     if (common == theirs.backends.end()) continue;
@@ -160,9 +160,9 @@ void PeerImpl::openLinks(Session& session) {
 
 // A network is no way to the agent's own memory.
 void PeerImpl::openOwnLinks() {
-  const Still still(ground_.rails());
-  for (std::size_t i = 0; i < ground_.backends().count(); ++i) {
-    core::Backend& backend = ground_.backend(i);
+  const Still still(basis_.rails());
+  for (std::size_t i = 0; i < basis_.backends().count(); ++i) {
+    core::Backend& backend = basis_.backend(i);
     if (backend.can().same_host || backend.can().staged || backend.storage())
       openLink(
           i, {.same_process = true, .self = true, .same_host = true, .address = backend.address()});
@@ -170,9 +170,9 @@ void PeerImpl::openOwnLinks() {
 }
 
 void PeerImpl::openLink(std::size_t backend, core::LinkSeed seed) {
-  core::Backend& of = ground_.backend(backend);
+  core::Backend& of = basis_.backend(backend);
   auto& slot = links_.emplace_back(
-      std::make_unique<LinkSlot>(*this, backend, of.rails().size(), ground_.engine().poller()));
+      std::make_unique<LinkSlot>(*this, backend, of.rails().size(), basis_.engine().poller()));
   seed.peer = name_;
   seed.session = session_number_;
   seed.epoch = epoch_;
@@ -181,10 +181,10 @@ void PeerImpl::openLink(std::size_t backend, core::LinkSeed seed) {
 
 // On return no code of this agent touches memory for this life, and its transfers have ended.
 void PeerImpl::closeLinks(const Error& why) {
-  const Still still(ground_.rails());
+  const Still still(basis_.rails());
   core::Completions ended;
   for (auto& slot : links_) {
-    ground_.rails().giveBack(*slot->link, ended);
+    basis_.rails().giveBack(*slot->link, ended);
     slot->link->close(ended);
   }
   for (const auto& slot : links_)
@@ -197,7 +197,7 @@ void PeerImpl::closeLinks(const Error& why) {
       failed->why = why;
       failed->rail_lost = false;
     }
-  ground_.rails().deliver(ended);
+  basis_.rails().deliver(ended);
   peers_.transfers().failTransfersOf(*this, why);
 }
 
@@ -209,13 +209,13 @@ void PeerImpl::lose(const Error& why) {
   if (session_) endSession();
   phase_.step(parted ? PeerPhase::kPart : PeerPhase::kLose);
   ending_.step(Ending::kOver);
-  if (!parted) ++ground_.counts().sessions_lost;
+  if (!parted) ++basis_.counts().sessions_lost;
   ended_epoch_ = epoch_;
   last_error_ = why;
   if (why.code == Code::kExhausted) {
     exhausted_wait_ =
         std::clamp(exhausted_wait_ * 2, Redialer::kFirstBackoff, Redialer::kLastBackoff);
-    refuses_until_ = ground_.now() + exhausted_wait_;
+    refuses_until_ = basis_.now() + exhausted_wait_;
   }
   recheck_ = false;
   pins_.clear();

@@ -228,15 +228,15 @@ void PeerImpl::closeMarks(MarkStreamImpl& stream) {
 
 void PeerImpl::sendMarksEnd(std::uint64_t stream, const Error& why) {
   // A child of fork() has the socket too, and must not speak for its parent.
-  if (!ground_.ofThisProcess("end marks")) return;
+  if (!basis_.ofThisProcess("end marks")) return;
   sendOrLose(FrameType::kMarksEnd, base::encode(MarksEndMessage{stream, why}));
 }
 
 void PeerImpl::marksChanged(MarkStreamImpl& stream) {
-  ground_.engine().changed();
-  ground_.ringBell();
+  basis_.engine().changed();
+  basis_.ringBell();
   stream.watchers.tell();
-  if (auto callback = stream.takeCallback()) ground_.owe(std::move(callback));
+  if (auto callback = stream.takeCallback()) basis_.owe(std::move(callback));
 }
 
 void PeerImpl::heardMark(std::span<const std::byte> payload) {

@@ -33,7 +33,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
   if (!phase_.is(PeerPhase::kReady)) return notReady("note");
   const bool in_ring = ring_out_ && ring_out_->put(session_->connection().framesSent(), bytes);
   auto sent = in_ring ? Status(Ok{}) : send(FrameType::kNote, bytes);
-  if (sent) ++ground_.counts().notes_sent;
+  if (sent) ++basis_.counts().notes_sent;
   if (sent || sent.error().code != Code::kBusy) return sent;
   Error why = std::move(sent).error();
   why.operation = "note";
@@ -44,7 +44,7 @@ Status PeerImpl::note(std::span<const std::byte> bytes) {
 }
 
 Status PeerImpl::noteOnceReady(std::span<const std::byte> bytes, Clock::time_point until) {
-  const auto now = ground_.now();
+  const auto now = basis_.now();
   if (phase_.is(PeerPhase::kReady) || hopeless() || until <= now || bytes.size() > kMaxNoteBytes)
     return note(bytes);
   dropKeptNotes(now);
@@ -80,7 +80,7 @@ void PeerImpl::takeKeptNotes(PeerImpl& other) {
 }
 
 void PeerImpl::sendKeptNotes() {
-  dropKeptNotes(ground_.now());
+  dropKeptNotes(basis_.now());
   for (const KeptNote& kept : std::exchange(kept_notes_, {}))
     if (auto sent = note(kept.bytes); !sent)
       log(LogLevel::kWarning, "peer {}: a note to it was dropped: {}", name_, sent.error().text());
@@ -94,11 +94,11 @@ void PeerImpl::openRing() {
     VIADUCT_TRY(auto ring, RingReceiver::make());
     VIADUCT_CHECK(session_->connection().send(FrameType::kNoteRing, {}, std::array(ring.fds())));
     ring.wasSent();
-    VIADUCT_TRY(ring_bell_, ground_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
-                                                            [this](std::uint32_t) {
-                                                              peers_.noteRings().add(*this);
-                                                              takeNotes();
-                                                            }));
+    VIADUCT_TRY(ring_bell_, basis_.engine().poller().watch(ring.bell(), EPOLLIN | EPOLLET,
+                                                           [this](std::uint32_t) {
+                                                             peers_.noteRings().add(*this);
+                                                             takeNotes();
+                                                           }));
     ring_in_ = std::move(ring);
     return Ok{};
   }();
@@ -193,7 +193,7 @@ void PeerImpl::disarmNoteRing() {
 
 void PeerImpl::closeRing() {
   peers_.noteRings().remove(*this);
-  ground_.engine().poller().forget(std::exchange(ring_bell_, 0));
+  basis_.engine().poller().forget(std::exchange(ring_bell_, 0));
   ring_in_.reset();
   beaten_at_ = {};
 }

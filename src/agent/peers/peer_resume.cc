@@ -73,7 +73,7 @@ void PeerImpl::reachAnotherWay() {
   if (targets.empty()) return;
   log(LogLevel::kWarning, "peer {}: {} is silent; its session moves to another address", name_,
       connection.remoteText());
-  redialer_.move(std::move(targets), connection.lastHeard() + ground_.settings().detect);
+  redialer_.move(std::move(targets), connection.lastHeard() + basis_.settings().detect);
 }
 
 std::optional<Life> PeerImpl::lifeToContinue() {

@@ -25,25 +25,25 @@ constexpr std::size_t kMostDepartedBytes = std::size_t{4} << 20U;
 
 }  // namespace
 
-Peers::Peers(Ground& ground, Transfers& transfers)
-    : ground_(ground), transfers_(transfers), notes_(ground.settings().note_backlog) {}
+Peers::Peers(Basis& basis, Transfers& transfers)
+    : basis_(basis), transfers_(transfers), notes_(basis.settings().note_backlog) {}
 Peers::~Peers() = default;
 
 Status Peers::listen(Deadline until) {
-  if (!ground_.settings().secret.empty())
-    secret_ = base::secretFromText(ground_.settings().secret);
-  else if (!ground_.settings().insecure)
+  if (!basis_.settings().secret.empty())
+    secret_ = base::secretFromText(basis_.settings().secret);
+  else if (!basis_.settings().insecure)
     VIADUCT_CHECK(base::fillSecret(secret_));
-  if (ground_.settings().insecure && ground_.settings().secret.empty())
+  if (basis_.settings().insecure && basis_.settings().secret.empty())
     log(LogLevel::kWarning, "agent {} accepts every peer that reaches its socket",
-        ground_.settings().name);
+        basis_.settings().name);
   const std::string unix_name =
-      fmt::format("viaduct-{:02x}", fmt::join(std::span(ground_.id()).first(8), ""));
+      fmt::format("viaduct-{:02x}", fmt::join(std::span(basis_.id()).first(8), ""));
   auto accepted = [this](base::Fd socket, base::Unproven::Place place) {
     accept(std::move(socket), std::move(place));
   };
   VIADUCT_TRY(listener_,
-              base::Listener::open(ground_.settings().listen, unix_name, ground_.engine().poller(),
+              base::Listener::open(basis_.settings().listen, unix_name, basis_.engine().poller(),
                                    std::move(accepted), until.at()));
   return Ok{};
 }
@@ -113,7 +113,7 @@ std::shared_ptr<PeerImpl> Peers::add(std::string name, bool own) {
 }
 
 std::shared_ptr<PeerImpl> Peers::find(std::string_view name) const {
-  return self_ && name == ground_.settings().name ? self_ : findOther(name);
+  return self_ && name == basis_.settings().name ? self_ : findOther(name);
 }
 
 // Never the agent itself: another agent may have its name.
@@ -127,7 +127,7 @@ std::shared_ptr<PeerImpl> Peers::findOther(std::string_view name) const {
 Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card) {
   if (card.name.empty())
     return Error{.code = Code::kInvalid, .operation = "connect", .detail = "the Card has no name"};
-  if (card.agent == ground_.id()) return self();
+  if (card.agent == basis_.id()) return self();
   auto peer = findOther(card.name);
   if (!peer) peer = add(card.name);
   peer->redialer().aim(card);
@@ -135,7 +135,7 @@ Result<std::shared_ptr<PeerImpl>> Peers::connect(const Card& card) {
 }
 
 Result<std::shared_ptr<PeerImpl>> Peers::self() {
-  if (!self_) self_ = add(ground_.settings().name, /*own=*/true);
+  if (!self_) self_ = add(basis_.settings().name, /*own=*/true);
   VIADUCT_CHECK(self_->beginOwn());
   return self_;
 }
@@ -222,24 +222,24 @@ void Peers::beatSooner(Duration every) {
   every = std::max<Duration>(every, std::chrono::milliseconds(5));
   if (beat_timer_ != 0 && beat_every_ <= every) return;
   beat_every_ = every;
-  const auto now = ground_.now();
+  const auto now = basis_.now();
   if (beat_timer_ == 0) last_beat_ = now;
   scheduleBeat(now);
 }
 
 void Peers::scheduleBeat(Clock::time_point now) {
-  ground_.engine().poller().forgetTimer(beat_timer_);
-  beat_timer_ = ground_.engine().poller().at(now + beat_every_, [this] { beat(); });
+  basis_.engine().poller().forgetTimer(beat_timer_);
+  beat_timer_ = basis_.engine().poller().at(now + beat_every_, [this] { beat(); });
 }
 
 void Peers::beat() {
-  const auto now = ground_.now();
+  const auto now = basis_.now();
   // After a gap, this process itself was stopped. Frames that peers sent meanwhile have to be read
   // before peers are judged.
   const bool gap = now - last_beat_ > 2 * beat_every_;
   last_beat_ = now;
   forgetDeparted();
-  Duration every = ground_.settings().detect / 4;
+  Duration every = basis_.settings().detect / 4;
   const auto peers = peers_;
   for (const auto& peer : peers) {
     peer->beat(now, !gap && !peer->readingPaused());
@@ -251,35 +251,35 @@ void Peers::beat() {
 
 Result<PinInfo> Peers::pin(const Segment& memory, std::string label,
                            const core::Audience& audience) {
-  const Still still(ground_.rails());
-  VIADUCT_TRY(const std::uint32_t slot, ground_.pins().add(memory, std::move(label), audience));
-  const PinEntry& entry = ground_.pins()[slot];
+  const Still still(basis_.rails());
+  VIADUCT_TRY(const std::uint32_t slot, basis_.pins().add(memory, std::move(label), audience));
+  const PinEntry& entry = basis_.pins()[slot];
   for (const auto& peer : peers_) peer->announce(entry);
   return entry.info;
 }
 
 Hello Peers::hello(std::uint64_t last_epoch) const {
-  Hello hello{.name = ground_.settings().name,
-              .agent = ground_.id(),
+  Hello hello{.name = basis_.settings().name,
+              .agent = basis_.id(),
               .process = base::processId(),
-              .boot = ground_.boot(),
+              .boot = basis_.boot(),
               .unix_name = listener_ ? listener_->unixName() : "",
               .addresses = listener_ ? listener_->addresses() : std::vector<std::string>{},
               .last_epoch = last_epoch,
-              .detect_ms = static_cast<std::uint32_t>(ground_.settings().detect.count())};
-  for (const auto& backend : ground_.backends().all())
+              .detect_ms = static_cast<std::uint32_t>(basis_.settings().detect.count())};
+  for (const auto& backend : basis_.backends().all())
     hello.backends.push_back({std::string(backend->can().name), backend->address()});
   return hello;
 }
 
 Card Peers::card() const {
-  return {.name = ground_.settings().name,
-          .agent = ground_.id(),
-          .boot = ground_.boot(),
+  return {.name = basis_.settings().name,
+          .agent = basis_.id(),
+          .boot = basis_.boot(),
           .unix_name = listener_ ? listener_->unixName() : "",  // a closed agent has none
           .addresses = listener_ ? listener_->addresses() : std::vector<std::string>(),
           .secret = secret_,
-          .pins = ground_.pins().infos()};
+          .pins = basis_.pins().infos()};
 }
 
 bool Peers::isThisProcess(const Hello& theirs) const { return theirs.process == base::processId(); }
@@ -287,9 +287,9 @@ bool Peers::isThisProcess(const Hello& theirs) const { return theirs.process == 
 void Peers::arrived(PeerImpl& from, base::Bytes note) {
   const auto& sender = from.noteSender();
   const bool kept = notes_.add(sender, std::move(note));
-  ++ground_.counts().notes_received;
-  ground_.ringBell();
-  ground_.engine().changed();
+  ++basis_.counts().notes_received;
+  basis_.ringBell();
+  basis_.engine().changed();
   note_watchers_.tell();
   if (!notes_.hasRoom(*sender)) holdUp(from);
   if (!kept) from.noteDropped();
@@ -309,7 +309,7 @@ void Peers::letSendersGoOn() {
 
 std::optional<Note> Peers::takeNote() {
   auto note = notes_.take();
-  if (notes_.madeRoom()) ground_.engine().takeOverNow();
+  if (notes_.madeRoom()) basis_.engine().takeOverNow();
   return note;
 }
 

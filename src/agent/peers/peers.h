@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/ground/ground.h"
+#include "agent/basis/basis.h"
 #include "agent/peers/note_backlog.h"
 #include "agent/peers/note_rings.h"
 #include "agent/peers/transfers.h"
@@ -30,12 +30,12 @@ class Session;
 
 class Peers {
  public:
-  Peers(Ground& ground, Transfers& transfers);
+  Peers(Basis& basis, Transfers& transfers);
   ~Peers();
   Peers(const Peers&) = delete;
   Peers& operator=(const Peers&) = delete;
 
-  Ground& ground() { return ground_; }
+  Basis& basis() { return basis_; }
   Transfers& transfers() { return transfers_; }
   Status listen(Deadline until);
   // Peers would refuse a bad hello at each dial, so it is checked here once.
@@ -76,7 +76,7 @@ class Peers {
   // Peers and sessions call the functions below.
   Hello hello(std::uint64_t last_epoch) const;
   bool isThisProcess(const Hello& theirs) const;
-  bool precedes(const Hello& theirs) const { return ground_.id() < theirs.agent; }
+  bool precedes(const Hello& theirs) const { return basis_.id() < theirs.agent; }
   std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
   const std::array<std::uint8_t, 32>& secret() const { return secret_; }
   // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
@@ -104,7 +104,7 @@ class Peers {
   void holdUp(PeerImpl& from);
   void letSendersGoOn();
 
-  Ground& ground_;
+  Basis& basis_;
   Transfers& transfers_;
   std::array<std::uint8_t, 32> secret_{};
   std::unique_ptr<base::Listener> listener_;

@@ -18,7 +18,7 @@ constexpr Duration kDialLimit = std::chrono::seconds(5);
 }  // namespace
 
 Redialer::Redialer(Peers& peers, PeerImpl& peer)
-    : ground_(peers.ground()), peers_(peers), peer_(peer) {}
+    : basis_(peers.basis()), peers_(peers), peer_(peer) {}
 Redialer::~Redialer() = default;
 
 bool Redialer::isAimed() const { return !target_.is(Target::kNone) && !isWrong(); }
@@ -27,7 +27,7 @@ void Redialer::aim(const Card& card) {
   secret_ = card.secret;
   unix_name_ = card.unix_name;
   tried_unix_.clear();
-  on_this_host_ = ground_.isThisHost(card.boot);
+  on_this_host_ = basis_.isThisHost(card.boot);
   addresses_ = card.addresses;
   target_.step(Target::kAim);
   if (peer_.isAlive()) return target_.step(Target::kMeet);
@@ -41,7 +41,7 @@ void Redialer::forget() {
 
 void Redialer::stop() {
   reach_.step(Reach::kStop);
-  ground_.engine().poller().forgetTimer(std::exchange(timer_, 0));
+  basis_.engine().poller().forgetTimer(std::exchange(timer_, 0));
   dialer_.reset();
   peers_.bury(std::move(attempt_));
 }
@@ -52,13 +52,13 @@ void Redialer::dial() {
     targets.push_back("unix:@" + unix_name_);
   targets.insert(targets.end(), addresses_.begin(), addresses_.end());
   tried_unix_ = unix_name_;
-  move(std::move(targets), ground_.now() + kDialLimit);
+  move(std::move(targets), basis_.now() + kDialLimit);
 }
 
 void Redialer::move(std::vector<std::string> targets, Clock::time_point until) {
   reach_.step(Reach::kDial);
-  ground_.engine().poller().forgetTimer(std::exchange(timer_, 0));
-  dialer_ = base::Dialer::start(std::move(targets), until, ground_.engine().poller(),
+  basis_.engine().poller().forgetTimer(std::exchange(timer_, 0));
+  dialer_ = base::Dialer::start(std::move(targets), until, basis_.engine().poller(),
                                 [this](Result<base::Fd> socket, const std::string& target) {
                                   dialed(std::move(socket), target);
                                 });
@@ -88,7 +88,7 @@ void Redialer::dialLater() {
   reach_.step(Reach::kWait);
   backoff_ = std::clamp<Duration>(backoff_ * 2, kFirstBackoff, kLastBackoff);
   tried_unix_.clear();
-  timer_ = ground_.engine().poller().at(ground_.now() + backoff_, [this] { dial(); });
+  timer_ = basis_.engine().poller().at(basis_.now() + backoff_, [this] { dial(); });
 }
 
 bool Redialer::upgrade(const std::string& unix_name) {
@@ -102,7 +102,7 @@ bool Redialer::upgrade(const std::string& unix_name) {
 
 void Redialer::met(const Hello& theirs) {
   target_.step(Target::kMeet);
-  on_this_host_ = ground_.isThisHost(theirs.boot);
+  on_this_host_ = basis_.isThisHost(theirs.boot);
 }
 
 std::unique_ptr<Session> Redialer::take(const Session& session) {

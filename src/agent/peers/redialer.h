@@ -16,7 +16,7 @@
 
 namespace viaduct::agent {
 
-class Ground;
+class Basis;
 class Peers;
 class PeerImpl;
 class Session;
@@ -59,7 +59,7 @@ class Redialer {
   void dialed(Result<base::Fd> socket, const std::string& target);
   void failed(const Error& why);
 
-  Ground& ground_;
+  Basis& basis_;
   Peers& peers_;
   PeerImpl& peer_;
   base::Machine<Target> target_;

@@ -21,9 +21,9 @@ Status Session::open(base::Fd socket, const std::array<std::uint8_t, 32>& secret
                                {.secret = secret,
                                 .mine = [this, last_epoch] { return peers_.hello(last_epoch); },
                                 .resume = resume,
-                                .handshake_until = peers_.ground().now() + kHandshakeLimit,
+                                .handshake_until = peers_.basis().now() + kHandshakeLimit,
                                 .max_unsent = kMaxUnsent},
-                               peers_.ground().engine().poller(), *this));
+                               peers_.basis().engine().poller(), *this));
   return Ok{};
 }
 

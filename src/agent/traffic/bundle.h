@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/ground/counts.h"
+#include "agent/basis/counts.h"
 #include "agent/peers/rail_health.h"
 #include "core/backend.h"
 #include "core/landed_blocks.h"

@@ -15,7 +15,7 @@ namespace viaduct::agent {
 
 Posting::Posting(Traffic& traffic, std::shared_ptr<PeerImpl> peer, OpKind kind, Priority priority)
     : traffic_(traffic),
-      ground_(traffic.ground().shared_from_this()),
+      basis_(traffic.basis().shared_from_this()),
       peer_(std::move(peer)),
       kind_(kind),
       priority_(priority) {}
@@ -114,7 +114,7 @@ void Posting::failed(core::Failed failed) {
 // Warns when a rail is set aside for the first time. Further times in a row are logged as
 // information.
 void Posting::railLost(Bundle& bundle, std::uint32_t number, const Error& why) {
-  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, ground_->now());
+  const Bundle::RailUse* const use = bundle.setAsideIfItFailsAgain(number, basis_->now());
   if (use == nullptr) return;
   const Duration time = use->health->time();
   base::log(time == RailHealth::kFirst ? base::LogLevel::kWarning : base::LogLevel::kInfo,
@@ -136,9 +136,9 @@ void Posting::abort(Error why) {
   // Waits for 3/4 of the grace until the ops are back. Then the peer's session ends, which ends
   // them.
   forced_ = true;
-  const auto now = ground_->now();
-  expect(now + ground_->settings().grace * 3 / 4);
-  ground_->engine().takeOverNow();
+  const auto now = basis_->now();
+  expect(now + basis_->settings().grace * 3 / 4);
+  basis_->engine().takeOverNow();
 }
 
 void Posting::overdue() {
@@ -151,7 +151,7 @@ void Posting::overdue() {
          .detail = fmt::format("{} of {} ops were in flight at the deadline", total_ops_ - moved,
                                total_ops_),
          .peer = peer_->name(),
-         .cause = ground_->settings().faults.empty()
+         .cause = basis_->settings().faults.empty()
                       ? "the peer or the path is too slow for the deadline, or has stalled"
                       : "VIADUCT_FAULTS delays or stops ops of this agent",
          .remedy = "check Peer::state() and the path's load, or give a longer deadline"});
@@ -177,7 +177,7 @@ TransferState Posting::outcome() const {
 }
 
 void Posting::countErrorWithoutRail() {
-  if (error_->code != Code::kCancelled) count(ground_->counts().errors_without_rail, error_->code);
+  if (error_->code != Code::kCancelled) count(basis_->counts().errors_without_rail, error_->code);
 }
 
 }  // namespace viaduct::agent

@@ -22,7 +22,7 @@
 
 namespace viaduct::agent {
 
-class Ground;
+class Basis;
 class HeldLease;
 class PeerImpl;
 class Traffic;
@@ -79,7 +79,7 @@ class Posting : public core::Sink {
   }
 
   Traffic& traffic_;
-  const std::shared_ptr<Ground> ground_;  // keeps the agent
+  const std::shared_ptr<Basis> basis_;  // keeps the agent
   std::shared_ptr<PeerImpl> peer_;
   const OpKind kind_;
   const Priority priority_;

@@ -29,8 +29,8 @@ struct Choice {
 // The usable links, the most preferred first. Chooses one of them for each pair of pins.
 class Router {
  public:
-  Router(Ground& ground, PeerImpl& peer, OpKind kind, const core::Requirement& required)
-      : ground_(ground),
+  Router(Basis& basis, PeerImpl& peer, OpKind kind, const core::Requirement& required)
+      : basis_(basis),
         peer_(peer),
         kind_(kind),
         gpu_direct_(required.gpu_direct),
@@ -39,7 +39,7 @@ class Router {
     LinkSlot* staging = nullptr;
     for (const auto& slot : peer.links()) {
       if (slot->link->state().phase != core::LinkState::Phase::kReady) continue;
-      const core::Capabilities& can = ground.backend(slot->backend()).can();
+      const core::Capabilities& can = basis.backend(slot->backend()).can();
       if (can.staged)
         staging = slot.get();
       else if (satisfies(can, required))
@@ -47,13 +47,13 @@ class Router {
     }
     // The stage between the two agents has to meet the requirement, so some backend has to.
     const auto may_stage = [&] {
-      return !links_.empty() || satisfies(ground.backend(staging->backend()).can(), required);
+      return !links_.empty() || satisfies(basis.backend(staging->backend()).can(), required);
     };
     if (staging != nullptr && !required.no_staging && may_stage()) links_.push_back(staging);
     staging_ = staging;
     // Links of equal preference keep the agent's order, so that the choice never depends on chance.
     const auto rank = [&](const LinkSlot* slot) {
-      return std::pair(ground.backend(slot->backend()).can().preference, slot->backend());
+      return std::pair(basis.backend(slot->backend()).can().preference, slot->backend());
     };
     std::sort(links_.begin(), links_.end(),
               [&](const LinkSlot* a, const LinkSlot* b) { return rank(a) < rank(b); });
@@ -72,7 +72,7 @@ class Router {
   // Whether ops with this choice are packed into chunks: they are small for its backend, or the
   // requirement asks for it.
   bool packs(const Choice& choice, const core::OpList& list) const {
-    const std::uint64_t below = ground_.backend(choice.slot->backend()).can().pack_below;
+    const std::uint64_t below = basis_.backend(choice.slot->backend()).can().pack_below;
     const bool small = list.ops.size() >= kLeastPacked && list.bytes / list.ops.size() < below;
     return (small || packed_) && canPack(list);
   }
@@ -83,7 +83,7 @@ class Router {
     return staging_ != nullptr && !no_staging_ && !peer_.isOwn() &&
            std::ranges::all_of(list.spans, [&](const core::PinSpan& span) {
              const auto remote = peer_.pins().all().find(span.remote_pin);
-             return ground_.pins()[span.local_pin].info.kind == MemoryKind::kHost &&
+             return basis_.pins()[span.local_pin].info.kind == MemoryKind::kHost &&
                     remote != peer_.pins().all().end() &&
                     remote->second.info.kind == MemoryKind::kHost;
            });
@@ -91,7 +91,7 @@ class Router {
   bool touchesGpu(const core::Op& op) const {
     const auto& announced = peer_.pins().all();
     const auto remote = announced.find(op.remote_pin);
-    return ground_.pins()[op.local_pin].info.kind == MemoryKind::kDevice ||
+    return basis_.pins()[op.local_pin].info.kind == MemoryKind::kDevice ||
            (remote != announced.end() && remote->second.info.kind == MemoryKind::kDevice);
   }
   Error refusal(const core::Op& op) const {
@@ -122,7 +122,7 @@ class Router {
         .remedy = "open the backend local too (VIADUCT_BACKENDS)"};
   }
 
-  Ground& ground_;
+  Basis& basis_;
   PeerImpl& peer_;
   const OpKind kind_;
   const bool gpu_direct_, no_staging_, packed_;
@@ -159,15 +159,15 @@ core::RailMask nearestTo(std::span<const core::PinSpan> spans, const core::Backe
   return near;
 }
 
-std::vector<Bundle::RailUse> railsFor(Ground& ground, LinkSlot& slot,
+std::vector<Bundle::RailUse> railsFor(Basis& basis, LinkSlot& slot,
                                       std::span<const core::PinSpan> spans) {
-  core::Backend& backend = ground.backend(slot.backend());
+  core::Backend& backend = basis.backend(slot.backend());
   const auto rails = backend.rails();
   const core::RailMask near = rails.size() < 2 ? core::kAllRails : nearestTo(spans, backend);
   std::vector<Bundle::RailUse> uses;
   uses.reserve(rails.size());
   for (std::size_t i = 0; i < rails.size(); ++i) {
-    RunRail& run = ground.rails().of(*rails[i]);
+    RunRail& run = basis.rails().of(*rails[i]);
     uses.push_back({.rail = rails[i].get(),
                     .runner = &run.runner,
                     .counts = &run.counts,
@@ -178,15 +178,15 @@ std::vector<Bundle::RailUse> railsFor(Ground& ground, LinkSlot& slot,
   return uses;
 }
 
-void addBundle(Ground& ground, const PeerImpl& peer, const Choice& choice, core::OpList list,
+void addBundle(Basis& basis, const PeerImpl& peer, const Choice& choice, core::OpList list,
                std::vector<core::Stretch> stretches, const core::Requirement& required,
                std::vector<Bundle>& out) {
-  core::Backend& backend = ground.backend(choice.slot->backend());
+  core::Backend& backend = basis.backend(choice.slot->backend());
   core::Link& link = *choice.slot->link;
-  std::vector<Bundle::RailUse> uses = railsFor(ground, *choice.slot, list.spans);
+  std::vector<Bundle::RailUse> uses = railsFor(basis, *choice.slot, list.spans);
   const std::size_t served = Bundle::serving(link, uses);
   const core::Capabilities& can = backend.can();
-  const core::Slicing how = slicingFor(ground.settings(), can, served);
+  const core::Slicing how = slicingFor(basis.settings(), can, served);
   const std::uint64_t whole = list.whole;
   auto plan = core::slice(std::move(list), how);
   sayWhatWasPlanned(peer, choice, can.name, plan, served, how);
@@ -251,9 +251,9 @@ bool satisfies(const core::Capabilities& can, const core::Requirement& required)
          (required.backend.empty() || required.backend == can.name);
 }
 
-Result<std::vector<Bundle>> route(Ground& ground, PeerImpl& peer, OpKind kind, core::OpList list,
+Result<std::vector<Bundle>> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement) {
-  const Router router(ground, peer, kind, requirement);
+  const Router router(basis, peer, kind, requirement);
   std::vector<Choice> choices;
   choices.reserve(list.spans.size());
   const core::Op* first = list.ops.data();
@@ -272,12 +272,12 @@ Result<std::vector<Bundle>> route(Ground& ground, PeerImpl& peer, OpKind kind, c
       choices[0] = router.packing();
     else if (requirement.packed)
       return cannotPack(peer);
-    addBundle(ground, peer, choices[0], std::move(list), {}, required, bundles);
+    addBundle(basis, peer, choices[0], std::move(list), {}, required, bundles);
     return bundles;
   }
   if (requirement.packed) return cannotPack(peer);
   for (Group& group : divide(list, choices))
-    addBundle(ground, peer, group.choice, std::move(group.list), std::move(group.stretches),
+    addBundle(basis, peer, group.choice, std::move(group.list), std::move(group.stretches),
               requirement, bundles);
   return bundles;
 }

@@ -12,12 +12,12 @@ namespace viaduct::agent {
 // Whether a path over this backend meets the requirement.
 bool satisfies(const core::Capabilities& can, const core::Requirement& required);
 
-class Ground;
+class Basis;
 class PeerImpl;
 
 // Divides planned ops among the backends that reach both memories and satisfy the requirement. The
 // most preferred backend comes first. An error has the reason of each backend.
-Result<std::vector<Bundle>> route(Ground& ground, PeerImpl& peer, OpKind kind, core::OpList list,
+Result<std::vector<Bundle>> route(Basis& basis, PeerImpl& peer, OpKind kind, core::OpList list,
                                   const core::Requirement& requirement);
 
 }  // namespace viaduct::agent

@@ -30,9 +30,9 @@ class PostedHop final : public Posting {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("staging");
     required.no_staging = true;
     required.packed = false;
-    VIADUCT_TRY(auto bundles, route(*ground_, *peer_, kind_, std::move(list), required));
+    VIADUCT_TRY(auto bundles, route(*basis_, *peer_, kind_, std::move(list), required));
     take(std::move(bundles));
-    begun_ = ground_->now();
+    begun_ = basis_->now();
     begin();
     offer();
     endIfOver();
@@ -50,7 +50,7 @@ class PostedHop final : public Posting {
  private:
   void over() override {
     end(outcome());
-    ground_->engine().takeOverNow();  // the staged transfer goes on
+    basis_->engine().takeOverNow();  // the staged transfer goes on
     if (owner_ == nullptr) return;
     Path path;
     addTo(path);
@@ -91,17 +91,17 @@ class EndedHop final : public move::Hop {
 class Host final : public move::StagingHost {
  public:
   Host(Peers& peers, Traffic& traffic, Stages& stages, PeerImpl& peer)
-      : ground_(peers.ground()), peers_(peers), traffic_(traffic), stages_(stages), peer_(peer) {}
+      : basis_(peers.basis()), peers_(peers), traffic_(traffic), stages_(stages), peer_(peer) {}
   Host(const Host&) = delete;
   Host& operator=(const Host&) = delete;
   ~Host() override {
     for (auto& ring : rings_) stages_.freeRing(std::move(ring), peer_, settling());
   }
 
-  Clock::time_point now() const override { return ground_.now(); }
+  Clock::time_point now() const override { return basis_.now(); }
   const PinInfo* ownPin(std::uint32_t slot) const override {
-    const bool live = ground_.pins().generation(slot) != 0;
-    return live && ground_.pins()[slot].isShared() ? &ground_.pins()[slot].info : nullptr;
+    const bool live = basis_.pins().generation(slot) != 0;
+    return live && basis_.pins()[slot].isShared() ? &basis_.pins()[slot].info : nullptr;
   }
   Result<std::optional<move::Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) override {
     const auto audience =
@@ -117,7 +117,7 @@ class Host final : public move::StagingHost {
     rings_.erase(found);
   }
   bool hasRoom() const override { return stages_.hasRoom(); }
-  Duration deadline() const override { return ground_.settings().deadline; }
+  Duration deadline() const override { return basis_.settings().deadline; }
   bool sharesGpus(const core::Requirement& required) const override {
     return anyGpuLink(required, [](const core::Link&) { return true; });
   }
@@ -144,7 +144,7 @@ class Host final : public move::StagingHost {
     static std::atomic<std::uint64_t> last{0};
     return ++last;
   }
-  void giveUp(std::uint64_t whole) override { ground_.backends().giveUp(whole); }
+  void giveUp(std::uint64_t whole) override { basis_.backends().giveUp(whole); }
   std::function<bool()> settling() const override {
     return [left = left_] {
       std::erase_if(*left, [](const auto& hop) { return !hop->running(); });
@@ -166,14 +166,14 @@ class Host final : public move::StagingHost {
   bool anyGpuLink(const core::Requirement& required,
                   const std::function<bool(const core::Link&)>& fits) const {
     return std::ranges::any_of(peer_.links(), [&](const auto& slot) {
-      core::Backend& backend = ground_.backend(slot->backend());
+      core::Backend& backend = basis_.backend(slot->backend());
       return slot->link->state().phase == core::LinkState::Phase::kReady &&
              backend.deviceMemory() != nullptr && satisfies(backend.can(), required) &&
              fits(*slot->link);
     });
   }
 
-  Ground& ground_;
+  Basis& basis_;
   Peers& peers_;
   Traffic& traffic_;
   Stages& stages_;
@@ -194,11 +194,11 @@ move::Ring shapeFor(const Settings& settings) {
 }  // namespace
 
 Stages::Stages(Peers& peers, Traffic& traffic)
-    : ground_(peers.ground()),
+    : basis_(peers.basis()),
       peers_(peers),
       traffic_(traffic),
-      shape_(shapeFor(ground_.settings())),
-      memory_(ground_.settings().staging_memory) {}
+      shape_(shapeFor(basis_.settings())),
+      memory_(basis_.settings().staging_memory) {}
 
 std::unique_ptr<move::StagingHost> Stages::hostFor(core::LinkHost& session) {
   // The agent makes the links of all backends with a LinkSlot as their session.
@@ -211,7 +211,7 @@ Result<std::unique_ptr<Stages::RingMemory>> Stages::makeRing(const core::Audienc
   auto made = std::make_unique<RingMemory>();
   if (!hasRoom()) return std::unique_ptr<RingMemory>();
   if (gpu) {
-    VIADUCT_TRY(made->gpu, ground_.allocateHeld(*gpu, ringBytes()));
+    VIADUCT_TRY(made->gpu, basis_.allocateHeld(*gpu, ringBytes()));
   } else {
     VIADUCT_TRY(made->host, base::SharedMemory::allocate(ringBytes()));
   }
@@ -227,12 +227,12 @@ Result<std::unique_ptr<Stages::RingMemory>> Stages::makeRing(const core::Audienc
 void Stages::freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer,
                       std::function<bool()> hops_ended) {
   const std::uint32_t slot = ring->ring.pin;
-  peer.withdraw(ground_.pins()[slot]);
-  ground_.pins().retire(slot);
+  peer.withdraw(basis_.pins()[slot]);
+  basis_.pins().retire(slot);
   leaving_.push_back({.memory = std::move(ring),
                       .peer = peer.weak_from_this(),
                       .hops_ended = std::move(hops_ended)});
-  ground_.engine().takeOverNow();  // the next round of progress calls freeLeft()
+  basis_.engine().takeOverNow();  // the next round of progress calls freeLeft()
 }
 
 // A stopped peer may still finish a copy into a ring. So the addresses stay reserved until it is
@@ -249,8 +249,8 @@ void Stages::freeLeftNow() {
 // peer keeps the memfd.
 bool Stages::unpin(Leaving& leaving) {
   if (!leaving.hops_ended()) return false;
-  const Still still(ground_.rails());
-  const Status removed = ground_.pins().remove(leaving.memory->ring.pin);
+  const Still still(basis_.rails());
+  const Status removed = basis_.pins().remove(leaving.memory->ring.pin);
   if (!removed && removed.error().code == Code::kBusy) return false;
   leaving.unpinned = true;
   const std::span<std::byte> pages = leaving.memory->host.bytes();

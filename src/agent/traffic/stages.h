@@ -16,7 +16,7 @@
 
 namespace viaduct::agent {
 
-class Ground;
+class Basis;
 class PeerImpl;
 class Peers;
 class Traffic;
@@ -57,7 +57,7 @@ class Stages {
   void freeLeftNow();
   bool unpin(Leaving& leaving);
 
-  Ground& ground_;
+  Basis& basis_;
   Peers& peers_;
   Traffic& traffic_;
   const move::Ring shape_;  // the size of each ring

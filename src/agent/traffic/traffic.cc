@@ -14,15 +14,15 @@ namespace viaduct::agent {
 void Traffic::expectBy(Clock::time_point due) {
   if (due >= due_) return;
   due_ = due;
-  if (due_timer_ != 0) ground_.engine().poller().forgetTimer(due_timer_);
-  due_timer_ = ground_.engine().poller().at(due, [this] { tellOverdue(); });
+  if (due_timer_ != 0) basis_.engine().poller().forgetTimer(due_timer_);
+  due_timer_ = basis_.engine().poller().at(due, [this] { tellOverdue(); });
 }
 
 void Traffic::tellOverdue() {
   due_timer_ = 0;
   due_ = Clock::time_point::max();
-  ground_.rails().deliverEnded();  // a transfer that has ended is not overdue
-  const auto now = ground_.now();
+  basis_.rails().deliverEnded();  // a transfer that has ended is not overdue
+  const auto now = basis_.now();
   running_.forEach([&](Posting& posting) {
     if (posting.due() <= now) posting.overdue();
   });
@@ -37,9 +37,9 @@ std::vector<std::shared_ptr<TransferImpl>> Traffic::reachingTransfers() const {
 
 void Traffic::goOnReaching() {
   if (reaching_.empty() || std::exchange(reaches_again_, true)) return;
-  ground_.owe([this, alive = ground_.shared_from_this()] {
+  basis_.owe([this, alive = basis_.shared_from_this()] {
     const auto reaching = [&] {
-      const auto held = ground_.hold();
+      const auto held = basis_.hold();
       reaches_again_ = false;
       return reachingTransfers();
     }();
@@ -56,7 +56,7 @@ void Traffic::abortUnder(const HeldLease& lease, const Error& why) {
   if (!lease.running()) return;
   running_.forEach([&](Posting& posting) {
     if (!posting.isUnder(lease)) return;
-    ++ground_.counts().stale;
+    ++basis_.counts().stale;
     posting.abort(why);
   });
 }

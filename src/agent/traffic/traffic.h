@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "agent/ground/ground.h"
+#include "agent/basis/basis.h"
 #include "agent/peers/transfers.h"
 #include "agent/traffic/hooked_list.h"
 #include "agent/traffic/posting.h"
@@ -19,11 +19,11 @@ class TransferImpl;
 
 class Traffic final : public Transfers {
  public:
-  explicit Traffic(Ground& ground) : ground_(ground) {}
+  explicit Traffic(Basis& basis) : basis_(basis) {}
   Traffic(const Traffic&) = delete;
   Traffic& operator=(const Traffic&) = delete;
 
-  Ground& ground() { return ground_; }
+  Basis& basis() { return basis_; }
   void enter(Posting& posting) { running_.add(posting); }     // it begins to run
   void leave(Posting& posting) { running_.remove(posting); }  // and has ended
   template <class Visit>
@@ -49,7 +49,7 @@ class Traffic final : public Transfers {
   std::vector<std::shared_ptr<TransferImpl>> reachingTransfers() const;
   void tellOverdue();
 
-  Ground& ground_;
+  Basis& basis_;
   // Transfer handles and staging own them. A handle's destructor waits for the transfer's end, and
   // takes the lock once, before it frees the transfer. Shared pointers here would cost four atomic
   // operations a post.

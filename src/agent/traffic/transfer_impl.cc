@@ -54,18 +54,18 @@ Status TransferImpl::plan(AgentLock::Held& held) {
     if (peer_->state() != PeerState::kReady) return peer_->notReady("plan");
     if (!isAnnounced()) return notReached();
     const auto epoch = peer_->epoch();
-    const auto local_version = ground_->pins().version(), remote_version = peer_->pinsVersion();
-    const core::PinMap local_pins = ground_->pins().map(), remote_pins = peer_->pinMap();
+    const auto local_version = basis_->pins().version(), remote_version = peer_->pinsVersion();
+    const core::PinMap local_pins = basis_->pins().map(), remote_pins = peer_->pinMap();
     held.unlock();
     auto list = core::coalesce(kind_, local_, remote_, local_pins, remote_pins);
     held.lock();
     if (!list) return std::move(list).error();
-    if (epoch != peer_->epoch() || local_version != ground_->pins().version() ||
+    if (epoch != peer_->epoch() || local_version != basis_->pins().version() ||
         remote_version != peer_->pinsVersion())
       continue;  // a pin or a session came or went meanwhile
     const std::vector<core::PinSpan> spans = list->spans;
     const std::uint64_t bytes = list->bytes;
-    VIADUCT_TRY(auto bundles, route(*ground_, *peer_, kind_, *std::move(list), required));
+    VIADUCT_TRY(auto bundles, route(*basis_, *peer_, kind_, *std::move(list), required));
     remember(std::move(bundles), spans, bytes);
     return Ok{};
   }
@@ -78,11 +78,11 @@ void TransferImpl::remember(std::vector<Bundle> bundles, std::span<const core::P
   bytes_ = bytes;
   direct_ = bundles_.size() == 1 && bundles_.front().isDirect() && !options_.on_end;
   local_used_ = usedPins(spans, &core::PinSpan::local_pin,
-                         [&](std::uint32_t slot) { return ground_->pins().generation(slot); });
+                         [&](std::uint32_t slot) { return basis_->pins().generation(slot); });
   remote_used_ = usedPins(spans, &core::PinSpan::remote_pin,
                           [&](std::uint32_t slot) { return peer_->pinGeneration(slot); });
   planned_epoch_ = peer_->epoch();
-  local_version_ = ground_->pins().version();
+  local_version_ = basis_->pins().version();
   remote_version_ = peer_->pinsVersion();
 }
 
@@ -93,17 +93,17 @@ bool TransferImpl::stillPlanned() {
   for (const Bundle& bundle : bundles_)
     if (!bundle.stillServed()) return false;
   if (isPlannedForNow()) return true;
-  if (!allLive(local_used_, [&](auto slot) { return ground_->pins().generation(slot); }) ||
+  if (!allLive(local_used_, [&](auto slot) { return basis_->pins().generation(slot); }) ||
       !allLive(remote_used_, [&](auto slot) { return peer_->pinGeneration(slot); }))
     return false;
-  local_version_ = ground_->pins().version();
+  local_version_ = basis_->pins().version();
   remote_version_ = peer_->pinsVersion();
   return true;
 }
 
 bool TransferImpl::isPlannedForNow() const {
   return peer_->state() == PeerState::kReady && planned_epoch_ == peer_->epoch() &&
-         local_version_ == ground_->pins().version() && remote_version_ == peer_->pinsVersion();
+         local_version_ == basis_->pins().version() && remote_version_ == peer_->pinsVersion();
 }
 
 Status TransferImpl::post(const PostOptions& options) {
@@ -118,10 +118,10 @@ Status TransferImpl::post(const PostOptions& options) {
 Status TransferImpl::goOn(const PostOptions& options, Claim& claim, AtOnce moved) {
   // A callback on another thread may drop the last handle before this call returns.
   const auto self = options_.on_end ? shared_from_this() : nullptr;
-  auto held = ground_->hold();
+  auto held = basis_->hold();
   if (running() || !claim.take()) return stillRunning();
   Status posted = moved == AtOnce::kAll ? peer_->mark(*options.mark) : postByRails(held, options);
-  if (!posted && moved != AtOnce::kAll && !mayAccess()) ++ground_->counts().stale;
+  if (!posted && moved != AtOnce::kAll && !mayAccess()) ++basis_->counts().stale;
   if (moved == AtOnce::kAll || (moved == AtOnce::kPart && !posted)) {
     endAtOnce(moved, std::move(posted));
     posted = Ok{};
@@ -157,7 +157,7 @@ Error TransferImpl::refusal(const PostOptions& options) const {
 }
 
 bool TransferImpl::mayMark(const Mark& mark) const {
-  const auto held = ground_->hold();
+  const auto held = basis_->hold();
   return peer_->mayMark(mark).has_value();
 }
 
@@ -165,13 +165,13 @@ bool TransferImpl::mayMark(const Mark& mark) const {
 // until all is copied: to other threads, the post happens at that moment. A post with a mark keeps
 // its claim until the mark is sent.
 TransferImpl::AtOnce TransferImpl::postAtOnce(const PostOptions& options, Claim& claim) {
-  move::Section section(ground_->rails().sections());
+  move::Section section(basis_->rails().sections());
   if (running() || !claim.take()) return AtOnce::kNothing;
   const AtOnce moved = moveAtOnce(section);
   if (moved != AtOnce::kAll || options.mark) return moved;
-  ++ground_->rails().cellCounts(section.cell()).done;
+  ++basis_->rails().cellCounts(section.cell()).done;
   state_.store(TransferState::kDone, std::memory_order_release);
-  ground_->ringBell();
+  basis_->ringBell();
   claim.release();  // before the section ends
   return moved;
 }
@@ -180,13 +180,13 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
   using Outcome = core::DirectMover::Outcome;
   if (!mayMoveAtOnce()) return AtOnce::kNothing;
   Timing::Timed timed;
-  if (Timing& timing = ground_->rails().cellCounts(section.cell()).timing; timing.isDue())
+  if (Timing& timing = basis_->rails().cellCounts(section.cell()).timing; timing.isDue())
       [[unlikely]]
     timed = timing.begin(Clock::now());
   core::DirectMover::Progress so_far;
-  const std::atomic<bool>& pause = ground_->rails().sections().shutWanted();
+  const std::atomic<bool>& pause = basis_->rails().sections().shutWanted();
   while (true) {
-    CellCounts& counts = ground_->rails().cellCounts(section.cell());
+    CellCounts& counts = basis_->rails().cellCounts(section.cell());
     const Outcome outcome = bundles_.front().moveNow(kind_, so_far, pause, counts);
     if (outcome == Outcome::kMoved) break;
     if (outcome == Outcome::kFailed) return AtOnce::kPart;
@@ -194,14 +194,14 @@ TransferImpl::AtOnce TransferImpl::moveAtOnce(move::Section& section) {
     if (!mayMoveAtOnce()) return so_far.bytes != 0 ? AtOnce::kPart : AtOnce::kNothing;
   }
   if (timed.times != 0) [[unlikely]]
-    ground_->rails().cellCounts(section.cell()).timing.end(timed, Clock::now());
+    basis_->rails().cellCounts(section.cell()).timing.end(timed, Clock::now());
   sayWhatMoved();
   return AtOnce::kAll;
 }
 
 // Ends a post whose thread has moved bytes by itself, and of which no rail has any.
 void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
-  Counts& counts = ground_->counts();
+  Counts& counts = basis_->counts();
   ++counts.started;
   if (ended) {
     ++counts.done;
@@ -215,11 +215,11 @@ void TransferImpl::endAtOnce(AtOnce moved, Status ended) {
   if (moved == AtOnce::kPart)
     for (Bundle& bundle : bundles_) bundle.start();  // the path of the previous post is over
   state_.store(error_ ? TransferState::kFailed : TransferState::kDone, std::memory_order_release);
-  ground_->ringBell();
+  basis_->ringBell();
 }
 
 Status TransferImpl::postByRails(AgentLock::Held& held, const PostOptions& options) {
-  ground_->engine().progressNowAndThen();
+  basis_->engine().progressNowAndThen();
   if (awaitsPeer() && mayAwaitPeer(options)) {
     reach(options);
     return Ok{};
@@ -237,15 +237,15 @@ Status TransferImpl::postByRails(AgentLock::Held& held, const PostOptions& optio
 void TransferImpl::run(const PostOptions& options) {
   start(options);
   offer();
-  ground_->rails().deliverEnded();  // a small copy on this host has ended in the post
+  basis_->rails().deliverEnded();  // a small copy on this host has ended in the post
   if (!running()) return;
-  const auto now = begun_ = ground_->now();
-  expect(options.deadline ? ground_->engine().poller().fromSteady(options.deadline->at())
-                          : now + ground_->settings().deadline);
+  const auto now = begun_ = basis_->now();
+  expect(options.deadline ? basis_->engine().poller().fromSteady(options.deadline->at())
+                          : now + basis_->settings().deadline);
   if (bytes_ >= kLargeBytes)
-    ground_->engine().takeOverNow();
+    basis_->engine().takeOverNow();
   else
-    ground_->engine().takeOverSoon(now);
+    basis_->engine().takeOverSoon(now);
 }
 
 // Pins announced after the first plan are in it, or the peer withdrew them.
@@ -255,7 +255,7 @@ bool TransferImpl::isAnnounced() const {
 
 bool TransferImpl::awaitsPeer() const {
   if (!options_.reach || planned_epoch_ != 0 || peer_->hopeless() ||
-      ground_->engine().poller().fromSteady(options_.reach->at()) <= ground_->now())
+      basis_->engine().poller().fromSteady(options_.reach->at()) <= basis_->now())
     return false;
   return peer_->state() != PeerState::kReady || !isAnnounced();
 }
@@ -277,15 +277,15 @@ Error TransferImpl::notReached() const {
 
 void TransferImpl::reach(const PostOptions& options) {
   reaching_ = true;
-  begun_ = ground_->now();
+  begun_ = basis_->now();
   was_early_ = peer_->state() != PeerState::kReady;
   traffic_.addReaching(*this);
   start(options);
-  const base::Poller& clock = ground_->engine().poller();
+  const base::Poller& clock = basis_->engine().poller();
   deadline_ = options.deadline ? clock.fromSteady(options.deadline->at())
-                               : ground_->now() + ground_->settings().deadline;
+                               : basis_->now() + basis_->settings().deadline;
   expect(std::min(clock.fromSteady(options_.reach->at()), deadline_));
-  ground_->engine().takeOverNow();
+  basis_->engine().takeOverNow();
 }
 
 void TransferImpl::endReach() {
@@ -296,11 +296,11 @@ void TransferImpl::endReach() {
 // awaited pin is withdrawn, or it is so young that its announcement is on its way.
 void TransferImpl::hurryReach() {
   if (peer_->state() != PeerState::kReady || !std::exchange(was_early_, false)) return;
-  expect(std::min(due_, ground_->now() + kAnnouncedWithin));
+  expect(std::min(due_, basis_->now() + kAnnouncedWithin));
 }
 
 void TransferImpl::goOnReaching() {
-  auto held = ground_->hold();
+  auto held = basis_->hold();
   while (peer_->same_as) peer_ = peer_->same_as;  // it was dialed by address and known already
   if (!reaching_) return;
   if (awaitsPeer()) return hurryReach();
@@ -314,9 +314,9 @@ void TransferImpl::goOnReaching() {
   for (Bundle& bundle : bundles_) bundle.start();
   expect(deadline_);
   offer();
-  ground_->rails().deliverEnded();
+  basis_->rails().deliverEnded();
   endIfOver();
-  ground_->engine().takeOverNow();
+  basis_->engine().takeOverNow();
 }
 
 void TransferImpl::start(const PostOptions& options) {
@@ -325,10 +325,10 @@ void TransferImpl::start(const PostOptions& options) {
   has_note_ = options.with_note || !options.note.empty();
   note_.assign(options.note.begin(), options.note.end());
   mark_ = options.mark;
-  Timing& timing = ground_->counts().timing;
+  Timing& timing = basis_->counts().timing;
   if (timing.isDue()) [[unlikely]]
     timed_ = timing.begin(Clock::now());
-  ++ground_->counts().started;
+  ++basis_->counts().started;
   if (lease_) lease_->enter();
   if (total_ops_ == 0) endIfOver();
 }
@@ -361,7 +361,7 @@ Status TransferImpl::mayCheck(const PostOptions& options) const {
                  .detail = "digests were passed to a write, which cannot read the peer's blocks",
                  .remedy = "send them to the peer in the note; it calls checkBlocks()"};
   for (const auto& [slot, generation] : local_used_)
-    if (isStorage(ground_->pins()[slot].info.kind))
+    if (isStorage(basis_->pins()[slot].info.kind))
       return Error{.code = Code::kUnsupported,
                    .operation = "post",
                    .detail = "digests were passed to a read into a file or object",
@@ -376,24 +376,24 @@ void TransferImpl::prepareCheck(std::span<const Digest> digests) {
   check_.reset();
   if (digests.empty()) return;
   const bool host_only = std::ranges::all_of(local_used_, [&](const auto& used) {
-    return ground_->pins()[used.first].info.kind == MemoryKind::kHost;
+    return basis_->pins()[used.first].info.kind == MemoryKind::kHost;
   });
-  check_.emplace(BlockDigester(local_, host_only ? nullptr : ground_->blockMemory()),
+  check_.emplace(BlockDigester(local_, host_only ? nullptr : basis_->blockMemory()),
                  std::vector(digests.begin(), digests.end()));
 }
 
 // Threads that poll or wait check one part after another, without the lock.
 void TransferImpl::goOnChecking() {
   out_ = 1;
-  ground_->owe([self = shared_from_this()] { self->checkPart(); });
+  basis_->owe([self = shared_from_this()] { self->checkPart(); });
 }
 
 // Called without the lock. While the agent closes, no part is checked, and the loss of the peer
 // will end the transfer.
 void TransferImpl::checkPart() {
   Status checked = Ok{};
-  auto held = ground_->hold();
-  if (!stopping_ && !ground_->closed()) {
+  auto held = basis_->hold();
+  if (!stopping_ && !basis_->closed()) {
     held.unlock();
     checked = check_->advance();
     held.lock();
@@ -406,13 +406,13 @@ void TransferImpl::checkPart() {
   }
   check_.reset();  // waits for a GPU that still reads blocks
   endIfOver();
-  ground_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
+  basis_->engine().takeOverNow();  // wakes a thread that waits while another one has checked
 }
 
 void TransferImpl::endCheck() {
   corrupt_ = check_->corrupt();
   if (!error_ && !corrupt_.empty()) {
-    error_ = check_->error(ground_->blockMemory()->find(check_->firstCorrupt()));
+    error_ = check_->error(basis_->blockMemory()->find(check_->firstCorrupt()));
     error_->peer = peer_->name();
   }
   if (error_) countErrorWithoutRail();
@@ -428,7 +428,7 @@ void TransferImpl::sayWhatMoved() const {
 }
 
 void TransferImpl::stopTiming(TransferState state) {
-  if (state == TransferState::kDone) ground_->counts().timing.end(timed_, Clock::now());
+  if (state == TransferState::kDone) basis_->counts().timing.end(timed_, Clock::now());
   timed_ = {};
 }
 
@@ -440,7 +440,7 @@ Status TransferImpl::tellPeer() {
 }
 
 void TransferImpl::countEnd(TransferState state) {
-  Counts& counts = ground_->counts();
+  Counts& counts = basis_->counts();
   ++(state == TransferState::kDone     ? counts.done
      : state == TransferState::kFailed ? counts.failed
                                        : counts.cancelled);
@@ -461,11 +461,11 @@ void TransferImpl::finish(TransferState state) {
     stopTiming(state);
   end(state);
   if (lease_) lease_->leave();
-  ground_->engine().changed();
-  ground_->ringBell();
+  basis_->engine().changed();
+  basis_->ringBell();
   watchers_.tell();
   if (options_.on_end)
-    ground_->owe([self = shared_from_this(), end = result()] { self->options_.on_end(end); });
+    basis_->owe([self = shared_from_this(), end = result()] { self->options_.on_end(end); });
 }
 
 Path TransferImpl::path() const {

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "agent/ground/block_digester.h"
-#include "agent/ground/timing.h"
+#include "agent/basis/block_digester.h"
+#include "agent/basis/timing.h"
 #include "agent/peers/lease_impl.h"
 #include "agent/progress/agent_lock.h"
 #include "agent/traffic/posting.h"
@@ -62,7 +62,7 @@ class alignas(64) TransferImpl final : public Posting,
     if (!reaching_) abort(why);
   }
 
-  Ground& ground() { return *ground_; }
+  Basis& basis() { return *basis_; }
   TransferEnd result() const { return {state(), error_, corrupt_, landed_}; }
   Path path() const;
   Path carried() const;

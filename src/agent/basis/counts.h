@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "agent/ground/timing.h"
+#include "agent/basis/timing.h"
 
 namespace viaduct::agent {
 

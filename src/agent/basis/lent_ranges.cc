@@ -1,4 +1,4 @@
-#include "agent/ground/lent_ranges.h"
+#include "agent/basis/lent_ranges.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-// What all parts of an agent stand on: its settings and identity, its lock and progress engine, its
+// The basis of all parts of an agent: its settings and identity, its lock and progress engine, its
 // backends with their rails, its pins, the callbacks that it owes, and its counters. Threads:
 // members are called with the agent's lock held unless their comment says otherwise.
 #pragma once
@@ -13,23 +13,23 @@
 #include <string>
 #include <vector>
 
+#include "agent/basis/backends.h"
+#include "agent/basis/block_digester.h"
+#include "agent/basis/counts.h"
+#include "agent/basis/lent_ranges.h"
+#include "agent/basis/pins.h"
+#include "agent/basis/rails.h"
 #include "agent/faults/fault_source.h"
-#include "agent/ground/backends.h"
-#include "agent/ground/block_digester.h"
-#include "agent/ground/counts.h"
-#include "agent/ground/lent_ranges.h"
-#include "agent/ground/pins.h"
-#include "agent/ground/rails.h"
 #include "agent/progress/agent_lock.h"
 #include "agent/progress/progress_engine.h"
 #include "base/fd.h"
 
 namespace viaduct::agent {
 
-class Ground : public std::enable_shared_from_this<Ground> {
+class Basis : public std::enable_shared_from_this<Basis> {
  public:
-  Ground(const Ground&) = delete;
-  Ground& operator=(const Ground&) = delete;
+  Basis(const Basis&) = delete;
+  Basis& operator=(const Basis&) = delete;
 
   // Returns an error after shutdown() and in a fork()ed child. Needs no lock.
   Status usable(const char* operation) const;
@@ -74,8 +74,8 @@ class Ground : public std::enable_shared_from_this<Ground> {
   bool poll();      // takes the lock
 
  protected:
-  explicit Ground(Settings settings) : settings_(std::move(settings)) {}
-  ~Ground() = default;
+  explicit Basis(Settings settings) : settings_(std::move(settings)) {}
+  ~Basis() = default;
   Status openEngine(Progressable& target, const base::MovableClock* clock);
   Status openBackends(Deadline until);
   // All backends are open.

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "agent/ground/counts.h"
+#include "agent/basis/counts.h"
 #include "core/backend.h"
 #include "core/op.h"
 #include "move/rail_runner.h"

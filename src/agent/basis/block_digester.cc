@@ -1,4 +1,4 @@
-#include "agent/ground/block_digester.h"
+#include "agent/basis/block_digester.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "agent/ground/pins.h"
+#include "agent/basis/pins.h"
 
 #include <fmt/format.h>
 

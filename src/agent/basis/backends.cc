@@ -1,4 +1,4 @@
-#include "agent/ground/backends.h"
+#include "agent/basis/backends.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "agent/ground/rails.h"
+#include "agent/basis/rails.h"
 
 #include <algorithm>
 #include <utility>

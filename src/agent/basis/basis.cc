@@ -1,4 +1,4 @@
-#include "agent/ground/ground.h"
+#include "agent/basis/basis.h"
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ namespace viaduct::agent {
 using base::log;
 using base::LogLevel;
 
-Status Ground::openEngine(Progressable& target, const base::MovableClock* clock) {
+Status Basis::openEngine(Progressable& target, const base::MovableClock* clock) {
   fork_generation_ = base::forkGeneration();
   boot_ = host::bootId();
   VIADUCT_CHECK(base::fillSecret(id_));
@@ -25,21 +25,21 @@ Status Ground::openEngine(Progressable& target, const base::MovableClock* clock)
   return Ok{};
 }
 
-Ground::Held Ground::hold() const {
+Basis::Held Basis::hold() const {
   // In a fork()ed child, a thread that does not exist there may hold the lock. The child has no
   // other thread to exclude.
   return forked() ? Held() : Held(engine_->lock());
 }
 
-bool Ground::forked() const { return fork_generation_ != base::forkGeneration(); }
+bool Basis::forked() const { return fork_generation_ != base::forkGeneration(); }
 
-Status Ground::usable(const char* operation) const {
+Status Basis::usable(const char* operation) const {
   if (closed())
     return Error{.code = Code::kInvalid, .operation = operation, .detail = "the agent is closed"};
   return ofThisProcess(operation);
 }
 
-Status Ground::ofThisProcess(const char* operation) const {
+Status Basis::ofThisProcess(const char* operation) const {
   if (forked())
     return Error{.code = Code::kInvalid,
                  .operation = operation,
@@ -48,7 +48,7 @@ Status Ground::ofThisProcess(const char* operation) const {
   return Ok{};
 }
 
-Status Ground::openBackends(Deadline until) {
+Status Basis::openBackends(Deadline until) {
   VIADUCT_CHECK(openFaults());
   VIADUCT_CHECK(backends_.open(
       {.settings = settings_, .poller = engine_->poller(), .until = until.at()}, faults_.get()));
@@ -56,14 +56,14 @@ Status Ground::openBackends(Deadline until) {
   return Ok{};
 }
 
-void Ground::openPins() {
+void Basis::openPins() {
   pins_ = std::make_unique<PinTable>(backends_.all());
   pinScratch();
   rails_.complete();
 }
 
 // Without faults, the agent works on the backends' own rails and links.
-Status Ground::openFaults() {
+Status Basis::openFaults() {
   VIADUCT_TRY(core::FaultPlan plan, core::parseFaults(settings_.faults));
   if (plan.rules.empty()) return Ok{};
   log(LogLevel::kWarning, "agent {} injects faults: VIADUCT_FAULTS={}", settings_.name,
@@ -72,13 +72,13 @@ Status Ground::openFaults() {
   return Ok{};
 }
 
-Duration Ground::lentFor(Duration asked) {
+Duration Basis::lentFor(Duration asked) {
   if (!faults_) return asked;
   return std::min(asked, faults_->takeLease().value_or(asked));
 }
 
 // Peers may read the scratch memory, so it has nothing but bytes that were sent to a peer.
-void Ground::pinScratch() {
+void Basis::pinScratch() {
   if (!faults_ || !faults_->corrupts()) return;
   const auto scratch = faults_->scratch();
   Segment memory = Segment::host(scratch.data(), scratch.size());
@@ -90,14 +90,14 @@ void Ground::pinScratch() {
 }
 
 template <class Skill>
-Result<std::shared_ptr<Skill>> Ground::skillFor(
+Result<std::shared_ptr<Skill>> Basis::skillFor(
     MemoryKind kind, std::shared_ptr<Skill> (core::Backend::*skill)()) const {
   const auto held = hold();
   VIADUCT_CHECK(usable("pin"));
   return backends_.skill(kind, skill);
 }
 
-Result<Segment> Ground::opened(const Segment& memory) const {
+Result<Segment> Basis::opened(const Segment& memory) const {
   if (memory.kind == MemoryKind::kHost) return memory;
   if (isStorage(memory.kind)) {
     VIADUCT_TRY(const auto storage, skillFor(memory.kind, &core::Backend::storage));
@@ -107,27 +107,27 @@ Result<Segment> Ground::opened(const Segment& memory) const {
   return devices->open(memory);
 }
 
-Result<Segment> Ground::allocateAt(std::uint32_t device, std::uint64_t bytes) const {
+Result<Segment> Basis::allocateAt(std::uint32_t device, std::uint64_t bytes) const {
   VIADUCT_TRY(const auto devices, skillFor(MemoryKind::kDevice, &core::Backend::deviceMemory));
   return devices->allocate(device, bytes);
 }
 
-Result<Segment> Ground::allocateHeld(std::uint32_t device, std::uint64_t bytes) const {
+Result<Segment> Basis::allocateHeld(std::uint32_t device, std::uint64_t bytes) const {
   VIADUCT_TRY(const auto devices,
               backends_.skill(MemoryKind::kDevice, &core::Backend::deviceMemory));
   return devices->allocate(device, bytes);
 }
 
-std::shared_ptr<const BlockMemory> Ground::blockMemory() {
+std::shared_ptr<const BlockMemory> Basis::blockMemory() {
   return std::make_shared<const BlockMemory>(pins_->map(), pins_->infos(), backends_.gpus());
 }
 
-void Ground::owe(std::function<void()> callback) {
+void Basis::owe(std::function<void()> callback) {
   owed_.push_back(std::move(callback));
   engine_->takeOverNow();
 }
 
-void Ground::runCallbacks() {
+void Basis::runCallbacks() {
   std::vector<std::function<void()>> callbacks;
   {
     const auto held = hold();
@@ -138,7 +138,7 @@ void Ground::runCallbacks() {
 
 // The user's thread waits on an epoll of its own. It contains the agent's poller, and an eventfd
 // that only poll() silences.
-Result<int> Ground::eventFd() {
+Result<int> Basis::eventFd() {
   if (bell_) return bell_poller_.get();
   const SectionsShut shut(rails_);  // threads in them ring the bell
   base::Fd bell(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
@@ -153,14 +153,14 @@ Result<int> Ground::eventFd() {
   return bell_poller_.get();
 }
 
-void Ground::ringBell() {
+void Basis::ringBell() {
   if (!bell_ || bell_rung_.exchange(true)) return;
   const std::uint64_t one = 1;
   // Cannot block below a count of 2^64 - 2.
   [[maybe_unused]] const auto rung = ::write(bell_.get(), &one, sizeof one);
 }
 
-bool Ground::poll() {
+bool Basis::poll() {
   {
     const auto held = hold();
     std::uint64_t rings = 0;
