@@ -164,7 +164,7 @@ void PeerImpl::openOwnLinks() {
   const Still still(agent_);
   for (std::size_t i = 0; i < agent_.backendCount(); ++i) {
     core::Backend& backend = agent_.backend(i);
-    if (backend.can().same_host || backend.can().staged || backend.storage())
+    if (backend.can().own_memory)
       openLink(
           i, {.same_process = true, .self = true, .same_host = true, .address = backend.address()});
   }
