@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::has;
 
-Agent open(std::string backend, Settings settings = {}) {
+Agent openMe(std::string backend, Settings settings = {}) {
   settings.name = "me";
   settings.backends = {std::move(backend)};
   settings.detect = 8h;  // no heartbeat wakes a thread
@@ -31,12 +31,12 @@ Agent open(std::string backend, Settings settings = {}) {
   return *std::move(agent);
 }
 
-Selection whole(const Pin& pin) {
+Selection wholePin(const Pin& pin) {
   return {*Blocks::strided({.base = pin.info().address, .bytes = pin.info().bytes, .count = 1}),
           {}};
 }
 
-std::size_t openSockets() {
+std::size_t socketsNow() {
   std::size_t sockets = 0;
   for (const auto& file : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -46,13 +46,13 @@ std::size_t openSockets() {
 }
 
 TEST(OwnPeer, IsReadyAtOnceAndOpensNoSocket) {
-  Agent agent = open("local");
-  const auto sockets = openSockets();
+  Agent agent = openMe("local");
+  const auto sockets = socketsNow();
   const auto self = agent.self();
   ASSERT_TRUE(self) << self.error().text();
   EXPECT_EQ(self->state(), PeerState::kReady);
   EXPECT_TRUE(self->ready(0s));
-  EXPECT_EQ(openSockets(), sockets);
+  EXPECT_EQ(socketsNow(), sockets);
   const Pin memory = *agent.allocate(4096, {.label = "mine"});
   EXPECT_TRUE(self->waitPin("mine", 0s));
   ASSERT_EQ(self->ways().size(), 1U);
@@ -60,7 +60,7 @@ TEST(OwnPeer, IsReadyAtOnceAndOpensNoSocket) {
 }
 
 TEST(OwnPeer, IsOnePeerHoweverItIsNamed) {
-  Agent agent = open("local", {.secret = "ours"});
+  Agent agent = openMe("local", {.secret = "ours"});
   const Peer self = *agent.self();
   ASSERT_TRUE(agent.importCard(agent.exportCard()));
   ASSERT_TRUE(agent.self());
@@ -74,7 +74,7 @@ TEST(OwnPeer, IsOnePeerHoweverItIsNamed) {
 }
 
 TEST(OwnPeer, HasTheNameOfAnotherAgentWithoutHarm) {
-  Agent agent = open("local"), other = open("local");
+  Agent agent = openMe("local"), other = openMe("local");
   ASSERT_TRUE(agent.self() && other.self());
   const Peer peer = *agent.importCard(other.exportCard());
   ASSERT_TRUE(peer.ready(20s));
@@ -84,7 +84,7 @@ TEST(OwnPeer, HasTheNameOfAnotherAgentWithoutHarm) {
 }
 
 TEST(OwnPeer, TakesNotesInTheirOrderUpToTheLimit) {
-  Agent agent = open("local", {.note_backlog = 64 << 10});
+  Agent agent = openMe("local", {.note_backlog = 64 << 10});
   const Peer self = *agent.self();
   int sent = 0;
   Status last = self.note("0");
@@ -101,7 +101,7 @@ TEST(OwnPeer, TakesNotesInTheirOrderUpToTheLimit) {
 }
 
 TEST(OwnPeer, ANoteWakesASleepingThread) {
-  Agent agent = open("local");
+  Agent agent = openMe("local");
   const Peer self = *agent.self();
   std::thread sleeper([&] { EXPECT_TRUE(agent.waitNote(20s)); });
   std::this_thread::sleep_for(50ms);
@@ -110,10 +110,10 @@ TEST(OwnPeer, ANoteWakesASleepingThread) {
 }
 
 TEST(OwnPeer, MarksArriveInTheStreamThatSendsThem) {
-  Agent agent = open("local");
+  Agent agent = openMe("local");
   const Peer self = *agent.self();
   const Pin from = *agent.allocate(4096), into = *agent.allocate(4096);
-  auto transfer = agent.plan(OpKind::kWrite, self, whole(from), whole(into));
+  auto transfer = agent.plan(OpKind::kWrite, self, wholePin(from), wholePin(into));
   ASSERT_TRUE(transfer && transfer->post({.mark = Mark{.stream = 7, .number = 1}}));
   ASSERT_TRUE(transfer->wait(20s));
   const auto stream = agent.openMarks(self, {.number = 7, .marks = 3});
@@ -127,7 +127,7 @@ TEST(OwnPeer, MarksArriveInTheStreamThatSendsThem) {
 }
 
 TEST(OwnPeer, ReleasedMemoryRevokesAllItsLeases) {
-  Agent agent = open("local");
+  Agent agent = openMe("local");
   const Peer self = *agent.self();
   std::optional<Pin> lent = *agent.allocate(64 << 10);
   const auto blocks = *Blocks::strided({.base = lent->info().address, .bytes = 1024, .count = 64});
@@ -144,20 +144,21 @@ TEST(OwnPeer, ReleasedMemoryRevokesAllItsLeases) {
 }
 
 TEST(OwnPeer, OverANetworkAloneCarriesNotesAndNoBytes) {
-  Agent agent = open("tcp");
+  Agent agent = openMe("tcp");
   const Peer self = *agent.self();
   ASSERT_TRUE(self.note("hello"));
   EXPECT_EQ(agent.takeNote()->text(), "hello");
   const Pin from = *agent.allocate(4096), into = *agent.allocate(4096);
-  const auto transfer = agent.plan(OpKind::kWrite, self, whole(from), whole(into));
+  const auto transfer = agent.plan(OpKind::kWrite, self, wholePin(from), wholePin(into));
   ASSERT_FALSE(transfer);
   EXPECT_EQ(transfer.error().code, Code::kUnsupported);
-  EXPECT_TRUE(has(transfer.error().cause, "only networks are open")) << transfer.error().text();
+  EXPECT_TRUE(has(transfer.error().cause, "no network reaches the agent's own memory"))
+      << transfer.error().text();
   EXPECT_TRUE(has(transfer.error().remedy, "VIADUCT_BACKENDS"));
 }
 
 TEST(OwnPeer, IsThereAtTheNextCallIfDescriptorsWereShort) {
-  Agent agent = open("fake", {.others = {{"VIADUCT_FAKE", "exhaust=1"}}});
+  Agent agent = openMe("fake", {.others = {{"VIADUCT_FAKE", "exhaust=1"}}});
   const auto refused = agent.self();
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, Code::kExhausted);
@@ -167,10 +168,10 @@ TEST(OwnPeer, IsThereAtTheNextCallIfDescriptorsWereShort) {
 }
 
 TEST(OwnPeer, CanBeForgottenAndComesBack) {
-  Agent agent = open("local");
+  Agent agent = openMe("local");
   const Peer self = *agent.self();
   const Pin from = *agent.allocate(4096), into = *agent.allocate(4096);
-  auto transfer = agent.plan(OpKind::kWrite, self, whole(from), whole(into));
+  auto transfer = agent.plan(OpKind::kWrite, self, wholePin(from), wholePin(into));
   ASSERT_TRUE(transfer && transfer->post() && transfer->wait(20s));
   self.forget();
   EXPECT_EQ(self.state(), PeerState::kGone);
@@ -181,22 +182,22 @@ TEST(OwnPeer, CanBeForgottenAndComesBack) {
 }
 
 // Threads use the own peer in every way until the agent closes beside them.
-class Traffic {
+class OwnTraffic {
  public:
-  Traffic() {
+  OwnTraffic() {
     start([this] { sendNotes(); });
     start([this] { copy(); });
     start([this] { lend(); });
     start([this] { pin(); });
     start([this] { mark(); });
   }
-  ~Traffic() {
+  ~OwnTraffic() {
     std::this_thread::sleep_for(30ms);
     agent_.close();
     for (auto& thread : threads_) thread.join();
   }
-  Traffic(const Traffic&) = delete;
-  Traffic& operator=(const Traffic&) = delete;
+  OwnTraffic(const OwnTraffic&) = delete;
+  OwnTraffic& operator=(const OwnTraffic&) = delete;
 
  private:
   // Repeats the calls until one of them finds the agent closed.
@@ -209,17 +210,17 @@ class Traffic {
     if (self_.note("x")) static_cast<void>(agent_.waitNote(1s));
   }
   void copy() {
-    auto transfer = agent_.plan(OpKind::kWrite, self_, whole(from_), whole(into_));
+    auto transfer = agent_.plan(OpKind::kWrite, self_, wholePin(from_), wholePin(into_));
     if (transfer && transfer->post({.note = std::as_bytes(std::span("y", 1))}))
       static_cast<void>(transfer->wait(20s));
     static_cast<void>(agent_.takeNote());
   }
   void lend() {
-    auto lease = agent_.lease(self_, whole(from_));
+    auto lease = agent_.lease(self_, wholePin(from_));
     if (!lease) return;
     auto borrowed = agent_.borrow(self_, lease->ticket());
     if (!borrowed) return;
-    auto transfer = agent_.plan(OpKind::kRead, *borrowed, whole(into_));
+    auto transfer = agent_.plan(OpKind::kRead, *borrowed, wholePin(into_));
     if (!transfer || !transfer->post()) return;
     static_cast<void>(lease->revoke());
     static_cast<void>(transfer->wait(20s));
@@ -230,7 +231,7 @@ class Traffic {
     if (stream) static_cast<void>(stream->mark(1));
   }
 
-  Agent agent_ = open("local");
+  Agent agent_ = openMe("local");
   const Peer self_ = *agent_.self();
   const Pin from_ = *agent_.allocate(2 << 20), into_ = *agent_.allocate(2 << 20);
   std::uint64_t last_stream_ = 0;
@@ -238,7 +239,7 @@ class Traffic {
 };
 
 TEST(OwnPeer, ClosesBesideTraffic) {
-  for (int round = 0; round < 5; ++round) const Traffic traffic;
+  for (int round = 0; round < 5; ++round) const OwnTraffic traffic;
 }
 
 }  // namespace
