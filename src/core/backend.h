@@ -159,8 +159,8 @@ struct LinkSeed {
   std::uint64_t epoch = 0;    // number of the session; the same at both ends
   bool dialer = false;        // this end opened the session
   bool same_process = false;  // both agents live in this process
-  // The peer is this agent. The link has both ends: it is ready at once, sends no message, and
-  // another link does not exist. Only with Capabilities::own_memory.
+  // The peer is this agent. The link is both ends: it is ready at once, and sends no message. Only
+  // with Capabilities::own_memory.
   bool self = false;
   bool same_host = false;                 // proven, by a Unix socket or by one process
   bool unix_socket = false;               // fds can be sent
