@@ -223,8 +223,7 @@ class Initiator:
         if not self.given.cuda:
             return None, local
         me = self.agent.self()
-        me.ready(timeout=self.given.timeout)
-        return me, me.pin(name, timeout=self.given.timeout)
+        return me, me.pin(name)
 
     def fill(self, place, host, pattern):
         peer, memory = place

@@ -83,7 +83,8 @@ class Agent {
   // Finds a peer by name at the meeting place of Settings::meet, where each agent publishes its
   // name in open(). Waits for the name up to `until`. On return the peer may still be connecting.
   Result<Peer> find(std::string_view name, Deadline until);
-  // This agent as a peer of itself.
+  // This agent as a peer of itself, which is ready. Transfers with it need a backend that works
+  // without a network, such as local or file.
   Result<Peer> self();
   // All known peers. Remembers at most 256 departed peers that connected to us and that no handle
   // refers to.

@@ -23,11 +23,7 @@
 namespace viaduct::python::nixl {
 namespace {
 
-using namespace std::chrono_literals;
-
 constexpr auto kOperation = "register_memory";
-// An agent reaches itself within microseconds, except on a busy machine.
-constexpr std::chrono::seconds kReachSelfWithin{5};
 // Objects that are looked up at the same time, as many as the backend has connections.
 constexpr std::size_t kLooksAtOnce = 16;
 
@@ -179,7 +175,6 @@ Result<std::shared_ptr<StorageAgent>> StorageAgent::open(Memory memory, const st
   VIADUCT_CHECK(apply(values, settings));
   VIADUCT_TRY(Agent agent, Agent::open(settings));
   VIADUCT_TRY(Peer self, agent.self());
-  VIADUCT_CHECK(self.ready(kReachSelfWithin));
   return std::make_shared<StorageAgent>(std::move(agent), std::move(self), memory,
                                         std::move(bucket));
 }
@@ -191,24 +186,19 @@ Status StorageAgent::pinMemory(std::shared_ptr<const std::vector<Region>> region
   if (regions == last_pinned_) return Ok{};
   left_out_.reset();
   std::set<std::uint32_t> serials;
-  std::string last;
   for (const Region& region : *regions) {
     if (!hasAddresses(region.memory)) continue;
     serials.insert(region.serial);
     if (memory_pins_.contains(region.serial)) continue;
-    const std::string label = std::to_string(region.serial);
-    auto pin = agent_.pin(segmentOf(region), label);
+    auto pin = agent_.pin(segmentOf(region));
     if (!pin) {
       left_out_ = std::move(pin).error();
       continue;
     }
     memory_pins_.emplace(region.serial, *std::move(pin));
-    last = label;
   }
   // Another thread may have deregistered memory while this thread pinned it.
   std::erase_if(memory_pins_, [&](const auto& one) { return !serials.contains(one.first); });
-  // The session announces pins in order, so the last one covers the others.
-  if (!last.empty()) VIADUCT_CHECK(self_.waitPin(last, kReachSelfWithin));
   last_pinned_ = std::move(regions);
   return Ok{};
 }
@@ -222,8 +212,7 @@ Status StorageAgent::unpinMemory(std::uint32_t serial) {
   return pin.release();
 }
 
-// The storage is the local side: a plan knows new local pins at once, but needs the announcement
-// of remote pins.
+// The storage is the local side.
 Result<Transfer> StorageAgent::plan(bool write, const Selection& stored, const Selection& host,
                                     Priority priority) {
   auto planned = agent_.plan(write ? OpKind::kRead : OpKind::kWrite, self_, stored, host,

@@ -152,7 +152,6 @@ Result<Peer> Agent::self() {
   const auto held = impl_->hold();
   VIADUCT_CHECK(impl_->usable("self"));
   VIADUCT_TRY(auto peer, impl_->peers().self());
-  impl_->engine().takeOverSoon(impl_->now());
   return Peer(std::move(peer));
 }
 

@@ -39,6 +39,7 @@ struct Capabilities {
   std::string_view name;
   std::vector<MemoryKind> memory;  // kinds it can move from and to
   bool same_host = false;          // copies within this host's memory; no byte crosses a network
+  bool own_memory = false;         // links an agent with itself, see LinkSeed::self
   bool rdma = false;
   bool tcp = false;
   bool staged = false;  // moves through host memory of both agents, by other backends
@@ -150,14 +151,17 @@ class Audience {
   std::uint64_t session_;
 };
 
-// The facts from which a backend starts to reach a peer.
+// The facts from which a backend starts to reach a peer. For a link of an agent to itself there are
+// no `key` and no `pid`.
 struct LinkSeed {
-  std::string peer = {};                  // its name, for texts
-  std::uint64_t session = 0;              // the agent's number of this session, for Audience
-  std::uint64_t epoch = 0;                // number of the session; the same at both ends
-  bool dialer = false;                    // this end opened the session
-  bool same_process = false;              // both agents live in this process
-  bool self = false;                      // the peer is this agent
+  std::string peer = {};      // its name, for texts
+  std::uint64_t session = 0;  // the agent's number of this session, for Audience
+  std::uint64_t epoch = 0;    // number of the session; the same at both ends
+  bool dialer = false;        // this end opened the session
+  bool same_process = false;  // both agents live in this process
+  // The peer is this agent. The link is both ends: it is ready at once, and sends no message. Only
+  // with Capabilities::own_memory.
+  bool self = false;
   bool same_host = false;                 // proven, by a Unix socket or by one process
   bool unix_socket = false;               // fds can be sent
   int pid = 0;                            // the peer's, in this PID namespace; 0: not visible
@@ -267,7 +271,7 @@ class Backend {
   // Null: the backend reaches no memory of GPUs.
   virtual std::shared_ptr<DeviceMemory> deviceMemory() { return nullptr; }
   // Null: the backend has no storage. A backend with storage gets links only to its own agent
-  // (LinkSeed::self).
+  // (Capabilities::own_memory).
   virtual std::shared_ptr<Storage> storage() { return nullptr; }
   virtual std::span<const std::unique_ptr<Rail>> rails() = 0;
   // The library and device in use: "UCX 1.13.1 over tcp/eth0". Empty: there is no choice to report.

@@ -14,21 +14,15 @@ namespace viaduct::move {
 class OwnLink : public core::Link {
  public:
   // `ways`: the text of the link's state.
-  OwnLink(const core::LinkSeed& seed, std::string ways)
-      : state_{core::LinkState::Phase::kReady, std::move(ways)} {
-    if (!seed.self)
-      state_ = {core::LinkState::Phase::kUnusable, "storage is reached by its own agent only"};
-  }
+  explicit OwnLink(std::string ways) : state_{core::LinkState::Phase::kReady, std::move(ways)} {}
   core::LinkState state() const final { return state_; }
   void receive(std::span<const std::byte>, std::vector<core::Fd>) final {}
   void addPin(const core::RemotePin&) final {}
   void dropPin(std::uint32_t) final {}
-  bool servedBy(const core::Rail&) const final {
-    return state_.phase == core::LinkState::Phase::kReady;
-  }
+  bool servedBy(const core::Rail&) const final { return true; }
 
  private:
-  core::LinkState state_;
+  const core::LinkState state_;
 };
 
 }  // namespace viaduct::move

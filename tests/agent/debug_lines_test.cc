@@ -15,17 +15,19 @@ using namespace std::chrono_literals;
 
 using testing::has;
 
-// The log lines of one transfer of an agent with itself: `count` separate blocks of `bytes`.
-std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t count) {
+// The log lines of one transfer from "me" to "other": `count` separate blocks of `bytes`.
+std::string linesOf(Settings settings, std::uint64_t bytes, std::uint64_t count) {
   auto agent = Agent::open(settings);
-  if (!agent) {
-    ADD_FAILURE() << agent.error().text();
+  settings.name = "other";
+  auto other = Agent::open(settings);
+  if (!agent || !other) {
+    ADD_FAILURE() << (agent ? other : agent).error().text();
     return {};
   }
   const auto from = agent->allocate(2 * bytes * count);
-  const auto into = agent->allocate(2 * bytes * count, {.label = "into"});
-  auto self = agent->importCard(agent->exportCard());
-  EXPECT_TRUE(from && into && self && self->ready(5s) && self->waitPin("into", 5s));
+  const auto into = other->allocate(2 * bytes * count, {.label = "into"});
+  auto peer = agent->importCard(other->exportCard());
+  EXPECT_TRUE(from && into && peer && peer->ready(5s) && peer->waitPin("into", 5s));
   const auto blocks = [&](const Pin& pin) {
     return Selection{
         *Blocks::strided(
@@ -34,7 +36,7 @@ std::string linesOf(const Settings& settings, std::uint64_t bytes, std::uint64_t
   };
   base::setLogLevel(base::LogLevel::kDebug);
   ::testing::internal::CaptureStderr();
-  auto transfer = agent->plan(OpKind::kWrite, *self, blocks(*from), blocks(*into));
+  auto transfer = agent->plan(OpKind::kWrite, *peer, blocks(*from), blocks(*into));
   EXPECT_TRUE(transfer && transfer->post() && transfer->wait(5s));
   base::setLogLevel(base::LogLevel::kWarning);
   return ::testing::internal::GetCapturedStderr();
@@ -54,7 +56,7 @@ TEST(DebugLines, NameInlineOpsAndBatches) {
   Settings settings{.name = "me", .backends = {"ofi"}, .rails = {"127.0.0.1"}};
   settings.inject = settings.doorbell = Toggle::kOn;
   const std::string lines = linesOf(settings, 8, 64);
-  EXPECT_TRUE(has(lines, "peer me: write: ofi/")) << lines;
+  EXPECT_TRUE(has(lines, "peer other: write: ofi/")) << lines;
   EXPECT_TRUE(has(lines, " batch")) << lines;
   EXPECT_TRUE(has(lines, " injected)")) << lines;
 }

@@ -246,6 +246,7 @@ TEST_P(Leases, GoInBothDirections) {
 }
 
 TEST_P(Leases, OfAnAgentWithItself) {
+  if (GetParam() == std::string("tcp")) GTEST_SKIP() << "skipped: no network reaches own memory";
   auto self = owner_->self();
   ASSERT_TRUE(self && self->ready(20s) && self->waitPin("lent", 20s));
   auto mine = owner_->allocate(kBlock);

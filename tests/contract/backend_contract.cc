@@ -29,7 +29,7 @@ constexpr LeftOut kLeftOut[] = {
     {"AFailedTransferDoesNotOutliveItsDeadline", "", "only ops of the fake backend hang"},
     {"OtherRailsCarryTheSlicesOfABrokenRail", "", "both agents post stages, so both lose rails"},
     {"AKilledPeerIsLostAtBothEndsAndComesBack", "",
-     "the first op of a staged transfer belongs to an agent's session with itself"},
+     "the first op of a staged transfer is one of an agent with itself"},
     {"ReadOnlyMemoryIsReadAndNeverWritten", "cuda_host", "cuda copies nothing between hosts"},
     {"SeveralRailsTogetherCarryEveryByteOnce", "cuda", kOneRail},
     {"StripingIsTurnedOnAndOff", "cuda", kOneRail},

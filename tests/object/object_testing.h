@@ -53,13 +53,9 @@ class ObjectTest : public ::testing::Test, protected FakeStore {
     if (pin) VIADUCT_CHECK(self_->waitPin(label, 30s));
     return pin;
   }
-  // Pins an existing object, or one to be written, and waits until the agent's session with itself
-  // has announced it.
+  // Pins an existing object, or one to be written.
   Result<Pin> pinObject(const std::string& key, const FileOptions& options = {}) {
-    const std::string label = std::to_string(++pins_);
-    auto pin = agent_->pin(Segment::object("s3://kv/" + key, options), label);
-    if (pin) VIADUCT_CHECK(self_->waitPin(label, 30s));
-    return pin;
+    return agent_->pin(Segment::object("s3://kv/" + key, options), std::to_string(++pins_));
   }
   static Selection whole(const Pin& pin) {
     return Selection{

@@ -284,15 +284,11 @@ void PeerImpl::recheck() {
   if (phase_.is(PeerPhase::kReady)) return loseIfLinkBroke();
   if (!phase_.is(PeerPhase::kOpening)) return;
   if (const auto why = exhausted()) return lose(*why);
+  using Phase = core::LinkState::Phase;
   for (const auto& slot : links_)
-    if (slot->link->state().phase == core::LinkState::Phase::kOpening) return;
-  becomeReady();
-}
-
-void PeerImpl::becomeReady() {
+    if (slot->link->state().phase == Phase::kOpening) return;
   warnOfUnusableLinks();
-  for (const auto& slot : links_)
-    slot->was_ready = slot->link->state().phase == core::LinkState::Phase::kReady;
+  for (const auto& slot : links_) slot->was_ready = slot->link->state().phase == Phase::kReady;
   phase_.step(PeerPhase::kOpened);
   last_error_.reset();
   exhausted_wait_ = {};

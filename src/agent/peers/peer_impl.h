@@ -199,15 +199,12 @@ class PeerImpl final : public std::enable_shared_from_this<PeerImpl> {
   Duration beatEvery() const;
 
  private:
-  void beginLife(std::uint64_t epoch);
-  void becomeReady();
-  Error alreadyConnected();
-  void openLinks(Session& session);
-  void openOwnLinks();
-  void openLink(std::size_t backend, core::LinkSeed seed);
-  void announceAll();
+  void begin(std::uint64_t epoch);
+  void openLinks();
+  // The facts for a link; none if the backend gets none.
+  static std::optional<core::LinkSeed> ownSeed(const core::Backend& backend);
+  std::optional<core::LinkSeed> seedFor(core::Backend& backend) const;
   void closeLinks(const Error& why);
-  void endSession();
   void warnOfUnusableLinks();
   std::optional<Error> exhausted() const;
   void loseIfLinkBroke();

@@ -1,5 +1,6 @@
 // PeerImpl: how the lives of a peer's session begin and end.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -25,27 +26,23 @@ Result<Life> PeerImpl::judgeDialed(Session& session, const Hello& theirs) {
                  .peer = name_,
                  .cause = "another agent has taken the address",
                  .remedy = "get a new Card from the intended agent"};
-  if (theirs.agent == basis_.id()) {
-    VIADUCT_TRY(const auto self, peers_.self());
-    peers_.replace(shared_from_this(), self);
-    return alreadyConnected();
-  }
   if (!session_ && !session.connection().isUnix() && basis_.isThisHost(theirs.boot) &&
       redialer_.upgrade(theirs.unix_name))
     return Error{.code = Code::kBusy, .operation = "connect", .detail = "same host: Unix socket"};
-  if (name_.empty()) {
+  // The kernel proves it: another process may name this agent's id.
+  if (theirs.agent == basis_.id() && session.connection().peerPid() == ::getpid()) {
+    VIADUCT_TRY(const auto self, peers_.self());
+    peers_.replace(shared_from_this(), self);
+  } else if (name_.empty()) {
     name_ = theirs.name;
     peers_.joinByName(shared_from_this());
-    if (same_as) return alreadyConnected();
+  }
+  if (same_as) {
+    redialer_.forget();
+    changed();
+    return Error{.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
   }
   return Life{.epoch = epoch_};
-}
-
-// The peer is known under another address.
-Error PeerImpl::alreadyConnected() {
-  redialer_.forget();
-  changed();
-  return {.code = Code::kBusy, .operation = "connect", .detail = "already connected"};
 }
 
 // If two ends dial each other at once, the end with the smaller id keeps the connection that it
@@ -97,86 +94,70 @@ void PeerImpl::established(Session& session, std::uint64_t epoch) {
   redialer_.met(session.connection().theirs());
   life_key_ = session.connection().deriveKey("life");
   silent_.reset();
-  beginLife(epoch);
-  if (session.connection().isUnix()) openRing();
-  openLinks(session);
-  // Checked before kSynced is sent, so that the peer does not become ready.
-  if (auto why = exhausted()) return breakOff(*std::move(why));
-  announceAll();
-  sendOrLose(FrameType::kSynced, {});
+  begin(epoch);
   peers_.beatSooner(beatEvery());
-  linkChanged();
 }
 
-void PeerImpl::beginLife(std::uint64_t epoch) {
+// Its links are ready at once, so the peer is.
+Status PeerImpl::beginOwn() {
+  if (isAlive()) return Ok{};
+  begin(epoch_ + 1);
+  recheck();
+  return isAlive() ? Status(Ok{}) : *last_error_;
+}
+
+void PeerImpl::begin(std::uint64_t epoch) {
   phase_.step(PeerPhase::kBegin);
   epoch_ = epoch;
   session_number_ = peers_.newSession();
   paused_ = note_dropped_ = marks_dropped_ = false;
   note_sender_->name = name_;
   marks_.begin();
-}
-
-// Nothing is sent and no peer is awaited, so the peer is ready on return.
-Status PeerImpl::beginOwn() {
-  if (isAlive()) return Ok{};
-  beginLife(epoch_ + 1);
-  openOwnLinks();
-  if (auto why = exhausted()) {
-    lose(*why);
-    return *std::move(why);
-  }
-  announceAll();
-  phase_.step(PeerPhase::kSynced);
-  becomeReady();
-  return Ok{};
-}
-
-void PeerImpl::announceAll() {
+  if (session_ && session_->connection().isUnix()) openRing();
+  openLinks();
+  // Checked before kSynced is sent, so that the peer does not become ready.
+  if (auto why = exhausted()) return breakOff(*std::move(why));
   for (const PinEntry& entry : basis_.pins().slots())
     if (entry.generation != 0) announce(entry);
+  sendOrLose(FrameType::kSynced, {});
+  linkChanged();
 }
 
-void PeerImpl::openLinks(Session& session) {
+void PeerImpl::openLinks() {
   const Still still(basis_.rails());
-  const Connection& connection = session.connection();
-  const Hello& theirs = connection.theirs();
-  const bool same_process = peers_.isThisProcess(theirs);
   for (std::size_t i = 0; i < basis_.backends().count(); ++i) {
-    if (basis_.backend(i).storage()) continue;
-    const auto name = basis_.backend(i).can().name;
-    const auto common = std::find_if(theirs.backends.begin(), theirs.backends.end(),
-                                     [&](const auto& backend) { return backend.backend == name; });
-    if (common == theirs.backends.end()) continue;
-    openLink(i, {.dialer = session.dialed(),
-                 .same_process = same_process,
-                 .same_host = same_process || connection.isUnix(),
-                 .unix_socket = connection.isUnix(),
-                 .pid = connection.peerPid(),
-                 .address = common->bytes,
-                 .key = connection.deriveKey("link:" + common->backend)});
+    core::Backend& backend = basis_.backend(i);
+    auto seed = own_ ? ownSeed(backend) : seedFor(backend);
+    if (!seed) continue;
+    seed->peer = name_;
+    seed->session = session_number_;
+    seed->epoch = epoch_;
+    auto& slot = links_.emplace_back(
+        std::make_unique<LinkSlot>(*this, i, backend.rails().size(), basis_.engine().poller()));
+    slot->link = backend.link(*std::move(seed), *slot);
   }
 }
 
 // A network is no way to the agent's own memory.
-void PeerImpl::openOwnLinks() {
-  const Still still(basis_.rails());
-  for (std::size_t i = 0; i < basis_.backends().count(); ++i) {
-    core::Backend& backend = basis_.backend(i);
-    if (backend.can().same_host || backend.can().staged || backend.storage())
-      openLink(
-          i, {.same_process = true, .self = true, .same_host = true, .address = backend.address()});
-  }
+std::optional<core::LinkSeed> PeerImpl::ownSeed(const core::Backend& backend) {
+  if (!backend.can().own_memory) return std::nullopt;
+  return core::LinkSeed{
+      .same_process = true, .self = true, .same_host = true, .address = backend.address()};
 }
 
-void PeerImpl::openLink(std::size_t backend, core::LinkSeed seed) {
-  core::Backend& of = basis_.backend(backend);
-  auto& slot = links_.emplace_back(
-      std::make_unique<LinkSlot>(*this, backend, of.rails().size(), basis_.engine().poller()));
-  seed.peer = name_;
-  seed.session = session_number_;
-  seed.epoch = epoch_;
-  slot->link = of.link(std::move(seed), *slot);
+std::optional<core::LinkSeed> PeerImpl::seedFor(core::Backend& backend) const {
+  const Connection& connection = session_->connection();
+  const Hello& theirs = connection.theirs();
+  const auto common = std::ranges::find(theirs.backends, backend.can().name, &BackendBlob::backend);
+  if (backend.storage() || common == theirs.backends.end()) return std::nullopt;
+  const bool same_process = peers_.isThisProcess(theirs);
+  return core::LinkSeed{.dialer = session_->dialed(),
+                        .same_process = same_process,
+                        .same_host = same_process || connection.isUnix(),
+                        .unix_socket = connection.isUnix(),
+                        .pid = connection.peerPid(),
+                        .address = common->bytes,
+                        .key = connection.deriveKey("link:" + common->backend)};
 }
 
 // On return no code of this agent touches memory for this life, and its transfers have ended.
@@ -206,7 +187,16 @@ void PeerImpl::lose(const Error& why) {
   const bool parted = ending_.is(Ending::kGoodbye);
   log(parted ? LogLevel::kInfo : LogLevel::kWarning, "peer {} lost, epoch {}: {}", name_, epoch_,
       why.text());
-  if (session_) endSession();
+  if (session_) takeNotesBefore(session_->connection().framesHeard());
+  closeRing();
+  ring_out_.reset();
+  redialer_.stop();
+  peers_.bury(std::move(session_));
+  sent_.clear();
+  heard_ = {};
+  order_ = {};
+  unsaid_ = 0;
+  acknowledged_.reset();
   phase_.step(parted ? PeerPhase::kPart : PeerPhase::kLose);
   ending_.step(Ending::kOver);
   if (!parted) ++basis_.counts().sessions_lost;
@@ -225,20 +215,6 @@ void PeerImpl::lose(const Error& why) {
   redialer_.dialLater();
   // If this end lacks descriptors, the next Peers::self() tries again.
   if (own_ && !parted && why.code != Code::kExhausted) static_cast<void>(beginOwn());
-}
-
-// Closes the connection and forgets how far its frames have come.
-void PeerImpl::endSession() {
-  takeNotesBefore(session_->connection().framesHeard());
-  closeRing();
-  ring_out_.reset();
-  redialer_.stop();
-  peers_.bury(std::move(session_));
-  sent_.clear();
-  heard_ = {};
-  order_ = {};
-  unsaid_ = 0;
-  acknowledged_.reset();
 }
 
 void PeerImpl::closed(Session& session, const Error& why) {

@@ -96,30 +96,21 @@ class Router {
   }
   Error refusal(const core::Op& op) const {
     std::string said;
-    const auto ways = peer_.ways();
-    if (ways.empty() && peer_.isOwn()) return noOwnWay(op);
-    for (const PeerWay& way : ways)
+    for (const PeerWay& way : peer_.ways())
       said += fmt::format("{}{}: {}", said.empty() ? "" : "; ", way.backend, way.text);
-    if (said.empty()) said = "no backend is open at both ends";
-    return {.code = Code::kUnsupported,
-            .operation = "route",
-            .detail =
-                fmt::format("no backend that the requirement allows reaches {:#x} from {:#x} ({})",
-                            op.remote, op.local, said),
-            .peer = peer_.name(),
-            .cause = "the required path does not exist, or cannot carry this kind of memory",
-            .remedy = "relax `require`, open the backend at both ends, or see Peer::ways()"};
-  }
-
-  Error noOwnWay(const core::Op& op) const {
+    const bool own = peer_.isOwn();
+    if (said.empty()) said = own ? "only networks are open" : "no backend is open at both ends";
     return {
         .code = Code::kUnsupported,
         .operation = "route",
-        .detail = fmt::format("no open backend reaches {:#x} from {:#x} in one agent", op.remote,
-                              op.local),
+        .detail =
+            fmt::format("no backend that the requirement allows reaches {:#x} from {:#x} ({})",
+                        op.remote, op.local, said),
         .peer = peer_.name(),
-        .cause = "an agent reaches its own memory without a network, and only networks are open",
-        .remedy = "open the backend local too (VIADUCT_BACKENDS)"};
+        .cause = own ? "no network reaches the agent's own memory, and no other backend carries it"
+                     : "the required path does not exist, or cannot carry this kind of memory",
+        .remedy = own ? "open the backend local too (VIADUCT_BACKENDS), or relax `require`"
+                      : "relax `require`, open the backend at both ends, or see Peer::ways()"};
   }
 
   Basis& basis_;

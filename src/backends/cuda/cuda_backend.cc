@@ -125,6 +125,7 @@ const core::Capabilities& CudaBackend::can() const {
   static const core::Capabilities facts{.name = "cuda",
                                         .memory = {MemoryKind::kHost, MemoryKind::kDevice},
                                         .same_host = true,
+                                        .own_memory = true,
                                         .preference = 15};
   return facts;
 }

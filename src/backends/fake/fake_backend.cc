@@ -165,6 +165,7 @@ class FakeBackend final : public core::Backend {
   const core::Capabilities can_{.name = "fake",
                                 .memory = {MemoryKind::kHost},
                                 .same_host = true,
+                                .own_memory = true,
                                 .rdma = options_.pose != 0,
                                 .side_by_side = true,
                                 .preference = 90};

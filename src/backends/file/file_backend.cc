@@ -44,8 +44,7 @@ class FileRail final : public core::Rail {
 
 class FileLink final : public move::OwnLink {
  public:
-  FileLink(std::shared_ptr<Mover> mover, const core::LinkSeed& seed)
-      : OwnLink(seed, "files"), mover_(std::move(mover)) {}
+  explicit FileLink(std::shared_ptr<Mover> mover) : OwnLink("files"), mover_(std::move(mover)) {}
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override {
     const Target* const local = mover_->find(local_pin);
@@ -96,12 +95,13 @@ const core::Capabilities& FileBackend::can() const {
       .name = "file",
       .memory = {MemoryKind::kHost, MemoryKind::kFile, MemoryKind::kBlock},
       .same_host = true,
+      .own_memory = true,
       .preference = 60};
   return facts;
 }
 
-std::unique_ptr<core::Link> FileBackend::link(core::LinkSeed seed, core::LinkHost&) {
-  return std::make_unique<FileLink>(mover_, seed);
+std::unique_ptr<core::Link> FileBackend::link(core::LinkSeed /*seed*/, core::LinkHost&) {
+  return std::make_unique<FileLink>(mover_);
 }
 
 // Its links lead only to this agent, so the audience does not matter.

@@ -72,7 +72,7 @@ class FileHang : public FileTest, public ::testing::WithParamInterface<std::stri
     ASSERT_TRUE(self_->settled());
     fillWith(memory_->bytes(), std::byte{7});
   }
-  // The agent works again, with a new session with itself.
+  // The agent works again, with new links to itself.
   void expectRecovered() {
     ASSERT_TRUE(self_->ready(30s));
     for (int pin = 1; pin <= pins_; ++pin)

@@ -76,6 +76,7 @@ const core::Capabilities& LocalBackend::can() const {
   static const core::Capabilities facts{.name = "local",
                                         .memory = {MemoryKind::kHost},
                                         .same_host = true,
+                                        .own_memory = true,
                                         .side_by_side = true,
                                         .preference = 10};
   return facts;

@@ -49,10 +49,6 @@ void LocalLink::open() {
                          : "the peer is not known to be on this host");
     return;
   }
-  if (seed_.self) {
-    if (const Status opened = openOwn(); !opened) fail(opened.error().text(), opened.error().code);
-    return;
-  }
   if (const Status said = sayHello(); !said) {
     // The peer waits for a hello. A hello without files makes its link unusable as well.
     static_cast<void>(host_.send(encode(hello_)));
@@ -61,36 +57,9 @@ void LocalLink::open() {
   for (const auto& [id, file] : backend_.files()) offerFile(id, file);
 }
 
-Status LocalLink::makeGate() {
+Status LocalLink::sayHello() {
   VIADUCT_TRY(own_, OwnGate::make(seed_.peer, seed_.epoch));
   backend_.adopt(own_);
-  return Ok{};
-}
-
-// This agent passes its own gate, as any peer of this process does.
-Status LocalLink::openOwn() {
-  VIADUCT_CHECK(makeGate());
-  own_->wasSent();  // nobody maps the page
-  attachWithin({own_, backend_.live()});
-  becomeReady();
-  return Ok{};
-}
-
-void LocalLink::attachWithin(Door door) {
-  door_ = std::move(door);
-  peer_.attach(&door_->gate->gate(), door_->live.get());
-  state_.text = "direct";
-}
-
-void LocalLink::becomeReady() {
-  state_.phase = LinkState::Phase::kReady;
-  backend_.copyPool().start();
-  for (const auto& [slot, pin] : pins_) show(slot, pin);
-  host_.changed();
-}
-
-Status LocalLink::sayHello() {
-  VIADUCT_CHECK(makeGate());
   if (seed_.pid != 0) own_->setProcess(openPidfd(seed_.pid));
   VIADUCT_CHECK(base::fillSecret(hello_.door));
   VIADUCT_CHECK(base::fillSecret(hello_.probe));
@@ -98,7 +67,7 @@ Status LocalLink::sayHello() {
   hello_.scratch_address = addressOf(own_->scratch());
   if (seed_.same_process) {
     offerDoor(hello_.door, {own_, backend_.live()});
-    return host_.send(encode(hello_));
+    return seed_.self ? heard(hello_, {}) : host_.send(encode(hello_));
   }
   const base::Fd self = openPidfd(::getpid());
   if (!self)
@@ -137,15 +106,19 @@ void LocalLink::receive(std::span<const std::byte> message, std::vector<core::Fd
 Status LocalLink::heard(const LocalHello& hello, Fds fds) {
   if (peer_.attached()) return protocol("a second hello");
   if (seed_.same_process) {
-    auto door = findDoor(hello.door);
-    if (!door) return protocol("a hello from no link of this process");
-    attachWithin(*std::move(door));
+    door_ = findDoor(hello.door);
+    if (!door_) return protocol("a hello from no link of this process");
+    peer_.attach(&door_->gate->gate(), door_->live.get());
+    state_.text = "direct";
   } else {
     VIADUCT_CHECK(attachAcross(fds));
     const std::string refused = tryCma(hello);
     state_.text = cma_ ? "mapped, cma" : "mapped; no cma: " + refused;
   }
-  becomeReady();
+  state_.phase = LinkState::Phase::kReady;
+  backend_.copyPool().start();
+  for (const auto& [slot, pin] : pins_) show(slot, pin);
+  host_.changed();
   return Ok{};
 }
 

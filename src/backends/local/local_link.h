@@ -49,10 +49,6 @@ class LocalLink final : public core::Link {
   bool usable() const {
     return !closed_ && state_.phase == core::LinkState::Phase::kReady && peer_.attached();
   }
-  Status makeGate();
-  Status openOwn();
-  void attachWithin(Door door);
-  void becomeReady();
   Status sayHello();
   Status heard(const LocalHello& hello, Fds fds);
   Status heard(const FileOffer& offer, Fds fds);

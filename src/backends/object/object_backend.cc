@@ -36,8 +36,7 @@ class ObjectRail final : public core::Rail {
 
 class ObjectLink final : public move::OwnLink {
  public:
-  ObjectLink(const Shared& shared, const core::LinkSeed& seed)
-      : OwnLink(seed, std::string(kWay)), shared_(shared) {}
+  explicit ObjectLink(const Shared& shared) : OwnLink(std::string(kWay)), shared_(shared) {}
   std::optional<std::string_view> reaches(OpKind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override {
     const auto joins = [&](std::uint32_t object, std::uint32_t host) {
@@ -73,8 +72,8 @@ class ObjectBackend final : public core::Backend {
   std::shared_ptr<core::Storage> storage() override { return storage_; }
   std::span<const std::unique_ptr<core::Rail>> rails() override { return rails_; }
   core::Bytes address() const override { return {}; }
-  std::unique_ptr<core::Link> link(core::LinkSeed seed, core::LinkHost&) override {
-    return std::make_unique<ObjectLink>(shared_, seed);
+  std::unique_ptr<core::Link> link(core::LinkSeed /*seed*/, core::LinkHost&) override {
+    return std::make_unique<ObjectLink>(shared_);
   }
   Result<core::Bytes> pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
                              const Segment& memory) override;
@@ -86,6 +85,7 @@ class ObjectBackend final : public core::Backend {
   base::Poller& poller_;
   const core::Capabilities can_{.name = "object",
                                 .memory = {MemoryKind::kHost, MemoryKind::kObject},
+                                .own_memory = true,
                                 .tcp = true,
                                 .preference = 50};
   const std::shared_ptr<ObjectStorage> storage_;

@@ -295,7 +295,6 @@ Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec) {
   spec.buffer_bytes = spec.working_set = 0;
   VIADUCT_TRY(Agent agent, Agent::open(request.settings));
   VIADUCT_TRY(const Peer self, agent.self());
-  VIADUCT_CHECK(self.ready(kJoining));
   VIADUCT_TRY(const DeviceBytes bytes, deviceBytes(spec));
   VIADUCT_TRY(const auto storage, Storage::make(agent, self, spec, bytes, 0));
   VIADUCT_TRY(const Buffer here, bufferOf(request, agent, request.initiator_gpu));

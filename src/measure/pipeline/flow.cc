@@ -1,7 +1,5 @@
 #include "measure/pipeline/flow.h"
 
-#include <fmt/format.h>
-
 #include <map>
 #include <utility>
 
@@ -11,7 +9,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kLook = 20ms;  // how often a waiting flow checks `cancel`
-constexpr auto kAnnounced = 10min;
 
 Result<Selection> selectionOf(const FlowSide& side, const Chunk& chunk) {
   VIADUCT_TRY(Blocks blocks,
@@ -185,16 +182,11 @@ std::string wayOf(const Path& path) {
 
 Result<std::vector<std::byte>> readObject(Agent& agent, const std::string& url,
                                           std::uint64_t bytes) {
-  // A label of its own: a released Pin stays announced for a while.
-  static std::atomic<std::uint64_t> reads{0};
-  const std::string label = fmt::format("pipeline check {}", ++reads);
   std::vector<std::byte> memory(bytes);
   VIADUCT_TRY(const Pin object, agent.pin(Segment::object(url, {.bytes = bytes})));
-  VIADUCT_TRY(const Pin host, agent.pin(Segment::host(memory.data(), bytes), label));
+  VIADUCT_TRY(const Pin host, agent.pin(Segment::host(memory.data(), bytes)));
   VIADUCT_TRY(const Peer self, agent.self());
-  VIADUCT_CHECK(self.ready(kAnnounced));
-  VIADUCT_TRY(const PinInfo into, self.waitPin(label, kAnnounced));
-  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, {.bytes = bytes}, {object.info()}, {into}));
+  VIADUCT_TRY(Flow flow, Flow::plan(agent, self, {.bytes = bytes}, {object.info()}, {host.info()}));
   const std::atomic<bool> enough{true}, cancel{false};
   VIADUCT_CHECK(flow.run(enough, cancel, [] {}));
   return memory;

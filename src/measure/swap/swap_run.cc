@@ -10,18 +10,14 @@
 #include "base/sizes.h"
 #include "measure/proof/gpu_rate.h"
 #include "measure/proof/memory_rate.h"
-#include "measure/run/wait_ready.h"
 #include "measure/stats/statistics.h"
 #include "measure/swap/places.h"
 #include "measure/swap/ways.h"
 
 namespace viaduct::measure::swap {
 
-using namespace std::chrono_literals;
-
 namespace {
 
-constexpr auto kConnect = 10s;
 constexpr auto kGpuLabel = "swap gpu";
 
 using Seconds = std::chrono::duration<double>;
@@ -235,9 +231,6 @@ class Swap {
   Status connect() {
     VIADUCT_TRY(Peer self, scene_.agent.self());
     self_.emplace(std::move(self));
-    VIADUCT_CHECK(waitReady(*self_, kConnect, scene_.stop, scene_.progress.waiting,
-                            [](const Error& error) { return error; }));
-    VIADUCT_TRY(const PinInfo pin, self_->waitPin(kGpuLabel, kConnect));
     return Ok{};
   }
 

@@ -49,6 +49,7 @@ StagingBackend::StagingBackend(HostFor host_for)
     : can_{.name = kName,
            .memory = {MemoryKind::kDevice, MemoryKind::kFile, MemoryKind::kBlock,
                       MemoryKind::kObject},
+           .own_memory = true,
            .tcp = true,
            .staged = true,
            .preference = 100},

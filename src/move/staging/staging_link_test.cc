@@ -106,7 +106,6 @@ class FakeHost final : public StagingHost {
                    const core::Requirement& /*required*/) const override {
     return reaches_gpus;
   }
-  bool reachesStorage() override { return reaches; }
   Result<std::unique_ptr<Hop>> start(To to, OpKind kind, core::OpList list,
                                      const core::Requirement& required, HopOwner& owner,
                                      std::uint32_t chunk) override {
@@ -129,7 +128,7 @@ class FakeHost final : public StagingHost {
   Clock::time_point time = {};
   std::uint32_t rings = 0;  // that it has now
   std::vector<std::uint64_t> given_up;
-  bool refuses_ring = false, reaches = true;
+  bool refuses_ring = false;
   bool shares_gpus = false, reaches_gpus = true, refuses_gpu_ring = false;
 
  private:
@@ -405,20 +404,6 @@ TEST_F(StagingLinkTest, CloseGivesBackEachPostAndDropsItsHops) {
   for (const auto* hops : {&a_.hops, &b_.hops})
     for (const auto& hop : *hops) EXPECT_TRUE(hop->dropped);
   EXPECT_FALSE(a_.rail.busy());
-}
-
-TEST_F(StagingLinkTest, APostWaitsUntilTheAgentReachesItsStorage) {
-  a_.host->reaches = b_.host->reaches = false;
-  const auto list = ops(kStorageAt, kStorageAt, kStoragePin, kStoragePin, 100'000, 3);
-  post(OpKind::kWrite, list);
-  run();
-  EXPECT_TRUE(ends().empty());
-  a_.host->reaches = true;
-  run();
-  EXPECT_TRUE(ends().empty());
-  b_.host->reaches = true;
-  run();
-  EXPECT_TRUE(std::holds_alternative<core::Moved>(ends().at(0)));
 }
 
 TEST_F(StagingLinkTest, APeerWithoutMemoryForARingIsAnError) {
