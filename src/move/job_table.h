@@ -47,7 +47,12 @@ class JobTable {
   }
   void look(Clock::time_point now) { pressed_ = now < pressed_until_; }
 
-  bool full() const { return jobs_.size() >= traits_.most; }
+  // No room for a further job of this class. A quarter of the table has urgent jobs alone, and
+  // another one no background jobs. So jobs of a peer that does not answer leave room for a higher
+  // class.
+  bool full(Priority priority) const {
+    return jobs_.size() >= traits_.most - traits_.most / 4 * static_cast<std::size_t>(priority);
+  }
   bool empty() const { return jobs_.empty(); }
   bool idle() const;  // nothing is outstanding
   // All jobs of a table are of one type. Allocates only if the table has never held as many.

@@ -88,21 +88,25 @@ void RailRunner::runLeft() {
   }
 }
 
-// Gives the inbox to the rail. False: the rail has no room for more.
+// Gives the inbox to the rail. False: the rail has no room for more. A rail may have room for a
+// higher class than that of a work which it has not taken.
 bool RailRunner::handOver() {
+  constexpr unsigned kAll = (1U << kPriorities) - 1;
+  unsigned classes = kAll;
   core::Work work;
   while (left_ != 0) {
     cancelLeft();
-    while (takeNext(work))
-      if (!give(work)) return false;
+    while (takeNext(work, classes))
+      if (!give(work)) classes &= (1U << static_cast<unsigned>(work.priority)) - 1;
+    if (classes != kAll) return false;
   }
   return true;
 }
 
 // Sinks that were cancelled meanwhile come first, since the inbox may have later works of them.
-bool RailRunner::takeNext(core::Work& out) {
+bool RailRunner::takeNext(core::Work& out, unsigned classes) {
   const base::Lock lock(inbox_lock_);
-  const unsigned waits = waiting();
+  const unsigned waits = waiting() & classes;
   if (waits == 0 || !cancelled_.empty()) return false;
   out = inbox_[shares_.next(waits)].pop();
   std::uint64_t bytes = 0;

@@ -129,7 +129,7 @@ class RailRunner {
   void leave(const core::Work& work);
   void runLeft();
   bool handOver() VIADUCT_REQUIRES(right_);
-  bool takeNext(core::Work& out) VIADUCT_EXCLUDES(inbox_lock_);
+  bool takeNext(core::Work& out, unsigned classes) VIADUCT_EXCLUDES(inbox_lock_);
   bool putBack(const core::Work& rest) VIADUCT_EXCLUDES(inbox_lock_);
   void cancelLeft() VIADUCT_REQUIRES(right_);
   template <class Such>

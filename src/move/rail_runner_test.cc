@@ -34,7 +34,8 @@ class SmallRail final : public core::Rail {
   std::size_t post(const core::Work& work) override {
     const Caller caller(*this);
     callOnce(in_post);
-    if (works_.size() == room) return 0;
+    const bool background = work.priority == Priority::kBackground;
+    if (works_.size() >= (background ? std::min(room, background_room) : room)) return 0;
     works_.push_back(work);
     works_.back().ops = work.ops.first(std::min(most, work.ops.size()));
     return works_.back().ops.size();
@@ -72,8 +73,14 @@ class SmallRail final : public core::Rail {
     fail([&](const core::Work& work) { return work.link == link; }, out);
   }
 
-  std::size_t room = 4;  // for works
-  std::size_t most = 4;  // ops of a work, at once
+  bool has(std::uint64_t number) const {
+    return std::ranges::any_of(works_, [&](const core::Work& work) {
+      return work.slice == core::testing::sliceOf(number);
+    });
+  }
+
+  std::size_t room = 4, background_room = 4;  // for works
+  std::size_t most = 4;                       // ops of a work, at once
   bool event = false;
   std::function<void()> in_poll;                                    // at each call
   std::function<void()> in_post, in_collect, in_cancel, in_events;  // at the next call
@@ -209,6 +216,25 @@ TEST_F(RailRunnerTest, WorkOfAHigherClassIsFirstToGetRoom) {
     ASSERT_EQ(out.size(), 1U);
     EXPECT_TRUE(isMoved(out[0], number)) << number;
   }
+}
+
+TEST_F(RailRunnerTest, AClassWithoutRoomDoesNotHoldUpAHigherOne) {
+  rail_.background_room = 0;
+  core::Work background = workOf(1);
+  background.priority = Priority::kBackground;
+  runner_.post(background);
+  // The first of them earns the background work its turn.
+  const core::Op large{.bytes = 17 * kBackgroundTurn};
+  for (const std::uint64_t number : {2U, 3U}) {
+    core::Work urgent = workOf(number);
+    urgent.priority = Priority::kUrgent;
+    urgent.ops = {&large, 1};
+    runner_.post(urgent);
+    EXPECT_TRUE(rail_.has(number)) << number;
+  }
+  rail_.background_room = 4;
+  runner_.run();
+  EXPECT_TRUE(rail_.has(1));
 }
 
 TEST_F(RailRunnerTest, APostCutsThePollOfAnotherThreadShort) {
