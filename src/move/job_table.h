@@ -23,6 +23,9 @@
 
 namespace viaduct::move {
 
+// Tests with few transfers fill the tables that are made meanwhile. 0: none.
+inline std::atomic<std::uint32_t> most_jobs_for_tests{0};
+
 class JobTable {
  public:
   struct Traits {
@@ -33,7 +36,7 @@ class JobTable {
     bool both_ends = false;     // the remote pins are pins of this agent as well
     Duration grace = {};        // Settings::grace
   };
-  JobTable() = default;
+  JobTable();
   explicit JobTable(const Traits& traits);
   JobTable(const JobTable&) = delete;
   JobTable& operator=(const JobTable&) = delete;
@@ -136,7 +139,7 @@ class JobTable {
 
   bool pressed_ = false;
   Clock::time_point pressed_until_ = Clock::time_point::min();
-  const Traits traits_ = {};
+  const Traits traits_;
   std::vector<std::shared_ptr<void>> owned_;
   std::vector<Job*> jobs_;
   JobQueue spare_;

@@ -53,7 +53,8 @@ class Classes : public ::testing::TestWithParam<DataPath> {
       begin("victim", kind, Priority::kUrgent);
     }
     third_urgent_ = &begin("third", OpKind::kRead, Priority::kUrgent);
-    victim_->must("plan t write survivor data target 65536");
+    victim_->must("memory theirs " + std::to_string(kBackground));
+    victim_->must("plan t write survivor theirs target 65536");
     victim_->must("storm t");
     for (Stream& stream : streams_) ASSERT_TRUE(stream.storm->finished(2));
   }
@@ -83,7 +84,7 @@ class Classes : public ::testing::TestWithParam<DataPath> {
   std::deque<std::atomic<std::uint64_t>> ends_;  // of each stream
   // A long detection time: a frozen peer is not lost.
   std::optional<Survivor> survivor_{std::in_place, GetParam(), 8h, 60s};
-  Survivor::Memory target_ = survivor_->memory(Survivor::kData, "target");
+  Survivor::Memory target_ = survivor_->memory(kBackground, "target");
   std::unique_ptr<PeerProcess> victim_ = survivor_->start();
   std::unique_ptr<PeerProcess> third_ = survivor_->start("third");
   std::deque<Stream> streams_;
