@@ -32,15 +32,18 @@ struct Stream {
 
 class Classes : public ::testing::TestWithParam<DataPath> {
  protected:
-  // Starts a storm between memory here and at the peer.
-  Stream& begin(const std::string& peer, OpKind kind, Priority priority) {
-    const bool urgent = priority == Priority::kUrgent;
+  // Starts a storm between memory here and at the peer, which no other stream uses.
+  Stream& begin(PeerProcess& process, const std::string& peer, OpKind kind, Priority priority) {
+    const std::uint64_t bytes = priority == Priority::kUrgent ? kUrgent : kBackground;
+    const std::string label = "stream" + std::to_string(streams_.size());
+    process.must("memory " + label + " " + std::to_string(bytes) +
+                 (GetParam().heap ? " heap" : ""));
     std::atomic<std::uint64_t>& ends = ends_.emplace_back();
     Stream& stream = streams_.emplace_back();
-    stream.memory = survivor_->memory(urgent ? kUrgent : kBackground, "");
+    stream.memory = survivor_->memory(bytes, "");
     stream.ends = &ends;
-    stream.transfer.emplace(survivor_->plan(kind, stream.memory, urgent ? "small" : "data", 16384,
-                                            counting(priority, ends), peer));
+    stream.transfer.emplace(
+        survivor_->plan(kind, stream.memory, label, 16384, counting(priority, ends), peer));
     stream.storm.emplace(*stream.transfer);
     return stream;
   }
@@ -49,10 +52,10 @@ class Classes : public ::testing::TestWithParam<DataPath> {
   }
   void beginAll() {
     for (const OpKind kind : {OpKind::kWrite, OpKind::kRead}) {
-      begin("victim", kind, Priority::kBackground);
-      begin("victim", kind, Priority::kUrgent);
+      begin(*victim_, "victim", kind, Priority::kBackground);
+      begin(*victim_, "victim", kind, Priority::kUrgent);
     }
-    third_urgent_ = &begin("third", OpKind::kRead, Priority::kUrgent);
+    third_urgent_ = &begin(*third_, "third", OpKind::kRead, Priority::kUrgent);
     victim_->must("memory theirs " + std::to_string(kBackground));
     victim_->must("plan t write survivor theirs target 65536");
     victim_->must("storm t");
