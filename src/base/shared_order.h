@@ -3,13 +3,7 @@
 // TSan. docs/gotchas/sanitizers.md. Threads: any.
 #pragma once
 
-#if defined(__SANITIZE_THREAD__)
-#define VIADUCT_TSAN
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define VIADUCT_TSAN
-#endif
-#endif
+#include "base/under_tsan.h"
 
 #ifdef VIADUCT_TSAN
 #include <sanitizer/tsan_interface.h>

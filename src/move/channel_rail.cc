@@ -14,7 +14,7 @@ constexpr auto kTurn = std::chrono::microseconds(500);
 }  // namespace
 
 std::size_t ChannelRail::post(const core::Work& work) {
-  if (work.ops.empty() || jobs_.full()) return 0;
+  if (work.ops.empty() || jobs_.full(work.priority)) return 0;
   auto& link = static_cast<ChannelLink&>(*work.link);
   if (work.priority == Priority::kUrgent) jobs_.press(poller_.now());
   Channel* const channel = link.channelFor(index_);

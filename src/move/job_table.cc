@@ -11,11 +11,18 @@ namespace {
 // The time that close() waits, under the agent's lock.
 constexpr std::chrono::milliseconds kLongestClose{50};
 
+JobTable::Traits withMostForTests(JobTable::Traits traits) {
+  if (const std::uint32_t most = most_jobs_for_tests; most != 0) traits.most = most;
+  return traits;
+}
+
 }  // namespace
 
-JobTable::JobTable(const Traits& traits) : traits_(traits) {
-  jobs_.reserve(traits.most);
-  reports_.reserve(traits.most);
+JobTable::JobTable() : traits_(withMostForTests({})) {}
+
+JobTable::JobTable(const Traits& traits) : traits_(withMostForTests(traits)) {
+  jobs_.reserve(traits_.most);
+  reports_.reserve(traits_.most);
 }
 
 void JobTable::settle(Job& job) {

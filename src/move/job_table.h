@@ -23,6 +23,9 @@
 
 namespace viaduct::move {
 
+// Tests with few transfers fill the tables that are made meanwhile. 0: none.
+inline std::atomic<std::uint32_t> most_jobs_for_tests{0};
+
 class JobTable {
  public:
   struct Traits {
@@ -33,7 +36,7 @@ class JobTable {
     bool both_ends = false;     // the remote pins are pins of this agent as well
     Duration grace = {};        // Settings::grace
   };
-  JobTable() = default;
+  JobTable();
   explicit JobTable(const Traits& traits);
   JobTable(const JobTable&) = delete;
   JobTable& operator=(const JobTable&) = delete;
@@ -47,7 +50,12 @@ class JobTable {
   }
   void look(Clock::time_point now) { pressed_ = now < pressed_until_; }
 
-  bool full() const { return jobs_.size() >= traits_.most; }
+  // No room for a further job of this class. A quarter of the table has urgent jobs alone, and
+  // another one no background jobs. So jobs of a peer that does not answer leave room for a higher
+  // class.
+  bool full(Priority priority) const {
+    return jobs_.size() >= traits_.most - traits_.most / 4 * static_cast<std::size_t>(priority);
+  }
   bool empty() const { return jobs_.empty(); }
   bool idle() const;  // nothing is outstanding
   // All jobs of a table are of one type. Allocates only if the table has never held as many.
@@ -131,7 +139,7 @@ class JobTable {
 
   bool pressed_ = false;
   Clock::time_point pressed_until_ = Clock::time_point::min();
-  const Traits traits_ = {};
+  const Traits traits_;
   std::vector<std::shared_ptr<void>> owned_;
   std::vector<Job*> jobs_;
   JobQueue spare_;

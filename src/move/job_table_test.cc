@@ -137,7 +137,8 @@ class Ledger {
       carrier_.hangs = random_.chance(0.5);
   }
   void post() {
-    if (table_.full()) return;
+    const auto priority = static_cast<Priority>(random_.below(kPriorities));
+    if (table_.full(priority)) return;
     const std::uint32_t number = ++last_;
     Posted& posted = posted_[number];
     for (std::uint64_t left = 1 + random_.below(5); left > 0; --left)
@@ -146,7 +147,8 @@ class Ledger {
     posted.link = reinterpret_cast<core::Link*>(&links_[random_.below(links_.size())]);
     carrier_.add(table_.add({.slice = {&sinks_[random_.below(sinks_.size())], number},
                              .link = posted.link,
-                             .ops = posted.ops},
+                             .ops = posted.ops,
+                             .priority = priority},
                             &carrier_));
   }
   // A pin that is not being released.
@@ -221,6 +223,16 @@ TEST(JobTableTest, EachOpComesBackOnceAndOnlyWhenNobodyTouchesItsMemory) {
   for (std::uint64_t seed = 1; seed <= 300 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     Ledger(seed, seed % 2 == 0 ? Duration{} : Duration{std::chrono::milliseconds(1)}).run();
+  }
+}
+
+TEST(JobTableTest, HasRoomForAHigherClassWhenALowerOneFillsIt) {
+  JobTable table(JobTable::Traits{.most = 8});
+  for (const auto& [priority, jobs] :
+       {std::pair(Priority::kBackground, 4U), std::pair(Priority::kNormal, 6U),
+        std::pair(Priority::kUrgent, 8U)}) {
+    for (; !table.full(priority); table.add({.priority = priority}, nullptr)) continue;
+    EXPECT_EQ(table.jobs().size(), jobs) << priorityName(priority);
   }
 }
 

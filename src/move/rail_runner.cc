@@ -1,6 +1,7 @@
 #include "move/rail_runner.h"
 
 #include <algorithm>
+#include <cassert>
 #include <chrono>
 #include <iterator>
 #include <thread>
@@ -19,6 +20,7 @@ Error cancelledError() {
 void RailRunner::Right::take() {
   constexpr int kYields = 100;
   constexpr std::chrono::microseconds kPause{20};
+  assert(!isMine() && "the thread that runs a rail waits for itself");
   for (int looks = 0; !tryTake(); ++looks)
     if (looks < kYields)
       std::this_thread::yield();
@@ -31,23 +33,26 @@ void RailRunner::post(const core::Work& work) {
     leave(work);
     return runLeft();
   }
-  const std::size_t took = give(work);
+  give(work);
   publish();
   right_.drop();
-  if (took != work.ops.size()) {
-    core::Work rest = work;
-    rest.ops = rest.ops.subspan(took);
-    leave(rest);
-  }
-  // Another thread may have left work meanwhile.
+  // Another thread, or the rail, may have left work meanwhile.
   if (left_ != 0) runLeft();
 }
 
-std::size_t RailRunner::give(const core::Work& work) {
-  if (rail_ == nullptr) return 0;
-  const std::size_t took = rail_->post(work);
-  rail_->collect(some_);
-  return took;
+// False: the rail has no room, and the inbox has the rest.
+bool RailRunner::give(const core::Work& work) {
+  std::size_t took = 0;
+  if (rail_ != nullptr) {
+    took = rail_->post(work);
+    rail_->collect(some_);
+  }
+  if (took == work.ops.size()) return true;
+  core::Work rest = work;
+  rest.ops = rest.ops.subspan(took);
+  if (putBack(rest)) return false;
+  some_.emplace_back(core::Failed{rest.slice, rest.ops.size(), cancelledError()});
+  return true;
 }
 
 // The thread that has the right leaves its poll soon.
@@ -83,25 +88,26 @@ void RailRunner::runLeft() {
   }
 }
 
-// Gives the inbox to the rail. False: the rail has no room for more.
+// Gives the inbox to the rail. False: the rail has no room for more. A rail may have room for a
+// higher class than that of a work which it has not taken.
 bool RailRunner::handOver() {
-  if (left_ == 0) return true;
-  cancelLeft();
+  constexpr unsigned kAll = (1U << kPriorities) - 1;
+  unsigned classes = kAll;
   core::Work work;
-  while (takeNext(work)) {
-    const std::size_t took = give(work);
-    if (took == work.ops.size()) continue;
-    work.ops = work.ops.subspan(took);
-    if (putBack(work)) return false;
-    some_.emplace_back(core::Failed{work.slice, work.ops.size(), cancelledError()});
+  while (left_ != 0) {
+    cancelLeft();
+    while (takeNext(work, classes))
+      if (!give(work)) classes &= (1U << static_cast<unsigned>(work.priority)) - 1;
+    if (classes != kAll) return false;
   }
   return true;
 }
 
-bool RailRunner::takeNext(core::Work& out) {
+// Sinks that were cancelled meanwhile come first, since the inbox may have later works of them.
+bool RailRunner::takeNext(core::Work& out, unsigned classes) {
   const base::Lock lock(inbox_lock_);
-  const unsigned waits = waiting();
-  if (waits == 0) return false;
+  const unsigned waits = waiting() & classes;
+  if (waits == 0 || !cancelled_.empty()) return false;
   out = inbox_[shares_.next(waits)].pop();
   std::uint64_t bytes = 0;
   for (const core::Op& op : out.ops) bytes += op.bytes;
@@ -207,10 +213,16 @@ void RailRunner::start() VIADUCT_UNCHECKED {
   runLeft();
 }
 
+// stop() takes the right of a rail that runs alone. The right of another rail is free, unless this
+// thread is in a call of that rail.
 void RailRunner::handleEvents() VIADUCT_UNCHECKED {
-  if (rail_ == nullptr || !rail_->hasEvents()) return;
+  if (rail_ == nullptr || !rail_->hasEvents() || (!alone_ && !right_.tryTake())) return;
   rail_->handleEvents(some_);
   tell(some_);
+  if (alone_) return;
+  publish();
+  right_.drop();
+  runLeft();
 }
 
 void RailRunner::giveBack(const core::Link& link, core::Completions& out) {

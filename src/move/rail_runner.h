@@ -1,12 +1,20 @@
 // Runs one rail. Threads take turns: each call of the rail is made by the thread that has the right
 // to run it. A thread that does not get the right leaves its work in the inbox, for the thread that
 // has it. So a post never waits for another thread's poll.
+//
+// A rail may call its runner in each of its functions, as rails under the agent's lock do by way of
+// the agent. post() and cancel() then leave work and sinks in the inbox until the rail has
+// returned, takeEnded() and busy() do as always, and run() returns false. The other functions are
+// not for rails: awaitTurn(), and stop() of a rail that runs alone, would wait for themselves.
+//
 // docs/design/0051-rails-run-beside-membership.md Threads: any, unless a comment says otherwise.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <cassert>
 #include <cstddef>
+#include <thread>
 #include <vector>
 
 #include "base/mutex.h"
@@ -87,14 +95,18 @@ class RailRunner {
    public:
     bool tryTake() VIADUCT_TRY_ACQUIRE(true) {
       int free = kFree;
-      return state_.load(std::memory_order_relaxed) == kFree &&
-             state_.compare_exchange_strong(free, kTaken);
+      const bool taken = state_.load(std::memory_order_relaxed) == kFree &&
+                         state_.compare_exchange_strong(free, kTaken);
+      assert(!taken || setOwner(std::this_thread::get_id()));
+      return taken;
     }
     void take() VIADUCT_ACQUIRE();
     void drop() VIADUCT_RELEASE() {
+      assert(setOwner({}));
       if (state_.exchange(kFree) == kAwaited) state_.notify_all();
     }
     void awaitDrop() {
+      assert(!isMine() && "the thread that runs a rail waits for itself");
       int taken = kTaken;
       if (state_.compare_exchange_strong(taken, kAwaited) || taken == kAwaited)
         state_.wait(kAwaited);
@@ -103,13 +115,21 @@ class RailRunner {
    private:
     static constexpr int kFree = 0, kTaken = 1, kAwaited = 2;  // kAwaited: taken, and threads sleep
     std::atomic<int> state_{kFree};
+#ifndef NDEBUG
+    bool setOwner(std::thread::id owner) {
+      owner_ = owner;
+      return true;
+    }
+    bool isMine() const { return owner_ == std::this_thread::get_id(); }
+    std::atomic<std::thread::id> owner_ = std::thread::id();
+#endif
   };
 
-  std::size_t give(const core::Work& work) VIADUCT_REQUIRES(right_);
+  bool give(const core::Work& work) VIADUCT_REQUIRES(right_);
   void leave(const core::Work& work);
   void runLeft();
   bool handOver() VIADUCT_REQUIRES(right_);
-  bool takeNext(core::Work& out) VIADUCT_EXCLUDES(inbox_lock_);
+  bool takeNext(core::Work& out, unsigned classes) VIADUCT_EXCLUDES(inbox_lock_);
   bool putBack(const core::Work& rest) VIADUCT_EXCLUDES(inbox_lock_);
   void cancelLeft() VIADUCT_REQUIRES(right_);
   template <class Such>
@@ -128,7 +148,7 @@ class RailRunner {
   base::Mutex inbox_lock_;
   std::array<WorkQueue, kPriorities> inbox_ VIADUCT_GUARDED_BY(inbox_lock_);
   Shares shares_ VIADUCT_GUARDED_BY(inbox_lock_);
-  // The works of these sinks that the rail has taken have to stop. The inbox has none of them.
+  // The works of these sinks that the rail has taken have to stop. Those in the inbox are later.
   std::vector<const core::Sink*> cancelled_ VIADUCT_GUARDED_BY(inbox_lock_);
   core::Completions some_ VIADUCT_GUARDED_BY(right_);
   base::Mutex ended_lock_;

@@ -19,7 +19,6 @@
 #include "device/real_gpu.h"
 #include "support/ofi.h"
 #include "support/paths.h"
-#include "support/ucx.h"
 
 namespace viaduct::testing {
 
@@ -51,7 +50,6 @@ std::vector<Subject> everyBackendOfGpus(std::string_view driver);
 class BackendContract : public ::testing::TestWithParam<Subject> {
  protected:
   void SetUp() override {
-    VIADUCT_SKIP_IF_UCX_CRASHES(backend());
     if (const auto why = whyLeftOut(); !why.empty()) GTEST_SKIP() << why;
     open();
   }

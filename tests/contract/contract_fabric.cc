@@ -13,7 +13,6 @@
 #include "support/bytes.h"
 #include "support/link_pair.h"
 #include "support/ofi.h"
-#include "support/ucx.h"
 
 namespace viaduct::move {
 namespace {
@@ -29,7 +28,6 @@ class FabricContract : public ::testing::TestWithParam<std::string> {
   static constexpr std::size_t kMostOps = 16384;
 
   void SetUp() override {
-    VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
     settings_.backends = {GetParam()};
     settings_.ofi_provider = testing::ofiProvider();
     const auto catalogue = core::backendCatalogue();

@@ -27,7 +27,6 @@ constexpr int kRounds = 40, kRoundsOnGpus = 10;
 class ThreadsContract : public BackendContract {
  protected:
   void SetUp() override {
-    VIADUCT_SKIP_IF_UCX_CRASHES(backend());
     if (const auto why = whyLeftOut(); !why.empty()) GTEST_SKIP() << why;
     base_.sockets = 8;
     if (backend() == "ofi" || backend() == "ucx") base_.rails.assign(4, "lo");

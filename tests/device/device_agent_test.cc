@@ -16,7 +16,6 @@
 #include "support/bytes.h"
 #include "support/ofi.h"
 #include "support/temporary_folder.h"
-#include "support/ucx.h"
 
 namespace viaduct::testing {
 namespace {
@@ -98,7 +97,6 @@ class DeviceAgents : public ::testing::Test {
 class DeviceStages : public DeviceAgents, public ::testing::WithParamInterface<std::string> {
  protected:
   void SetUp() override {
-    VIADUCT_SKIP_IF_UCX_CRASHES(GetParam());
     open(GetParam());
   }
   Result<Path> staged(OpKind kind, Selection here, Selection there) {

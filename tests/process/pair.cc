@@ -67,13 +67,13 @@ Survivor::Memory Survivor::memory(std::uint64_t bytes, const std::string& label)
 }
 
 Transfer Survivor::plan(OpKind kind, const Memory& local, const std::string& remote,
-                        std::uint64_t block) {
-  const Peer victim = peer();
+                        std::uint64_t block, TransferOptions options, const std::string& name) {
+  const Peer victim = peer(name);
   const PinInfo there = need(victim.waitPin(remote, std::chrono::seconds(10)), "remote pin");
-  return need(
-      agent_->plan(kind, victim, backwards(local.pin->info().address, local.pin->size(), block),
-                   backwards(there.address, there.bytes, block)),
-      "plan");
+  const std::uint64_t bytes = local.pin->size();
+  return need(agent_->plan(kind, victim, backwards(local.pin->info().address, bytes, block),
+                           backwards(there.address, bytes, block), std::move(options)),
+              "plan");
 }
 
 void Survivor::expectWorks(PeerProcess& victim) {

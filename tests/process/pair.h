@@ -72,9 +72,11 @@ class Survivor {
                                      const std::string& more = "");
   Peer peer(const std::string& name = "victim");
   Memory memory(std::uint64_t bytes, const std::string& label);
-  // Plans all of `local` to or from the victim's memory of that label, in blocks that do not merge.
+  // Plans all of `local` to or from the start of the peer's memory of that label, in blocks that do
+  // not merge.
   Transfer plan(OpKind kind, const Memory& local, const std::string& remote,
-                std::uint64_t block = 64 << 10);
+                std::uint64_t block = 64 << 10, TransferOptions options = {},
+                const std::string& name = "victim");
   // Expects that transfers of this pair work now, both ways.
   void expectWorks(PeerProcess& victim);
 

@@ -11,6 +11,7 @@
 
 #include "base/kept_signals.h"
 #include "base/shared_library.h"
+#include "base/under_tsan.h"
 
 namespace viaduct::ucx {
 namespace {
@@ -52,6 +53,10 @@ Result<UcxLibrary> load() {
   // UCX takes over SIGHUP, SIGSEGV, SIGBUS, SIGFPE and SIGILL when it is loaded.
   std::optional<base::KeptSignals> kept;
   if (!signalsAreTheUsers()) kept.emplace();
+#ifdef VIADUCT_TSAN
+  // Else an ending thread crashes in UCX's hook of madvise: docs/gotchas/sanitizers.md.
+  ::setenv("UCX_MEM_EVENTS", "no", 0);
+#endif
   const auto file = base::SharedLibrary::open("libucp.so.0");
   if (!file) return cannotLoad(file.error().detail);
   UcxLibrary out;

@@ -8,7 +8,7 @@
 namespace viaduct::move {
 
 std::size_t StagingRail::post(const core::Work& work) {
-  if (work.ops.empty() || jobs_.full()) return 0;
+  if (work.ops.empty() || jobs_.full(work.priority)) return 0;
   static_cast<StagingLink*>(work.link)->take(work);
   return work.ops.size();
 }
