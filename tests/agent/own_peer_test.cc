@@ -220,7 +220,7 @@ class OwnTraffic {
     if (!lease) return;
     auto borrowed = agent_.borrow(self_, lease->ticket());
     if (!borrowed) return;
-    auto transfer = agent_.plan(OpKind::kRead, *borrowed, wholePin(into_));
+    auto transfer = agent_.plan(OpKind::kRead, *borrowed, wholePin(kept_));
     if (!transfer || !transfer->post()) return;
     static_cast<void>(lease->revoke());
     static_cast<void>(transfer->wait(20s));
@@ -233,7 +233,8 @@ class OwnTraffic {
 
   Agent agent_ = openMe("local");
   const Peer self_ = *agent_.self();
-  const Pin from_ = *agent_.allocate(2 << 20), into_ = *agent_.allocate(2 << 20);
+  const Pin from_ = *agent_.allocate(2 << 20), into_ = *agent_.allocate(2 << 20),
+            kept_ = *agent_.allocate(2 << 20);
   std::uint64_t last_stream_ = 0;
   std::vector<std::thread> threads_;
 };
