@@ -57,6 +57,7 @@ TEST(OwnPeer, IsReadyAtOnceAndOpensNoSocket) {
   EXPECT_TRUE(self->waitPin("mine", 0s));
   ASSERT_EQ(self->ways().size(), 1U);
   EXPECT_EQ(self->ways().front().backend, "local");
+  EXPECT_TRUE(self->ways().front().usable);
 }
 
 TEST(OwnPeer, IsOnePeerHoweverItIsNamed) {
@@ -213,8 +214,10 @@ class OwnTraffic {
   }
   void copy() {
     auto transfer = agent_.plan(OpKind::kWrite, self_, wholePin(from_), wholePin(into_));
-    if (transfer && transfer->post({.note = std::as_bytes(std::span("y", 1))}))
-      static_cast<void>(transfer->wait(20s));
+    if (transfer && transfer->post({.note = std::as_bytes(std::span("y", 1))})) {
+      const Status ended = transfer->wait(20s);
+      EXPECT_TRUE(ended || ended.error().code != Code::kTimeout) << ended.error().text();
+    }
     static_cast<void>(agent_.takeNote());
   }
   void lend() {
