@@ -57,6 +57,7 @@ TEST(OwnPeer, IsReadyAtOnceAndOpensNoSocket) {
   EXPECT_TRUE(self->waitPin("mine", 0s));
   ASSERT_EQ(self->ways().size(), 1U);
   EXPECT_EQ(self->ways().front().backend, "local");
+  EXPECT_TRUE(self->ways().front().usable);
 }
 
 TEST(OwnPeer, IsOnePeerHoweverItIsNamed) {
@@ -103,10 +104,12 @@ TEST(OwnPeer, TakesNotesInTheirOrderUpToTheLimit) {
 TEST(OwnPeer, ANoteWakesASleepingThread) {
   Agent agent = openMe("local");
   const Peer self = *agent.self();
-  std::thread sleeper([&] { EXPECT_TRUE(agent.waitNote(20s)); });
+  const auto begun = Clock::now();
+  std::thread sleeper([&] { EXPECT_TRUE(agent.waitNote(60s)); });
   std::this_thread::sleep_for(50ms);
   EXPECT_TRUE(self.note("wake up"));
   sleeper.join();
+  EXPECT_LT(Clock::now() - begun, 50s) << "only its own deadline woke the thread";
 }
 
 TEST(OwnPeer, MarksArriveInTheStreamThatSendsThem) {
@@ -211,8 +214,10 @@ class OwnTraffic {
   }
   void copy() {
     auto transfer = agent_.plan(OpKind::kWrite, self_, wholePin(from_), wholePin(into_));
-    if (transfer && transfer->post({.note = std::as_bytes(std::span("y", 1))}))
-      static_cast<void>(transfer->wait(20s));
+    if (transfer && transfer->post({.note = std::as_bytes(std::span("y", 1))})) {
+      const Status ended = transfer->wait(20s);
+      EXPECT_TRUE(ended || ended.error().code != Code::kTimeout) << ended.error().text();
+    }
     static_cast<void>(agent_.takeNote());
   }
   void lend() {
@@ -220,7 +225,7 @@ class OwnTraffic {
     if (!lease) return;
     auto borrowed = agent_.borrow(self_, lease->ticket());
     if (!borrowed) return;
-    auto transfer = agent_.plan(OpKind::kRead, *borrowed, wholePin(into_));
+    auto transfer = agent_.plan(OpKind::kRead, *borrowed, wholePin(kept_));
     if (!transfer || !transfer->post()) return;
     static_cast<void>(lease->revoke());
     static_cast<void>(transfer->wait(20s));
@@ -233,7 +238,8 @@ class OwnTraffic {
 
   Agent agent_ = openMe("local");
   const Peer self_ = *agent_.self();
-  const Pin from_ = *agent_.allocate(2 << 20), into_ = *agent_.allocate(2 << 20);
+  const Pin from_ = *agent_.allocate(2 << 20), into_ = *agent_.allocate(2 << 20),
+            kept_ = *agent_.allocate(2 << 20);
   std::uint64_t last_stream_ = 0;
   std::vector<std::thread> threads_;
 };
