@@ -1,6 +1,6 @@
 // Urgent transfers beside background ones, while a peer's process is killed or frozen. Each
 // transfer ends once, and urgent ones do not wait for a peer that is gone. VIADUCT_SEED chooses the
-// moments, VIADUCT_KILL_ROUNDS the number of kills.
+// moments.
 #include <atomic>
 #include <deque>
 #include <iterator>
