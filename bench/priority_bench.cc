@@ -1,7 +1,7 @@
 // The time of an urgent transfer of 1 MiB over tcp: alone, and beside background transfers that
-// saturate the path. The target is another process: docs/measured/priority.md.
-// With a NETNS, the target runs in that network namespace.
-// Usage: priority_bench [ROUNDS] [NETNS]
+// saturate the path. The target is another process: docs/measured/priority.md. The floor is two
+// plain sockets, of which one is saturated. With a NETNS, the target runs in that network
+// namespace, and there is no floor. Usage: priority_bench [ROUNDS] [NETNS]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -11,12 +11,14 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "bare_socket.h"
 #include "forked.h"
 #include "median.h"
 #include "must.h"
@@ -121,23 +123,50 @@ class Others {
   std::thread thread_;
 };
 
-void measure(Posts& posts, OpKind kind, const char* name, const Priority* others, int rounds) {
-  std::optional<Others> beside;
-  if (others != nullptr) beside.emplace(posts, kind, *others);
-  Transfer transfer = posts.plan(kind, 0, kUrgentBytes, Priority::kUrgent);
+// Times `step` every 5 ms, and prints the row without its end.
+void timeUrgent(const char* kind, const char* name, int rounds, const std::function<void()>& step) {
   std::vector<double> all;
   for (int i = -5; i < rounds; ++i) {
     std::this_thread::sleep_for(5ms);
     const auto begun = Clock::now();
-    must(transfer.post());
-    must(transfer.wait(kLong));
+    step();
     if (i >= 0) all.push_back(us(Clock::now() - begun));
   }
   std::ranges::sort(all);
-  const auto [rate, gap] = beside ? beside->stop() : std::pair(0.0, Clock::duration(0));
-  fmt::print("{:6} {:28} {:10.0f} {:10.0f} {:10.3f} {:10.1f}\n", opKindName(kind), name,
-             median(all), all[all.size() * 99 / 100], rate, us(gap) / 1e3);
+  fmt::print("{:6} {:28} {:10.0f} {:10.0f}", kind, name, median(all), all[all.size() * 99 / 100]);
+}
+
+void endRow(double rate, Clock::duration gap) {
+  fmt::print(" {:10.3f} {:10.1f}\n", rate, us(gap) / 1e3);
   std::fflush(stdout);
+}
+
+void measure(Posts& posts, OpKind kind, const char* name, const Priority* others, int rounds) {
+  std::optional<Others> beside;
+  if (others != nullptr) beside.emplace(posts, kind, *others);
+  Transfer transfer = posts.plan(kind, 0, kUrgentBytes, Priority::kUrgent);
+  timeUrgent(opKindName(kind), name, rounds, [&] {
+    must(transfer.post());
+    must(transfer.wait(kLong));
+  });
+  const auto [rate, gap] = beside ? beside->stop() : std::pair(0.0, Clock::duration(0));
+  endRow(rate, gap);
+}
+
+void measureSockets(const char* name, bool saturated, int rounds) {
+  BareSocket urgent(kUrgentBytes), other(kOtherBytes);
+  std::atomic<std::uint64_t> sent{0};
+  std::jthread sender;
+  if (saturated)
+    sender = std::jthread([&](const std::stop_token& stop) {
+      for (; !stop.stop_requested(); ++sent) other.step();
+    });
+  while (saturated && sent < kOthers) std::this_thread::yield();
+  const auto begun = Clock::now();
+  const std::uint64_t before = sent;
+  timeUrgent("socket", name, rounds, [&] { urgent.step(); });
+  const auto bytes = static_cast<double>((sent - before) * kOtherBytes);
+  endRow(bytes / us(Clock::now() - begun) / 1e3, Clock::duration(0));
 }
 
 }  // namespace
@@ -157,4 +186,7 @@ int main(int argc, char** argv) {
     measure(posts, kind, "beside normal ones", &normal, rounds);
     measure(posts, kind, "beside background ones", &background, rounds);
   }
+  if (!netns.empty()) return 0;
+  measureSockets("alone", false, rounds);
+  measureSockets("beside a saturated one", true, rounds);
 }

@@ -3,7 +3,6 @@
 // over a network backend two that send over a socket each.
 // Usage: threads_bench [BACKEND] [ROUNDS] [SOCKETS]
 #include <fmt/format.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <viaduct/viaduct.h>
 
@@ -19,9 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "bare_socket.h"
 #include "median.h"
 #include "must.h"
-#include "tcp_floor_bare.h"
 
 namespace {
 
@@ -155,39 +154,8 @@ Step copier(std::uint64_t bytes) {
   };
 }
 
-// A loopback socket whose other end receives and acknowledges each `bytes`.
-class BareSocket {
- public:
-  explicit BareSocket(std::uint64_t bytes) : from_(bytes, 'x'), receiver_([this] { receive(); }) {}
-  ~BareSocket() { ::shutdown(pair_.a.get(), SHUT_RDWR); }
-  BareSocket(const BareSocket&) = delete;
-  BareSocket& operator=(const BareSocket&) = delete;
-
-  void step() {
-    for (std::size_t sent = 0; sent < from_.size();) {
-      const ssize_t took = ::send(pair_.a.get(), from_.data() + sent, from_.size() - sent, 0);
-      if (took <= 0) die("send");
-      sent += static_cast<std::size_t>(took);
-    }
-    char ack = 0;
-    if (::recv(pair_.a.get(), &ack, 1, 0) != 1) die("recv");
-  }
-
- private:
-  void receive() {
-    std::vector<char> into(from_.size());
-    while (::recv(pair_.b.get(), into.data(), into.size(), MSG_WAITALL) ==
-           static_cast<ssize_t>(into.size()))
-      if (::send(pair_.b.get(), "a", 1, MSG_NOSIGNAL) != 1) return;
-  }
-
-  bench::BarePair pair_ = bench::BarePair::make();
-  const std::vector<char> from_;
-  std::jthread receiver_;  // last, because it uses the others
-};
-
 Step sender(std::uint64_t bytes) {
-  return [socket = std::make_shared<BareSocket>(bytes)] { socket->step(); };
+  return [socket = std::make_shared<bench::BareSocket>(bytes)] { socket->step(); };
 }
 
 struct Case {
