@@ -238,7 +238,7 @@ void Stages::freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer,
 // A stopped peer may still finish a copy into a ring. So the addresses stay reserved until it is
 // settled, but its pages are free before.
 void Stages::freeLeftNow() {
-  std::erase_if(leaving_, [this](Leaving& leaving) {
+  std::erase_if(leaving_, [this](LeavingRing& leaving) {
     if (!leaving.unpinned && !unpin(leaving)) return false;
     const auto peer = leaving.peer.lock();
     return !peer || peer->settled();
@@ -247,7 +247,7 @@ void Stages::freeLeftNow() {
 
 // Gives the memory back to the budget and, of host memory, the pages to the system, even if the
 // peer keeps the memfd.
-bool Stages::unpin(Leaving& leaving) {
+bool Stages::unpin(LeavingRing& leaving) {
   if (!leaving.hops_ended()) return false;
   const Still still(basis_.rails());
   const Status removed = basis_.pins().remove(leaving.memory->ring.pin);
