@@ -103,11 +103,12 @@ class Host final : public move::StagingHost {
     const bool live = basis_.pins().generation(slot) != 0;
     return live && basis_.pins()[slot].isShared() ? &basis_.pins()[slot].info : nullptr;
   }
-  Result<std::optional<move::Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) override {
+  Result<std::optional<move::StagingRing>> ring(bool lent,
+                                                std::optional<std::uint32_t> gpu) override {
     const auto audience =
         lent ? core::Audience::only(peer_.sessionNumber()) : core::Audience::nobody();
     VIADUCT_TRY(auto made, stages_.makeRing(audience, gpu));
-    if (!made) return std::optional<move::Ring>();
+    if (!made) return std::optional<move::StagingRing>();
     return std::optional(rings_.emplace_back(std::move(made))->ring);
   }
   void giveBack(std::uint32_t pin) override {
@@ -183,7 +184,7 @@ class Host final : public move::StagingHost {
 };
 
 // At least two rings have to fit: one to lend, and one for the agent itself.
-move::Ring shapeFor(const Settings& settings) {
+move::StagingRing shapeFor(const Settings& settings) {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t most = settings.staging_memory / 2;
   const std::uint64_t chunk = std::min(settings.staging_chunk, most / kPage * kPage);

@@ -31,7 +31,7 @@ class Stages {
   struct RingMemory {
     base::SharedMemory host;  // empty: the ring is on a GPU
     Segment gpu = {};
-    move::Ring ring = {};
+    move::StagingRing ring = {};
   };
   // Null: the rings of this agent use all of Settings::staging_memory.
   Result<std::unique_ptr<RingMemory>> makeRing(const core::Audience& audience,
@@ -60,7 +60,7 @@ class Stages {
   Basis& basis_;
   Peers& peers_;
   Traffic& traffic_;
-  const move::Ring shape_;  // the size of each ring
+  const move::StagingRing shape_;  // the size of each ring
   base::Budget memory_;
   std::vector<LeavingRing> leaving_;
   std::optional<base::CheckedCopy> copy_;  // opened at the first copy
