@@ -64,12 +64,12 @@ class CopyPool {
   void release(unsigned index);
   void open(unsigned index, std::uint64_t bytes);
   void shut(unsigned index);
-  core::DirectMover::Outcome copyChunks(const Task& task, std::span<const core::Op> ops,
+  core::DirectMover::Outcome copyChunks(const CopyWork& task, std::span<const core::Op> ops,
                                         core::DirectMover::Progress& so_far,
                                         const std::atomic<bool>& pause);
   bool copyOne(ChunkCopier& copier, unsigned& last);
-  static bool take(Job& job, Chunk& chunk, bool& last);
-  static void copy(Job& job, ChunkCopier& copier, const Chunk& chunk);
+  static bool take(Job& job, CopyChunk& chunk, bool& last);
+  static void copy(Job& job, ChunkCopier& copier, const CopyChunk& chunk);
   static void stop(Job& job, Fault why);
   void copyAtOnce(Job& job, std::uint64_t bytes);
   bool finish(unsigned index, core::Completions& out);
