@@ -1,5 +1,6 @@
-# Checks of the build itself: includes obey the layers (always), headers compile alone (target
-# check_headers), locks are held (a test, with clang), and links in documents exist (a test).
+# Checks of the build itself: includes obey the layers, and each type name means one thing (always);
+# headers compile alone (target check_headers), locks are held (a test, with clang), and links in
+# documents exist (a test).
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(tools ${PROJECT_SOURCE_DIR}/tools)
 
@@ -14,6 +15,12 @@ add_custom_command(OUTPUT layers.checked
   DEPENDS ${files} ${tools}/check_layers.py
   COMMENT "Checking that layers are kept" VERBATIM)
 add_custom_target(check_layers ALL DEPENDS layers.checked)
+add_custom_command(OUTPUT names.checked
+  COMMAND ${Python3_EXECUTABLE} ${tools}/check_names.py ${PROJECT_SOURCE_DIR}
+  COMMAND ${CMAKE_COMMAND} -E touch names.checked
+  DEPENDS ${files} ${tools}/check_names.py
+  COMMENT "Checking that type names mean one thing" VERBATIM)
+add_custom_target(check_names ALL DEPENDS names.checked)
 
 # Compiles each header as the only line of a source file.
 set(alone "")

@@ -11,6 +11,7 @@ import unittest
 
 import check_docs
 import check_layers
+import check_names
 import test_results
 
 
@@ -101,6 +102,48 @@ class Layers(unittest.TestCase):
         # A literal with another meaning is allowed in the named file, and in no other.
         self.assertEqual(self.found("src/core/plan.cc", 'Side{"local"};\n'), [])
         self.assertEqual(len(self.found("src/core/plan_slice.cc", 'Side{"local"};\n')), 1)
+
+
+class Names(unittest.TestCase):
+    def found(self, files):
+        return check_names.check(tree(files))
+
+    def test_a_second_meaning_is_found(self):
+        first = {"src/move/a.h": "class Batch final : public Base {\n};\n"}
+        for text in (
+            "struct Batch {\n",
+            "  struct Batch {\n",
+            "enum class Batch : std::uint8_t { kOne };\n",
+            "template <class T>\nclass Batch {\n",
+            "class VIADUCT_CAPABILITY(\"batch\") Batch {\n",
+            "struct alignas(64) Owner::Batch {\n",
+            "using Batch = std::vector<int>;\n",
+        ):
+            for file in ("src/agent/basis/b.cc", "src/backends/tcp/b.h", "src/core/b.h"):
+                with self.subTest(text, file=file):
+                    self.assertEqual(len(self.found({**first, file: text})), 1)
+        self.assertEqual(len(self.found({"src/move/a.h": "struct A {\n};\nstruct A {\n"})), 1)
+        self.assertEqual(len(self.found({**first, "include/viaduct/a.h": "struct Batch {\n"})), 1)
+
+    def test_what_is_no_second_meaning_passes(self):
+        first = {"src/move/a.h": "struct Batch {\n  enum class Kind { kOne };\n};\n"}
+        for file, text in {
+            "src/core/a.h": "struct Batch;\nclass Other {\n  friend struct Batch;\n",
+            "src/core/b.cc": "using Kind = move::Batch::Kind;\nusing move::Batch;\n",
+            "src/core/c.h": "// struct Batch {\n",
+            "src/core/a_test.cc": "struct Batch {\n",
+            "src/core/a_testing.h": "struct Batch {\n",
+            "src/measure/run/a.h": "struct Batch {\n",
+        }.items():
+            with self.subTest(file):
+                self.assertEqual(self.found({**first, file: text}), [])
+        machines = {f"src/move/{one}.h": "  enum State {\n" for one in "ab"}
+        self.assertEqual(self.found(machines), [])
+
+    def test_the_tree_needs_its_exceptions(self):
+        root = pathlib.Path(check_names.__file__).parents[1]
+        self.assertEqual(check_names.missing(root), [])
+        self.assertTrue(check_names.missing(tree({"src/core/a.h": "enum State {\n"})))
 
 
 class Docs(unittest.TestCase):

@@ -50,7 +50,7 @@ class Coverage {
 
  private:
   const core::PinMap& registered_;
-  core::PinMap::Stretch here_{};
+  core::PinMap::PinStretch here_{};
   std::uint64_t end_ = 0;
 };
 

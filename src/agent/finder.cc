@@ -17,11 +17,11 @@ namespace {
 // The entry of an agent at its meeting place. The proof covers the Card with the agent's name,
 // under the group's secret. Without a group's secret, the secret is that in the Card, and the proof
 // proves nothing.
-struct Entry {
+struct PublishedCard {
   base::Key proof = {};
   base::Bytes card = {};
 };
-auto fields(base::Is<Entry> auto& e) { return std::tie(e.proof, e.card); }
+auto fields(base::Is<PublishedCard> auto& e) { return std::tie(e.proof, e.card); }
 
 base::Key proofOf(std::span<const std::byte> card, const base::Key& secret) {
   return base::deriveKey(secret, "a published Card", card);
@@ -59,7 +59,7 @@ Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine
   // Members of a group with a secret know it already, so it does not travel.
   if (finder->group_secret_) mine.secret = {};
   mine.pins.clear();  // the session announces the current pins
-  Entry entry{.card = mine.encode()};
+  PublishedCard entry{.card = mine.encode()};
   entry.proof = proofOf(entry.card, finder->mine_.secret);
   VIADUCT_TRY(finder->entry_, finder->place_->publish(mine.name, base::packed(entry), until));
   return finder;
@@ -77,7 +77,7 @@ void Finder::abandon() {
 
 Result<Card> Finder::find(const std::string& name, Deadline until) const {
   VIADUCT_TRY(const std::string found, place_->find(name, until, stop_));
-  Entry entry;
+  PublishedCard entry;
   if (!base::unpack(found, entry)) return wrongEntry(name, "the entry holds no Card");
   VIADUCT_TRY(Card card, Card::decode(entry.card));
   if (group_secret_) card.secret = mine_.secret;

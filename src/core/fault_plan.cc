@@ -34,13 +34,13 @@ constexpr std::array<Form, kFaultKinds> kForms{
 constexpr auto kWhenForm = "WHEN is a chance from 0 to 1, op:NUMBER from op:1 on, or a time";
 
 // The parts of "drop-rail=1s@op:7".
-struct Words {
+struct RuleWords {
   std::string_view name;
   std::optional<std::string_view> value, when;
 };
 
-Words wordsIn(std::string_view part) {
-  Words out;
+RuleWords wordsIn(std::string_view part) {
+  RuleWords out;
   if (const auto at = part.find('@'); at != std::string_view::npos) {
     out.when = part.substr(at + 1);
     part = part.substr(0, at);
@@ -86,7 +86,7 @@ std::optional<FaultWhen> whenIn(std::string_view text) {
 
 bool fits(Need need, bool given) { return given ? need != Need::kNever : need != Need::kMust; }
 
-Result<FaultRule> ruleIn(std::string_view part, const Words& words) {
+Result<FaultRule> ruleIn(std::string_view part, const RuleWords& words) {
   const Form* const form =
       base::firstOf(kForms, [&](const Form& one) { return faultKindName(one.kind) == words.name; });
   if (form == nullptr) return unknown(part, words.name);
@@ -117,7 +117,7 @@ Result<FaultPlan> parseFaults(std::string_view text) {
   while (true) {
     const auto comma = text.find(',');
     const std::string_view part = base::trimmed(text.substr(0, comma));
-    const Words words = wordsIn(part);
+    const RuleWords words = wordsIn(part);
     if (words.name == "seed") {
       const auto seed = base::parseCount(words.value.value_or(""));
       if (!seed || words.when) return bad(part, "not a whole number", "write seed=NUMBER");

@@ -126,7 +126,7 @@ class PinCursor {
 
  private:
   void move(std::uint64_t address) {
-    const PinMap::Stretch stretch = pins_->stretch(address);
+    const PinMap::PinStretch stretch = pins_->stretch(address);
     low_ = stretch.low;
     width_ = stretch.high - stretch.low;
     end_ = stretch.pin == nullptr ? 0 : stretch.pin->address + stretch.pin->bytes;

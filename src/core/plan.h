@@ -36,11 +36,11 @@ class PinMap {
   PinMap writable() const;  // without the read-only pins
 
   // The pin that serves all addresses in [low, high); nullptr if no pin starts at or before them.
-  struct Stretch {
+  struct PinStretch {
     std::uint64_t low = 0, high = 0;
     const PinRange* pin = nullptr;
   };
-  Stretch stretch(std::uint64_t address) const;
+  PinStretch stretch(std::uint64_t address) const;
 
  private:
   std::vector<PinRange> pins_;

@@ -33,11 +33,11 @@ PinMap PinMap::writable() const {
   return PinMap(std::move(pins));
 }
 
-PinMap::Stretch PinMap::stretch(std::uint64_t address) const {
+PinMap::PinStretch PinMap::stretch(std::uint64_t address) const {
   const auto after =
       std::upper_bound(pins_.begin(), pins_.end(), address,
                        [](std::uint64_t at, const PinRange& pin) { return at < pin.address; });
-  Stretch out{
+  PinStretch out{
       .low = 0,
       .high = after == pins_.end() ? std::numeric_limits<std::uint64_t>::max() : after->address,
       .pin = nullptr};

@@ -26,9 +26,9 @@ Op cutFront(Op& op, std::uint64_t bytes, std::uint64_t align) {
 // The ends of slices, as bytes from the start. Slices come in rounds of one for each rail, of equal
 // size, so that equal rails end at the same time. Each round takes a part of the remaining bytes,
 // and the last round takes all of them.
-class Shares {
+class SliceEnds {
  public:
-  Shares(const Slicing& how, std::uint64_t total, std::uint64_t parts)
+  SliceEnds(const Slicing& how, std::uint64_t total, std::uint64_t parts)
       : how_(how), total_(total), parts_(parts) {
     beginRound();
   }
@@ -64,7 +64,7 @@ class Shares {
 class Slicer {
  public:
   Slicer(const Slicing& how, std::uint64_t total, std::uint64_t parts, std::size_t ops)
-      : shares_(how, total, parts), align_(how.align) {
+      : ends_(how, total, parts), align_(how.align) {
     out_.ops.reserve(ops);
     begin();
   }
@@ -81,8 +81,8 @@ class Slicer {
 
  private:
   void begin() {
-    last_ = shares_.last();
-    end_ = shares_.end();
+    last_ = ends_.last();
+    end_ = ends_.end();
     slice_ = {.first = static_cast<std::uint32_t>(out_.ops.size())};
   }
   void give(const Op& op) {
@@ -97,10 +97,10 @@ class Slicer {
   }
   void nextSlice() {
     closeSlice();
-    shares_.next();
+    ends_.next();
     begin();
   }
-  Shares shares_;
+  SliceEnds ends_;
   const std::uint64_t align_;
   Sliced out_;
   Slice slice_;

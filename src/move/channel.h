@@ -43,11 +43,11 @@ class ChannelHost {
 
 class Channel : public Carrier {
  public:
-  struct Place {
+  struct Position {
     std::uint32_t index = 0;  // the channel's index in its link
     std::size_t rail = 0;     // index of the rail that calls progress()
   };
-  Channel(ChannelHost& host, const Place& place, const ChannelLife& life)
+  Channel(ChannelHost& host, const Position& place, const ChannelLife& life)
       : host_(host), place_(place), life_(life) {}
   virtual ~Channel() = default;
   Channel(const Channel&) = delete;
@@ -103,7 +103,7 @@ class Channel : public Carrier {
 
  private:
   ChannelHost& host_;
-  Place place_;
+  Position place_;
   ChannelLife life_;
   Error why_;
 };

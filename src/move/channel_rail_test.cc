@@ -10,7 +10,7 @@ namespace {
 // A channel that has an event after its first progress(), and sleeps whenever the rail lets it.
 class QuietChannel final : public Channel {
  public:
-  explicit QuietChannel(ChannelHost& host) : Channel(host, Place{}, ChannelLife(1, {})) {}
+  explicit QuietChannel(ChannelHost& host) : Channel(host, Position{}, ChannelLife(1, {})) {}
   void add(Job&) override {}
   void stop(Job&) override {}
   void close() override {}

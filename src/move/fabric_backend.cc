@@ -45,11 +45,11 @@ Status FabricBackend::openRails() {
         .detail = fmt::format("{} rails; {} are possible", fabric_.domains.size(), kMaxRails)};
   for (std::size_t i = 0; i < fabric_.domains.size(); ++i) {
     ProbeWord word;
-    word.words = std::make_unique<ProbeWord::Words>(ProbeWord::Words{0, kProbeWord});
+    word.words = std::make_unique<ProbeWord::Pair>(ProbeWord::Pair{0, kProbeWord});
     VIADUCT_TRY(
         word.registered,
         fabric_.domains[i]->add({.address = reinterpret_cast<std::uintptr_t>(word.words->data()),
-                                 .bytes = sizeof(ProbeWord::Words)}));
+                                 .bytes = sizeof(ProbeWord::Pair)}));
     words_.push_back(std::move(word));
     scratch_.emplace_back(Poster::kBatchPieces);
     auto rail = std::make_unique<ChannelRail>(fabric_.names[i], i, poller_);
@@ -81,7 +81,7 @@ LinkContext FabricBackend::linkContext() {
           .most_breaks = 3};
 }
 
-FabricChannelSeed FabricBackend::channelSeed(const Channel::Place& place, std::size_t key,
+FabricChannelSeed FabricBackend::channelSeed(const Channel::Position& place, std::size_t key,
                                              PeerPins& remote) {
   return {.domain = *fabric_.domains[place.rail],
           .poller = poller_,

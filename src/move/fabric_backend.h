@@ -50,7 +50,7 @@ class FabricBackend final : public core::Backend {
   Duration detect() const { return detect_; }
   const std::string& kind() const { return fabric_.kind; }
   LinkContext linkContext();
-  FabricChannelSeed channelSeed(const Channel::Place& place, std::size_t key, PeerPins& remote);
+  FabricChannelSeed channelSeed(const Channel::Position& place, std::size_t key, PeerPins& remote);
   void forget(const FabricLink& link);
 
  private:

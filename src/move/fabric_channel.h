@@ -18,8 +18,8 @@ namespace viaduct::move {
 // A rail's registered memory for probes: the target of its peers' probes, and the source of its
 // own.
 struct ProbeWord {
-  using Words = std::array<std::uint64_t, 2>;  // target of the peers' probes, source of ours
-  std::unique_ptr<Words> words;
+  using Pair = std::array<std::uint64_t, 2>;  // target of the peers' probes, source of ours
+  std::unique_ptr<Pair> words;
   std::unique_ptr<Registration> registered;
 
   std::byte* out() const { return reinterpret_cast<std::byte*>(&(*words)[1]); }
@@ -45,7 +45,7 @@ struct FabricChannelSeed {
   const ProbeWord& word;
   Duration opening;  // time limit for opening
   Duration spin;     // quiet time before the channel sleeps
-  Channel::Place place = {};
+  Channel::Position place = {};
   Poster::Seed poster;
 };
 

@@ -80,7 +80,7 @@ class ChannelTest : public ::testing::Test, public ChannelHost, public ChannelMe
     auto opened = base::Poller::open();
     ASSERT_TRUE(opened);
     poller_ = *std::move(opened);
-    word_.words = std::make_unique<ProbeWord::Words>();
+    word_.words = std::make_unique<ProbeWord::Pair>();
     word_.registered = std::make_unique<Registration>(Bytes());
     const auto address = reinterpret_cast<std::uintptr_t>(word_.words.get());
     std::vector<std::unique_ptr<Registration>> mine;

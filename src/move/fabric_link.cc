@@ -37,8 +37,8 @@ FabricLink::FabricLink(FabricBackend& backend, core::LinkSeed link_seed, core::L
   const std::size_t own = backend_.railCount();
   const std::size_t count = seed().dialer ? own : theirs->rails;
   for (std::size_t i = 0; i < count; ++i) {
-    const Channel::Place place{.index = static_cast<std::uint32_t>(i),
-                               .rail = seed().dialer ? i : i % own};
+    const Channel::Position place{.index = static_cast<std::uint32_t>(i),
+                                  .rail = seed().dialer ? i : i % own};
     const std::size_t key = seed().dialer ? i % theirs->rails : i;
     add(std::make_unique<FabricChannel>(backend_.channelSeed(place, key, remote_), *this, *this,
                                         newLife(1)));

@@ -1,4 +1,4 @@
-// Our memory that is registered with the domains of a fabric library. Threads: as PinTable.
+// Our memory that is registered with the domains of a fabric library. Threads: as BackendPins.
 #pragma once
 
 #include <algorithm>
@@ -21,6 +21,6 @@ struct OwnPin : PinnedRange {
                        [](const auto& one) { return one->usable(); });
   }
 };
-using OwnPins = PinTable<OwnPin>;
+using OwnPins = BackendPins<OwnPin>;
 
 }  // namespace viaduct::move

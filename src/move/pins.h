@@ -24,7 +24,7 @@ struct PinnedRange {
 
 // `Pin` is a PinnedRange with further members of a backend.
 template <class Pin>
-class PinTable {
+class BackendPins {
  public:
   // Returns the generation of this registration, or 0 if the slot number is too large.
   std::uint32_t add(std::uint32_t slot, Pin pin) {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/object/mover.h"
+#include "backends/object/object_mover.h"
 #include "core/sink_testing.h"
 #include "process/process.h"
 #include "support/paths.h"
@@ -29,7 +29,7 @@ class MoverFixture : public ::testing::Test {
   static constexpr std::uint64_t kAddress = std::uint64_t{1} << 62U;         // of a pinned object
 
   // The server's endpoint and keys are added to the options.
-  explicit MoverFixture(Options options)
+  explicit MoverFixture(ObjectOptions options)
       : server_({testing::kServersPython, "-B", testing::kFakeS3}), options_(std::move(options)) {
     ::setenv("no_proxy", "*", 1);  // the server is on loopback
     options_.access = {
@@ -44,7 +44,7 @@ class MoverFixture : public ::testing::Test {
     return server_.ask(command, 60s).value_or("no answer");
   }
   void open() {
-    auto opened = Mover::open(options_, 30s);
+    auto opened = ObjectMover::open(options_, 30s);
     ASSERT_TRUE(opened) << opened.error().text();
     mover_ = *std::move(opened);
   }
@@ -115,8 +115,8 @@ class MoverFixture : public ::testing::Test {
   }
 
   testing::Process server_;
-  Options options_;
-  std::unique_ptr<Mover> mover_;
+  ObjectOptions options_;
+  std::unique_ptr<ObjectMover> mover_;
   std::array<int, 2> links_ = {};
   std::map<std::uint64_t, std::vector<core::Op>> ops_;  // in flight
   std::map<std::uint64_t, std::optional<Error>> ended_;

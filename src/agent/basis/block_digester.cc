@@ -97,7 +97,7 @@ void BlockDigester::advanceBy(std::uint64_t bytes, const base::BlockSums& sums) 
   if (next_.offset == whole) endBlock(std::exchange(sums_, {}), whole);
 }
 
-Status BlockDigester::advance(const Found& found) {
+Status BlockDigester::advance(const OnDigests& found) {
   digests_.clear();
   const std::uint64_t first = next_.block;
   VIADUCT_CHECK(batches_.empty() ? advanceOnHost() : advanceOnGpu());
@@ -126,7 +126,7 @@ Status BlockDigester::advanceOnGpu() {
     VIADUCT_CHECK(startBatch());
     if (batches_.size() == before) break;
   }
-  const Batch batch = std::move(batches_.front());
+  const GpuPieces batch = std::move(batches_.front());
   batches_.pop_front();
   VIADUCT_TRY(const auto sums, batch.sums->wait());
   digests_.reserve(digests_.size() + sums.size());
@@ -136,7 +136,7 @@ Status BlockDigester::advanceOnGpu() {
 
 // Starts the sums of the next blocks, if they are in memory of a GPU.
 Status BlockDigester::startBatch() {
-  Batch batch;
+  GpuPieces batch;
   batch.pieces.reserve(std::min<std::uint64_t>(count() - begun_.block, kMostGpuPieces));
   std::uint32_t gpu = 0;
   for (std::uint64_t room = 0, end = count();

@@ -42,7 +42,7 @@ class BlockMemory {
 class BlockDigester {
  public:
   // The digests of consecutive blocks.
-  using Found = std::function<void(std::uint64_t first, std::span<const Digest> digests)>;
+  using OnDigests = std::function<void(std::uint64_t first, std::span<const Digest> digests)>;
   // The selection outlives the digester. Its indices are in range. `memory` null: all blocks are
   // known to lie in host memory.
   BlockDigester(const Selection& selection, std::shared_ptr<const BlockMemory> memory)
@@ -50,7 +50,7 @@ class BlockDigester {
 
   // Works for about 0.1 ms, and calls `found` with the blocks that are complete, in order. In
   // memory of a GPU, that GPU goes on between two calls.
-  Status advance(const Found& found);
+  Status advance(const OnDigests& found);
   bool done() const { return next_.block == count(); }
   std::uint64_t count() const;
   // Block `number` of the selection.
@@ -58,11 +58,11 @@ class BlockDigester {
 
  private:
   // Between two bytes of the selection.
-  struct Place {
+  struct BlockOffset {
     std::uint64_t block = 0, offset = 0;
   };
   // Pieces that a GPU reads.
-  struct Batch {
+  struct GpuPieces {
     std::vector<core::BlockPiece> pieces = {};
     std::unique_ptr<core::PendingSums> sums = {};
   };
@@ -79,11 +79,11 @@ class BlockDigester {
   const Selection* selection_;
   std::shared_ptr<const BlockMemory> memory_;
   const PinInfo* pin_ = nullptr;      // of the block that find() had last
-  Place next_ = {};                   // the bytes before it are done
+  BlockOffset next_ = {};             // the bytes before it are done
   base::BlockSums sums_ = {};         // of those of its block
   std::vector<Digest> digests_ = {};  // that `found` does not know yet
-  std::deque<Batch> batches_ = {};
-  Place begun_ = {};  // the end of the batches
+  std::deque<GpuPieces> batches_ = {};
+  BlockOffset begun_ = {};  // the end of the batches
 };
 
 // Checks blocks against digests.

@@ -10,7 +10,7 @@ namespace viaduct::agent {
 using core::endOf;
 
 // The first part that ends behind `address`.
-LentRanges::Parts::iterator LentRanges::firstBehind(std::uint64_t address) {
+LentRanges::RangeMap::iterator LentRanges::firstBehind(std::uint64_t address) {
   const auto after = parts_.upper_bound(address);
   if (after == parts_.begin()) return after;
   const auto before = std::prev(after);
@@ -58,7 +58,7 @@ void LentRanges::lend(const Extent& range, bool written) {
     } else {
       const std::uint64_t end =
           part == parts_.end() ? endOf(range) : std::min(part->first, endOf(range));
-      part = parts_.emplace_hint(part, at, Part{.end = end, .leases = 1, .written = written});
+      part = parts_.emplace_hint(part, at, LentRange{.end = end, .leases = 1, .written = written});
     }
     at = part->second.end;
     ++part;

@@ -27,13 +27,13 @@ class LentRanges {
   static constexpr std::size_t kMostUndivided = std::size_t{1} << 18U;
 
  private:
-  struct Part {
+  struct LentRange {
     std::uint64_t end = 0;
     std::uint32_t leases = 0;
     bool written = false;
   };
-  using Parts = std::map<std::uint64_t, Part>;  // by the first address; they share no byte
-  Parts::iterator firstBehind(std::uint64_t address);
+  using RangeMap = std::map<std::uint64_t, LentRange>;  // by the first address; they share no byte
+  RangeMap::iterator firstBehind(std::uint64_t address);
   void cutAt(std::uint64_t address);
   void lend(const Extent& range, bool written);
   void divide();
@@ -42,7 +42,7 @@ class LentRanges {
   // are only noted: the ranges' number by their place.
   std::unordered_map<const Extent*, std::size_t> readers_;
   std::size_t undivided_ = 0;  // the ranges of readers_
-  Parts parts_;                // of all leases; if there are parts, readers_ is empty
+  RangeMap parts_;             // of all leases; if there are parts, readers_ is empty
 };
 
 }  // namespace viaduct::agent

@@ -32,7 +32,7 @@ std::string withHost(std::string_view where) {
 }  // namespace
 
 Result<std::unique_ptr<Exporter>> Exporter::open(std::string_view where, const std::string& id,
-                                                 Ask ask, Deadline until) {
+                                                 AskStatistics ask, Deadline until) {
   std::unique_ptr<Exporter> exporter(new Exporter(std::move(ask)));
   VIADUCT_CHECK(exporter->start(where, id, until));
   return exporter;

@@ -23,13 +23,13 @@ namespace viaduct::agent {
 
 class Exporter {
  public:
-  using Ask = std::function<Statistics()>;  // called by the exporter's thread
+  using AskStatistics = std::function<Statistics()>;  // called by the exporter's thread
 
   // `where` is Settings::metrics. `id` distinguishes the agents of one process. Fails for a
   // malformed address. If the port cannot be opened, that is only a warning, because the Unix
   // socket is served.
   static Result<std::unique_ptr<Exporter>> open(std::string_view where, const std::string& id,
-                                                Ask ask, Deadline until);
+                                                AskStatistics ask, Deadline until);
   ~Exporter();
   Exporter(const Exporter&) = delete;
   Exporter& operator=(const Exporter&) = delete;
@@ -40,7 +40,7 @@ class Exporter {
   void abandon();
 
  private:
-  explicit Exporter(Ask ask) : ask_(std::move(ask)) {}
+  explicit Exporter(AskStatistics ask) : ask_(std::move(ask)) {}
   Status start(std::string_view where, const std::string& id, Deadline until);
   Status listenAtPort(const base::HostPort& where, Deadline until);
   void asked(base::HttpServer::Id id, std::string_view path);
@@ -50,7 +50,7 @@ class Exporter {
   void goOn();
   std::string own() const;
 
-  const Ask ask_;
+  const AskStatistics ask_;
   std::string endpoint_, unix_name_;
   std::unique_ptr<base::Loop> loop_;
   std::unique_ptr<base::HttpServer> server_;

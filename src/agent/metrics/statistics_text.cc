@@ -24,7 +24,7 @@ double seconds(std::chrono::nanoseconds time) {
 
 // A metric family and the function that writes its samples. `labels` are those that all samples
 // have.
-struct Row {
+struct FamilyWriter {
   MetricFamily family;
   void (*write)(const Statistics& from, Labels labels, MetricsWriter& out);
 };
@@ -166,46 +166,53 @@ void writeEndedLeases(const Statistics& from, Labels labels, MetricsWriter& out)
 }
 
 constexpr std::array kRows{
-    Row{{"viaduct_agent", "info", "", "An agent, and the address of its metrics."}, writeInfo},
-    Row{{"viaduct_transfers_started", "counter", "", "Posts of transfers."},
-        total<&Statistics::started>},
-    Row{{"viaduct_transfers_ended", "counter", "", "Posts of transfers that have ended."},
-        writeEnded},
-    Row{{"viaduct_transfer_seconds", "histogram", "seconds",
-         "Time from a post to its end, of transfers that are done."},
-        writeLatencies},
-    Row{{"viaduct_moved_bytes", "counter", "bytes", "Bytes that posts have moved when they ended."},
+    FamilyWriter{{"viaduct_agent", "info", "", "An agent, and the address of its metrics."},
+                 writeInfo},
+    FamilyWriter{{"viaduct_transfers_started", "counter", "", "Posts of transfers."},
+                 total<&Statistics::started>},
+    FamilyWriter{{"viaduct_transfers_ended", "counter", "", "Posts of transfers that have ended."},
+                 writeEnded},
+    FamilyWriter{{"viaduct_transfer_seconds", "histogram", "seconds",
+                  "Time from a post to its end, of transfers that are done."},
+                 writeLatencies},
+    FamilyWriter{
+        {"viaduct_moved_bytes", "counter", "bytes", "Bytes that posts have moved when they ended."},
         eachRail<&RailStatistics::bytes>},
-    Row{{"viaduct_moved_ops", "counter", "", "Contiguous copies of these posts."},
-        eachRail<&RailStatistics::ops>},
-    Row{{"viaduct_errors", "counter", "",
-         "Parts of transfers that failed on a rail. Another rail may have repeated them."},
-        writeAllErrors},
-    Row{{"viaduct_rails_set_aside", "counter", "",
-         "How often a rail was set aside because it had failed again and again."},
-        eachRail<&RailStatistics::times_set_aside>},
-    Row{{"viaduct_rail_works", "gauge", "",
-         "Parts of running transfers that a rail has, by class of priority."},
-        writeQueues},
-    Row{{"viaduct_rail_oldest_seconds", "gauge", "seconds",
-         "Time since the post of the oldest of these transfers."},
-        writeOldest},
-    Row{{"viaduct_notes_sent", "counter", "", "Notes sent."}, total<&Statistics::notes_sent>},
-    Row{{"viaduct_notes_received", "counter", "", "Notes received."},
-        total<&Statistics::notes_received>},
-    Row{{"viaduct_sessions_lost", "counter", "",
-         "Sessions that ended because the peer died, froze or could not be reached."},
-        total<&Statistics::sessions_lost>},
-    Row{{"viaduct_peers", "gauge", "", "Peers that the agent knows."}, writePeers},
-    Row{{"viaduct_pins", "gauge", "", "Registered pieces of memory."}, now<&Statistics::pins>},
-    Row{{"viaduct_pinned_bytes", "gauge", "bytes", "Bytes of registered memory."},
-        now<&Statistics::pinned_bytes>},
-    Row{{"viaduct_leases", "gauge", "", "Leases that are live."}, writeLeases},
-    Row{{"viaduct_leases_ended", "counter", "", "Leases that have ended."}, writeEndedLeases},
-    Row{{"viaduct_stale", "counter", "",
+    FamilyWriter{{"viaduct_moved_ops", "counter", "", "Contiguous copies of these posts."},
+                 eachRail<&RailStatistics::ops>},
+    FamilyWriter{{"viaduct_errors", "counter", "",
+                  "Parts of transfers that failed on a rail. Another rail may have repeated them."},
+                 writeAllErrors},
+    FamilyWriter{{"viaduct_rails_set_aside", "counter", "",
+                  "How often a rail was set aside because it had failed again and again."},
+                 eachRail<&RailStatistics::times_set_aside>},
+    FamilyWriter{{"viaduct_rail_works", "gauge", "",
+                  "Parts of running transfers that a rail has, by class of priority."},
+                 writeQueues},
+    FamilyWriter{{"viaduct_rail_oldest_seconds", "gauge", "seconds",
+                  "Time since the post of the oldest of these transfers."},
+                 writeOldest},
+    FamilyWriter{{"viaduct_notes_sent", "counter", "", "Notes sent."},
+                 total<&Statistics::notes_sent>},
+    FamilyWriter{{"viaduct_notes_received", "counter", "", "Notes received."},
+                 total<&Statistics::notes_received>},
+    FamilyWriter{{"viaduct_sessions_lost", "counter", "",
+                  "Sessions that ended because the peer died, froze or could not be reached."},
+                 total<&Statistics::sessions_lost>},
+    FamilyWriter{{"viaduct_peers", "gauge", "", "Peers that the agent knows."}, writePeers},
+    FamilyWriter{{"viaduct_pins", "gauge", "", "Registered pieces of memory."},
+                 now<&Statistics::pins>},
+    FamilyWriter{{"viaduct_pinned_bytes", "gauge", "bytes", "Bytes of registered memory."},
+                 now<&Statistics::pinned_bytes>},
+    FamilyWriter{{"viaduct_leases", "gauge", "", "Leases that are live."}, writeLeases},
+    FamilyWriter{{"viaduct_leases_ended", "counter", "", "Leases that have ended."},
+                 writeEndedLeases},
+    FamilyWriter{
+        {"viaduct_stale", "counter", "",
          "Posts and tickets that came after the end of their lease, and posts that it ended."},
         total<&Statistics::stale>},
-    Row{{"viaduct_faults", "counter", "", "Faults that VIADUCT_FAULTS has injected."}, writeFaults},
+    FamilyWriter{{"viaduct_faults", "counter", "", "Faults that VIADUCT_FAULTS has injected."},
+                 writeFaults},
 };
 
 constexpr auto kFamilies = [] {
@@ -222,7 +229,7 @@ std::string statisticsText(const Statistics& statistics, int pid) {
   const std::string process = std::to_string(pid);
   const Labels labels{{"agent", statistics.agent}, {"pid", process}};
   MetricsWriter out;
-  for (const Row& row : kRows) {
+  for (const FamilyWriter& row : kRows) {
     out.family(row.family);
     row.write(statistics, labels, out);
   }

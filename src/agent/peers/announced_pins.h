@@ -18,7 +18,7 @@ namespace viaduct::agent {
 
 class AnnouncedPins {
  public:
-  struct Announced {
+  struct AnnouncedPin {
     PinInfo info = {};
     std::uint64_t generation = 0;
     std::size_t cost = 0;
@@ -32,7 +32,7 @@ class AnnouncedPins {
   void drop(std::uint32_t slot);
   void clear();
 
-  const std::map<std::uint32_t, Announced>& all() const { return pins_; }
+  const std::map<std::uint32_t, AnnouncedPin>& all() const { return pins_; }
   std::uint64_t generation(std::uint32_t slot) const;  // 0: not announced
   // Whether the peer has announced a pin with such a label in this session. Of the pins that it has
   // withdrawn, the last kMostWithdrawn are known.
@@ -43,7 +43,7 @@ class AnnouncedPins {
  private:
   static constexpr std::size_t kMostWithdrawn = 32;
 
-  std::map<std::uint32_t, Announced> pins_;
+  std::map<std::uint32_t, AnnouncedPin> pins_;
   std::deque<std::string> withdrawn_;  // labels, the last one at the end
   base::Budget bytes_;
   std::uint64_t mapped_version_ = 0, last_generation_ = 0;

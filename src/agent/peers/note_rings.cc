@@ -15,17 +15,17 @@ constexpr unsigned kSilentSleeps = 16;
 
 void NoteRings::add(PeerImpl& peer) {
   const bool known = std::any_of(rings_.begin(), rings_.end(),
-                                 [&](const Listed& ring) { return ring.peer == &peer; });
+                                 [&](const ListedRing& ring) { return ring.peer == &peer; });
   if (!known) rings_.push_back({.peer = &peer});
 }
 
 void NoteRings::remove(const PeerImpl& peer) {
-  std::erase_if(rings_, [&](const Listed& ring) { return ring.peer == &peer; });
+  std::erase_if(rings_, [&](const ListedRing& ring) { return ring.peer == &peer; });
 }
 
 bool NoteRings::look() {
   bool any = false;
-  for (Listed& ring : rings_) {
+  for (ListedRing& ring : rings_) {
     if (!ring.peer->takeNotes()) continue;
     ring.silent = 0;
     any = true;
@@ -36,7 +36,7 @@ bool NoteRings::look() {
 bool NoteRings::allowWakeups() {
   wakeups_suppressed_ = false;
   bool quiet = true;
-  std::erase_if(rings_, [&](Listed& ring) {
+  std::erase_if(rings_, [&](ListedRing& ring) {
     const auto next = ring.peer->armNoteRing();
     using Next = RingReceiver::Next;
     quiet = quiet && (next == Next::kEmpty || next == Next::kLater);
@@ -48,7 +48,7 @@ bool NoteRings::allowWakeups() {
 void NoteRings::suppressWakeups() {
   if (wakeups_suppressed_ || rings_.empty()) return;
   wakeups_suppressed_ = true;
-  for (const Listed& ring : rings_) ring.peer->disarmNoteRing();
+  for (const ListedRing& ring : rings_) ring.peer->disarmNoteRing();
 }
 
 }  // namespace viaduct::agent

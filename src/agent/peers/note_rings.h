@@ -26,11 +26,11 @@ class NoteRings {
   bool wakeupsSuppressed() const { return wakeups_suppressed_; }
 
  private:
-  struct Listed {
+  struct ListedRing {
     PeerImpl* peer;
     unsigned silent = 0;  // calls of allowWakeups() since its last note
   };
-  std::vector<Listed> rings_;
+  std::vector<ListedRing> rings_;
   bool wakeups_suppressed_ = false;
 };
 

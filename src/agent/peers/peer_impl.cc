@@ -221,7 +221,7 @@ void PeerImpl::heardLease(FrameType type, std::span<const std::byte> payload) {
 }
 
 void PeerImpl::tellReturned(std::span<const std::byte> payload) {
-  constexpr auto kKind = RingPage::Kind::kLeaseReturned;
+  constexpr auto kKind = RingPage::EntryKind::kLeaseReturned;
   if (session_ && ring_out_ && ring_out_->put(session_->connection().framesSent(), payload, kKind))
     return;
   tell(FrameType::kLeaseReturned, payload);

@@ -236,9 +236,9 @@ Status PeerLeases::checkTicket(const LeaseTicket& ticket) const {
 
 Error PeerLeases::endedBefore(const LeaseTicket& ticket) const {
   ++basis_.counts().stale;
-  const auto known = std::ranges::find(recent_, ticket.number, &Ended::number);
+  const auto known = std::ranges::find(recent_, ticket.number, &EndedLease::number);
   const bool exact = known != recent_.end();
-  const Ended& ended = exact ? *known : recent_.front();
+  const EndedLease& ended = exact ? *known : recent_.front();
   return staleError("borrow", ticket.number, exact ? ended.outcome : LeaseState::kEnding,
                     (exact ? "" : "more than ") + ago(basis_.now() - ended.at), peer_.name());
 }

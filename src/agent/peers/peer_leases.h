@@ -58,8 +58,8 @@ class PeerLeases {
   void sessionOver();
 
  private:
-  using Due = std::pair<Clock::time_point, LentLease*>;
-  struct Ended {
+  using DueLease = std::pair<Clock::time_point, LentLease*>;
+  struct EndedLease {
     std::uint64_t number;
     LeaseState outcome;
     Clock::time_point at;
@@ -84,13 +84,13 @@ class PeerLeases {
 
   std::uint64_t last_number_ = 0;
   std::unordered_map<std::uint64_t, std::shared_ptr<LentLease>> lent_;  // until their outcome
-  std::set<Due> due_;                                                   // the same leases
+  std::set<DueLease> due_;                                              // the same leases
   base::Poller::Id timer_ = 0;
   Clock::time_point timer_at_ = Clock::time_point::max();
 
   std::unordered_map<std::uint64_t, std::shared_ptr<HeldLease>> held_;  // until their outcome
-  NumberSet ended_;           // all leases of the peer that have ended, also unused ones
-  std::deque<Ended> recent_;  // the last of them
+  NumberSet ended_;                // all leases of the peer that have ended, also unused ones
+  std::deque<EndedLease> recent_;  // the last of them
 };
 
 }  // namespace viaduct::agent

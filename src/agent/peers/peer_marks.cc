@@ -184,7 +184,7 @@ Status PeerImpl::mark(const Mark& mark) {
   VIADUCT_CHECK(mayMark(mark));
   const base::Bytes payload = base::encode(MarkMessage{mark});
   if (ring_out_ &&
-      ring_out_->put(session_->connection().framesSent(), payload, RingPage::Kind::kMark))
+      ring_out_->put(session_->connection().framesSent(), payload, RingPage::EntryKind::kMark))
     return Ok{};
   return send(FrameType::kMark, payload);
 }

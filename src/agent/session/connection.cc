@@ -72,7 +72,7 @@ void Connection::listen() {
 bool Connection::fail(Error why) {
   leavePoller();
   socket_.reset();
-  phase_ = Phase::kClosed;
+  phase_ = ConnectionPhase::kClosed;
   if (why.peer.empty()) why.peer = theirs_.name.empty() ? socket_facts_.remote : theirs_.name;
   tell([&] { user_.closed(why); });
   return false;
@@ -107,7 +107,7 @@ bool Connection::readOnce(FrameReader::Read& got) {
   got = *read;
   if (got.ended)
     return fail({.code = Code::kPeerLost,
-                 .operation = phase_ == Phase::kReady ? "receive" : "handshake",
+                 .operation = phase_ == ConnectionPhase::kReady ? "receive" : "handshake",
                  .detail = reader_.decoder().midFrame()
                                ? "the peer closed the connection in the middle of a frame"
                                : "the peer closed the connection"});
@@ -124,7 +124,7 @@ bool Connection::deliver() {
         return true;
       case FrameDecoder::Next::kBroken:
         // An end that can decode a deny frame learns this end's version, and that it has closed.
-        if (phase_ == Phase::kProving && !send_error_) deny(Code::kProtocol);
+        if (phase_ == ConnectionPhase::kProving && !send_error_) deny(Code::kProtocol);
         return fail(reader_.decoder().error());
       case FrameDecoder::Next::kFrame:
         if (!take(frame)) return false;
@@ -136,8 +136,9 @@ bool Connection::deliver() {
 // The error if a frame of this type may not come in this phase.
 std::optional<Error> Connection::outOfTurn(const Frame& frame) const {
   const FrameRule* const rule = ruleOf(typeOf(frame));
-  const bool newer = rule == nullptr && phase_ != Phase::kProving;  // it is skipped
-  static_assert(static_cast<int>(Phase::kReady) == static_cast<int>(FrameStage::kSession));
+  const bool newer = rule == nullptr && phase_ != ConnectionPhase::kProving;  // it is skipped
+  static_assert(static_cast<int>(ConnectionPhase::kReady) ==
+                static_cast<int>(FrameStage::kSession));
   const auto stage = static_cast<FrameStage>(phase_);
   if (newer || (rule != nullptr && std::min(rule->stage, FrameStage::kSession) == stage))
     return std::nullopt;
@@ -150,20 +151,20 @@ std::optional<Error> Connection::outOfTurn(const Frame& frame) const {
 
 bool Connection::take(const Frame& frame) {
   if (auto wrong = outOfTurn(frame)) {
-    if (phase_ == Phase::kProving) deny(Code::kProtocol);
+    if (phase_ == ConnectionPhase::kProving) deny(Code::kProtocol);
     return fail(*std::move(wrong));
   }
   const FrameRule* const rule = ruleOf(typeOf(frame));
   spend((rule == nullptr ? 1 : rule->cost_us) +
         static_cast<int>(frame.payload.size() / kBytesPerMicrosecond));
-  if (phase_ == Phase::kProving) return prove(frame);
+  if (phase_ == ConnectionPhase::kProving) return prove(frame);
   std::vector<base::Fd> fds;
   if (!reader_.takeFds(frame.fds, fds))
     return fail(protocolError("a frame arrived without its file descriptors"));
-  if (phase_ == Phase::kReady && isNumbered(typeOf(frame))) ++numbered_heard_;
+  if (phase_ == ConnectionPhase::kReady && isNumbered(typeOf(frame))) ++numbered_heard_;
   if (frame.skip) return true;
-  if (phase_ == Phase::kMeeting) return meet(frame);
-  if (phase_ == Phase::kAwaitingVerdict) return hearVerdict(frame);
+  if (phase_ == ConnectionPhase::kMeeting) return meet(frame);
+  if (phase_ == ConnectionPhase::kAwaitingVerdict) return hearVerdict(frame);
   return tell([&] { user_.frame(typeOf(frame), frame.payload, std::move(fds)); });
 }
 
@@ -181,12 +182,12 @@ Status Connection::write(FrameType type, ByteSpan head, ByteSpan body, std::vect
 Status Connection::sendParts(FrameType type, ByteSpan head, ByteSpan body,
                              std::span<const int> fds) {
   if (send_error_) return *send_error_;
-  if (phase_ == Phase::kClosed)
+  if (phase_ == ConnectionPhase::kClosed)
     return Error{.code = Code::kPeerLost,
                  .operation = "send",
                  .detail = "closed",
                  .peer = socket_facts_.remote};
-  if (phase_ != Phase::kReady || isHandshake(type) || !isKnown(type) ||
+  if (phase_ != ConnectionPhase::kReady || isHandshake(type) || !isKnown(type) ||
       head.size() + body.size() > kMaxFramePayload || fds.size() > kMaxFrameFds ||
       (!fds.empty() && !socket_facts_.is_unix))
     return Error{.operation = "send",
@@ -243,14 +244,14 @@ void Connection::readLast() {
 }
 
 void Connection::pauseReading(bool paused) {
-  if (phase_ == Phase::kClosed || paused == paused_) return;
+  if (phase_ == ConnectionPhase::kClosed || paused == paused_) return;
   paused_ = paused;
   listen();
   if (!paused && reader_.decoder().midFrame()) soon();
 }
 
 void Connection::readNow() {
-  if (gone_ != nullptr || phase_ == Phase::kClosed || !mayRead()) return;
+  if (gone_ != nullptr || phase_ == ConnectionPhase::kClosed || !mayRead()) return;
   turn_left_ = kTimePerTurn;
   if (reader_.decoder().midFrame() && !deliver()) return;
   FrameReader::Read got;

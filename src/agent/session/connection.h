@@ -139,7 +139,13 @@ class Connection {
         user_(user) {}
 
   // The first four are those of FrameStage.
-  enum class Phase : std::uint8_t { kProving, kMeeting, kAwaitingVerdict, kReady, kClosed };
+  enum class ConnectionPhase : std::uint8_t {
+    kProving,
+    kMeeting,
+    kAwaitingVerdict,
+    kReady,
+    kClosed
+  };
 
   Status start();
   // A function that returns bool may have called the user. After false the connection is closed,
@@ -186,7 +192,7 @@ class Connection {
   base::Poller& poller_;
   ConnectionUser& user_;
 
-  Phase phase_ = Phase::kProving;
+  ConnectionPhase phase_ = ConnectionPhase::kProving;
   std::optional<base::Handshake> proof_;  // until this end has the session's keys
   Key common_ = {};                       // the base of deriveKey()
   base::Bytes hello_;                     // dialer: its own encoded hello
@@ -219,7 +225,7 @@ bool Connection::tell(Call call) {
   call();
   if (gone) return false;
   gone_ = nullptr;
-  return phase_ != Phase::kClosed;
+  return phase_ != ConnectionPhase::kClosed;
 }
 
 }  // namespace viaduct::agent

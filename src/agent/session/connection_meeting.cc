@@ -58,7 +58,7 @@ bool Connection::prove(const Frame& frame) {
 void Connection::useKeys() {
   const base::Handshake proof = *std::exchange(proof_, std::nullopt);
   common_ = proof.common();
-  phase_ = Phase::kMeeting;
+  phase_ = ConnectionPhase::kMeeting;
   reader_.decoder().setLimit(kMaxHelloPayload);
   if (socket_facts_.is_unix) {
     reader_.acceptFds();
@@ -82,7 +82,7 @@ bool Connection::introduce(const Result<Life>& verdict) {
   if (!verdict) return fail(verdict.error());
   if (config_.resume && !say(FrameType::kResume, base::encode(resumeOf(*config_.resume))))
     return false;
-  phase_ = Phase::kAwaitingVerdict;
+  phase_ = ConnectionPhase::kAwaitingVerdict;
   return say(FrameType::kHello, std::exchange(hello_, {}));
 }
 
@@ -150,7 +150,7 @@ bool Connection::proves(const Key& life) const {
 bool Connection::establish(std::uint64_t epoch) {
   poller_.forgetTimer(std::exchange(handshake_timer_, 0));
   reader_.decoder().setLimit(kMaxFramePayload);
-  phase_ = Phase::kReady;
+  phase_ = ConnectionPhase::kReady;
   return tell([&] { user_.established(epoch); });
 }
 

@@ -72,11 +72,11 @@ Result<RingReceiver> RingReceiver::make() {
 
 // The entries that take() gives come first, in the order of their kinds.
 static_assert(static_cast<int>(RingReceiver::Next::kNote) ==
-                  static_cast<int>(RingPage::Kind::kNote) &&
+                  static_cast<int>(RingPage::EntryKind::kNote) &&
               static_cast<int>(RingReceiver::Next::kMark) ==
-                  static_cast<int>(RingPage::Kind::kMark) &&
+                  static_cast<int>(RingPage::EntryKind::kMark) &&
               static_cast<int>(RingReceiver::Next::kLeaseReturned) ==
-                  static_cast<int>(RingPage::Kind::kLeaseReturned) &&
+                  static_cast<int>(RingPage::EntryKind::kLeaseReturned) &&
               RingReceiver::Next::kEmpty > RingReceiver::Next::kLeaseReturned);
 
 RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) const {
@@ -86,7 +86,7 @@ RingReceiver::Next RingReceiver::look(std::uint64_t frames, NoteHeader& entry) c
   // A copy, which the peer cannot change between check and use.
   copyOut(page(), taken_, &entry, sizeof entry);
   if (entry.bytes > kMaxRingNote || room(entry.bytes) > there) return Next::kBroken;
-  if (entry.kind > RingPage::Kind::kLeaseReturned) return Next::kBroken;
+  if (entry.kind > RingPage::EntryKind::kLeaseReturned) return Next::kBroken;
   if (entry.frames > frames) return Next::kLater;
   return static_cast<Next>(entry.kind);
 }
@@ -132,7 +132,8 @@ bool RingSender::hasRoom(std::uint64_t bytes) {
   return bytes <= RingPage::kBytes - (written_ - taken_);
 }
 
-bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note, RingPage::Kind kind) {
+bool RingSender::put(std::uint64_t frames, std::span<const std::byte> note,
+                     RingPage::EntryKind kind) {
   if (note.size() > kMaxRingNote || !hasRoom(room(note.size()))) return false;
   const NoteHeader entry{
       .bytes = static_cast<std::uint32_t>(note.size()), .kind = kind, .frames = frames};

@@ -39,10 +39,10 @@ struct RingPage {
 
   // An entry is this header, then the bytes of the note, or the payload of the frame of a mark or
   // of a returned lease.
-  enum class Kind : std::uint32_t { kNote, kMark, kLeaseReturned };
+  enum class EntryKind : std::uint32_t { kNote, kMark, kLeaseReturned };
   struct NoteHeader {
     std::uint32_t bytes = 0;
-    Kind kind = Kind::kNote;
+    EntryKind kind = EntryKind::kNote;
     std::uint64_t frames = 0;  // frames of the session that were sent before this entry
   };
 };
@@ -102,7 +102,7 @@ class RingSender {
   // False: the note is too long or there is no room, so send it as a frame. Notes come out in the
   // order in which they were put in.
   bool put(std::uint64_t frames, std::span<const std::byte> note,
-           RingPage::Kind kind = RingPage::Kind::kNote);
+           RingPage::EntryKind kind = RingPage::EntryKind::kNote);
   void beat() { page().beats.store(++beats_, std::memory_order_relaxed); }
 
  private:

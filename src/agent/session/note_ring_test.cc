@@ -84,8 +84,8 @@ TEST(NoteRing, ANoteWaitsForTheFramesSentBeforeIt) {
 TEST(NoteRing, MarksAndNotesComeOutInOneOrder) {
   Ends ends;
   ASSERT_TRUE(ends.sender.put(0, bytesOf("note")));
-  ASSERT_TRUE(ends.sender.put(0, bytesOf("mark"), RingPage::Kind::kMark));
-  ASSERT_TRUE(ends.sender.put(1, bytesOf("later"), RingPage::Kind::kMark));
+  ASSERT_TRUE(ends.sender.put(0, bytesOf("mark"), RingPage::EntryKind::kMark));
+  ASSERT_TRUE(ends.sender.put(1, bytesOf("later"), RingPage::EntryKind::kMark));
   EXPECT_EQ(ends.taken(), "note");
   base::Bytes entry;
   EXPECT_EQ(ends.receiver.look(0), Next::kMark);
@@ -162,7 +162,7 @@ TEST(NoteRing, MalformedEntriesAreDetected) {
                                 {{.bytes = ~0U}, RingPage::kBytes},
                                 {{.bytes = 100}, 32},
                                 {{.bytes = 0}, 8},
-                                {{.kind = RingPage::Kind{3}}, 16},
+                                {{.kind = RingPage::EntryKind{3}}, 16},
                                 {{.bytes = 0}, RingPage::kBytes + 16},
                                 {{.bytes = 0}, ~std::uint64_t{0}}};
   for (const Case& wrong : cases) {

@@ -203,21 +203,21 @@ Error cannotPack(const PeerImpl& peer) {
           .remedy = "leave out the requirement \"packed\""};
 }
 
-struct Group {
+struct RoutedOps {
   Choice choice;
   core::OpList list = {};
   std::vector<core::Stretch> stretches = {};
 };
 
 // Divides a list by the choice for each span. A group keeps the place of its first op.
-std::vector<Group> divide(const core::OpList& list, std::span<const Choice> choices) {
-  std::vector<Group> groups;
+std::vector<RoutedOps> divide(const core::OpList& list, std::span<const Choice> choices) {
+  std::vector<RoutedOps> groups;
   const core::Op* op = list.ops.data();
   std::uint64_t at = 0;
   for (std::size_t i = 0; i < choices.size(); ++i) {
     const core::PinSpan& span = list.spans[i];
     auto group = std::find_if(groups.begin(), groups.end(),
-                              [&](const Group& one) { return one.choice == choices[i]; });
+                              [&](const RoutedOps& one) { return one.choice == choices[i]; });
     if (group == groups.end()) {
       group = groups.insert(groups.end(), {.choice = choices[i]});
       group->list.whole = list.whole;
@@ -267,7 +267,7 @@ Result<std::vector<Bundle>> route(Basis& basis, PeerImpl& peer, OpKind kind, cor
     return bundles;
   }
   if (requirement.packed) return cannotPack(peer);
-  for (Group& group : divide(list, choices))
+  for (RoutedOps& group : divide(list, choices))
     addBundle(basis, peer, group.choice, std::move(group.list), std::move(group.stretches),
               requirement, bundles);
   return bundles;

@@ -103,11 +103,12 @@ class Host final : public move::StagingHost {
     const bool live = basis_.pins().generation(slot) != 0;
     return live && basis_.pins()[slot].isShared() ? &basis_.pins()[slot].info : nullptr;
   }
-  Result<std::optional<move::Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) override {
+  Result<std::optional<move::StagingRing>> ring(bool lent,
+                                                std::optional<std::uint32_t> gpu) override {
     const auto audience =
         lent ? core::Audience::only(peer_.sessionNumber()) : core::Audience::nobody();
     VIADUCT_TRY(auto made, stages_.makeRing(audience, gpu));
-    if (!made) return std::optional<move::Ring>();
+    if (!made) return std::optional<move::StagingRing>();
     return std::optional(rings_.emplace_back(std::move(made))->ring);
   }
   void giveBack(std::uint32_t pin) override {
@@ -183,7 +184,7 @@ class Host final : public move::StagingHost {
 };
 
 // At least two rings have to fit: one to lend, and one for the agent itself.
-move::Ring shapeFor(const Settings& settings) {
+move::StagingRing shapeFor(const Settings& settings) {
   constexpr std::uint64_t kPage = 4096;
   const std::uint64_t most = settings.staging_memory / 2;
   const std::uint64_t chunk = std::min(settings.staging_chunk, most / kPage * kPage);
@@ -238,7 +239,7 @@ void Stages::freeRing(std::unique_ptr<RingMemory> ring, PeerImpl& peer,
 // A stopped peer may still finish a copy into a ring. So the addresses stay reserved until it is
 // settled, but its pages are free before.
 void Stages::freeLeftNow() {
-  std::erase_if(leaving_, [this](Leaving& leaving) {
+  std::erase_if(leaving_, [this](LeavingRing& leaving) {
     if (!leaving.unpinned && !unpin(leaving)) return false;
     const auto peer = leaving.peer.lock();
     return !peer || peer->settled();
@@ -247,7 +248,7 @@ void Stages::freeLeftNow() {
 
 // Gives the memory back to the budget and, of host memory, the pages to the system, even if the
 // peer keeps the memfd.
-bool Stages::unpin(Leaving& leaving) {
+bool Stages::unpin(LeavingRing& leaving) {
   if (!leaving.hops_ended()) return false;
   const Still still(basis_.rails());
   const Status removed = basis_.pins().remove(leaving.memory->ring.pin);

@@ -31,7 +31,7 @@ class Stages {
   struct RingMemory {
     base::SharedMemory host;  // empty: the ring is on a GPU
     Segment gpu = {};
-    move::Ring ring = {};
+    move::StagingRing ring = {};
   };
   // Null: the rings of this agent use all of Settings::staging_memory.
   Result<std::unique_ptr<RingMemory>> makeRing(const core::Audience& audience,
@@ -47,7 +47,7 @@ class Stages {
   Status copy(OpKind kind, std::span<const core::Op> ops);
 
  private:
-  struct Leaving {
+  struct LeavingRing {
     std::unique_ptr<RingMemory> memory;
     std::weak_ptr<PeerImpl> peer;
     std::function<bool()> hops_ended;
@@ -55,14 +55,14 @@ class Stages {
   };
   std::uint64_t ringBytes() const { return shape_.chunk_bytes * shape_.chunks; }
   void freeLeftNow();
-  bool unpin(Leaving& leaving);
+  bool unpin(LeavingRing& leaving);
 
   Basis& basis_;
   Peers& peers_;
   Traffic& traffic_;
-  const move::Ring shape_;  // the size of each ring
+  const move::StagingRing shape_;  // the size of each ring
   base::Budget memory_;
-  std::vector<Leaving> leaving_;
+  std::vector<LeavingRing> leaving_;
   std::optional<base::CheckedCopy> copy_;  // opened at the first copy
 };
 

@@ -57,7 +57,7 @@ class CompleteSums final : public core::PendingSums {
 // A launch of the kernel, which reads the memory of the pieces until its end.
 class BlockSummer::Launch final : public core::PendingSums {
  public:
-  Launch(std::shared_ptr<BlockSummer> summer, std::unique_ptr<Slot> slot, std::size_t pieces)
+  Launch(std::shared_ptr<BlockSummer> summer, std::unique_ptr<SumSlot> slot, std::size_t pieces)
       : summer_(std::move(summer)), slot_(std::move(slot)), sums_(pieces) {}
   ~Launch() override {
     const auto current = Current::of(*slot_->context);
@@ -92,12 +92,12 @@ class BlockSummer::Launch final : public core::PendingSums {
 
  private:
   const std::shared_ptr<BlockSummer> summer_;
-  std::unique_ptr<Slot> slot_;
+  std::unique_ptr<SumSlot> slot_;
   std::uint32_t count_ = 0;  // rows
   std::vector<base::BlockSums> sums_;
 };
 
-BlockSummer::Slot::~Slot() {
+BlockSummer::SumSlot::~SumSlot() {
   const auto current = Current::of(*context);
   if (current && stream != nullptr) context->api().streamDestroy(stream);
 }
@@ -152,8 +152,8 @@ Status BlockSummer::checkAlive(std::span<const core::BlockPiece> pieces) const {
   return Ok{};
 }
 
-Result<std::unique_ptr<BlockSummer::Slot>> BlockSummer::freeSlot(std::size_t rows) {
-  std::unique_ptr<Slot> slot;
+Result<std::unique_ptr<BlockSummer::SumSlot>> BlockSummer::freeSlot(std::size_t rows) {
+  std::unique_ptr<SumSlot> slot;
   {
     const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
@@ -162,7 +162,7 @@ Result<std::unique_ptr<BlockSummer::Slot>> BlockSummer::freeSlot(std::size_t row
     }
   }
   if (!slot) {
-    slot = std::make_unique<Slot>(context_);
+    slot = std::make_unique<SumSlot>(context_);
     VIADUCT_TRY(const auto current, Current::of(*context_));
     VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &slot->stream, kStreamNonBlocking, 0);
   }
@@ -173,7 +173,7 @@ Result<std::unique_ptr<BlockSummer::Slot>> BlockSummer::freeSlot(std::size_t row
   return slot;
 }
 
-void BlockSummer::giveBack(std::unique_ptr<Slot> slot) {
+void BlockSummer::giveBack(std::unique_ptr<SumSlot> slot) {
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(slot));
 }

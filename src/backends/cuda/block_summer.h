@@ -28,11 +28,11 @@ class BlockSummer : public std::enable_shared_from_this<BlockSummer> {
  private:
   class Launch;
   // A stream with a table, for one launch at a time.
-  struct Slot {
-    explicit Slot(std::shared_ptr<const Context> on) : context(std::move(on)) {}
-    ~Slot();
-    Slot(const Slot&) = delete;
-    Slot& operator=(const Slot&) = delete;
+  struct SumSlot {
+    explicit SumSlot(std::shared_ptr<const Context> on) : context(std::move(on)) {}
+    ~SumSlot();
+    SumSlot(const SumSlot&) = delete;
+    SumSlot& operator=(const SumSlot&) = delete;
 
     const std::shared_ptr<const Context> context;
     CUstream stream = nullptr;
@@ -40,8 +40,8 @@ class BlockSummer : public std::enable_shared_from_this<BlockSummer> {
   };
 
   const GpuKernel* kernel();
-  Result<std::unique_ptr<Slot>> freeSlot(std::size_t rows);
-  void giveBack(std::unique_ptr<Slot> slot);
+  Result<std::unique_ptr<SumSlot>> freeSlot(std::size_t rows);
+  void giveBack(std::unique_ptr<SumSlot> slot);
   Status checkAlive(std::span<const core::BlockPiece> pieces) const;
   Result<std::unique_ptr<core::PendingSums>> sumByHost(
       std::span<const core::BlockPiece> pieces) const;
@@ -50,7 +50,7 @@ class BlockSummer : public std::enable_shared_from_this<BlockSummer> {
   std::mutex mutex_;  // guards the rest
   bool tried_ = false;
   std::unique_ptr<const GpuKernel> kernel_;  // null: not loaded
-  std::vector<std::unique_ptr<Slot>> free_;
+  std::vector<std::unique_ptr<SumSlot>> free_;
 };
 
 }  // namespace viaduct::cuda

@@ -20,7 +20,7 @@ Error protocol(const char* what) {
 void Borrower::announce(const PinInfo& info, const MemoryKey& key) {
   drop(info.slot);
   if (info.kind != MemoryKind::kDevice) return;
-  Announced& one = announced_[info.slot];
+  LenderPin& one = announced_[info.slot];
   one.info = info;
   one.key = key;
   ++not_asked_;
@@ -85,7 +85,7 @@ void Borrower::request(std::span<const core::Op> ops) {
   }
 }
 
-Borrower::Announced* Borrower::find(std::uint64_t number) {
+Borrower::LenderPin* Borrower::find(std::uint64_t number) {
   const auto found = std::ranges::find_if(
       announced_, [&](const auto& one) { return one.second.key.pin == number; });
   return found == announced_.end() ? nullptr : &found->second;
@@ -97,7 +97,7 @@ Status Borrower::receive(const MemoryOffer& offer, std::vector<core::Fd> fds) {
     lifeline_ = std::make_shared<const core::Fd>(std::move(fds.front()));
     fds.erase(fds.begin());
   }
-  Announced* const one = find(offer.pin);
+  LenderPin* const one = find(offer.pin);
   if (one == nullptr) {  // dropped meanwhile
     say({offer.pin});
     return Ok{};
@@ -119,7 +119,7 @@ Status Borrower::receive(const MemoryOffer& offer, std::vector<core::Fd> fds) {
   return Ok{};
 }
 
-Status Borrower::map(const Announced& one) {
+Status Borrower::map(const LenderPin& one) {
   const auto& ranges = one.ranges;
   const std::uint64_t from = ranges.empty() ? 0 : ranges.front().base;
   const std::uint64_t to = ranges.empty() ? 0 : ranges.back().base + ranges.back().bytes;
@@ -140,7 +140,7 @@ Status Borrower::map(const Announced& one) {
 }
 
 void Borrower::receive(const MemoryRefused& refused) {
-  Announced* const one = find(refused.pin);
+  LenderPin* const one = find(refused.pin);
   if (one == nullptr) return;
   one->ranges.clear();
   one->fds.clear();
@@ -150,7 +150,7 @@ void Borrower::receive(const MemoryRefused& refused) {
 }
 
 // Jobs that wait for the memory fail, and later transfers take another way.
-void Borrower::refuse(Announced& one, Error why) {
+void Borrower::refuse(LenderPin& one, Error why) {
   const std::string name = one.info.label.empty() ? fmt::format("{:#x}", one.info.address)
                                                   : fmt::format("\"{}\"", one.info.label);
   refusal_ = fmt::format("not {}: {}", name, why.detail);
@@ -161,16 +161,16 @@ void Borrower::refuse(Announced& one, Error why) {
 }
 
 void Borrower::receive(const MemoryRecalled& recalled) {
-  if (Announced* const one = find(recalled.pin)) leave(*one);
-  const bool leaves =
-      std::ranges::any_of(leaving_, [&](const Leaving& one) { return one.number == recalled.pin; });
+  if (LenderPin* const one = find(recalled.pin)) leave(*one);
+  const bool leaves = std::ranges::any_of(
+      leaving_, [&](const LeavingPin& one) { return one.number == recalled.pin; });
   if (!leaves) say({recalled.pin});
   giveBack();
 }
 
 // No batch enters the mapping any more, and no job waits for it.
-void Borrower::leave(const Announced& one) {
-  KnownPin& pin = pins_[one.info.slot];
+void Borrower::leave(const LenderPin& one) {
+  CopierPin& pin = pins_[one.info.slot];
   if (pin.memory) {
     pin.memory->withdraw();
     leaving_.push_back({one.key.pin, std::move(pin.memory)});
@@ -183,7 +183,7 @@ void Borrower::leave(const Announced& one) {
 }
 
 void Borrower::giveBack() {
-  std::erase_if(leaving_, [&](Leaving& one) {
+  std::erase_if(leaving_, [&](LeavingPin& one) {
     if (one.memory->inUse()) return false;
     one.memory.reset();
     say({one.number});

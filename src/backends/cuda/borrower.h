@@ -27,7 +27,7 @@ class Borrower {
   // `pins` gets what is mapped. It belongs to the link, as the borrower does. `changed` lets
   // waiting jobs look at them again.
   Borrower(std::shared_ptr<OpenGpus> gpus, std::shared_ptr<Copier> copier, core::LinkHost& host,
-           RemotePins& pins, std::function<void()> changed)
+           CopierPins& pins, std::function<void()> changed)
       : gpus_(std::move(gpus)),
         copier_(std::move(copier)),
         host_(host),
@@ -53,32 +53,32 @@ class Borrower {
   const std::string& refusal() const { return refusal_; }
 
  private:
-  struct Announced {
+  struct LenderPin {
     PinInfo info = {};
     MemoryKey key = {};
     bool asked = false;
     std::vector<SharedRange> ranges = {};  // offered so far
     std::vector<core::Fd> fds = {};
   };
-  struct Leaving {
+  struct LeavingPin {
     std::uint64_t number = 0;
     std::shared_ptr<PinnedMemory> memory = {};
   };
-  Announced* find(std::uint64_t number);
-  Status map(const Announced& one);
+  LenderPin* find(std::uint64_t number);
+  Status map(const LenderPin& one);
   std::shared_ptr<OpenGpu> gpuFor(const MemoryKey& key) const;
-  void refuse(Announced& one, Error why);
+  void refuse(LenderPin& one, Error why);
   void say(MemoryReturned returned) { static_cast<void>(host_.send(encode(returned))); }
-  void leave(const Announced& one);
+  void leave(const LenderPin& one);
 
   const std::shared_ptr<OpenGpus> gpus_;
   const std::shared_ptr<Copier> copier_;
   core::LinkHost& host_;
-  RemotePins& pins_;
+  CopierPins& pins_;
   const std::function<void()> changed_;
-  std::map<std::uint32_t, Announced> announced_;  // by slot
+  std::map<std::uint32_t, LenderPin> announced_;  // by slot
   std::uint32_t not_asked_ = 0;                   // of these
-  std::vector<Leaving> leaving_;
+  std::vector<LeavingPin> leaving_;
   std::shared_ptr<const core::Fd> lifeline_;
   std::string refusal_;
 };

@@ -17,14 +17,15 @@ constexpr std::uint64_t kLeast = 4 * base::kKiB, kBlocks = 64;
 constexpr int kRounds = 3;
 
 // Two buffers on the GPU and one in registered host memory.
-struct Buffers {
-  explicit Buffers(std::shared_ptr<const Context> on) : owner(std::move(on)), context(*owner) {}
-  ~Buffers() {
+struct TrialBuffers {
+  explicit TrialBuffers(std::shared_ptr<const Context> on)
+      : owner(std::move(on)), context(*owner) {}
+  ~TrialBuffers() {
     context.api().memFree(first);
     context.api().memFree(second);
   }
-  Buffers(const Buffers&) = delete;
-  Buffers& operator=(const Buffers&) = delete;
+  TrialBuffers(const TrialBuffers&) = delete;
+  TrialBuffers& operator=(const TrialBuffers&) = delete;
   Status allocate() {
     VIADUCT_CUDA_CALL(context, memAlloc, &first, kBytesWithin);
     VIADUCT_CUDA_CALL(context, memAlloc, &second, kBytesWithin);
@@ -40,7 +41,7 @@ struct Buffers {
 
 class Calibration {
  public:
-  explicit Calibration(const Buffers& buffers) : buffers_(buffers) {}
+  explicit Calibration(const TrialBuffers& buffers) : buffers_(buffers) {}
 
   // The first size at which the engine is faster; four times the largest one if there is none.
   Result<std::uint64_t> measure(CopyStream& stream, Direction direction) {
@@ -75,7 +76,7 @@ class Calibration {
   }
 
   // Blocks in reverse order, at twice their distance if there is room, so that no two join.
-  void fill(Batch& batch, Direction direction, std::uint64_t block, bool by_kernel) const {
+  void fill(CopyBatch& batch, Direction direction, std::uint64_t block, bool by_kernel) const {
     const std::uint64_t room = bytesOf(direction) / block;
     const std::uint64_t step = room >= 2 * kBlocks ? 2 * block : block;
     const std::uint64_t count = std::min(kBlocks, room);
@@ -93,7 +94,7 @@ class Calibration {
     }
   }
 
-  const Buffers& buffers_;
+  const TrialBuffers& buffers_;
   const Clock::time_point until_ = Clock::now() + kMostTime;
 };
 
@@ -102,7 +103,7 @@ class Calibration {
 Result<Sizes> calibrate(const std::shared_ptr<const Context>& context,
                         const std::array<std::unique_ptr<CopyStream>, kDirections>& streams) {
   VIADUCT_TRY(const auto current, Current::of(*context));
-  Buffers buffers(context);
+  TrialBuffers buffers(context);
   VIADUCT_CHECK(buffers.allocate());
   Calibration calibration(buffers);
   Sizes out{};

@@ -19,7 +19,7 @@ constexpr std::size_t kFewestForKernel = 4;  // fewer ops cost less as single ca
 constexpr std::size_t kFirstCopies =
     512;  // of a job's first batch; each further one has twice as many
 
-using State = PinnedMemory::Registration;
+using RegistrationState = PinnedMemory::RegistrationState;
 
 Error denied(std::string detail) {
   return {.code = Code::kDenied,
@@ -35,7 +35,7 @@ std::uint64_t mostRegistered(const Settings& settings) {
 }
 
 // Checks that the memory at the address is still the one that was pinned.
-Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
+Status checkAlive(CopyBatch::Use& use, std::uint64_t address, std::uint64_t bytes) {
   if (use.sure.covers(address, bytes)) return Ok{};
   const PinnedMemory& pin = *use.pin;
   const DeviceBuffer& buffer = *pin.buffer;
@@ -51,12 +51,12 @@ Status checkAlive(Batch::Use& use, std::uint64_t address, std::uint64_t bytes) {
 }
 
 // The batch's entry for the pin, which it enters at first. Null: the pin is withdrawn.
-Batch::Use* enter(Batch& batch, const std::shared_ptr<PinnedMemory>& memory) {
-  for (Batch::Use& use : batch.uses)
+CopyBatch::Use* enter(CopyBatch& batch, const std::shared_ptr<PinnedMemory>& memory) {
+  for (CopyBatch::Use& use : batch.uses)
     if (use.pin == memory) return &use;
   if (!memory->enter()) return nullptr;
   batch.uses.push_back({memory});
-  Batch::Use& use = batch.uses.back();
+  CopyBatch::Use& use = batch.uses.back();
   // Nobody can free host memory that is pinned, and a mapping keeps a peer's memory.
   if (!memory->isDevice() || memory->borrowed.mapping) use.sure = {memory->address, memory->bytes};
   return &use;
@@ -66,7 +66,7 @@ Batch::Use* enter(Batch& batch, const std::shared_ptr<PinnedMemory>& memory) {
 // may cover the first or the last page of unregistered memory, and the driver refuses a copy that
 // is covered in part.
 std::uint64_t upToEdge(const PinnedMemory& memory, std::uint64_t at, std::uint64_t bytes) {
-  if (memory.isDevice() || memory.registration != State::kRefused) return bytes;
+  if (memory.isDevice() || memory.registration != RegistrationState::kRefused) return bytes;
   static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
   for (const std::uint64_t edge :
        {(memory.address + page - 1) / page * page, (memory.address + memory.bytes) / page * page})
@@ -141,7 +141,7 @@ PinnedMemory* Copier::find(std::uint32_t slot) const {
 Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
   const std::lock_guard lock(mutex_);
   if (slot >= slots_.size() || !slots_[slot].pin.memory) return Ok{};
-  Slot& place = slots_[slot];
+  PinSlot& place = slots_[slot];
   const std::shared_ptr<PinnedMemory> memory = place.pin.memory;
   if (!place.leaving) {
     place.leaving = Clock::now();
@@ -174,7 +174,7 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
   return why;
 }
 
-std::size_t Copier::post(const core::Work& work, const RemotePins& remote) {
+std::size_t Copier::post(const core::Work& work, const CopierPins& remote) {
   const std::lock_guard lock(mutex_);
   if (work.ops.empty() || jobs_.full(work.priority)) return 0;
   GpuJob& job = jobs_.add<GpuJob>(work, this);
@@ -241,7 +241,7 @@ void Copier::launchAll() {
 // False: the job can launch nothing now.
 bool Copier::launchOne(GpuJob& job) {
   Filling filling;
-  Batch*& batch = filling.batch;
+  CopyBatch*& batch = filling.batch;
   while (job.hasMore() && (batch == nullptr || !batch->full())) {
     const core::Op& op = job.work.ops[job.next_op];
     if (!filling.isFor(op) && !turnTo(job, op, filling)) break;
@@ -279,7 +279,7 @@ bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
     const std::size_t copies =
         std::min(job.work.ops.size() - job.next_op,
                  kFirstCopies << std::min<std::uint64_t>(job.moved.batches, 16));
-    Batch* const batch = stream.next(copies, op.bytes);
+    CopyBatch* const batch = stream.next(copies, op.bytes);
     if (batch == nullptr) return false;
     auto current = Current::of(*aim.gpu->context());
     if (!current) {
@@ -301,7 +301,7 @@ bool Copier::turnTo(GpuJob& job, const core::Op& op, Filling& filling) {
 
 // The pins of an op. Neither, if the job has to wait for a peer's memory.
 Status Copier::findPins(GpuJob& job, const core::Op& op, Aim& out) const {
-  const auto usable = [&](const KnownPin& pin) {
+  const auto usable = [&](const CopierPin& pin) {
     return pin.memory && pin.born <= job.born && !pin.memory->withdrawn();
   };
   const auto remote = job.remote->find(op.remote_pin);
@@ -349,18 +349,19 @@ Status Copier::aimAt(GpuJob& job, const core::Op& op, Aim& out) {
 
 // The first copy of a pin of host memory has it registered, and waits for that.
 void Copier::prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const {
-  if (host->registration == State::kNone) registerHost(host, aim.gpu->context(), register_most_);
-  const State state = host->registration;
-  job.waits = state == State::kPending;
-  if (state != State::kDone) aim.kernel_below = 0;
-  if (state == State::kRefused) aim.most_bytes = kMostPageable;
+  if (host->registration == RegistrationState::kNone)
+    registerHost(host, aim.gpu->context(), register_most_);
+  const RegistrationState state = host->registration;
+  job.waits = state == RegistrationState::kPending;
+  if (state != RegistrationState::kDone) aim.kernel_below = 0;
+  if (state == RegistrationState::kRefused) aim.most_bytes = kMostPageable;
 }
 
 // Adds ops for the kernel between the pins of the aim: those that need no further check. False:
 // there were none.
-bool Copier::addSmall(GpuJob& job, const Aim& aim, Batch& batch) {
+bool Copier::addSmall(GpuJob& job, const Aim& aim, CopyBatch& batch) {
   if (aim.from_use == nullptr || aim.to_use == nullptr || job.offset != 0) return false;
-  const Batch::Part from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
+  const CopyBatch::SureRange from_sure = aim.from_use->sure, to_sure = aim.to_use->sure;
   const bool writes = job.work.kind == OpKind::kWrite;
   const core::Op* op = &job.work.ops[job.next_op];
   const std::uint32_t local_pin = op->local_pin, remote_pin = op->remote_pin;
@@ -388,7 +389,7 @@ bool Copier::addSmall(GpuJob& job, const Aim& aim, Batch& batch) {
 }
 
 // Adds an op, or as much of it as the batch may have.
-Status Copier::add(GpuJob& job, const core::Op& op, const Aim& aim, Batch& batch) const {
+Status Copier::add(GpuJob& job, const core::Op& op, const Aim& aim, CopyBatch& batch) const {
   const bool writes = job.work.kind == OpKind::kWrite;
   std::uint64_t from = writes ? op.local : op.remote;
   std::uint64_t to = writes ? op.remote : op.local;
@@ -469,7 +470,7 @@ std::function<bool()> Copier::settling(const std::shared_ptr<Copier>& copier) {
 
 bool Copier::stop() {
   const std::lock_guard lock(mutex_);
-  for (Slot& slot : slots_)
+  for (PinSlot& slot : slots_)
     if (slot.pin.memory) {
       slot.pin.memory->withdraw();
       retract(*slot.pin.memory);

@@ -43,13 +43,13 @@ class OpenGpus {
 };
 
 // A pin as ops name it. A job does not use pins that are younger than itself.
-struct KnownPin {
+struct CopierPin {
   std::shared_ptr<PinnedMemory> memory = {};  // null: a peer in another process has not lent it yet
   std::uint64_t born = 0;
   std::optional<Error> refused = {};  // it cannot be mapped
 };
 // The pins of a peer, by slot. A link owns them.
-using RemotePins = std::unordered_map<std::uint32_t, KnownPin>;
+using CopierPins = std::unordered_map<std::uint32_t, CopierPin>;
 
 // Kernels end their context if they touch virtual memory that its owner has not opened to their
 // device, so they touch only memory that certainly is.
@@ -72,7 +72,7 @@ class Copier : private move::Carrier {
   std::uint64_t tick() { return ++births_; }
 
   // As core::Rail. `remote` belongs to the work's link, and stays until close().
-  std::size_t post(const core::Work& work, const RemotePins& remote);
+  std::size_t post(const core::Work& work, const CopierPins& remote);
   void poll(core::Completions& out);
   void cancel(const core::Sink& sink);
   bool busy() const { return busy_ || bell_->rung(); }
@@ -92,7 +92,7 @@ class Copier : private move::Carrier {
  private:
   static constexpr std::uint32_t kMostJobs = 64;
   struct GpuJob : move::Job {
-    const RemotePins* remote = nullptr;
+    const CopierPins* remote = nullptr;
     std::uint64_t born = 0;
     bool waits = false;  // for the registration of host memory
   };
@@ -104,8 +104,8 @@ class Copier : private move::Carrier {
     std::uint64_t kernel_below = 0;
     std::uint64_t from_shift = 0, to_shift = 0;  // from the pins' addresses to those of kernels
     std::uint64_t most_bytes = 0;                // of a batch
-    Batch::Use* from_use = nullptr;              // in the batch
-    Batch::Use* to_use = nullptr;
+    CopyBatch::Use* from_use = nullptr;          // in the batch
+    CopyBatch::Use* to_use = nullptr;
   };
 
   // A batch that a job fills.
@@ -117,7 +117,7 @@ class Copier : private move::Carrier {
     }
     std::shared_ptr<OpenGpu> gpu = {};
     CopyStream* stream = nullptr;
-    Batch* batch = nullptr;
+    CopyBatch* batch = nullptr;
     std::optional<Current> current = {};
   };
 
@@ -132,8 +132,8 @@ class Copier : private move::Carrier {
   Status findPins(GpuJob& job, const core::Op& op, Aim& out) const;
   Status aimAt(GpuJob& job, const core::Op& op, Aim& out);
   void prepareHost(GpuJob& job, const std::shared_ptr<PinnedMemory>& host, Aim& aim) const;
-  static bool addSmall(GpuJob& job, const Aim& aim, Batch& batch);
-  Status add(GpuJob& job, const core::Op& op, const Aim& aim, Batch& batch) const;
+  static bool addSmall(GpuJob& job, const Aim& aim, CopyBatch& batch);
+  Status add(GpuJob& job, const core::Op& op, const Aim& aim, CopyBatch& batch) const;
   void collect();
 
   const std::shared_ptr<OpenGpus> gpus_;
@@ -149,11 +149,11 @@ class Copier : private move::Carrier {
   std::vector<std::shared_ptr<PinnedMemory>> stuck_pins_;
   bool busy_ = false;
   bool waits_ = false;
-  struct Slot {
-    KnownPin pin = {};
+  struct PinSlot {
+    CopierPin pin = {};
     std::optional<Clock::time_point> leaving = {};  // when unpin() was first asked
   };
-  std::vector<Slot> slots_;
+  std::vector<PinSlot> slots_;
 };
 
 }  // namespace viaduct::cuda

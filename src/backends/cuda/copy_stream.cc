@@ -20,7 +20,7 @@ Status CopyStream::open(Direction direction) {
   VIADUCT_TRY(const auto current, Current::of(*context_));
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &stream_, kStreamNonBlocking, 0);
   VIADUCT_CUDA_CALL(*context_, streamCreateWithPriority, &ringing_, kStreamNonBlocking, 0);
-  for (Slot& slot : slots_) {
+  for (CopySlot& slot : slots_) {
     VIADUCT_CUDA_CALL(*context_, eventCreate, &slot.ended, kEventDisableTiming);
     slot.batch.most_bytes = mostBytesOfBatch(direction);
     slot.batch.uses.reserve(kMostPins);
@@ -49,13 +49,13 @@ CopyStream::~CopyStream() {
       api.streamSynchronize(stream);
       api.streamDestroy(stream);
     }
-  for (const Slot& slot : slots_)
+  for (const CopySlot& slot : slots_)
     if (slot.ended != nullptr) api.eventDestroy(slot.ended);
 }
 
-Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
+CopyBatch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
   if (in_flight_ == most_in_flight_) return nullptr;
-  Slot& slot = this->slot(in_flight_);
+  CopySlot& slot = this->slot(in_flight_);
   slot.batch.most_copies = std::min(copies, kMostCopies);
   slot.batch.rows.begin(slot.rows, std::min(slot.batch.most_copies * bytes, slot.batch.most_bytes),
                         groups_ * kMostWarpsOfGroup);
@@ -63,7 +63,7 @@ Batch* CopyStream::next(std::size_t copies, std::uint64_t bytes) {
 }
 
 Status CopyStream::launch(Clock::time_point now) {
-  Slot& slot = this->slot(in_flight_++);
+  CopySlot& slot = this->slot(in_flight_++);
   moved_ = now;
   Status begun = copyByEngine(slot.batch.engine);
   if (begun && slot.batch.kernel_copies != 0) begun = copyByKernel(slot);
@@ -79,14 +79,14 @@ Status CopyStream::copyByEngine(std::span<const Copy> copies) {
   return Ok{};
 }
 
-Status CopyStream::copyByKernel(Slot& slot) {
+Status CopyStream::copyByKernel(CopySlot& slot) {
   auto count = static_cast<std::uint32_t>(slot.batch.rows.end());
   std::array<void*, 2> arguments{&slot.kernel_rows, &count};
   return kernel_->launch(stream_, count, groups_, arguments);
 }
 
 // Without an event nothing tells when the batch ends, so this waits then.
-Status CopyStream::record(Slot& slot) {
+Status CopyStream::record(CopySlot& slot) {
   const CUresult recorded = context_->api().eventRecord(slot.ended, stream_);
   slot.recorded = recorded == CUresult::kSuccess;
   if (slot.recorded) return Ok{};
@@ -94,9 +94,9 @@ Status CopyStream::record(Slot& slot) {
   return context_->error(CallName::eventRecord, recorded);
 }
 
-CopyStream::Finished CopyStream::finished() {
+CopyStream::FinishedBatch CopyStream::finished() {
   if (in_flight_ == 0) return {};
-  Slot& slot = this->slot(0);
+  CopySlot& slot = this->slot(0);
   if (slot.recorded) {
     const CUresult state = context_->api().eventQuery(slot.ended);
     if (state == CUresult::kNotReady) return {};
@@ -106,7 +106,7 @@ CopyStream::Finished CopyStream::finished() {
   return {&slot.batch, slot.why};
 }
 
-void Batch::clear() {
+void CopyBatch::clear() {
   for (const Use& use : uses) use.pin->leave();
   bytes = 0;
   uses.clear();
@@ -116,7 +116,7 @@ void Batch::clear() {
 
 void CopyStream::release(Clock::time_point now) {
   moved_ = now;
-  Slot& slot = this->slot(0);
+  CopySlot& slot = this->slot(0);
   slot.batch.clear();
   slot.why.reset();
   oldest_ = (oldest_ + 1) % most_in_flight_;
@@ -130,7 +130,7 @@ void CopyStream::release(Clock::time_point now) {
 void CopyStream::ringFor(Clock::time_point before) {
   if (moved_ > before) return;
   for (; rings_ < in_flight_; ++rings_) {
-    const Slot& slot = this->slot(rings_);
+    const CopySlot& slot = this->slot(rings_);
     if (!slot.recorded) return;
     const Api& api = context_->api();
     if (api.streamWaitEvent(ringing_, slot.ended, 0) != CUresult::kSuccess ||

@@ -39,8 +39,8 @@ constexpr std::uint64_t mostBytesOfBatch(Direction direction) {
 }
 
 // Copies that the GPU does at once.
-struct Batch {
-  struct Part {
+struct CopyBatch {
+  struct SureRange {
     std::uint64_t address = 0, bytes = 0;
     bool covers(std::uint64_t at, std::uint64_t length) const {
       return length <= bytes && at - address <= bytes - length;
@@ -49,7 +49,7 @@ struct Batch {
   // A pin that the batch has entered.
   struct Use {
     std::shared_ptr<PinnedMemory> pin;
-    Part sure = {};  // known to be the memory that was pinned
+    SureRange sure = {};  // known to be the memory that was pinned
   };
   move::Job* job = nullptr;
   std::size_t most_copies = kMostCopies, most_rows = 0;
@@ -89,16 +89,16 @@ class CopyStream {
 
   // The batch to fill and launch next; null: all are in flight. It will have at most `copies`
   // copies, of about `bytes` bytes each.
-  Batch* next(std::size_t copies, std::uint64_t bytes);
+  CopyBatch* next(std::size_t copies, std::uint64_t bytes);
   // Launches next(), with the context current. Also after an error, the batch comes back from
   // finish(), because a part of it may have begun.
   Status launch(Clock::time_point now);
   // The oldest batch if the GPU has ended it, with its error if it failed. release() it next.
-  struct Finished {
-    Batch* batch = nullptr;
+  struct FinishedBatch {
+    CopyBatch* batch = nullptr;
     std::optional<Error> why = {};
   };
-  Finished finished();
+  FinishedBatch finished();
   void release(Clock::time_point now);
   bool idle() const { return in_flight_ == 0; }
   // Lets the batches ring the bell at their end, if none was launched or has ended since `before`.
@@ -109,8 +109,8 @@ class CopyStream {
   Status synchronize();
 
  private:
-  struct Slot {
-    Batch batch = {};
+  struct CopySlot {
+    CopyBatch batch = {};
     CUevent ended = nullptr;
     bool recorded = false;
     std::optional<Error> why = {};
@@ -120,11 +120,13 @@ class CopyStream {
   CopyStream(std::shared_ptr<const Context> context, const GpuKernel* kernel, std::uint32_t groups,
              std::shared_ptr<EndBell> bell)
       : context_(std::move(context)), kernel_(kernel), groups_(groups), bell_(std::move(bell)) {}
-  Slot& slot(std::size_t from_oldest) { return slots_[(oldest_ + from_oldest) % most_in_flight_]; }
+  CopySlot& slot(std::size_t from_oldest) {
+    return slots_[(oldest_ + from_oldest) % most_in_flight_];
+  }
   Status open(Direction direction);
   Status copyByEngine(std::span<const Copy> copies);
-  Status copyByKernel(Slot& slot);
-  Status record(Slot& slot);
+  Status copyByKernel(CopySlot& slot);
+  Status record(CopySlot& slot);
 
   const std::shared_ptr<const Context> context_;
   const GpuKernel* const kernel_;
@@ -133,7 +135,7 @@ class CopyStream {
   CUstream stream_ = nullptr;
   CUstream ringing_ = nullptr;  // waits for batches, and rings: a callback delays its stream
   MappedMemory rows_;           // of all batches
-  std::array<Slot, kBatches> slots_;
+  std::array<CopySlot, kBatches> slots_;
   std::size_t most_in_flight_ = kBatches;
   std::size_t oldest_ = 0, in_flight_ = 0;
   std::size_t rings_ = 0;         // the oldest ones ring

@@ -76,7 +76,7 @@ void CudaLink::addPin(const core::RemotePin& pin) {
       return;
     }
   }
-  pins_.insert_or_assign(pin.info.slot, KnownPin{std::move(memory), backend_.copier()->tick()});
+  pins_.insert_or_assign(pin.info.slot, CopierPin{std::move(memory), backend_.copier()->tick()});
 }
 
 void CudaLink::dropPin(std::uint32_t slot) {
@@ -84,7 +84,7 @@ void CudaLink::dropPin(std::uint32_t slot) {
   pins_.erase(slot);
 }
 
-const RemotePins& CudaLink::pinsFor(const core::Work& work) {
+const CopierPins& CudaLink::pinsFor(const core::Work& work) {
   if (borrower_) borrower_->request(work.ops);
   return pins_;
 }
@@ -95,7 +95,7 @@ std::optional<std::string_view> CudaLink::reaches(OpKind kind, std::uint32_t loc
   const bool writes = kind == OpKind::kWrite;
   if (!ready() || local == nullptr || (!writes && !local->writable)) return std::nullopt;
   const auto pageable = [](const PinnedMemory& memory) {
-    return memory.registration == PinnedMemory::Registration::kRefused;
+    return memory.registration == PinnedMemory::RegistrationState::kRefused;
   };
   if (borrower_) {
     const auto way = borrower_->reaches(*local, remote_pin);

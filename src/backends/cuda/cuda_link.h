@@ -32,7 +32,7 @@ class CudaLink final : public core::Link {
 
   // Used by the backend.
   // The pins of the peer. Asks for those that the work needs and that are not mapped.
-  const RemotePins& pinsFor(const core::Work& work);
+  const CopierPins& pinsFor(const core::Work& work);
   void giveBack() {
     if (borrower_) borrower_->giveBack();
   }
@@ -46,7 +46,7 @@ class CudaLink final : public core::Link {
   const core::LinkSeed seed_;
   core::LinkHost& host_;
   core::LinkState state_;
-  RemotePins pins_;
+  CopierPins pins_;
   // Only if the peer is in another process of this host:
   std::shared_ptr<Lender> lender_;
   std::optional<Borrower> borrower_;

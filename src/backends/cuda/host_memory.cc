@@ -17,7 +17,7 @@
 namespace viaduct::cuda {
 namespace {
 
-using State = PinnedMemory::Registration;
+using RegistrationState = PinnedMemory::RegistrationState;
 
 // The thread of this process that registers. It is never ended.
 class Registrar {
@@ -107,31 +107,31 @@ Result<std::shared_ptr<const HostRegistration>> registerPages(
   return std::make_shared<const HostRegistration>(context, start, bytes, device);
 }
 
-State registered(PinnedMemory& memory, const std::shared_ptr<const Context>& context,
-                 std::uint64_t most) {
+RegistrationState registered(PinnedMemory& memory, const std::shared_ptr<const Context>& context,
+                             std::uint64_t most) {
   memory.registered = registrar().find(memory.address, memory.bytes);
-  if (memory.registered) return State::kDone;
+  if (memory.registered) return RegistrationState::kDone;
   const auto current = Current::of(*context);
-  if (!current || !memory.writable) return State::kRefused;
+  if (!current || !memory.writable) return RegistrationState::kRefused;
   if (isKnown(*context, memory.address) && isKnown(*context, memory.address + memory.bytes - 1))
-    return State::kForeign;
+    return RegistrationState::kForeign;
   static std::atomic_flag said;
   if (memory.bytes > most || registrar().registered() > most - memory.bytes) {
     base::logOnce(said, base::LogLevel::kWarning,
                   "cuda: host memory is copied slowly: {} bytes are not registered, because the "
                   "limit is {} (VIADUCT_CUDA_REGISTER)",
                   memory.bytes, most);
-    return State::kRefused;
+    return RegistrationState::kRefused;
   }
   auto made = registerPages(context, memory);
   if (!made) {
     base::logOnce(said, base::LogLevel::kWarning, "cuda: host memory is copied slowly: {}",
                   made.error().text());
-    return State::kRefused;
+    return RegistrationState::kRefused;
   }
   registrar().remember(*made);
   memory.registered = *std::move(made);
-  return State::kDone;
+  return RegistrationState::kDone;
 }
 
 }  // namespace
@@ -144,10 +144,10 @@ HostRegistration::~HostRegistration() {
 
 void registerHost(const std::shared_ptr<PinnedMemory>& memory,
                   const std::shared_ptr<const Context>& context, std::uint64_t most) {
-  State none = State::kNone;
-  if (!memory->registration.compare_exchange_strong(none, State::kPending)) return;
+  RegistrationState none = RegistrationState::kNone;
+  if (!memory->registration.compare_exchange_strong(none, RegistrationState::kPending)) return;
   registrar().add([memory, context, most] {
-    State end = State::kRefused;
+    RegistrationState end = RegistrationState::kRefused;
     if (memory->enter()) {
       end = registered(*memory, context, most);
       memory->registration.store(end);
@@ -159,13 +159,13 @@ void registerHost(const std::shared_ptr<PinnedMemory>& memory,
 }
 
 bool unregisterHost(const std::shared_ptr<PinnedMemory>& memory) {
-  State done = State::kDone;
-  if (memory->registration.compare_exchange_strong(done, State::kPending))
+  RegistrationState done = RegistrationState::kDone;
+  if (memory->registration.compare_exchange_strong(done, RegistrationState::kPending))
     registrar().add([memory] {
       memory->registered.reset();
-      memory->registration.store(State::kRefused);
+      memory->registration.store(RegistrationState::kRefused);
     });
-  return memory->registration.load() != State::kPending;
+  return memory->registration.load() != RegistrationState::kPending;
 }
 
 void addBell(const std::shared_ptr<EndBell>& bell) { registrar().addBell(bell); }

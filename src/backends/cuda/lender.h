@@ -42,12 +42,12 @@ class Lender {
   const std::string peer_;
   std::mutex mutex_;
   core::LinkHost* host_;  // null: the session has ended
-  struct Lent {
+  struct LentPin {
     bool recalled = false;                            // the peer was asked to return it
     std::shared_ptr<const DeviceBuffer> buffer = {};  // memory of allocate() stays until then
   };
-  std::map<std::uint64_t, Lent> lent_;  // pins that the peer may map, by number
-  base::Fd lifeline_;                   // reports an end of file once the peer has closed its end
+  std::map<std::uint64_t, LentPin> lent_;  // pins that the peer may map, by number
+  base::Fd lifeline_;  // reports an end of file once the peer has closed its end
 };
 
 }  // namespace viaduct::cuda

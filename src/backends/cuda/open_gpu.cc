@@ -84,8 +84,8 @@ Status OpenGpu::measure() {
 bool OpenGpu::canReach(const Context& other) {
   if (other.ordinal() == context_->ordinal()) return true;
   if (other.ordinal() >= kMostDevices) return false;
-  std::atomic<Reach>& known = reach_[other.ordinal()];
-  if (known == Reach::kUnknown) {
+  std::atomic<PeerAccess>& known = reach_[other.ordinal()];
+  if (known == PeerAccess::kUnknown) {
     int can = 0;
     context_->api().deviceCanAccessPeer(&can, context_->device().handle, other.device().handle);
     if (can != 0) {
@@ -94,9 +94,9 @@ bool OpenGpu::canReach(const Context& other) {
                                        : CUresult::kInvalidContext;
       can = enabled == CUresult::kSuccess || enabled == CUresult::kPeerAccessAlreadyEnabled ? 1 : 0;
     }
-    known = can != 0 ? Reach::kYes : Reach::kNo;
+    known = can != 0 ? PeerAccess::kYes : PeerAccess::kNo;
   }
-  return known == Reach::kYes;
+  return known == PeerAccess::kYes;
 }
 
 bool OpenGpu::mayAddress(const GpuId& other) const {

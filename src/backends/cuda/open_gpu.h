@@ -56,7 +56,7 @@ class OpenGpu {
       : context_(std::move(context)), summer_(std::make_shared<BlockSummer>(context_)) {}
   Status measure();
 
-  enum class Reach : std::uint8_t { kUnknown, kYes, kNo };
+  enum class PeerAccess : std::uint8_t { kUnknown, kYes, kNo };
   static constexpr std::size_t kMostDevices = 64;
 
   const std::shared_ptr<const Context> context_;
@@ -65,7 +65,7 @@ class OpenGpu {
   std::array<std::unique_ptr<CopyStream>, kDirections> streams_;
   Sizes kernel_below_ = {};
   const std::shared_ptr<BlockSummer> summer_;
-  std::array<std::atomic<Reach>, kMostDevices> reach_ = {};
+  std::array<std::atomic<PeerAccess>, kMostDevices> reach_ = {};
   mutable base::Guarded<std::map<GpuId, bool>> addressable_;
 };
 

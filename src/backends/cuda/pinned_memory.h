@@ -65,8 +65,8 @@ class PinnedMemory {
   bool inUse() const { return users_.load() != 0; }
 
   // Host memory's registration with the driver. host_memory.h changes it.
-  enum class Registration : std::uint8_t { kNone, kPending, kDone, kForeign, kRefused };
-  std::atomic<Registration> registration{Registration::kNone};
+  enum class RegistrationState : std::uint8_t { kNone, kPending, kDone, kForeign, kRefused };
+  std::atomic<RegistrationState> registration{RegistrationState::kNone};
   // Set before kDone, and not changed before the memory is withdrawn and unused.
   std::shared_ptr<const HostRegistration> registered;
 

@@ -47,8 +47,8 @@ Result<ShareMessage> decodeShare(std::span<const std::byte> bytes) {
   const auto index = in.get<std::uint8_t>();
   if (version != kVersion) return malformed("unknown version");
   ShareMessage out;
-  using Indices = std::make_index_sequence<std::variant_size_v<ShareMessage>>;
-  if (!decodeAt(index, in, out, Indices())) return malformed("unknown type");
+  using MessageIndices = std::make_index_sequence<std::variant_size_v<ShareMessage>>;
+  if (!decodeAt(index, in, out, MessageIndices())) return malformed("unknown type");
   if (!in.finished()) return malformed(in.fault());
   return out;
 }

@@ -5,13 +5,13 @@
 
 #include <array>
 
-#include "backends/fake/options.h"
+#include "backends/fake/fake_options.h"
 #include "core/setting_row.h"
 #include "core/words.h"
 
 namespace viaduct::fake {
 
-inline constexpr core::OtherSetting<Options> kOptions{"VIADUCT_FAKE", "", parseOptions};
+inline constexpr core::OtherSetting<FakeOptions> kOptions{"VIADUCT_FAKE", "", parseOptions};
 
 inline constexpr std::array kSettings{
     core::otherRow<kOptions>("For the fake backend: what it pretends, such as rails=4,lie=swap."),

@@ -1,5 +1,5 @@
 // The reference backend: copies between agents of one process. It shows the duties of a backend;
-// docs/adding-a-backend.md has the reasons. With Options::far it also reaches
+// docs/adding-a-backend.md has the reasons. With FakeOptions::far it also reaches
 // other processes of this host, but without the fences of a real backend. That is for tests of
 // programs that have to detect wrong bytes.
 #include <fmt/format.h>
@@ -67,11 +67,12 @@ Status copyFar(int pid, const core::Op& op, OpKind kind) {
   return systemError(Code::kPeerLost, writes ? "process_vm_writev" : "process_vm_readv", errno);
 }
 
-using Rails = std::vector<std::unique_ptr<core::Rail>>;
+using FakeRails = std::vector<std::unique_ptr<core::Rail>>;
 
 class FakeLink final : public core::Link {
  public:
-  FakeLink(const core::LinkSeed& seed, const Rails& rails, const Options& options, bool exhausted)
+  FakeLink(const core::LinkSeed& seed, const FakeRails& rails, const FakeOptions& options,
+           bool exhausted)
       : rails_(rails), way_(options.pose != 0 ? "rdma" : "fake"), state_{kReady, way_} {
     base::Reader reader(seed.address);
     peer_ = reader.get<std::uint64_t>();
@@ -106,7 +107,7 @@ class FakeLink final : public core::Link {
 
  private:
   static constexpr auto kReady = core::LinkState::Phase::kReady;
-  const Rails& rails_;
+  const FakeRails& rails_;
   const std::string way_;
   core::LinkState state_;
   std::uint64_t peer_ = 0;
@@ -116,7 +117,7 @@ class FakeLink final : public core::Link {
 
 class FakeBackend final : public core::Backend {
  public:
-  explicit FakeBackend(const Options& options) : options_(options) {
+  explicit FakeBackend(const FakeOptions& options) : options_(options) {
     static std::atomic<std::uint64_t> last{0};
     id_ = ++last;
     for (std::uint32_t i = 0; i < options.rails; ++i)
@@ -161,7 +162,7 @@ class FakeBackend final : public core::Backend {
   }
 
  private:
-  const Options options_;
+  const FakeOptions options_;
   const core::Capabilities can_{.name = "fake",
                                 .memory = {MemoryKind::kHost},
                                 .same_host = true,
@@ -171,7 +172,7 @@ class FakeBackend final : public core::Backend {
                                 .preference = 90};
   std::uint64_t id_ = 0;
   std::uint32_t links_ = 0;  // number of links opened so far
-  Rails rails_;
+  FakeRails rails_;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <thread>
 
-#include "backends/fake/options.h"
+#include "backends/fake/fake_options.h"
 #include "base/guarded.h"
 #include "core/backend.h"
 #include "move/job_table.h"

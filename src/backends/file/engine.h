@@ -28,7 +28,7 @@ struct Io {
 
 class Engine {
  public:
-  struct Ended {
+  struct EndedIo {
     std::uint32_t token = 0;
     int result = 0;  // bytes, or a negative errno
   };
@@ -48,7 +48,7 @@ class Engine {
   // False: the kernel has no room now, so call again.
   virtual bool submit() { return true; }
   // Takes one that has ended. False: there is none.
-  virtual bool next(Ended& ended) = 0;
+  virtual bool next(EndedIo& ended) = 0;
 
   // Registration is optional: -1, or false, means that the engine has none.
   virtual bool registerFile(std::uint32_t /*place*/, int /*fd*/) { return false; }

@@ -13,7 +13,7 @@ namespace {
 
 class FileStorage final : public core::Storage {
  public:
-  FileStorage(std::shared_ptr<Mover> mover, Toggle direct)
+  FileStorage(std::shared_ptr<FileMover> mover, Toggle direct)
       : mover_(std::move(mover)), direct_(direct) {}
   // Opens the engine here, because an agent without files needs none.
   Result<Segment> open(Segment segment) override {
@@ -23,14 +23,14 @@ class FileStorage final : public core::Storage {
   }
 
  private:
-  const std::shared_ptr<Mover> mover_;
+  const std::shared_ptr<FileMover> mover_;
   const Toggle direct_;
 };
 
 // The only rail: all files share one queue.
 class FileRail final : public core::Rail {
  public:
-  explicit FileRail(Mover& mover) : mover_(mover) {}
+  explicit FileRail(FileMover& mover) : mover_(mover) {}
   std::string_view name() const override { return "files"; }
   std::size_t post(const core::Work& work) override { return mover_.post(work); }
   void poll(core::Completions& out) override { mover_.poll(out); }
@@ -39,20 +39,21 @@ class FileRail final : public core::Rail {
   void collect(core::Completions& out) override { mover_.collect(out); }
 
  private:
-  Mover& mover_;
+  FileMover& mover_;
 };
 
 class FileLink final : public move::OwnLink {
  public:
-  explicit FileLink(std::shared_ptr<Mover> mover) : OwnLink("files"), mover_(std::move(mover)) {}
+  explicit FileLink(std::shared_ptr<FileMover> mover)
+      : OwnLink("files"), mover_(std::move(mover)) {}
   std::optional<std::string_view> reaches(OpKind kind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override {
-    const Target* const local = mover_->find(local_pin);
-    const Target* const remote = mover_->find(remote_pin);
+    const FileTarget* const local = mover_->find(local_pin);
+    const FileTarget* const remote = mover_->find(remote_pin);
     if (local == nullptr || remote == nullptr ||
         (local->file == nullptr) == (remote->file == nullptr))
       return std::nullopt;
-    const Target& into = kind == OpKind::kWrite ? *remote : *local;
+    const FileTarget& into = kind == OpKind::kWrite ? *remote : *local;
     if (!into.writable) return std::nullopt;
     const bool direct = (local->file ? local : remote)->file->alignment.direct;
     if (mover_->usesUring()) return direct ? "uring" : "uring buffered";
@@ -62,12 +63,12 @@ class FileLink final : public move::OwnLink {
   std::function<bool()> settling() const override { return mover_->settling(); }
 
  private:
-  const std::shared_ptr<Mover> mover_;
+  const std::shared_ptr<FileMover> mover_;
 };
 
 }  // namespace
 
-FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<Mover> mover)
+FileBackend::FileBackend(const core::BackendContext& context, std::shared_ptr<FileMover> mover)
     : poller_(context.poller),
       mover_(std::move(mover)),
       storage_(std::make_shared<FileStorage>(mover_, kDirect.of(context.settings))) {
@@ -107,10 +108,10 @@ std::unique_ptr<core::Link> FileBackend::link(core::LinkSeed /*seed*/, core::Lin
 // Its links lead only to this agent, so the audience does not matter.
 Result<core::Bytes> FileBackend::pinFor(const core::Audience& /*audience*/, std::uint32_t slot,
                                         const Segment& memory) {
-  Target target{.address = memory.address,
-                .bytes = memory.bytes,
-                .first = memory.fd_offset,
-                .writable = memory.access == MemoryAccess::kReadWrite};
+  FileTarget target{.address = memory.address,
+                    .bytes = memory.bytes,
+                    .first = memory.fd_offset,
+                    .writable = memory.access == MemoryAccess::kReadWrite};
   if (isStorage(memory.kind)) {
     if (!memory.opened)
       return Error{.code = Code::kInvalid,
@@ -126,7 +127,7 @@ Result<core::Bytes> FileBackend::pinFor(const core::Audience& /*audience*/, std:
 
 Result<std::unique_ptr<core::Backend>> open(const core::BackendContext& context) {
   return std::unique_ptr<core::Backend>(
-      std::make_unique<FileBackend>(context, std::make_shared<Mover>(context.settings)));
+      std::make_unique<FileBackend>(context, std::make_shared<FileMover>(context.settings)));
 }
 
 }  // namespace viaduct::file

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "backends/file/mover.h"
+#include "backends/file/file_mover.h"
 #include "base/poller.h"
 #include "core/backend.h"
 
@@ -12,7 +12,7 @@ namespace viaduct::file {
 
 class FileBackend final : public core::Backend {
  public:
-  FileBackend(const core::BackendContext& context, std::shared_ptr<Mover> mover);
+  FileBackend(const core::BackendContext& context, std::shared_ptr<FileMover> mover);
   ~FileBackend() override;
   FileBackend(const FileBackend&) = delete;
   FileBackend& operator=(const FileBackend&) = delete;
@@ -30,7 +30,7 @@ class FileBackend final : public core::Backend {
   Status start();
 
   base::Poller& poller_;
-  const std::shared_ptr<Mover> mover_;
+  const std::shared_ptr<FileMover> mover_;
   const std::shared_ptr<core::Storage> storage_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
   std::vector<base::Poller::Id> watches_;

@@ -17,7 +17,7 @@ std::optional<std::uint32_t> FileCache::use(const OpenedFile& file, std::uint32_
       places_[file.id] = place;
     }
   }
-  Entry& entry = entries_[place];
+  CachedFile& entry = entries_[place];
   if (entry.opening) return std::nullopt;
   entry.opening = !entry.fd;
   ++entry.users;
@@ -26,7 +26,7 @@ std::optional<std::uint32_t> FileCache::use(const OpenedFile& file, std::uint32_
 }
 
 void FileCache::opened(std::uint32_t place, base::Fd fd) {
-  Entry& entry = entries_[place];
+  CachedFile& entry = entries_[place];
   entry.opening = false;
   --entry.users;
   entry.fd = std::move(fd);
@@ -39,8 +39,8 @@ void FileCache::opened(std::uint32_t place, base::Fd fd) {
 std::uint32_t FileCache::leastUsed() const {
   std::uint32_t best = 0;
   for (std::uint32_t i = 1; i < entries_.size(); ++i) {
-    const Entry& one = entries_[i];
-    const Entry& other = entries_[best];
+    const CachedFile& one = entries_[i];
+    const CachedFile& other = entries_[best];
     if (std::pair(one.users != 0, one.used_at) < std::pair(other.users != 0, other.used_at))
       best = i;
   }
@@ -48,7 +48,7 @@ std::uint32_t FileCache::leastUsed() const {
 }
 
 void FileCache::close(std::uint32_t place) {
-  Entry& entry = entries_[place];
+  CachedFile& entry = entries_[place];
   if (entry.fixed) engine_.unregisterFile(place);
   if (entry.used_at != 0) places_.erase(entry.id);
   // On a thread, because a close may wait for a file server.

@@ -14,7 +14,7 @@ namespace viaduct::file {
 
 class FileCache {
  public:
-  struct Entry {
+  struct CachedFile {
     FileId id;
     base::Fd fd = {};
     bool opening = false;       // a thread opens it, and then calls opened()
@@ -31,7 +31,7 @@ class FileCache {
   void release(std::uint32_t place) { --entries_[place].users; }
   // The end of an opening. Without a descriptor it has failed.
   void opened(std::uint32_t place, base::Fd fd);
-  const Entry& operator[](std::uint32_t place) const { return entries_[place]; }
+  const CachedFile& operator[](std::uint32_t place) const { return entries_[place]; }
   // Closes the file, once nothing uses it. Called after the last pin of the file is gone.
   void forget(const FileId& id);
 
@@ -40,7 +40,7 @@ class FileCache {
   void close(std::uint32_t place);
 
   Engine& engine_;
-  std::vector<Entry> entries_;
+  std::vector<CachedFile> entries_;
   std::map<FileId, std::uint32_t> places_;
   std::uint64_t uses_ = 0;
 };

@@ -19,9 +19,9 @@
 #include <filesystem>
 #include <thread>
 
+#include "backends/file/file_mover.h"
 #include "backends/file/file_testing.h"
 #include "backends/file/mounted_testing.h"
-#include "backends/file/mover.h"
 #include "base/fd.h"
 #include "core/backend.h"
 #include "support/shortage.h"

@@ -37,11 +37,11 @@ Pieces::Pieces(std::unique_ptr<Engine> engine, const Limits& limits)
   finished_.reserve(limits.depth);
 }
 
-void Pieces::add(const Piece& piece) {
+void Pieces::add(const FilePiece& piece) {
   const std::uint32_t token = free_.back();
   free_.pop_back();
-  Flight& flight = flights_[token];
-  flight = {.piece = piece, .step = Step::kWaits};
+  ActivePiece& flight = flights_[token];
+  flight = {.piece = piece, .step = PieceStep::kWaits};
   const Alignment& rules = piece.file->file->alignment;
   flight.low = rules.down(piece.offset);
   flight.high = rules.up(piece.offset + piece.bytes);
@@ -50,8 +50,8 @@ void Pieces::add(const Piece& piece) {
 
 // False: the flight waits for another one to finish.
 bool Pieces::begin(std::uint32_t token) {
-  Flight& flight = flights_[token];
-  const Piece& piece = flight.piece;
+  ActivePiece& flight = flights_[token];
+  const FilePiece& piece = flight.piece;
   if (conflicts(flight)) return false;
   if (piece.bounces) {
     if (const Status opened = bounce_.open(); !opened) return failed(token, opened.error()), true;
@@ -68,15 +68,15 @@ bool Pieces::begin(std::uint32_t token) {
   }
   if (piece.bounces) flight.buffer = bounce_.take();
   if (flight.patches()) ++patches_;
-  flight.step = Step::kMove;  // begun: it has taken all that leave() gives back
+  flight.step = PieceStep::kMove;  // begun: it has taken all that leave() gives back
   firstStep(token);
   return true;
 }
 
 // On a thread, because a file server may not answer.
 void Pieces::open(std::uint32_t token) {
-  Flight& flight = flights_[token];
-  flight.step = Step::kOpen;
+  ActivePiece& flight = flights_[token];
+  flight.step = PieceStep::kOpen;
   flight.opening = std::make_shared<Opening>();
   engine_->call(token, [opening = flight.opening, file = flight.piece.file->file] {
     auto fd = file->reopen();
@@ -89,11 +89,11 @@ void Pieces::open(std::uint32_t token) {
 }
 
 void Pieces::opened(std::uint32_t token, int result) {
-  Flight& flight = flights_[token];
+  ActivePiece& flight = flights_[token];
   const auto opening = std::exchange(flight.opening, nullptr);
   const bool has_opened = static_cast<bool>(opening->fd);
   cache_.opened(flight.place, std::move(opening->fd));
-  flight.step = Step::kWaits;
+  flight.step = PieceStep::kWaits;
   if (flight.cancelled) return failed(token, cancelledError());
   if (opening->why) return failed(token, std::move(*opening->why));
   if (!has_opened && ++flight.retries >= kMostRetries)
@@ -102,8 +102,8 @@ void Pieces::opened(std::uint32_t token, int result) {
 }
 
 // Once for each job, because the file may have changed since the last one.
-Status Pieces::check(const Piece& piece, int fd) {
-  Target& target = *piece.file;
+Status Pieces::check(const FilePiece& piece, int fd) {
+  FileTarget& target = *piece.file;
   if (target.checked_by >= piece.job->number) return Ok{};
   VIADUCT_CHECK(checkFile(*target.file, fd, target.first + target.bytes));
   target.checked_by = piece.job->number;
@@ -114,10 +114,10 @@ Status Pieces::check(const Piece& piece, int fd) {
 
 // A flight that patches a block must not run beside another write to the block, which it would
 // undo.
-bool Pieces::conflicts(const Flight& flight) const {
+bool Pieces::conflicts(const ActivePiece& flight) const {
   if (!flight.piece.write || (patches_ == 0 && !flight.patches())) return false;
   const FileId& id = flight.piece.file->file->id;
-  return std::any_of(flights_.begin(), flights_.end(), [&](const Flight& other) {
+  return std::any_of(flights_.begin(), flights_.end(), [&](const ActivePiece& other) {
     return other.begun() && other.piece.write && (other.patches() || flight.patches()) &&
            other.low < flight.high && flight.low < other.high &&
            other.piece.file->file->id.isSameFile(id);
@@ -125,35 +125,36 @@ bool Pieces::conflicts(const Flight& flight) const {
 }
 
 void Pieces::firstStep(std::uint32_t token) {
-  Flight& flight = flights_[token];
-  const Piece& piece = flight.piece;
+  ActivePiece& flight = flights_[token];
+  const FilePiece& piece = flight.piece;
   if (!piece.bounces)
-    return submit(token, Step::kMove, piece.write, pointer(piece.address), piece.offset,
+    return submit(token, PieceStep::kMove, piece.write, pointer(piece.address), piece.offset,
                   piece.bytes, piece.bytes);
   if (!piece.write)
-    return submit(token, Step::kRead, false, bounce_.at(flight.buffer), flight.low,
+    return submit(token, PieceStep::kRead, false, bounce_.at(flight.buffer), flight.low,
                   flight.high - flight.low, piece.offset + piece.bytes - flight.low);
   if (!flight.patches()) return patchedBlocksRead(token);
   // The first block is read even if only the last one is patched and both are the same.
   const std::uint64_t block = rules(flight).offset;
   if (piece.offset != flight.low || flight.high - flight.low == block)
-    return readBlock(token, Step::kReadHead, flight.low,
+    return readBlock(token, PieceStep::kReadHead, flight.low,
                      std::min(piece.offset + piece.bytes, flight.low + block) - flight.low);
-  readBlock(token, Step::kReadTail, flight.high - block,
+  readBlock(token, PieceStep::kReadTail, flight.high - block,
             piece.offset + piece.bytes - (flight.high - block));
 }
 
-void Pieces::readBlock(std::uint32_t token, Step step, std::uint64_t at, std::uint64_t needed) {
-  const Flight& flight = flights_[token];
+void Pieces::readBlock(std::uint32_t token, PieceStep step, std::uint64_t at,
+                       std::uint64_t needed) {
+  const ActivePiece& flight = flights_[token];
   std::byte* const memory = bounce_.at(flight.buffer) + (at - flight.low);
   std::memset(memory, 0, rules(flight).offset);  // a file may end inside its last block
   submit(token, step, false, memory, at, rules(flight).offset, needed);
 }
 
-void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memory,
+void Pieces::submit(std::uint32_t token, PieceStep step, bool write, std::byte* memory,
                     std::uint64_t offset, std::uint64_t asked, std::uint64_t needed) {
-  Flight& flight = flights_[token];
-  const FileCache::Entry& entry = cache_[flight.place];
+  ActivePiece& flight = flights_[token];
+  const FileCache::CachedFile& entry = cache_[flight.place];
   flight.step = step;
   flight.asked = asked;
   flight.needed = needed;
@@ -169,24 +170,24 @@ void Pieces::submit(std::uint32_t token, Step step, bool write, std::byte* memor
                .memory = memory,
                .offset = offset,
                .bytes = static_cast<std::uint32_t>(asked)};
-  if (step == Step::kMove && !blocks) flight.io.fixed_buffer = registeredBuffer(flight.piece);
+  if (step == PieceStep::kMove && !blocks) flight.io.fixed_buffer = registeredBuffer(flight.piece);
   start(token);
 }
 
 void Pieces::start(std::uint32_t token) {
-  Flight& flight = flights_[token];
+  ActivePiece& flight = flights_[token];
   if (flight.cancelled) return failed(token, cancelledError());
   engine_->start(token, flight.io);
 }
 
 // The registered buffer that contains the piece's memory, or -1.
-std::int32_t Pieces::registeredBuffer(const Piece& piece) {
-  Target& host = *piece.host;
+std::int32_t Pieces::registeredBuffer(const FilePiece& piece) {
+  FileTarget& host = *piece.host;
   const std::uint64_t at = piece.address - host.address;
   const std::uint64_t number = at / kPartBytes;
   if (limits_.registered == 0 || (at + piece.bytes - 1) / kPartBytes != number) return -1;
   if (host.parts.empty()) host.parts.resize((host.bytes + kPartBytes - 1) / kPartBytes);
-  Target::Part& part = host.parts[number];
+  FileTarget::TargetPart& part = host.parts[number];
   if (part.tried) return part.buffer;
   part.pages += std::max<std::uint32_t>(1, piece.bytes / 4096);
   if (part.pages < kPagesBefore || registered_now_ >= kMostRegisteredAtOnce) return -1;
@@ -200,10 +201,10 @@ std::int32_t Pieces::registeredBuffer(const Piece& piece) {
   return part.buffer;
 }
 
-void Pieces::reap(std::vector<Finished>& out) {
+void Pieces::reap(std::vector<FinishedPiece>& out) {
   bool any = false;
   copied_ = 0;
-  for (Engine::Ended end; copied_ < kMostCopied && engine_->next(end); any = true) ended(end);
+  for (Engine::EndedIo end; copied_ < kMostCopied && engine_->next(end); any = true) ended(end);
   if (any) std::erase_if(waiting_, [this](std::uint32_t token) { return begin(token); });
   std::move(finished_.begin(), finished_.end(), std::back_inserter(out));
   finished_.clear();
@@ -214,10 +215,10 @@ bool Pieces::submit() {
   return engine_->submit() && finished_.empty();
 }
 
-void Pieces::ended(const Engine::Ended& end) {
-  Flight& flight = flights_[end.token];
-  if (flight.step == Step::kOpen) return opened(end.token, end.result);
-  if (flight.step == Step::kRestore) {
+void Pieces::ended(const Engine::EndedIo& end) {
+  ActivePiece& flight = flights_[end.token];
+  if (flight.step == PieceStep::kOpen) return opened(end.token, end.result);
+  if (flight.step == PieceStep::kRestore) {
     if (end.result < 0 && ++flight.retries < kMostRetries) return restoreSize(end.token);
     return finish(end.token, std::move(flight.why));
   }
@@ -250,7 +251,7 @@ void Pieces::ended(const Engine::Ended& end) {
 
 // Asks for the rest of a short read or write, from the last block boundary.
 void Pieces::resubmit(std::uint32_t token) {
-  Flight& flight = flights_[token];
+  ActivePiece& flight = flights_[token];
   const std::uint64_t begun = flight.io.offset + flight.io.bytes - flight.asked;
   const std::uint64_t at = rules(flight).down(begun + flight.moved);
   if (at > flight.io.offset)
@@ -266,23 +267,23 @@ void Pieces::resubmit(std::uint32_t token) {
 }
 
 void Pieces::stepEnded(std::uint32_t token) {
-  Flight& flight = flights_[token];
-  const Piece& piece = flight.piece;
+  ActivePiece& flight = flights_[token];
+  const FilePiece& piece = flight.piece;
   const std::uint64_t block = rules(flight).offset;
   switch (flight.step) {
-    case Step::kRead:
+    case PieceStep::kRead:
       copied_ += piece.bytes;
       if (!bounce_.copyOut(flight.buffer, piece.offset - flight.low, pointer(piece.address),
                            piece.bytes))
         return failed(token, ioError(*piece.file->file, false, piece.offset, piece.bytes, EFAULT));
       return finish(token, nullptr);
-    case Step::kReadHead:
+    case PieceStep::kReadHead:
       if (flight.moved < block) flight.size = flight.low + flight.moved;
       if (flight.high - flight.low > block && piece.offset + piece.bytes != flight.high)
-        return readBlock(token, Step::kReadTail, flight.high - block,
+        return readBlock(token, PieceStep::kReadTail, flight.high - block,
                          piece.offset + piece.bytes - (flight.high - block));
       return patchedBlocksRead(token);
-    case Step::kReadTail:
+    case PieceStep::kReadTail:
       if (flight.moved < block) flight.size = flight.high - block + flight.moved;
       return patchedBlocksRead(token);
     default:
@@ -292,14 +293,14 @@ void Pieces::stepEnded(std::uint32_t token) {
 
 // The buffer has the present bytes around the piece. Adds the piece, and writes the blocks.
 void Pieces::patchedBlocksRead(std::uint32_t token) {
-  const Flight& flight = flights_[token];
-  const Piece& piece = flight.piece;
+  const ActivePiece& flight = flights_[token];
+  const FilePiece& piece = flight.piece;
   copied_ += piece.bytes;
   if (!bounce_.copyIn(flight.buffer, piece.offset - flight.low, pointer(piece.address),
                       piece.bytes))
     return failed(token, ioError(*piece.file->file, true, piece.offset, piece.bytes, EFAULT));
   const std::uint64_t bytes = flight.high - flight.low;
-  submit(token, Step::kWrite, true, bounce_.at(flight.buffer), flight.low, bytes, bytes);
+  submit(token, PieceStep::kWrite, true, bounce_.at(flight.buffer), flight.low, bytes, bytes);
 }
 
 void Pieces::failed(std::uint32_t token, Error why) {
@@ -308,8 +309,8 @@ void Pieces::failed(std::uint32_t token, Error why) {
 
 // A write of the whole last block has extended a file that ends inside it.
 void Pieces::restoreSize(std::uint32_t token) {
-  Flight& flight = flights_[token];
-  flight.step = Step::kRestore;
+  ActivePiece& flight = flights_[token];
+  flight.step = PieceStep::kRestore;
   engine_->call(token, [fd = cache_[flight.place].fd.get(), file = flight.piece.file->file,
                         low = flight.size, high = flight.high] {
     struct stat facts{};
@@ -323,28 +324,28 @@ void Pieces::restoreSize(std::uint32_t token) {
 }
 
 void Pieces::finish(std::uint32_t token, std::unique_ptr<Error> why) {
-  Flight& flight = flights_[token];
-  if (flight.step == Step::kWrite && flight.size != 0) {
+  ActivePiece& flight = flights_[token];
+  if (flight.step == PieceStep::kWrite && flight.size != 0) {
     flight.why = std::move(why);
     return restoreSize(token);
   }
   if (flight.begun()) leave(flight);
-  flight.step = Step::kFree;
+  flight.step = PieceStep::kFree;
   finished_.push_back({flight.piece, std::move(why)});
   free_.push_back(token);
 }
 
-void Pieces::leave(Flight& flight) {
+void Pieces::leave(ActivePiece& flight) {
   if (flight.patches()) --patches_;
   if (flight.piece.bounces) bounce_.give(flight.buffer);
   cache_.release(flight.place);
 }
 
 void Pieces::cancel(std::uint32_t token) {
-  Flight& flight = flights_[token];
-  if (flight.step == Step::kFree || std::exchange(flight.cancelled, true)) return;
-  if (flight.step == Step::kRestore) return;
-  if (flight.step != Step::kWaits) return engine_->cancel(token);
+  ActivePiece& flight = flights_[token];
+  if (flight.step == PieceStep::kFree || std::exchange(flight.cancelled, true)) return;
+  if (flight.step == PieceStep::kRestore) return;
+  if (flight.step != PieceStep::kWaits) return engine_->cancel(token);
   std::erase(waiting_, token);
   failed(token, cancelledError());
 }
@@ -354,9 +355,9 @@ void Pieces::cancelJob(const move::Job& job) {
     if (flights_[token].piece.job == &job) cancel(token);
 }
 
-void Pieces::forget(Target& target) {
+void Pieces::forget(FileTarget& target) {
   for (std::size_t i = 0; i < target.parts.size(); ++i) {
-    const Target::Part& part = target.parts[i];
+    const FileTarget::TargetPart& part = target.parts[i];
     if (part.buffer < 0) continue;
     engine_->unregisterBuffer(part.buffer);
     registered_ -= std::min(kPartBytes, target.bytes - i * kPartBytes);

@@ -9,17 +9,17 @@
 #include "backends/file/bounce.h"
 #include "backends/file/engine.h"
 #include "backends/file/file_cache.h"
-#include "backends/file/target.h"
+#include "backends/file/file_target.h"
 #include "move/job.h"
 
 namespace viaduct::file {
 
 // A part of an op, between host memory and one file.
-struct Piece {
+struct FilePiece {
   move::Job* job = nullptr;
   bool write = false, bounces = false;
-  Target* host = nullptr;
-  Target* file = nullptr;
+  FileTarget* host = nullptr;
+  FileTarget* file = nullptr;
   std::uint64_t address = 0, offset = 0;
   std::uint32_t bytes = 0;
 };
@@ -30,8 +30,8 @@ class Pieces {
     std::uint32_t depth = 0, open_files = 0;
     std::uint64_t registered = 0;
   };
-  struct Finished {
-    Piece piece = {};
+  struct FinishedPiece {
+    FilePiece piece = {};
     std::unique_ptr<Error> why = {};  // null: all of its bytes have moved
   };
 
@@ -40,15 +40,15 @@ class Pieces {
   std::uint32_t room() const { return static_cast<std::uint32_t>(free_.size()); }
   bool empty() const { return free_.size() == flights_.size(); }
 
-  void add(const Piece& piece);  // only if there is room
+  void add(const FilePiece& piece);  // only if there is room
   // Asks the kernel to end the pieces of a job early. They finish all the same.
   void cancelJob(const move::Job& job);
   // Appends the pieces that have finished. Copies a bounded number of bytes at most.
-  void reap(std::vector<Finished>& out);
+  void reap(std::vector<FinishedPiece>& out);
   // False: the kernel has no room now, or pieces have finished meanwhile, so call both again.
   bool submit();
   // The target has no pieces any more.
-  void forget(Target& target);
+  void forget(FileTarget& target);
 
  private:
   static constexpr std::uint32_t kBounces = 16;
@@ -66,7 +66,7 @@ class Pieces {
   static constexpr std::uint64_t kMostRegisteredAtOnce = std::uint64_t{32} << 20U;
   static constexpr std::uint32_t kMostRetries = 100;  // without progress
 
-  enum class Step : std::uint8_t {
+  enum class PieceStep : std::uint8_t {
     kFree,
     kWaits,
     kOpen,  // a thread opens the file
@@ -82,9 +82,9 @@ class Pieces {
     base::Fd fd = {};
     std::unique_ptr<Error> why = {};
   };
-  struct Flight {
-    Piece piece = {};
-    Step step = Step::kFree;
+  struct ActivePiece {
+    FilePiece piece = {};
+    PieceStep step = PieceStep::kFree;
     bool cancelled = false;
     std::uint64_t low = 0, high = 0;  // the blocks of the file that contain the piece
     std::uint32_t place = 0;          // in the FileCache
@@ -97,7 +97,7 @@ class Pieces {
     std::shared_ptr<Opening> opening = {};  // in kOpen
     std::unique_ptr<Error> why = {};        // in kRestore
 
-    bool begun() const { return step > Step::kOpen; }
+    bool begun() const { return step > PieceStep::kOpen; }
     // It changes only a part of a block, so it reads the block first.
     bool patches() const {
       return piece.write && piece.bounces &&
@@ -106,39 +106,41 @@ class Pieces {
   };
 
   bool begin(std::uint32_t token);
-  bool conflicts(const Flight& flight) const;
+  bool conflicts(const ActivePiece& flight) const;
   void open(std::uint32_t token);
   void opened(std::uint32_t token, int result);
-  Status check(const Piece& piece, int fd);
+  Status check(const FilePiece& piece, int fd);
   void firstStep(std::uint32_t token);
-  void readBlock(std::uint32_t token, Step step, std::uint64_t at, std::uint64_t needed);
-  void submit(std::uint32_t token, Step step, bool write, std::byte* memory, std::uint64_t offset,
-              std::uint64_t asked, std::uint64_t needed);
+  void readBlock(std::uint32_t token, PieceStep step, std::uint64_t at, std::uint64_t needed);
+  void submit(std::uint32_t token, PieceStep step, bool write, std::byte* memory,
+              std::uint64_t offset, std::uint64_t asked, std::uint64_t needed);
   void start(std::uint32_t token);
-  std::int32_t registeredBuffer(const Piece& piece);
-  void ended(const Engine::Ended& end);
+  std::int32_t registeredBuffer(const FilePiece& piece);
+  void ended(const Engine::EndedIo& end);
   void resubmit(std::uint32_t token);
   void stepEnded(std::uint32_t token);
   void patchedBlocksRead(std::uint32_t token);
   void restoreSize(std::uint32_t token);
   void failed(std::uint32_t token, Error why);
   void finish(std::uint32_t token, std::unique_ptr<Error> why);
-  void leave(Flight& flight);
+  void leave(ActivePiece& flight);
   void cancel(std::uint32_t token);
-  const Alignment& rules(const Flight& flight) const { return flight.piece.file->file->alignment; }
+  const Alignment& rules(const ActivePiece& flight) const {
+    return flight.piece.file->file->alignment;
+  }
 
   const std::unique_ptr<Engine> engine_;
   const Limits limits_;
   FileCache cache_;
   Bounce bounce_{kBounces};
-  std::vector<Flight> flights_;
+  std::vector<ActivePiece> flights_;
   std::vector<std::uint32_t> free_, waiting_;
   std::uint32_t patches_ = 0;  // begun flights that patch
   std::uint64_t registered_ = 0;
   std::uint64_t registered_now_ = 0;  // since the last submit()
   std::uint64_t copied_ = 0;          // in this reap()
   std::uint64_t file_limit_ = 0;      // RLIMIT_FSIZE
-  std::vector<Finished> finished_;
+  std::vector<FinishedPiece> finished_;
 };
 
 }  // namespace viaduct::file

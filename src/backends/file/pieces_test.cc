@@ -48,7 +48,7 @@ class FaultyEngine final : public Engine {
     return true;
   }
   // Ends one random I/O of those in flight, after each submit().
-  bool next(Ended& ended) override {
+  bool next(EndedIo& ended) override {
     if (!ended_.empty()) {
       ended = ended_.back();
       ended_.pop_back();
@@ -81,7 +81,7 @@ class FaultyEngine final : public Engine {
   const std::uint32_t block_;
   const Faults faults_;
   std::vector<std::pair<std::uint32_t, Io>> queue_;
-  std::vector<Ended> ended_;
+  std::vector<EndedIo> ended_;
   bool may_end_ = false;
 };
 
@@ -117,7 +117,8 @@ class PiecesTest : public ::testing::Test {
   }
   // Opens the file without O_DIRECT, and then applies the rules of O_DIRECT to all pieces.
   void applyRules() {
-    auto entered = Piece{.job = job(0), .host = &host_target_, .file = &file_target_, .bytes = 1};
+    auto entered =
+        FilePiece{.job = job(0), .host = &host_target_, .file = &file_target_, .bytes = 1};
     entered.address = host_target_.address;
     pieces_->add(entered);
     finishAll();
@@ -174,10 +175,10 @@ class PiecesTest : public ::testing::Test {
   std::map<std::uint64_t, move::Job> jobs_;  // by number
   Alignment rules_;
   std::shared_ptr<OpenedFile> file_;
-  Target file_target_, host_target_;
+  FileTarget file_target_, host_target_;
   FaultyEngine* engine_ = nullptr;
   std::unique_ptr<Pieces> pieces_;
-  std::vector<Pieces::Finished> finished_;
+  std::vector<Pieces::FinishedPiece> finished_;
 };
 
 // Neighbouring ops share blocks, and all of them are in flight at once.

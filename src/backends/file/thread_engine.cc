@@ -24,16 +24,16 @@ namespace {
 constexpr std::uint32_t kMostThreads = 32;
 
 // The state that the threads share. A thread that is stuck in the kernel may outlive the engine.
-struct Shared {
-  struct Request {
+struct ThreadQueue {
+  struct IoRequest {
     std::uint32_t token;
     Io io = {};
     std::function<int()> call = {};  // empty: the I/O
   };
   std::mutex mutex;
   std::condition_variable work;
-  std::deque<Request> requests;
-  std::deque<Engine::Ended> ended;
+  std::deque<IoRequest> requests;
+  std::deque<Engine::EndedIo> ended;
   std::atomic<bool> any_ended{false};
   base::Fd doorbell;  // readable while `ended` is not empty
   bool over = false;
@@ -63,7 +63,7 @@ int perform(const Io& io) {
   return moved < 0 ? -errno : static_cast<int>(moved);
 }
 
-void serve(const std::shared_ptr<Shared>& shared) {
+void serve(const std::shared_ptr<ThreadQueue>& shared) {
   std::unique_lock lock(shared->mutex);
   for (;;) {
     while (!shared->over && shared->requests.empty()) {
@@ -73,7 +73,7 @@ void serve(const std::shared_ptr<Shared>& shared) {
       shared->waking = false;
     }
     if (shared->over) return;
-    Shared::Request request = std::move(shared->requests.front());
+    ThreadQueue::IoRequest request = std::move(shared->requests.front());
     shared->requests.pop_front();
     if (!shared->requests.empty()) shared->wake();
     lock.unlock();
@@ -117,7 +117,7 @@ class ThreadEngine final : public Engine {
     if (std::erase_if(shared_->requests, [&](const auto& one) { return one.token == token; }) != 0)
       shared_->end(token, -ECANCELED);
   }
-  bool next(Ended& ended) override {
+  bool next(EndedIo& ended) override {
     if (!shared_->any_ended.load(std::memory_order_relaxed)) return false;
     const std::lock_guard lock(shared_->mutex);
     ended = shared_->ended.front();
@@ -130,7 +130,7 @@ class ThreadEngine final : public Engine {
   }
 
  private:
-  void add(Shared::Request request) {
+  void add(ThreadQueue::IoRequest request) {
     const std::lock_guard lock(shared_->mutex);
     const std::uint32_t token = request.token;
     shared_->requests.push_back(std::move(request));
@@ -151,7 +151,7 @@ class ThreadEngine final : public Engine {
   }
 
   const std::uint32_t most_;
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+  const std::shared_ptr<ThreadQueue> shared_ = std::make_shared<ThreadQueue>();
   std::vector<std::thread> threads_;
 };
 

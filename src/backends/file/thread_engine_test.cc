@@ -19,13 +19,13 @@ class ThreadEngineTest : public ::testing::Test {
   // The result of a read of the whole file, which is one request.
   int read() {
     engine_->start(7, {.fd = ::fileno(file_.get()), .memory = memory_.data(), .bytes = kBytes});
-    const Engine::Ended ended = next();
+    const Engine::EndedIo ended = next();
     EXPECT_EQ(ended.token, 7U);
     return ended.result;
   }
-  Engine::Ended next() {
+  Engine::EndedIo next() {
     pollfd wait{.fd = engine_->fds().at(0), .events = POLLIN, .revents = 0};
-    Engine::Ended ended;
+    Engine::EndedIo ended;
     while (!engine_->next(ended)) EXPECT_EQ(::poll(&wait, 1, 30'000), 1);
     return ended;
   }
@@ -53,10 +53,10 @@ TEST_F(ThreadEngineTest, WorksWithFewerThreadsThanItWants) {
   for (std::uint32_t token = 0; token < 4; ++token)
     engine_->start(token, {.fd = ::fileno(file_.get()), .memory = memory_.data(), .bytes = kBytes});
   for (int i = 0; i < 4; ++i) {
-    const Engine::Ended ended = next();
+    const Engine::EndedIo ended = next();
     EXPECT_EQ(ended.result, static_cast<int>(kBytes)) << ended.token;
   }
-  Engine::Ended none;
+  Engine::EndedIo none;
   EXPECT_FALSE(engine_->next(none));
 }
 

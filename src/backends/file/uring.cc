@@ -136,7 +136,7 @@ class Uring final : public Engine {
     return true;
   }
 
-  bool next(Ended& ended) override {
+  bool next(EndedIo& ended) override {
     const unsigned head = *cq_head_;
     if (head == loadAcquire(*cq_tail_)) return threads_->next(ended);
     const io_uring_cqe& cqe = cqes_[head & cq_mask_];

@@ -74,12 +74,12 @@ Fault CmaBatch::call(const CmaTarget& target, OpKind kind) {
   const std::size_t count = std::exchange(count_, 0);
   std::span<iovec> local(local_.data(), count);
   std::span<iovec> remote(remote_.data(), count);
-  if (mayBeAnother(target)) return {Fault::Kind::kPeerDead};
+  if (mayBeAnother(target)) return {Fault::Cause::kPeerDead};
   while (!local.empty()) {
     const ssize_t moved = copyOnce(target, kind, local, remote);
     if (moved < 0 && errno == EINTR) continue;
     if (moved <= 0)
-      return {kind == OpKind::kWrite ? Fault::Kind::kWrite : Fault::Kind::kRead,
+      return {kind == OpKind::kWrite ? Fault::Cause::kWrite : Fault::Cause::kRead,
               moved < 0 ? errno : EFAULT};
     const std::size_t finished = advance(local, static_cast<std::size_t>(moved));
     advance(remote, static_cast<std::size_t>(moved));

@@ -30,22 +30,22 @@ struct ChunkCopier::Cursor {
   const RemoteView* view = nullptr;
 };
 
-Fault ChunkCopier::resolve(const Task& task, const Op& op, Cursor& at) const {
+Fault ChunkCopier::resolve(const CopyWork& task, const Op& op, Cursor& at) const {
   const std::uint64_t here = here_.generation(op.local_pin);
-  if (here == 0 || here > task.born) return {Fault::Kind::kWithdrawnHere};
+  if (here == 0 || here > task.born) return {Fault::Cause::kWithdrawnHere};
   const RemoteView* view = task.peer->find(op.remote_pin);
   if (view == nullptr || view->born > task.born ||
       task.peer->live().generation(op.remote_pin) != view->generation)
-    return {Fault::Kind::kWithdrawnThere};
+    return {Fault::Cause::kWithdrawnThere};
   at = {op.local_pin, op.remote_pin, view};
   return {};
 }
 
 template <bool kMaps>
-Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t local,
+Fault ChunkCopier::copy(const CopyWork& task, const RemoteView& view, std::uint64_t local,
                         std::uint64_t remote, std::uint64_t bytes) {
   const auto method = view.method(task.kind);
-  if (method == RemoteView::Method::kNone) return {Fault::Kind::kWithdrawnThere};
+  if (method == RemoteView::Method::kNone) return {Fault::Cause::kWithdrawnThere};
   if (method == RemoteView::Method::kCma) {
     if (batch_.full())
       if (const Fault fault = batch_.flush(task.peer->cma(), task.kind)) return fault;
@@ -64,14 +64,14 @@ Fault ChunkCopier::copy(const Task& task, const RemoteView& view, std::uint64_t 
 
 // `kMaps`: writes may meet pages that are not mapped yet.
 template <bool kMaps>
-Fault ChunkCopier::walk(const Task& task, const Chunk& chunk) {
+Fault ChunkCopier::walk(const CopyWork& task, const CopyChunk& chunk) {
   Cursor at;
   for (const Op& op : chunk.ops) {
     if (op.local_pin != at.local_slot || op.remote_pin != at.remote_slot)
       if (const Fault fault = resolve(task, op, at)) return fault;
     const RemoteView& view = *at.view;
     const std::uint64_t offset = op.remote - view.address;  // wraps if it lies before it
-    if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Kind::kOutside};
+    if (offset > view.bytes || op.bytes > view.bytes - offset) return {Fault::Cause::kOutside};
     const std::uint64_t bytes = chunk.piece ? chunk.bytes : op.bytes;
     if (const Fault fault =
             copy<kMaps>(task, view, op.local + chunk.skip, op.remote + chunk.skip, bytes))
@@ -80,10 +80,10 @@ Fault ChunkCopier::walk(const Task& task, const Chunk& chunk) {
   return batch_.flush(task.peer->cma(), task.kind);
 }
 
-Fault ChunkCopier::run(const Task& task, const Chunk& chunk) {
+Fault ChunkCopier::run(const CopyWork& task, const CopyChunk& chunk) {
   Gate& gate = task.peer->gate();
   const Gate::Pass pass = gate.enter();
-  if (!pass) return {Fault::Kind::kFenced};
+  if (!pass) return {Fault::Cause::kFenced};
   if (task.number != task_) copies_.begin(task.strategy, task.bytes);
   task_ = task.number;
   const bool maps = task.bytes >= kLeastMapped && task.kind == OpKind::kWrite && !copies_.plain();

@@ -16,7 +16,7 @@
 namespace viaduct::local {
 
 // A part of a work: several whole ops or, if `piece` is set, `bytes` of a single op from `skip` on.
-struct Chunk {
+struct CopyChunk {
   std::span<const core::Op> ops = {};
   bool piece = false;
   std::uint64_t skip = 0;
@@ -24,7 +24,7 @@ struct Chunk {
 };
 
 // The common facts of all chunks of a work.
-struct Task {
+struct CopyWork {
   OpKind kind = OpKind::kWrite;
   PeerMemory* peer = nullptr;
   std::uint64_t born = 0;    // registrations counted at the post; later ones are not usable
@@ -37,16 +37,16 @@ class ChunkCopier {
  public:
   explicit ChunkCopier(const LiveTable& here) : here_(here) {}
   // On return the bytes are visible at the other side, or the fault says why some are not.
-  Fault run(const Task& task, const Chunk& chunk);
+  Fault run(const CopyWork& task, const CopyChunk& chunk);
 
  private:
   struct Cursor;
   template <bool kMaps>
-  Fault walk(const Task& task, const Chunk& chunk);
-  Fault resolve(const Task& task, const core::Op& op, Cursor& at) const;
+  Fault walk(const CopyWork& task, const CopyChunk& chunk);
+  Fault resolve(const CopyWork& task, const core::Op& op, Cursor& at) const;
   template <bool kMaps>
-  Fault copy(const Task& task, const RemoteView& view, std::uint64_t local, std::uint64_t remote,
-             std::uint64_t bytes);
+  Fault copy(const CopyWork& task, const RemoteView& view, std::uint64_t local,
+             std::uint64_t remote, std::uint64_t bytes);
 
   const LiveTable& here_;
   CmaBatch batch_;

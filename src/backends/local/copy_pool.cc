@@ -78,11 +78,11 @@ unsigned inTurn(std::uint64_t bits, unsigned last) {
 
 }  // namespace
 
-struct alignas(64) CopyPool::Job {
+struct alignas(64) CopyPool::CopyJob {
   // A flag that is set while the job is in flight, and the number of threads inside. No thread
   // enters a closed job: the fields below are written while it is closed, and read only inside.
   std::atomic<std::uint64_t> door{0};
-  Task task = {};
+  CopyWork task = {};
   core::SliceOf slice = {};
   std::span<const Op> ops = {};
 
@@ -98,7 +98,7 @@ struct alignas(64) CopyPool::Job {
   }
   void leave() { door.fetch_sub(1); }
   // Fills in a closed job, whose first chunk is at `from`.
-  void begin(const Task& what, std::span<const Op> all, std::uint64_t from) {
+  void begin(const CopyWork& what, std::span<const Op> all, std::uint64_t from) {
     task = what;
     ops = all;
     moved_ops.store(0, std::memory_order_relaxed);
@@ -113,7 +113,7 @@ CopyPool::CopyPool(const LiveTable& here, const Settings& settings)
       here_(here),
       strategy_(strategyOf(settings.wide_copies)),
       copier_(here),
-      jobs_(std::make_unique<std::array<Job, kJobs>>()) {}
+      jobs_(std::make_unique<std::array<CopyJob, kJobs>>()) {}
 
 CopyPool::~CopyPool() {
   over_ = true;
@@ -175,10 +175,11 @@ std::size_t CopyPool::post(const core::Work& work, PeerMemory& peer, std::uint64
   if (work.ops.empty()) return 0;
   const unsigned index = claim();
   if (index == kJobs) return 0;
-  Job& job = (*jobs_)[index];
+  CopyJob& job = (*jobs_)[index];
   const auto ops = work.ops.first(std::min(work.ops.size(), kMostOps));
   const std::uint64_t bytes = atLeast(ops, kHelpBytes);
-  Task task{.kind = work.kind, .peer = &peer, .born = now, .number = nextNumber(), .bytes = bytes};
+  CopyWork task{
+      .kind = work.kind, .peer = &peer, .born = now, .number = nextNumber(), .bytes = bytes};
   if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
   job.begin(task, ops, 0);
   job.slice = work.slice;
@@ -203,7 +204,7 @@ DirectMover::Outcome CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
                                        DirectMover::Progress& so_far,
                                        const std::atomic<bool>& pause) {
   const std::uint64_t bytes = atLeast(work.ops, kHelpBytes);
-  Task task{.kind = work.kind, .peer = &peer, .born = now, .number = 1, .bytes = bytes};
+  CopyWork task{.kind = work.kind, .peer = &peer, .born = now, .number = 1, .bytes = bytes};
   if (bytes >= base::AdaptiveCopy::kLeastMeasured) task.strategy = strategy_;
   if (bytes > kChunkBytes || work.ops.size() > kChunkOps)
     return copyChunks(task, work.ops, so_far, pause);
@@ -214,18 +215,18 @@ DirectMover::Outcome CopyPool::copyNow(const core::Work& work, PeerMemory& peer,
 }
 
 // Copies at least one chunk. Helpers take part in a work that pays for waking them.
-DirectMover::Outcome CopyPool::copyChunks(const Task& task, std::span<const Op> ops,
+DirectMover::Outcome CopyPool::copyChunks(const CopyWork& task, std::span<const Op> ops,
                                           DirectMover::Progress& so_far,
                                           const std::atomic<bool>& pause) {
-  Job alone;
+  CopyJob alone;
   const unsigned index = task.bytes >= kHelpBytes && !helpers_.empty() ? claim() : kJobs;
   const bool helped = index != kJobs;
-  Job& job = helped ? (*jobs_)[index] : alone;
+  CopyJob& job = helped ? (*jobs_)[index] : alone;
   job.begin(task, ops, so_far.next);
   job.task.number = nextNumber();
   if (helped) open(index, task.bytes);
   ChunkCopier copier(here_);
-  Chunk chunk;
+  CopyChunk chunk;
   bool last = false;
   while (take(job, chunk, last)) {
     copy(job, copier, chunk);
@@ -242,7 +243,7 @@ DirectMover::Outcome CopyPool::copyChunks(const Task& task, std::span<const Op> 
 }
 
 // Copies a job of one chunk. The job stays closed, so no other thread touches it.
-void CopyPool::copyAtOnce(Job& job, std::uint64_t bytes) {
+void CopyPool::copyAtOnce(CopyJob& job, std::uint64_t bytes) {
   const Fault fault = copier_.run(job.task, {.ops = job.ops, .bytes = bytes});
   job.cursor.store(cursorAt(job.ops.size(), 0), std::memory_order_relaxed);
   job.fault.store(fault.packed(), std::memory_order_relaxed);
@@ -281,16 +282,17 @@ bool CopyPool::copyFor(Duration time, const std::atomic<bool>& pause, Completion
 
 void CopyPool::cancel(const core::Sink& sink) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1)
-    if (Job& job = (*jobs_)[static_cast<unsigned>(std::countr_zero(left))]; job.slice.sink == &sink)
-      stop(job, {Fault::Kind::kCancelled});
+    if (CopyJob& job = (*jobs_)[static_cast<unsigned>(std::countr_zero(left))];
+        job.slice.sink == &sink)
+      stop(job, {Fault::Cause::kCancelled});
 }
 
 void CopyPool::close(const PeerMemory& peer, Completions& out) {
   for (std::uint64_t left = used_; left != 0; left &= left - 1) {
     const auto index = static_cast<unsigned>(std::countr_zero(left));
-    Job& job = (*jobs_)[index];
+    CopyJob& job = (*jobs_)[index];
     if (job.task.peer != &peer) continue;
-    stop(job, {Fault::Kind::kClosed});
+    stop(job, {Fault::Cause::kClosed});
     while (!finish(index, out)) std::this_thread::yield();
   }
 }
@@ -301,7 +303,7 @@ void CopyPool::drain() {
 }
 
 // Lets no thread take a further chunk. If all chunks are taken, the job ends by itself.
-void CopyPool::stop(Job& job, Fault why) {
+void CopyPool::stop(CopyJob& job, Fault why) {
   std::uint64_t cursor = job.cursor.load();
   do {
     if (opOf(cursor) >= job.ops.size()) return;
@@ -317,7 +319,7 @@ void CopyPool::finishAll(Completions& out) {
 
 // Reports the job's ops to `out` if the job has ended: no chunk is left, and no thread is inside.
 bool CopyPool::finish(unsigned index, Completions& out) {
-  Job& job = (*jobs_)[index];
+  CopyJob& job = (*jobs_)[index];
   const std::uint64_t bit = bitOf(index);
   if ((over_at_once_ & bit) == 0) {
     if (opOf(job.cursor.load(std::memory_order_acquire)) < job.ops.size()) return false;
@@ -339,7 +341,7 @@ bool CopyPool::finish(unsigned index, Completions& out) {
 }
 
 // Cuts the next chunk off the job. `last`: it is the final one.
-bool CopyPool::take(Job& job, Chunk& chunk, bool& last) {
+bool CopyPool::take(CopyJob& job, CopyChunk& chunk, bool& last) {
   std::uint64_t cursor = job.cursor.load(std::memory_order_acquire);
   std::uint64_t next = 0;
   do {
@@ -365,7 +367,7 @@ bool CopyPool::take(Job& job, Chunk& chunk, bool& last) {
   return true;
 }
 
-void CopyPool::copy(Job& job, ChunkCopier& copier, const Chunk& chunk) {
+void CopyPool::copy(CopyJob& job, ChunkCopier& copier, const CopyChunk& chunk) {
   if (const Fault fault = copier.run(job.task, chunk)) {
     std::uint64_t none = 0;
     job.fault.compare_exchange_strong(none, fault.packed());
@@ -382,9 +384,9 @@ bool CopyPool::copyOne(ChunkCopier& copier, unsigned& last) {
   const std::uint64_t ready = ready_.load(std::memory_order_acquire);
   if (ready == 0) return false;
   last = inTurn(ready, last);
-  Job& job = (*jobs_)[last];
+  CopyJob& job = (*jobs_)[last];
   if (!job.enter()) return true;
-  Chunk chunk;
+  CopyChunk chunk;
   bool final = true;
   const bool taken = take(job, chunk, final);
   if (final) ready_.fetch_and(~bitOf(last));

@@ -57,21 +57,21 @@ class CopyPool {
 
  private:
   static constexpr unsigned kJobs = 64;
-  struct Job;
+  struct CopyJob;
 
   std::uint64_t nextNumber() { return posts_.fetch_add(1, std::memory_order_relaxed) + 1; }
   unsigned claim();
   void release(unsigned index);
   void open(unsigned index, std::uint64_t bytes);
   void shut(unsigned index);
-  core::DirectMover::Outcome copyChunks(const Task& task, std::span<const core::Op> ops,
+  core::DirectMover::Outcome copyChunks(const CopyWork& task, std::span<const core::Op> ops,
                                         core::DirectMover::Progress& so_far,
                                         const std::atomic<bool>& pause);
   bool copyOne(ChunkCopier& copier, unsigned& last);
-  static bool take(Job& job, Chunk& chunk, bool& last);
-  static void copy(Job& job, ChunkCopier& copier, const Chunk& chunk);
-  static void stop(Job& job, Fault why);
-  void copyAtOnce(Job& job, std::uint64_t bytes);
+  static bool take(CopyJob& job, CopyChunk& chunk, bool& last);
+  static void copy(CopyJob& job, ChunkCopier& copier, const CopyChunk& chunk);
+  static void stop(CopyJob& job, Fault why);
+  void copyAtOnce(CopyJob& job, std::uint64_t bytes);
   bool finish(unsigned index, core::Completions& out);
   bool copyFor(Duration time, const std::atomic<bool>& pause, core::Completions& out);
   void finishAll(core::Completions& out);
@@ -86,7 +86,7 @@ class CopyPool {
   unsigned last_ = 0;       // index of the job that it served last; the next one comes first
   std::uint64_t used_ = 0;  // jobs that post() has begun, and poll() has not yet returned
   std::uint64_t over_at_once_ = 0;  // jobs among them that post() has copied already
-  std::unique_ptr<std::array<Job, kJobs>> jobs_;
+  std::unique_ptr<std::array<CopyJob, kJobs>> jobs_;
   // The jobs in `used_`, and those of threads inside copyNow().
   alignas(64) std::atomic<std::uint64_t> claimed_{0};
   // Jobs that may have untaken chunks. Only a thread inside the job clears its bit, or the job's

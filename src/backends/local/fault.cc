@@ -21,8 +21,8 @@ Error refused(const char* call, int os_errno) {
   return error;
 }
 
-Error plain(Fault::Kind kind) {
-  using enum Fault::Kind;
+Error plain(Fault::Cause kind) {
+  using enum Fault::Cause;
   const auto make = [](Code code, const char* detail) {
     return Error{.code = code, .operation = "local copy", .detail = detail};
   };
@@ -47,9 +47,9 @@ Error plain(Fault::Kind kind) {
 }  // namespace
 
 Error errorOf(Fault fault, const std::string& peer) {
-  Error error = fault.kind == Fault::Kind::kRead    ? refused("process_vm_readv", fault.os_errno)
-                : fault.kind == Fault::Kind::kWrite ? refused("process_vm_writev", fault.os_errno)
-                                                    : plain(fault.kind);
+  Error error = fault.kind == Fault::Cause::kRead    ? refused("process_vm_readv", fault.os_errno)
+                : fault.kind == Fault::Cause::kWrite ? refused("process_vm_writev", fault.os_errno)
+                                                     : plain(fault.kind);
   error.peer = peer;
   return error;
 }

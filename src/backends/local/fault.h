@@ -9,7 +9,7 @@
 namespace viaduct::local {
 
 struct Fault {
-  enum class Kind : std::uint8_t {
+  enum class Cause : std::uint8_t {
     kNone,
     kCancelled,
     kClosed,          // our end of the link was closed
@@ -21,15 +21,15 @@ struct Fault {
     kRead,   // process_vm_readv failed with os_errno
     kWrite,  // process_vm_writev failed with os_errno
   };
-  Kind kind = Kind::kNone;
+  Cause kind = Cause::kNone;
   int os_errno = 0;
-  explicit operator bool() const { return kind != Kind::kNone; }
+  explicit operator bool() const { return kind != Cause::kNone; }
 
   std::uint64_t packed() const {
     return static_cast<std::uint64_t>(kind) << 32U | static_cast<std::uint32_t>(os_errno);
   }
   static Fault unpack(std::uint64_t word) {
-    return {static_cast<Kind>(word >> 32U), static_cast<int>(word & 0xffffffffU)};
+    return {static_cast<Cause>(word >> 32U), static_cast<int>(word & 0xffffffffU)};
   }
 };
 

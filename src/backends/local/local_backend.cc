@@ -170,8 +170,8 @@ LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
   for (const auto& known : gates_) {
     auto gate = known.lock();
     if (!gate) continue;
-    const auto ticket = gate->withdraw();
-    withdrawal.inside.push_back({std::move(gate), ticket});
+    const auto turn = gate->withdraw();
+    withdrawal.inside.push_back({std::move(gate), turn});
   }
   return withdrawal;
 }
@@ -180,7 +180,7 @@ LocalBackend::Withdrawal LocalBackend::withdraw(std::uint32_t slot) {
 // that kBusy, and kPeerLost after the time to wait.
 Status LocalBackend::look(Withdrawal& withdrawal) const {
   auto& inside = withdrawal.inside;
-  std::erase_if(inside, [](const auto& one) { return one.gate->left(one.ticket); });
+  std::erase_if(inside, [](const auto& one) { return one.gate->left(one.turn); });
   if (inside.empty()) return Ok{};
   const bool stuck = std::ranges::all_of(inside, [](const auto& one) { return one.gate->stuck(); });
   const auto patience = stuck ? std::min(patience_, kStuckPatience) : patience_;

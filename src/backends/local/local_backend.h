@@ -73,7 +73,7 @@ class LocalBackend final : public core::Backend {
   struct Withdrawal {
     struct Inside {
       std::shared_ptr<OwnGate> gate;
-      OwnGate::Ticket ticket;
+      OwnGate::TurnNumber turn;
     };
     std::vector<Inside> inside = {};
     Clock::time_point begun;
@@ -81,7 +81,7 @@ class LocalBackend final : public core::Backend {
   struct PinRecord {
     bool in_file = false;
     std::uint32_t file = 0;
-    Populator::Ticket populating = 0;
+    Populator::RangeId populating = 0;
     std::optional<Withdrawal> withdrawal = {};
   };
   bool holdFile(const core::Audience& audience, const Segment& memory, std::uint32_t& id);

@@ -495,12 +495,12 @@ class OwnGateTest : public ::testing::Test {
 
 TEST_F(OwnGateTest, AWithdrawalWaitsOnlyForEarlierEntries) {
   const auto before = gate_.enter();
-  const auto ticket = own_->withdraw();
-  EXPECT_FALSE(own_->left(ticket));
+  const auto turn = own_->withdraw();
+  EXPECT_FALSE(own_->left(turn));
   EXPECT_FALSE(own_->settled());
   const auto after = gate_.enter();
   gate_.leave(before);
-  EXPECT_TRUE(own_->left(ticket));
+  EXPECT_TRUE(own_->left(turn));
   EXPECT_TRUE(own_->settled()) << "who is inside now can only be at memory that is pinned";
   gate_.leave(after);
 }
@@ -544,7 +544,7 @@ TEST_F(OwnGateTest, AWithdrawalEndsThoughThePeerNeverPauses) {
 
 TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilEarlierChunksEnd) {
   const auto frozen = gate_.enter();
-  const auto ticket = own_->withdraw();
+  const auto turn = own_->withdraw();
   EXPECT_FALSE(own_->stuck());
   own_->giveUp();
   EXPECT_TRUE(own_->stuck());
@@ -552,18 +552,18 @@ TEST_F(OwnGateTest, IsStuckFromAWaitInVainUntilEarlierChunksEnd) {
   EXPECT_TRUE(own_->stuck());
   const auto goes_on = gate_.enter();
   gate_.leave(frozen);
-  EXPECT_TRUE(own_->left(ticket));
+  EXPECT_TRUE(own_->left(turn));
   EXPECT_FALSE(own_->stuck()) << "it runs";
   gate_.leave(goes_on);
 }
 
 TEST_F(OwnGateTest, AFencedGateIsSettledOnceItIsEmpty) {
   const auto inside = gate_.enter();
-  const auto ticket = own_->withdraw();
+  const auto turn = own_->withdraw();
   const auto after = gate_.enter();
   own_->fence();
   gate_.leave(inside);
-  EXPECT_TRUE(own_->left(ticket));
+  EXPECT_TRUE(own_->left(turn));
   EXPECT_FALSE(own_->settled());
   gate_.leave(after);
   EXPECT_TRUE(own_->settled());

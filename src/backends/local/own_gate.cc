@@ -16,7 +16,7 @@ Doors& doors() {
 
 }  // namespace
 
-OwnGate::Ticket OwnGate::withdraw() {
+OwnGate::TurnNumber OwnGate::withdraw() {
   look();
   wanted_ = turns_ + 1;
   if (over_ == turns_) turn();
@@ -35,9 +35,9 @@ void OwnGate::look() {
   }
 }
 
-bool OwnGate::left(Ticket ticket) {
+bool OwnGate::left(TurnNumber turn) {
   look();
-  return over_ >= ticket || dead();
+  return over_ >= turn || dead();
 }
 
 void OwnGate::fence() {

@@ -45,12 +45,12 @@ class OwnGate {
   void setProcess(base::Fd pidfd) { pidfd_ = std::move(pidfd); }
   int process() const { return pidfd_.get(); }  // -1: unknown
 
-  // Begins a withdrawal of memory. Pass the ticket to left().
-  using Ticket = std::uint64_t;
-  Ticket withdraw();
+  // Begins a withdrawal of memory. Pass the number to left().
+  using TurnNumber = std::uint64_t;
+  TurnNumber withdraw();
   // True once every chunk that entered before the withdrawal has left, or the peer's process is
   // dead.
-  bool left(Ticket ticket);
+  bool left(TurnNumber turn);
   // Ends the session: no thread enters any more.
   void fence();
   // True if no chunk can change withdrawn memory or, after fence(), any memory.

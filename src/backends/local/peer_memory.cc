@@ -8,12 +8,12 @@ namespace viaduct::local {
 constexpr std::uint32_t kFirstTable = 16;
 
 PeerMemory::~PeerMemory() {
-  const std::unique_ptr<const Table> table(table_.load());
+  const std::unique_ptr<const ViewTable> table(table_.load());
   for (std::uint32_t i = 0; i < table->size; ++i) delete table->views[i].load();
 }
 
-const PeerMemory::Table* PeerMemory::grown(const Table* from, std::uint32_t slot) {
-  auto table = std::make_unique<Table>();
+const PeerMemory::ViewTable* PeerMemory::grown(const ViewTable* from, std::uint32_t slot) {
+  auto table = std::make_unique<ViewTable>();
   table->size = from != nullptr ? from->size : kFirstTable;
   while (table->size <= slot) table->size *= 2;
   table->views = std::make_unique<std::atomic<const RemoteView*>[]>(table->size);
@@ -24,7 +24,7 @@ const PeerMemory::Table* PeerMemory::grown(const Table* from, std::uint32_t slot
 
 PeerMemory::Old PeerMemory::put(std::uint32_t slot, RemoteView view) {
   Old old;
-  const Table* table = table_.load();
+  const ViewTable* table = table_.load();
   if (slot >= table->size) {
     old.table.reset(table);
     table = grown(table, slot);
@@ -37,7 +37,7 @@ PeerMemory::Old PeerMemory::put(std::uint32_t slot, RemoteView view) {
 
 PeerMemory::Old PeerMemory::drop(std::uint32_t slot) {
   Old old;
-  const Table* table = table_.load();
+  const ViewTable* table = table_.load();
   if (slot < table->size)
     old.view.reset(table->views[slot].exchange(nullptr, std::memory_order_acq_rel));
   return old;

@@ -48,12 +48,12 @@ class PeerMemory {
 
   // Null: the slot has no registration that we can reach. Valid for the chunk that asked.
   const RemoteView* find(std::uint32_t slot) const {
-    const Table* table = table_.load(std::memory_order_acquire);
+    const ViewTable* table = table_.load(std::memory_order_acquire);
     return slot < table->size ? table->views[slot].load(std::memory_order_acquire) : nullptr;
   }
 
  private:
-  struct Table {
+  struct ViewTable {
     std::uint32_t size = 0;
     std::unique_ptr<std::atomic<const RemoteView*>[]> views;
   };
@@ -62,20 +62,20 @@ class PeerMemory {
   // Replaced objects; keep them until the present chunks have ended.
   struct Old {
     std::unique_ptr<const RemoteView> view;
-    std::unique_ptr<const Table> table;
+    std::unique_ptr<const ViewTable> table;
     explicit operator bool() const { return view != nullptr || table != nullptr; }
   };
   [[nodiscard]] Old put(std::uint32_t slot, RemoteView view);  // slot < kSlots
   [[nodiscard]] Old drop(std::uint32_t slot);
 
  private:
-  static const Table* grown(const Table* from, std::uint32_t slot);
+  static const ViewTable* grown(const ViewTable* from, std::uint32_t slot);
 
   std::string peer_;
   Gate* gate_ = nullptr;
   const LiveTable* live_ = nullptr;
   CmaTarget cma_ = {};
-  std::atomic<const Table*> table_;
+  std::atomic<const ViewTable*> table_;
 };
 
 }  // namespace viaduct::local

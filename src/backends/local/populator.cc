@@ -44,27 +44,28 @@ std::span<std::byte> pagesOf(std::span<std::byte> memory) {
   return {memory.data() - before, bytes};
 }
 
-enum class Outcome : std::uint8_t { kDone, kAgain, kStop };
+enum class StepResult : std::uint8_t { kDone, kAgain, kStop };
 
-Outcome refused(const char* call) {
-  if (errno == EINTR || errno == EAGAIN) return Outcome::kAgain;
+StepResult refused(const char* call) {
+  if (errno == EINTR || errno == EAGAIN) return StepResult::kAgain;
   base::log(base::LogLevel::kDebug, "local: memory is not populated: {}: {}", call,
             std::strerror(errno));
-  return Outcome::kStop;
+  return StepResult::kStop;
 }
 
 // Kernels before 5.14 refuse this advice (EINVAL).
-Outcome populate(std::span<std::byte> memory, int advice) {
-  return ::madvise(memory.data(), memory.size(), advice) == 0 ? Outcome::kDone : refused("madvise");
+StepResult populate(std::span<std::byte> memory, int advice) {
+  return ::madvise(memory.data(), memory.size(), advice) == 0 ? StepResult::kDone
+                                                              : refused("madvise");
 }
 
 // A read fault allocates an absent page of a memfd, as a write fault does. In other memory, such as
 // a private copy, it allocates nothing.
-Outcome populateAll(std::span<std::byte> step) { return populate(step, MADV_POPULATE_READ); }
+StepResult populateAll(std::span<std::byte> step) { return populate(step, MADV_POPULATE_READ); }
 
 // Uses write faults, which mark the page table's entry dirty; after a read fault the first store
 // would do so: docs/measured/local.md
-Outcome populateResident(std::span<std::byte> step) {
+StepResult populateResident(std::span<std::byte> step) {
   std::array<unsigned char, kStep / kSmallestPage> resident;
   if (::mincore(step.data(), step.size(), resident.data()) != 0) return refused("mincore");
   const auto pages = std::span(resident).first(step.size() / pageSize());
@@ -74,12 +75,12 @@ Outcome populateResident(std::span<std::byte> step) {
     while (end < pages.size() && (pages[end] & 1U) != 0) ++end;
     if (end == first) continue;
     const auto run = step.subspan(first * pageSize(), (end - first) * pageSize());
-    if (const Outcome outcome = populate(run, MADV_POPULATE_WRITE); outcome != Outcome::kDone)
+    if (const StepResult outcome = populate(run, MADV_POPULATE_WRITE); outcome != StepResult::kDone)
       return outcome;
     mapped += end - first;
     first = end;
   }
-  return mapped == pages.size() ? Outcome::kDone : Outcome::kAgain;
+  return mapped == pages.size() ? StepResult::kDone : StepResult::kAgain;
 }
 
 bool mayPopulate(std::uint64_t bytes, std::uint64_t free) {
@@ -106,7 +107,7 @@ Populator::~Populator() {
   if (thread_.joinable()) thread_.join();
 }
 
-Populator::Ticket Populator::add(std::span<std::byte> memory, Pages pages) {
+Populator::RangeId Populator::add(std::span<std::byte> memory, Pages pages) {
   const Lock lock(mutex_);
   memory = pagesOf(memory);
   memory = memory.first(std::min(memory.size(), budget(pages).left() / pageSize() * pageSize()));
@@ -121,12 +122,12 @@ Populator::Ticket Populator::add(std::span<std::byte> memory, Pages pages) {
   return last_;
 }
 
-void Populator::remove(Ticket ticket) {
-  if (ticket == 0) return;
+void Populator::remove(RangeId id) {
+  if (id == 0) return;
   Lock lock(mutex_);
-  const auto range = ranges_.extract(ticket);  // extract() keeps it valid for a step in progress
+  const auto range = ranges_.extract(id);  // extract() keeps it valid for a step in progress
   if (!range) return;
-  stepped_.wait(lock, [&] { return stepping_ != ticket; });
+  stepped_.wait(lock, [&] { return stepping_ != id; });
   populated_ -= range.mapped().populated;
   budget(range.mapped().pages).give(range.mapped().memory.size());
 }
@@ -159,21 +160,21 @@ void Populator::run() {
       work_.wait(lock);
       continue;
     }
-    const auto [due, ticket] = queue_.top();
+    const auto [due, id] = queue_.top();
     if (due > Clock::now()) {
       work_.wait_until(lock, due);
       continue;
     }
     queue_.pop();
-    const auto range = ranges_.find(ticket);
+    const auto range = ranges_.find(id);
     if (range == ranges_.end()) continue;
-    if (const auto next = advance(lock, ticket, range->second)) queue_.emplace(*next, ticket);
+    if (const auto next = advance(lock, id, range->second)) queue_.emplace(*next, id);
   }
 }
 
 // Populates the range's next step, and returns the time of the one after it. Nothing: no steps are
 // left.
-std::optional<Clock::time_point> Populator::advance(Lock& lock, Ticket ticket, Range& range) {
+std::optional<Clock::time_point> Populator::advance(Lock& lock, RangeId id, Range& range) {
   while (range.next < range.done.size() && range.done[range.next]) ++range.next;
   if (range.next == range.done.size()) return endPass(range);
   const std::size_t index = range.next++;
@@ -183,20 +184,20 @@ std::optional<Clock::time_point> Populator::advance(Lock& lock, Ticket ticket, R
   const std::uint64_t soon = populated_ + kStepsBetweenLooks * kStep;
   until_look_ = (look ? kStepsBetweenLooks : until_look_) - 1;
 
-  stepping_ = ticket;
+  stepping_ = id;
   lock.unlock();
-  auto outcome = Outcome::kStop;
+  auto outcome = StepResult::kStop;
   if (!look || mayPopulate(soon, free_memory_()))
     outcome = range.pages == Pages::kAll ? populateAll(step) : populateResident(step);
   lock.lock();
   stepping_ = 0;
   stepped_.notify_all();
 
-  if (outcome == Outcome::kStop) {
+  if (outcome == StepResult::kStop) {
     until_look_ = 0;
     return std::nullopt;
   }
-  if (outcome == Outcome::kDone) {
+  if (outcome == StepResult::kDone) {
     range.done[index] = range.progress = true;
     range.populated += step.size();
     populated_ += step.size();

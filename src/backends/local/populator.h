@@ -29,7 +29,7 @@ class Populator {
     kAll,       // allocates absent pages: for our memory, which our cgroup pays for
     kResident,  // maps pages once they are resident: for memory of a peer
   };
-  using Ticket = std::uint64_t;  // 0: no memory was queued
+  using RangeId = std::uint64_t;  // 0: no memory was queued
   using FreeMemory = std::function<std::uint64_t()>;
 
   // Populates at most `most` bytes of each kind. Stops when both kinds together would exceed a
@@ -42,15 +42,15 @@ class Populator {
 
   // Queues a mapping of a memfd, which has to stay until remove(). Populating leaves the contents
   // as they are.
-  Ticket add(std::span<std::byte> memory, Pages pages);
+  RangeId add(std::span<std::byte> memory, Pages pages);
   // On return the populating thread leaves the memory alone. Waits for at most one step, about half
   // a millisecond.
-  void remove(Ticket ticket);
+  void remove(RangeId id);
   // Whether all that was added is populated or given up. For tests.
   bool idle() const;
 
  private:
-  using Due = std::pair<Clock::time_point, Ticket>;
+  using DueRange = std::pair<Clock::time_point, RangeId>;
   using Lock = std::unique_lock<std::mutex>;
 
   struct Range {
@@ -66,19 +66,19 @@ class Populator {
   base::Budget& budget(Pages pages) { return budgets_[static_cast<std::size_t>(pages)]; }
   bool start();
   void run();
-  std::optional<Clock::time_point> advance(Lock& lock, Ticket ticket, Range& range);
+  std::optional<Clock::time_point> advance(Lock& lock, RangeId id, Range& range);
   static std::optional<Clock::time_point> endPass(Range& range);
 
   const FreeMemory free_memory_;
   mutable std::mutex mutex_;  // guards the rest
   std::condition_variable work_, stepped_;
   std::array<base::Budget, 2> budgets_;
-  std::map<Ticket, Range> ranges_;  // ranges until remove()
-  // Ranges with steps left. A ticket without a range was removed.
-  std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
-  Ticket last_ = 0, stepping_ = 0;  // newest ticket; ticket whose step runs now, without the lock
-  std::uint64_t populated_ = 0;     // bytes of all ranges
-  unsigned until_look_ = 0;         // steps until the free memory is read again
+  std::map<RangeId, Range> ranges_;  // ranges until remove()
+  // Ranges with steps left. An id without a range was removed.
+  std::priority_queue<DueRange, std::vector<DueRange>, std::greater<>> queue_;
+  RangeId last_ = 0, stepping_ = 0;  // newest id; id whose step runs now, without the lock
+  std::uint64_t populated_ = 0;      // bytes of all ranges
+  unsigned until_look_ = 0;          // steps until the free memory is read again
   bool over_ = false;
   std::thread thread_;
 };

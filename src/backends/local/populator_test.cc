@@ -120,7 +120,7 @@ TEST_F(PopulatorTest, KeepsToTheLimitForEachKindOfMemory) {
   const auto first = *SharedMemory::allocate(8 * kMiB), second = *SharedMemory::allocate(8 * kMiB);
   const auto peers = mapped(first);
   Populator populator(10 * kMiB, plenty);
-  const auto ticket = populator.add(first.bytes(), Pages::kAll);
+  const auto id = populator.add(first.bytes(), Pages::kAll);
   populator.add(second.bytes(), Pages::kAll);
   populator.add(peers.bytes(), Pages::kResident);
   ASSERT_TRUE(idle(populator));
@@ -129,7 +129,7 @@ TEST_F(PopulatorTest, KeepsToTheLimitForEachKindOfMemory) {
   EXPECT_EQ(mappedIn(peers.bytes()), 8 * kMiB);
   const auto third = *SharedMemory::allocate(8 * kMiB);
   EXPECT_EQ(populator.add(third.bytes(), Pages::kAll), 0U);
-  populator.remove(ticket);
+  populator.remove(id);
   EXPECT_NE(populator.add(third.bytes(), Pages::kAll), 0U);
   ASSERT_TRUE(idle(populator));
   EXPECT_EQ(residentIn(third.bytes()), 8 * kMiB);
@@ -190,9 +190,9 @@ TEST_F(PopulatorTest, LeavesRemovedMemoryAlone) {
     std::memset(memory.data(), 1, kBytes / 2);
     auto peers = mapped(memory);
     const auto used = pages == Pages::kAll ? memory.bytes() : peers.bytes();
-    const auto ticket = populator.add(used, pages);
+    const auto id = populator.add(used, pages);
     if (round % 3 != 0) comesTrue([&] { return mappedIn(used.first(kMiB)) != 0; });
-    populator.remove(ticket);
+    populator.remove(id);
     void* other = ::mmap(used.data(), kBytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     ASSERT_EQ(other, used.data());

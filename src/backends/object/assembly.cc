@@ -77,7 +77,7 @@ Status Assemblies::accept(Assembly& assembly, Running& running) {
       (next != assembly.parts.begin() && std::prev(next)->second.range.last >= range->first);
   if (overlaps)
     return refusal(object, *range, Code::kInvalid, "another part has some of these bytes");
-  assembly.parts.emplace(running.part, Part{*range});
+  assembly.parts.emplace(running.part, StoredPart{*range});
   return Ok{};
 }
 
@@ -124,7 +124,7 @@ void Assemblies::advance(Assembly& assembly, std::vector<Running>::iterator at) 
     assembly.upload.clear();
     assembly.last.reset();
   } else {
-    Part& part = assembly.parts[at->part];
+    StoredPart& part = assembly.parts[at->part];
     part.etag = at->task->uploadParts().front().etag;
     assembly.stored += part.range.bytes();
     if (assembly.stored == assembly.object->bytes) {

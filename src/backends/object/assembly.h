@@ -38,7 +38,7 @@ class Assemblies {
     move::Job* job = nullptr;
     const std::atomic<bool>* stop = nullptr;  // as in Requests::add()
     ObjectPin pin = {};
-    std::vector<Piece> pieces = {};
+    std::vector<ObjectPiece> pieces = {};
   };
   // Begins a work of this number (core::Work::whole). A work that does not fit fails all works of
   // its number.
@@ -60,14 +60,14 @@ class Assemblies {
     std::uint32_t part = 0;  // 0: the work has all bytes of the object
     std::shared_ptr<Task> task = {};
   };
-  struct Part {
+  struct StoredPart {
     s3::ByteRange range;
     std::string etag = {};
   };
   struct Assembly {
     std::shared_ptr<const ObjectFacts> object = {};
-    std::map<std::uint32_t, Part> parts = {};  // by number, which is the order of their bytes
-    std::uint64_t stored = 0;                  // bytes of the parts that the store has
+    std::map<std::uint32_t, StoredPart> parts = {};  // by number, which is the order of their bytes
+    std::uint64_t stored = 0;                        // bytes of the parts that the store has
     std::vector<Running> running = {};
     std::shared_ptr<Task> create = {};  // begins the upload
     std::string upload = {};            // empty: it has not begun, or has ended

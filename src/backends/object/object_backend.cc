@@ -14,14 +14,14 @@ namespace {
 constexpr std::string_view kWay = "s3";
 
 // The parts of one backend share it.
-struct Shared {
-  Mover* mover = nullptr;                           // null before the first object
+struct ObjectState {
+  ObjectMover* mover = nullptr;                     // null before the first object
   std::set<std::uint32_t> objects = {}, host = {};  // slots of pins
 };
 
 class ObjectRail final : public core::Rail {
  public:
-  explicit ObjectRail(const Shared& shared) : shared_(shared) {}
+  explicit ObjectRail(const ObjectState& shared) : shared_(shared) {}
   std::string_view name() const override { return "object0"; }
   std::size_t post(const core::Work& work) override { return shared_.mover->post(work); }
   void poll(core::Completions& out) override {
@@ -31,12 +31,12 @@ class ObjectRail final : public core::Rail {
   bool busy() const override { return false; }  // the mover's descriptor calls
 
  private:
-  const Shared& shared_;
+  const ObjectState& shared_;
 };
 
 class ObjectLink final : public move::OwnLink {
  public:
-  explicit ObjectLink(const Shared& shared) : OwnLink(std::string(kWay)), shared_(shared) {}
+  explicit ObjectLink(const ObjectState& shared) : OwnLink(std::string(kWay)), shared_(shared) {}
   std::optional<std::string_view> reaches(OpKind, std::uint32_t local_pin,
                                           std::uint32_t remote_pin) const override {
     const auto joins = [&](std::uint32_t object, std::uint32_t host) {
@@ -53,7 +53,7 @@ class ObjectLink final : public move::OwnLink {
   }
 
  private:
-  const Shared& shared_;
+  const ObjectState& shared_;
 };
 
 class ObjectBackend final : public core::Backend {
@@ -89,7 +89,7 @@ class ObjectBackend final : public core::Backend {
                                 .tcp = true,
                                 .preference = 50};
   const std::shared_ptr<ObjectStorage> storage_;
-  Shared shared_;
+  ObjectState shared_;
   std::vector<std::unique_ptr<core::Rail>> rails_;
   base::Poller::Id watched_ = 0;
 };
@@ -97,7 +97,7 @@ class ObjectBackend final : public core::Backend {
 // The first object: its storage has started the mover.
 Status ObjectBackend::begin() {
   if (shared_.mover != nullptr) return Ok{};
-  Mover* const mover = storage_->mover();
+  ObjectMover* const mover = storage_->mover();
   VIADUCT_TRY(watched_, poller_.watch(mover->eventFd(), EPOLLIN,
                                       [mover](std::uint32_t) { mover->drainEvent(); }));
   shared_.mover = mover;

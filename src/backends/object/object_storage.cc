@@ -28,23 +28,23 @@ Result<Segment> fresh(s3::ObjectName name, Segment segment) {
 
 }  // namespace
 
-Mover* ObjectStorage::mover() {
+ObjectMover* ObjectStorage::mover() {
   const std::lock_guard lock(mutex_);
   return mover_.get();
 }
 
-Result<Mover*> ObjectStorage::start() {
+Result<ObjectMover*> ObjectStorage::start() {
   const std::lock_guard lock(mutex_);
   if (!mover_) {
-    VIADUCT_TRY(const Options options, resolveOptions(settings_));
-    VIADUCT_TRY(mover_, Mover::open(options, settings_.grace));
+    VIADUCT_TRY(const ObjectOptions options, resolveOptions(settings_));
+    VIADUCT_TRY(mover_, ObjectMover::open(options, settings_.grace));
   }
   return mover_.get();
 }
 
 Result<Segment> ObjectStorage::open(Segment segment) {
   VIADUCT_TRY(s3::ObjectName name, s3::parseObjectName(segment.path));
-  VIADUCT_TRY(Mover* const mover, start());
+  VIADUCT_TRY(ObjectMover* const mover, start());
   segment.kind = MemoryKind::kObject;
   if (segment.temporary && !segment.create)
     return badPin(name, "only a new object can be temporary", "set FileOptions::create");
@@ -53,10 +53,10 @@ Result<Segment> ObjectStorage::open(Segment segment) {
 }
 
 void ObjectStorage::giveUp(std::uint64_t whole) {
-  if (Mover* const started = mover()) started->giveUp(whole);
+  if (ObjectMover* const started = mover()) started->giveUp(whole);
 }
 
-Result<Segment> ObjectStorage::existing(Mover& mover, const s3::ObjectName& name,
+Result<Segment> ObjectStorage::existing(ObjectMover& mover, const s3::ObjectName& name,
                                         Segment segment) const {
   VIADUCT_TRY(ObjectFacts facts, mover.look(name, settings_.deadline));
   const std::uint64_t size = facts.bytes, offset = segment.fd_offset;

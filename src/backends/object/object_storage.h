@@ -6,7 +6,7 @@
 #include <memory>
 #include <mutex>
 
-#include "backends/object/mover.h"
+#include "backends/object/object_mover.h"
 #include "core/backend.h"
 
 namespace viaduct::object {
@@ -17,15 +17,15 @@ class ObjectStorage final : public core::Storage {
   Result<Segment> open(Segment segment) override;
   void giveUp(std::uint64_t whole) override;
   // Null before the first object. It lives as long as this.
-  Mover* mover();
+  ObjectMover* mover();
 
  private:
-  Result<Mover*> start();
-  Result<Segment> existing(Mover& mover, const s3::ObjectName& name, Segment segment) const;
+  Result<ObjectMover*> start();
+  Result<Segment> existing(ObjectMover& mover, const s3::ObjectName& name, Segment segment) const;
 
   const Settings settings_;
   std::mutex mutex_;  // of the mover's pointer
-  std::unique_ptr<Mover> mover_;
+  std::unique_ptr<ObjectMover> mover_;
 };
 
 }  // namespace viaduct::object

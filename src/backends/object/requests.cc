@@ -28,7 +28,7 @@ Error outOfMemory() {
 
 }  // namespace
 
-Result<std::unique_ptr<Requests>> Requests::open(const Options& options, Ended ended) {
+Result<std::unique_ptr<Requests>> Requests::open(const ObjectOptions& options, TaskEnded ended) {
   VIADUCT_TRY(const base::CurlLibrary* curl, base::curlLibrary());
   VIADUCT_TRY(auto copy, base::CheckedCopy::open());
   std::unique_ptr<Requests> out(new Requests(*curl, options, std::move(ended), std::move(copy)));
@@ -38,7 +38,7 @@ Result<std::unique_ptr<Requests>> Requests::open(const Options& options, Ended e
   return out;
 }
 
-Requests::Requests(const base::CurlLibrary& curl, const Options& options, Ended ended,
+Requests::Requests(const base::CurlLibrary& curl, const ObjectOptions& options, TaskEnded ended,
                    base::CheckedCopy copy)
     : curl_(curl),
       options_(options),
@@ -68,7 +68,7 @@ void Requests::drop(const std::shared_ptr<Task>& task) {
     Request& request = flights_[i]->request;
     if (!of_task(request)) continue;
     // The answer to kCreate names an upload that S3 would keep for ever.
-    if (request.ask.step == Step::kCreate) {
+    if (request.ask.step == TaskStep::kCreate) {
       request.orphan = true;
       request.stop = nullptr;
       ++tidying_;
@@ -87,7 +87,7 @@ void Requests::release(std::size_t flight) {
 }
 
 void Requests::remove(const s3::ObjectName& name) {
-  ready_.push_back({.task = Task::remove(name), .ask = {Step::kDelete}, .orphan = true});
+  ready_.push_back({.task = Task::remove(name), .ask = {TaskStep::kDelete}, .orphan = true});
   ++tidying_;
 }
 
@@ -95,7 +95,7 @@ void Requests::remove(const s3::ObjectName& name) {
 void Requests::abort(const s3::ObjectName& name, std::string upload) {
   if (upload.empty()) return;
   ready_.push_front(
-      {.task = Task::abort(name, std::move(upload)), .ask = {Step::kAbort}, .orphan = true});
+      {.task = Task::abort(name, std::move(upload)), .ask = {TaskStep::kAbort}, .orphan = true});
   ++tidying_;
 }
 
@@ -136,7 +136,7 @@ void Requests::startReady() {
 }
 
 bool Requests::start(Request request) {
-  auto flight = std::make_unique<Flight>();
+  auto flight = std::make_unique<ActiveRequest>();
   flight->request = std::move(request);
   if (idle_.empty()) {
     flight->exchange = std::make_unique<s3::Exchange>(curl_, options_.access.ca_file);
@@ -168,12 +168,12 @@ bool Requests::start(Request request) {
 }
 
 // The hash of the request's body. Nothing: its memory is gone, or the task was stopped.
-std::optional<std::string> Requests::hashOf(Flight& flight) const {
-  const Step step = flight.request.ask.step;
+std::optional<std::string> Requests::hashOf(ActiveRequest& flight) const {
+  const TaskStep step = flight.request.ask.step;
   base::Sha256 hash;
-  if (step == Step::kComplete) {
+  if (step == TaskStep::kComplete) {
     hash.add(base::bytesOf(flight.request.task->request(flight.request.ask).body));
-  } else if (step == Step::kPut || step == Step::kPart) {
+  } else if (step == TaskStep::kPut || step == TaskStep::kPart) {
     if (!options_.sign_bodies) return std::string(s3::kUnsignedPayload);
     std::array<std::byte, base::CheckedCopy::kMostBytes> buffer;
     for (std::size_t got = 1; got != 0;) {
@@ -185,7 +185,7 @@ std::optional<std::string> Requests::hashOf(Flight& flight) const {
   return base::hexText(hash.digest());
 }
 
-s3::HttpRequest Requests::signedRequest(Flight& flight, std::string_view hash) const {
+s3::HttpRequest Requests::signedRequest(ActiveRequest& flight, std::string_view hash) const {
   const Task& task = *flight.request.task;
   flight.signed_at = std::chrono::system_clock::now();
   return s3::signedRequest(task.request(flight.request.ask),
@@ -240,7 +240,7 @@ void Requests::settle(Request request, const s3::Answer& answer,
     return fail(request, std::move(why));
   }
   for (const Ask ask : *more) ready_.push_back({request.task, ask, request.stop});
-  if (request.ask.step == Step::kCreate)
+  if (request.ask.step == TaskStep::kCreate)
     base::log(base::LogLevel::kInfo, "object: upload {} of {} begins",
               s3::shown(request.task->upload(), options_.access.credentials),
               request.task->name().text());
@@ -257,14 +257,14 @@ void Requests::fail(const Request& request, Error why) {
 void Requests::settleOrphan(const Request& request, const s3::Answer& answer, bool failed,
                             const Error* why) {
   --tidying_;
-  const bool creates = request.ask.step == Step::kCreate;
+  const bool creates = request.ask.step == TaskStep::kCreate;
   if (creates && !failed && request.task->answered(request.ask, answer))
     abort(request.task->name(), request.task->takeUpload());
   if (creates || !failed || why->code == Code::kNotFound) return;
   base::log(base::LogLevel::kWarning,
             "object: {} stays at the store, and takes its room: {}; remove it by hand "
             "(docs/objects.md)",
-            request.ask.step == Step::kDelete ? "a temporary object" : "an unfinished upload",
+            request.ask.step == TaskStep::kDelete ? "a temporary object" : "an unfinished upload",
             why->text());
 }
 

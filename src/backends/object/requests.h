@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "backends/object/options.h"
+#include "backends/object/object_options.h"
 #include "backends/object/task.h"
 #include "base/random.h"
 
@@ -20,9 +20,10 @@ namespace viaduct::object {
 class Requests {
  public:
   // Gets each task that has ended: its error, or nothing.
-  using Ended = std::function<void(const std::shared_ptr<Task>& task, std::optional<Error> why)>;
+  using TaskEnded =
+      std::function<void(const std::shared_ptr<Task>& task, std::optional<Error> why)>;
 
-  static Result<std::unique_ptr<Requests>> open(const Options& options, Ended ended);
+  static Result<std::unique_ptr<Requests>> open(const ObjectOptions& options, TaskEnded ended);
   ~Requests();
   Requests(const Requests&) = delete;
   Requests& operator=(const Requests&) = delete;
@@ -53,20 +54,20 @@ class Requests {
     Clock::time_point when = {};  // not before
     bool orphan = false;  // the task was dropped, and only its upload id counts; or it tidies up
   };
-  struct Flight {
+  struct ActiveRequest {
     Request request;
     std::chrono::system_clock::time_point signed_at = {};
     std::optional<s3::MemoryStream> memory = {};
     std::unique_ptr<s3::Exchange> exchange = {};
   };
 
-  Requests(const base::CurlLibrary& curl, const Options& options, Ended ended,
+  Requests(const base::CurlLibrary& curl, const ObjectOptions& options, TaskEnded ended,
            base::CheckedCopy copy);
   std::string operationOf(const Request& request) const;
   void startReady();
   bool start(Request request);
-  std::optional<std::string> hashOf(Flight& flight) const;
-  s3::HttpRequest signedRequest(Flight& flight, std::string_view hash) const;
+  std::optional<std::string> hashOf(ActiveRequest& flight) const;
+  s3::HttpRequest signedRequest(ActiveRequest& flight, std::string_view hash) const;
   void collect();
   void settle(Request request, const s3::Answer& answer,
               std::chrono::system_clock::time_point signed_at);
@@ -78,13 +79,13 @@ class Requests {
   void release(std::size_t flight);
 
   const base::CurlLibrary& curl_;
-  const Options options_;
-  const Ended ended_;
+  const ObjectOptions options_;
+  const TaskEnded ended_;
   const base::CheckedCopy copy_;
   std::unique_ptr<CURLM, decltype(base::CurlLibrary::curl_multi_cleanup)> multi_;
   std::deque<Request> ready_;
   std::vector<Request> later_;
-  std::vector<std::unique_ptr<Flight>> flights_;
+  std::vector<std::unique_ptr<ActiveRequest>> flights_;
   std::vector<std::unique_ptr<s3::Exchange>> idle_;
   std::size_t tidying_ = 0;
   base::Random random_;

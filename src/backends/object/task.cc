@@ -21,18 +21,18 @@ std::uint64_t partOf(std::uint64_t bytes, std::uint64_t usual) {
   return std::max(usual, (least + base::kMiB - 1) / base::kMiB * base::kMiB);
 }
 
-void sort(std::vector<Piece>& pieces) {
-  std::ranges::sort(pieces, {}, [](const Piece& piece) { return piece.offset; });
+void sort(std::vector<ObjectPiece>& pieces) {
+  std::ranges::sort(pieces, {}, [](const ObjectPiece& piece) { return piece.offset; });
 }
 
 }  // namespace
 
-std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces) {
+std::optional<s3::ByteRange> sortedRange(std::vector<ObjectPiece>& pieces) {
   if (pieces.empty()) return std::nullopt;
   sort(pieces);
   const std::uint64_t first = pieces.front().offset;
   std::uint64_t end = first;
-  for (const Piece& piece : pieces) {
+  for (const ObjectPiece& piece : pieces) {
     if (piece.offset != end) return std::nullopt;
     end += piece.bytes;
   }
@@ -40,18 +40,18 @@ std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces) {
   return s3::ByteRange{first, end - 1};
 }
 
-Result<std::shared_ptr<Task>> Task::read(const ObjectPin& pin, std::vector<Piece> pieces,
+Result<std::shared_ptr<Task>> Task::read(const ObjectPin& pin, std::vector<ObjectPiece> pieces,
                                          std::uint64_t most_part) {
   std::shared_ptr<Task> out(new Task(pin.facts->name));
   out->pieces_ = std::move(pieces);
   out->etag_ = pin.facts->etag;
   sort(out->pieces_);
   out->cut(most_part);
-  for (std::uint32_t i = 0; i < out->parts_.size(); ++i) out->first_.push_back({Step::kGet, i});
+  for (std::uint32_t i = 0; i < out->parts_.size(); ++i) out->first_.push_back({TaskStep::kGet, i});
   return out;
 }
 
-Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piece> pieces,
+Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<ObjectPiece> pieces,
                                           std::uint64_t most_part) {
   std::shared_ptr<Task> out(new Task(pin.facts->name));
   out->pieces_ = std::move(pieces);
@@ -64,31 +64,31 @@ Result<std::shared_ptr<Task>> Task::write(const ObjectPin& pin, std::vector<Piec
                  .cause = "S3 has no call that changes a part of an object",
                  .remedy = "write all bytes of the pin in one transfer"};
   out->cut(partOf(bytes, most_part));
-  out->first_.push_back({out->parts_.size() == 1 ? Step::kPut : Step::kCreate});
+  out->first_.push_back({out->parts_.size() == 1 ? TaskStep::kPut : TaskStep::kCreate});
   for (std::uint32_t i = 0; i < out->parts_.size(); ++i) out->upload_parts_.push_back({i + 1});
   return out;
 }
 
-std::shared_ptr<Task> Task::single(s3::ObjectName name, Step step) {
+std::shared_ptr<Task> Task::single(s3::ObjectName name, TaskStep step) {
   std::shared_ptr<Task> out(new Task(std::move(name)));
   out->first_.push_back({step});
   return out;
 }
 
 std::shared_ptr<Task> Task::head(s3::ObjectName name) {
-  return single(std::move(name), Step::kHead);
+  return single(std::move(name), TaskStep::kHead);
 }
 std::shared_ptr<Task> Task::probe(s3::ObjectName name) {
-  return single(std::move(name), Step::kProbe);
+  return single(std::move(name), TaskStep::kProbe);
 }
 
 std::shared_ptr<Task> Task::create(s3::ObjectName name) {
-  return single(std::move(name), Step::kCreate);
+  return single(std::move(name), TaskStep::kCreate);
 }
 
 std::shared_ptr<Task> Task::part(s3::ObjectName name, std::string upload, std::uint32_t number,
-                                 std::vector<Piece> pieces) {
-  auto out = single(std::move(name), Step::kPart);
+                                 std::vector<ObjectPiece> pieces) {
+  auto out = single(std::move(name), TaskStep::kPart);
   out->upload_ = std::move(upload);
   out->borrows_upload_ = true;
   out->upload_parts_.push_back({number});
@@ -99,7 +99,7 @@ std::shared_ptr<Task> Task::part(s3::ObjectName name, std::string upload, std::u
 
 std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
                                      std::vector<UploadPart> parts) {
-  auto out = single(std::move(name), Step::kComplete);
+  auto out = single(std::move(name), TaskStep::kComplete);
   out->upload_ = std::move(upload);
   out->borrows_upload_ = true;
   out->upload_parts_ = std::move(parts);
@@ -107,11 +107,11 @@ std::shared_ptr<Task> Task::complete(s3::ObjectName name, std::string upload,
 }
 
 std::shared_ptr<Task> Task::remove(s3::ObjectName name) {
-  return single(std::move(name), Step::kDelete);
+  return single(std::move(name), TaskStep::kDelete);
 }
 
 std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
-  auto out = single(std::move(name), Step::kAbort);
+  auto out = single(std::move(name), TaskStep::kAbort);
   out->upload_ = std::move(upload);
   return out;
 }
@@ -119,7 +119,7 @@ std::shared_ptr<Task> Task::abort(s3::ObjectName name, std::string upload) {
 // Cuts the pieces into parts of contiguous bytes of the object.
 void Task::cut(std::uint64_t most_part) {
   for (std::size_t i = 0; i < pieces_.size(); ++i) {
-    const Piece& piece = pieces_[i];
+    const ObjectPiece& piece = pieces_[i];
     for (std::uint64_t skip = 0; skip != piece.bytes;) {
       const std::uint64_t offset = piece.offset + skip;
       const bool goes_on = !parts_.empty() && parts_.back().range.last + 1 == offset &&
@@ -138,13 +138,13 @@ std::vector<Ask> Task::begin() const { return first_; }
 
 s3::Query Task::query(Ask ask) const {
   switch (ask.step) {
-    case Step::kCreate:
+    case TaskStep::kCreate:
       return {{"uploads", ""}};
-    case Step::kPart:
+    case TaskStep::kPart:
       return {{"partNumber", std::to_string(upload_parts_[ask.part].number)},
               {"uploadId", upload_}};
-    case Step::kComplete:
-    case Step::kAbort:
+    case TaskStep::kComplete:
+    case TaskStep::kAbort:
       return {{"uploadId", upload_}};
     default:
       return {};
@@ -153,34 +153,35 @@ s3::Query Task::query(Ask ask) const {
 
 s3::HttpRequest Task::request(Ask ask) const {
   switch (ask.step) {
-    case Step::kGet: {
+    case TaskStep::kGet: {
       const s3::ByteRange range = parts_[ask.part].range;
       s3::HttpRequest out{.head = {fmt::format("Range: bytes={}-{}", range.first, range.last)},
                           .range = range};
       if (!etag_.empty()) out.head.push_back("If-Match: " + etag_);
       return out;
     }
-    case Step::kPut:
-    case Step::kPart:
+    case TaskStep::kPut:
+    case TaskStep::kPart:
       return {.method = "PUT"};
-    case Step::kCreate:
+    case TaskStep::kCreate:
       return {.method = "POST"};
-    case Step::kComplete:
+    case TaskStep::kComplete:
       return {.method = "POST", .body = completion()};
-    case Step::kAbort:
-    case Step::kDelete:
+    case TaskStep::kAbort:
+    case TaskStep::kDelete:
       return {.method = "DELETE"};
-    case Step::kProbe:
+    case TaskStep::kProbe:
       return {.head = {"Range: bytes=0-0"}};
-    case Step::kHead:
+    case TaskStep::kHead:
       break;
   }
   return {.method = "HEAD"};
 }
 
 void Task::describe(Ask ask, s3::MemoryStream& memory) const {
-  if (ask.step != Step::kGet && ask.step != Step::kPut && ask.step != Step::kPart) return;
-  const Part& part = parts_[ask.part];
+  if (ask.step != TaskStep::kGet && ask.step != TaskStep::kPut && ask.step != TaskStep::kPart)
+    return;
+  const ObjectPart& part = parts_[ask.part];
   std::uint64_t left = part.range.bytes(), skip = part.skip;
   for (std::size_t i = part.piece; left != 0; ++i, skip = 0) {
     const std::uint64_t step = std::min(left, pieces_[i].bytes - skip);
@@ -194,24 +195,24 @@ std::string Task::operation(Ask ask) const {
   const std::string upload =
       upload_.empty() ? "" : fmt::format(" of upload {}", base::printable(upload_, kMostUpload));
   switch (ask.step) {
-    case Step::kGet:
+    case TaskStep::kGet:
       return fmt::format("GET {} bytes {}-{}", name, parts_[ask.part].range.first,
                          parts_[ask.part].range.last);
-    case Step::kPut:
+    case TaskStep::kPut:
       return "PUT " + name;
-    case Step::kCreate:
+    case TaskStep::kCreate:
       return "begin an upload of " + name;
-    case Step::kPart:
+    case TaskStep::kPart:
       return fmt::format("PUT {} part {}{}", name, upload_parts_[ask.part].number, upload);
-    case Step::kComplete:
+    case TaskStep::kComplete:
       return fmt::format("complete {}{}", name, upload);
-    case Step::kAbort:
+    case TaskStep::kAbort:
       return fmt::format("abort {}{}", name, upload);
-    case Step::kDelete:
+    case TaskStep::kDelete:
       return "DELETE " + name;
-    case Step::kProbe:
+    case TaskStep::kProbe:
       return fmt::format("GET {} bytes 0-0", name);
-    case Step::kHead:
+    case TaskStep::kHead:
       break;
   }
   return "HEAD " + name;
@@ -236,18 +237,18 @@ Error Task::wrong(Ask ask, std::string detail, std::string cause) const {
 
 Result<std::vector<Ask>> Task::answered(Ask ask, const s3::Answer& answer) {
   switch (ask.step) {
-    case Step::kGet:
+    case TaskStep::kGet:
       return tookRange(ask, answer);
-    case Step::kHead:
-    case Step::kProbe:
+    case TaskStep::kHead:
+    case TaskStep::kProbe:
       VIADUCT_CHECK(tookFacts(ask, answer));
       break;
-    case Step::kAbort:
-    case Step::kComplete:
+    case TaskStep::kAbort:
+    case TaskStep::kComplete:
       upload_.clear();
       break;
-    case Step::kPut:
-    case Step::kDelete:
+    case TaskStep::kPut:
+    case TaskStep::kDelete:
       break;
     default:
       return tookUpload(ask, answer);
@@ -258,7 +259,7 @@ Result<std::vector<Ask>> Task::answered(Ask ask, const s3::Answer& answer) {
 
 Status Task::tookFacts(Ask ask, const s3::Answer& answer) {
   auto bytes = base::numberIn<std::uint64_t>(answer.content_length);
-  if (ask.step == Step::kProbe) s3::parseContentRange(answer.content_range, bytes);
+  if (ask.step == TaskStep::kProbe) s3::parseContentRange(answer.content_range, bytes);
   if (!bytes) return wrong(ask, "the answer does not tell the size", "the server is faulty");
   found_ = {name_, *bytes, answer.etag};
   return Ok{};
@@ -276,10 +277,10 @@ Result<std::vector<Ask>> Task::tookRange(Ask ask, const s3::Answer& answer) {
 
 Result<std::vector<Ask>> Task::tookUpload(Ask ask, const s3::Answer& answer) {
   std::vector<Ask> next;
-  if (ask.step == Step::kCreate) {
+  if (ask.step == TaskStep::kCreate) {
     upload_ = s3::xmlText(answer.body, "UploadId");
     if (upload_.empty()) return wrong(ask, "the answer has no UploadId", "the server is faulty");
-    for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({Step::kPart, i});
+    for (std::uint32_t i = 0; i < parts_.size(); ++i) next.push_back({TaskStep::kPart, i});
     done_ = parts_.empty();
     return next;
   }
@@ -287,7 +288,7 @@ Result<std::vector<Ask>> Task::tookUpload(Ask ask, const s3::Answer& answer) {
   upload_parts_[ask.part].etag = answer.etag;
   if (--open_ != 0) return next;
   done_ = borrows_upload_;
-  if (!done_) next.push_back({Step::kComplete});
+  if (!done_) next.push_back({TaskStep::kComplete});
   return next;
 }
 

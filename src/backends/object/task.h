@@ -34,12 +34,12 @@ struct ObjectPin {
 };
 
 // Bytes of the object, and their place in this process.
-struct Piece {
+struct ObjectPiece {
   std::uint64_t offset = 0, memory = 0, bytes = 0;
 };
 // Sorts the pieces by offset, and returns the bytes of the object that they are. Nothing: there are
 // no bytes, or the pieces leave a gap or overlap.
-std::optional<s3::ByteRange> sortedRange(std::vector<Piece>& pieces);
+std::optional<s3::ByteRange> sortedRange(std::vector<ObjectPiece>& pieces);
 
 // The limit of S3 for one upload.
 inline constexpr std::uint64_t kMostParts = 10'000;
@@ -49,7 +49,7 @@ struct UploadPart {
   std::string etag = {};  // empty: it is not stored yet
 };
 
-enum class Step : std::uint8_t {
+enum class TaskStep : std::uint8_t {
   kGet,
   kPut,
   kCreate,
@@ -63,16 +63,16 @@ enum class Step : std::uint8_t {
 
 // One request of a task.
 struct Ask {
-  Step step = Step::kGet;
+  TaskStep step = TaskStep::kGet;
   std::uint32_t part = 0;  // its index, for kGet and kPart
 };
 
 class Task {
  public:
   // `pieces` may be in any order. kUnsupported: a write does not cover the whole object.
-  static Result<std::shared_ptr<Task>> read(const ObjectPin& pin, std::vector<Piece> pieces,
+  static Result<std::shared_ptr<Task>> read(const ObjectPin& pin, std::vector<ObjectPiece> pieces,
                                             std::uint64_t most_part);
-  static Result<std::shared_ptr<Task>> write(const ObjectPin& pin, std::vector<Piece> pieces,
+  static Result<std::shared_ptr<Task>> write(const ObjectPin& pin, std::vector<ObjectPiece> pieces,
                                              std::uint64_t most_part);
   static std::shared_ptr<Task> head(s3::ObjectName name);
   // The same by a GET of one byte, whose error has a body with S3's code.
@@ -81,7 +81,7 @@ class Task {
   static std::shared_ptr<Task> create(s3::ObjectName name);
   // `pieces` are contiguous bytes of the object, in order.
   static std::shared_ptr<Task> part(s3::ObjectName name, std::string upload, std::uint32_t number,
-                                    std::vector<Piece> pieces);
+                                    std::vector<ObjectPiece> pieces);
   static std::shared_ptr<Task> complete(s3::ObjectName name, std::string upload,
                                         std::vector<UploadPart> parts);
   static std::shared_ptr<Task> abort(s3::ObjectName name, std::string upload);
@@ -108,13 +108,13 @@ class Task {
   std::string operation(Ask ask) const;  // for texts
 
  private:
-  struct Part {
+  struct ObjectPart {
     s3::ByteRange range;
     std::size_t piece = 0;   // the first of its pieces
     std::uint64_t skip = 0;  // bytes of this piece that belong to parts before
   };
   explicit Task(s3::ObjectName name) : name_(std::move(name)) {}
-  static std::shared_ptr<Task> single(s3::ObjectName name, Step step);
+  static std::shared_ptr<Task> single(s3::ObjectName name, TaskStep step);
   void cut(std::uint64_t most_part);
   Status tookFacts(Ask ask, const s3::Answer& answer);
   Result<std::vector<Ask>> tookRange(Ask ask, const s3::Answer& answer);
@@ -124,8 +124,8 @@ class Task {
 
   s3::ObjectName name_;
   std::vector<Ask> first_;
-  std::vector<Piece> pieces_;  // by offset
-  std::vector<Part> parts_;
+  std::vector<ObjectPiece> pieces_;  // by offset
+  std::vector<ObjectPart> parts_;
   std::vector<UploadPart> upload_parts_;
   std::string etag_;  // of the version that is read
   std::string upload_;

@@ -46,8 +46,9 @@ TEST(ReadTask, RefusesRangesOfTwoVersions) {
 
 TEST(WriteTask, HasToCoverTheObject) {
   EXPECT_TRUE(Task::write(pinOf(100), {{60, 1, 40}, {0, 500, 60}}, kMiB));
-  for (const auto& pieces : {std::vector<Piece>{{0, 1, 99}}, std::vector<Piece>{{1, 1, 99}},
-                             std::vector<Piece>{{0, 1, 40}, {50, 1, 50}}}) {
+  for (const auto& pieces :
+       {std::vector<ObjectPiece>{{0, 1, 99}}, std::vector<ObjectPiece>{{1, 1, 99}},
+        std::vector<ObjectPiece>{{0, 1, 40}, {50, 1, 50}}}) {
     const auto task = Task::write(pinOf(100), pieces, kMiB);
     ASSERT_FALSE(task);
     EXPECT_EQ(task.error().code, Code::kUnsupported);
@@ -59,7 +60,7 @@ TEST(WriteTask, IsOnePutIfItFits) {
   const auto task = Task::write(pinOf(8 * kMiB), {{0, 1, 8 * kMiB}}, 8 * kMiB);
   const auto first = (*task)->begin();
   ASSERT_EQ(first.size(), 1U);
-  EXPECT_EQ(first[0].step, Step::kPut);
+  EXPECT_EQ(first[0].step, TaskStep::kPut);
   EXPECT_TRUE((*task)->answered(first[0], {.status = 200}));
   EXPECT_TRUE((*task)->done());
 }
@@ -67,7 +68,7 @@ TEST(WriteTask, IsOnePutIfItFits) {
 TEST(WriteTask, BeginsUploadsPartsAndCompletes) {
   const auto made = Task::write(pinOf(20 * kMiB), {{0, 1, 20 * kMiB}}, 8 * kMiB);
   Task& task = **made;
-  ASSERT_EQ(task.begin().front().step, Step::kCreate);
+  ASSERT_EQ(task.begin().front().step, TaskStep::kCreate);
   const auto parts = task.answered(task.begin().front(),
                                    {.status = 200, .body = "<R><UploadId>u&amp;1</UploadId></R>"});
   ASSERT_TRUE(parts) << parts.error().text();
@@ -78,7 +79,7 @@ TEST(WriteTask, BeginsUploadsPartsAndCompletes) {
   for (const Ask part : {(*parts)[2], (*parts)[0], (*parts)[1]})
     last = *task.answered(part, {.status = 200, .etag = "\"e" + std::to_string(part.part) + "\""});
   ASSERT_EQ(last.size(), 1U);
-  EXPECT_EQ(last[0].step, Step::kComplete);
+  EXPECT_EQ(last[0].step, TaskStep::kComplete);
   EXPECT_EQ(task.request(last[0]).body,
             "<CompleteMultipartUpload>"
             "<Part><PartNumber>1</PartNumber><ETag>&quot;e0&quot;</ETag></Part>"

@@ -22,7 +22,7 @@ class AddressedEndpoint final : public RawEndpoint {
   }
   fi_addr_t peer() const override { return peer_; }
   Status look() override;
-  Events events() const override { return {}; }
+  EventQueues events() const override { return {}; }
 
  private:
   explicit AddressedEndpoint(const OfiDomain& ofi_domain) : ofi_domain_(ofi_domain) {}

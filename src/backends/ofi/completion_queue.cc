@@ -56,7 +56,7 @@ int CompletionQueue::listDescriptors() {
 }
 
 // The event queue of a listener leaves the epoll set when its descriptor is closed.
-Status CompletionQueue::sleepOnThese(const RawEndpoint::Events& events) {
+Status CompletionQueue::sleepOnThese(const RawEndpoint::EventQueues& events) {
   if (events.front() == nullptr || wait_ == FI_WAIT_NONE) return Ok{};
   set_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!set_) return systemError(Code::kExhausted, "epoll_create1", errno);
@@ -77,9 +77,9 @@ Status CompletionQueue::watch(int fd, std::uint32_t events) {
   return Ok{};
 }
 
-bool CompletionQueue::arm(const RawEndpoint::Events& events) {
+bool CompletionQueue::arm(const RawEndpoint::EventQueues& events) {
   if (fd() < 0) return false;
-  std::array<fid*, 1 + std::tuple_size_v<RawEndpoint::Events>> sources{&queue_->fid};
+  std::array<fid*, 1 + std::tuple_size_v<RawEndpoint::EventQueues>> sources{&queue_->fid};
   int count = 1;
   for (fid_eq* const one : events)
     if (one != nullptr) sources.at(static_cast<std::size_t>(count++)) = &one->fid;

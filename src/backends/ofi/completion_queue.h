@@ -21,13 +21,13 @@ class CompletionQueue {
 
   fid_cq& get() const { return *queue_; }
   // Adds the endpoint's event queues to the descriptor. Call it once the endpoint is open.
-  Status sleepOnThese(const RawEndpoint::Events& events);
+  Status sleepOnThese(const RawEndpoint::EventQueues& events);
   // Becomes readable at the next event, once arm() has returned true. -1: there is no descriptor.
   int fd() const { return set_ ? set_.get() : own_; }
   // True: fd() reports events whether it is armed or not. This costs 2 to 3 us a transfer, so it is
   // used only if libfabric has nothing else (docs/measured/ofi.md).
   bool tellsUnarmed() const { return wait_ == FI_WAIT_FD; }
-  bool arm(const RawEndpoint::Events& events);
+  bool arm(const RawEndpoint::EventQueues& events);
   void disarm();
 
  private:

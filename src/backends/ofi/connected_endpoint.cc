@@ -23,7 +23,7 @@ Status ConnectedEndpoint::make(fi_info& info) {
 }
 
 Status ConnectedEndpoint::join(std::span<const std::byte> theirs) {
-  constexpr std::size_t kToken = sizeof(ConnectionListener::Token);
+  constexpr std::size_t kToken = sizeof(ConnectionListener::ConnectionToken);
   if (!listener_ || theirs.size() < kToken)
     return refusedName(ofi_domain_, "the peer's address is invalid");
   const auto token = theirs.first(kToken), address = theirs.subspan(kToken);

@@ -17,7 +17,7 @@ class ConnectedEndpoint final : public RawEndpoint {
   fid_ep* ready() const override { return connected_ ? endpoint_.get() : nullptr; }
   fi_addr_t peer() const override { return FI_ADDR_UNSPEC; }
   Status look() override;
-  Events events() const override {
+  EventQueues events() const override {
     return {events_.get(), listener_ ? &listener_->events() : nullptr};
   }
 

@@ -82,7 +82,8 @@ Result<Info> ConnectionListener::caller() {
     if (event.kind != FI_CONNREQ) continue;
     Info caller(event.entry().info);
     const auto shown = event.data(got);
-    if (shown.size() >= sizeof(Token) && base::sameBytes(shown.first(sizeof(Token)), token()))
+    if (shown.size() >= sizeof(ConnectionToken) &&
+        base::sameBytes(shown.first(sizeof(ConnectionToken)), token()))
       return caller;
     turnAway(caller);
   }

@@ -31,7 +31,7 @@ Result<Fid<fid_eq>> openEvents(const OfiDomain& ofi_domain, fid_fabric& fabric);
 class ConnectionListener {
  public:
   // A random secret for one connection.
-  using Token = std::array<std::uint8_t, 16>;
+  using ConnectionToken = std::array<std::uint8_t, 16>;
 
   static Result<std::unique_ptr<ConnectionListener>> open(const OfiDomain& ofi_domain);
   ~ConnectionListener();
@@ -50,7 +50,7 @@ class ConnectionListener {
   void turnAway(const Info& caller);
 
   const OfiDomain& ofi_domain_;
-  Token token_{};
+  ConnectionToken token_{};
   Bytes address_;
   bool looked_ = false;  // the event queue was read, so libfabric may have accepted connections
   Fid<fid_fabric> fabric_;

@@ -31,8 +31,9 @@ class RawEndpoint {
   virtual fi_addr_t peer() const = 0;  // the peer's address for requests
   // Reads connection events. An error means that the connection has failed or ended.
   virtual Status look() = 0;
-  using Events = std::array<fid_eq*, 2>;
-  virtual Events events() const = 0;  // the event queues that look() reads; an entry may be null
+  using EventQueues = std::array<fid_eq*, 2>;
+  virtual EventQueues events()
+      const = 0;  // the event queues that look() reads; an entry may be null
 };
 
 // The likely cause of the end of a connection.

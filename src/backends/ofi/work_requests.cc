@@ -25,8 +25,8 @@ WorkRequests::WorkRequests(const EndpointProfile& profile, fid_ep& endpoint, fi_
       endpoint_(endpoint),
       peer_(peer),
       inject_(profile.inject),
-      tickets_(profile.depth) {
-  for (Ticket& ticket : tickets_) free_.push_back(&ticket);
+      contexts_(profile.depth) {
+  for (RequestContext& one : contexts_) free_.push_back(&one);
 }
 
 // FI_DELIVERY_COMPLETE: over TCP a plain completion says only that the bytes have left the buffer.
@@ -53,7 +53,7 @@ std::int64_t WorkRequests::give(OpKind kind, const Piece& piece, const RemoteMem
 
 // Posts one request. False: the provider does not accept it now, or never (refusal_).
 bool WorkRequests::request(OpKind kind, const Piece& piece, const RemoteMemory& there, How how,
-                           Slot* slot) {
+                           FlushSlot* slot) {
   std::int64_t given = give(kind, piece, there, how);
   if (given != 0 && given != -FI_EAGAIN && how.inject) {
     inject_ = 0;  // a provider that injects messages may not inject RMA writes
@@ -111,19 +111,20 @@ bool WorkRequests::settle() {
 }
 
 void WorkRequests::ended(void* context) {
-  auto* const ticket = static_cast<Ticket*>(context);
-  if (ticket == nullptr) return;
-  --ticket->slot->requests;
-  under_way_ -= ticket->covers;
-  free_.push_back(ticket);
+  auto* const request = static_cast<RequestContext*>(context);
+  if (request == nullptr) return;
+  --request->slot->requests;
+  under_way_ -= request->covers;
+  free_.push_back(request);
 }
 
 Flush WorkRequests::flush() {
-  Slot& mine = slot();
+  FlushSlot& mine = slot();
   if (first_ == last_ && mine.requests == 0) return {};
   ++mine.holders;
   // If a flush still holds the next slot, later requests go into this slot too.
-  if (Slot& next = slots_[(last_ + 1) % kSlots]; last_ + 1 - first_ < kSlots && next.holders == 0) {
+  if (FlushSlot& next = slots_[(last_ + 1) % kSlots];
+      last_ + 1 - first_ < kSlots && next.holders == 0) {
     ++last_;
     next = {.number = last_};
   }
@@ -132,12 +133,12 @@ Flush WorkRequests::flush() {
 
 bool WorkRequests::over(const Flush& flush) {
   while (first_ != last_ && slots_[first_ % kSlots].requests == 0) ++first_;
-  const auto* const mine = static_cast<const Slot*>(flush.request);
+  const auto* const mine = static_cast<const FlushSlot*>(flush.request);
   return mine == nullptr || mine->number < first_ || (first_ == last_ && mine->requests == 0);
 }
 
 void WorkRequests::letGo(Flush& flush) {
-  if (flush.request != nullptr) --static_cast<Slot*>(flush.request)->holders;
+  if (flush.request != nullptr) --static_cast<FlushSlot*>(flush.request)->holders;
   flush.request = nullptr;
 }
 

@@ -35,13 +35,13 @@ class WorkRequests {
 
  private:
   // The requests between two flushes. `requests` counts those whose completion is missing.
-  struct Slot {
+  struct FlushSlot {
     std::uint64_t number = 0;
     std::uint32_t requests = 0, holders = 0;
   };
   // The context of a request with a completion, which covers earlier requests without one.
-  struct Ticket {
-    Slot* slot = nullptr;
+  struct RequestContext {
+    FlushSlot* slot = nullptr;
     std::uint32_t covers = 0;
   };
   // A request that settle() still has to post after a refused one: the first bytes of the last
@@ -51,19 +51,19 @@ class WorkRequests {
     OpKind kind = OpKind::kWrite;
     move::Piece piece = {};
     RemoteMemory there = {};
-    Slot* slot = nullptr;
+    FlushSlot* slot = nullptr;
   };
   struct How {
     bool tells = false, last = false, inject = false;
   };
 
   bool request(OpKind kind, const move::Piece& piece, const RemoteMemory& there, How how,
-               Slot* slot);
+               FlushSlot* slot);
   std::int64_t give(OpKind kind, const move::Piece& piece, const RemoteMemory& there, How how);
   bool injects(OpKind kind, std::uint64_t bytes) const {
     return kind == OpKind::kWrite && bytes <= inject_;
   }
-  Slot& slot() { return slots_[last_ % kSlots]; }  // slot of the next requests
+  FlushSlot& slot() { return slots_[last_ % kSlots]; }  // slot of the next requests
 
   static constexpr std::size_t kSlots = 128;  // more than there are batches in flight
 
@@ -71,9 +71,9 @@ class WorkRequests {
   fid_ep& endpoint_;
   const fi_addr_t peer_;
   std::size_t inject_;
-  std::vector<Ticket> tickets_;
-  std::vector<Ticket*> free_;
-  std::array<Slot, kSlots> slots_{};
+  std::vector<RequestContext> contexts_;
+  std::vector<RequestContext*> free_;
+  std::array<FlushSlot, kSlots> slots_{};
   std::uint64_t first_ = 0, last_ = 0;  // slots with these numbers are in use
   std::uint32_t under_way_ = 0;
   std::uint32_t untold_ = 0;  // requests since the last one with a completion

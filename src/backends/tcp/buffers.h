@@ -31,7 +31,12 @@ struct InBuffer {
 
 // A frame that is being sent. FrameWriter fills it.
 struct OutFrame {
-  enum class Kind : std::uint8_t { kControl, kWrite, kRequest, kAnswer } kind = Kind::kControl;
+  enum class FrameKind : std::uint8_t {
+    kControl,
+    kWrite,
+    kRequest,
+    kAnswer
+  } kind = FrameKind::kControl;
   std::array<std::byte, kMaxControl * kHeadBytes + kMaxHeadBytes> head;
   std::array<iovec, kMaxEntries + 2> iov;  // head, payload, trailer
   std::array<std::uint32_t, kMaxEntries + 2> slot;

@@ -15,7 +15,7 @@ class FrameWriter {
   static constexpr std::uint32_t kNoSlot = UINT32_MAX;
 
   explicit FrameWriter(OutFrame& frame) : frame_(frame) {
-    frame_.kind = OutFrame::Kind::kControl;
+    frame_.kind = OutFrame::FrameKind::kControl;
     frame_.head_bytes = 0;
     frame_.pieces = 1;
   }
@@ -40,7 +40,7 @@ class FrameWriter {
     frame_.iov[frame_.pieces++] = {from, bytes};
   }
   void trailer(FrameStatus status);
-  void end(OutFrame::Kind kind, const FrameHead& head) {
+  void end(OutFrame::FrameKind kind, const FrameHead& head) {
     frame_.kind = kind;
     encodeHead(head, frame_.head.data() + main_);
   }

@@ -20,7 +20,7 @@ static_assert(kMaxHeadBytes + kLeastAhead <= kStagingBytes);
 
 std::span<const iovec> Inbound::scatter() {
   if (!buffer_) buffer_ = buffers_.in.take();
-  if (state_ == State::kPayload) {
+  if (part_ == FramePart::kPayload) {
     if (!draining_ && head_.type == DataFrameType::kReadData && initiator_.answerUnwanted())
       drain();
     buffer_->iov[pieces_] = {buffer_->staging.data(), std::max(ahead_, kLeastAhead)};
@@ -39,7 +39,7 @@ std::span<const iovec> Inbound::scatter() {
 }
 
 std::string_view Inbound::received(std::size_t bytes) {
-  if (state_ == State::kPayload) {
+  if (part_ == FramePart::kPayload) {
     const std::size_t part = std::min<std::uint64_t>(bytes, left_);
     advance(part);
     bytes -= part;
@@ -66,10 +66,10 @@ std::string_view Inbound::takeStaged() {
   std::string_view wrong;
   bool more = true;
   while (more && wrong.empty()) {
-    if (state_ == State::kHead)
+    if (part_ == FramePart::kHead)
       more = takeFrame(wrong);
     else
-      more = state_ == State::kPayload ? takePayload() : takeTrailer();
+      more = part_ == FramePart::kPayload ? takePayload() : takeTrailer();
   }
   if (begin_ == end_) begin_ = end_ = 0;
   return wrong;
@@ -109,7 +109,7 @@ bool Inbound::takeTrailer() {
   if (staged() < kTrailerBytes) return false;
   const auto status = base::loadLittle<std::uint32_t>(at());
   begin_ += kTrailerBytes;
-  state_ = State::kHead;
+  part_ = FramePart::kHead;
   initiator_.answerEnds(status == 0 ? FrameStatus::kOk : FrameStatus::kDenied, !draining_);
   return true;
 }
@@ -149,7 +149,7 @@ std::string_view Inbound::beginAnswer() {
   next_ = 0;
   left_ = head_.payload;
   draining_ = false;
-  state_ = left_ > 0 ? State::kPayload : State::kTrailer;
+  part_ = left_ > 0 ? FramePart::kPayload : FramePart::kTrailer;
   if (pieces_ == 0) drain();
   return "";
 }
@@ -161,7 +161,7 @@ std::string_view Inbound::beginWrite(std::span<const std::byte> entries) {
   pieces_ = 0;
   left_ = head_.payload;
   draining_ = false;
-  state_ = State::kPayload;
+  part_ = FramePart::kPayload;
   for (std::size_t at = 0; at < entries.size(); at += kEntryBytes) {
     const FrameEntry entry = decodeEntry(entries.data() + at);
     std::byte* const place = responder_.writable(entry);
@@ -189,21 +189,21 @@ void Inbound::drain() {
 
 void Inbound::endPayload() {
   if (head_.type == DataFrameType::kReadData) {
-    state_ = State::kTrailer;
+    part_ = FramePart::kTrailer;
     return;
   }
-  state_ = State::kHead;
+  part_ = FramePart::kHead;
   responder_.writeEnds(draining_ ? FrameStatus::kDenied : FrameStatus::kOk);
 }
 
 void Inbound::dropSlot(std::uint32_t slot) {
-  if (state_ != State::kPayload || draining_) return;
+  if (part_ != FramePart::kPayload || draining_) return;
   for (std::size_t i = next_; i < pieces_; ++i)
     if (buffer_->slot[i] == slot) return drain();
 }
 
 bool Inbound::faulted() {
-  if (state_ != State::kPayload || draining_) return false;
+  if (part_ != FramePart::kPayload || draining_) return false;
   const std::uint32_t slot = buffer_->slot[next_];
   if (head_.type == DataFrameType::kReadData)
     initiator_.answerFaulted(slot);
@@ -214,18 +214,18 @@ bool Inbound::faulted() {
 }
 
 void Inbound::rest() {
-  if (state_ == State::kHead && staged() == 0) buffers_.in.give(std::move(buffer_));
+  if (part_ == FramePart::kHead && staged() == 0) buffers_.in.give(std::move(buffer_));
 }
 
 // Waits for half of the missing bytes, so that little is left to copy when the last byte arrives.
 std::size_t Inbound::worthwhile() const {
-  if (state_ != State::kPayload || left_ < kMostAwaited) return 1;
+  if (part_ != FramePart::kPayload || left_ < kMostAwaited) return 1;
   return std::min<std::size_t>(left_ / 2, kMostAwaited);
 }
 
 void Inbound::clear() {
   buffers_.in.give(std::move(buffer_));
-  state_ = State::kHead;
+  part_ = FramePart::kHead;
   begin_ = end_ = 0;
 }
 

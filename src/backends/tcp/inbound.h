@@ -34,7 +34,7 @@ class Inbound {
   void clear();
 
  private:
-  enum class State : std::uint8_t { kHead, kPayload, kTrailer };
+  enum class FramePart : std::uint8_t { kHead, kPayload, kTrailer };
   std::size_t staged() const { return end_ - begin_; }
   const std::byte* at() const { return buffer_->staging.data() + begin_; }
   bool frameIsWhole(std::string_view& wrong);
@@ -54,7 +54,7 @@ class Inbound {
   Responder& responder_;
   Buffers& buffers_;
   std::unique_ptr<InBuffer> buffer_;
-  State state_ = State::kHead;
+  FramePart part_ = FramePart::kHead;
   FrameHead head_;
   bool draining_ = false;
   std::size_t next_ = 0, pieces_ = 0;  // first unfilled entry, and end, in buffer_->iov

@@ -92,8 +92,8 @@ bool Initiator::compose(FrameWriter& writer) {
 }
 
 // Takes ops from the job's front until the frame is full, or until an op is not possible.
-Initiator::Batch Initiator::fill(FrameWriter& writer, move::Job& job, bool with_payload) {
-  Batch batch;
+Initiator::FrameCounts Initiator::fill(FrameWriter& writer, move::Job& job, bool with_payload) {
+  FrameCounts batch;
   const std::uint64_t most = move::isBackground(job) ? move::kBackgroundTurn : kFrameBytes;
   std::uint32_t slot = FrameWriter::kNoSlot, generation = 0;
   while (!job.allPosted() && batch.entries < kMaxEntries && batch.bytes < most) {
@@ -129,16 +129,16 @@ bool Initiator::composeWrite(FrameWriter& writer) {
   while (writes_.mayServe(background_writes_) && unacked_.size() < kMaxUnacked) {
     move::Job& job = writes_.pop(background_writes_);
     writer.begin();
-    const Batch batch = fill(writer, job, true);
+    const FrameCounts batch = fill(writer, job, true);
     if (batch.entries == 0) {
       writer.undoBegin();
       job.table->settle(job);
       continue;
     }
-    writer.end(OutFrame::Kind::kWrite, {.type = DataFrameType::kWrite,
-                                        .entries = batch.entries,
-                                        .payload = batch.bytes,
-                                        .sequence = composed_writes_++});
+    writer.end(OutFrame::FrameKind::kWrite, {.type = DataFrameType::kWrite,
+                                             .entries = batch.entries,
+                                             .payload = batch.bytes,
+                                             .sequence = composed_writes_++});
     unacked_.push({&job, batch.ops, static_cast<std::uint32_t>(batch.bytes), false});
     ++job.outstanding;
     if (move::isBackground(job)) background_writes_ += batch.bytes;
@@ -154,15 +154,15 @@ bool Initiator::composeRead(FrameWriter& writer) {
     move::Job& job = reads_.pop(background_reads_);
     const Asked from{&job, job.next_op, job.offset, 0, 0};
     writer.begin();
-    const Batch batch = fill(writer, job, false);
+    const FrameCounts batch = fill(writer, job, false);
     if (batch.entries == 0) {
       writer.undoBegin();
       job.table->settle(job);
       continue;
     }
-    writer.end(OutFrame::Kind::kRequest, {.type = DataFrameType::kReadRequest,
-                                          .entries = batch.entries,
-                                          .sequence = composed_reads_++});
+    writer.end(OutFrame::FrameKind::kRequest, {.type = DataFrameType::kReadRequest,
+                                               .entries = batch.entries,
+                                               .sequence = composed_reads_++});
     asked_.push(
         {&job, from.first_op, from.offset, batch.ops, static_cast<std::uint32_t>(batch.bytes)});
     asked_bytes_ += batch.bytes;
@@ -175,9 +175,9 @@ bool Initiator::composeRead(FrameWriter& writer) {
   return false;
 }
 
-void Initiator::sent(OutFrame::Kind kind) {
-  if (kind == OutFrame::Kind::kWrite) ++sent_writes_;
-  if (kind == OutFrame::Kind::kRequest) ++sent_reads_;
+void Initiator::sent(OutFrame::FrameKind kind) {
+  if (kind == OutFrame::FrameKind::kWrite) ++sent_writes_;
+  if (kind == OutFrame::FrameKind::kRequest) ++sent_reads_;
 }
 
 // Marks the last write as refused, so that acked() does not count its zeros as moved bytes.

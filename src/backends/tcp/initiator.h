@@ -7,7 +7,7 @@
 #include "backends/tcp/buffers.h"
 #include "backends/tcp/frame_writer.h"
 #include "backends/tcp/remote_pins.h"
-#include "backends/tcp/ring.h"
+#include "backends/tcp/ring_queue.h"
 #include "backends/tcp/target_pins.h"
 #include "move/class_queue.h"
 
@@ -26,7 +26,7 @@ class Initiator {
   bool wants() const;
   void control(FrameWriter& writer);
   bool compose(FrameWriter& writer);
-  void sent(OutFrame::Kind kind);  // the last byte of a frame of this kind was sent
+  void sent(OutFrame::FrameKind kind);  // the last byte of a frame of this kind was sent
   // The kernel could not read this pin's memory for the WRITE in progress. The rest of the WRITE is
   // sent as zeros.
   void writeFaulted(std::uint32_t slot);
@@ -58,7 +58,7 @@ class Initiator {
     std::uint32_t ops = 0;
     std::uint32_t bytes = 0;
   };
-  struct Batch {
+  struct FrameCounts {
     std::uint32_t entries = 0, ops = 0;
     std::uint64_t bytes = 0;
   };
@@ -66,14 +66,14 @@ class Initiator {
   bool readsWant() const;
   bool composeWrite(FrameWriter& writer);
   bool composeRead(FrameWriter& writer);
-  Batch fill(FrameWriter& writer, move::Job& job, bool with_payload);
+  FrameCounts fill(FrameWriter& writer, move::Job& job, bool with_payload);
 
   const TargetPins& pins_;
   const RemotePins& remote_;
   move::ClassQueue writes_, reads_;  // jobs with ops left to send; the next job in turn comes first
-  Ring<Sent> unacked_;
-  Ring<Asked> asked_;
-  Ring<std::uint64_t> cancels_;
+  RingQueue<Sent> unacked_;
+  RingQueue<Asked> asked_;
+  RingQueue<std::uint64_t> cancels_;
   std::uint64_t composed_writes_ = 0, sent_writes_ = 0, acked_ = 0;
   std::uint64_t composed_reads_ = 0, sent_reads_ = 0, answered_ = 0;
   std::uint64_t asked_bytes_ = 0;

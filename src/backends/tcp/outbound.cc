@@ -54,7 +54,7 @@ bool Outbound::blank(Which which) {
       frame_->iov[i].iov_base = const_cast<std::byte*>(zeros());
       hit = true;
     }
-  if (hit && frame_->kind == OutFrame::Kind::kAnswer)
+  if (hit && frame_->kind == OutFrame::FrameKind::kAnswer)
     base::storeLittle(frame_->trailer.data(), static_cast<std::uint32_t>(FrameStatus::kDenied));
   return hit;
 }
@@ -67,7 +67,7 @@ bool Outbound::faulted() {
   if (!frame_) return false;
   const std::uint32_t slot = frame_->slot[std::max<std::size_t>(next_, 1)];
   if (!blank([](std::uint32_t) { return true; })) return false;
-  if (frame_->kind == OutFrame::Kind::kAnswer)
+  if (frame_->kind == OutFrame::FrameKind::kAnswer)
     responder_.faulted(slot);
   else
     initiator_.writeFaulted(slot);

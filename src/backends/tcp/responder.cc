@@ -68,7 +68,7 @@ bool Responder::compose(FrameWriter& writer) {
   }
   writer.trailer(status);
   writer.end(
-      OutFrame::Kind::kAnswer,
+      OutFrame::FrameKind::kAnswer,
       {.type = DataFrameType::kReadData, .payload = served ? answer.bytes : 0, .sequence = id});
   buffers_.requests.give(std::move(answer.request));
   return true;

@@ -8,7 +8,7 @@
 
 #include "backends/tcp/buffers.h"
 #include "backends/tcp/frame_writer.h"
-#include "backends/tcp/ring.h"
+#include "backends/tcp/ring_queue.h"
 #include "backends/tcp/target_pins.h"
 
 namespace viaduct::tcp {
@@ -53,8 +53,8 @@ class Responder {
   const std::uint64_t session_;
   std::uint64_t finished_ = 0;  // number of finished WRITE frames, including refused ones
   std::uint64_t acked_ = 0;     // number in the last ACK
-  Ring<std::uint64_t> refused_;
-  Ring<ReadAnswer> answers_;
+  RingQueue<std::uint64_t> refused_;
+  RingQueue<ReadAnswer> answers_;
   std::uint64_t next_request_ = 0;  // sequence number of the next request that arrives
 };
 

@@ -17,12 +17,12 @@ struct TargetPin : move::PinnedRange {
   core::Audience audience = core::Audience::everybody();
 };
 
-class TargetPins : public move::PinTable<TargetPin> {
+class TargetPins : public move::BackendPins<TargetPin> {
  public:
   std::uint32_t add(std::uint32_t slot, std::uint64_t address, std::uint64_t bytes,
                     MemoryAccess access = MemoryAccess::kReadWrite,
                     core::Audience audience = core::Audience::everybody()) {
-    return PinTable::add(
+    return BackendPins::add(
         slot,
         {{.address = address, .bytes = bytes}, access == MemoryAccess::kReadOnly, false, audience});
   }

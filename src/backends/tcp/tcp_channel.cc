@@ -6,7 +6,7 @@
 
 namespace viaduct::tcp {
 
-TcpChannel::TcpChannel(TcpLink& link, const Place& place, const move::ChannelLife& life)
+TcpChannel::TcpChannel(TcpLink& link, const Position& place, const move::ChannelLife& life)
     : Channel(link, place, life), link_(link) {}
 
 Status TcpChannel::adopt(TcpShared& shared, const RemotePins& remote, std::uint64_t session,

@@ -14,7 +14,7 @@ class TcpLink;
 
 class TcpChannel final : public move::Channel {
  public:
-  TcpChannel(TcpLink& link, const Place& place, const move::ChannelLife& life);
+  TcpChannel(TcpLink& link, const Position& place, const move::ChannelLife& life);
 
   void dial(base::Poller& poller, Dial::Plan plan, Dial::Done done) {
     dial_ = std::make_unique<Dial>(poller, std::move(plan), std::move(done));

@@ -46,8 +46,8 @@ TcpLink::~TcpLink() {
 void TcpLink::expect(std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     add(std::make_unique<TcpChannel>(*this,
-                                     move::Channel::Place{.index = static_cast<std::uint32_t>(i),
-                                                          .rail = i % backend_.rails().size()},
+                                     move::Channel::Position{.index = static_cast<std::uint32_t>(i),
+                                                             .rail = i % backend_.rails().size()},
                                      newLife(0)));
 }
 

@@ -114,14 +114,14 @@ class Registered final : public move::Registration {
 };
 
 // Memory for messages. It is listed in Reachable, and UCX does not know it.
-class Listed final : public move::Registration {
+class MessageRegistration final : public move::Registration {
  public:
-  Listed(Reachable& among, std::uint64_t key)
+  MessageRegistration(Reachable& among, std::uint64_t key)
       : move::Registration(base::Writer().put(key).take()), among_(among), key_(key) {}
-  ~Listed() override { among_.drop(key_); }
+  ~MessageRegistration() override { among_.drop(key_); }
   bool usable() const override { return among_.has(key_); }
-  Listed(const Listed&) = delete;
-  Listed& operator=(const Listed&) = delete;
+  MessageRegistration(const MessageRegistration&) = delete;
+  MessageRegistration& operator=(const MessageRegistration&) = delete;
 
  private:
   Reachable& among_;
@@ -148,7 +148,8 @@ Result<move::Bytes> packed(const Context& context, ucp_mem_h memory) {
 Result<std::unique_ptr<move::Registration>> Context::add(const move::MemoryRange& range) const {
   if (reachable_) {
     VIADUCT_TRY(const std::uint64_t key, reachable_->add(range));
-    return std::unique_ptr<move::Registration>(std::make_unique<Listed>(*reachable_, key));
+    return std::unique_ptr<move::Registration>(
+        std::make_unique<MessageRegistration>(*reachable_, key));
   }
   const LogCapture capture;
   ucp_mem_map_params_t params{};

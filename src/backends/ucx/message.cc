@@ -12,7 +12,7 @@ constexpr std::uint32_t kMark = 0x316c5556;  // "VUl1"
 // Whether kind, extents and length agree. The length of kData is checked later, against its read.
 bool plausible(const Message& message, std::size_t bytes_behind) {
   std::uint64_t total = 0;
-  for (const Message::Extent& one : message.list()) {
+  for (const Extent& one : message.list()) {
     if (one.bytes > Message::kMostBytes) return false;
     total += one.bytes;
   }
@@ -45,7 +45,7 @@ std::size_t encode(const Message& message, std::span<std::byte, Message::kLonges
   put(message.token);
   put(message.number);
   put(message.key);
-  for (const Message::Extent& one : message.list()) {
+  for (const Extent& one : message.list()) {
     put(one.address);
     put(one.bytes);
   }

@@ -2,6 +2,8 @@
 // and values.
 #pragma once
 
+#include <viaduct/blocks.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -17,10 +19,6 @@ struct Message {
     kData,       // the answer to a kRead; answers keep the order of the reads
     kFlush,      // a flush without data
     kFlushed,    // the answer to a flush in a kWrite or kFlush
-  };
-  struct Extent {
-    std::uint64_t address = 0, bytes = 0;
-    friend bool operator==(const Extent&, const Extent&) = default;
   };
   static constexpr std::size_t kMostExtents = 64;
   // The most data of a message, which fits with its head into one TCP packet of UCX. Less data

@@ -270,7 +270,7 @@ void MessageEndpoint::takeFlushed() {
 void MessageEndpoint::takeWrite(const Message& message, std::span<const std::byte> data) {
   std::array<iovec, Message::kMostExtents> into;
   std::size_t parts = 0;
-  for (const Message::Extent& one : message.list()) {
+  for (const Extent& one : message.list()) {
     std::byte* const place =
         reachable_.find(message.key, one.address, one.bytes, MemoryAccess::kReadWrite);
     if (place == nullptr)
@@ -295,7 +295,7 @@ void MessageEndpoint::takeWrite(const Message& message, std::span<const std::byt
 void MessageEndpoint::takeRead(const Message& message) {
   PendingMessage& answer = blank(Message::Kind::kData);
   answer.message.flush = message.flush;
-  for (const Message::Extent& one : message.list()) {
+  for (const Extent& one : message.list()) {
     std::byte* const from =
         reachable_.find(message.key, one.address, one.bytes, MemoryAccess::kReadOnly);
     if (from == nullptr) {

@@ -9,14 +9,14 @@ namespace {
 
 using Kind = Message::Kind;
 
-Message message(Kind kind, const std::vector<Message::Extent>& extents, bool flush = false) {
+Message message(Kind kind, const std::vector<Extent>& extents, bool flush = false) {
   Message out;
   out.kind = kind;
   out.flush = flush;
   out.token = 0x1122334455667788U;
   out.number = 0x0123456789abcdefU;
   out.key = 0xfedcba9876543210U;
-  for (const Message::Extent& one : extents) out.extents[out.count++] = one;
+  for (const Extent& one : extents) out.extents[out.count++] = one;
   return out;
 }
 std::vector<std::byte> bytesOf(const Message& message) {
@@ -26,7 +26,7 @@ std::vector<std::byte> bytesOf(const Message& message) {
 }
 
 TEST(Message, IsDecodedAsItWasEncoded) {
-  std::vector<Message::Extent> most;
+  std::vector<Extent> most;
   for (std::size_t i = 0; i < Message::kMostExtents; ++i) most.push_back({i << 40U, i});
   struct Case {
     Message sent;

@@ -19,7 +19,7 @@
 namespace viaduct::move {
 
 // Pinned host memory in chunks of equal size.
-struct Ring {
+struct StagingRing {
   std::uint64_t address = 0;
   std::uint64_t chunk_bytes = 0;
   std::uint32_t chunks = 0;
@@ -61,7 +61,7 @@ class StagingHost {
   virtual const PinInfo* ownPin(std::uint32_t slot) const = 0;  // null: there is no such pin
   // Returns a ring in host memory or on a GPU that belongs to this session: only its peer may reach
   // it, and if it is not `lent`, nobody. None: the rings of this agent have used up their memory.
-  virtual Result<std::optional<Ring>> ring(bool lent, std::optional<std::uint32_t> gpu) = 0;
+  virtual Result<std::optional<StagingRing>> ring(bool lent, std::optional<std::uint32_t> gpu) = 0;
   // Frees a ring, named by its pin. No hop and no op of the peer uses it. The host's end frees all.
   virtual void giveBack(std::uint32_t pin) = 0;
   // Whether ring() finds memory now.

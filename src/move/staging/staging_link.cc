@@ -160,7 +160,7 @@ void StagingLink::stop(Job& job) {
     if (chunk.job != &job || chunk.ended) continue;
     if (chunk.hop)
       chunk.hop->cancel();
-    else if (chunk.step != Step::kFree)
+    else if (chunk.step != ChunkStep::kFree)
       static_cast<void>(send(StorageCancel{i}));  // a session that cannot send ends, and the job
   }
   wake();
@@ -183,7 +183,7 @@ void StagingLink::progress(core::Completions& out) {
 }
 
 // Links that wait take turns. None: wait for memory.
-Result<std::optional<Ring>> StagingLink::takeRing(bool lent, RingPlace place) {
+Result<std::optional<StagingRing>> StagingLink::takeRing(bool lent, RingPlace place) {
   if (rail_.isFirst(*this)) {
     auto ring = host_->ring(lent, place);
     if (!ring || *ring) {
@@ -201,7 +201,7 @@ Result<std::optional<Ring>> StagingLink::takeRing(bool lent, RingPlace place) {
     return noMemory();
   }
   still_waits_ = true;
-  return std::optional<Ring>();
+  return std::optional<StagingRing>();
 }
 
 // A little shorter than the deadline of a post, so that its error names the cause.
@@ -297,10 +297,10 @@ void StagingLink::fillFreeChunks() {
   }
 }
 
-Ring StagingLink::sizes(const StagedJob& job) const {
+StagingRing StagingLink::sizes(const StagedJob& job) const {
   const auto peers = peers_.find(job.place);
   if (peers == peers_.end()) return *own_;
-  Ring out = peers->second;
+  StagingRing out = peers->second;
   if (own_ && !job.place) {
     out.chunks = std::min(out.chunks, own_->chunks);
     out.chunk_bytes = std::min(out.chunk_bytes, own_->chunk_bytes);
@@ -343,7 +343,7 @@ std::uint32_t StagingLink::widthFor(StagedJob& job) {
     if (pinAt(job.ops[i], end) != pinAt(job.ops[job.cut.op], end)) break;
     part += job.ops[i].bytes - (i == job.cut.op ? job.cut.into : 0);
   }
-  const Ring ring = sizes(job);
+  const StagingRing ring = sizes(job);
   const std::uint64_t width =
       (std::min(part, core::kLeastOfWhole) + ring.chunk_bytes - 1) / ring.chunk_bytes;
   if (width > ring.chunks)
@@ -361,7 +361,7 @@ std::optional<std::uint32_t> StagingLink::freeChunks(std::uint32_t width,
                                                      std::uint32_t chunks) const {
   std::uint32_t free = 0;
   for (std::uint32_t i = 0; i < chunks; ++i) {
-    free = chunks_[i].step == Step::kFree && !chunks_[i].joined ? free + 1 : 0;
+    free = chunks_[i].step == ChunkStep::kFree && !chunks_[i].joined ? free + 1 : 0;
     if (free == width) return i + 1 - width;
   }
   return std::nullopt;
@@ -388,25 +388,25 @@ void StagingLink::release(std::uint32_t number) {
   for (std::uint32_t i = 1; i < chunk.width; ++i) chunks_[number + i].joined = false;
   --chunk.job->chunks;
   chunk.job = nullptr;
-  chunk.step = Step::kFree;
+  chunk.step = ChunkStep::kFree;
 }
 
-StagingLink::Step StagingLink::after(const Chunk& chunk) const {
+StagingLink::ChunkStep StagingLink::after(const Chunk& chunk) const {
   const StagedJob& job = *chunk.job;
   switch (chunk.step) {
-    case Step::kFree:
-      if (job.from_storage) return Step::kLoad;
+    case ChunkStep::kFree:
+      if (job.from_storage) return ChunkStep::kLoad;
       [[fallthrough]];
-    case Step::kLoad:
-      if (!self_) return Step::kMove;
+    case ChunkStep::kLoad:
+      if (!self_) return ChunkStep::kMove;
       [[fallthrough]];
-    case Step::kMove:
-      if (job.to_storage) return Step::kStore;
+    case ChunkStep::kMove:
+      if (job.to_storage) return ChunkStep::kStore;
       [[fallthrough]];
-    case Step::kStore:
-      return Step::kFree;
+    case ChunkStep::kStore:
+      return ChunkStep::kFree;
   }
-  return Step::kFree;
+  return ChunkStep::kFree;
 }
 
 // The step of this chunk has ended. Begins its next one.
@@ -419,13 +419,13 @@ void StagingLink::advance(std::uint32_t number) {
   --job.stages[index(chunk.step)].chunks;
   for (PathShare& share : ended.shares) {
     share.stage = static_cast<std::uint32_t>(chunk.step);
-    share.gpu_ring = job.place && chunk.step != Step::kMove;
+    share.gpu_ring = job.place && chunk.step != ChunkStep::kMove;
     job.path.add(std::move(share));
   }
   if (ended.error) failJob(job, *std::move(ended.error));
   if (!job.why) {
     chunk.step = after(chunk);
-    if (chunk.step != Step::kFree) {
+    if (chunk.step != ChunkStep::kFree) {
       Status begun = begin(number);
       if (begun) return;
       failJob(job, std::move(begun).error());
@@ -447,8 +447,8 @@ Status StagingLink::begin(std::uint32_t number) {
   StageUse& use = chunk.job->stages[index(chunk.step)];
   if (use.chunks++ == 0) use.counted = host_->now();
   const bool write = chunk.job->writes();
-  if (chunk.step == Step::kMove) return startMove(number);
-  const bool load = chunk.step == Step::kLoad;
+  if (chunk.step == ChunkStep::kMove) return startMove(number);
+  const bool load = chunk.step == ChunkStep::kLoad;
   const bool here = self_ || load == write;
   if (here) return startStorage(number, load ? OpKind::kRead : OpKind::kWrite);
   return ask(number, !load);
@@ -589,10 +589,10 @@ void StagingLink::receive(RingAnswer&& answer) {
              answer.chunk_bytes < (64U << 10U)) {
     no_ring_ = protocolError("the peer lends a ring of an impossible size");
   } else {
-    peers_[answer.place] = Ring{.address = answer.address,
-                                .chunk_bytes = answer.chunk_bytes,
-                                .chunks = answer.chunks,
-                                .pin = answer.pin};
+    peers_[answer.place] = StagingRing{.address = answer.address,
+                                       .chunk_bytes = answer.chunk_bytes,
+                                       .chunks = answer.chunks,
+                                       .pin = answer.pin};
   }
 }
 
@@ -603,7 +603,7 @@ void StagingLink::receive(RingRecall&& recall) {
 void StagingLink::receive(StorageAnswer&& answer) {
   if (answer.chunk >= chunks_.size()) return;
   Chunk& chunk = chunks_[answer.chunk];
-  const bool asked = chunk.step == Step::kLoad || chunk.step == Step::kStore;
+  const bool asked = chunk.step == ChunkStep::kLoad || chunk.step == ChunkStep::kStore;
   if (!asked || chunk.hop || chunk.ended) return;
   for (const PathShare& share : answer.shares) told_.insert({share.backend, share.way, share.rail});
   if (told_.size() > kMostShares)

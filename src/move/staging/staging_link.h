@@ -58,7 +58,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
 
  private:
   // The stage of a chunk; its number is PathShare::stage.
-  enum class Step : std::uint8_t { kFree, kLoad, kMove, kStore };
+  enum class ChunkStep : std::uint8_t { kFree, kLoad, kMove, kStore };
   // A stage that chunks of a job are in, and since when.
   struct StageUse {
     std::uint32_t chunks = 0;
@@ -84,7 +84,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
     bool isCut() const { return cut.op == ops.size(); }
     OpCursor cut = {};
     std::uint32_t chunks = 0;             // in a stage
-    std::array<StageUse, 4> stages = {};  // by Step
+    std::array<StageUse, 4> stages = {};  // by ChunkStep
     Path path = {};                       // since the last report
     // It writes objects, each as a whole.
     bool to_objects = false;
@@ -94,7 +94,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   // The use of one chunk of both rings, or of neighbours as one large chunk.
   struct Chunk {
     StagedJob* job = nullptr;
-    Step step = Step::kFree;
+    ChunkStep step = ChunkStep::kFree;
     std::uint32_t width = 1;  // chunks
     bool joined = false;      // a part of the large chunk before it
     std::uint64_t whole = 0;  // core::OpList::whole of its store
@@ -104,7 +104,7 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   };
   void hopEnded(std::uint32_t chunk, HopEnd end) override;
   void wake();
-  Result<std::optional<Ring>> takeRing(bool lent, RingPlace place);
+  Result<std::optional<StagingRing>> takeRing(bool lent, RingPlace place);
   bool hasWaitedLong() const;
   void returnRings();
   void prepareObjects(StagedJob& job);
@@ -120,14 +120,14 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   void release(std::uint32_t number);
   void advance(std::uint32_t number);
   std::uint64_t countUse(const Chunk& chunk);
-  Step after(const Chunk& chunk) const;
+  ChunkStep after(const Chunk& chunk) const;
   Status begin(std::uint32_t number);
   Status ask(std::uint32_t number, bool store);
   Status startStorage(std::uint32_t number, OpKind kind);
   Status startMove(std::uint32_t number);
   Status startHop(std::uint32_t number, StagingHost::To to, OpKind kind, core::OpList list);
   // The chunks that a job of this end can use, if it has one ring or two.
-  Ring sizes(const StagedJob& job) const;
+  StagingRing sizes(const StagedJob& job) const;
   static ChunkPlan cut(StagedJob& job, std::uint64_t chunk_bytes);
   void failJob(StagedJob& job, Error why);
   void endJobs(core::Completions& out);
@@ -156,10 +156,10 @@ class StagingLink final : public core::Link, public Carrier, private HopOwner {
   std::map<std::uint32_t, PinInfo> storage_pins_;  // of the peer
   std::vector<StagedJob*> jobs_;                   // in the order of their posts
   std::vector<Chunk> chunks_;
-  std::optional<Ring> own_;              // the ring for this end's jobs
-  std::map<RingPlace, Ring> peers_;      // and those that the peer lends
-  std::set<RingPlace> asked_, refused_;  // rings that the peer was asked for, or does not lend
-  std::optional<Error> no_ring_;         // the peer's messages cannot be understood
+  std::optional<StagingRing> own_;          // the ring for this end's jobs
+  std::map<RingPlace, StagingRing> peers_;  // and those that the peer lends
+  std::set<RingPlace> asked_, refused_;     // rings that the peer was asked for, or does not lend
+  std::optional<Error> no_ring_;            // the peer's messages cannot be understood
   // Rings that others wait for. No chunk begins a transfer until they are given back.
   bool own_recalled_ = false;
   std::set<RingPlace> peers_recalled_;

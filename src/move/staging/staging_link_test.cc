@@ -82,17 +82,18 @@ class FakeHost final : public StagingHost {
   ~FakeHost() override { mine_.used_rings -= rings; }
   FakeHost(const FakeHost&) = delete;
   FakeHost& operator=(const FakeHost&) = delete;
-  Result<std::optional<Ring>> ring(bool /*lent*/, std::optional<std::uint32_t> gpu) override {
+  Result<std::optional<StagingRing>> ring(bool /*lent*/,
+                                          std::optional<std::uint32_t> gpu) override {
     if (gpu ? refuses_gpu_ring : refuses_ring)
       return Error{.code = Code::kExhausted, .operation = "ring"};
-    if (!hasRoom()) return std::optional<Ring>();
+    if (!hasRoom()) return std::optional<StagingRing>();
     ++mine_.used_rings;
     ++rings;
     const std::uint32_t slot = kRingPin + mine_.rings++;
     const std::uint64_t address = kRingAt + slot * chunk_bytes * chunks;
     mine_.add(slot, MemoryKind::kHost, address, chunk_bytes * chunks);
     return std::optional(
-        Ring{.address = address, .chunk_bytes = chunk_bytes, .chunks = chunks, .pin = slot});
+        StagingRing{.address = address, .chunk_bytes = chunk_bytes, .chunks = chunks, .pin = slot});
   }
   void giveBack(std::uint32_t pin) override {
     EXPECT_EQ(mine_.pins.erase(pin), 1U);

@@ -28,7 +28,7 @@ void StagingServer::take(const RingReturn& given) {
 }
 
 // The ring that the peer may use; null: it has none there.
-const Ring* StagingServer::lent(RingPlace place) const {
+const StagingRing* StagingServer::lent(RingPlace place) const {
   const auto found = lent_.find(place);
   return found == lent_.end() || found->second.returned ? nullptr : &found->second.ring;
 }
@@ -48,7 +48,7 @@ void StagingServer::freeReturned() {
 
 void StagingServer::lendWanted() {
   std::erase_if(wanted_, [this](RingPlace place) {
-    if (const Ring* const known = lent(place)) {
+    if (const StagingRing* const known = lent(place)) {
       answer(place, *known);
       return true;
     }
@@ -59,12 +59,12 @@ void StagingServer::lendWanted() {
       lent_[place] = {.ring = **ring};
       served_.resize(std::max<std::size_t>(served_.size(), (*ring)->chunks));
     }
-    answer(place, ring ? Result<Ring>(**ring) : std::move(ring).error());
+    answer(place, ring ? Result<StagingRing>(**ring) : std::move(ring).error());
     return true;
   });
 }
 
-void StagingServer::answer(RingPlace place, Result<Ring> ring) {
+void StagingServer::answer(RingPlace place, Result<StagingRing> ring) {
   RingAnswer answer{.place = place};
   if (ring) {
     answer.address = ring->address;
@@ -120,7 +120,7 @@ void StagingServer::take(const WholeEnd& end) {
 
 // A peer reaches only pinned storage, with the access of its pin, and only its own chunks.
 Status StagingServer::check(const StorageRequest& request) const {
-  const Ring* const ring = lent(request.place);
+  const StagingRing* const ring = lent(request.place);
   if (ring == nullptr || request.chunk >= ring->chunks)
     return Error{
         .code = Code::kProtocol, .operation = "staging", .detail = "no such chunk was lent"};
@@ -188,7 +188,7 @@ void StagingServer::progress() {
 
 void StagingServer::start(std::uint32_t number) {
   Served& one = served_[number];
-  const Ring& ring = lent_.at(one.request->place).ring;
+  const StagingRing& ring = lent_.at(one.request->place).ring;
   std::vector<core::Op> ops;
   for (const StoragePiece& piece : one.request->pieces)
     ops.push_back({.local = ring.address + number * ring.chunk_bytes + piece.place,

@@ -18,7 +18,7 @@ class StagingServer final : private HopOwner {
  public:
   // `wake`: progress() has work that needs no further event.
   // `ring`: asks for a ring, as StagingHost::ring(). None: it waits for memory, and is asked again.
-  using RingSource = std::function<Result<std::optional<Ring>>(RingPlace)>;
+  using RingSource = std::function<Result<std::optional<StagingRing>>(RingPlace)>;
   StagingServer(StagingHost& host, std::function<Status(const StagingMessage&)> send,
                 std::function<void()> wake, RingSource ring)
       : host_(host), send_(std::move(send)), wake_(std::move(wake)), ring_(std::move(ring)) {}
@@ -41,15 +41,15 @@ class StagingServer final : private HopOwner {
     std::optional<HopEnd> ended = {};
     bool waits() const { return request && !hop && !ended; }
   };
-  struct Lent {
-    Ring ring;
+  struct LentRing {
+    StagingRing ring;
     bool returned = false;  // it is freed once no request uses it
     std::optional<Clock::time_point> recalled = {};
   };
-  const Ring* lent(RingPlace place) const;
+  const StagingRing* lent(RingPlace place) const;
   void freeReturned();
   void lendWanted();
-  void answer(RingPlace place, Result<Ring> ring);
+  void answer(RingPlace place, Result<StagingRing> ring);
   Status check(const StorageRequest& request) const;
   // Host memory, whose pieces the peer has packed or wants packed.
   bool isPacked(const StorageRequest& request) const;
@@ -62,7 +62,7 @@ class StagingServer final : private HopOwner {
   const std::function<Status(const StagingMessage&)> send_;
   const std::function<void()> wake_;
   const RingSource ring_;
-  std::map<RingPlace, Lent> lent_;
+  std::map<RingPlace, LentRing> lent_;
   std::vector<RingPlace> wanted_;                  // by requests without an answer, in their order
   std::vector<Served> served_;                     // by the first chunk
   std::map<std::uint64_t, std::uint64_t> wholes_;  // the peer's numbers, and this agent's

@@ -1,4 +1,4 @@
-#include "backends/fake/options.h"
+#include "backends/fake/fake_options.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@ namespace viaduct::fake {
 namespace {
 
 TEST(FakeOptions, AreRead) {
-  Options options;
+  FakeOptions options;
   ASSERT_TRUE(parseOptions("rails=4,nodes=2,exhaust=30,far=1,pose=1,lie=swap", options));
   EXPECT_EQ(options.rails, 4U);
   EXPECT_EQ(options.nodes, 2U);
@@ -20,7 +20,7 @@ TEST(FakeOptions, AreRead) {
 TEST(FakeOptions, ThatAreWrongAreRefusedWithTheForm) {
   for (const char* text :
        {"rain", "rain=1", "far", "far=2", "rails=9", "rails=x", "nodes=0", "lie=big", "lie"}) {
-    Options options;
+    FakeOptions options;
     const Status read = parseOptions(text, options);
     ASSERT_FALSE(read) << text;
     EXPECT_NE(read.error().remedy.find("rails=N"), std::string::npos) << read.error().text();

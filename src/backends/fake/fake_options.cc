@@ -1,4 +1,4 @@
-#include "backends/fake/options.h"
+#include "backends/fake/fake_options.h"
 
 #include <algorithm>
 #include <array>
@@ -13,18 +13,18 @@ namespace {
 
 struct Count {
   std::string_view name;
-  std::uint32_t Options::* field;
+  std::uint32_t FakeOptions::* field;
   std::uint64_t least, most;
 };
 constexpr std::array kCounts{
-    Count{"rails", &Options::rails, 1, 8}, Count{"nodes", &Options::nodes, 1, 8},
-    Count{"exhaust", &Options::exhaust, 0, 1'000'000}, Count{"far", &Options::far, 0, 1},
-    Count{"pose", &Options::pose, 0, 1}};
+    Count{"rails", &FakeOptions::rails, 1, 8}, Count{"nodes", &FakeOptions::nodes, 1, 8},
+    Count{"exhaust", &FakeOptions::exhaust, 0, 1'000'000}, Count{"far", &FakeOptions::far, 0, 1},
+    Count{"pose", &FakeOptions::pose, 0, 1}};
 
 // In the order of Lie.
 constexpr std::array<std::string_view, 5> kLies{"none", "corrupt", "swap", "shift", "stale"};
 
-bool readPart(std::string_view part, Options& into) {
+bool readPart(std::string_view part, FakeOptions& into) {
   const auto equals = std::min(part.find('='), part.size());
   const auto name = part.substr(0, equals), value = part.substr(std::min(equals + 1, part.size()));
   const auto* const lie = std::ranges::find(kLies, value);
@@ -39,7 +39,7 @@ bool readPart(std::string_view part, Options& into) {
 
 }  // namespace
 
-Status parseOptions(std::string_view text, Options& into) {
+Status parseOptions(std::string_view text, FakeOptions& into) {
   const auto parts = base::partsOf(text);
   if (std::ranges::all_of(parts, [&](const auto& part) { return readPart(part, into); }))
     return Ok{};

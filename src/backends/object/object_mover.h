@@ -16,20 +16,20 @@
 #include <vector>
 
 #include "backends/object/assembly.h"
-#include "backends/object/options.h"
+#include "backends/object/object_options.h"
 #include "backends/object/requests.h"
 #include "core/op.h"
 #include "move/job_table.h"
 
 namespace viaduct::object {
 
-class Mover : private move::Carrier {
+class ObjectMover : private move::Carrier {
  public:
   // `grace`: how long the destructor waits for uploads that are being aborted.
-  static Result<std::unique_ptr<Mover>> open(const Options& options, Duration grace);
-  ~Mover();
-  Mover(const Mover&) = delete;
-  Mover& operator=(const Mover&) = delete;
+  static Result<std::unique_ptr<ObjectMover>> open(const ObjectOptions& options, Duration grace);
+  ~ObjectMover();
+  ObjectMover(const ObjectMover&) = delete;
+  ObjectMover& operator=(const ObjectMover&) = delete;
 
   // Asks the store for an object's size and version. Blocks.
   Result<ObjectFacts> look(const s3::ObjectName& name, Deadline until);
@@ -70,13 +70,13 @@ class Mover : private move::Carrier {
   };
 
   // The bytes of a work that are of one pinned object.
-  struct Group {
+  struct ObjectPieces {
     ObjectPin pin;
     bool writes = false;
-    std::vector<Piece> pieces = {};
+    std::vector<ObjectPiece> pieces = {};
   };
 
-  explicit Mover(Duration grace);
+  explicit ObjectMover(Duration grace);
   // As move::Carrier.
   void stop(move::Job& job) override;
   void progressUntil(Clock::time_point until) override;
@@ -87,7 +87,7 @@ class Mover : private move::Carrier {
   void dropLooks();
   void begin(ObjectJob& job);
   void assemble(ObjectJob& job);
-  Result<std::map<std::uint32_t, Group>> groupsOf(const core::Work& work);
+  Result<std::map<std::uint32_t, ObjectPieces>> groupsOf(const core::Work& work);
   Result<std::vector<std::shared_ptr<Task>>> tasksOf(const core::Work& work);
   void taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> why);
   void end(ObjectJob& job, std::optional<Error> why);

@@ -18,7 +18,7 @@ enum class Lie : std::uint8_t {
   kStale,    // nothing is copied
 };
 
-struct Options {
+struct FakeOptions {
   std::uint32_t rails = 2;
   // The number of pretended NUMA nodes. Rail i is on node i mod `nodes`, and a pin on node slot mod
   // `nodes`.
@@ -30,6 +30,6 @@ struct Options {
 };
 
 // Reads "rails=4,nodes=2,exhaust=1,far=1,pose=1,lie=stale".
-Status parseOptions(std::string_view text, Options& into);
+Status parseOptions(std::string_view text, FakeOptions& into);
 
 }  // namespace viaduct::fake

@@ -11,12 +11,12 @@
 
 namespace viaduct::object {
 
-struct Options {
+struct ObjectOptions {
   s3::Access access = {};
   std::uint64_t part = 0;  // bytes of one request
   std::uint32_t connections = 0, retries = 0;
   bool sign_bodies = false;
 };
-Result<Options> resolveOptions(const Settings& settings);
+Result<ObjectOptions> resolveOptions(const Settings& settings);
 
 }  // namespace viaduct::object

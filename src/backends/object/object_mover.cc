@@ -1,4 +1,4 @@
-#include "backends/object/mover.h"
+#include "backends/object/object_mover.h"
 
 #include <fmt/format.h>
 #include <pthread.h>
@@ -24,13 +24,14 @@ bool writesStorage(OpKind kind, bool remote) { return (kind == OpKind::kWrite) =
 
 }  // namespace
 
-Mover::Mover(Duration grace)
+ObjectMover::ObjectMover(Duration grace)
     : grace_(grace),
       jobs_(move::JobTable::Traits{
           .device = "object", .most = kMostJobs, .both_ends = true, .grace = grace}) {}
 
-Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grace) {
-  std::unique_ptr<Mover> out(new Mover(grace));
+Result<std::unique_ptr<ObjectMover>> ObjectMover::open(const ObjectOptions& options,
+                                                       Duration grace) {
+  std::unique_ptr<ObjectMover> out(new ObjectMover(grace));
   out->part_ = options.part;
   out->event_.reset(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC));
   if (!out->event_) return systemError(Code::kExhausted, "eventfd", errno);
@@ -57,7 +58,7 @@ Result<std::unique_ptr<Mover>> Mover::open(const Options& options, Duration grac
   return out;
 }
 
-Mover::~Mover() {
+ObjectMover::~ObjectMover() {
   if (!thread_.joinable()) return;
   jobs_.drain(nullptr, *this);
   {
@@ -70,7 +71,7 @@ Mover::~Mover() {
 }
 
 // An error answer to HEAD has no body, so it does not tell a wrong key from a missing right.
-Result<ObjectFacts> Mover::look(const s3::ObjectName& name, Deadline until) {
+Result<ObjectFacts> ObjectMover::look(const s3::ObjectName& name, Deadline until) {
   auto found = ask(Task::head(name), until);
   const bool unclear =
       !found && (found.error().code == Code::kDenied || found.error().code == Code::kNotFound ||
@@ -78,13 +79,13 @@ Result<ObjectFacts> Mover::look(const s3::ObjectName& name, Deadline until) {
   return unclear ? ask(Task::probe(name), until) : found;
 }
 
-void Mover::giveUp(std::uint64_t whole) {
+void ObjectMover::giveUp(std::uint64_t whole) {
   const std::lock_guard lock(mutex_);
   given_up_.push_back(whole);
   requests_->wake();
 }
 
-Result<ObjectFacts> Mover::ask(std::shared_ptr<Task> task, Deadline until) {
+Result<ObjectFacts> ObjectMover::ask(std::shared_ptr<Task> task, Deadline until) {
   const auto look = std::make_shared<Look>();
   look->task = std::move(task);
   std::unique_lock lock(mutex_);
@@ -106,12 +107,12 @@ Result<ObjectFacts> Mover::ask(std::shared_ptr<Task> task, Deadline until) {
                .remedy = "check the endpoint, and that the store runs"};
 }
 
-void Mover::addPin(std::uint32_t slot, ObjectPin pin) {
+void ObjectMover::addPin(std::uint32_t slot, ObjectPin pin) {
   const std::lock_guard lock(mutex_);
   pins_[slot] = std::move(pin);
 }
 
-void Mover::dropPin(std::uint32_t slot) {
+void ObjectMover::dropPin(std::uint32_t slot) {
   const std::lock_guard lock(mutex_);
   const auto at = pins_.find(slot);
   if (at == pins_.end()) return;
@@ -122,7 +123,7 @@ void Mover::dropPin(std::uint32_t slot) {
   pins_.erase(at);
 }
 
-std::size_t Mover::post(const core::Work& work) {
+std::size_t ObjectMover::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.full(work.priority)) return 0;
   ObjectJob& job = jobs_.add<ObjectJob>(work, this);
   job.next_op = work.ops.size();
@@ -133,14 +134,14 @@ std::size_t Mover::post(const core::Work& work) {
   return work.ops.size();
 }
 
-void Mover::stop(move::Job& job) {
+void ObjectMover::stop(move::Job& job) {
   if (job.outstanding == 0) return;
   static_cast<ObjectJob&>(job).stopped = true;
   requests_->wake();
 }
 
 // The thread reads the ops of a stopped job until it reports the job, which it does soon.
-void Mover::progressUntil(Clock::time_point until) {
+void ObjectMover::progressUntil(Clock::time_point until) {
   if (until != kNow) {
     const auto stopped = std::ranges::count_if(
         jobs_.jobs(), [](const move::Job* job) { return job->why && job->outstanding != 0; });
@@ -153,13 +154,13 @@ void Mover::progressUntil(Clock::time_point until) {
   takeReports();
 }
 
-void Mover::poll(core::Completions& out) {
+void ObjectMover::poll(core::Completions& out) {
   if (jobs_.empty()) return;
   takeReports();
   jobs_.takeReports(out);
 }
 
-void Mover::takeReports() {
+void ObjectMover::takeReports() {
   {
     const std::lock_guard lock(mutex_);
     taken_.swap(reports_);
@@ -175,12 +176,12 @@ void Mover::takeReports() {
   taken_.clear();
 }
 
-void Mover::drainEvent() const {
+void ObjectMover::drainEvent() const {
   std::uint64_t count = 0;
   [[maybe_unused]] const auto got = ::read(event_.get(), &count, sizeof count);
 }
 
-void Mover::run() {
+void ObjectMover::run() {
   bool stopping = false;
   auto until = Clock::time_point::max();
   while (true) {
@@ -201,7 +202,7 @@ void Mover::run() {
   requests_.reset();
 }
 
-void Mover::takeInbox(bool& stopping) {
+void ObjectMover::takeInbox(bool& stopping) {
   std::vector<ObjectJob*> posts;
   std::vector<std::shared_ptr<Look>> asked;
   std::vector<std::uint64_t> given_up;
@@ -226,14 +227,14 @@ void Mover::takeInbox(bool& stopping) {
 }
 
 // Ends the requests that nobody waits for any more, so that they take no connection from others.
-void Mover::dropLooks() {
+void ObjectMover::dropLooks() {
   const std::lock_guard lock(mutex_);
   for (const auto& look : looks_)
     if (look->left) requests_->drop(look->task);
   std::erase_if(looks_, [](const auto& look) { return look->left; });
 }
 
-void Mover::begin(ObjectJob& job) {
+void ObjectMover::begin(ObjectJob& job) {
   running_.push_back(&job);
   if (job.work.whole != 0) return assemble(job);
   auto tasks = tasksOf(job.work);
@@ -245,10 +246,10 @@ void Mover::begin(ObjectJob& job) {
 }
 
 // Begins a work that writes an object together with others.
-void Mover::assemble(ObjectJob& job) {
+void ObjectMover::assemble(ObjectJob& job) {
   auto groups = groupsOf(job.work);
   if (groups && groups->size() == 1 && groups->begin()->second.writes) {
-    Group& group = groups->begin()->second;
+    ObjectPieces& group = groups->begin()->second;
     return assemblies_->add(job.work.whole,
                             {&job, &job.stopped, std::move(group.pin), std::move(group.pieces)});
   }
@@ -261,8 +262,9 @@ void Mover::assemble(ObjectJob& job) {
   end(job, why);
 }
 
-Result<std::map<std::uint32_t, Mover::Group>> Mover::groupsOf(const core::Work& work) {
-  std::map<std::uint32_t, Group> groups;
+Result<std::map<std::uint32_t, ObjectMover::ObjectPieces>> ObjectMover::groupsOf(
+    const core::Work& work) {
+  std::map<std::uint32_t, ObjectPieces> groups;
   const std::lock_guard lock(mutex_);
   for (const core::Op& op : work.ops) {
     const bool remote = pins_.contains(op.remote_pin);
@@ -275,7 +277,7 @@ Result<std::map<std::uint32_t, Mover::Group>> Mover::groupsOf(const core::Work& 
                    .operation = opKindName(work.kind),
                    .detail = fmt::format("{} bytes at {:#x} are not pinned", op.bytes, address),
                    .device = "object"};
-    Group& group = groups[slot];
+    ObjectPieces& group = groups[slot];
     group.pin = at->second;
     group.writes = writesStorage(work.kind, remote);
     group.pieces.push_back({address - at->second.address + at->second.offset,
@@ -285,7 +287,7 @@ Result<std::map<std::uint32_t, Mover::Group>> Mover::groupsOf(const core::Work& 
 }
 
 // One task for each object of a post.
-Result<std::vector<std::shared_ptr<Task>>> Mover::tasksOf(const core::Work& work) {
+Result<std::vector<std::shared_ptr<Task>>> ObjectMover::tasksOf(const core::Work& work) {
   VIADUCT_TRY(auto groups, groupsOf(work));
   std::vector<std::shared_ptr<Task>> out;
   for (auto& [slot, group] : groups) {
@@ -296,7 +298,7 @@ Result<std::vector<std::shared_ptr<Task>>> Mover::tasksOf(const core::Work& work
   return out;
 }
 
-void Mover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> why) {
+void ObjectMover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> why) {
   const auto look =
       std::ranges::find_if(looks_, [&](const auto& one) { return one->task == task; });
   if (look != looks_.end()) {
@@ -314,13 +316,13 @@ void Mover::taskEnded(const std::shared_ptr<Task>& task, std::optional<Error> wh
   if (why || --(*at)->open == 0) end(**at, std::move(why));
 }
 
-void Mover::endStopped(ObjectJob& job) {
+void ObjectMover::endStopped(ObjectJob& job) {
   if (job.work.whole != 0) return assemblies_->cancel(job.work.whole);
   end(job, cancelled(opKindName(job.work.kind)));
 }
 
 // Reports a job. Its memory belongs to its owner again from here on.
-void Mover::end(ObjectJob& job, std::optional<Error> why) {
+void ObjectMover::end(ObjectJob& job, std::optional<Error> why) {
   for (const auto& task : job.tasks)
     if (!task->done()) requests_->drop(task);
   job.tasks.clear();

@@ -1,4 +1,4 @@
-#include "backends/object/options.h"
+#include "backends/object/object_options.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // The mover over an engine that hangs, as a disk that does not answer.
-#include "backends/file/mover.h"
+#include "backends/file/file_mover.h"
 
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
@@ -45,7 +45,7 @@ class DammedEngine final : public Engine {
     if (token != kNoToken) called_.push_back({token, result});
   }
   void cancel(std::uint32_t) override { ++dam_->cancels; }
-  bool next(Ended& ended) override {
+  bool next(EndedIo& ended) override {
     auto& from = called_.empty() && dam_->open ? held_ : called_;
     if (from.empty()) return false;
     ended = from.back();
@@ -55,7 +55,7 @@ class DammedEngine final : public Engine {
 
  private:
   const std::shared_ptr<Dam> dam_;
-  std::vector<Ended> held_, called_;
+  std::vector<EndedIo> held_, called_;
 };
 
 class HangingDisk : public ::testing::Test {
@@ -112,7 +112,7 @@ class HangingDisk : public ::testing::Test {
   int link_ = 0;
   std::shared_ptr<Dam> dam_ = std::make_shared<Dam>();
   Settings settings_{.grace = 100ms};
-  std::shared_ptr<Mover> mover_ = std::make_shared<Mover>(
+  std::shared_ptr<FileMover> mover_ = std::make_shared<FileMover>(
       settings_, [dam = dam_](std::string_view, std::uint32_t, std::uint32_t) {
         return std::unique_ptr<Engine>(std::make_unique<DammedEngine>(dam));
       });
@@ -158,8 +158,8 @@ TEST_F(HangingDisk, StoppingLeavesAThreadBehindThatEndsWithTheDisk) {
   mover_->close(closing(), out_);
   const auto settled = mover_->settling();
   mover_->stop();
-  const std::weak_ptr<Mover> left = mover_;
-  mover_ = std::make_shared<Mover>(settings_);  // for TearDown()
+  const std::weak_ptr<FileMover> left = mover_;
+  mover_ = std::make_shared<FileMover>(settings_);  // for TearDown()
   EXPECT_FALSE(left.expired());
   EXPECT_FALSE(settled());
   dam_->release();
@@ -169,12 +169,12 @@ TEST_F(HangingDisk, StoppingLeavesAThreadBehindThatEndsWithTheDisk) {
 
 TEST_F(HangingDisk, StoppingWithoutAThreadKeepsTheMover) {
   post(7);
-  std::weak_ptr<Mover> left = mover_;
+  std::weak_ptr<FileMover> left = mover_;
   {
     const testing::ThreadShortage shortage(0);
     mover_->stop();
   }
-  mover_ = std::make_shared<Mover>(settings_);
+  mover_ = std::make_shared<FileMover>(settings_);
   EXPECT_FALSE(left.expired());
 }
 
@@ -196,7 +196,7 @@ TEST_F(HangingDisk, AFullTableOfJobsTakesNoMore) {
   dam_->release();
   std::uint64_t taken = 0;
   {
-    Mover idle(settings_);  // never started
+    FileMover idle(settings_);  // never started
     EXPECT_EQ(idle.post({.link = link(), .ops = ops_}), 0U);
   }
   for (std::uint64_t number = 1; number <= 200; ++number)

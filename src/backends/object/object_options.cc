@@ -1,13 +1,13 @@
-#include "backends/object/options.h"
+#include "backends/object/object_options.h"
 
 #include "backends/object/facts.h"
 
 namespace viaduct::object {
 
-Result<Options> resolveOptions(const Settings& settings) {
-  Options out{.part = kPartSize.of(settings),
-              .connections = kConnections.of(settings),
-              .retries = kRetries.of(settings)};
+Result<ObjectOptions> resolveOptions(const Settings& settings) {
+  ObjectOptions out{.part = kPartSize.of(settings),
+                    .connections = kConnections.of(settings),
+                    .retries = kRetries.of(settings)};
   VIADUCT_TRY(out.access, s3::resolveAccess(settings));
   const Toggle sign = kSignBodies.of(settings);
   out.sign_bodies = sign == Toggle::kAuto ? !out.access.endpoint.tls : sign == Toggle::kOn;

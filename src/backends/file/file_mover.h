@@ -14,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/file/file_target.h"
 #include "backends/file/pieces.h"
-#include "backends/file/target.h"
 #include "base/mutex.h"
 #include "core/op.h"
 #include "move/class_queue.h"
@@ -29,13 +29,13 @@ using OpenEngine = std::function<Result<std::unique_ptr<Engine>>(
 Result<std::unique_ptr<Engine>> openEngine(std::string_view name, std::uint32_t depth,
                                            std::uint32_t files);
 
-class Mover : public std::enable_shared_from_this<Mover>, private move::Carrier {
+class FileMover : public std::enable_shared_from_this<FileMover>, private move::Carrier {
  public:
   // Tests pass another engine.
-  explicit Mover(const Settings& settings, OpenEngine open = openEngine);
-  ~Mover();
-  Mover(const Mover&) = delete;
-  Mover& operator=(const Mover&) = delete;
+  explicit FileMover(const Settings& settings, OpenEngine open = openEngine);
+  ~FileMover();
+  FileMover(const FileMover&) = delete;
+  FileMover& operator=(const FileMover&) = delete;
 
   // Opens the engine, at the first call.
   Status prepare();
@@ -49,9 +49,9 @@ class Mover : public std::enable_shared_from_this<Mover>, private move::Carrier 
   bool usesUring() const { return pieces_ && pieces_->engine().name() == "uring"; }
 
   // As core::Backend.
-  void pin(std::uint32_t slot, Target target);
+  void pin(std::uint32_t slot, FileTarget target);
   Status unpin(std::uint32_t slot);
-  Target* find(std::uint32_t slot) const;  // null: there is none, or it is being released
+  FileTarget* find(std::uint32_t slot) const;  // null: there is none, or it is being released
 
   // As core::Rail.
   std::size_t post(const core::Work& work);
@@ -78,10 +78,10 @@ class Mover : public std::enable_shared_from_this<Mover>, private move::Carrier 
   void progressUntil(Clock::time_point until) override;
   void progress();
   void cutUp();
-  bool cutOne(move::Job& job, Piece& out);
-  Status aim(const move::Job& job, const core::Op& op, Piece& out);
-  void account(Pieces::Finished& finished);
-  void drop(std::unique_ptr<Target> target);
+  bool cutOne(move::Job& job, FilePiece& out);
+  Status aim(const move::Job& job, const core::Op& op, FilePiece& out);
+  void account(Pieces::FinishedPiece& finished);
+  void drop(std::unique_ptr<FileTarget> target);
   void waitForEvent(Clock::time_point until) const;
   void leaveBehind();
 
@@ -99,9 +99,9 @@ class Mover : public std::enable_shared_from_this<Mover>, private move::Carrier 
   move::JobTable jobs_;
   move::ClassQueue ready_;       // jobs with ops left to cut; the next job in turn comes first
   std::uint64_t in_flight_ = 0;  // bytes
-  std::vector<std::unique_ptr<Target>> targets_;  // by slot
-  std::vector<std::unique_ptr<Target>> stuck_;    // without a slot, but with pieces in flight
-  std::vector<Pieces::Finished> finished_;
+  std::vector<std::unique_ptr<FileTarget>> targets_;  // by slot
+  std::vector<std::unique_ptr<FileTarget>> stuck_;    // without a slot, but with pieces in flight
+  std::vector<Pieces::FinishedPiece> finished_;
 };
 
 }  // namespace viaduct::file

@@ -1,4 +1,4 @@
-#include "backends/file/mover.h"
+#include "backends/file/file_mover.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -47,7 +47,7 @@ Result<std::unique_ptr<Engine>> openEngine(std::string_view name, std::uint32_t 
   return openThreads(depth);
 }
 
-Mover::Mover(const Settings& settings, OpenEngine open)
+FileMover::FileMover(const Settings& settings, OpenEngine open)
     : wanted_(kEngine.of(settings)),
       limits_{.depth = kDepth.of(settings),
               .open_files = openFileLimit(settings),
@@ -58,9 +58,9 @@ Mover::Mover(const Settings& settings, OpenEngine open)
   finished_.reserve(limits_.depth);
 }
 
-Mover::~Mover() = default;
+FileMover::~FileMover() = default;
 
-Status Mover::prepare() {
+Status FileMover::prepare() {
   const base::Lock lock(preparing_);
   if (is_prepared_) return Ok{};
   VIADUCT_TRY(prepared_, open_(wanted_, limits_.depth, limits_.open_files));
@@ -68,20 +68,20 @@ Status Mover::prepare() {
   return Ok{};
 }
 
-std::vector<int> Mover::start() {
+std::vector<int> FileMover::start() {
   const base::Lock lock(preparing_);
   if (prepared_) pieces_ = std::make_unique<Pieces>(std::move(prepared_), limits_);
   return pieces_ ? pieces_->engine().fds() : std::vector<int>{};
 }
 
-void Mover::stop() {
+void FileMover::stop() {
   stopping_ = true;
   if (!jobs_.drain(nullptr, *this)) leaveBehind();
 }
 
 // Hands the mover to a thread. If none starts, the mover stays for ever, because the threads of its
 // engine use its files.
-void Mover::leaveBehind() {
+void FileMover::leaveBehind() {
   const auto wait = [self = shared_from_this()] {
     while (!self->jobs_.idle()) self->progressUntil(Clock::time_point::max());
   };
@@ -90,18 +90,18 @@ void Mover::leaveBehind() {
     std::thread(wait).detach();
   } catch (const std::system_error&) {
     static base::Mutex mutex;
-    static auto* const kept = new std::vector<std::shared_ptr<Mover>>;
+    static auto* const kept = new std::vector<std::shared_ptr<FileMover>>;
     const base::Lock lock(mutex);
     kept->push_back(shared_from_this());
   }
 }
 
-void Mover::progressUntil(Clock::time_point until) {
+void FileMover::progressUntil(Clock::time_point until) {
   if (!goes_on_ && until != kNow) waitForEvent(until);
   progress();
 }
 
-void Mover::waitForEvent(Clock::time_point until) const {
+void FileMover::waitForEvent(Clock::time_point until) const {
   std::vector<pollfd> waits;
   for (const int fd : pieces_->engine().fds())
     waits.push_back({.fd = fd, .events = POLLIN, .revents = 0});
@@ -109,17 +109,17 @@ void Mover::waitForEvent(Clock::time_point until) const {
   ::poll(waits.data(), waits.size(), ever ? -1 : base::Poller::milliseconds(until - Clock::now()));
 }
 
-void Mover::pin(std::uint32_t slot, Target target) {
+void FileMover::pin(std::uint32_t slot, FileTarget target) {
   if (slot >= targets_.size()) targets_.resize(slot + 1);
-  targets_[slot] = std::make_unique<Target>(std::move(target));
+  targets_[slot] = std::make_unique<FileTarget>(std::move(target));
 }
 
-Target* Mover::find(std::uint32_t slot) const {
-  Target* const target = slot < targets_.size() ? targets_[slot].get() : nullptr;
+FileTarget* FileMover::find(std::uint32_t slot) const {
+  FileTarget* const target = slot < targets_.size() ? targets_[slot].get() : nullptr;
   return target == nullptr || target->withdrawn ? nullptr : target;
 }
 
-Status Mover::unpin(std::uint32_t slot) {
+Status FileMover::unpin(std::uint32_t slot) {
   if (slot >= targets_.size() || !targets_[slot]) return Ok{};
   targets_[slot]->withdrawn = true;
   Status left = jobs_.withdraw(slot, *this);
@@ -134,34 +134,34 @@ Status Mover::unpin(std::uint32_t slot) {
   return left;
 }
 
-void Mover::drop(std::unique_ptr<Target> target) {
+void FileMover::drop(std::unique_ptr<FileTarget> target) {
   if (pieces_) pieces_->forget(*target);
 }
 
-std::size_t Mover::post(const core::Work& work) {
+std::size_t FileMover::post(const core::Work& work) {
   if (work.ops.empty() || jobs_.full(work.priority) || !pieces_ || stopping_) return 0;
   ready_.push(jobs_.add(work, this));
   progress();
   return work.ops.size();
 }
 
-void Mover::stop(move::Job& job) {
+void FileMover::stop(move::Job& job) {
   ready_.remove(job);
   if (job.outstanding == 0) return;
   pieces_->cancelJob(job);
   goes_on_ = true;
 }
 
-void Mover::poll(core::Completions& out) {
+void FileMover::poll(core::Completions& out) {
   if (!jobs_.empty()) progress();
   collect(out);
 }
 
 // Takes what has ended, and submits what there is room for.
-void Mover::progress() {
+void FileMover::progress() {
   goes_on_ = false;
   pieces_->reap(finished_);
-  for (Pieces::Finished& finished : finished_) account(finished);
+  for (Pieces::FinishedPiece& finished : finished_) account(finished);
   finished_.clear();
   cutUp();
   if (!pieces_->submit()) goes_on_ = true;
@@ -170,11 +170,11 @@ void Mover::progress() {
 }
 
 // Cuts one piece of each job of a class in turn, so that no job waits for a longer one.
-void Mover::cutUp() {
+void FileMover::cutUp() {
   std::uint32_t room = std::min(pieces_->room(), kMostAtOnce);
   while (!ready_.empty() && room != 0 && in_flight_ < kMostInFlight) {
     move::Job& job = ready_.pop(0);
-    Piece piece;
+    FilePiece piece;
     if (!cutOne(job, piece)) continue;
     piece.job = &job;
     ++job.outstanding;
@@ -187,7 +187,7 @@ void Mover::cutUp() {
   if (!ready_.empty() && in_flight_ < kMostInFlight && pieces_->room() != 0) goes_on_ = true;
 }
 
-bool Mover::cutOne(move::Job& job, Piece& out) {
+bool FileMover::cutOne(move::Job& job, FilePiece& out) {
   const core::Op& op = job.work.ops[job.next_op];
   if (Status aimed = aim(job, op, out); !aimed) {
     jobs_.stop(job, std::move(aimed).error());
@@ -206,9 +206,9 @@ bool Mover::cutOne(move::Job& job, Piece& out) {
 }
 
 // Finds the memory and the file of an op, from the first byte that is not cut off yet.
-Status Mover::aim(const move::Job& job, const core::Op& op, Piece& out) {
-  Target* const local = find(op.local_pin);
-  Target* const remote = find(op.remote_pin);
+Status FileMover::aim(const move::Job& job, const core::Op& op, FilePiece& out) {
+  FileTarget* const local = find(op.local_pin);
+  FileTarget* const remote = find(op.remote_pin);
   if (local == nullptr || remote == nullptr) return deniedError("the memory or file was released");
   if (!local->covers(op.local, op.bytes) || !remote->covers(op.remote, op.bytes))
     return deniedError(fmt::format("{} bytes are outside their pins", op.bytes));
@@ -226,7 +226,7 @@ Status Mover::aim(const move::Job& job, const core::Op& op, Piece& out) {
   return Ok{};
 }
 
-void Mover::account(Pieces::Finished& finished) {
+void FileMover::account(Pieces::FinishedPiece& finished) {
   move::Job& job = *finished.piece.job;
   --job.outstanding;
   in_flight_ -= finished.piece.bytes;

@@ -9,7 +9,7 @@
 namespace viaduct::tcp {
 
 template <class T>
-class Ring {
+class RingQueue {
  public:
   bool empty() const { return count_ == 0; }
   std::size_t size() const { return count_; }
@@ -29,7 +29,7 @@ class Ring {
     return out;
   }
   // Empties the queue, and frees its memory.
-  void reset() { *this = Ring(); }
+  void reset() { *this = RingQueue(); }
   void trim() {
     if (count_ == 0 && slots_.size() > kKept) reset();
   }
