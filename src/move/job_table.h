@@ -50,9 +50,10 @@ class JobTable {
   }
   void look(Clock::time_point now) { pressed_ = now < pressed_until_; }
 
+  bool full() const { return full(Priority::kUrgent); }
   // No room for a further job of this class. A quarter of the table has urgent jobs alone, and
   // another one no background jobs. So jobs of a peer that does not answer leave room for a higher
-  // class.
+  // class. For rails to other agents.
   bool full(Priority priority) const {
     return jobs_.size() >= traits_.most - traits_.most / 4 * static_cast<std::size_t>(priority);
   }

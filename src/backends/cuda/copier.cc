@@ -176,7 +176,7 @@ Status Copier::unpin(std::uint32_t slot, const LentTo& lent_to) {
 
 std::size_t Copier::post(const core::Work& work, const CopierPins& remote) {
   const std::lock_guard lock(mutex_);
-  if (work.ops.empty() || jobs_.full(work.priority)) return 0;
+  if (work.ops.empty() || jobs_.full()) return 0;
   GpuJob& job = jobs_.add<GpuJob>(work, this);
   job.remote = &remote;
   job.born = births_;

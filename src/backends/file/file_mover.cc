@@ -139,7 +139,7 @@ void FileMover::drop(std::unique_ptr<FileTarget> target) {
 }
 
 std::size_t FileMover::post(const core::Work& work) {
-  if (work.ops.empty() || jobs_.full(work.priority) || !pieces_ || stopping_) return 0;
+  if (work.ops.empty() || jobs_.full() || !pieces_ || stopping_) return 0;
   ready_.push(jobs_.add(work, this));
   progress();
   return work.ops.size();

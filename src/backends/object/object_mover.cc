@@ -124,7 +124,7 @@ void ObjectMover::dropPin(std::uint32_t slot) {
 }
 
 std::size_t ObjectMover::post(const core::Work& work) {
-  if (work.ops.empty() || jobs_.full(work.priority)) return 0;
+  if (work.ops.empty() || jobs_.full()) return 0;
   ObjectJob& job = jobs_.add<ObjectJob>(work, this);
   job.next_op = work.ops.size();
   job.outstanding = 1;
