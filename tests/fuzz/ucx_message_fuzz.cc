@@ -38,9 +38,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto message = viaduct::ucx::decode(head, behind);
   if (!message) return 0;
   const auto list = message->list();
-  const auto total =
-      std::accumulate(list.begin(), list.end(), std::uint64_t{0},
-                      [](std::uint64_t sum, const Extent& one) { return sum + one.bytes; });
+  const auto total = std::accumulate(
+      list.begin(), list.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const viaduct::Extent& one) { return sum + one.bytes; });
   if (message->kind == Message::Kind::kWrite && total != behind) std::abort();
   if (message->kind == Message::Kind::kRead && total > Message::kMostBytes) std::abort();
   std::array<std::byte, Message::kLongestHead> again{};
