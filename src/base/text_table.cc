@@ -1,0 +1,166 @@
+#include "base/text_table.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/environment.h"
+#include "base/text.h"
+#include "base/utf8.h"
+
+namespace viaduct::base {
+namespace {
+
+constexpr std::size_t kUsual = 80, kNarrowest = 20;
+constexpr std::size_t kMostGap = 2;  // between two columns
+constexpr std::size_t kBelowIndent = 9;
+
+// The two lines of a broken title: "p50", "us".
+std::pair<std::string, std::string> brokenTitle(const std::string& title) {
+  const std::size_t blank = title.rfind(' ');
+  if (blank == std::string::npos) return {"", title};
+  return {title.substr(0, blank), title.substr(blank + 1)};
+}
+
+// The values before `at`, and the first value with those from `at` on.
+template <class Value>
+std::pair<std::vector<Value>, std::vector<Value>> splitAt(const std::vector<Value>& values,
+                                                          std::size_t at) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(at);
+  std::vector<Value> rest{values.front()};
+  rest.insert(rest.end(), middle, values.end());
+  return {{values.begin(), middle}, std::move(rest)};
+}
+
+}  // namespace
+
+std::size_t terminalWidth(int fd) {
+  winsize size{};
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0)
+    return size.ws_col == 0 ? kUsual : std::max<std::size_t>(size.ws_col, kNarrowest);
+  const char* const columns = variable("COLUMNS");
+  const auto asked = numberIn<std::size_t>(columns == nullptr ? "" : columns);
+  return asked ? std::clamp(*asked, kNarrowest, kNoLimit) : kNoLimit;
+}
+
+TextTable::TextTable(std::vector<TextColumn> columns, std::size_t limit) : limit_(limit) {
+  for (TextColumn& column : columns) {
+    const std::size_t width = column.least;
+    columns_.push_back({{std::move(column)}, width});
+  }
+  fit();
+}
+
+std::size_t TextTable::widthOf(const Column& column) const {
+  const auto [above, below] = brokenTitle(column.title);
+  const std::size_t title =
+      broken_titles_ ? std::max(shownWidth(above), shownWidth(below)) : shownWidth(column.title);
+  return std::max(column.width, title);
+}
+
+std::size_t TextTable::room() const {
+  std::size_t end = 0, number = 0;
+  for (const Column& column : columns_) {
+    if (column.in_line) end += (end == 0 ? 0 : gap_) + widthOf(column);
+    if (end > limit_) break;
+    ++number;
+  }
+  return number;
+}
+
+// Each step is taken only if those before it were not enough. Columns give way from the right.
+void TextTable::fit() {
+  while (!fits() && gap_ > 1) --gap_;
+  broken_titles_ = !fits();
+  if (!fits())
+    for (Column& column : columns_) column.in_line = column.narrow != Narrow::kHeading;
+  for (auto column = columns_.rbegin(); column != columns_.rend() && !fits(); ++column) {
+    if (column->narrow == Narrow::kBelow || column->narrow == Narrow::kGoes)
+      column->in_line = false;
+    if (column->narrow == Narrow::kCut)
+      while (!fits() && column->width > column->least) --column->width;
+  }
+}
+
+std::string TextTable::line(const std::vector<std::string>& cells) const {
+  std::string out;
+  std::size_t at = 0, end = 0;  // of the text so far, of its column
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    const Column& column = columns_[i];
+    if (!column.in_line) continue;
+    const std::size_t start = end == 0 ? 0 : end + gap_;
+    end = start + widthOf(column);
+    const std::string text =
+        column.narrow == Narrow::kCut ? shortened(cells[i], widthOf(column)) : cells[i];
+    const std::size_t width = shownWidth(text);
+    if (width == 0) continue;
+    const std::size_t wanted = column.left ? start : end - std::min(width, end);
+    const std::size_t from = std::max(wanted, out.empty() ? 0 : at + 1);
+    out.append(from - at, ' ').append(text);
+    at = from + width;
+  }
+  return out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::string TextTable::outside(Narrow which, const std::vector<std::string>& cells) const {
+  std::string out;
+  for (std::size_t i = 0; i < columns_.size(); ++i)
+    if (!columns_[i].in_line && columns_[i].narrow == which && !cells[i].empty() && cells[i] != "-")
+      out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", columns_[i].title, cells[i]);
+  return out;
+}
+
+std::string TextTable::head() const {
+  std::vector<std::string> above, below;
+  for (const Column& column : columns_) {
+    auto [first, last] = brokenTitle(column.title);
+    above.push_back(broken_titles_ ? std::move(first) : "");
+    below.push_back(broken_titles_ ? std::move(last) : column.title);
+  }
+  std::string out;
+  for (const auto& titles : {above, below})
+    if (const std::string one = line(titles); one != "\n") out += one;
+  return out;
+}
+
+std::string TextTable::row(const std::vector<std::string>& cells) {
+  std::string out;
+  if (std::string heading = outside(Narrow::kHeading, cells); heading != heading_) {
+    heading_ = std::move(heading);
+    out += paragraph("", heading_, limit_);
+  }
+  out += line(cells);
+  if (const std::string below = outside(Narrow::kBelow, cells); !below.empty())
+    out += paragraph(std::string(kBelowIndent, ' '), below, limit_);
+  return out;
+}
+
+std::string tableText(const std::vector<TextColumn>& columns, const std::vector<TextRow>& rows,
+                      std::size_t limit) {
+  TextTable table({}, limit);
+  table.gap_ = kMostGap;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::size_t width = 0;
+    for (const TextRow& row : rows) width = std::max(width, shownWidth(row.cells[i]));
+    table.columns_.push_back({{columns[i]}, width});
+  }
+  table.fit();
+  const std::size_t room = std::max<std::size_t>(table.room(), 2);
+  if (room < columns.size()) {
+    const auto [first, rest] = splitAt(columns, room);
+    std::vector<TextRow> first_rows, rest_rows;
+    for (const TextRow& row : rows) {
+      auto [first_cells, rest_cells] = splitAt(row.cells, room);
+      first_rows.push_back({std::move(first_cells), row.after});
+      rest_rows.push_back({std::move(rest_cells)});
+    }
+    return tableText(first, first_rows, limit) + "\n" + tableText(rest, rest_rows, limit);
+  }
+  std::string out = table.head();
+  for (const TextRow& row : rows) out += table.row(row.cells) + row.after;
+  return out;
+}
+
+}  // namespace viaduct::base
