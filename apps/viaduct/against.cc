@@ -1,9 +1,11 @@
 #include "viaduct/against.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 
+#include "base/text_table.h"
 #include "measure/compare/compare_output.h"
 #include "measure/result/text.h"
 #include "measure/turns/turns.h"
@@ -86,7 +88,9 @@ Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& op
                                      sideOf(plan.b_name, turns.b())};
   const std::string json = measure::compareJson(found, names);
   fmt::print("{}",
-             plan.a.output == OutputForm::kJson ? json : measure::compareText(found, names, how));
+             plan.a.output == OutputForm::kJson
+                 ? json
+                 : measure::compareText(found, names, how, base::terminalWidth(STDOUT_FILENO)));
   std::fflush(stdout);
   VIADUCT_CHECK(file.write(json));
   return found;

@@ -1,9 +1,12 @@
 // Prints the output of `viaduct bench` in each of its forms. Threads: one at a time.
 #pragma once
 
+#include <unistd.h>
+
 #include <string>
 #include <vector>
 
+#include "base/text_table.h"
 #include "measure/result/report.h"
 #include "measure/result/table.h"
 #include "measure/run/run.h"
@@ -25,7 +28,7 @@ class BenchOutput {
  private:
   const BenchPlan& plan_;
   const BenchOptions& options_;
-  measure::TextTable table_;
+  measure::RowTable table_{base::terminalWidth(STDOUT_FILENO)};
   std::string remark_;  // of the last row
 };
 

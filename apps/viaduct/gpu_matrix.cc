@@ -1,12 +1,14 @@
 #include "viaduct/gpu_matrix.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
 #include <utility>
 
+#include "base/text_table.h"
 #include "measure/matrix/matrix.h"
 #include "measure/result/text.h"
 #include "viaduct/bench_progress.h"
@@ -92,7 +94,7 @@ int measureAndPrint(const MatrixPlan& plan, std::vector<matrix::SeenGpu> gpus, R
       stop);
   line.clear();
   const std::string json = matrix::matrixJson(found);
-  fmt::print("{}", as_json ? json : matrix::matrixText(found));
+  fmt::print("{}", as_json ? json : matrix::matrixText(found, base::terminalWidth(STDOUT_FILENO)));
   std::fflush(stdout);
   if (const auto written = file.write(json); !written)
     return fail(written.error().text(), kExitFailed);

@@ -1,6 +1,7 @@
 // `viaduct kv size`: the size of a request in the KV cache of a known model.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 #include <viaduct/kv_models.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 #include "base/json.h"
 #include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/kv/generate_trace.h"
 #include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
@@ -84,19 +86,28 @@ std::string exactSize(std::uint64_t bytes) {
   return fmt::format("{} ({} bytes)", base::showSize(bytes), bytes);
 }
 
-std::string textOf(const KvSizeOptions& asked, const KvModel& model, const RequestSize& size) {
+std::string textOf(const KvSizeOptions& asked, const KvModel& model, const RequestSize& size,
+                   std::size_t width) {
   std::string out = fmt::format("{}: a request of {} tokens on one rank, TP {}\n\n", model.name,
                                 asked.tokens, asked.tp);
-  out += fmt::format("{:>7} {:>6} {:>6} {:>12} {:>12} {:>8} {:>9}  {}\n", "tensors", "block",
-                     "window", "bytes/token", "bytes/block", "blocks", "pages", "caches");
+  std::vector<base::TextRow> rows;
   for (std::size_t i = 0; i < size.groups.size(); ++i) {
     const KvGroup& group = model.layout.groups[i];
     const GroupSize& one = size.groups[i];
-    out += fmt::format("{:>7} {:>6} {:>6} {:>12} {:>12} {:>8} {:>9}  {}\n", one.tensors,
-                       group.block_tokens, group.window == 0 ? "all" : fmt::to_string(group.window),
-                       bytesOfToken(group, one), one.block_bytes, one.blocks, one.pages(),
-                       namesOf(group));
+    rows.push_back({{fmt::to_string(one.tensors), fmt::to_string(group.block_tokens),
+                     group.window == 0 ? "all" : fmt::to_string(group.window),
+                     fmt::to_string(bytesOfToken(group, one)), fmt::to_string(one.block_bytes),
+                     fmt::to_string(one.blocks), fmt::to_string(one.pages()), namesOf(group)}});
   }
+  out += base::tableText({{.title = "tensors"},
+                          {.title = "block"},
+                          {.title = "window"},
+                          {.title = "bytes/token"},
+                          {.title = "bytes/block"},
+                          {.title = "blocks"},
+                          {.title = "pages"},
+                          {.title = "caches", .left = true, .narrow = base::Narrow::kBelow}},
+                         rows, width);
   out += fmt::format("\none rank:    {}\n", exactSize(size.bytes));
   out += fmt::format("all ranks:   {}\n", exactSize(size.bytes * asked.tp));
   out += fmt::format("descriptors: {} of one rank if each page is one, {} if each block is a row\n",
@@ -154,7 +165,7 @@ int runKvSize(const KvSizeOptions& asked) {
   if (!model) return fail(model.error().text(), kExitUsage);
   const RequestSize size = sizeOf(model->layout, asked.tokens);
   fmt::print("{}", asked.json ? base::dumpJson(jsonOf(asked, *model, size), 2) + "\n"
-                              : textOf(asked, *model, size));
+                              : textOf(asked, *model, size, base::terminalWidth(STDOUT_FILENO)));
   return kExitOk;
 }
 

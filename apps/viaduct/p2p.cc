@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 #include <viaduct/agent.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/load/mirror.h"
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
@@ -111,20 +113,34 @@ std::string carried(const Row& row) {
   });
 }
 
-void printRow(const std::string& size, const Row& row) {
+base::TextTable tableOfRows() {
+  return {{{.title = "size", .least = 8},
+           {.title = "iterations", .least = 10},
+           {.title = "GB/s", .least = 8},
+           {.title = "mean us", .least = 9},
+           {.title = "p50 us", .least = 9},
+           {.title = "p99 us", .least = 9},
+           {.title = "of max", .least = 6},
+           {.title = "skips", .least = 5},
+           {.title = "carried by", .left = true, .narrow = base::Narrow::kBelow, .least = 32}},
+          base::terminalWidth(STDOUT_FILENO)};
+}
+
+std::string textOf(const std::string& size, const Row& row, base::TextTable& table) {
   using measure::digits;
+  constexpr std::size_t kIndent = 9;
   const auto& us = row.latency_us;
-  if (row.gb_per_s && us)
-    say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", size, row.iterations,
-                    digits(row.gb_per_s), digits(us->mean), digits(us->p50), digits(us->p99),
-                    row.ceiling ? fmt::format("{:.0f}%", row.ceiling->percent) : "-",
-                    measure::skipsWords(row), carried(row)));
-  else
-    say(fmt::format("{:>8} not measured", size));
-  if (!row.proof.empty()) say(fmt::format("{:>8} proof: {}", "", row.proof));
+  std::string out =
+      row.gb_per_s && us
+          ? table.row({size, fmt::to_string(row.iterations), digits(row.gb_per_s), digits(us->mean),
+                       digits(us->p50), digits(us->p99),
+                       row.ceiling ? fmt::format("{:.0f}%", row.ceiling->percent) : "-",
+                       measure::skipsWords(row), carried(row)})
+          : table.row({size, "not measured"});
+  if (!row.proof.empty()) out += measure::wrapped("proof: " + row.proof, kIndent);
   if (row.verdict != measure::Verdict::kOk && row.why != row.proof)
-    say(fmt::format("{:>8} {}: {}", "", verdictName(row.verdict), row.why));
-  if (!row.remark.empty()) say(fmt::format("{:>8} {}", "", row.remark));
+    out += measure::wrapped(fmt::format("{}: {}", verdictName(row.verdict), row.why), kIndent);
+  return out + measure::wrapped(row.remark, kIndent);
 }
 
 std::vector<measure::Option> optionsOf(const P2pOptions& options) {
@@ -203,14 +219,13 @@ class Run {
         "{}{}: {}, the same block for each transfer\n", opKindName(options_.op),
         options_.bidirectional ? " both ways" : "",
         options_.cuda ? fmt::format("memory of GPU {}", options_.gpu_id) : "host memory"));
-    say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", "size", "iterations",
-                    "GB/s", "mean us", "p50 us", "p99 us", "of max", "skips", "carried by"));
+    print(table_.head());
   }
 
-  void show(const Row& row) const {
+  void show(const Row& row) {
     if (options_.csv) return print(measure::csvLine(row));
     showMemory(row);
-    printRow(options_.sizes[report_.rows.size()].text, row);
+    print(textOf(options_.sizes[report_.rows.size()].text, row, table_));
   }
 
   // Both ends choose their memory, so only a row knows both.
@@ -223,6 +238,7 @@ class Run {
   const Settings& settings_;
   const base::StopFlag& stop_;
   Report& report_;
+  base::TextTable table_ = tableOfRows();
 };
 
 int exitOf(const Report& report) {

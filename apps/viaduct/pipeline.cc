@@ -1,11 +1,13 @@
 #include "viaduct/pipeline.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iterator>
 #include <utility>
 
+#include "base/text_table.h"
 #include "measure/pipeline/pipeline_output.h"
 #include "measure/result/text.h"
 #include "viaduct/bench_output.h"
@@ -61,7 +63,7 @@ int measurePipeline(PipelinePlan plan, ResultsFile& file) {
   if (!speaks) return exitOfRuns(outcome.end, outcome.problem, kept, true);
   const PipelineReport report = reportOf(plan, std::move(started), outcome, result);
   const std::string json = pipelineJson(report);
-  fmt::print("{}", as_json ? json : pipelineText(report));
+  fmt::print("{}", as_json ? json : pipelineText(report, base::terminalWidth(STDOUT_FILENO)));
   std::fflush(stdout);
   const auto written = file.write(json);
   const int code = exitOfRuns(outcome.end, outcome.problem, kept, true);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 #include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
@@ -7,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text_table.h"
 #include "measure/result/text.h"
 #include "measure/suite/answers.h"
 #include "measure/suite/conduct.h"
@@ -177,7 +179,8 @@ class SuiteCommand {
 
   int tell(const TurnsEnd& end, bool believed) const {
     if (speaks_ && suite_.rounds_done > 0) {
-      fmt::print("{}", options_.as_json ? toJson(suite_) : suiteText(suite_));
+      fmt::print("{}", options_.as_json ? toJson(suite_)
+                                        : suiteText(suite_, base::terminalWidth(STDOUT_FILENO)));
       std::fflush(stdout);
     }
     return verdictOf(end, believed);

@@ -1,10 +1,12 @@
 #include "viaduct/swap.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
 
+#include "base/text_table.h"
 #include "measure/result/text.h"
 #include "measure/swap/swap_output.h"
 #include "measure/swap/swap_run.h"
@@ -43,7 +45,7 @@ int measureSwap(SwapPlan plan, ResultsFile& file) {
                           .rounds = plan.request.rounds,
                           .result = std::move(result)};
   const std::string json = swapJson(report);
-  fmt::print("{}", as_json ? json : swapText(report));
+  fmt::print("{}", as_json ? json : swapText(report, base::terminalWidth(STDOUT_FILENO)));
   std::fflush(stdout);
   const auto written = file.write(json);
   const std::size_t cases = report.result.cases.size();

@@ -25,6 +25,13 @@ std::vector<Item> only(const std::vector<Item>& items, Is is) {
   return out;
 }
 
+// The items of both lists, in the same order.
+template <class Item>
+std::vector<Item> joined(std::vector<Item> first, const std::vector<Item>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 template <class Items, class Item>
 bool contains(const Items& items, const Item& item) {
   return std::find(std::begin(items), std::end(items), item) != std::end(items);

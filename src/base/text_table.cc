@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/environment.h"
+#include "base/lists.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -29,9 +30,7 @@ template <class Value>
 std::pair<std::vector<Value>, std::vector<Value>> splitAt(const std::vector<Value>& values,
                                                           std::size_t at) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(at);
-  std::vector<Value> rest{values.front()};
-  rest.insert(rest.end(), middle, values.end());
-  return {{values.begin(), middle}, std::move(rest)};
+  return {{values.begin(), middle}, joined({values.front()}, std::vector(middle, values.end()))};
 }
 
 }  // namespace
@@ -84,6 +83,15 @@ void TextTable::fit() {
   }
 }
 
+bool TextTable::moveBelow() {
+  const auto last = std::find_if(columns_.rbegin(), columns_.rend(), [](const Column& column) {
+    return column.in_line && column.narrow == Narrow::kBelow;
+  });
+  if (last == columns_.rend()) return false;
+  last->in_line = false;
+  return true;
+}
+
 std::string TextTable::line(const std::vector<std::string>& cells) const {
   std::string out;
   std::size_t at = 0, end = 0;  // of the text so far, of its column
@@ -101,14 +109,15 @@ std::string TextTable::line(const std::vector<std::string>& cells) const {
     out.append(from - at, ' ').append(text);
     at = from + width;
   }
-  return out.substr(0, out.find_last_not_of(' ') + 1) + "\n";
+  return out.substr(0, out.find_last_not_of(' ') + 1);
 }
 
 std::string TextTable::outside(Narrow which, const std::vector<std::string>& cells) const {
   std::string out;
   for (std::size_t i = 0; i < columns_.size(); ++i)
     if (!columns_[i].in_line && columns_[i].narrow == which && !cells[i].empty() && cells[i] != "-")
-      out += fmt::format("{}{}: {}", out.empty() ? "" : ", ", columns_[i].title, cells[i]);
+      out += fmt::format("{}{}{}{}", out.empty() ? "" : ", ", columns_[i].title,
+                         columns_[i].title.empty() ? "" : ": ", cells[i]);
   return out;
 }
 
@@ -121,17 +130,20 @@ std::string TextTable::head() const {
   }
   std::string out;
   for (const auto& titles : {above, below})
-    if (const std::string one = line(titles); one != "\n") out += one;
+    if (const std::string one = line(titles); !one.empty()) out += one + "\n";
   return out;
 }
 
-std::string TextTable::row(const std::vector<std::string>& cells) {
+std::string TextTable::row(std::vector<std::string> cells) {
+  cells.resize(columns_.size());
   std::string out;
   if (std::string heading = outside(Narrow::kHeading, cells); heading != heading_) {
     heading_ = std::move(heading);
     out += paragraph("", heading_, limit_);
   }
-  out += line(cells);
+  std::string main = line(cells);
+  while (shownWidth(main) > limit_ && moveBelow()) main = line(cells);
+  out += main + "\n";
   if (const std::string below = outside(Narrow::kBelow, cells); !below.empty())
     out += paragraph(std::string(kBelowIndent, ' '), below, limit_);
   return out;

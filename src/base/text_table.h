@@ -49,8 +49,8 @@ class TextTable {
   TextTable(std::vector<TextColumn> columns, std::size_t limit);
   // The line of the titles, or two lines if that makes the table narrower. Empty without titles.
   std::string head() const;
-  // The row's line, with the texts that left it above and below.
-  std::string row(const std::vector<std::string>& cells);
+  // The row's line, with the texts that left it above and below. Missing cells are empty.
+  std::string row(std::vector<std::string> cells);
 
  private:
   friend std::string tableText(const std::vector<TextColumn>& columns,
@@ -64,13 +64,15 @@ class TextTable {
   // The number of columns from the first one on that have room.
   std::size_t room() const;
   bool fits() const { return room() == columns_.size(); }
+  // Moves the last text that can leave the line below its row, for this row and all further ones.
+  bool moveBelow();
   std::string line(const std::vector<std::string>& cells) const;
   // The titles and texts of the columns that left the line in this way.
   std::string outside(Narrow which, const std::vector<std::string>& cells) const;
 
   std::vector<Column> columns_;
   std::size_t gap_ = 1;
-  const std::size_t limit_;
+  std::size_t limit_;
   bool broken_titles_ = false;
   std::string heading_ = {};  // of the last row
 };

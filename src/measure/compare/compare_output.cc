@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
@@ -15,6 +17,8 @@ namespace {
 
 using base::dumpJson;
 using base::Json;
+
+constexpr std::size_t kNoteIndent = 9;
 
 std::string ratio(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
@@ -46,18 +50,28 @@ std::string batchOf(const RowComparison& row) {
   return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
-constexpr auto kLine = "{:<11} {:<5} {:>9} {:>6} {:>8} {:>8} {:>7} {:>15} {:>6} {:>7} {:>7}  {}\n";
+const std::vector<base::TextColumn> kColumns{
+    {.title = "backend", .left = true, .narrow = base::Narrow::kHeading},
+    {.title = "op", .left = true, .narrow = base::Narrow::kHeading},
+    {.title = "block"},
+    {.title = "batch", .narrow = base::Narrow::kHeading},
+    {.title = "A GB/s"},
+    {.title = "B GB/s"},
+    {.title = "B/A"},
+    {.title = "95 % interval"},
+    {.title = "effect"},
+    {.title = "p50 B/A"},
+    {.title = "p99 B/A"},
+    {.title = "B is", .left = true, .narrow = base::Narrow::kBelow}};
 
-std::string lineOf(const RowComparison& row) {
+base::TextRow textRowOf(const RowComparison& row) {
   const auto& rate = row.rate;
-  std::string out =
-      fmt::format(kLine, backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
-                  rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
-                  ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
-                  rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
-                  ratio(row.p50), ratio(row.p99), whatOf(row));
-  if (!row.note.empty()) out += fmt::format("            ^ {}\n", row.note);
-  return out;
+  return {.cells = {backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
+                    rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
+                    ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
+                    rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
+                    ratio(row.p50), ratio(row.p99), whatOf(row)},
+          .after = row.note.empty() ? "" : wrapped("^ " + row.note, kNoteIndent)};
 }
 
 std::size_t countOf(const Comparison& comparison, Difference difference) {
@@ -164,12 +178,10 @@ std::string evidenceText(const Comparison& comparison, bool planned_together) {
 }  // namespace
 
 std::string compareText(const Comparison& comparison, const ComparedFiles& files,
-                        const CompareOptions& options) {
+                        const CompareOptions& options, std::size_t width) {
   std::string out = fmt::format("A: {}\nB: {}\n", files.a, files.b);
   out += listed("differs: ", comparison.differing);
-  out += "\n" + fmt::format(kLine, "backend", "op", "block", "batch", "A GB/s", "B GB/s", "B/A",
-                            "95 % interval", "effect", "p50 B/A", "p99 B/A", "B is");
-  for (const RowComparison& row : comparison.rows) out += lineOf(row);
+  out += "\n" + base::tableText(kColumns, base::mapped(comparison.rows, textRowOf), width);
   out += "\n" + listed("only in A: ", comparison.only_a) + listed("only in B: ", comparison.only_b);
   out += summary(comparison);
   out += evidenceText(comparison, options.by_place);

@@ -5,6 +5,7 @@
 
 #include <viaduct/settings.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -65,7 +66,8 @@ void measureMatrix(const RunRequest& run, GpuMatrix& matrix,
 // True if every cell was measured and each of its rows can be used.
 bool allGood(const GpuMatrix& matrix);
 
-std::string matrixText(const GpuMatrix& matrix);
+// The tables have at most `width` columns, if the figures allow.
+std::string matrixText(const GpuMatrix& matrix, std::size_t width);
 std::string matrixJson(const GpuMatrix& matrix);
 
 }  // namespace viaduct::measure::matrix

@@ -4,6 +4,7 @@
 
 #include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/matrix/matrix.h"
 #include "measure/result/report_json.h"
 #include "measure/result/row_json.h"
@@ -56,11 +57,11 @@ const char* processesName(std::uint32_t count) {
 enum class Figure : std::uint8_t { kRate, kLatency };
 
 std::string figureOf(const Cell* cell, Figure which, Legend& legend) {
-  constexpr auto kNone = "-  ";
+  constexpr auto kNone = "-   ";
   if (cell == nullptr) return kNone;
   const bool rate = which == Figure::kRate;
   const auto& row = rate ? cell->rate : cell->latency;
-  if (!row) return cell->problem.empty() ? kNone : "failed  ";
+  if (!row) return cell->problem.empty() ? kNone : "failed   ";
   const std::string value = digits(rate ? row->gb_per_s : std::optional(row->latency_us->p50));
   return fmt::format("{} {:<2}", value, legend.markOf(rate ? cell->rate_way : cell->latency_way));
 }
@@ -70,29 +71,24 @@ std::string blocksOf(const Workload& row) {
   return (row.batch > 1 ? fmt::format("{} x ", row.batch) : "") + base::showSize(row.block_bytes);
 }
 
-// Returns the line without the blanks at its end, and with a line break.
-std::string withoutTrail(const std::string& line) {
-  return line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
-}
-
-std::string tableOf(const GpuMatrix& matrix, std::uint32_t processes, Figure which,
-                    Legend& legend) {
-  constexpr auto kFrom = "{:>9}";
-  constexpr auto kFigure = "{:>12}";
+// Each figure ends with a blank and a mark of two letters. So do the titles, but in blanks.
+std::string tableOf(const GpuMatrix& matrix, std::uint32_t processes, Figure which, Legend& legend,
+                    std::size_t width) {
   const bool rates = which == Figure::kRate;
-  std::string out = fmt::format("{}, {} of {}\n", processesName(processes),
-                                rates ? "GB/s of transfers" : "p50 in us of a transfer",
-                                blocksOf(rates ? matrix.rate : matrix.latency));
-  std::string line = fmt::format(kFrom, "from \\ to");
-  for (const Place& to : placesOf(matrix)) line += fmt::format(kFigure, placeName(to) + "   ");
-  out += withoutTrail(line);
-  for (const Place& from : placesOf(matrix)) {
-    line = fmt::format(kFrom, placeName(from));
-    for (const Place& to : placesOf(matrix))
-      line += fmt::format(kFigure, figureOf(cellAt(matrix, processes, from, to), which, legend));
-    out += withoutTrail(line);
+  const std::vector<Place> places = placesOf(matrix);
+  std::vector<base::TextColumn> columns{{.title = "from \\ to"}};
+  std::vector<base::TextRow> rows;
+  for (const Place& to : places) columns.push_back({.title = placeName(to) + "   "});
+  for (const Place& from : places) {
+    base::TextRow& row = rows.emplace_back();
+    row.cells.push_back(placeName(from));
+    for (const Place& to : places)
+      row.cells.push_back(figureOf(cellAt(matrix, processes, from, to), which, legend));
   }
-  return out + "\n";
+  return fmt::format("{}, {} of {}\n{}\n", processesName(processes),
+                     rates ? "GB/s of transfers" : "p50 in us of a transfer",
+                     blocksOf(rates ? matrix.rate : matrix.latency),
+                     base::tableText(columns, rows, width));
 }
 
 std::string headOf(const GpuMatrix& matrix) {
@@ -134,7 +130,7 @@ void describe(JsonWriter& to, const Cell& cell) {
   to.may("latency_row", cell.latency);
 }
 
-std::string matrixText(const GpuMatrix& matrix) {
+std::string matrixText(const GpuMatrix& matrix, std::size_t width) {
   std::string out = headOf(matrix);
   Legend legend;
   for (const std::uint32_t processes : {1U, 2U}) {
@@ -142,7 +138,7 @@ std::string matrixText(const GpuMatrix& matrix) {
         matrix.cells, [&](const Cell& cell) { return cell.processes == processes; });
     if (!asked) continue;
     for (const Figure which : {Figure::kRate, Figure::kLatency})
-      out += tableOf(matrix, processes, which, legend);
+      out += tableOf(matrix, processes, which, legend, width);
   }
   out += "ways:\n" + legend.text();
   return out + problemsOf(matrix);

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
 #include "base/json.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/result/report_json.h"
 #include "measure/result/text.h"
 #include "measure/stats/statistics.h"
@@ -31,35 +31,26 @@ std::string spreadOf(const std::vector<double>& values) {
   return percent(values.empty() ? std::nullopt : std::optional(spread(values)));
 }
 
-using Line = std::array<std::string, 10>;
+const std::vector<base::TextColumn> kColumns{
+    {.title = "stage", .left = true},
+    {.title = "from -> to", .left = true, .narrow = base::Narrow::kBelow},
+    {.title = "path", .left = true, .narrow = base::Narrow::kBelow},
+    {.title = "alone GB/s"},
+    {.title = "+/-"},
+    {.title = "together"},
+    {.title = "+/-"},
+    {.title = "pipeline"},
+    {.title = "+/-"},
+    {.title = "busy"}};
 
-// Aligns the columns. Figures stand at the right.
-std::string tableOf(const std::vector<Line>& lines) {
-  constexpr std::size_t kTexts = 3;
-  std::array<std::size_t, std::tuple_size_v<Line>> widths{};
-  for (const Line& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  std::string out;
-  for (const Line& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      if (i != 0) out += "  ";
-      out += i < kTexts ? fmt::format("{:<{}}", line[i], widths[i])
-                        : fmt::format("{:>{}}", line[i], widths[i]);
-    }
-    out += '\n';
-  }
-  return out;
-}
-
-std::string stagesTable(const PipelineRates& rates) {
-  std::vector<Line> lines{{"stage", "from -> to", "path", "alone GB/s", "+/-", "together", "+/-",
-                           "pipeline", "+/-", "busy"}};
+std::string stagesTable(const PipelineRates& rates, std::size_t width) {
+  std::vector<base::TextRow> rows;
   for (const StageRates& stage : rates.stages)
-    lines.push_back({stage.name, stage.route, stage.way, digits(middle(stage.alone)),
-                     spreadOf(stage.alone), digits(middle(stage.together)),
-                     spreadOf(stage.together), digits(middle(rates.whole)), spreadOf(rates.whole),
-                     percent(middle(stage.busy))});
-  return tableOf(lines);
+    rows.push_back(
+        {{stage.name, stage.route, stage.way, digits(middle(stage.alone)), spreadOf(stage.alone),
+          digits(middle(stage.together)), spreadOf(stage.together), digits(middle(rates.whole)),
+          spreadOf(rates.whole), percent(middle(stage.busy))}});
+  return base::tableText(kColumns, rows, width);
 }
 
 std::string nameAt(const PipelineRates& rates, std::size_t stage) {
@@ -157,13 +148,13 @@ std::string pipelineConclusions(const PipelineReport& report) {
          fmt::format("{} checked, every byte\n", counted(report.checked, "transfer"));
 }
 
-std::string pipelineText(const PipelineReport& report) {
+std::string pipelineText(const PipelineReport& report, std::size_t width) {
   const std::string conclusions = pipelineConclusions(report);
   if (conclusions.empty()) return {};
   return fmt::format("pipeline: {}\n{} each transfer, median of {}{}\n\n{}\n{}", report.pipeline,
                      base::showSize(report.bytes), counted(report.rounds, "round"),
-                     report.end == "complete" ? "" : ", " + report.end, stagesTable(report.rates),
-                     conclusions);
+                     report.end == "complete" ? "" : ", " + report.end,
+                     stagesTable(report.rates, width), conclusions);
 }
 
 std::string pipelineJson(const PipelineReport& report) {

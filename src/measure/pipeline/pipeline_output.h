@@ -2,6 +2,7 @@
 // and plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -26,8 +27,8 @@ struct PipelineReport {
 // The lines under the table: the bottleneck, the efficiency and the number of checked transfers.
 // Empty without a whole round.
 std::string pipelineConclusions(const PipelineReport& report);
-// The table and the conclusions.
-std::string pipelineText(const PipelineReport& report);
+// The table and the conclusions. The table has at most `width` columns, if the figures allow.
+std::string pipelineText(const PipelineReport& report, std::size_t width);
 // The format viaduct-pipeline/1 (docs/pipeline.md).
 std::string pipelineJson(const PipelineReport& report);
 bool isPipelineJson(std::string_view text);

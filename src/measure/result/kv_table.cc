@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "measure/result/text.h"
 #include "measure/stats/statistics.h"
 
@@ -69,6 +70,19 @@ std::string percentOf(std::optional<double> part) {
 
 }  // namespace
 
+KvTable::KvTable(std::size_t width)
+    : points_({{.title = "tokens", .least = 7},
+               {.title = "block", .least = 7},
+               {.title = "batch", .least = 5},
+               {.title = "GB/s", .least = 7},
+               {.title = "bulk", .least = 7},
+               {.title = "share", .least = 6},
+               {.title = "p50 ms", .least = 8},
+               {.title = "p95 ms", .least = 8},
+               {.title = "min ms", .least = 8},
+               {.title = "max ms", .least = 8}},
+              width) {}
+
 std::string KvTable::heading(const Row& row) {
   const KvWorkload& kv = *row.kv;
   std::string what = fmt::format(
@@ -81,13 +95,10 @@ std::string KvTable::heading(const Row& row) {
   if (what == what_) return {};
   const std::string out = what_.empty() ? "" : "\n";
   what_ = std::move(what);
-  return out + wrapped(what_, 0) +
-         fmt::format("{:>7} {:>7} {:>5} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>8}\n", "tokens",
-                     "block", "batch", "GB/s", "bulk", "share", "p50 ms", "p95 ms", "min ms",
-                     "max ms");
+  return out + wrapped(what_, 0) + points_.head();
 }
 
-std::string KvTable::lineOf() const {
+std::string KvTable::pointText() {
   const Trials paged(rows_, false), bulk(rows_, true);
   if (paged.first() == nullptr) return {};
   const Row& row = *paged.first();
@@ -99,14 +110,14 @@ std::string KvTable::lineOf() const {
     };
   };
   const KvWorkload& kv = *row.kv;
-  const std::string line = fmt::format(
-      "{:>7} {:>7} {:>5} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>8}\n", kv.tokens, blocksOf(kv),
-      row.batch_size, digits(paged.middle(rateAtP50)), digits(bulk.middle(rateAtP50)),
-      percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
-      digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
-      digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
-      digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
-      digits(paged.most(milliseconds([](const Latency& l) { return l.max; }))));
+  const std::string line =
+      points_.row({fmt::to_string(kv.tokens), blocksOf(kv), fmt::to_string(row.batch_size),
+                   digits(paged.middle(rateAtP50)), digits(bulk.middle(rateAtP50)),
+                   percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
+                   digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
+                   digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
+                   digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
+                   digits(paged.most(milliseconds([](const Latency& l) { return l.max; })))});
   return line +
          wrapped(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
                              "posted in {} us; {}, {} words checked",
@@ -132,7 +143,7 @@ std::string KvTable::replayed(const Row& row) {
                        digits(l.p99 * kMilli), digits(l.max * kMilli));
   };
   const auto line = [&](const char* name, const std::string& text) {
-    out += fmt::format("  {:<9} {}\n", name, text);
+    out += base::paragraph(fmt::format("  {:<9} ", name), text);
   };
   line("requests",
        fmt::format("{} in {} s ({} a second asked), {} left out", r.requests, digits(row.seconds),
@@ -161,7 +172,7 @@ std::string KvTable::add(const Row& row) {
   const bool last = rows_.size() == std::size_t{2} * row.kv->trials || row.interrupted;
   if (!last) return {};
   addSharesOfBulk(rows_);
-  std::string out = heading(rows_.front()) + lineOf();
+  std::string out = heading(rows_.front()) + pointText();
   std::string remark;
   for (const Row& one : rows_) {
     const char* const kind = one.kv->bulk ? "bulk " : "";

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/json.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/result/text.h"
 #include "measure/stats/statistics.h"
 
@@ -14,6 +16,8 @@ namespace viaduct::measure::swap {
 namespace {
 
 using base::Json;
+
+constexpr std::size_t kNoteIndent = 9;
 
 std::optional<double> middle(const std::vector<double>& values) {
   return values.empty() ? std::nullopt : std::optional(median(values));
@@ -33,18 +37,33 @@ std::string percent(std::optional<double> part) {
   return part ? fmt::format("{:.0f}%", *part) : "-";
 }
 
-constexpr auto kLine = "{:>9}  {:<9}  {:<10}  {:<16} {:>8} {:>5} {:>6} {:>7} {:>9}  {}\n";
+const std::vector<base::TextColumn> kColumns{
+    {.title = "block"},
+    {.title = "direction", .left = true, .narrow = base::Narrow::kHeading},
+    {.title = "order", .left = true, .narrow = base::Narrow::kHeading},
+    {.title = "way", .left = true},
+    {.title = "GB/s"},
+    {.title = "+/-"},
+    {.title = "of max"},
+    {.title = "times"},
+    {.title = "plan us"},
+    {.title = "copied by", .left = true, .narrow = base::Narrow::kBelow}};
 
-std::string lineOf(const CaseResult& one, Way way) {
+std::vector<std::string> cellsOf(const CaseResult& one, Way way) {
   const WayResult& of = one[way];
   const auto spread_of = [](const std::vector<double>& values) {
     return values.empty() ? std::nullopt : std::optional(spread(values) * 100);
   };
-  return fmt::format(kLine, base::showSize(one.of.block_bytes), directionName(one.of.direction),
-                     orderName(one.of.order), wayName(way), digits(middle(of.gb_per_s)),
-                     percent(spread_of(of.gb_per_s)),
-                     percent(of.ceiling ? std::optional(of.ceiling->percent) : std::nullopt),
-                     digits(timesBaseline(one, way)), digits(middle(of.plan_us)), of.copied_by);
+  return {base::showSize(one.of.block_bytes),
+          directionName(one.of.direction),
+          orderName(one.of.order),
+          wayName(way),
+          digits(middle(of.gb_per_s)),
+          percent(spread_of(of.gb_per_s)),
+          percent(of.ceiling ? std::optional(of.ceiling->percent) : std::nullopt),
+          digits(timesBaseline(one, way)),
+          digits(middle(of.plan_us)),
+          of.copied_by};
 }
 
 // The ceilings that rows have reached in part, and the reasons of those that are unknown; each
@@ -95,20 +114,21 @@ Json jsonOf(const CaseResult& one, Way way) {
 
 }  // namespace
 
-std::string swapText(const SwapReport& report) {
+std::string swapText(const SwapReport& report, std::size_t width) {
   const SwapResult& result = report.result;
   if (result.cases.empty()) return {};
   std::string out = fmt::format("swap between {} and {}\n{} a copy, each way in {} in turns{}\n\n",
                                 hostWords(result), result.gpu, counted(report.blocks, "block"),
                                 counted(report.rounds, "round"),
                                 report.end == "complete" ? "" : ", " + report.end);
-  out += fmt::format(kLine, "block", "direction", "order", "way", "GB/s", "+/-", "of max", "times",
-                     "plan us", "copied by");
+  std::vector<base::TextRow> rows;
   for (const CaseResult& one : result.cases) {
-    out += lineOf(one, Way::kViaduct) + lineOf(one, Way::kOneCall);
-    if (!one.wrong.empty()) out += wrapped("^ CORRUPT: " + one.wrong, 9);
+    rows.push_back({.cells = cellsOf(one, Way::kViaduct)});
+    rows.push_back(
+        {.cells = cellsOf(one, Way::kOneCall),
+         .after = one.wrong.empty() ? "" : wrapped("^ CORRUPT: " + one.wrong, kNoteIndent)});
   }
-  out += "\n" + ceilingsText(result.cases);
+  out += base::tableText(kColumns, rows, width) + "\n" + ceilingsText(result.cases);
   const bool good = result.good();
   return out + (good ? "every byte of the blocks and of the guard blocks was checked\n"
                      : "bytes of blocks or guard blocks are wrong\n");

@@ -1,6 +1,7 @@
 // The results of swapping as text and as JSON. Threads: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct SwapReport {
   SwapResult result = {};
 };
 
-std::string swapText(const SwapReport& report);
+// The table has at most `width` columns, if the figures allow.
+std::string swapText(const SwapReport& report, std::size_t width);
 std::string swapJson(const SwapReport& report);
 
 }  // namespace viaduct::measure::swap
