@@ -147,7 +147,7 @@ std::string railsText(const std::vector<TopRail>& rails) {
 
 using base::Narrow;
 const std::vector<base::TextColumn> kColumns{
-    {.title = "PID"},
+    {.title = "PID", .left = true},
     {.title = "AGENT", .left = true, .narrow = Narrow::kCut, .least = 12},
     {.title = "PEERS", .narrow = Narrow::kGoes},
     {.title = "PINS", .narrow = Narrow::kGoes},

@@ -18,13 +18,6 @@ constexpr std::size_t kUsual = 80, kNarrowest = 20;
 constexpr std::size_t kMostGap = 2;  // between two columns
 constexpr std::size_t kBelowIndent = 9;
 
-// The two lines of a broken title: "p50", "us".
-std::pair<std::string, std::string> brokenTitle(const std::string& title) {
-  const std::size_t blank = title.rfind(' ');
-  if (blank == std::string::npos) return {"", title};
-  return {title.substr(0, blank), title.substr(blank + 1)};
-}
-
 // The values before `at`, and the first value with those from `at` on.
 template <class Value>
 std::pair<std::vector<Value>, std::vector<Value>> splitAt(const std::vector<Value>& values,
@@ -52,11 +45,17 @@ TextTable::TextTable(std::vector<TextColumn> columns, std::size_t limit) : limit
   fit();
 }
 
+TextTable::Title TextTable::titleOf(const Column& column) const {
+  const std::string& title = column.title;
+  const std::size_t blank = title.rfind(' ');
+  if (!broken_titles_ || shownWidth(title) <= column.width || blank == std::string::npos)
+    return {"", title};
+  return {title.substr(0, blank), title.substr(blank + 1)};
+}
+
 std::size_t TextTable::widthOf(const Column& column) const {
-  const auto [above, below] = brokenTitle(column.title);
-  const std::size_t title =
-      broken_titles_ ? std::max(shownWidth(above), shownWidth(below)) : shownWidth(column.title);
-  return std::max(column.width, title);
+  const auto [above, below] = titleOf(column);
+  return std::max({column.width, shownWidth(above), shownWidth(below)});
 }
 
 std::size_t TextTable::room() const {
@@ -69,18 +68,24 @@ std::size_t TextTable::room() const {
   return number;
 }
 
+void TextTable::space() {
+  broken_titles_ = false;
+  for (gap_ = most_gap_; !fits() && gap_ > 1;) --gap_;
+  broken_titles_ = !fits();
+}
+
 // Each step is taken only if those before it were not enough. Columns give way from the right.
 void TextTable::fit() {
-  while (!fits() && gap_ > 1) --gap_;
-  broken_titles_ = !fits();
-  if (!fits())
-    for (Column& column : columns_) column.in_line = column.narrow != Narrow::kHeading;
+  space();
+  if (fits()) return;
+  for (Column& column : columns_) column.in_line = column.narrow != Narrow::kHeading;
   for (auto column = columns_.rbegin(); column != columns_.rend() && !fits(); ++column) {
     if (column->narrow == Narrow::kBelow || column->narrow == Narrow::kGoes)
       column->in_line = false;
     if (column->narrow == Narrow::kCut)
       while (!fits() && column->width > column->least) --column->width;
   }
+  space();
 }
 
 bool TextTable::moveBelow() {
@@ -124,9 +129,9 @@ std::string TextTable::outside(Narrow which, const std::vector<std::string>& cel
 std::string TextTable::head() const {
   std::vector<std::string> above, below;
   for (const Column& column : columns_) {
-    auto [first, last] = brokenTitle(column.title);
-    above.push_back(broken_titles_ ? std::move(first) : "");
-    below.push_back(broken_titles_ ? std::move(last) : column.title);
+    Title title = titleOf(column);
+    above.push_back(std::move(title.above));
+    below.push_back(std::move(title.below));
   }
   std::string out;
   for (const auto& titles : {above, below})
@@ -152,7 +157,7 @@ std::string TextTable::row(std::vector<std::string> cells) {
 std::string tableText(const std::vector<TextColumn>& columns, const std::vector<TextRow>& rows,
                       std::size_t limit) {
   TextTable table({}, limit);
-  table.gap_ = kMostGap;
+  table.most_gap_ = kMostGap;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     std::size_t width = 0;
     for (const TextRow& row : rows) width = std::max(width, shownWidth(row.cells[i]));

@@ -59,6 +59,13 @@ class TextTable {
     std::size_t width = 0;  // of the texts, without the title
     bool in_line = true;
   };
+  // The lines of a title. A title that is wider than its column's texts can be broken.
+  struct Title {
+    std::string above, below;
+  };
+  Title titleOf(const Column& column) const;
+  // Chooses the widest gap, and unbroken titles if there is room.
+  void space();
   void fit();
   std::size_t widthOf(const Column& column) const;
   // The number of columns from the first one on that have room.
@@ -71,7 +78,7 @@ class TextTable {
   std::string outside(Narrow which, const std::vector<std::string>& cells) const;
 
   std::vector<Column> columns_;
-  std::size_t gap_ = 1;
+  std::size_t most_gap_ = 1, gap_ = 1;  // between two columns
   std::size_t limit_;
   bool broken_titles_ = false;
   std::string heading_ = {};  // of the last row

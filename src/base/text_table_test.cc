@@ -57,12 +57,12 @@ TEST(TextTable, AColumnBecomesAHeadingOfTheRowsThatShareIt) {
   const std::vector<TextRow> rows{
       {{"write", "1", "2"}}, {{"write", "3", "4"}}, {{"read", "5", "6"}}};
   EXPECT_EQ(tableText(columns, rows, 14),
-            "size rate\n"
+            "size  rate\n"
             "op: write\n"
-            "   1    2\n"
-            "   3    4\n"
+            "   1     2\n"
+            "   3     4\n"
             "op: read\n"
-            "   5    6\n");
+            "   5     6\n");
 }
 
 TEST(TextTable, ColumnsGiveWayFromTheRightAndNoFurtherThanNeeded) {
@@ -72,7 +72,7 @@ TEST(TextTable, ColumnsGiveWayFromTheRightAndNoFurtherThanNeeded) {
       {.title = "rate"}};
   const std::vector<TextRow> rows{{{"a-long-agent", "12", "1.00"}}};
   EXPECT_EQ(tableText(columns, rows, 22), "agent        pins rate\na-long-agent   12 1.00\n");
-  EXPECT_EQ(tableText(columns, rows, 21), "agent        rate\na-long-agent 1.00\n");
+  EXPECT_EQ(tableText(columns, rows, 21), "agent         rate\na-long-agent  1.00\n");
   EXPECT_EQ(tableText(columns, rows, 15), "agent      rate\na-long-... 1.00\n");
 }
 

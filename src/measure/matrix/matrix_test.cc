@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/text_table.h"
 #include "support/text.h"
 
 namespace viaduct::measure::matrix {
@@ -48,19 +49,32 @@ TEST(GpuMatrix, ItsTextHasTheFiguresWithAMarkForTheirWay) {
       cell.rate_way = "x/near";
     }
   }
-  const std::string text = matrixText(matrix);
+  const std::string text = matrixText(matrix, base::kNoLimit);
   EXPECT_TRUE(has(text, "GPU 0 (Fake), peer access to GPU 1\n  GPU 1 (Fake)\n")) << text;
-  EXPECT_TRUE(has(text, "    GPU 0     1.00 a      1.00 a       345 b\n")) << text;
-  EXPECT_TRUE(has(text, "    GPU 1     7.25 a      7.25 a      7.25 a\n")) << text;
+  EXPECT_TRUE(has(text, "    GPU 0  1.00 a    1.00 a     345 b\n")) << text;
+  EXPECT_TRUE(has(text, "    GPU 1  7.25 a    7.25 a    7.25 a\n")) << text;
   EXPECT_TRUE(has(text, "  a  x/far\n  b  x/near\n")) << text;
   EXPECT_FALSE(has(text, "two processes")) << text;
   EXPECT_TRUE(allGood(matrix));
 }
 
+TEST(GpuMatrix, ItsTablesFitInto80Columns) {
+  GpuMatrix matrix;
+  for (std::uint32_t number = 0; number < 16; ++number) matrix.gpus.push_back(gpu(number, {}));
+  matrix.cells = cellsOf(matrix.gpus, {1});
+  for (Cell& cell : matrix.cells) {
+    cell.rate = rowOf(12345, 5);
+    cell.latency = rowOf(1, 123456);
+  }
+  const std::string text = matrixText(matrix, 80);
+  EXPECT_LE(testing::widestLine(text), 80U) << text;
+  EXPECT_TRUE(has(text, "GPU 15\n")) << text;
+}
+
 TEST(GpuMatrix, AFailedPairIsNamedAndNotGood) {
   GpuMatrix matrix{.gpus = {gpu(0, {})}};
   matrix.cells = {{.from = Place(0), .to = Place(0), .processes = 2, .problem = "corrupt: a word"}};
-  const std::string text = matrixText(matrix);
+  const std::string text = matrixText(matrix, base::kNoLimit);
   EXPECT_TRUE(has(text, "with one GPU there is no pair of two GPUs")) << text;
   EXPECT_TRUE(has(text, "failed")) << text;
   EXPECT_TRUE(has(text, "GPU 0 to GPU 0, two processes: corrupt: a word\n")) << text;

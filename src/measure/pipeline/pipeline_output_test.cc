@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text_table.h"
+#include "support/text.h"
+
 namespace viaduct::measure::pipeline {
 namespace {
 
@@ -41,7 +44,7 @@ PipelineReport sample() {
 
 TEST(PipelineOutput, TheTableNamesTheBottleneckAndTheEfficiency) {
   EXPECT_EQ(
-      pipelineText(sample()),
+      pipelineText(sample(), base::kNoLimit),
       "pipeline: file:/a,host,net,host,file:/b\n"
       "128.0 MiB each transfer, median of 3 rounds\n\n"
       "stage  from -> to       path        alone GB/s  +/-  together  +/-  pipeline  +/-  busy\n"
@@ -57,10 +60,24 @@ TEST(PipelineOutput, TheTableNamesTheBottleneckAndTheEfficiency) {
       "24 transfers checked, every byte\n");
 }
 
+TEST(PipelineOutput, TheTableFitsInto80Columns) {
+  PipelineReport report = sample();
+  report.rates.stages[0].route = "file:/nvme/models/a-model-with-a-long-name/weights.bin -> host";
+  report.rates.stages[0].alone = {0.00012, 123456};
+  const std::string text = pipelineText(report, 80);
+  const std::string table = text.substr(0, text.find("\n\nbottleneck"));
+  EXPECT_LE(testing::widestLine(table), 80U) << table;
+  EXPECT_TRUE(testing::has(
+      table,
+      "\n         from -> to: file:/nvme/models/a-model-with-a-long-name/weights.bin ->\n"
+      "         host, path: file/uring\n"))
+      << table;
+}
+
 TEST(PipelineOutput, AnEfficiencyAboveOneIsExplained) {
   PipelineReport report = sample();
   report.rates.whole = {1.7};
-  const std::string text = pipelineText(report);
+  const std::string text = pipelineText(report, base::kNoLimit);
   EXPECT_NE(text.find("above 100 % alone: the rates change"), std::string::npos) << text;
   EXPECT_NE(text.find("above 100 % together: in the pipeline,"), std::string::npos) << text;
 }
@@ -72,7 +89,7 @@ TEST(PipelineOutput, OneStageHasNeitherPipelineNorEfficiency) {
   report.rates.stages[0].busy.clear();
   report.rates.whole.clear();
   report.end = "interrupted";
-  const std::string text = pipelineText(report);
+  const std::string text = pipelineText(report, base::kNoLimit);
   EXPECT_NE(text.find("2.00   0%         -    -         -    -     -\n"), std::string::npos)
       << text;
   EXPECT_NE(text.find("3 rounds, interrupted\n"), std::string::npos) << text;
@@ -82,7 +99,7 @@ TEST(PipelineOutput, OneStageHasNeitherPipelineNorEfficiency) {
 TEST(PipelineOutput, NothingIsPrintedWithoutARound) {
   PipelineReport report = sample();
   for (StageRates& stage : report.rates.stages) stage.alone.clear();
-  EXPECT_EQ(pipelineText(report), "");
+  EXPECT_EQ(pipelineText(report, base::kNoLimit), "");
 }
 
 TEST(PipelineOutput, TheJsonHasEveryRound) {
@@ -106,7 +123,7 @@ TEST(PipelineOutput, TheJsonIsReadAgain) {
   EXPECT_TRUE(isPipelineJson(json));
   const auto read = pipelineFromJson(json, "p.json");
   ASSERT_TRUE(read) << read.error().text();
-  EXPECT_EQ(pipelineText(*read), pipelineText(report));
+  EXPECT_EQ(pipelineText(*read, base::kNoLimit), pipelineText(report, base::kNoLimit));
   EXPECT_EQ(read->members.size(), report.members.size());
   const auto cut =
       pipelineFromJson(R"({"format": "viaduct-pipeline/1", "version": "1"})", "p.json");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "measure/result/row_testing.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -30,7 +31,7 @@ Row rowOf(bool bulk, std::uint32_t trial, double p50) {
 }
 
 TEST(KvTable, PrintsOneLineForAllTrialsOfAPoint) {
-  KvTable table;
+  KvTable table(80);
   EXPECT_EQ(table.add(rowOf(false, 0, 1000)), "");
   EXPECT_EQ(table.add(rowOf(true, 0, 500)), "");
   EXPECT_EQ(table.add(rowOf(true, 1, 800)), "");
@@ -43,7 +44,7 @@ TEST(KvTable, PrintsOneLineForAllTrialsOfAPoint) {
 }
 
 TEST(KvTable, NamesTheRowThatCannotBeUsed) {
-  KvTable table;
+  KvTable table(80);
   Row wrong = rowOf(false, 0, 1000);
   wrong.kv->trials = 1;
   wrong.verdict = Verdict::kCorrupt;
@@ -53,6 +54,36 @@ TEST(KvTable, NamesTheRowThatCannotBeUsed) {
   bulk.kv->trials = 1;
   const std::string out = table.add(bulk);
   EXPECT_NE(out.find("^ CORRUPT: layer 3 is wrong"), std::string::npos) << out;
+}
+
+TEST(KvTable, NoLineIsLongerThan80Columns) {
+  Row paged = rowOf(false, 0, 123456789), bulk = rowOf(true, 0, 123456789);
+  for (Row* row : {&paged, &bulk}) {
+    row->kv->trials = 1;
+    row->kv->model = "meta-llama/Llama-3.1-405B-with-a-long-name";
+    row->kv->tokens = 1 << 20;
+    row->kv->source_block = 128;
+    row->kv->destination_block = 1024;
+    row->batch_size = 12345;
+    row->remark = "a remark of many words that does not fit into the eighty columns of a line";
+  }
+  KvTable table(80);
+  table.add(paged);
+  const std::string out = table.add(bulk);
+  EXPECT_TRUE(testing::has(out, "1048576 128>1024 12345 ")) << out;
+  EXPECT_LE(testing::widestLine(out), 80U) << out;
+}
+
+TEST(KvTable, TheLinesOfAReplayAreWrappedBehindTheirNames) {
+  Row row = rowOf(false, 0, 123456789);
+  row.latency_us->p99 = 1234567890;
+  row.replay = KvReplayed{.requests = 123456};
+  row.replay->ttft_us = row.latency_us;
+  row.replay->prefill_tokens_per_s = 1234567;
+  row.replay->of_ttft = 0.125;
+  const std::string out = KvTable(80).add(row);
+  EXPECT_TRUE(testing::has(out, "  TTFT      p50 ")) << out;
+  EXPECT_LE(testing::widestLine(out), 80U) << out;
 }
 
 }  // namespace

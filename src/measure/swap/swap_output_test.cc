@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text_table.h"
 #include "support/text.h"
 
 namespace viaduct::measure::swap {
@@ -25,28 +26,42 @@ SwapReport sample() {
 }
 
 TEST(SwapText, HasARowForEachWay) {
-  const std::string text = swapText(sample());
+  const std::string text = swapText(sample(), base::kNoLimit);
   EXPECT_TRUE(has(text, "GPU 0 (NVIDIA H100)\n1024 blocks a copy, each way in 3 rounds in turns\n"))
       << text;
-  EXPECT_TRUE(has(text,
-                  "  4.0 KiB  out        random      viaduct              20.0    5%    40%    "
-                  "10.0      3.00  kernel\n"))
+  EXPECT_TRUE(
+      has(text,
+          "4.0 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
+          "kernel\n"))
       << text;
-  EXPECT_TRUE(has(text, "one call a block     2.00    0%      -    1.00         -  copy engine\n"))
+  EXPECT_TRUE(has(text, "one call a block  2.00   0%       -   1.00        -  copy engine\n"))
       << text;
   EXPECT_TRUE(has(text, "ceiling: copy from GPU 0 to pinned host memory, 50.0 GB/s\n")) << text;
   EXPECT_TRUE(has(text, "every byte of the blocks and of the guard blocks was checked\n")) << text;
+}
+
+TEST(SwapText, FitsInto80Columns) {
+  SwapReport report = sample();
+  CaseResult& one = report.result.cases[0];
+  one.of.block_bytes = 1023 << 10U;
+  one.ways[0].gb_per_s = {0.001, 123456};
+  one.ways[0].plan_us = {123456};
+  one.ceiling_unknown = "no memory";
+  const std::string text = swapText(report, 80);
+  EXPECT_TRUE(has(text, "\ndirection: out, order: random\n")) << text;
+  EXPECT_TRUE(has(text, "copy engine\n")) << text;
+  EXPECT_LE(testing::widestLine(text), 80U) << text;
 }
 
 TEST(SwapText, SaysWhatIsWrongAndWhatIsUnknown) {
   SwapReport report = sample();
   report.result.cases[0].wrong = "in host memory, guard block 4 is wrong";
   report.result.cases[0].ceiling_unknown = "no memory";
-  const std::string text = swapText(report);
+  const std::string text = swapText(report, base::kNoLimit);
   EXPECT_TRUE(has(text, "^ CORRUPT: in host memory, guard block 4 is wrong")) << text;
   EXPECT_TRUE(has(text, "ceiling of out: not measured: no memory\n")) << text;
   EXPECT_FALSE(has(text, "was checked")) << text;
-  EXPECT_EQ(swapText({}), "");
+  EXPECT_EQ(swapText({}, base::kNoLimit), "");
 }
 
 TEST(SwapJson, HasTheSame) {
