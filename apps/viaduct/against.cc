@@ -1,7 +1,6 @@
 #include "viaduct/against.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 
@@ -87,10 +86,9 @@ Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& op
   const measure::ComparedFiles names{sideOf(plan.a_name, turns.a()),
                                      sideOf(plan.b_name, turns.b())};
   const std::string json = measure::compareJson(found, names);
-  fmt::print("{}",
-             plan.a.output == OutputForm::kJson
-                 ? json
-                 : measure::compareText(found, names, how, base::terminalWidth(STDOUT_FILENO)));
+  fmt::print("{}", plan.a.output == OutputForm::kJson
+                       ? json
+                       : measure::compareText(found, names, how, base::terminalWidth()));
   std::fflush(stdout);
   VIADUCT_CHECK(file.write(json));
   return found;

@@ -1,8 +1,6 @@
 // Prints the output of `viaduct bench` in each of its forms. Threads: one at a time.
 #pragma once
 
-#include <unistd.h>
-
 #include <string>
 #include <vector>
 
@@ -28,7 +26,7 @@ class BenchOutput {
  private:
   const BenchPlan& plan_;
   const BenchOptions& options_;
-  measure::RowTable table_{base::terminalWidth(STDOUT_FILENO)};
+  measure::RowTable table_{base::terminalWidth()};
   std::string remark_;  // of the last row
 };
 

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -65,7 +64,7 @@ Result<int> readAndCompare(const CompareCommand& command) {
   const measure::ComparedFiles names{describe(files_a, a), describe(files_b, b)};
   fmt::print("{}", command.json ? measure::compareJson(found, names)
                                 : measure::compareText(found, names, command.options,
-                                                       base::terminalWidth(STDOUT_FILENO)));
+                                                       base::terminalWidth()));
   std::fflush(stdout);
   return endOf(found, command.options);
 }

@@ -1,7 +1,6 @@
 #include "viaduct/gpu_matrix.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -94,7 +93,7 @@ int measureAndPrint(const MatrixPlan& plan, std::vector<matrix::SeenGpu> gpus, R
       stop);
   line.clear();
   const std::string json = matrix::matrixJson(found);
-  fmt::print("{}", as_json ? json : matrix::matrixText(found, base::terminalWidth(STDOUT_FILENO)));
+  fmt::print("{}", as_json ? json : matrix::matrixText(found, base::terminalWidth()));
   std::fflush(stdout);
   if (const auto written = file.write(json); !written)
     return fail(written.error().text(), kExitFailed);

@@ -1,7 +1,6 @@
 // `viaduct kv size`: the size of a request in the KV cache of a known model.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 #include <viaduct/kv_models.h>
 
 #include <algorithm>
@@ -94,20 +93,16 @@ std::string textOf(const KvSizeOptions& asked, const KvModel& model, const Reque
   for (std::size_t i = 0; i < size.groups.size(); ++i) {
     const KvGroup& group = model.layout.groups[i];
     const GroupSize& one = size.groups[i];
-    rows.push_back({{fmt::to_string(one.tensors), fmt::to_string(group.block_tokens),
-                     group.window == 0 ? "all" : fmt::to_string(group.window),
-                     fmt::to_string(bytesOfToken(group, one)), fmt::to_string(one.block_bytes),
-                     fmt::to_string(one.blocks), fmt::to_string(one.pages()), namesOf(group)}});
+    rows.push_back({base::cells(
+        one.tensors, group.block_tokens, group.window == 0 ? "all" : fmt::to_string(group.window),
+        bytesOfToken(group, one), one.block_bytes, one.blocks, one.pages(), namesOf(group))});
   }
-  out += base::tableText({{.title = "tensors"},
-                          {.title = "block"},
-                          {.title = "window"},
-                          {.title = "bytes/token"},
-                          {.title = "bytes/block"},
-                          {.title = "blocks"},
-                          {.title = "pages"},
-                          {.title = "caches", .left = true, .narrow = base::Narrow::kBelow}},
-                         rows, width);
+  out += base::tableText(
+      base::columns(base::figure("tensors"), base::figure("block"), base::figure("window"),
+                    base::figure("bytes/token"), base::figure("bytes/block"),
+                    base::figure("blocks"), base::figure("pages"),
+                    base::words("caches", base::Narrow::kBelow)),
+      rows, width);
   out += fmt::format("\none rank:    {}\n", exactSize(size.bytes));
   out += fmt::format("all ranks:   {}\n", exactSize(size.bytes * asked.tp));
   out += fmt::format("descriptors: {} of one rank if each page is one, {} if each block is a row\n",
@@ -165,7 +160,7 @@ int runKvSize(const KvSizeOptions& asked) {
   if (!model) return fail(model.error().text(), kExitUsage);
   const RequestSize size = sizeOf(model->layout, asked.tokens);
   fmt::print("{}", asked.json ? base::dumpJson(jsonOf(asked, *model, size), 2) + "\n"
-                              : textOf(asked, *model, size, base::terminalWidth(STDOUT_FILENO)));
+                              : textOf(asked, *model, size, base::terminalWidth()));
   return kExitOk;
 }
 

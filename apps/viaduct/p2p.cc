@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 #include <viaduct/agent.h>
 
 #include <algorithm>
@@ -114,33 +113,27 @@ std::string carried(const Row& row) {
 }
 
 base::TextTable tableOfRows() {
-  return {{{.title = "size", .least = 8},
-           {.title = "iterations", .least = 10},
-           {.title = "GB/s", .least = 8},
-           {.title = "mean us", .least = 9},
-           {.title = "p50 us", .least = 9},
-           {.title = "p99 us", .least = 9},
-           {.title = "of max", .least = 6},
-           {.title = "skips", .least = 5},
-           {.title = "carried by", .left = true, .narrow = base::Narrow::kBelow, .least = 32}},
-          base::terminalWidth(STDOUT_FILENO)};
+  return {
+      base::columns(base::figure("size", 8), base::figure("iterations", 10),
+                    base::figure("GB/s", 8), base::figure("mean us", 9), base::figure("p50 us", 9),
+                    base::figure("p99 us", 9), base::figure("of max", 6), base::figure("skips", 5),
+                    base::words("carried by", base::Narrow::kBelow, 32)),
+      base::terminalWidth()};
 }
 
 std::string textOf(const std::string& size, const Row& row, base::TextTable& table) {
   using measure::digits;
-  constexpr std::size_t kIndent = 9;
   const auto& us = row.latency_us;
   std::string out =
       row.gb_per_s && us
-          ? table.row({size, fmt::to_string(row.iterations), digits(row.gb_per_s), digits(us->mean),
-                       digits(us->p50), digits(us->p99),
-                       row.ceiling ? fmt::format("{:.0f}%", row.ceiling->percent) : "-",
-                       measure::skipsWords(row), carried(row)})
-          : table.row({size, "not measured"});
-  if (!row.proof.empty()) out += measure::wrapped("proof: " + row.proof, kIndent);
+          ? table.row(base::cells(size, row.iterations, digits(row.gb_per_s), digits(us->mean),
+                                  digits(us->p50), digits(us->p99), measure::ofMax(row.ceiling),
+                                  measure::skipsWords(row), carried(row)))
+          : table.row(base::cells(size, "not measured"));
+  if (!row.proof.empty()) out += measure::note("proof: " + row.proof);
   if (row.verdict != measure::Verdict::kOk && row.why != row.proof)
-    out += measure::wrapped(fmt::format("{}: {}", verdictName(row.verdict), row.why), kIndent);
-  return out + measure::wrapped(row.remark, kIndent);
+    out += measure::note(fmt::format("{}: {}", verdictName(row.verdict), row.why));
+  return out + measure::note(row.remark);
 }
 
 std::vector<measure::Option> optionsOf(const P2pOptions& options) {

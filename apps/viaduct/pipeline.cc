@@ -1,7 +1,6 @@
 #include "viaduct/pipeline.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <iterator>
@@ -63,7 +62,7 @@ int measurePipeline(PipelinePlan plan, ResultsFile& file) {
   if (!speaks) return exitOfRuns(outcome.end, outcome.problem, kept, true);
   const PipelineReport report = reportOf(plan, std::move(started), outcome, result);
   const std::string json = pipelineJson(report);
-  fmt::print("{}", as_json ? json : pipelineText(report, base::terminalWidth(STDOUT_FILENO)));
+  fmt::print("{}", as_json ? json : pipelineText(report, base::terminalWidth()));
   std::fflush(stdout);
   const auto written = file.write(json);
   const int code = exitOfRuns(outcome.end, outcome.problem, kept, true);

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <unistd.h>
 #include <viaduct/backend.h>
 #include <viaduct/settings.h>
 
@@ -179,8 +178,8 @@ class SuiteCommand {
 
   int tell(const TurnsEnd& end, bool believed) const {
     if (speaks_ && suite_.rounds_done > 0) {
-      fmt::print("{}", options_.as_json ? toJson(suite_)
-                                        : suiteText(suite_, base::terminalWidth(STDOUT_FILENO)));
+      fmt::print("{}",
+                 options_.as_json ? toJson(suite_) : suiteText(suite_, base::terminalWidth()));
       std::fflush(stdout);
     }
     return verdictOf(end, believed);

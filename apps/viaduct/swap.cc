@@ -1,7 +1,6 @@
 #include "viaduct/swap.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <utility>
@@ -45,7 +44,7 @@ int measureSwap(SwapPlan plan, ResultsFile& file) {
                           .rounds = plan.request.rounds,
                           .result = std::move(result)};
   const std::string json = swapJson(report);
-  fmt::print("{}", as_json ? json : swapText(report, base::terminalWidth(STDOUT_FILENO)));
+  fmt::print("{}", as_json ? json : swapText(report, base::terminalWidth()));
   std::fflush(stdout);
   const auto written = file.write(json);
   const std::size_t cases = report.result.cases.size();

@@ -71,7 +71,7 @@ void print(const Moment& before, const Moment& now, const TopOptions& options) {
   } else {
     constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
     if (!options.once && ::isatty(STDOUT_FILENO) == 1) fmt::print("{}", kHomeAndClear);
-    fmt::print("{}", topTable(rows, base::terminalWidth(STDOUT_FILENO)));
+    fmt::print("{}", topTable(rows, base::terminalWidth()));
     if (rows.empty()) fmt::print("{}\n", kNobody);
   }
   std::fflush(stdout);

@@ -146,18 +146,12 @@ std::string railsText(const std::vector<TopRail>& rails) {
 }
 
 using base::Narrow;
-const std::vector<base::TextColumn> kColumns{
-    {.title = "PID", .left = true},
-    {.title = "AGENT", .left = true, .narrow = Narrow::kCut, .least = 12},
-    {.title = "PEERS", .narrow = Narrow::kGoes},
-    {.title = "PINS", .narrow = Narrow::kGoes},
-    {.title = "PINNED", .narrow = Narrow::kGoes},
-    {.title = "GB/s"},
-    {.title = "XFER/s"},
-    {.title = "P50"},
-    {.title = "P99"},
-    {.title = "ERRORS"},
-    {.title = "RAILS, GB/s", .left = true, .narrow = Narrow::kBelow}};
+const auto kColumns =
+    base::columns(base::words("PID"), base::words("AGENT", Narrow::kCut, 12),
+                  base::figure("PEERS", Narrow::kGoes), base::figure("PINS", Narrow::kGoes),
+                  base::figure("PINNED", Narrow::kGoes), base::figure("GB/s"),
+                  base::figure("XFER/s"), base::figure("P50"), base::figure("P99"),
+                  base::figure("ERRORS"), base::words("RAILS, GB/s", Narrow::kBelow));
 
 }  // namespace
 
@@ -198,15 +192,14 @@ std::string topTable(const std::vector<TopRow>& rows, std::size_t width) {
       kColumns,
       base::mapped(rows,
                    [](const TopRow& row) {
-                     return base::TextRow{
-                         {fmt::to_string(row.pid), printable(row.agent),
-                          row.ready_peers == row.peers
-                              ? fmt::to_string(row.peers)
-                              : fmt::format("{} of {}", row.ready_peers, row.peers),
-                          fmt::to_string(row.pins), base::showSize(row.pinned_bytes),
-                          measure::digits(row.gb_per_s), measure::digits(row.transfers_per_s),
-                          timeText(row.p50_s), timeText(row.p99_s), fmt::to_string(row.errors),
-                          railsText(row.rails)}};
+                     return base::TextRow{base::cells(
+                         row.pid, printable(row.agent),
+                         row.ready_peers == row.peers
+                             ? fmt::to_string(row.peers)
+                             : fmt::format("{} of {}", row.ready_peers, row.peers),
+                         row.pins, base::showSize(row.pinned_bytes), measure::digits(row.gb_per_s),
+                         measure::digits(row.transfers_per_s), timeText(row.p50_s),
+                         timeText(row.p99_s), row.errors, railsText(row.rails))};
                    }),
       width);
 }

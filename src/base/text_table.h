@@ -2,11 +2,15 @@
 // Threads: plain values.
 #pragma once
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace viaduct::base {
@@ -14,7 +18,7 @@ namespace viaduct::base {
 inline constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max() / 2;
 
 // The width of the terminal behind `fd`. A file or a pipe has the width COLUMNS, or no limit.
-std::size_t terminalWidth(int fd);
+std::size_t terminalWidth(int fd = STDOUT_FILENO);
 // What becomes of a column if the table is too wide. A column that leaves the line of its row keeps
 // its title: "copied by: kernel".
 enum class Narrow : std::uint8_t {
@@ -31,6 +35,25 @@ struct TextColumn {
   Narrow narrow = Narrow::kStays;
   std::size_t least = 0;  // the width if rows come one by one
 };
+inline TextColumn figure(std::string title, std::size_t least = 0) {
+  return {.title = std::move(title), .least = least};
+}
+inline TextColumn figure(std::string title, Narrow narrow) {
+  return {.title = std::move(title), .narrow = narrow};
+}
+inline TextColumn words(std::string title, Narrow narrow = Narrow::kStays, std::size_t least = 0) {
+  return {.title = std::move(title), .left = true, .narrow = narrow, .least = least};
+}
+template <class... Columns>
+std::vector<TextColumn> columns(Columns... all) {
+  return {std::move(all)...};
+}
+
+// The texts of a row, from texts and whole numbers.
+template <class... Values>
+std::vector<std::string> cells(const Values&... values) {
+  return {fmt::format("{}", values)...};
+}
 
 struct TextRow {
   std::vector<std::string> cells = {};

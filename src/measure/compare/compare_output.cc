@@ -18,8 +18,6 @@ namespace {
 using base::dumpJson;
 using base::Json;
 
-constexpr std::size_t kNoteIndent = 9;
-
 std::string ratio(std::optional<double> value) {
   return value ? fmt::format("{:.3f}", *value) : "-";
 }
@@ -50,19 +48,12 @@ std::string batchOf(const RowComparison& row) {
   return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
-const std::vector<base::TextColumn> kColumns{
-    {.title = "backend", .left = true, .narrow = base::Narrow::kHeading},
-    {.title = "op", .left = true, .narrow = base::Narrow::kHeading},
-    {.title = "block"},
-    {.title = "batch", .narrow = base::Narrow::kHeading},
-    {.title = "A GB/s"},
-    {.title = "B GB/s"},
-    {.title = "B/A"},
-    {.title = "95 % interval"},
-    {.title = "effect"},
-    {.title = "p50 B/A"},
-    {.title = "p99 B/A"},
-    {.title = "B is", .left = true, .narrow = base::Narrow::kBelow}};
+const auto kColumns = base::columns(
+    base::words("backend", base::Narrow::kHeading), base::words("op", base::Narrow::kHeading),
+    base::figure("block"), base::figure("batch", base::Narrow::kHeading), base::figure("A GB/s"),
+    base::figure("B GB/s"), base::figure("B/A"), base::figure("95 % interval"),
+    base::figure("effect"), base::figure("p50 B/A"), base::figure("p99 B/A"),
+    base::words("B is", base::Narrow::kBelow));
 
 base::TextRow textRowOf(const RowComparison& row) {
   const auto& rate = row.rate;
@@ -71,7 +62,7 @@ base::TextRow textRowOf(const RowComparison& row) {
                     ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
                     rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
                     ratio(row.p50), ratio(row.p99), whatOf(row)},
-          .after = row.note.empty() ? "" : wrapped("^ " + row.note, kNoteIndent)};
+          .after = row.note.empty() ? "" : note("^ " + row.note)};
 }
 
 std::size_t countOf(const Comparison& comparison, Difference difference) {

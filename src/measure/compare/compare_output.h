@@ -1,7 +1,6 @@
 // Prints a comparison as text for a terminal, and as JSON. Threads: pure functions.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

@@ -5,7 +5,6 @@
 
 #include <viaduct/settings.h>
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>

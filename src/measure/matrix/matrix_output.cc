@@ -76,9 +76,9 @@ std::string tableOf(const GpuMatrix& matrix, std::uint32_t processes, Figure whi
                     std::size_t width) {
   const bool rates = which == Figure::kRate;
   const std::vector<Place> places = placesOf(matrix);
-  std::vector<base::TextColumn> columns{{.title = "from \\ to"}};
+  std::vector<base::TextColumn> columns{base::figure("from \\ to")};
   std::vector<base::TextRow> rows;
-  for (const Place& to : places) columns.push_back({.title = placeName(to) + "   "});
+  for (const Place& to : places) columns.push_back(base::figure(placeName(to) + "   "));
   for (const Place& from : places) {
     base::TextRow& row = rows.emplace_back();
     row.cells.push_back(placeName(from));

@@ -19,29 +19,15 @@ namespace {
 
 using base::Json;
 
-std::optional<double> middle(const std::vector<double>& values) {
-  return values.empty() ? std::nullopt : std::optional(median(values));
-}
-
-std::string percent(std::optional<double> part) {
-  return part ? fmt::format("{:.0f}%", *part * 100) : "-";
-}
-
 std::string spreadOf(const std::vector<double>& values) {
   return percent(values.empty() ? std::nullopt : std::optional(spread(values)));
 }
 
-const std::vector<base::TextColumn> kColumns{
-    {.title = "stage", .left = true},
-    {.title = "from -> to", .left = true, .narrow = base::Narrow::kBelow},
-    {.title = "path", .left = true, .narrow = base::Narrow::kBelow},
-    {.title = "alone GB/s"},
-    {.title = "+/-"},
-    {.title = "together"},
-    {.title = "+/-"},
-    {.title = "pipeline"},
-    {.title = "+/-"},
-    {.title = "busy"}};
+const auto kColumns =
+    base::columns(base::words("stage"), base::words("from -> to", base::Narrow::kBelow),
+                  base::words("path", base::Narrow::kBelow), base::figure("alone GB/s"),
+                  base::figure("+/-"), base::figure("together"), base::figure("+/-"),
+                  base::figure("pipeline"), base::figure("+/-"), base::figure("busy"));
 
 std::string stagesTable(const PipelineRates& rates, std::size_t width) {
   std::vector<base::TextRow> rows;

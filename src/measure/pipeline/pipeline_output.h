@@ -2,7 +2,6 @@
 // and plain values.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -15,10 +15,6 @@
 namespace viaduct::measure {
 namespace {
 
-std::optional<double> middle(const std::vector<double>& values) {
-  return values.empty() ? std::nullopt : std::optional(median(values));
-}
-
 Cell busyCell(const std::vector<double>& busy) {
   const auto part = middle(busy);
   return part ? numberCell(fmt::format("{:.0f} %", *part * 100)) : figureCell(std::nullopt);

@@ -13,7 +13,6 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kLineIndent = 9;  // of lines that explain a point
 constexpr double kMilli = 1e-3;
 
 std::string blocksOf(const KvWorkload& kv) {
@@ -71,16 +70,11 @@ std::string percentOf(std::optional<double> part) {
 }  // namespace
 
 KvTable::KvTable(std::size_t width)
-    : points_({{.title = "tokens", .least = 7},
-               {.title = "block", .least = 7},
-               {.title = "batch", .least = 5},
-               {.title = "GB/s", .least = 7},
-               {.title = "bulk", .least = 7},
-               {.title = "share", .least = 6},
-               {.title = "p50 ms", .least = 8},
-               {.title = "p95 ms", .least = 8},
-               {.title = "min ms", .least = 8},
-               {.title = "max ms", .least = 8}},
+    : points_(base::columns(base::figure("tokens", 7), base::figure("block", 7),
+                            base::figure("batch", 5), base::figure("GB/s", 7),
+                            base::figure("bulk", 7), base::figure("share", 6),
+                            base::figure("p50 ms", 8), base::figure("p95 ms", 8),
+                            base::figure("min ms", 8), base::figure("max ms", 8)),
               width) {}
 
 std::string KvTable::heading(const Row& row) {
@@ -110,22 +104,21 @@ std::string KvTable::pointText() {
     };
   };
   const KvWorkload& kv = *row.kv;
-  const std::string line =
-      points_.row({fmt::to_string(kv.tokens), blocksOf(kv), fmt::to_string(row.batch_size),
-                   digits(paged.middle(rateAtP50)), digits(bulk.middle(rateAtP50)),
-                   percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
-                   digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
-                   digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
-                   digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
-                   digits(paged.most(milliseconds([](const Latency& l) { return l.max; })))});
+  const std::string line = points_.row(
+      base::cells(kv.tokens, blocksOf(kv), row.batch_size, digits(paged.middle(rateAtP50)),
+                  digits(bulk.middle(rateAtP50)),
+                  percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
+                  digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
+                  digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
+                  digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
+                  digits(paged.most(milliseconds([](const Latency& l) { return l.max; })))));
   return line +
-         wrapped(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
-                             "posted in {} us; {}, {} words checked",
-                             base::showSize(row.block_size * row.batch_size), kv.descriptors,
-                             counted(kv.runs, "run"), digits(paged.middle(meanOf(&Row::prep_us))),
-                             digits(paged.middle(meanOf(&Row::post_us))),
-                             counted(kv.table_sets, "table set"), words),
-                 kLineIndent);
+         note(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
+                          "posted in {} us; {}, {} words checked",
+                          base::showSize(row.block_size * row.batch_size), kv.descriptors,
+                          counted(kv.runs, "run"), digits(paged.middle(meanOf(&Row::prep_us))),
+                          digits(paged.middle(meanOf(&Row::post_us))),
+                          counted(kv.table_sets, "table set"), words));
 }
 
 std::string KvTable::replayed(const Row& row) {
@@ -159,10 +152,9 @@ std::string KvTable::replayed(const Row& row) {
     line("share", fmt::format("transfers are {:.1f} % of TTFT in the mean, {:.1f} % at p99",
                               *r.of_ttft * 100, r.of_ttft_p99.value_or(0) * 100));
   if (row.verdict != Verdict::kOk)
-    out += wrapped(
-        fmt::format("^ {}: {}", isGood(row.verdict) ? "unproven" : loudName(row.verdict), row.why),
-        kLineIndent);
-  if (!row.remark.empty()) out += wrapped("^ " + row.remark, kLineIndent);
+    out += note(
+        fmt::format("^ {}: {}", isGood(row.verdict) ? "unproven" : loudName(row.verdict), row.why));
+  if (!row.remark.empty()) out += note("^ " + row.remark);
   return out;
 }
 
@@ -177,11 +169,10 @@ std::string KvTable::add(const Row& row) {
   for (const Row& one : rows_) {
     const char* const kind = one.kv->bulk ? "bulk " : "";
     if (one.verdict != Verdict::kOk)
-      out += wrapped(fmt::format("^ {}{}: {}", kind,
-                                 isGood(one.verdict) ? "unproven" : loudName(one.verdict), one.why),
-                     kLineIndent);
+      out += note(fmt::format("^ {}{}: {}", kind,
+                              isGood(one.verdict) ? "unproven" : loudName(one.verdict), one.why));
     if (!one.remark.empty() && one.remark != remark)
-      out += wrapped("^ " + std::string(kind) + one.remark, kLineIndent);
+      out += note("^ " + std::string(kind) + one.remark);
     remark = one.remark;
   }
   rows_.clear();

@@ -2,7 +2,6 @@
 // paged ones. Threads: one at a time.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

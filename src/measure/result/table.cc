@@ -12,60 +12,31 @@
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kIndent = 9;  // of lines that explain a row
-
-std::string percent(std::optional<double> part) {
-  return part ? fmt::format("{:.0f}%", *part) : "-";
-}
-
-const std::vector<base::TextColumn> kRowColumns{
-    {.title = "block", .least = 9},  {.title = "batch", .least = 6},
-    {.title = "GB/s", .least = 8},   {.title = "+/-", .least = 5},
-    {.title = "of max", .least = 6}, {.title = "skips", .least = 5},
-    {.title = "p50 us", .least = 9}, {.title = "p99 us", .least = 9},
-    {.title = "CPU/GB", .least = 7}};
-const std::vector<base::TextColumn> kPatternColumns{
-    {.title = "size B", .least = 12}, {.title = "time us", .least = 9},
-    {.title = "algbw", .least = 8},   {.title = "busbw", .least = 8},
-    {.title = "#wrong", .least = 6},  {.title = "+/-", .least = 5},
-    {.title = "of max", .least = 6},  {.title = "skips", .least = 5},
-    {.title = "CPU/GB", .least = 7}};
-
-std::string spreadOf(const Row& row) {
-  return percent(row.gb_per_s_spread ? std::optional(*row.gb_per_s_spread * 100) : std::nullopt);
-}
-
-std::string ofMax(const Row& row) {
-  return percent(row.ceiling ? std::optional(row.ceiling->percent) : std::nullopt);
-}
+const auto kRowColumns =
+    base::columns(base::figure("block", 9), base::figure("batch", 6), base::figure("GB/s", 8),
+                  base::figure("+/-", 5), base::figure("of max", 6), base::figure("skips", 5),
+                  base::figure("p50 us", 9), base::figure("p99 us", 9), base::figure("CPU/GB", 7));
+const auto kPatternColumns =
+    base::columns(base::figure("size B", 12), base::figure("time us", 9), base::figure("algbw", 8),
+                  base::figure("busbw", 8), base::figure("#wrong", 6), base::figure("+/-", 5),
+                  base::figure("of max", 6), base::figure("skips", 5), base::figure("CPU/GB", 7));
 
 std::vector<std::string> cellsOf(const Row& row, const Operation& operation) {
-  std::string size = fmt::to_string(operation.size);
-  if (row.verdict == Verdict::kFailed) return {std::move(size)};
-  return {std::move(size),
-          digits(operation.time_us),
-          digits(operation.algbw),
-          digits(operation.busbw),
-          operation.wrong ? fmt::to_string(*operation.wrong) : "N/A",
-          spreadOf(row),
-          ofMax(row),
-          skipsWords(row),
-          digits(row.cpu_s_per_gb)};
+  if (row.verdict == Verdict::kFailed) return base::cells(operation.size);
+  return base::cells(
+      operation.size, digits(operation.time_us), digits(operation.algbw), digits(operation.busbw),
+      operation.wrong ? fmt::to_string(*operation.wrong) : "N/A", percent(row.gb_per_s_spread),
+      ofMax(row.ceiling), skipsWords(row), digits(row.cpu_s_per_gb));
 }
 
 std::vector<std::string> cellsOf(const Row& row) {
-  std::string block = base::showSize(row.block_size), batch = fmt::to_string(row.batch_size);
-  if (row.verdict == Verdict::kFailed) return {std::move(block), std::move(batch)};
+  const std::string block = base::showSize(row.block_size);
+  if (row.verdict == Verdict::kFailed) return base::cells(block, row.batch_size);
   const auto& latency = row.latency_us;
-  return {std::move(block),
-          std::move(batch),
-          digits(row.gb_per_s),
-          spreadOf(row),
-          ofMax(row),
-          skipsWords(row),
-          digits(latency ? std::optional(latency->p50) : std::nullopt),
-          digits(latency ? std::optional(latency->p99) : std::nullopt),
-          digits(row.cpu_s_per_gb)};
+  return base::cells(
+      block, row.batch_size, digits(row.gb_per_s), percent(row.gb_per_s_spread), ofMax(row.ceiling),
+      skipsWords(row), digits(latency ? std::optional(latency->p50) : std::nullopt),
+      digits(latency ? std::optional(latency->p99) : std::nullopt), digits(row.cpu_s_per_gb));
 }
 
 }  // namespace
@@ -90,11 +61,11 @@ std::string RowTable::add(const Row& row) {
     path_ = std::move(path);
   }
   out += table.row(row.operation ? cellsOf(row, *row.operation) : cellsOf(row));
-  for (const std::string& line : deviceLines(row)) out += wrapped(line, kIndent);
-  if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, kIndent);
-  if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, kIndent);
+  for (const std::string& line : deviceLines(row)) out += note(line);
+  if (!isGood(row.verdict)) out += note("^ " + loudName(row.verdict) + ": " + row.why);
+  if (row.verdict == Verdict::kUnproven) out += note("^ unproven: " + row.why);
   // The remark about a path holds for many rows.
-  if (!row.remark.empty() && row.remark != remark_) out += wrapped("^ " + row.remark, kIndent);
+  if (!row.remark.empty() && row.remark != remark_) out += note("^ " + row.remark);
   remark_ = row.remark;
   return out;
 }

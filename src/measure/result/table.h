@@ -1,7 +1,6 @@
 // Prints rows as lines for people. Threads: one at a time.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "base/text_table.h"

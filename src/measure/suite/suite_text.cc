@@ -17,35 +17,27 @@ namespace viaduct::measure {
 namespace {
 
 using base::Narrow;
-const std::vector<base::TextColumn> kFigures{
-    {.title = "size"},   {.title = "GB/s"},  {.title = "p50 us"}, {.title = "p95 us"},
-    {.title = "p99 us"}, {.title = "cores"}, {.title = "ends/s"}, {.title = "rails"}};
-const std::vector<base::TextColumn> kAnswer{
-    {.title = "better by", .narrow = Narrow::kBelow},
-    {.title = "95 % interval", .narrow = Narrow::kBelow},
-    {.title = "of", .left = true, .narrow = Narrow::kBelow},
-    {.title = "it", .left = true, .narrow = Narrow::kBelow}};
-const std::vector<base::TextColumn> kNote{{.left = true, .narrow = Narrow::kBelow}};
+const auto kFigures = base::columns(
+    base::figure("size"), base::figure("GB/s"), base::figure("p50 us"), base::figure("p95 us"),
+    base::figure("p99 us"), base::figure("cores"), base::figure("ends/s"), base::figure("rails"));
+const auto kAnswer = base::columns(
+    base::figure("better by", Narrow::kBelow), base::figure("95 % interval", Narrow::kBelow),
+    base::words("of", Narrow::kBelow), base::words("it", Narrow::kBelow));
+const auto kNote = base::columns(base::words("", Narrow::kBelow));
 constexpr double kWrong = 0.05;  // the part of all 95 % intervals without the true value
 
 std::vector<std::string> figuresOf(const SuiteCell& cell) {
   const SuiteFigures& f = cell.figures;
-  return {base::formatSize(cell.size),
-          digits(f.gb_per_s),
-          digits(f.p50_us),
-          digits(f.p95_us),
-          digits(f.p99_us),
-          digits(f.cores_busy),
-          digits(f.completions_per_s),
-          f.rails};
+  return base::cells(base::formatSize(cell.size), digits(f.gb_per_s), digits(f.p50_us),
+                     digits(f.p95_us), digits(f.p99_us), digits(f.cores_busy),
+                     digits(f.completions_per_s), f.rails);
 }
 
 std::vector<std::string> answerOf(const SuiteCell& cell) {
   const auto& judged = cell.judged();
-  std::string words = answerName(cell.answer);
-  if (!cell.note.empty()) words += ": " + cell.note;
-  return {percentText(judged ? std::optional(judged->value) : std::nullopt), intervalText(judged),
-          judgedByName(judgedBy(cell.size)), std::move(words)};
+  return base::cells(percentText(judged ? std::optional(judged->value) : std::nullopt),
+                     intervalText(judged), judgedByName(judgedBy(cell.size)),
+                     answerName(cell.answer) + (cell.note.empty() ? "" : ": " + cell.note));
 }
 
 std::vector<std::string> noteOf(const SuiteCell& cell) {
@@ -58,15 +50,11 @@ std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers, std::siz
   if (!test.expected.empty()) out += fmt::format("\n(expected: {})", test.expected);
   if (!test.absent.empty()) return out + "\nnot measured: " + test.absent + "\n";
   const bool judged = answers.test != 0;
-  return out + "\n" +
-         base::tableText(
-             base::joined(kFigures, judged ? kAnswer : kNote),
-             base::mapped(answers.cells,
-                          [&](const SuiteCell& cell) {
-                            return base::TextRow{base::joined(
-                                figuresOf(cell), judged ? answerOf(cell) : noteOf(cell))};
-                          }),
-             width);
+  std::vector<base::TextRow> rows;
+  for (const SuiteCell& cell : answers.cells)
+    rows.push_back({base::joined(figuresOf(cell), judged ? answerOf(cell) : noteOf(cell))});
+  const auto columns = base::joined(kFigures, judged ? kAnswer : kNote);
+  return out + "\n" + base::tableText(columns, rows, width);
 }
 
 std::string headOf(const Suite& suite) {

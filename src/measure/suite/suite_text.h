@@ -1,7 +1,6 @@
 // Prints a suite as text for a terminal. Threads: pure functions.
 #pragma once
 
-#include <cstddef>
 #include <string>
 
 #include "measure/suite/answers.h"

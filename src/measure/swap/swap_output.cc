@@ -17,12 +17,6 @@ namespace {
 
 using base::Json;
 
-constexpr std::size_t kNoteIndent = 9;
-
-std::optional<double> middle(const std::vector<double>& values) {
-  return values.empty() ? std::nullopt : std::optional(median(values));
-}
-
 // Returns how many times faster than the baseline the way is.
 std::optional<double> timesBaseline(const CaseResult& one, Way way) {
   const auto baseline = middle(one[Way::kOneCall].gb_per_s), rate = middle(one[way].gb_per_s);
@@ -33,37 +27,20 @@ const char* hostWords(const SwapResult& result) {
   return result.pinned() ? "pinned host memory" : "host memory that is not pinned";
 }
 
-std::string percent(std::optional<double> part) {
-  return part ? fmt::format("{:.0f}%", *part) : "-";
-}
-
-const std::vector<base::TextColumn> kColumns{
-    {.title = "block"},
-    {.title = "direction", .left = true, .narrow = base::Narrow::kHeading},
-    {.title = "order", .left = true, .narrow = base::Narrow::kHeading},
-    {.title = "way", .left = true},
-    {.title = "GB/s"},
-    {.title = "+/-"},
-    {.title = "of max"},
-    {.title = "times"},
-    {.title = "plan us"},
-    {.title = "copied by", .left = true, .narrow = base::Narrow::kBelow}};
+const auto kColumns = base::columns(
+    base::figure("block"), base::words("direction", base::Narrow::kHeading),
+    base::words("order", base::Narrow::kHeading), base::words("way"), base::figure("GB/s"),
+    base::figure("+/-"), base::figure("of max"), base::figure("times"), base::figure("plan us"),
+    base::words("copied by", base::Narrow::kBelow));
 
 std::vector<std::string> cellsOf(const CaseResult& one, Way way) {
   const WayResult& of = one[way];
-  const auto spread_of = [](const std::vector<double>& values) {
-    return values.empty() ? std::nullopt : std::optional(spread(values) * 100);
-  };
-  return {base::showSize(one.of.block_bytes),
-          directionName(one.of.direction),
-          orderName(one.of.order),
-          wayName(way),
-          digits(middle(of.gb_per_s)),
-          percent(spread_of(of.gb_per_s)),
-          percent(of.ceiling ? std::optional(of.ceiling->percent) : std::nullopt),
-          digits(timesBaseline(one, way)),
-          digits(middle(of.plan_us)),
-          of.copied_by};
+  const auto& rates = of.gb_per_s;
+  return base::cells(base::showSize(one.of.block_bytes), directionName(one.of.direction),
+                     orderName(one.of.order), wayName(way), digits(middle(rates)),
+                     percent(rates.empty() ? std::nullopt : std::optional(spread(rates))),
+                     ofMax(of.ceiling), digits(timesBaseline(one, way)), digits(middle(of.plan_us)),
+                     of.copied_by);
 }
 
 // The ceilings that rows have reached in part, and the reasons of those that are unknown; each
@@ -124,9 +101,8 @@ std::string swapText(const SwapReport& report, std::size_t width) {
   std::vector<base::TextRow> rows;
   for (const CaseResult& one : result.cases) {
     rows.push_back({.cells = cellsOf(one, Way::kViaduct)});
-    rows.push_back(
-        {.cells = cellsOf(one, Way::kOneCall),
-         .after = one.wrong.empty() ? "" : wrapped("^ CORRUPT: " + one.wrong, kNoteIndent)});
+    rows.push_back({.cells = cellsOf(one, Way::kOneCall),
+                    .after = one.wrong.empty() ? "" : note("^ CORRUPT: " + one.wrong)});
   }
   out += base::tableText(kColumns, rows, width) + "\n" + ceilingsText(result.cases);
   const bool good = result.good();

@@ -1,7 +1,6 @@
 // The results of swapping as text and as JSON. Threads: pure functions.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
