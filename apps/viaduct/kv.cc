@@ -98,10 +98,9 @@ std::string textOf(const KvSizeOptions& asked, const KvModel& model, const Reque
         bytesOfToken(group, one), one.block_bytes, one.blocks, one.pages(), namesOf(group))});
   }
   out += base::tableText(
-      base::columns(base::figure("tensors"), base::figure("block"), base::figure("window"),
-                    base::figure("bytes/token"), base::figure("bytes/block"),
-                    base::figure("blocks"), base::figure("pages"),
-                    base::words("caches", base::Narrow::kBelow)),
+      std::array{base::figure("tensors"), base::figure("block"), base::figure("window"),
+                 base::figure("bytes/token"), base::figure("bytes/block"), base::figure("blocks"),
+                 base::figure("pages"), base::words("caches", base::Narrow::kBelow)},
       rows, width);
   out += fmt::format("\none rank:    {}\n", exactSize(size.bytes));
   out += fmt::format("all ranks:   {}\n", exactSize(size.bytes * asked.tp));

@@ -113,12 +113,11 @@ std::string carried(const Row& row) {
 }
 
 base::TextTable tableOfRows() {
-  return {
-      base::columns(base::figure("size", 8), base::figure("iterations", 10),
-                    base::figure("GB/s", 8), base::figure("mean us", 9), base::figure("p50 us", 9),
-                    base::figure("p99 us", 9), base::figure("of max", 6), base::figure("skips", 5),
-                    base::words("carried by", base::Narrow::kBelow, 32)),
-      base::terminalWidth()};
+  return {std::array{base::figure("size", 8), base::figure("iterations", 10),
+                     base::figure("GB/s", 8), base::figure("mean us", 9), base::figure("p50 us", 9),
+                     base::figure("p99 us", 9), base::figure("of max", 6), base::figure("skips", 5),
+                     base::words("carried by", base::Narrow::kBelow, 32)},
+          base::terminalWidth()};
 }
 
 std::string textOf(const std::string& size, const Row& row, base::TextTable& table) {

@@ -146,12 +146,17 @@ std::string railsText(const std::vector<TopRail>& rails) {
 }
 
 using base::Narrow;
-const auto kColumns =
-    base::columns(base::words("PID"), base::words("AGENT", Narrow::kCut, 12),
-                  base::figure("PEERS", Narrow::kGoes), base::figure("PINS", Narrow::kGoes),
-                  base::figure("PINNED", Narrow::kGoes), base::figure("GB/s"),
-                  base::figure("XFER/s"), base::figure("P50"), base::figure("P99"),
-                  base::figure("ERRORS"), base::words("RAILS, GB/s", Narrow::kBelow));
+constexpr std::array kColumns{base::words("PID"),
+                              base::words("AGENT", Narrow::kCut, 12),
+                              base::figure("PEERS", Narrow::kGoes),
+                              base::figure("PINS", Narrow::kGoes),
+                              base::figure("PINNED", Narrow::kGoes),
+                              base::figure("GB/s"),
+                              base::figure("XFER/s"),
+                              base::figure("P50"),
+                              base::figure("P99"),
+                              base::figure("ERRORS"),
+                              base::words("RAILS, GB/s", Narrow::kBelow)};
 
 }  // namespace
 

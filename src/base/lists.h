@@ -26,10 +26,11 @@ std::vector<Item> only(const std::vector<Item>& items, Is is) {
 }
 
 // The items of both lists, in the same order.
-template <class Item>
-std::vector<Item> joined(std::vector<Item> first, const std::vector<Item>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
+template <class Items, class More>
+auto joined(const Items& items, const More& more) {
+  std::vector out(std::begin(items), std::end(items));
+  out.insert(out.end(), std::begin(more), std::end(more));
+  return out;
 }
 
 template <class Items, class Item>

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/environment.h"
@@ -18,12 +19,10 @@ constexpr std::size_t kUsual = 80, kNarrowest = 20;
 constexpr std::size_t kMostGap = 2;  // between two columns
 constexpr std::size_t kBelowIndent = 9;
 
-// The values before `at`, and the first value with those from `at` on.
-template <class Value>
-std::pair<std::vector<Value>, std::vector<Value>> splitAt(const std::vector<Value>& values,
-                                                          std::size_t at) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(at);
-  return {{values.begin(), middle}, joined({values.front()}, std::vector(middle, values.end()))};
+// The first value, and those from `at` on.
+template <class Values>
+auto rest(const Values& values, std::size_t at) {
+  return joined(std::span(values).first(1), std::span(values).subspan(at));
 }
 
 }  // namespace
@@ -37,16 +36,13 @@ std::size_t terminalWidth(int fd) {
   return asked ? std::clamp(*asked, kNarrowest, kNoLimit) : kNoLimit;
 }
 
-TextTable::TextTable(std::vector<TextColumn> columns, std::size_t limit) : limit_(limit) {
-  for (TextColumn& column : columns) {
-    const std::size_t width = column.least;
-    columns_.push_back({{std::move(column)}, width});
-  }
+TextTable::TextTable(TextColumns columns, std::size_t limit) : limit_(limit) {
+  for (const TextColumn& column : columns) columns_.push_back({{column}, column.least});
   fit();
 }
 
 TextTable::Title TextTable::titleOf(const Column& column) const {
-  const std::string& title = column.title;
+  const std::string_view title = column.title;
   const std::size_t blank = title.rfind(' ');
   if (!broken_titles_ || shownWidth(title) <= column.width || blank == std::string::npos)
     return {"", title};
@@ -129,9 +125,9 @@ std::string TextTable::outside(Narrow which, const std::vector<std::string>& cel
 std::string TextTable::head() const {
   std::vector<std::string> above, below;
   for (const Column& column : columns_) {
-    Title title = titleOf(column);
-    above.push_back(std::move(title.above));
-    below.push_back(std::move(title.below));
+    const Title title = titleOf(column);
+    above.emplace_back(title.above);
+    below.emplace_back(title.below);
   }
   std::string out;
   for (const auto& titles : {above, below})
@@ -154,8 +150,7 @@ std::string TextTable::row(std::vector<std::string> cells) {
   return out;
 }
 
-std::string tableText(const std::vector<TextColumn>& columns, const std::vector<TextRow>& rows,
-                      std::size_t limit) {
+std::string tableText(TextColumns columns, const std::vector<TextRow>& rows, std::size_t limit) {
   TextTable table({}, limit);
   table.most_gap_ = kMostGap;
   for (std::size_t i = 0; i < columns.size(); ++i) {
@@ -166,14 +161,10 @@ std::string tableText(const std::vector<TextColumn>& columns, const std::vector<
   table.fit();
   const std::size_t room = std::max<std::size_t>(table.room(), 2);
   if (room < columns.size()) {
-    const auto [first, rest] = splitAt(columns, room);
-    std::vector<TextRow> first_rows, rest_rows;
-    for (const TextRow& row : rows) {
-      auto [first_cells, rest_cells] = splitAt(row.cells, room);
-      first_rows.push_back({std::move(first_cells), row.after});
-      rest_rows.push_back({std::move(rest_cells)});
-    }
-    return tableText(first, first_rows, limit) + "\n" + tableText(rest, rest_rows, limit);
+    const auto further =
+        mapped(rows, [&](const TextRow& row) { return TextRow{.cells = rest(row.cells, room)}; });
+    return tableText(columns.first(room), rows, limit) + "\n" +
+           tableText(rest(columns, room), further, limit);
   }
   std::string out = table.head();
   for (const TextRow& row : rows) out += table.row(row.cells) + row.after;

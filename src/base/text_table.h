@@ -8,9 +8,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace viaduct::base {
@@ -30,24 +30,22 @@ enum class Narrow : std::uint8_t {
 };
 
 struct TextColumn {
-  std::string title = {};
-  bool left = false;  // for texts; figures are aligned at the right
+  std::string_view title = {};  // must outlive the table
+  bool left = false;            // for texts; figures are aligned at the right
   Narrow narrow = Narrow::kStays;
   std::size_t least = 0;  // the width if rows come one by one
 };
-inline TextColumn figure(std::string title, std::size_t least = 0) {
-  return {.title = std::move(title), .least = least};
+constexpr TextColumn figure(std::string_view title, std::size_t least = 0) {
+  return {.title = title, .least = least};
 }
-inline TextColumn figure(std::string title, Narrow narrow) {
-  return {.title = std::move(title), .narrow = narrow};
+constexpr TextColumn figure(std::string_view title, Narrow narrow) {
+  return {.title = title, .narrow = narrow};
 }
-inline TextColumn words(std::string title, Narrow narrow = Narrow::kStays, std::size_t least = 0) {
-  return {.title = std::move(title), .left = true, .narrow = narrow, .least = least};
+constexpr TextColumn words(std::string_view title, Narrow narrow = Narrow::kStays,
+                           std::size_t least = 0) {
+  return {.title = title, .left = true, .narrow = narrow, .least = least};
 }
-template <class... Columns>
-std::vector<TextColumn> columns(Columns... all) {
-  return {std::move(all)...};
-}
+using TextColumns = std::span<const TextColumn>;
 
 // The texts of a row, from texts and whole numbers.
 template <class... Values>
@@ -62,29 +60,28 @@ struct TextRow {
 
 // Prints a whole table. Columns that have no room follow in a further table, behind the first
 // column.
-std::string tableText(const std::vector<TextColumn>& columns, const std::vector<TextRow>& rows,
-                      std::size_t limit);
+std::string tableText(TextColumns columns, const std::vector<TextRow>& rows, std::size_t limit);
 
 // Prints a table whose rows come one by one. A text that is wider than its column takes blanks of
 // the columns beside it.
 class TextTable {
  public:
-  TextTable(std::vector<TextColumn> columns, std::size_t limit);
+  TextTable(TextColumns columns, std::size_t limit);
   // The line of the titles, or two lines if that makes the table narrower. Empty without titles.
   std::string head() const;
   // The row's line, with the texts that left it above and below. Missing cells are empty.
   std::string row(std::vector<std::string> cells);
 
  private:
-  friend std::string tableText(const std::vector<TextColumn>& columns,
-                               const std::vector<TextRow>& rows, std::size_t limit);
+  friend std::string tableText(TextColumns columns, const std::vector<TextRow>& rows,
+                               std::size_t limit);
   struct Column : TextColumn {
     std::size_t width = 0;  // of the texts, without the title
     bool in_line = true;
   };
   // The lines of a title. A title that is wider than its column's texts can be broken.
   struct Title {
-    std::string above, below;
+    std::string_view above, below;
   };
   Title titleOf(const Column& column) const;
   // Chooses the widest gap, and unbroken titles if there is room.

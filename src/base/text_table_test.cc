@@ -5,6 +5,7 @@
 #include <pty.h>
 #include <sys/ioctl.h>
 
+#include <array>
 #include <cstdlib>
 
 #include "base/fd.h"
@@ -86,12 +87,13 @@ TEST(TextTable, ColumnsWithoutRoomFollowInAFurtherTable) {
             "\n"
             "from      to 2\n"
             "   0  23456789\n");
-  EXPECT_EQ(tableText({{.title = "wider than the limit"}}, {{{"1"}}}, 8).find("wider than the"),
-            0U);
+  EXPECT_EQ(
+      tableText(std::array{figure("wider than the limit")}, {{{"1"}}}, 8).find("wider than the"),
+      0U);
 }
 
 TEST(TextTable, AWideTextTakesBlanksOfItsNeighbours) {
-  TextTable table({{.title = "size", .least = 6}, {.title = "rate", .least = 6}, {.least = 4}}, 80);
+  TextTable table(std::array{figure("size", 6), figure("rate", 6), figure("", 4)}, 80);
   EXPECT_EQ(table.head(), "  size   rate\n");
   EXPECT_EQ(table.row({"12345678", "1.0", "x"}), "12345678  1.0    x\n");
   EXPECT_EQ(table.row({"1", "123456789", "x"}), "     1 123456789 x\n")
@@ -100,9 +102,8 @@ TEST(TextTable, AWideTextTakesBlanksOfItsNeighbours) {
 }
 
 TEST(TextTable, AnEmptyTableHasOnlyItsTitles) {
-  EXPECT_EQ(tableText({{.title = "name", .left = true}, {.title = "rate"}}, {}, 80),
-            "name  rate\n");
-  EXPECT_EQ(tableText({{}, {}}, {}, 80), "");
+  EXPECT_EQ(tableText(std::array{words("name"), figure("rate")}, {}, 80), "name  rate\n");
+  EXPECT_EQ(tableText(std::array{figure(""), figure("")}, {}, 80), "");
   EXPECT_EQ(tableText({}, {}, 80), "");
 }
 
@@ -112,7 +113,7 @@ TEST(TextTable, CharactersAreCountedAndNotBytes) {
   EXPECT_EQ(shownWidth("\xe6\x97\xa5\xf0\x9f\x9a\x80"), 4U) << "a sign of Japanese, a picture";
   EXPECT_EQ(shownWidth("e\xcc\x81"), 1U) << "an accent of its own";
   EXPECT_EQ(shownWidth("\xff\xfe"), 2U) << "no characters";
-  EXPECT_EQ(tableText({{.left = true}, {}}, {{{"\xc3\xa4", "1"}}, {{"bc", "2"}}}, 80),
+  EXPECT_EQ(tableText(std::array{words(""), figure("")}, {{{"\xc3\xa4", "1"}}, {{"bc", "2"}}}, 80),
             "\xc3\xa4   1\nbc  2\n");
 }
 

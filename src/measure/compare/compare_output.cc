@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -48,12 +49,18 @@ std::string batchOf(const RowComparison& row) {
   return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
-const auto kColumns = base::columns(
-    base::words("backend", base::Narrow::kHeading), base::words("op", base::Narrow::kHeading),
-    base::figure("block"), base::figure("batch", base::Narrow::kHeading), base::figure("A GB/s"),
-    base::figure("B GB/s"), base::figure("B/A"), base::figure("95 % interval"),
-    base::figure("effect"), base::figure("p50 B/A"), base::figure("p99 B/A"),
-    base::words("B is", base::Narrow::kBelow));
+constexpr std::array kColumns{base::words("backend", base::Narrow::kHeading),
+                              base::words("op", base::Narrow::kHeading),
+                              base::figure("block"),
+                              base::figure("batch", base::Narrow::kHeading),
+                              base::figure("A GB/s"),
+                              base::figure("B GB/s"),
+                              base::figure("B/A"),
+                              base::figure("95 % interval"),
+                              base::figure("effect"),
+                              base::figure("p50 B/A"),
+                              base::figure("p99 B/A"),
+                              base::words("B is", base::Narrow::kBelow)};
 
 base::TextRow textRowOf(const RowComparison& row) {
   const auto& rate = row.rate;

@@ -78,7 +78,8 @@ std::string tableOf(const GpuMatrix& matrix, std::uint32_t processes, Figure whi
   const std::vector<Place> places = placesOf(matrix);
   std::vector<base::TextColumn> columns{base::figure("from \\ to")};
   std::vector<base::TextRow> rows;
-  for (const Place& to : places) columns.push_back(base::figure(placeName(to) + "   "));
+  const auto titles = base::mapped(places, [](const Place& to) { return placeName(to) + "   "; });
+  for (const std::string& title : titles) columns.push_back(base::figure(title));
   for (const Place& from : places) {
     base::TextRow& row = rows.emplace_back();
     row.cells.push_back(placeName(from));

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -23,11 +24,16 @@ std::string spreadOf(const std::vector<double>& values) {
   return percent(values.empty() ? std::nullopt : std::optional(spread(values)));
 }
 
-const auto kColumns =
-    base::columns(base::words("stage"), base::words("from -> to", base::Narrow::kBelow),
-                  base::words("path", base::Narrow::kBelow), base::figure("alone GB/s"),
-                  base::figure("+/-"), base::figure("together"), base::figure("+/-"),
-                  base::figure("pipeline"), base::figure("+/-"), base::figure("busy"));
+constexpr std::array kColumns{base::words("stage"),
+                              base::words("from -> to", base::Narrow::kBelow),
+                              base::words("path", base::Narrow::kBelow),
+                              base::figure("alone GB/s"),
+                              base::figure("+/-"),
+                              base::figure("together"),
+                              base::figure("+/-"),
+                              base::figure("pipeline"),
+                              base::figure("+/-"),
+                              base::figure("busy")};
 
 std::string stagesTable(const PipelineRates& rates, std::size_t width) {
   std::vector<base::TextRow> rows;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/sizes.h"
@@ -70,12 +71,12 @@ std::string percentOf(std::optional<double> part) {
 }  // namespace
 
 KvTable::KvTable(std::size_t width)
-    : points_(base::columns(base::figure("tokens", 7), base::figure("block", 7),
-                            base::figure("batch", 5), base::figure("GB/s", 7),
-                            base::figure("bulk", 7), base::figure("share", 6),
-                            base::figure("p50 ms", 8), base::figure("p95 ms", 8),
-                            base::figure("min ms", 8), base::figure("max ms", 8)),
-              width) {}
+    : points_(
+          std::array{base::figure("tokens", 7), base::figure("block", 7), base::figure("batch", 5),
+                     base::figure("GB/s", 7), base::figure("bulk", 7), base::figure("share", 6),
+                     base::figure("p50 ms", 8), base::figure("p95 ms", 8),
+                     base::figure("min ms", 8), base::figure("max ms", 8)},
+          width) {}
 
 std::string KvTable::heading(const Row& row) {
   const KvWorkload& kv = *row.kv;

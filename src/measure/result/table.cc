@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -12,14 +13,14 @@
 namespace viaduct::measure {
 namespace {
 
-const auto kRowColumns =
-    base::columns(base::figure("block", 9), base::figure("batch", 6), base::figure("GB/s", 8),
-                  base::figure("+/-", 5), base::figure("of max", 6), base::figure("skips", 5),
-                  base::figure("p50 us", 9), base::figure("p99 us", 9), base::figure("CPU/GB", 7));
-const auto kPatternColumns =
-    base::columns(base::figure("size B", 12), base::figure("time us", 9), base::figure("algbw", 8),
-                  base::figure("busbw", 8), base::figure("#wrong", 6), base::figure("+/-", 5),
-                  base::figure("of max", 6), base::figure("skips", 5), base::figure("CPU/GB", 7));
+constexpr std::array kRowColumns{
+    base::figure("block", 9),  base::figure("batch", 6),  base::figure("GB/s", 8),
+    base::figure("+/-", 5),    base::figure("of max", 6), base::figure("skips", 5),
+    base::figure("p50 us", 9), base::figure("p99 us", 9), base::figure("CPU/GB", 7)};
+constexpr std::array kPatternColumns{
+    base::figure("size B", 12), base::figure("time us", 9), base::figure("algbw", 8),
+    base::figure("busbw", 8),   base::figure("#wrong", 6),  base::figure("+/-", 5),
+    base::figure("of max", 6),  base::figure("skips", 5),   base::figure("CPU/GB", 7)};
 
 std::vector<std::string> cellsOf(const Row& row, const Operation& operation) {
   if (row.verdict == Verdict::kFailed) return base::cells(operation.size);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -17,13 +18,13 @@ namespace viaduct::measure {
 namespace {
 
 using base::Narrow;
-const auto kFigures = base::columns(
-    base::figure("size"), base::figure("GB/s"), base::figure("p50 us"), base::figure("p95 us"),
-    base::figure("p99 us"), base::figure("cores"), base::figure("ends/s"), base::figure("rails"));
-const auto kAnswer = base::columns(
-    base::figure("better by", Narrow::kBelow), base::figure("95 % interval", Narrow::kBelow),
-    base::words("of", Narrow::kBelow), base::words("it", Narrow::kBelow));
-const auto kNote = base::columns(base::words("", Narrow::kBelow));
+constexpr std::array kFigures{
+    base::figure("size"),   base::figure("GB/s"),  base::figure("p50 us"), base::figure("p95 us"),
+    base::figure("p99 us"), base::figure("cores"), base::figure("ends/s"), base::figure("rails")};
+constexpr std::array kAnswer{base::figure("better by", Narrow::kBelow),
+                             base::figure("95 % interval", Narrow::kBelow),
+                             base::words("of", Narrow::kBelow), base::words("it", Narrow::kBelow)};
+constexpr std::array kNote{base::words("", Narrow::kBelow)};
 constexpr double kWrong = 0.05;  // the part of all 95 % intervals without the true value
 
 std::vector<std::string> figuresOf(const SuiteCell& cell) {
@@ -53,7 +54,7 @@ std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers, std::siz
   std::vector<base::TextRow> rows;
   for (const SuiteCell& cell : answers.cells)
     rows.push_back({base::joined(figuresOf(cell), judged ? answerOf(cell) : noteOf(cell))});
-  const auto columns = base::joined(kFigures, judged ? kAnswer : kNote);
+  const auto columns = base::joined(kFigures, judged ? base::TextColumns(kAnswer) : kNote);
   return out + "\n" + base::tableText(columns, rows, width);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <vector>
 
@@ -27,11 +28,16 @@ const char* hostWords(const SwapResult& result) {
   return result.pinned() ? "pinned host memory" : "host memory that is not pinned";
 }
 
-const auto kColumns = base::columns(
-    base::figure("block"), base::words("direction", base::Narrow::kHeading),
-    base::words("order", base::Narrow::kHeading), base::words("way"), base::figure("GB/s"),
-    base::figure("+/-"), base::figure("of max"), base::figure("times"), base::figure("plan us"),
-    base::words("copied by", base::Narrow::kBelow));
+constexpr std::array kColumns{base::figure("block"),
+                              base::words("direction", base::Narrow::kHeading),
+                              base::words("order", base::Narrow::kHeading),
+                              base::words("way"),
+                              base::figure("GB/s"),
+                              base::figure("+/-"),
+                              base::figure("of max"),
+                              base::figure("times"),
+                              base::figure("plan us"),
+                              base::words("copied by", base::Narrow::kBelow)};
 
 std::vector<std::string> cellsOf(const CaseResult& one, Way way) {
   const WayResult& of = one[way];
