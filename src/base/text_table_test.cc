@@ -101,6 +101,14 @@ TEST(TextTable, AWideTextTakesBlanksOfItsNeighbours) {
   EXPECT_EQ(table.row({"1", "123", ""}), "     1    123\n") << "no trailing blanks";
 }
 
+TEST(TextTable, ALongTextOfARowThatComesAloneMovesBelow) {
+  TextTable table(std::array{figure("size", 4), words("way", Narrow::kBelow, 6)}, 20);
+  EXPECT_EQ(table.row({"1", "short"}), "   1 short\n");
+  EXPECT_EQ(table.row({"2", "sixteen letters."}),
+            "   2\n         way:\n         sixteen\n         letters.\n");
+  EXPECT_EQ(table.row({"3", "short"}), "   3\n         way: short\n") << "as the row before it";
+}
+
 TEST(TextTable, AnEmptyTableHasOnlyItsTitles) {
   EXPECT_EQ(tableText(std::array{words("name"), figure("rate")}, {}, 80), "name  rate\n");
   EXPECT_EQ(tableText(std::array{figure(""), figure("")}, {}, 80), "");
