@@ -38,6 +38,7 @@ class AgentImpl final : public Basis, public Progressable {
   // The interface Progressable, for the progress engine.
   bool progress() override;
   bool busy() const override { return peers_.busy() || rails_.busy(); }
+  bool awaitsPeers() const override { return !traffic_.empty() || busy(); }
   unsigned busyRails() const override { return rails_.busyAlone(); }
   bool runRails() override { return rails_.runAlone(); }
   bool hasNews() const override { return rails_.haveNews(); }
