@@ -10,10 +10,8 @@
 #include <utility>
 
 #include "agent/peers/peer_impl.h"
-#include "agent/traffic/transfer_impl.h"
 #include "base/log.h"
 #include "base/printable.h"
-#include "base/process_id.h"
 #include "base/random.h"
 #include "base/waiting.h"
 #include "core/setting_name.h"

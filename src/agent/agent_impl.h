@@ -31,13 +31,10 @@ class AgentImpl final : public Basis, public Progressable {
   ~AgentImpl() override;
   void shutdown();  // takes the lock; not from a callback
 
-  std::shared_ptr<AgentImpl> shared() {
-    return std::static_pointer_cast<AgentImpl>(shared_from_this());
-  }
-
   // The interface Progressable, for the progress engine.
   bool progress() override;
   bool busy() const override { return peers_.busy() || rails_.busy(); }
+  bool awaitsPeers() const override { return !traffic_.empty() || busy(); }
   unsigned busyRails() const override { return rails_.busyAlone(); }
   bool runRails() override { return rails_.runAlone(); }
   bool hasNews() const override { return rails_.haveNews(); }

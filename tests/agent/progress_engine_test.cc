@@ -32,6 +32,7 @@ class Bells final : public Progressable {
   bool busy() const override { return left || sleepless; }
   unsigned busyRails() const override { return 0; }
   bool runRails() override { return false; }
+  bool awaitsPeers() const override { return busy(); }
   bool hasNews() const override { return false; }
   void stopRails() override {}
   void startRails() override {}

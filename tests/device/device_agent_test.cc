@@ -96,9 +96,7 @@ class DeviceAgents : public ::testing::Test {
 // Over one network backend.
 class DeviceStages : public DeviceAgents, public ::testing::WithParamInterface<std::string> {
  protected:
-  void SetUp() override {
-    open(GetParam());
-  }
+  void SetUp() override { open(GetParam()); }
   Result<Path> staged(OpKind kind, Selection here, Selection there) {
     return move(kind, std::move(here), std::move(there), "backend:" + GetParam());
   }

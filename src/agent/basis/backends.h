@@ -30,7 +30,7 @@ class Backends {
   // Agents with storage, GPUs or a backend that is slow with small ops stage it for their peers,
   // and peers without can ask for it.
   bool needStages() const;
-  // Those that are open in the router's order, and then the others.
+  // First the open ones, in the router's order.
   std::vector<BackendInfo> infos() const;
 
   // The skill, such as core::Storage, of the first backend that has it for this kind of memory.
@@ -42,7 +42,7 @@ class Backends {
         if (auto found = (*backend.*ask)()) return found;
     return noneTakes(kind);
   }
-  // Of the first backend that reaches memory of GPUs; null: none does.
+  // The skill of the first backend that has it; null: no backend reaches memory of GPUs.
   std::shared_ptr<core::DeviceMemory> gpus() const;
   void giveUp(std::uint64_t whole) const;  // core::Storage::giveUp() at each storage
 

@@ -46,7 +46,6 @@ class Basis : public std::enable_shared_from_this<Basis> {
   bool isThisHost(const std::string& boot) const { return !boot_.empty() && boot == boot_; }
 
   Backends& backends() { return backends_; }
-  const Backends& backends() const { return backends_; }
   core::Backend& backend(std::size_t index) { return backends_[index]; }
   Rails& rails() { return rails_; }
   PinTable& pins() { return *pins_; }

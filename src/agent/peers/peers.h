@@ -78,7 +78,6 @@ class Peers {
   bool isThisProcess(const Hello& theirs) const;
   bool precedes(const Hello& theirs) const { return basis_.id() < theirs.agent; }
   std::uint64_t newSession() { return ++last_session_; }  // a number for core::LinkSeed::session
-  const std::array<std::uint8_t, 32>& secret() const { return secret_; }
   // An accepted connection has proved that it knows the secret. Finds or makes its peer and returns
   // the session's life, or an error that refuses the connection.
   Result<Life> admit(Session& session, const Hello& theirs);

@@ -1,4 +1,5 @@
-// What peers tell the transfers of their agent. Threads: under the agent's lock.
+// The calls with which a peer tells its agent's transfers what has changed. Threads: under the
+// agent's lock.
 #pragma once
 
 #include <viaduct/result.h>

@@ -205,7 +205,7 @@ bool ProgressEngine::poll() {
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
-  const bool yields = in_a_loop && !moved && target_.busy();
+  const bool yields = in_a_loop && !moved && target_.awaitsPeers();
   lock_.unlock();
   if (owes) target_.runCallbacks();
   if (yields) std::this_thread::yield();
@@ -244,7 +244,7 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const bool spins = begins || now < spin_until;
     if (drive(now, spins ? Clock::time_point::min() : until, done))
       spin_until = poller_->now() + spin_;
-    else if (target_.busy())
+    else if (target_.awaitsPeers())
       yieldLock();
     lock_.giveWay();
   }

@@ -32,6 +32,8 @@ class Progressable {
   virtual bool progress() = 0;  // one round; true: something moved
   // True: no event will tell when progress() has work, so it has to be called without a pause.
   virtual bool busy() const = 0;
+  // Something runs whose end may depend on a peer that wants this processor.
+  virtual bool awaitsPeers() const = 0;
   // The number of busy rails that run without the lock.
   virtual unsigned busyRails() const = 0;
   // Runs them once. If other threads run all of them, waits until one is free. Call it without the

@@ -26,6 +26,7 @@ class Traffic final : public Transfers {
   Basis& basis() { return basis_; }
   void enter(Posting& posting) { running_.add(posting); }     // it begins to run
   void leave(Posting& posting) { running_.remove(posting); }  // and has ended
+  bool empty() const { return running_.empty(); }
   template <class Visit>
   void forEach(Visit visit) {
     running_.forEach(visit);
