@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "measure/load/spec.h"
-#include "measure/pipeline/pipeline.h"
-#include "measure/pipeline/storage.h"
+#include "measure/load/pipeline.h"
+#include "measure/run/pipeline_storage.h"
 #include "measure/result/row.h"
 #include "measure/stats/rank_sum.h"
 #include "viaduct/flags.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/text_table.h"
-#include "measure/pipeline/pipeline_output.h"
+#include "measure/result/pipeline_table.h"
 #include "measure/result/text.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/interrupt.h"

@@ -7,8 +7,8 @@
 
 #include "base/text_table.h"
 #include "measure/result/text.h"
-#include "measure/swap/swap_output.h"
-#include "measure/swap/swap_run.h"
+#include "measure/result/swap_table.h"
+#include "measure/run/swap_transfers.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "measure/swap/swap.h"
+#include "measure/load/swap.h"
 #include "viaduct/bench_plan.h"
 
 namespace viaduct::app {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/swap/places.h"
+#include "measure/load/swap_contents.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/flags.h"
 #include "viaduct/swap.h"

@@ -27,7 +27,7 @@ class Trials {
  public:
   Trials(const std::vector<Row>& rows, bool bulk) {
     for (const Row& row : rows)
-      if (row.kv->bulk == bulk) rows_.push_back(&row);
+      if (row.as<KvWorkload>()->bulk == bulk) rows_.push_back(&row);
   }
   // Returns the median over the trials, or their least or highest value.
   template <class Figure>
@@ -79,7 +79,7 @@ KvTable::KvTable(std::size_t width)
           width) {}
 
 std::string KvTable::heading(const Row& row) {
-  const KvWorkload& kv = *row.kv;
+  const KvWorkload& kv = *row.as<KvWorkload>();
   std::string what = fmt::format(
       "{} {}, {}, TP {}, {}, {}", row.backend, row.op == OpKind::kRead ? "pull" : "push", kv.model,
       kv.source_tp == kv.destination_tp ? fmt::to_string(kv.source_tp)
@@ -98,17 +98,17 @@ std::string KvTable::pointText() {
   if (paged.first() == nullptr) return {};
   const Row& row = *paged.first();
   std::uint64_t words = 0;
-  for (const Row& one : rows_) words += one.kv->checked_words;
+  for (const Row& one : rows_) words += one.as<KvWorkload>()->checked_words;
   const auto meanOf = [](std::optional<MeanP99> Row::* which) {
     return [which](const Row& one) {
       return one.*which ? std::optional((one.*which)->mean) : std::nullopt;
     };
   };
-  const KvWorkload& kv = *row.kv;
+  const KvWorkload& kv = *row.as<KvWorkload>();
   const std::string line = points_.row(
       base::cells(kv.tokens, blocksOf(kv), row.batch_size, digits(paged.middle(rateAtP50)),
                   digits(bulk.middle(rateAtP50)),
-                  percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
+                  percentOf(paged.middle([](const Row& one) { return one.as<KvWorkload>()->of_bulk; })),
                   digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
                   digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
                   digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
@@ -123,8 +123,8 @@ std::string KvTable::pointText() {
 }
 
 std::string KvTable::replayed(const Row& row) {
-  const KvReplayed& r = *row.replay;
-  const KvWorkload& kv = *row.kv;
+  const KvWorkload& kv = *row.as<KvWorkload>();
+  const KvReplayed& r = *kv.replay;
   std::string out = what_.empty() ? "" : "\n";
   what_ = fmt::format("{} {}, {}, block {}, TP {}, {}, {}, pools of {}", row.backend,
                       row.op == OpKind::kRead ? "pull" : "push", kv.model, blocksOf(kv),
@@ -160,15 +160,16 @@ std::string KvTable::replayed(const Row& row) {
 }
 
 std::string KvTable::add(const Row& row) {
-  if (row.replay) return replayed(row);
+  const KvWorkload& kv = *row.as<KvWorkload>();
+  if (kv.replay) return replayed(row);
   rows_.push_back(row);
-  const bool last = rows_.size() == std::size_t{2} * row.kv->trials || row.interrupted;
+  const bool last = rows_.size() == std::size_t{2} * kv.trials || row.interrupted;
   if (!last) return {};
   addSharesOfBulk(rows_);
   std::string out = heading(rows_.front()) + pointText();
   std::string remark;
   for (const Row& one : rows_) {
-    const char* const kind = one.kv->bulk ? "bulk " : "";
+    const char* const kind = one.as<KvWorkload>()->bulk ? "bulk " : "";
     if (one.verdict != Verdict::kOk)
       out += note(fmt::format("^ {}{}: {}", kind,
                               isGood(one.verdict) ? "unproven" : loudName(one.verdict), one.why));

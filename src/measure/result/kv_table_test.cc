@@ -11,7 +11,7 @@ namespace {
 Row rowOf(bool bulk, std::uint32_t trial, double p50) {
   Row row{.backend = "tcp", .block_size = 1'000'000, .batch_size = 2};
   row.latency_us = Latency{.mean = p50, .p50 = p50, .p95 = p50 * 2, .max = p50 * 3, .min = p50 / 2};
-  row.kv = KvWorkload{.model = "Llama-3.1-8B",
+  row.kind = KvWorkload{.model = "Llama-3.1-8B",
                       .tokens = 8192,
                       .source_block = 16,
                       .destination_block = 64,
@@ -46,12 +46,12 @@ TEST(KvTable, PrintsOneLineForAllTrialsOfAPoint) {
 TEST(KvTable, NamesTheRowThatCannotBeUsed) {
   KvTable table(80);
   Row wrong = rowOf(false, 0, 1000);
-  wrong.kv->trials = 1;
+  wrong.as<KvWorkload>()->trials = 1;
   wrong.verdict = Verdict::kCorrupt;
   wrong.why = "layer 3 is wrong";
   table.add(wrong);
   Row bulk = rowOf(true, 0, 500);
-  bulk.kv->trials = 1;
+  bulk.as<KvWorkload>()->trials = 1;
   const std::string out = table.add(bulk);
   EXPECT_NE(out.find("^ CORRUPT: layer 3 is wrong"), std::string::npos) << out;
 }
@@ -59,11 +59,11 @@ TEST(KvTable, NamesTheRowThatCannotBeUsed) {
 TEST(KvTable, NoLineIsLongerThan80Columns) {
   Row paged = rowOf(false, 0, 123456789), bulk = rowOf(true, 0, 123456789);
   for (Row* row : {&paged, &bulk}) {
-    row->kv->trials = 1;
-    row->kv->model = "meta-llama/Llama-3.1-405B-with-a-long-name";
-    row->kv->tokens = 1 << 20;
-    row->kv->source_block = 128;
-    row->kv->destination_block = 1024;
+    row->as<KvWorkload>()->trials = 1;
+    row->as<KvWorkload>()->model = "meta-llama/Llama-3.1-405B-with-a-long-name";
+    row->as<KvWorkload>()->tokens = 1 << 20;
+    row->as<KvWorkload>()->source_block = 128;
+    row->as<KvWorkload>()->destination_block = 1024;
     row->batch_size = 12345;
     row->remark = "a remark of many words that does not fit into the eighty columns of a line";
   }
@@ -77,10 +77,10 @@ TEST(KvTable, NoLineIsLongerThan80Columns) {
 TEST(KvTable, TheLinesOfAReplayAreWrappedBehindTheirNames) {
   Row row = rowOf(false, 0, 123456789);
   row.latency_us->p99 = 1234567890;
-  row.replay = KvReplayed{.requests = 123456};
-  row.replay->ttft_us = row.latency_us;
-  row.replay->prefill_tokens_per_s = 1234567;
-  row.replay->of_ttft = 0.125;
+  KvReplayed& replay = row.as<KvWorkload>()->replay.emplace(KvReplayed{.requests = 123456});
+  replay.ttft_us = row.latency_us;
+  replay.prefill_tokens_per_s = 1234567;
+  replay.of_ttft = 0.125;
   const std::string out = KvTable(80).add(row);
   EXPECT_TRUE(testing::has(out, "  TTFT      p50 ")) << out;
   EXPECT_LE(testing::widestLine(out), 80U) << out;

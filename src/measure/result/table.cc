@@ -8,6 +8,9 @@
 
 #include "base/sizes.h"
 #include "base/text_table.h"
+#include "measure/result/matrix_table.h"
+#include "measure/result/pipeline_table.h"
+#include "measure/result/swap_table.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
@@ -42,17 +45,29 @@ std::vector<std::string> cellsOf(const Row& row) {
 
 }  // namespace
 
+std::string tablesBesideRows(std::span<const Row> rows, std::size_t width) {
+  if (rows.empty()) return {};
+  if (rows.front().as<PipelineRow>() != nullptr) return pipeline::pipelineText(rows, width);
+  if (rows.front().as<SwapRow>() != nullptr) return swap::swapText(rows, width);
+  if (rows.front().as<MatrixRow>() != nullptr) return matrix::matrixText(rows, width);
+  return {};
+}
+
 RowTable::RowTable(std::size_t width)
     : rows_(kRowColumns, width), patterns_(kPatternColumns, width), kv_(width) {}
 
 std::string RowTable::add(const Row& row) {
-  if (row.kv) return kv_.add(row);
+  if (row.as<KvWorkload>() != nullptr) return kv_.add(row);
+  if (row.as<PipelineRow>() != nullptr || row.as<SwapRow>() != nullptr ||
+      row.as<MatrixRow>() != nullptr)
+    return {};
+  const auto* const operation = row.as<Operation>();
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
-  if (row.operation) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
+  if (operation != nullptr) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   if (usesGpu(row)) what += ", " + row.memory;
   if (!row.copied_by.empty()) what += ", copied by " + row.copied_by;
-  base::TextTable& table = row.operation ? patterns_ : rows_;
+  base::TextTable& table = operation != nullptr ? patterns_ : rows_;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
@@ -61,7 +76,7 @@ std::string RowTable::add(const Row& row) {
     what_ = std::move(what);
     path_ = std::move(path);
   }
-  out += table.row(row.operation ? cellsOf(row, *row.operation) : cellsOf(row));
+  out += table.row(operation != nullptr ? cellsOf(row, *operation) : cellsOf(row));
   for (const std::string& line : deviceLines(row)) out += note(line);
   if (!isGood(row.verdict)) out += note("^ " + loudName(row.verdict) + ": " + row.why);
   if (row.verdict == Verdict::kUnproven) out += note("^ unproven: " + row.why);

@@ -45,7 +45,7 @@ Row patternRow() {
   Row row = tableRow();
   row.scheme = "alltoall";
   row.initiators = row.targets = 3;
-  row.operation =
+  row.kind =
       Operation{.size = 1048560, .time_us = 812.25, .algbw = 1.291, .busbw = 0.8607, .wrong = 0};
   return row;
 }
@@ -59,7 +59,7 @@ TEST(RowTable, APatternHasTheColumnsOfNcclTests) {
 
 TEST(RowTable, UncheckedTransfersOfAPatternAreNotCalledRight) {
   Row row = patternRow();
-  row.operation->wrong.reset();
+  row.as<Operation>()->wrong.reset();
   EXPECT_NE(RowTable(80).add(row).find(" 0.861    N/A "), std::string::npos);
 }
 

@@ -1,0 +1,18 @@
+// The copies of a swap row, by transfers or by plain calls of the driver. Threads: one.
+#pragma once
+
+#include <memory>
+
+#include "measure/run/row_transfers.h"
+#include "measure/run/worker.h"
+
+namespace viaduct::measure::swap {
+
+// The pools on both sides, which rows whose rounds take turns share.
+class Pools;
+std::shared_ptr<Pools> makePools();
+
+std::unique_ptr<RowTransfers> swapTransfers(WorkerState& worker, const Workload& row,
+                                            std::shared_ptr<Pools> pools);
+
+}  // namespace viaduct::measure::swap
