@@ -123,7 +123,7 @@ std::string pipelineText(std::span<const Row> rows, std::size_t width) {
                                 counted(rates.stages.front().alone.size(), "round"),
                                 stagesTable(rates, width));
   for (const Row& row : rows) {
-    const std::string what = "^ " + kindText(row) + ": ";
+    const std::string what = "^ " + stagesText(*row.as<PipelineRow>()) + ": ";
     if (row.verdict != Verdict::kOk && row.verdict != Verdict::kUnproven)
       out += note(what + loudName(row.verdict) + ": " + row.why);
     if (!row.remark.empty()) out += note(what + row.remark);

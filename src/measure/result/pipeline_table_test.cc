@@ -82,7 +82,7 @@ TEST(PipelineTable, FitsInto80Columns) {
       "\n         from -> to: file:/nvme/models/a-model-with-a-long-name/weights.bin ->\n"
       "         host, path: file/uring\n"))
       << text;
-  EXPECT_TRUE(testing::has(text, "whole: interrupted after 0.9 of 1.5 s")) << text;
+  EXPECT_TRUE(testing::has(text, "the pipeline: interrupted after 0.9 of 1.5 s")) << text;
 }
 
 TEST(PipelineTable, AnEfficiencyAboveOneIsExplained) {

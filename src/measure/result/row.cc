@@ -25,9 +25,7 @@ std::string textOfKind(const KvWorkload& kv) {
                      kv.order, kv.arrangement);
 }
 std::string textOfKind(const PipelineRow& row) {
-  return fmt::format("{}, {} {}", row.pipeline,
-                     row.stages.size() == 1 ? row.stages.front().name : "all stages",
-                     base::wordOf(kStagesRuns, row.run));
+  return fmt::format("{}, {}", row.pipeline, stagesText(row));
 }
 std::string textOfKind(const SwapRow& row) {
   return fmt::format("{} {}, {}", row.direction, row.order, row.way);
@@ -38,6 +36,12 @@ std::string textOfKind(const MatrixRow& row) {
 }
 
 }  // namespace
+
+std::string stagesText(const PipelineRow& row) {
+  if (row.run == StagesRun::kWhole) return "the pipeline";
+  if (row.run == StagesRun::kTogether) return "all stages together";
+  return fmt::format("{} alone", row.stages.empty() ? "a stage" : row.stages.front().name);
+}
 
 std::string kindText(const Row& row) {
   return std::visit([](const auto& kind) { return textOfKind(kind); }, row.kind);

@@ -291,6 +291,8 @@ struct Row {
   friend bool operator==(const Row&, const Row&) = default;
 };
 
+// "load alone", "all stages together", "the pipeline".
+std::string stagesText(const PipelineRow& row);
 // Says what the row's kind measures: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty
 // for blocks, and for patterns, which the scheme names.
 std::string kindText(const Row& row);
