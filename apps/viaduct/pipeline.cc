@@ -71,13 +71,13 @@ int measurePipeline(PipelinePlan plan, ResultsFile& file) {
 
 }  // namespace
 
-int runPipeline(const BenchOptions& options, const Settings& settings,
+int runPipeline(const PipelineOptions& options, const Settings& settings,
                 std::vector<Error> problems) {
   // Further problems may only follow from an unreadable flag.
   if (!problems.empty()) return failAll(problems);
   PipelinePlanOrProblems planned = planPipeline(options, settings);
   if (!planned.problems.empty()) return failAll(planned.problems);
-  auto file = ResultsFile::open(options.json);
+  auto file = ResultsFile::open(options.out.json);
   if (!file) return fail(file.error().text(), kExitUsage);
   return measurePipeline(std::move(planned.plan), *file);
 }

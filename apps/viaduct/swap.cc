@@ -57,12 +57,12 @@ int measureSwap(SwapPlan plan, ResultsFile& file) {
 
 }  // namespace
 
-int runSwap(const BenchOptions& options, const Settings& settings, std::vector<Error> problems) {
+int runSwap(const SwapOptions& options, const Settings& settings, std::vector<Error> problems) {
   // Further problems may only follow from an unreadable flag.
   if (!problems.empty()) return failAll(problems);
   SwapPlanOrProblems planned = planSwap(options, settings);
   if (!planned.problems.empty()) return failAll(planned.problems);
-  auto file = ResultsFile::open(options.json);
+  auto file = ResultsFile::open(options.out.json);
   if (!file) return fail(file.error().text(), kExitUsage);
   return measureSwap(std::move(planned.plan), *file);
 }

@@ -1,9 +1,10 @@
-// `viaduct bench --scheme swap` measures copies of small blocks between host memory and a GPU.
+// `viaduct swap` measures copies of small blocks between host memory and a GPU.
 // Threads: the main one.
 #pragma once
 
 #include <viaduct/settings.h>
 
+#include <cstdint>
 #include <vector>
 
 #include "measure/swap/swap.h"
@@ -11,9 +12,14 @@
 
 namespace viaduct::app {
 
+struct SwapOptions : RunOptions {
+  std::vector<std::uint64_t> block_sizes = {};
+  std::uint32_t batch = 0;  // 0: not given
+};
+
 // Measures, and returns the exit code. Prints `problems` and those of the options instead, if there
 // are any.
-int runSwap(const BenchOptions& options, const Settings& settings, std::vector<Error> problems);
+int runSwap(const SwapOptions& options, const Settings& settings, std::vector<Error> problems);
 
 struct SwapPlan {
   BenchPlan bench = {};
@@ -23,6 +29,6 @@ struct SwapPlanOrProblems {
   SwapPlan plan = {};
   std::vector<Error> problems = {};
 };
-SwapPlanOrProblems planSwap(const BenchOptions& options, const Settings& settings);
+SwapPlanOrProblems planSwap(const SwapOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app
