@@ -21,7 +21,7 @@ constexpr auto kWhole = "it applies to the whole comparison: give it on the comm
 
 constexpr std::array kCommonFlags{
     Common{"scheme", kSameWorkers},
-    Common{"pattern", kSameWorkers},
+    Common{"NAME", kSameWorkers},
     Common{"members", kSameWorkers},
     Common{"mode", kSameWorkers},
     Common{"num_initiator_dev", kSameWorkers},

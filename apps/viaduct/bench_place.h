@@ -1,5 +1,4 @@
-// Finds the meeting place of the workers of `viaduct bench`. Threads: plain values; nothing is sent
-// to the place.
+// Finds the meeting place of the workers. Threads: plain values; nothing is sent to the place.
 #pragma once
 
 #include <viaduct/settings.h>
@@ -7,15 +6,14 @@
 #include <optional>
 
 #include "meet/place_options.h"
-#include "viaduct/bench_options.h"
+#include "viaduct/run_options.h"
 
 namespace viaduct::app {
 
-// Returns the place that the flags name. Otherwise nixlbench uses the agents' meeting place, or the
-// etcd of this machine. Nothing: all workers run on this machine. `settings` are the agents'
-// settings from the environment. A run with storage (`stored`) is one process by default.
-Result<std::optional<meet::PlaceOptions>> placeOf(const BenchOptions& options,
-                                                  const Settings& settings, bool stored);
+// Returns the place of the options. Nothing: all workers run on this machine. `settings` are the
+// agents' settings.
+Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& options,
+                                                  const Settings& settings);
 
 // Chooses the addresses on which agents listen, unless the user chose some: all addresses if
 // members may run on other machines.

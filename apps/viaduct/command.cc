@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/nearest.h"
+#include "viaduct/flag_sheet.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -64,7 +65,7 @@ std::optional<int> readCommand(const CommandFacts& command, const CommandWords& 
   if (names_one) return failUnknown(command, words[0]);
   std::vector<FlagName> known = command.flags;
   known.push_back({"help", true});
-  FlagsRead read = readFlags(words, known);
+  FlagsRead read = readFlags(words, known, Repeats::kRefused, flagElsewhere);
   if (isGiven(read, "help")) {
     fmt::print("{}", pageHelp(command.page));
     return kExitOk;

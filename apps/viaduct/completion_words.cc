@@ -59,8 +59,7 @@ struct Row {
 };
 constexpr std::array kRows{Row{"--backend", &backendWords}, Row{"--only", &topicWords},
                            Row{"--tests", &testWords},      Row{"--model", &modelWords},
-                           Row{"--kv", &modelWords},        Row{"MODEL", &modelWords},
-                           Row{"COMMAND", &commandWords}};
+                           Row{"MODEL", &modelWords},       Row{"COMMAND", &commandWords}};
 
 }  // namespace
 

@@ -48,11 +48,11 @@ DashWord splitWord(std::string_view word) {
 
 class Reader {
  public:
-  Reader(std::span<const std::string> words, std::span<const FlagName> known, Repeats repeats)
-      : words_(words), known_(known), repeats_(repeats) {
-    const auto argument = std::find_if(known.begin(), known.end(),
-                                       [](const FlagName& f) { return isArgument(f.name); });
-    if (argument != known.end()) argument_ = &*argument;
+  Reader(std::span<const std::string> words, std::span<const FlagName> known, Repeats repeats,
+         const Elsewhere& elsewhere)
+      : words_(words), known_(known), repeats_(repeats), elsewhere_(elsewhere) {
+    for (const FlagName& one : known)
+      if (isArgument(one.name)) arguments_.push_back(&one);
   }
 
   FlagsRead read() {
@@ -71,12 +71,12 @@ class Reader {
                      "write the flags on the command line, or in a --config_file");
     }
     const FlagName* named = find(flag.name, known_);
-    if (named == nullptr && namesArgument(flag.name)) named = argument_;
+    if (named == nullptr) named = argumentNamed(flag.name);
     if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
       if (named->yes_or_no)
         flag.value =
-            hasNext() && argument_ == nullptr && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
+            hasNext() && arguments_.empty() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
       else if (!hasNext())
         return badFlag("--" + flag.name, "a value is missing");
       else
@@ -89,11 +89,12 @@ class Reader {
   }
 
   Status takeArgument(const std::string& word) {
-    if (argument_ == nullptr || argument_->behind != (word == "--"))
+    const FlagName* const argument = nextArgument();
+    if (argument == nullptr || argument->behind != (word == "--"))
       return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
                      "write every option as --name value");
-    if (!argument_->behind) return add(*argument_, word);
-    while (hasNext()) VIADUCT_CHECK(add(*argument_, words_[++at_]));
+    if (!argument->behind) return add(*argument, word);
+    while (hasNext()) VIADUCT_CHECK(add(*argument, words_[++at_]));
     return Ok{};
   }
 
@@ -103,8 +104,9 @@ class Reader {
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
     if (named == nullptr || !named->yes_or_no) {
       if (!flag.value) skipValue();
-      return badFlag(word.substr(0, word.find('=')), "there is no such flag",
-                     nearestFlags(flag.name, known_));
+      Error unknown = unknownFlag(flag.name, known_, elsewhere_);
+      unknown.operation = word.substr(0, word.find('='));
+      return unknown;
     }
     return add(*named, "false");
   }
@@ -114,14 +116,24 @@ class Reader {
     if (hasNext() && !words_[at_ + 1].starts_with('-')) ++at_;
   }
 
-  bool namesArgument(std::string_view flag) const {
-    return argument_ != nullptr && !argument_->behind && base::lower(argument_->name) == flag;
+  const FlagName* argumentNamed(std::string_view flag) const {
+    for (const FlagName* one : arguments_)
+      if (!one->behind && base::lower(one->name) == flag) return one;
+    return nullptr;
+  }
+  // Returns the argument for a word without a flag: the first one that is not given yet.
+  const FlagName* nextArgument() const {
+    for (const FlagName* one : arguments_)
+      if (one->many || !isGiven(one->name)) return one;
+    return arguments_.empty() ? nullptr : arguments_.back();
+  }
+  bool isGiven(std::string_view name) const {
+    return std::ranges::find(out_.given, name, &Given::name) != out_.given.end();
   }
 
   bool hasNext() const { return at_ + 1 < words_.size(); }
   Status add(const FlagName& named, std::string value) {
-    const bool again = std::ranges::find(out_.given, named.name, &Given::name) != out_.given.end();
-    if (again && !named.many && !named.behind && repeats_ == Repeats::kRefused)
+    if (isGiven(named.name) && !named.many && !named.behind && repeats_ == Repeats::kRefused)
       return badFlag(spelled(named.name, '_'), "it is given twice", "give it once");
     out_.given.push_back({std::string(named.name), std::move(value), spelled(named.name, '_')});
     return Ok{};
@@ -130,7 +142,8 @@ class Reader {
   std::span<const std::string> words_;
   std::span<const FlagName> known_;
   const Repeats repeats_;
-  const FlagName* argument_ = nullptr;  // the argument that takes words without a flag
+  const Elsewhere& elsewhere_;
+  std::vector<const FlagName*> arguments_;  // they take words without a flag
   std::size_t at_ = 0;
   FlagsRead out_;
 };
@@ -187,9 +200,17 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
   return fmt::format("did you mean {}?", fmt::join(names, " or "));
 }
 
+Error unknownFlag(std::string_view flag, std::span<const FlagName> known,
+                  const Elsewhere& elsewhere) {
+  auto owned = elsewhere ? elsewhere(flag) : std::nullopt;
+  Error out = owned ? *std::move(owned) : badFlag("", "there is no such flag");
+  if (out.remedy.empty()) out.remedy = nearestFlags(flag, known);
+  return out;
+}
+
 FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
-                    Repeats repeats) {
-  return Reader(words, known, repeats).read();
+                    Repeats repeats, const Elsewhere& elsewhere) {
+  return Reader(words, known, repeats, elsewhere).read();
 }
 
 }  // namespace viaduct::app

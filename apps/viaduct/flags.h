@@ -5,6 +5,8 @@
 
 #include <viaduct/result.h>
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -92,11 +94,18 @@ struct FlagsRead {
 // A second value for a flag of one value is a problem, because one of the two would be lost.
 // kLastWins: as gflags has it.
 enum class Repeats : bool { kRefused, kLastWins };
+// Says who has a flag that this command lacks, and what to do. Nothing: nobody.
+using Elsewhere = std::function<std::optional<Error>(std::string_view flag)>;
 FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
-                    Repeats repeats = Repeats::kRefused);
+                    Repeats repeats = Repeats::kRefused, const Elsewhere& elsewhere = {});
 // Parses a TOML file without tables. Keys are flags; values are strings, numbers, booleans, or
 // lists of them. Parsing stops at the first line that is not TOML.
-FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known);
+FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known,
+                       const Elsewhere& elsewhere = {});
+
+// Makes the error, without the name of its place, for a flag that no command line here has.
+Error unknownFlag(std::string_view flag, std::span<const FlagName> known,
+                  const Elsewhere& elsewhere);
 
 Error badFlag(std::string_view flag, std::string detail, std::string remedy = {});
 

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
+#include "viaduct/bench_workload.h"
 #include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
 
@@ -23,7 +23,7 @@ constexpr std::array<Shell, 3> kShells{
     {{"bash", bashCompletion}, {"zsh", zshCompletion}, {"fish", fishCompletion}}};
 
 // Returns the pages of programs with names of their own.
-std::array<CommandPage, 1> otherPages() { return {benchPage(true)}; }
+std::array<CommandPage, 1> otherPages() { return {nixlbenchPage()}; }
 
 bool write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file);

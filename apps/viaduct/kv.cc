@@ -16,7 +16,6 @@
 #include "base/sizes.h"
 #include "base/text_table.h"
 #include "measure/kv/generate_trace.h"
-#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/commands.h"
@@ -200,41 +199,6 @@ std::string kvSizeMore() {
       fmt::join(kvModelNames(), ", "));
 }
 
-// Turns the word at `at`, or --model MODEL, into --kv MODEL. False: the words name no model.
-bool nameModelForBench(CommandWords& words, std::size_t at) {
-  constexpr std::string_view kModel = "--model";
-  if (words.size() > at && !words[at].starts_with('-')) {
-    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), "--kv");
-    return true;
-  }
-  for (std::string& word : words)
-    if (word.substr(0, word.find('=')) == kModel) {
-      word.replace(0, kModel.size(), "--kv");
-      return true;
-    }
-  return false;
-}
-
-int helpOf(const CommandPage& page, const CommandWords& words) {
-  const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
-  fmt::print(help ? stdout : stderr, "{}", pageHelp(page));
-  return help ? kExitOk : kExitUsage;
-}
-
-// Runs `viaduct bench` with the model in --kv.
-int runKvBench(CommandWords words) {
-  if (!nameModelForBench(words, 0)) return helpOf(kvBenchPage(), words);
-  return runBench(words, false);
-}
-
-// Runs `viaduct bench` with the model and the trace.
-int runKvTrace(CommandWords words) {
-  if (words.empty() || words[0].starts_with('-') || !nameModelForBench(words, 1))
-    return helpOf(kvTracePage(), words);
-  words.insert(words.begin(), "--trace");
-  return runBench(words, false);
-}
-
 struct KvGenerateOptions {
   measure::TraceRecipe recipe = {};
   std::string file = {};
@@ -305,11 +269,10 @@ Command kvCommand() {
                "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10",
        .flags = kKvGenerateFlags,
        .run = runKvGenerate});
-  return commandOf<NoKvOptions>(
-      {.name = "viaduct kv",
-       .about = "Compute with the KV caches of language models.",
-       .run = runKv,
-       .nested = {{kvBenchPage(), runKvBench}, {kvTracePage(), runKvTrace}, generate, size}});
+  return commandOf<NoKvOptions>({.name = "viaduct kv",
+                                 .about = "Compute with the KV caches of language models.",
+                                 .run = runKv,
+                                 .nested = {kvBenchCommand(), kvTraceCommand(), generate, size}});
 }
 
 }  // namespace viaduct::app

@@ -171,7 +171,7 @@ Result<std::vector<SeenGpu>> seeGpus(const Settings& settings,
                              },
                              stop));
   if (!seen.error.empty())
-    return Error{.code = Code::kDevice, .operation = "--gpu_matrix", .detail = seen.error};
+    return Error{.code = Code::kDevice, .operation = "matrix", .detail = seen.error};
   if (numbers.empty()) return std::move(seen.gpus);
   std::vector<SeenGpu> out;
   for (const std::uint32_t number : numbers) {

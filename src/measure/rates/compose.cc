@@ -31,8 +31,7 @@ class Composer {
         rounds_(rounds),
         streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
         facts_{.backend = workload.backend,
-               // A pipeline requires a path only of its network, where it plans the transfers.
-               .require = spec.pipeline ? "" : spec.require,
+               .require = spec.require,
                .transfer_bytes = smallestTransfer()},
         row_{.backend = workload.backend,
              .op = workload.op,

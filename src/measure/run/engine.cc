@@ -1,5 +1,7 @@
 #include "measure/run/engine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <ranges>
 #include <utility>
@@ -151,11 +153,19 @@ class Engine {
     for (std::size_t k = 0; k < rows_.size(); ++k) {
       TimedRow& row = rows_[i % 2 == 0 ? k : rows_.size() - 1 - k];
       if (i >= row.schedule.all()) continue;
+      sayTurn(i, k, row);
       VIADUCT_TRY(const bool well, timedRound(row, row.schedule.goalOf(i % row.schedule.rounds)));
       if (!well) return false;
       if (member_.stopBy()) break;
     }
     return true;
+  }
+
+  void sayTurn(std::uint64_t round, std::size_t k, const TimedRow& row) const {
+    if (rows_.size() == 1 || !worker_.heard.turn) return;
+    const std::uint64_t rounds = row.schedule.all();
+    worker_.heard.turn((round * rows_.size() + k) / rounds,
+                       fmt::format("round {} of {}: {}", round + 1, rounds, row.transfers->name()));
   }
 
   Result<bool> endRows() {

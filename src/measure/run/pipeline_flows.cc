@@ -57,7 +57,7 @@ PipelineFlows::PipelineFlows(WorkerState& worker)
     : worker_(worker),
       routes_(routesOf(*worker.spec.pipeline)),
       cases_(casesOf(routes_, worker.spec.pipeline->stages.size())),
-      memories_(worker.settings, worker.spec.pipeline_storage.chunks,
+      memories_(worker.settings, worker.spec.pipeline_data.chunks,
                 {.choice = worker.spec.memory, .huge_pages = worker.spec.huge_pages}) {}
 
 Status PipelineFlows::open() {
@@ -109,18 +109,18 @@ Status PipelineFlows::shareSource() {
   source_identity_ = all.front().identity;
   source_contents_ =
       all.front().digests.empty()
-          ? Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_storage.seed,
+          ? Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_data.seed,
                               PinnedStorage::kSourceEpoch)
           : Expected::digests(chunks(), bytes_, std::move(all.front().digests));
   return Ok{};
 }
 
 Status PipelineFlows::openSource(Opening& own) {
-  const std::uint64_t wanted = worker_.spec.pipeline_storage.bytes;
+  const std::uint64_t wanted = worker_.spec.pipeline_data.bytes;
   own.bytes = wanted != 0 ? wanted : kUsualBytes;
   if (pipeline().source() == nullptr) return Ok{};
   VIADUCT_TRY(PinnedStorage opened,
-              PinnedStorage::source(worker_.agent, *pipeline().source(), worker_.spec.pipeline_storage));
+              PinnedStorage::source(worker_.agent, *pipeline().source(), worker_.spec.pipeline_data));
   source_ = std::make_unique<PinnedStorage>(std::move(opened));
   own.bytes = source_->bytes();
   own.identity = identityOf(*source_);
@@ -155,7 +155,7 @@ Status PipelineFlows::prepare() {
 }
 
 Status PipelineFlows::openDestination() {
-  StorageOptions options = worker_.spec.pipeline_storage;
+  StorageOptions options = worker_.spec.pipeline_data;
   options.bytes = bytes_;
   VIADUCT_TRY(PinnedStorage opened,
               PinnedStorage::destination(worker_.agent, *pipeline().destination(), options));
@@ -198,7 +198,7 @@ Status PipelineFlows::planRoutes() {
     const bool crosses = route.into.rank != worker_.rank;
     auto flow = Flow::plan(
         worker_.agent, peer,
-        {.bytes = bytes_, .chunks = chunks(), .require = crosses ? requireOfTransfer(worker_.spec.require) : ""},
+        {.bytes = bytes_, .chunks = chunks(), .require = crosses ? worker_.spec.net_require : ""},
         from, into);
     if (!flow) return inRoute(std::move(flow).error(), route);
     flows_[i] = std::make_unique<Flow>(*std::move(flow));

@@ -70,7 +70,7 @@ class PipelineFlows {
   Error atRank(Error error, std::uint32_t rank) const;
   Status firstFailure(const std::vector<Failure>& by_rank) const;
   Status allWell(const Status& mine);
-  const Chunking& chunks() const { return worker_.spec.pipeline_storage.chunks; }
+  const Chunking& chunks() const { return worker_.spec.pipeline_data.chunks; }
   std::uint32_t last() const { return pipeline().processes() - 1; }
 
   Status shareSource();

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "measure/lane/lane.h"
@@ -38,6 +39,8 @@ class RowTransfers {
 
   // The row, with what prepare() has found out, such as the size of a source.
   virtual const Workload& row() const = 0;
+  // Tells the row from those with which it takes turns.
+  virtual std::string name() const { return {}; }
   // Plans all transfers, and writes the first contents.
   virtual Status prepare() = 0;
   // The rounds before the timed ones.
@@ -57,7 +60,7 @@ class RowTransfers {
   virtual Status fill(const Goal& /*goal*/) { return Ok{}; }
   // One round. Goes on until all transfers have ended.
   virtual Status move(const Goal& goal, const Moving& moving) = 0;
-  virtual std::uint64_t bytesMoved() const = 0;  // by this member in all rounds so far; any thread
+  virtual std::uint64_t bytesMoved() const = 0;  // by this member in all rounds so far
   // Adds this member's part of the last round.
   virtual void tell(RoundShare& round) const = 0;
   // The reports of all members for a round. `timed`: it counts, and no member has failed.

@@ -88,21 +88,26 @@ class MemberRun {
  private:
   Status measure(Result<Agent>& agent) {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
+    std::size_t first = 0;  // of the rows that take turns now
+    const auto turn = [&](std::size_t number, const std::string& what) {
+      if (progress_.turn) progress_.turn(first + number, what);
+    };
     Worker worker(spec_, *agent, *group_, request_.settings, stop_,
-                  {progress_.waiting, progress_.tick, progress_.interval, progress_.preparing});
+                  {progress_.waiting, turn, progress_.tick, progress_.interval,
+                   progress_.preparing});
     VIADUCT_CHECK(worker.open());
     VIADUCT_TRY(const auto rows, applicableRows(worker, *agent));
-    for (std::size_t i = 0; i < rows.size();) {
-      std::size_t end = i + 1;
+    while (first < rows.size()) {
+      std::size_t end = first + 1;
       while (end < rows.size() && roundsTakeTurns(rows[end - 1], rows[end])) ++end;
-      if (progress_.started) progress_.started(i, rows[i]);
-      VIADUCT_TRY(auto made, worker.measure(std::span(rows).subspan(i, end - i)));
+      if (progress_.started) progress_.started(first, rows[first]);
+      VIADUCT_TRY(auto made, worker.measure(std::span(rows).subspan(first, end - first)));
       const auto stop_by = made.front().stop_by;
       for (Composed& one : made)
         if (out_.rank == 0 && one.measured()) keep(std::move(one));
       if (stop_by) return interrupted(*stop_by);
       if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
-      i = end;
+      first = end;
     }
     return shareVerdict();
   }

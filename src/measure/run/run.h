@@ -51,6 +51,9 @@ struct Progress {
   // Called before the first row if backends have no rows. `rows` is the number of missing rows.
   std::function<void(const std::vector<std::string>& backends, std::size_t rows)> left_out = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
+  // Called before each round of rows that take turns. `number` grows with the rounds up to that of
+  // the last of these rows.
+  std::function<void(std::size_t number, const std::string& what)> turn = {};
   // The next two are called while a row runs, as Heard has them. They are about the streams of this
   // process.
   std::function<void(double gb_per_s)> tick = {};

@@ -23,6 +23,7 @@ class StageTransfers final : public RowTransfers {
   }
 
   const Workload& row() const override { return row_; }
+  std::string name() const override { return case_.name; }
   Status prepare() override { return flows_->fill(case_); }
   std::vector<Goal> warmUp() const override { return {{.iterations = 1, .time = spec_.duration}}; }
 

@@ -151,6 +151,12 @@ class SwapTransfers final : public RowTransfers {
 
   const Workload& row() const override { return row_; }
 
+  std::string name() const override {
+    return fmt::format("{} {} {}, {}", directionName(row_.swap->direction),
+                       orderName(row_.swap->order), base::showSize(row_.block_bytes),
+                       wayName(row_.swap->way));
+  }
+
   Status prepare() override {
     VIADUCT_CHECK(pools_->begin(worker_, row_));
     VIADUCT_TRY(way_, pools_->way(worker_, row_));

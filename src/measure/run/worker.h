@@ -33,6 +33,8 @@ std::string aboutOf(const Agent& agent);
 // Callbacks for a worker's progress.
 struct Heard {
   base::SayWaiting waiting = {};  // names the missing members during a long wait
+  // As Progress::turn. `number` counts from the first of these rows.
+  std::function<void(std::size_t number, const std::string& what)> turn = {};
   // Called repeatedly while a row runs, with the rate of this process's streams so far.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
