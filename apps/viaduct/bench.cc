@@ -155,4 +155,22 @@ int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReade
   return orFail(explainPlan(plan, *settings, *file), kExitFailed);
 }
 
+Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& options,
+                 const CommandWords& typed) {
+  calledAs(page.name);
+  const ManifestWords words = withVariables(sheet, typed);
+  Prepared out{.problems = sheet.read(words.words, Repeats::kRefused, options)};
+  if (options.out.help && out.problems.empty()) {
+    fmt::print("{}", pageHelp(page));
+    out.code = kExitOk;
+    return out;
+  }
+  for (const std::string& line : words.said) remark(line);
+  if (auto settings = measuringSettings())
+    out.settings = *std::move(settings);
+  else
+    out.problems.push_back(std::move(settings).error());
+  return out;
+}
+
 }  // namespace viaduct::app

@@ -32,7 +32,11 @@ template <class Options>
 struct Workload {
   WorkloadTexts texts;
   FlagSheet (*flags)(Options& into);
-  PlanOrProblems (*plan)(const Options& options, const Settings& settings);
+  // A workload of rows has a plan. Any other one runs by itself: it prints `problems` and those of
+  // its plan, or measures, and returns the exit code.
+  PlanOrProblems (*plan)(const Options& options, const Settings& settings) = nullptr;
+  int (*run)(const Options& options, const Settings& settings,
+             std::vector<Error> problems) = nullptr;
 };
 
 // Returns a workload's page. `usage` lists its arguments.
@@ -41,6 +45,15 @@ CommandPage workloadPage(const WorkloadTexts& texts, const FlagSheet& sheet);
 // Measures the rows of a command line, or compares or explains them. Returns the exit code.
 int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReader& reader,
             const CommandWords& typed);
+
+// What to do with the words of a workload without rows: the problems, and the settings to run with.
+struct Prepared {
+  std::optional<int> code = {};  // the command has ended: the help was printed
+  Settings settings = {};
+  std::vector<Error> problems = {};
+};
+Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& options,
+                 const CommandWords& typed);
 
 template <class Options>
 CommandPage pageOf(const Workload<Options>& workload) {
@@ -68,7 +81,10 @@ int runWorkload(const Workload<Options>& workload, const CommandWords& words) {
   options.command = workload.texts.name;
   const FlagSheet sheet = workload.flags(options);
   const CommandPage page = workloadPage(workload.texts, sheet);
-  return runRows(page, sheet, readerOf(workload), words);
+  if (workload.plan != nullptr) return runRows(page, sheet, readerOf(workload), words);
+  Prepared prepared = prepare(page, sheet, options, words);
+  return prepared.code ? *prepared.code
+                       : workload.run(options, prepared.settings, std::move(prepared.problems));
 }
 
 template <class Options>

@@ -41,7 +41,10 @@ std::string rateText(const Row& row, double rate) {
 
 // Joins the two sides' texts if they differ: "local:tcp".
 std::string bothOf(const std::string& a, const std::string& b) { return a == b ? a : a + ":" + b; }
-std::string backendOf(const RowComparison& row) { return bothOf(row.a.backend, row.b.backend); }
+std::string backendOf(const RowComparison& row) {
+  const std::string kind = kindText(row.a);
+  return bothOf(row.a.backend, row.b.backend) + (kind.empty() ? "" : ", " + kind);
+}
 std::string opOf(const RowComparison& row) {
   return bothOf(opKindName(row.a.op), opKindName(row.b.op));
 }
@@ -128,6 +131,7 @@ Json asJson(const RowComparison& row) {
            {"op", opKindName(row.a.op)},
            {"op_b", opKindName(row.b.op)},
            {"scheme", row.a.scheme},
+           {"kind", kindText(row.a)},
            {"block_size", row.a.block_size},
            {"batch_size", row.a.batch_size},
            {"batch_size_b", row.b.batch_size},

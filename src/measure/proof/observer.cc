@@ -107,9 +107,8 @@ void Observer::resume(Observation& seen) const {
   seen.after = present;
 }
 
-void Observer::after(Observation& seen, std::vector<Claim> claims) const {
+void Observer::claim(Observation& seen, std::vector<Claim> claims) const {
   seen.claims = std::move(claims);
-  pause(seen);
   while (!carriedWhatIsClaimed(seen) && seen.after.at_ns - seen.before.at_ns < nanoseconds(kLag)) {
     std::this_thread::sleep_for(kLookAround);
     pause(seen);

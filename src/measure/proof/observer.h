@@ -27,15 +27,14 @@ class Observer {
   void setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates);
 
   // Call these while all members are idle, after a barrier or an answer. The call of before() takes
-  // kLookAround. The call of after() takes a fraction of a millisecond. It takes up to kLag if the
-  // devices seem to have carried less than the transfers claim.
+  // kLookAround.
   Observation before() const;
-  // Around each round of a row that takes turns with others: what moves outside does not count.
+  // What moves between pause() and resume() does not count. A row ends with pause().
   void resume(Observation& seen) const;
   void pause(Observation& seen) const { seen.after = read(); }
-  // `claims` are those of the transfers that this member began since before(). A paused row reads
-  // its counters only if they lag.
-  void after(Observation& seen, std::vector<Claim> claims) const;
+  // `claims` are those of the transfers that this member began since before(). Takes up to kLag if
+  // the devices seem to have carried less.
+  void claim(Observation& seen, std::vector<Claim> claims) const;
 
   const HostPlace& place() const { return place_; }
 

@@ -31,7 +31,8 @@ TEST_F(ObserverTest, CountsTheBytesBetweenBeforeAndAfter) {
   Observer observer({"efa0"}, root_.path());
   Observation own = observer.before();
   carried(5100);
-  observer.after(own, {{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
+  observer.pause(own);
+  observer.claim(own, {{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
   const auto seen = decodeObservation(encode(own));
   ASSERT_TRUE(seen) << seen.error().text();
   EXPECT_EQ(seen->place.boot_id, "0f1e-77");
@@ -61,7 +62,8 @@ TEST_F(ObserverTest, OfARowThatTakesTurnsOnlyItsRoundsCount) {
 TEST_F(ObserverTest, WaitsForCountersThatLag) {
   const Observer observer({}, root_.path());
   Observation seen = observer.before();
-  observer.after(seen, {{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
+  observer.pause(seen);
+  observer.claim(seen, {{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
   EXPECT_GE(seen.after.at_ns - seen.before.at_ns,
             static_cast<std::uint64_t>(std::chrono::nanoseconds(kLag).count()));
 }

@@ -441,6 +441,7 @@ class Composer {
   }
 
   std::uint64_t workingSet() const {
+    if (workload_.stages || workload_.swap) return workload_.bytes();
     std::uint64_t bytes = 0;
     const auto memory = deviceBytes(spec_);
     if (!memory) return 0;

@@ -176,7 +176,8 @@ class Engine {
     }
     VIADUCT_TRY(const bool well, member_.allWell());
     if (!well) return false;
-    for (TimedRow& row : rows_) worker_.observer.after(row.seen, row.transfers->claims());
+    if (rows_.size() == 1) worker_.observer.pause(rows_.front().seen);
+    for (TimedRow& row : rows_) worker_.observer.claim(row.seen, row.transfers->claims());
     for (TimedRow& row : rows_) member_.keep(row.transfers->check(row.rounds.stopped));
     return true;
   }
