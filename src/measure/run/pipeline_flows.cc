@@ -301,10 +301,12 @@ std::vector<proof::Claim> PipelineFlows::claims(const Case& one) const {
     const Route& route = routes_[i];
     const bool loads = route.from.kind == End::Kind::kStorage,
                stores = route.into.kind == End::Kind::kStorage;
+    // Between memory and the storage of one member. Otherwise storage is a stage of the path.
+    const bool stored = loads != stores && route.from.rank == route.into.rank;
     out.push_back({.peer = route.into.rank,
-                   .op = loads && !stores ? OpKind::kRead : OpKind::kWrite,
+                   .op = stored && loads ? OpKind::kRead : OpKind::kWrite,
                    .path = flows_[i]->path(),
-                   .stored = loads != stores && route.from.rank == route.into.rank});
+                   .stored = stored});
   }
   return out;
 }
