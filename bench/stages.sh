@@ -22,8 +22,8 @@ for end in a:1 b:2; do
   ip netns exec "$ns" tc qdisc add dev net0 root tbf rate "${rate}mbit" burst 256kb latency 20ms
 done
 member() {
-  VIADUCT_SECRET=$name ip netns exec "$name$1" "$viaduct" bench --meet 10.78.0.1:7000 --rank "$2" \
-    --pipeline "file:$folder/source,$memory,net,$memory,file:$folder/copy" \
+  VIADUCT_SECRET=$name ip netns exec "$name$1" "$viaduct" pipeline --meet 10.78.0.1:7000 --rank "$2" \
+    "file:$folder/source,$memory,net,$memory,file:$folder/copy" \
     --create-source "${mib}MiB" --total-buffer-size "${mib}MiB" --repeat "$rounds"
 }
 member b 1 &

@@ -46,6 +46,11 @@ DashWord splitWord(std::string_view word) {
   return out;
 }
 
+// True if a longer name contains this one.
+bool isInside(std::string_view name, std::string_view longer) {
+  return name.size() > 3 && longer.find(name) != std::string_view::npos;
+}
+
 class Reader {
  public:
   Reader(std::span<const std::string> words, std::span<const FlagName> known, Repeats repeats,
@@ -182,14 +187,15 @@ Result<bool> parseYesNo(std::string_view text) {
                  "write 1, true, yes, or 0, false, no");
 }
 
-std::string nearestFlags(std::string_view name, std::span<const FlagName> known) {
+std::string nearestFlags(std::string_view name, std::span<const FlagName> known, bool related) {
   constexpr std::size_t kMost = 3;
+  const std::size_t farthest = std::max<std::size_t>(name.size() / 3, 2);
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const FlagName& flag : known) {
-    if (!flag.works) continue;
-    const bool inside = name.size() > 3 && flag.name.find(name) != std::string_view::npos;
+    const bool inside = isInside(name, flag.name) || isInside(flag.name, name);
+    if (!flag.works || (related && !inside)) continue;
     const std::size_t off = inside ? 1 : base::distance(name, flag.name);
-    if (off <= std::max<std::size_t>(name.size() / 3, 2)) near.emplace_back(off, flag.name);
+    if (off <= farthest) near.emplace_back(off, flag.name);
   }
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), kMost));
@@ -203,8 +209,9 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
 Error unknownFlag(std::string_view flag, std::span<const FlagName> known,
                   const Elsewhere& elsewhere) {
   auto owned = elsewhere ? elsewhere(flag) : std::nullopt;
+  const bool related = owned.has_value();  // a flag of another command is no misspelling
   Error out = owned ? *std::move(owned) : badFlag("", "there is no such flag");
-  if (out.remedy.empty()) out.remedy = nearestFlags(flag, known);
+  if (out.remedy.empty()) out.remedy = nearestFlags(flag, known, related);
   return out;
 }
 

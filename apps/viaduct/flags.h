@@ -111,7 +111,9 @@ Error badFlag(std::string_view flag, std::string detail, std::string remedy = {}
 
 // Accepts 1, true, yes, y, t, on and their opposites, in either case.
 Result<bool> parseYesNo(std::string_view text);
-// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar.
-std::string nearestFlags(std::string_view name, std::span<const FlagName> known);
+// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar. `related`: only
+// flags whose name contains the other one.
+std::string nearestFlags(std::string_view name, std::span<const FlagName> known,
+                         bool related = false);
 
 }  // namespace viaduct::app

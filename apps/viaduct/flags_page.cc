@@ -40,7 +40,8 @@ class Section {
 
  private:
   std::string rowOf(const PageEntry& entry) {
-    if (written_.insert(codeOf(entry) + entry.about).second)
+    const std::string key = measure::replaceAll(codeOf(entry), "_", "-") + entry.about;
+    if (written_.insert(key).second)
       return fmt::format("| {} | {} |\n", codeOf(entry), entry.about);
     again_.push_back(fmt::format("`{}`", entry.names.back()));
     return {};

@@ -49,7 +49,7 @@ constexpr std::array kKvCache{
     KvFlag{"arrangement", "apart|together|rows", "apart; rows if the model prescribes its blocks",
            "pools: for each tensor of each layer, for each layer, or rows of all layers",
            oneOf<measure::kKvArrangements, &KvOptions::arrangement>},
-    KvFlag{"pool_budget", "SIZE", "64 GiB, or 4 GiB for a trace; less if this host has less memory",
+    KvFlag{"pool_budget", "SIZE", "64 GiB, or 4 GiB for a trace, if this host has it",
            "most memory of a pool; larger points are left out, with a note",
            set<intoSize, &KvOptions::pool_budget>},
 };

@@ -96,8 +96,7 @@ constexpr std::array kRunFlags{
         set<intoLinkRates, &RunOptions::spec, &measure::Spec::link_rates>},
 
     RunFlag{"meet", "PLACE", "",
-            "where the workers meet: HOST:PORT, where rank 0 listens, or an etcd, such as "
-            "http://etcd:2379",
+            "meeting place of the workers: HOST:PORT, where rank 0 listens, or http://etcd:2379",
             set<intoText, &RunOptions::meeting, &MeetingOptions::where>},
     RunFlag{"secret", "WORD", "VIADUCT_SECRET",
             "shared secret of all workers, needed beyond loopback; ps shows the flag, but not "

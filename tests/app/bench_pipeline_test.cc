@@ -1,4 +1,4 @@
-// `viaduct bench --pipeline`: parts of a pipeline, wrong input, and early ends.
+// `viaduct pipeline`: parts of a pipeline, wrong input, and early ends.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -33,8 +33,7 @@ class BenchPipeline : public ::testing::Test {
   }
   // A short run.
   static Words run(const std::string& pipeline, const Words& more = {}) {
-    Words words{"bench",      "--pipeline", pipeline,   "--repeat", "2",
-                "--duration", "10ms",       "--output", "json"};
+    Words words{"pipeline", pipeline, "--repeat", "2", "--duration", "10ms", "--output", "json"};
     return withFlags(std::move(words), more);
   }
   // Expects that a run succeeds with these stages, and returns its results.
@@ -119,8 +118,8 @@ TEST_F(BenchPipeline, ReadsAnExistingSourceAndOverwritesAsAllowed) {
 }
 
 TEST_F(BenchPipeline, TheTableNamesStagesBottleneckAndEfficiency) {
-  Program program({"bench", "--pipeline", "host,net,host," + file("b"), kSize, "1MiB", "--repeat",
-                   "1", "--duration", "1ms"});
+  Program program({"pipeline", "host,net,host," + file("b"), kSize, "1MiB", "--repeat", "1",
+                   "--duration", "1ms"});
   EXPECT_EQ(program.finish(), 0) << program.err();
   for (const char* text : {"pipeline: host,net,host,file:", "\nnet    host -> host", "\nstore  ",
                            "bottleneck: ", "efficiency: ", " transfers checked, every byte"})
@@ -150,13 +149,6 @@ TEST_F(BenchPipeline, ARequirementIsOneOfTheNetStage) {
   refused(2, run("host,net,host", {"--require", "proven"}), {"--require proven", "no path"});
 }
 
-TEST_F(BenchPipeline, CalledAsNixlbenchItHasTheSameDefaults) {
-  Words words = run("host,net,host", {kSize, "1MiB"});
-  words.erase(words.begin());
-  Program program(words, {}, "nixlbench");
-  EXPECT_EQ(program.finish(), 0) << program.err();
-}
-
 TEST_F(BenchPipeline, TwoCommandsMeetAndTheFirstPrintsTheResults) {
   const std::string pipeline = file("a") + ",host,net,host," + file("b"), where = freeAddress();
   const auto member = [&](const char* rank) {
@@ -182,16 +174,16 @@ TEST_F(BenchPipeline, TwoCommandsWithDifferentPipelinesDoNotMeasure) {
 }
 
 TEST_F(BenchPipeline, AWrongPipelineIsRefusedBeforeAnyMeasurement) {
-  refused(2, run(""), {"--pipeline", "the list is empty"});
-  refused(2, run("host,gpu:0"), {"--pipeline", "entry 2 (\"gpu:0\") names no GPU", "write cuda0"});
-  refused(2, run("net,host"), {"--pipeline", "entry 1 (\"net\")", "before and behind net"});
+  refused(2, run(""), {"LIST: invalid", "the list is empty"});
+  refused(2, run("host,gpu:0"),
+          {"LIST: invalid", "entry 2 (\"gpu:0\") names no GPU", "write cuda0"});
+  refused(2, run("net,host"), {"LIST: invalid", "entry 1 (\"net\")", "before and behind net"});
   refused(2, run("disk:/a,host"), {"entry 1 (\"disk:/a\") is unknown", "file:PATH"});
 }
 
 TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
-  refused(2, run("host,net,host", {"--latency"}), {"--latency", "no effect on a pipeline"});
-  refused(2, run("host,net,host", {"--block-sizes", "4K"}), {"--block-sizes", "no effect"});
-  refused(2, run("host,net,host", {"--output", "csv"}), {"--output", "use table or json"});
+  refused(2, run("host,net,host", {"--latency"}), {"--latency", "a flag of `viaduct bench`"});
+  refused(2, run("host,net,host", {"--output", "csv"}), {"--output", "none of table, json"});
   refused(2, run("host,net,host", {"--backend", "tcp,local"}), {"--backend", "one backend"});
   refused(2, run("host,net,host", {"--backend", "file"}), {"--backend", "not another process"});
   refused(2, run("host,file:/b", {"--backend", "tcp"}), {"--backend", "the pipeline has no net"});
@@ -201,8 +193,9 @@ TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
   refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in memory"});
   refused(2, run("file:/a,host", {"--create-source", "1K", kSize, "2K"}), {"smaller"});
   refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32GiB"});
-  refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --pipeline"});
-  refused(2, {"bench", "--create-source", "1M"}, {"--create-source", "needs --pipeline"});
+  refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --filenames"});
+  refused(2, {"bench", "--create-source", "1M"},
+          {"--create-source", "it is a flag of `viaduct pipeline`"});
 }
 
 TEST_F(BenchPipeline, AWrongFileIsNamed) {

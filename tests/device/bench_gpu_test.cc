@@ -197,9 +197,9 @@ TEST(BenchOnGpu, AFailedCopyFailsTheRow) {
 }
 
 Words swapping(const Words& more = {}) {
-  return joined({"bench", "--scheme", "swap", "--batch", "16", "--block-sizes", "4K", "--duration",
-                 "20ms", "--warmup", "1ms"},
-                more);
+  return joined(
+      {"swap", "--batch", "16", "--block-sizes", "4K", "--duration", "20ms", "--warmup", "1ms"},
+      more);
 }
 
 // Fails unless the run ends with that code and says that.
@@ -272,15 +272,11 @@ TEST(SwapOnGpu, FlagsWithoutAnEffectAreRefused) {
   const auto wrong = [](const Words& more, const std::string& said) {
     swapEnds(2, swapping(more), {said}, withDriver());
   };
-  wrong({"--mode", "MG"}, "--scheme swap and --mode: invalid: swapping measures GPU 0");
-  wrong({"--op", "read"}, "swapping measures both directions");
-  wrong({"--latency"}, "--latency: invalid: the flag has no effect on swapping");
-  wrong({"--output", "csv"}, "use table or json");
-  wrong({"--batch", "2000000"}, "the limit is 1048576 blocks");
+  wrong({"--op", "read"}, "--op: invalid: it is a flag of `viaduct bench`");
+  wrong({"--latency"}, "--latency: invalid: it is a flag of `viaduct bench`");
+  wrong({"--output", "csv"}, "none of table, json");
+  wrong({"--batch", "2000000"}, "a whole number from 1 to 1048576");
   wrong({"--block-sizes", "4K,4K"}, "4KiB is named twice");
-  wrong({"--scheme", "other"}, "tp, swap");
-  swapEnds(2, {"bench", "--against", "--scheme swap"}, {"swapping has no rows to compare"},
-           withDriver());
 }
 
 // The command line that clusters run, without etcd and with less memory.
@@ -309,7 +305,7 @@ TEST(NixlbenchOnGpu, GdsIsStagedAndDoesNotCallItselfGds) {
 
 // Runs a short matrix, and returns its JSON.
 Json matrixOf(const Words& more, const Words& environment, int code = 0) {
-  Program run(joined({"bench", "--block-sizes", "4K", "--iterations", "12", "--warmup", "0.01",
+  Program run(joined({"matrix", "--block-sizes", "4K", "--iterations", "12", "--warmup", "0.01",
                       "--output", "json"},
                      more),
               withDriver(environment));
@@ -330,7 +326,7 @@ Json cellOf(const Json& matrix, const std::string& from, const std::string& to) 
 }
 
 TEST(GpuMatrix, OneProcessCopiesDirectlyBetweenAllPairs) {
-  const Json matrix = matrixOf({"--gpu-matrix", "0,2", "--mode", "MG", "--verify", "full"},
+  const Json matrix = matrixOf({"0,2", "--mode", "MG", "--verify", "full"},
                                {"FAKE_CUDA_DEVICES=3", "VIADUCT_CUDA_KERNEL_BELOW=64KiB"});
   EXPECT_EQ(matrix.at("gpus").size(), 2U);
   EXPECT_EQ(matrix.at("cells").size(), 8U);
@@ -348,15 +344,14 @@ TEST(GpuMatrix, OneProcessCopiesDirectlyBetweenAllPairs) {
 }
 
 TEST(GpuMatrix, TheEndThatReceivesCanInitiate) {
-  const Json matrix = matrixOf({"--gpu-matrix", "1", "--mode", "MG", "--op", "read"}, {});
+  const Json matrix = matrixOf({"1", "--mode", "MG", "--op", "read"}, {});
   EXPECT_EQ(cellOf(matrix, "GPU 1", "host").at("rate_row").at("memory"), "DRAM/VRAM 1");
 }
 
 TEST(GpuMatrix, TwoProcessesMapMemoryOnlyWithPeerAccess) {
-  const Json peers = matrixOf({"--gpu-matrix", "all", "--mode", "SG"}, {});
+  const Json peers = matrixOf({"all", "--mode", "SG"}, {});
   EXPECT_EQ(cellOf(peers, "GPU 1", "GPU 0").at("rate_way"), "cuda/vmm, copy engine, peer access");
-  const Json legacy =
-      matrixOf({"--gpu-matrix", "all", "--mode", "SG"}, {"FAKE_CUDA_PEERS=0", "FAKE_CUDA_VMM=0"});
+  const Json legacy = matrixOf({"--mode", "SG"}, {"FAKE_CUDA_PEERS=0", "FAKE_CUDA_VMM=0"});
   EXPECT_EQ(cellOf(legacy, "GPU 1", "GPU 1").at("rate_way"), "cuda/ipc, copy engine");
   const std::string apart = cellOf(legacy, "GPU 1", "GPU 0").at("rate_way");
   EXPECT_TRUE(has(apart, "staged: cuda/direct -> host -> ")) << apart;
@@ -365,8 +360,8 @@ TEST(GpuMatrix, TwoProcessesMapMemoryOnlyWithPeerAccess) {
 TEST(GpuMatrix, OneGpuHasOneRowAndTheTextSaysSo) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/matrix.json";
-  Program run({"bench", "--gpu-matrix", "all", "--mode", "MG", "--block-sizes", "4K",
-               "--iterations", "12", "--json", file},
+  Program run({"matrix", "all", "--mode", "MG", "--block-sizes", "4K", "--iterations", "12",
+               "--json", file},
               withDriver({"FAKE_CUDA_DEVICES=1"}));
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_TRUE(has(run.out(), "with one GPU there is no pair of two GPUs")) << run.out();
@@ -375,24 +370,22 @@ TEST(GpuMatrix, OneGpuHasOneRowAndTheTextSaysSo) {
 }
 
 TEST(GpuMatrix, AFailedPairFailsTheCommand) {
-  const Json matrix =
-      matrixOf({"--gpu-matrix", "0", "--mode", "MG"}, {"FAKE_CUDA_FAIL=copy:20:700"}, 1);
+  const Json matrix = matrixOf({"0", "--mode", "MG"}, {"FAKE_CUDA_FAIL=copy:20:700"}, 1);
   EXPECT_TRUE(has(cellOf(matrix, "GPU 0", "GPU 0").at("problem"), "(700)")) << matrix.dump(1);
 }
 
 TEST(GpuMatrix, AMissingGpuOrDriverAndOtherWorkAreNamed) {
   const auto refusal = [](const Words& more, const Words& environment) {
-    Program run(joined({"bench"}, more), environment);
+    Program run(joined({"matrix"}, more), environment);
     EXPECT_NE(run.finish(), 0) << run.out();
     return run.err();
   };
-  const Words all{"--gpu-matrix", "all"};
-  EXPECT_TRUE(
-      has(refusal({"--gpu-matrix", "0,7"}, withDriver()), "there is no GPU 7; the driver shows 2"));
+  const Words all{"all"};
+  EXPECT_TRUE(has(refusal({"0,7"}, withDriver()), "there is no GPU 7; the driver shows 2"));
   EXPECT_TRUE(has(refusal(all, withDriver({"FAKE_CUDA_DEVICES=0"})), "CUDA_ERROR_NO_DEVICE"));
   EXPECT_TRUE(has(refusal(all, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"}), "libno-such.so.1"));
-  EXPECT_TRUE(
-      has(refusal(joined(all, {"--scheme", "tp"}), withDriver()), "--gpu_matrix and --scheme"));
+  EXPECT_TRUE(has(refusal(joined(all, {"--scheme", "tp"}), withDriver()),
+                  "--scheme: invalid: it is a flag of `viaduct bench`"));
   EXPECT_TRUE(has(refusal(joined(all, {"--block-sizes", "1K,2K,4K"}), withDriver()),
                   "a matrix has two sizes"));
 }

@@ -1,4 +1,4 @@
-// `viaduct bench --pipeline` through memory of GPUs. The driver is the fake one, whose memory
+// `viaduct pipeline` through memory of GPUs. The driver is the fake one, whose memory
 // crashes a CPU that touches it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -47,8 +47,7 @@ class PipelineOnGpu : public ::testing::Test {
   }
   // A short run with small chunks, so that each ring is used many times.
   static Words run(const std::string& pipeline, const Words& more = {}) {
-    Words words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
-                "--duration", "5ms",        "--output", "json"};
+    Words words{"pipeline", pipeline, "--repeat", "1", "--duration", "5ms", "--output", "json"};
     return withFlags(std::move(words), more);
   }
   static Words smallChunks(Words more = {}) {
@@ -191,7 +190,7 @@ class EndlessChain : public PipelineOnGpu {
     if (!terminal_ || ::grantpt(terminal_.get()) != 0 || ::unlockpt(terminal_.get()) != 0)
       GTEST_SKIP() << "skipped: no pseudo terminals";
     const base::Fd shown(::open(::ptsname(terminal_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    program_.emplace(Words{"bench", "--pipeline", file("a") + ",cuda0,net,cuda0," + file("b"),
+    program_.emplace(Words{"pipeline", file("a") + ",cuda0,net,cuda0," + file("b"),
                            "--create-source", "2MiB", "--duration", "200ms", "--repeat", "100000"},
                      smallChunks(), kProgram, shown.get());
     worker_ = program_->waitForWorker("bench-rank-1");

@@ -59,7 +59,7 @@ TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
 TEST_F(Copies, OfAPipelineAreAllChecked) {
   for (const char* kind : {"skip", "short", "shift", "flip"}) {
     Program program(
-        {"bench", "--pipeline", "host,net,host", "--backend", "local", "--memory", "malloc",
+        {"pipeline", "host,net,host", "--backend", "local", "--memory", "malloc",
          "--total-buffer-size", "1MiB", "--repeat", "1"},
         {std::string("LD_PRELOAD=") + kLieCopies, std::string("LIE=") + kind, "LIE_PART=1"});
     EXPECT_EQ(program.finish(), 1) << kind << program.out();

@@ -1,4 +1,4 @@
-// `viaduct bench --pipeline` with objects at its ends.
+// `viaduct pipeline` with objects at its ends.
 #include <nlohmann/json.hpp>
 
 #include "app/program.h"
@@ -15,8 +15,8 @@ class ObjectPipeline : public ObjectTest {
   std::string file(const char* name) const { return "file:" + folder_.path() + "/" + name; }
   // Runs a short pipeline against the server. Returns its exit code.
   int run(const std::string& pipeline, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
-                                   "--duration", "1ms",        "--output", "json"};
+    std::vector<std::string> words{"pipeline",   pipeline, "--repeat", "1",
+                                   "--duration", "1ms",    "--output", "json"};
     words = withFlags(std::move(words), more);
     Program program(words, {"AWS_ENDPOINT_URL=http://127.0.0.1:" + port_,
                             "AWS_ACCESS_KEY_ID=FAKEKEY", "AWS_SECRET_ACCESS_KEY=fakesecret",
