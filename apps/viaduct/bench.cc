@@ -86,6 +86,15 @@ int runPlan(const BenchPlan& plan, ResultsFile& results) {
   return written ? code : fail(written.error().text(), kExitFailed);
 }
 
+// A matrix needs the GPUs of this host before it can say what it measures.
+int runMatrix(BenchPlan plan, ResultsFile& results) {
+  measure::matrix::MatrixRequest& request = *plan.matrix;
+  auto gpus = measure::matrix::seeGpus(request.run.settings, request.numbers, stopOnSignals());
+  if (!gpus) return fail(gpus.error().text(), kExitFailed);
+  request.gpus = *std::move(gpus);
+  return runPlan(plan, results);
+}
+
 // Tells the user that all workers run here. The meeting place in the environment may suggest
 // otherwise.
 void sayThatAllRunHere(const BenchPlan& plan, const Settings& settings) {
@@ -151,6 +160,7 @@ int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReade
   }
   auto file = ResultsFile::open(plan.json);
   if (!file) return fail(file.error().text(), kExitUsage);
+  if (plan.matrix) return runMatrix(plan, *file);
   if (!run.out.explain) return runPlan(plan, *file);
   return orFail(explainPlan(plan, *settings, *file), kExitFailed);
 }

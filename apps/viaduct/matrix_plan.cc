@@ -8,7 +8,6 @@
 
 #include "base/sizes.h"
 #include "viaduct/command_line.h"
-#include "viaduct/interrupt.h"
 #include "viaduct/run_flags.h"
 #include "viaduct/workload.h"
 
@@ -117,11 +116,7 @@ PlanOrProblems planMatrix(const MatrixOptions& o, const Settings& settings) {
   for (const auto& [mode, processes] :
        {std::pair(measure::Mode::kMg, 1U), {measure::Mode::kSg, 2U}})
     if (!o.has("mode") || o.spec.layout.mode == mode) request.processes.push_back(processes);
-  auto gpus = measure::matrix::seeGpus(out.plan.run.settings, o.gpus, stopOnSignals());
-  if (gpus)
-    request.gpus = *std::move(gpus);
-  else
-    out.problems.push_back(std::move(gpus).error());
+  request.numbers = o.gpus;
   return out;
 }
 

@@ -41,7 +41,8 @@ struct Cell {
 struct MatrixRequest {
   RunRequest run = {};                   // of a cell, without rows and GPUs
   Workload rate = {}, latency = {};      // the rows of each cell
-  std::vector<SeenGpu> gpus = {};
+  std::vector<std::uint32_t> numbers = {};    // of the GPUs; empty: all
+  std::vector<SeenGpu> gpus = {};             // from seeGpus()
   std::vector<std::uint32_t> processes = {};  // 1: one process has both ends; 2: each has one
 };
 
