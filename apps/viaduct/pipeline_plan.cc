@@ -163,6 +163,7 @@ PlanOrProblems planOneRow(const PipelineOptions& o, const std::string& network,
 PlanOrProblems planPipeline(const PipelineOptions& options, const Settings& settings) {
   const Pipeline& pipeline = options.pipeline;
   PlanOrProblems out;
+  if (pipeline.places.empty()) return out;  // the list could not be read
   const Chunking chunks{settings.staging_chunk, settings.staging_chunks};
   addFlagProblems(options, out.problems);
   addSizeProblems(options, chunks, out.problems);

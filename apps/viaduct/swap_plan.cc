@@ -55,12 +55,15 @@ FlagSheet swapSheet(SwapOptions& o) {
   return out;
 }
 
+std::vector<std::uint64_t> sizesOf(const SwapOptions& o) {
+  return o.block_sizes.empty() ? doubled(4 * base::kKiB, 64 * base::kKiB) : o.block_sizes;
+}
+
 // Returns two rows for each size, direction and order: one for each way to copy.
 std::vector<measure::Workload> rowsOf(const SwapOptions& o) {
   using namespace measure::swap;
   std::vector<measure::Workload> out;
-  for (const std::uint64_t bytes :
-       o.block_sizes.empty() ? doubled(4 * base::kKiB, 64 * base::kKiB) : o.block_sizes)
+  for (const std::uint64_t bytes : sizesOf(o))
     for (const auto& direction : kDirections)
       for (const auto& order : kOrders)
         for (const auto& way : kWays)
@@ -72,10 +75,7 @@ std::vector<measure::Workload> rowsOf(const SwapOptions& o) {
 }
 
 PlanOrProblems planSwap(const SwapOptions& options, const Settings& settings) {
-  const std::vector<measure::Workload> rows = rowsOf(options);
-  std::vector<std::uint64_t> sizes;
-  for (const measure::Workload& row : rows)
-    if (std::ranges::find(sizes, row.block_bytes) == sizes.end()) sizes.push_back(row.block_bytes);
+  const std::vector<std::uint64_t> sizes = sizesOf(options);
   // The plan of rows between two processes needs the same memory: that of the host, and as much to
   // check the GPU's.
   RunOptions run = options;
@@ -86,7 +86,7 @@ PlanOrProblems planSwap(const SwapOptions& options, const Settings& settings) {
                  return app::rowsOf(run, backends, sizes, {places});
                }});
   measure::Spec& spec = out.plan.run.spec;
-  spec.rows = rows;
+  spec.rows = rowsOf(options);
   spec.layout = {.targets = 0};
   spec.verify = measure::Verified::kFull;
   if (!options.has("repeat")) spec.repeat = kUsualRounds;

@@ -123,7 +123,6 @@ void describe(auto& json, base::Is<KvWorkload> auto& kv) {
   json.need("runs", kv.runs);
   json.need("checked_words", kv.checked_words);
   json.may("of_bulk", kv.of_bulk);
-  json.may("replay", kv.replay);
 }
 
 void describe(auto& json, base::Is<StageResult> auto& stage) {
@@ -203,6 +202,7 @@ void describeFigures(auto& json, auto& row) {
   json.may("scaling", row.scaling);
   describeKind<Operation>(json, "operation", row);
   describeKind<KvWorkload>(json, "kv", row);
+  if (auto* const kv = row.template as<KvWorkload>()) json.may("replay", kv->replay);
   describeKind<PipelineRow>(json, "pipeline", row);
   describeKind<SwapRow>(json, "swap", row);
   describeKind<MatrixRow>(json, "matrix", row);

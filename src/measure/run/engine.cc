@@ -148,10 +148,11 @@ class Engine {
     return endRows();
   }
 
-  // The rows have their round number `i` in turns, every second time backwards.
+  // The rows have their round number `i` in turns.
   Result<bool> turn(std::uint64_t i) {
+    const bool backwards = i % 2 != 0 && rows_.front().transfers->anyOrder();
     for (std::size_t k = 0; k < rows_.size(); ++k) {
-      TimedRow& row = rows_[i % 2 == 0 ? k : rows_.size() - 1 - k];
+      TimedRow& row = rows_[backwards ? rows_.size() - 1 - k : k];
       if (i >= row.schedule.all()) continue;
       sayTurn(i, k, row);
       VIADUCT_TRY(const bool well, timedRound(row, row.schedule.goalOf(i % row.schedule.rounds)));
@@ -189,9 +190,10 @@ class Engine {
   Result<bool> timedRound(TimedRow& row, const Goal& goal) {
     checkBetween(row, false);
     member_.keep(row.transfers->fill(goal));
+    // From here until all members have read their counters, no member moves bytes.
+    if (rows_.size() > 1) worker_.observer.resume(row.seen);
     VIADUCT_TRY(bool well, member_.allWell());
     if (!well) return false;
-    if (rows_.size() > 1) worker_.observer.resume(row.seen);
     left_at_ = Clock::now();
     const CpuWatch cpu;
     row.clock.start();

@@ -41,6 +41,8 @@ class RowTransfers {
   virtual const Workload& row() const = 0;
   // Tells the row from those with which it takes turns.
   virtual std::string name() const { return {}; }
+  // True if the rows that take turns may do so in any order: then every second round is backwards.
+  virtual bool anyOrder() const { return false; }
   // Plans all transfers, and writes the first contents.
   virtual Status prepare() = 0;
   // The rounds before the timed ones.

@@ -24,9 +24,7 @@ constexpr std::uint32_t kHostDevice = 1, kGpuDevice = 0;
 // with contents for their blocks.
 class Pools {
  public:
-  // The memory is allocated once.
-  Status begin(WorkerState& worker, const Workload& row) {
-    if (!gpu_) VIADUCT_CHECK(allocate(worker));
+  void begin(const WorkerState& worker, const Workload& row) {
     const std::uint64_t places = placesFor(row.batch);
     bytes_ = places * row.block_bytes;
     into_gpu_ = row.swap->direction == Direction::kIn;
@@ -36,7 +34,6 @@ class Pools {
                .block_bytes = row.block_bytes,
                .places = placesOf(row.swap->order, row.batch,
                                   worker.spec.seed + (side == &device_contents_ ? 1 : 0))};
-    return Ok{};
   }
 
   Result<std::unique_ptr<Copying>> way(WorkerState& worker, const Workload& row) const {
@@ -81,7 +78,6 @@ class Pools {
   std::string gpuName() const { return gpu_->device().name; }
   std::uint64_t bytes() const { return bytes_; }
 
- private:
   Status allocate(WorkerState& worker) {
     const Spec& spec = worker.spec;
     std::uint64_t block = 0, most = 0;
@@ -110,6 +106,7 @@ class Pools {
     return Ok{};
   }
 
+ private:
   static Result<Selection> selectionOf(const Workload& row, const Buffer& memory,
                                        const Contents& contents) {
     VIADUCT_TRY(Blocks blocks, Blocks::strided({.base = memory.address(),
@@ -157,10 +154,13 @@ class SwapTransfers final : public RowTransfers {
                        wayName(row_.swap->way));
   }
 
+  bool anyOrder() const override { return true; }
+
   Status prepare() override {
-    VIADUCT_CHECK(pools_->begin(worker_, row_));
+    pools_->begin(worker_, row_);
     VIADUCT_TRY(way_, pools_->way(worker_, row_));
-    return checkedCopy();
+    VIADUCT_CHECK(checkedCopy());
+    return pools_->refill();  // all further copies are checked together
   }
 
   std::vector<Goal> warmUp() const override {
@@ -175,8 +175,6 @@ class SwapTransfers final : public RowTransfers {
             .time = each,
             .planned = {.of_seconds = Seconds(each).count() * worker_.spec.repeat}};
   }
-
-  Status refill() override { return pools_->refill(); }
 
   void begin() override {
     before_ = way_->path();
@@ -233,6 +231,7 @@ class SwapTransfers final : public RowTransfers {
 
   void tell(RowShare& row) const override {
     row.latency = latency_;
+    if (!way_) return;
     if (row_.swap->way == Way::kViaduct) row.prep = planned_;
     row.transfers = copies_;
     row.bytes = bytesMoved();
@@ -289,7 +288,11 @@ class SwapTransfers final : public RowTransfers {
 
 }  // namespace
 
-std::shared_ptr<Pools> makePools() { return std::make_shared<Pools>(); }
+Result<std::shared_ptr<Pools>> makePools(WorkerState& worker) {
+  auto out = std::make_shared<Pools>();
+  VIADUCT_CHECK(out->allocate(worker));
+  return out;
+}
 
 std::unique_ptr<RowTransfers> swapTransfers(WorkerState& worker, const Workload& row,
                                             std::shared_ptr<Pools> pools) {

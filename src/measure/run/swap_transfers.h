@@ -10,7 +10,8 @@ namespace viaduct::measure::swap {
 
 // The pools on both sides, which rows whose rounds take turns share.
 class Pools;
-std::shared_ptr<Pools> makePools();
+// Allocates the memory of both, for the largest row of the run.
+Result<std::shared_ptr<Pools>> makePools(WorkerState& worker);
 
 std::unique_ptr<RowTransfers> swapTransfers(WorkerState& worker, const Workload& row,
                                             std::shared_ptr<Pools> pools);

@@ -231,12 +231,15 @@ Status Worker::open() {
   Status made = openGpus();
   VIADUCT_CHECK(measureGpuRates());
   if (state_.spec.pipeline) {
-    VIADUCT_CHECK(made);
     pipeline_ = std::make_shared<pipeline::PipelineFlows>(state_);
     return pipeline_->open();
   }
-  const bool swaps = std::ranges::any_of(state_.spec.rows, [](const Workload& row) { return row.swap.has_value(); });
-  if (made && !swaps) made = makeMemory();
+  if (!state_.spec.rows.empty() && state_.spec.rows.front().swap) {
+    VIADUCT_CHECK(made);
+    VIADUCT_TRY(pools_, swap::makePools(state_));
+    return Ok{};
+  }
+  if (made) made = makeMemory();
   Failure failure;
   if (!made) failure = made.error();
   // The lost end is a store of objects. The other members would take it for a lost worker.
@@ -262,10 +265,7 @@ Result<std::vector<Composed>> Worker::measure(std::span<const Workload> rows) {
 
 std::unique_ptr<RowTransfers> Worker::transfersOf(const Workload& row) {
   if (row.stages) return pipeline::stageTransfers(state_, row, pipeline_);
-  if (row.swap) {
-    if (!pools_) pools_ = swap::makePools();
-    return swap::swapTransfers(state_, row, pools_);
-  }
+  if (row.swap) return swap::swapTransfers(state_, row, pools_);
   return row.trace ? traceTransfers(state_, row) : streamTransfers(state_, row);
 }
 
