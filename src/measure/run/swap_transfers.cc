@@ -237,7 +237,7 @@ class SwapTransfers final : public RowTransfers {
     row.bytes = bytesMoved();
     row.mismatch = wrong_;
     row.checks = checks_;
-    row.missed = wrong_.empty() ? 0U : 1U;
+    row.missed = missed_;
     row.streams.push_back({.stream = 0,
                            .iterations = copies_,
                            .bytes = bytesMoved(),
@@ -262,6 +262,7 @@ class SwapTransfers final : public RowTransfers {
 
   void note(const std::string& wrong) {
     ++checks_;
+    if (!wrong.empty()) ++missed_;
     if (wrong_.empty() && !wrong.empty())
       wrong_ = fmt::format("{}: {}", wayName(row_.swap->way), wrong);
   }
@@ -282,7 +283,7 @@ class SwapTransfers final : public RowTransfers {
   Path before_, claims_;  // at begin(), and of the timed copies
   LaneTimes times_ = {};  // of the last round
   Histogram latency_, planned_;
-  std::uint64_t copies_ = 0, checks_ = 0;
+  std::uint64_t copies_ = 0, checks_ = 0, missed_ = 0;
   std::string wrong_;
 };
 
