@@ -26,10 +26,7 @@ struct MatrixPlan {
   measure::Workload rate = {}, latency = {};
   std::vector<std::uint32_t> processes = {};
 };
-struct MatrixPlanOrProblems {
-  MatrixPlan plan = {};
-  std::vector<Error> problems = {};
-};
+using MatrixPlanOrProblems = OrProblems<MatrixPlan>;
 MatrixPlanOrProblems planMatrix(const MatrixOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app

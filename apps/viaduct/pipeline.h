@@ -26,10 +26,7 @@ struct PipelinePlan {
   BenchPlan bench = {};
   measure::pipeline::PipelineRequest request = {};
 };
-struct PipelinePlanOrProblems {
-  PipelinePlan plan = {};
-  std::vector<Error> problems = {};
-};
+using PipelinePlanOrProblems = OrProblems<PipelinePlan>;
 PipelinePlanOrProblems planPipeline(const PipelineOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app

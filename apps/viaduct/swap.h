@@ -25,10 +25,7 @@ struct SwapPlan {
   BenchPlan bench = {};
   measure::swap::SwapRequest request = {};
 };
-struct SwapPlanOrProblems {
-  SwapPlan plan = {};
-  std::vector<Error> problems = {};
-};
+using SwapPlanOrProblems = OrProblems<SwapPlan>;
 SwapPlanOrProblems planSwap(const SwapOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app
