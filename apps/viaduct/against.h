@@ -14,10 +14,7 @@ struct AgainstPlan {
   BenchPlan a = {}, b = {};              // the plan of one round
   std::string a_name = {}, b_name = {};  // the names of the sides in the output
 };
-struct AgainstPlanOrProblems {
-  AgainstPlan plan = {};
-  std::vector<Error> problems = {};  // errors in side B's options
-};
+using AgainstPlanOrProblems = OrProblems<AgainstPlan>;  // errors in side B's options
 // `a` is the plan of the command line without --against. `words` and `options` are that command
 // line, before and after parsing; `known` are its flags.
 AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::string>& words,

@@ -83,7 +83,7 @@ AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::str
   std::vector<std::string> both = words;
   both.insert(both.end(), other.flags.begin(), other.flags.end());
   const ReadWorkload read = reader(both, Repeats::kLastWins);
-  for (const Error& problem : read.problems) out.problems.push_back(insideAgainst(problem));
+  for (const Error& problem : read.words.problems) out.problems.push_back(insideAgainst(problem));
   const auto agents = withVariables(settings, other.variables);
   if (!agents) out.problems.push_back(insideAgainst(agents.error()));
   const PlanOrProblems b = read.plan(agents ? *agents : settings);

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/environment.h"
@@ -134,21 +137,40 @@ ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
 
 }  // namespace
 
+SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
+                   RunOptions& options) {
+  constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
+  SheetRead out = sheet.read(words, repeats);
+  std::string usage = options.command;
+  std::set<std::string_view> switches;
+  for (const FlagName& flag : sheet.names()) {
+    if (isArgument(flag.name)) usage += fmt::format(" {}", flag.name);
+    if (flag.yes_or_no) switches.insert(flag.name);
+  }
+  if (!out.help) requireFlags(sheet, "type " + usage, out);
+  for (const Given& one : out.given) {
+    options.given[one.name] = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
+    if (switches.contains(one.name) && !parseYesNo(one.text).value())
+      options.denied.insert(one.name);
+    else
+      options.denied.erase(one.name);
+  }
+  options.unread = out.unread;
+  return out;
+}
+
 int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReader& reader,
             const CommandWords& typed) {
-  calledAs(page.name);
   const auto [words, said, log_level] = withVariables(sheet, typed);
   const bool theirs = page.name == "nixlbench";
-  auto [run, problems, planOf] = reader(words, theirs ? Repeats::kLastWins : Repeats::kRefused);
-  if (run.out.help && problems.empty()) {
-    fmt::print("{}", pageHelp(page));
-    return kExitOk;
-  }
+  auto [run, read, planOf] = reader(words, theirs ? Repeats::kLastWins : Repeats::kRefused);
+  if (read.help) return *endedBy(read, page, kExitUsage);
+  calledAs(page.name);
   const auto settings = measuringSettings();
-  if (!settings) problems.push_back(settings.error());
+  if (!settings) read.problems.push_back(settings.error());
   PlanOrProblems planned = planOf(settings ? *settings : Settings{});
-  std::ranges::move(planned.problems, std::back_inserter(problems));
-  if (!problems.empty()) return failAll(problems);
+  std::ranges::move(planned.problems, std::back_inserter(read.problems));
+  if (!read.problems.empty()) return failAll(read.problems);
   const BenchPlan& plan = planned.plan;
   for (const std::string& line : plan.remarks) remark(line);
   for (const std::string& line : said) remark(line);
@@ -167,20 +189,14 @@ int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReade
 
 Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& options,
                  const CommandWords& typed) {
-  calledAs(page.name);
   const ManifestWords words = withVariables(sheet, typed);
-  Prepared out{.problems = sheet.read(words.words, Repeats::kRefused, options)};
-  if (options.out.help && out.problems.empty()) {
-    fmt::print("{}", pageHelp(page));
-    out.code = kExitOk;
-    return out;
-  }
+  SheetRead read = readInto(sheet, words.words, Repeats::kRefused, options);
+  if (read.help) return {.code = endedBy(read, page, kExitUsage)};
+  calledAs(page.name);
   for (const std::string& line : words.said) remark(line);
-  if (auto settings = measuringSettings())
-    out.settings = *std::move(settings);
-  else
-    out.problems.push_back(std::move(settings).error());
-  return out;
+  const auto settings = measuringSettings();
+  if (!settings) read.problems.push_back(settings.error());
+  return {.settings = settings ? *settings : Settings{}, .problems = std::move(read.problems)};
 }
 
 }  // namespace viaduct::app

@@ -2,9 +2,11 @@
 #include <array>
 
 #include "measure/load/layout.h"
-#include "viaduct/bench_workload.h"
-#include "viaduct/flags_page.h"
+#include "viaduct/command_line.h"
+#include "viaduct/generated_files.h"
+#include "viaduct/nixlbench.h"
 #include "viaduct/run_flags.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
@@ -87,25 +89,17 @@ constexpr std::array kBenchRates{
 constexpr std::array kBenchOutput{
     outputFlag<kBenchForms>("table|nixlbench|json|csv", "table; nixlbench: nixlbench")};
 
-constexpr WorkloadTexts kBenchTexts{
+const std::string kBenchMore = std::string(kSpelling) +
+                               "NIXL_BACKEND, NIXL_TARGET_SEG_TYPE and NIXL_LOG_LEVEL stand for "
+                               "flags that are not typed.\n\n" +
+                               kExitCodes;
+
+const Workload<BenchOptions> kBench{
     "viaduct bench",
     "Measure transfers between workers, and to and from storage.\n\n"
     "Each row names the path that the bytes took, the proof of that path, and the ceiling of the "
     "rate. Without flags, two workers on this machine measure 4 KiB to 64 MiB over local and tcp, "
     "in less than a minute.\n",
-    "Write a flag as --name value, --name=value or -name value, with dashes or underscores. A flag "
-    "without a value is --name or --noname. Sizes: 65536, 64K, 1MiB, 1MB (10^6). Times: 2s, 500ms; "
-    "a bare number is seconds.\n\n"
-    "VIADUCT_* variables configure the agents: see `viaduct settings`. NIXL_BACKEND, "
-    "NIXL_TARGET_SEG_TYPE and NIXL_LOG_LEVEL stand for flags that are not typed.\n\n"
-    "Exit codes:\n"
-    "  0    every row was measured and is valid\n"
-    "  1    a row failed or is not valid, or B is slower than --fail-if-slower allows\n"
-    "  2    the command line is wrong\n"
-    "  3    a worker was killed; rows measured before are kept\n"
-    "  4    the comparison has too few runs to show a difference\n"
-    "  130  interrupted; rows measured before are kept\n"
-    "\nExamples:\n"
     "  Measure this machine:\n"
     "    viaduct bench\n"
     "  Measure two hosts (on node1: --rank 1):\n"
@@ -118,9 +112,11 @@ constexpr WorkloadTexts kBenchTexts{
     "  Measure the disk of a folder, without leaving a file:\n"
     "    viaduct bench --backend file --filepath /nvme --op read\n"
     "  Sweep block and batch sizes:\n"
-    "    viaduct bench --backend tcp --block-sizes 4K..1M --batch 1..16 --json sweep.json\n"};
-
-constexpr Workload<BenchOptions> kBench{kBenchTexts, benchSheet, planBench};
+    "    viaduct bench --backend tcp --block-sizes 4K..1M --batch 1..16 --json sweep.json\n",
+    benchSheet,
+    planBench,
+    nullptr,
+    kBenchMore.c_str()};
 
 }  // namespace
 
@@ -141,8 +137,7 @@ FlagSheet sharedSheet(BenchOptions& o) {
       .add("Checks", ours, o, {"verify", "require", "link_rate"});
   addMeeting(out, o);
   addComparison(out, o);
-  out.add<RunOptions>("Output", kBenchOutput, o)
-      .add("Output", ours, o, {"interval", "json", "explain", "config_file", "help"});
+  addOutput(out, o, kBenchOutput, {"interval", "json", "explain"});
   return out;
 }
 
@@ -156,8 +151,6 @@ bool isStorageFlag(std::string_view name) {
   return std::ranges::find(kBenchStorage, name, &BenchFlag::name) != kBenchStorage.end() ||
          std::ranges::find(kBenchObjects, name, &BenchFlag::name) != kBenchObjects.end();
 }
-
-const Workload<BenchOptions>& benchWorkload() { return kBench; }
 
 Command benchCommand() {
   Command out = commandOf(kBench);

@@ -29,10 +29,12 @@ struct BenchPlan {
 
 // The plan, or all problems of the options. Problems that may only follow from an unreadable flag
 // are left out. `settings` are the agents' settings from the environment.
-struct PlanOrProblems {
-  BenchPlan plan = {};
+template <class Plan>
+struct OrProblems {
+  Plan plan = {};
   std::vector<Error> problems = {};
 };
+using PlanOrProblems = OrProblems<BenchPlan>;
 
 // The storage of a run, and what it means for the agents.
 struct StoragePlan {

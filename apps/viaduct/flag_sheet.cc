@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
+#include <algorithm>
 #include <iterator>
 
 #include "base/text.h"
@@ -13,23 +13,10 @@
 namespace viaduct::app {
 namespace {
 
-constexpr std::array<std::string_view, 5> kSecrets{"etcd_password", "secret", "obj_access_key",
-                                                   "obj_secret_key", "obj_session_token"};
-
-bool contains(const auto& words, std::string_view word) {
-  return std::ranges::find(words, word) != std::ranges::end(words);
-}
-
-std::string usageOf(std::string out, std::span<const FlagName> known) {
-  for (const FlagName& flag : known)
-    if (isArgument(flag.name)) out += fmt::format(" {}", flag.name);
-  return out;
-}
-
 bool hasFlag(const CommandPage& page, const std::string& spelling) {
   for (const PageSection& section : page.sections)
     for (const PageEntry& entry : section.entries)
-      if (contains(entry.names, spelling)) return true;
+      if (std::ranges::find(entry.names, spelling) != entry.names.end()) return true;
   return false;
 }
 
@@ -50,10 +37,21 @@ const CommandPage* commandNamed(const CommandPage& page, std::string_view flag) 
 
 }  // namespace
 
-void FlagSheet::add(std::string_view title, SheetFlag flag) {
+bool SheetRead::has(std::string_view flag) const {
+  return std::ranges::find(given, flag, &Given::name) != given.end();
+}
+
+FlagSheet& FlagSheet::add(std::string_view title, SheetFlag flag) {
   auto group = std::ranges::find(groups_, title, &FlagGroup::title);
   if (group == groups_.end()) group = groups_.insert(group, {.title = title});
   group->flags.push_back(std::move(flag));
+  return *this;
+}
+
+FlagSheet& FlagSheet::addHelp(std::string_view title) {
+  return add(title, {.name = {.name = "help", .yes_or_no = true},
+                     .help = "print this help",
+                     .apply = [](std::string_view) { return Status(Ok{}); }});
 }
 
 std::vector<FlagName> FlagSheet::names() const {
@@ -63,39 +61,38 @@ std::vector<FlagName> FlagSheet::names() const {
   return out;
 }
 
-void FlagSheet::applyAll(FlagsRead read, RunOptions& options, std::vector<Error>& problems) const {
-  std::ranges::move(read.problems, std::back_inserter(problems));
-  const auto apply = [&](const SheetFlag& flag, const Given& one) {
-    if (auto applied = flag.apply(one); !applied) {
-      problems.push_back(std::move(applied).error());
-      options.unread.push_back(one.name);
+void FlagSheet::apply(FlagsRead read, SheetRead& into) const {
+  std::ranges::move(read.problems, std::back_inserter(into.problems));
+  const auto applyOne = [&](const SheetFlag& flag, Given& one) {
+    if (auto applied = flag.apply(one.text); !applied) {
+      into.problems.push_back(std::move(applied).error());
+      into.problems.back().operation = one.from;
+      into.unread.push_back(one.name);
     } else if (flag.name.works) {
-      options.given[one.name] = contains(kSecrets, one.name) ? "(not shown)" : one.text;
-      std::erase(options.denied, one.name);
-      if (flag.name.yes_or_no && !parseYesNo(one.text).value()) options.denied.push_back(one.name);
+      into.given.push_back(std::move(one));
     }
   };
-  for (const Given& one : read.given)
+  for (Given& one : read.given)
     for (const FlagGroup& group : groups_)
-      for (const SheetFlag& flag : group.flags)
-        if (flag.name.name == one.name) apply(flag, one);
+      if (const auto flag = std::ranges::find(group.flags, one.name,
+                                              [](const SheetFlag& f) { return f.name.name; });
+          flag != group.flags.end()) {
+        applyOne(*flag, one);
+        break;
+      }
 }
 
-std::vector<Error> FlagSheet::read(std::span<const std::string> words, Repeats repeats,
-                                   RunOptions& options) const {
+SheetRead FlagSheet::read(std::span<const std::string> words, Repeats repeats) const {
   const std::vector<FlagName> known = names();
   FlagsRead typed = readFlags(words, known, repeats, flagElsewhere);
-  std::vector<Error> problems;
-  std::string& file = options.out.config_file;
+  std::string file;
   for (const Given& one : typed.given)
     if (one.name == "config_file") file = one.text;
-  if (!file.empty()) applyAll(readFlagFile(file, known, flagElsewhere), options, problems);
-  applyAll(std::move(typed), options, problems);
-  for (const FlagName& flag : known)
-    if (problems.empty() && !options.out.help && flag.required && !options.has(flag.name))
-      problems.push_back(badFlag("command line", fmt::format("{} is required", flag.name),
-                                 fmt::format("type {}", usageOf(options.command, known))));
-  return problems;
+  SheetRead out;
+  if (!file.empty()) apply(readFlagFile(file, known, flagElsewhere), out);
+  apply(std::move(typed), out);
+  out.help = out.has("help");
+  return out;
 }
 
 PageEntry entryOf(const SheetFlag& flag, bool as_nixlbench) {
@@ -106,15 +103,6 @@ PageEntry entryOf(const SheetFlag& flag, bool as_nixlbench) {
   return {.names = spellings(flag.name.name, as_nixlbench ? '_' : '-'),
           .form = std::string(flag.form),
           .about = withDefault(flag.help, usual)};
-}
-
-void addSections(const FlagSheet& sheet, CommandPage& page) {
-  for (const FlagGroup& group : sheet.groups()) {
-    if (group.title.empty()) continue;
-    PageSection& section = page.sections.emplace_back(std::string(group.title));
-    for (const SheetFlag& flag : group.flags)
-      section.entries.push_back(entryOf(flag, page.name == "nixlbench"));
-  }
 }
 
 std::optional<Error> flagElsewhere(std::string_view flag) {

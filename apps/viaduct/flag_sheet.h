@@ -11,19 +11,29 @@
 #include <utility>
 #include <vector>
 
+#include "viaduct/command_page.h"
 #include "viaduct/flags.h"
-#include "viaduct/run_options.h"
 
 namespace viaduct::app {
 
 struct SheetFlag {
   FlagName name = {};
   std::string_view form = {}, fallback = {}, help = {};  // as in Flag
-  std::function<Status(const Given& given)> apply = {};
+  std::function<Status(std::string_view text)> apply = {};
 };
 struct FlagGroup {
-  std::string_view title = {};  // empty: neither help nor manuals show the group
+  std::string_view title = {};
   std::vector<SheetFlag> flags = {};
+};
+
+// The command line after parsing. The options hold the flags that could be read.
+struct SheetRead {
+  std::vector<Given> given = {};
+  std::vector<std::string> unread = {};  // flags with a wrong value
+  std::vector<Error> problems = {};
+  bool help = false;
+
+  bool has(std::string_view flag) const;
 };
 
 class FlagSheet {
@@ -45,14 +55,13 @@ class FlagSheet {
         if (flag.name == name) put(title, flag, into);
     return *this;
   }
-  void add(std::string_view title, SheetFlag flag);
+  FlagSheet& add(std::string_view title, SheetFlag flag);
+  FlagSheet& addHelp(std::string_view title);
 
   const std::vector<FlagGroup>& groups() const& { return groups_; }
   std::vector<FlagName> names() const;
   // Reads the words, with the file of --config-file, whose flags the command line overrides.
-  // `options` hold the flags that could be read. Returns all problems.
-  std::vector<Error> read(std::span<const std::string> words, Repeats repeats,
-                          RunOptions& options) const;
+  SheetRead read(std::span<const std::string> words, Repeats repeats) const;
 
  private:
   template <class Options>
@@ -62,9 +71,9 @@ class FlagSheet {
          .form = flag.form,
          .fallback = flag.fallback,
          .help = flag.help,
-         .apply = [&flag, &into](const Given& given) { return applyFlag(flag, given, into); }});
+         .apply = [&flag, &into](std::string_view text) { return flag.apply(text, into); }});
   }
-  void applyAll(FlagsRead read, RunOptions& options, std::vector<Error>& problems) const;
+  void apply(FlagsRead read, SheetRead& into) const;
 
   std::vector<FlagGroup> groups_;
 };
@@ -72,8 +81,6 @@ class FlagSheet {
 // Makes the entry for help and manuals. A default such as "50ms; nixlbench: warmup_iter" depends on
 // the program.
 PageEntry entryOf(const SheetFlag& flag, bool as_nixlbench);
-// Adds the flags to a page, one section for each group.
-void addSections(const FlagSheet& sheet, CommandPage& page);
 
 // Says which other command has a flag, or is named like it.
 std::optional<Error> flagElsewhere(std::string_view flag);

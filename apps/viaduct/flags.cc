@@ -162,6 +162,10 @@ std::string spelled(std::string_view flag, char between_words) {
   return "--" + name;
 }
 
+bool isListed(std::string_view name, std::string_view list) {
+  return fmt::format(" {} ", list).find(fmt::format(" {} ", name)) != std::string::npos;
+}
+
 std::vector<std::string> spellings(std::string_view flag, char between_words) {
   std::vector<std::string> out;
   for (const auto& [letter, name] : kShort)

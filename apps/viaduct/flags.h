@@ -37,16 +37,10 @@ inline bool isArgument(std::string_view name) { return name[0] >= 'A' && name[0]
 
 // Returns "--op-type" for "op_type" if `between_words` is a dash. The name of an argument stays.
 std::string spelled(std::string_view flag, char between_words);
+// True if the name is a word of the list, whose words are joined by blanks.
+bool isListed(std::string_view name, std::string_view list);
 // Returns the spellings of a flag, the short one first if there is one: "-o" and "--output".
 std::vector<std::string> spellings(std::string_view flag, char between_words);
-
-// Makes the entry for help and manuals. `fallback` is the default as text.
-template <class Options>
-PageEntry entryOf(const Flag<Options>& flag, char between_words, std::string_view fallback) {
-  return {.names = spellings(flag.name, between_words),
-          .form = std::string(flag.form),
-          .about = withDefault(flag.help, flag.form.empty() ? "" : fallback)};
-}
 
 // A flag that the user gave. `from` is its place for errors: "--block_sizes", or "bench.toml line
 // 3: block_sizes".
@@ -55,16 +49,6 @@ struct Given {
   std::string text = {};
   std::string from = {};
 };
-
-// Applies the flag. An error names the place where the user gave it.
-template <class Options>
-Status applyFlag(const Flag<Options>& flag, const Given& given, Options& into) {
-  auto applied = flag.apply(given.text, into);
-  if (applied) return applied;
-  Error error = std::move(applied).error();
-  error.operation = given.from;
-  return error;
-}
 
 // The facts about a flag that the parser needs.
 struct FlagName {

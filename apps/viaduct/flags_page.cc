@@ -1,13 +1,12 @@
-#include "viaduct/flags_page.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <set>
 
 #include "measure/result/text.h"
-#include "viaduct/bench_workload.h"
 #include "viaduct/command_line.h"
+#include "viaduct/generated_files.h"
+#include "viaduct/nixlbench.h"
 
 namespace viaduct::app {
 namespace {

@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "viaduct/bench_values.h"
-#include "viaduct/bench_workload.h"
 #include "viaduct/command_line.h"
+#include "viaduct/nixlbench.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {

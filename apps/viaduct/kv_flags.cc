@@ -11,10 +11,12 @@
 namespace viaduct::app {
 namespace {
 
-using KvFlag = Flag<KvOptions>;
+using Kv = KvOptions;
+using measure::Spec;
+using KvFlag = Flag<Kv>;
 using measure::KvTrace;
 
-Status intoTrace(std::string_view text, KvOptions& into) {
+Status intoTrace(std::string_view text, Kv& into) {
   VIADUCT_TRY(auto trace, measure::readTrace(std::string(text)));
   into.trace.name = text;
   into.trace.requests = std::make_shared<const measure::Trace>(std::move(trace));
@@ -32,108 +34,100 @@ constexpr std::uint32_t kMostInList = 1U << 24U;
 
 constexpr std::array kKvCache{
     KvFlag{"tokens", "N,...", "8192", "tokens of a request",
-           set<intoCounts<kMostInList>, &KvOptions::tokens>},
+           set<intoCounts<kMostInList>, &Kv::tokens>},
     KvFlag{"requests", "N,...", "1", "requests of a burst, which are posted together",
-           set<intoCounts<kMostInList>, &KvOptions::requests>},
+           set<intoCounts<kMostInList>, &Kv::requests>},
     KvFlag{"block", "N,...", "16, or those that the model prescribes", "tokens of a block",
-           set<intoCounts<kMostInList>, &KvOptions::blocks>},
+           set<intoCounts<kMostInList>, &Kv::blocks>},
     KvFlag{"block_to", "N", "as --block", "tokens of a block at the destination",
-           count<1, &KvOptions::block_to>},
+           count<1, &Kv::block_to>},
     KvFlag{"tp", "N", "1", "ranks of tensor parallelism; one rank of each end takes part",
-           count<1, &KvOptions::tp>},
+           count<1, &Kv::tp>},
     KvFlag{"tp_to", "N", "as --tp", "ranks of tensor parallelism at the destination",
-           count<1, &KvOptions::tp_to>},
+           count<1, &Kv::tp_to>},
     KvFlag{"order", "nhd|hnd", "nhd; hnd if --tp-to differs",
            "order in a page: token by token, or head by head",
-           oneOf<measure::kKvOrders, &KvOptions::order>},
+           oneOf<measure::kKvOrders, &Kv::order>},
     KvFlag{"arrangement", "apart|together|rows", "apart; rows if the model prescribes its blocks",
            "pools: for each tensor of each layer, for each layer, or rows of all layers",
-           oneOf<measure::kKvArrangements, &KvOptions::arrangement>},
-    KvFlag{"pool_budget", "SIZE", "64 GiB, or 4 GiB for a trace, if this host has it",
+           oneOf<measure::kKvArrangements, &Kv::arrangement>},
+    KvFlag{"pool_budget", "SIZE", "64 GiB; 4 GiB for a trace",
            "most memory of a pool; larger points are left out, with a note",
-           set<intoSize, &KvOptions::pool_budget>},
+           set<intoSize, &Kv::pool_budget>},
 };
 constexpr std::array kKvBursts{
-    KvFlag{"iterations", "N", "8", "timed bursts of a trial", count<1, &KvOptions::iterations>},
+    KvFlag{"iterations", "N", "8", "timed bursts of a trial", count<1, &Kv::iterations>},
     KvFlag{"duration", "TIME", "", "time each trial for this long: 2s, 500ms, 60 (seconds)",
-           set<intoSomeTime, &KvOptions::spec, &measure::Spec::duration>},
+           set<intoSomeTime, &Kv::spec, &Spec::duration>},
     KvFlag{"warmup", "TIME", "2 bursts", "warm-up time before each trial",
-           set<intoTime, &KvOptions::spec, &measure::Spec::warmup>},
-    KvFlag{"repeat", "N", "3", "trials of each row",
-           count<1, &KvOptions::spec, &measure::Spec::repeat>},
+           set<intoTime, &Kv::spec, &Spec::warmup>},
+    KvFlag{"repeat", "N", "3", "trials of each row", count<1, &Kv::spec, &Spec::repeat>},
 };
 constexpr std::array kKvReplay{
     KvFlag{"speed", "X", "1", "divide the times of the trace by X",
-           set<intoSpeed, &KvOptions::trace, &KvTrace::speed>},
+           set<intoSpeed, &Kv::trace, &KvTrace::speed>},
     KvFlag{"prefill_rate", "N", "",
            "tokens a second that prefill computes, for the time to the first token",
-           count<1, &KvOptions::prefill_rate>},
+           count<1, &Kv::prefill_rate>},
 };
 constexpr std::array kKvFile{
     KvFlag{"FILE", "FILE", "required", "trace in Mooncake's format", intoTrace}};
 constexpr std::array kKvModel{KvFlag{"MODEL", "MODEL", "required",
                                      "name of a model, such as Llama-3.1-8B",
-                                     set<intoText, &KvOptions::model>}};
+                                     set<intoText, &Kv::model>}};
 constexpr std::array kKvOutput{outputFlag<kRowForms>("table|json|csv")};
 
-void addKvEnd(FlagSheet& out, KvOptions& o) {
+void addKvEnd(FlagSheet& out, Kv& o, std::initializer_list<std::string_view> output) {
   out.add("Checks", runFlags(), o, {"verify", "require", "link_rate"});
   addMeeting(out, o);
   addComparison(out, o);
-  out.add<RunOptions>("Output", kKvOutput, o);
+  addOutput(out, o, kKvOutput, output);
 }
 
-FlagSheet burstSheet(KvOptions& o) {
+FlagSheet burstSheet(Kv& o) {
   FlagSheet out;
-  out.add<KvOptions>("Arguments", kKvModel, o)
-      .add<KvOptions>("KV cache", kKvCache, o)
+  out.add<Kv>("Arguments", kKvModel, o)
+      .add<Kv>("KV cache", kKvCache, o)
       .add("Data", runFlags(), o,
            {"backend", "op", "memory", "initiator_seg_type", "target_seg_type", "use_hugepages",
             "device_list", "seed", "recreate_xfer"})
-      .add<KvOptions>("Duration", kKvBursts, o);
-  addKvEnd(out, o);
-  return out.add("Output", runFlags(), o, {"interval", "json", "explain", "config_file", "help"});
+      .add<Kv>("Duration", kKvBursts, o);
+  addKvEnd(out, o, {"interval", "json", "explain"});
+  return out;
 }
 
-FlagSheet traceSheet(KvOptions& o) {
+FlagSheet traceSheet(Kv& o) {
   FlagSheet out;
-  out.add<KvOptions>("Arguments", kKvFile, o)
-      .add<KvOptions>("Arguments", kKvModel, o)
-      .add<KvOptions>("Replay", kKvReplay, o)
-      .add<KvOptions>("KV cache", kKvCache, o,
-                      {"block", "tp", "order", "arrangement", "pool_budget"})
+  out.add<Kv>("Arguments", kKvFile, o)
+      .add<Kv>("Arguments", kKvModel, o)
+      .add<Kv>("Replay", kKvReplay, o)
+      .add<Kv>("KV cache", kKvCache, o, {"block", "tp", "order", "arrangement", "pool_budget"})
       .add("Data", runFlags(), o,
            {"backend", "op", "memory", "use_hugepages", "device_list", "seed"});
-  addKvEnd(out, o);
-  return out.add("Output", runFlags(), o, {"json", "explain", "config_file", "help"});
+  addKvEnd(out, o, {"json", "explain"});
+  return out;
 }
 
-constexpr Workload<KvOptions> kBursting{
-    {"viaduct kv bench",
-     "Measure how fast the KV cache of a model's requests moves.\n\n"
-     "Measures bursts of requests between two processes, a prefill and a decode worker. The blocks "
-     "of a request lie at random places of two pools. Each paged row stands beside a bulk row, "
-     "which moves the same bytes in one piece: the ceiling of the wire.\n",
-     "Exit codes are those of `viaduct bench`.\n\n"
-     "Examples:\n"
-     "  viaduct kv bench Llama-3.1-8B --backend tcp\n"
-     "  viaduct kv bench Llama-3.1-8B --tp 4 --tp-to 8 --block-to 64 --op pull\n"
-     "  viaduct kv bench DeepSeek-V4-Pro --tokens 8192,131072 --json kv.json\n"
-     "  viaduct kv bench Llama-3.1-8B --meet node0:7000 --secret WORD --rank 0\n"},
-    burstSheet,
-    planKv};
-constexpr Workload<KvOptions> kReplaying{
-    {"viaduct kv trace",
-     "Replay a trace of requests, as transfers from prefill to decode.\n\n"
-     "Replays a trace in Mooncake's format between two processes. Each request starts at its time, "
-     "whether or not earlier ones have ended. Prefill keeps the blocks of prefixes in a pool, and "
-     "the least recently used leave first. All blocks of a request move to the pool of decode.\n",
-     "Exit codes are those of `viaduct bench`.\n\n"
-     "Examples:\n"
-     "  viaduct kv generate --requests 500 --output trace.jsonl\n"
-     "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10 --prefill-rate 20000\n"},
-    traceSheet,
-    planKvTrace};
+constexpr Workload<Kv> kBursting{
+    "viaduct kv bench",
+    "Measure how fast the KV cache of a model's requests moves.\n\n"
+    "Measures bursts of requests between two processes, a prefill and a decode worker. The blocks "
+    "of a request lie at random places of two pools. Each paged row stands beside a bulk row, "
+    "which moves the same bytes in one piece: the ceiling of the wire.\n",
+    "  viaduct kv bench Llama-3.1-8B --backend tcp\n"
+    "  viaduct kv bench Llama-3.1-8B --tp 4 --tp-to 8 --block-to 64 --op pull\n"
+    "  viaduct kv bench DeepSeek-V4-Pro --tokens 8192,131072 --json kv.json\n"
+    "  viaduct kv bench Llama-3.1-8B --meet node0:7000 --secret WORD --rank 0\n",
+    burstSheet, planKv};
+constexpr Workload<Kv> kReplaying{
+    "viaduct kv trace",
+    "Replay a trace of requests, as transfers from prefill to decode.\n\n"
+    "Replays a trace in Mooncake's format between two processes. Each request starts at its time, "
+    "whether or not earlier ones have ended. Prefill keeps the blocks of prefixes in a pool, and "
+    "the least recently used leave first. All blocks of a request move to the pool of decode.\n",
+    "  viaduct kv generate --requests 500 --output trace.jsonl\n"
+    "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10 --prefill-rate 20000\n",
+    traceSheet, planKvTrace};
 
 }  // namespace
 

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <string>
 
-#include "viaduct/bench_workload.h"
 #include "viaduct/command_line.h"
 #include "viaduct/generated_files.h"
+#include "viaduct/nixlbench.h"
 #include "viaduct/remarks.h"
 
 namespace {

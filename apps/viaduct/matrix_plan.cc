@@ -70,9 +70,8 @@ FlagSheet matrixSheet(MatrixOptions& o) {
       .add("Workers", shared, o,
            {"num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"})
       .add("Duration", shared, o, {"iterations", "duration", "warmup", "repeat"})
-      .add("Checks", shared, o, {"verify", "require", "link_rate"})
-      .add<RunOptions>("Output", kMatrixOutput, o)
-      .add("Output", shared, o, {"json", "config_file", "help"});
+      .add("Checks", shared, o, {"verify", "require", "link_rate"});
+  addOutput(out, o, kMatrixOutput, {"json"});
   return out;
 }
 
@@ -121,14 +120,12 @@ PlanOrProblems planMatrix(const MatrixOptions& o, const Settings& settings) {
 }
 
 constexpr Workload<MatrixOptions> kMatrix{
-    {"viaduct matrix",
-     "Measure each ordered pair of the GPUs of this host, and each GPU with host memory.\n\n"
-     "The GPUs of a pair are in one process, and then in two. Prints a matrix of rates and one of "
-     "latencies.\n",
-     "Exit codes are those of `viaduct bench`.\n\n"
-     "Examples:\n"
-     "  viaduct matrix\n"
-     "  viaduct matrix 0,1,2,3 --mode MG --json matrix.json\n"},
+    "viaduct matrix",
+    "Measure each ordered pair of the GPUs of this host, and each GPU with host memory.\n\n"
+    "The GPUs of a pair are in one process, and then in two. Prints a matrix of rates and one of "
+    "latencies.\n",
+    "  viaduct matrix\n"
+    "  viaduct matrix 0,1,2,3 --mode MG --json matrix.json\n",
     matrixSheet,
     planMatrix};
 

@@ -30,8 +30,14 @@ struct NixlbenchOptions : BenchOptions {
   std::uint32_t kernel_queue_size = 256;
 };
 
+// Returns the flags that `viaduct bench` and nixlbench share.
+FlagSheet sharedSheet(BenchOptions& options);
 FlagSheet nixlbenchSheet(NixlbenchOptions& options);
 PlanOrProblems planNixlbench(const NixlbenchOptions& options, const Settings& settings);
+
+CommandPage nixlbenchPage();
+// `words` follow the program's name.
+int runNixlbench(const std::vector<std::string>& words);
 
 // Says that the flag is one of nixlbench, and which one `viaduct bench` has. Nothing: it is not.
 std::optional<Error> nixlbenchFlag(std::string_view flag);

@@ -4,17 +4,17 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 
 #include "base/text.h"
-#include "viaduct/bench_workload.h"
 #include "viaduct/nixlbench.h"
 #include "viaduct/run_flags.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
 
-using NixlFlag = Flag<NixlbenchOptions>;
+using Nixl = NixlbenchOptions;
+using NixlFlag = Flag<Nixl>;
 
 constexpr base::Words<std::string_view, 2> kRuntimes{{{"ETCD", "ETCD"}, {"ASIO", "ASIO"}}};
 constexpr base::Words<std::string_view, 2> kUrlSchemes{{{"http", "http"}, {"https", "https"}}};
@@ -24,11 +24,11 @@ constexpr char kTheirRegion[] = "VIADUCT_OBJECT_REGION", kTheirAuthority[] = "VI
                kTheirAccessKey[] = "AWS_ACCESS_KEY_ID", kTheirSecretKey[] = "AWS_SECRET_ACCESS_KEY",
                kTheirToken[] = "AWS_SESSION_TOKEN";
 template <const char* Variable>
-Status intoObjects(std::string_view text, NixlbenchOptions& into) {
+Status intoObjects(std::string_view text, Nixl& into) {
   into.storage.of_objects.variables.push_back(fmt::format("{}={}", Variable, text));
   return Ok{};
 }
-Status intoStyle(std::string_view text, NixlbenchOptions& into) {
+Status intoStyle(std::string_view text, Nixl& into) {
   bool in_host = false;
   VIADUCT_CHECK(intoYesNo(text, in_host));
   into.storage.of_objects.variables.push_back(in_host ? "VIADUCT_OBJECT_STYLE=virtual"
@@ -36,32 +36,61 @@ Status intoStyle(std::string_view text, NixlbenchOptions& into) {
   return Ok{};
 }
 
-constexpr std::array kTheirData{
-    NixlFlag{"op_type", "WRITE|READ", "WRITE", "as --op", oneOf<kOps, &NixlbenchOptions::op>},
-    NixlFlag{"start_block_size", "SIZE", "4096", "first block size; each row doubles it",
-             set<intoSize, &NixlbenchOptions::start_block_size>},
-    NixlFlag{"max_block_size", "SIZE", "67108864", "last block size",
-             set<intoSize, &NixlbenchOptions::max_block_size>},
-    NixlFlag{"start_batch_size", "N", "1", "first batch size; each row doubles it",
-             count<1, &NixlbenchOptions::start_batch_size>},
-    NixlFlag{"max_batch_size", "N", "1", "last batch size",
-             count<1, &NixlbenchOptions::max_batch_size>},
-};
-constexpr std::array kTheirStorage{
+// Help that begins with "as --" names what `viaduct bench` has in the place of the flag.
+constexpr std::array kTheirFlags{
+    NixlFlag{"op_type", "WRITE|READ", "WRITE", "as --op", oneOf<kOps, &RunOptions::op>},
+    NixlFlag{"start_block_size", "SIZE", "4096", "as --block_sizes 4K..64M: the first size",
+             set<intoSize, &Nixl::start_block_size>},
+    NixlFlag{"max_block_size", "SIZE", "67108864", "as --block_sizes 4K..64M: the last size",
+             set<intoSize, &Nixl::max_block_size>},
+    NixlFlag{"start_batch_size", "N", "1", "as --batch 1..16: the first batch size",
+             count<1, &Nixl::start_batch_size>},
+    NixlFlag{"max_batch_size", "N", "1", "as --batch 1..16: the last batch size",
+             count<1, &Nixl::max_batch_size>},
+    NixlFlag{"num_iter", "N", "1000",
+             "as --iterations, rounded up to a multiple of num_threads x large_blk_iter_ftr",
+             count<1, &Nixl::num_iter>},
+    NixlFlag{"large_blk_iter_ftr", "N", "16",
+             "divisor of num_iter and warmup_iter for blocks above 1 MiB",
+             count<1, &BenchOptions::counts, &RoundedCounts::divisor>},
+    NixlFlag{"warmup_iter", "N", "100", "as --warmup: transfers, rounded like num_iter",
+             count<0, &Nixl::warmup_iter>},
+    NixlFlag{"check_consistency", "", "false", "as --verify full",
+             set<intoYesNo, &Nixl::check_consistency>},
+    NixlFlag{"etcd_endpoints", "URL,...",
+             "VIADUCT_MEET, NIXL_ETCD_ENDPOINTS, http://localhost:2379",
+             "as --meet http://etcd:2379", set<intoText, &Nixl::etcd_endpoints>},
+    NixlFlag{"etcd_user", "NAME", "VIADUCT_MEET_USER", "user name for etcd",
+             set<intoText, &Nixl::etcd_user>},
+    NixlFlag{"etcd_password", "WORD", "VIADUCT_MEET_PASSWORD",
+             "password for etcd; ps shows the flag, but neither the variable nor a config_file",
+             set<intoText, &Nixl::etcd_password>},
+    NixlFlag{"etcd_ca", "FILE", "VIADUCT_MEET_CA", "CA certificates that verify the etcd server",
+             set<intoText, &Nixl::etcd_ca>},
+    NixlFlag{"etcd_cert", "FILE", "VIADUCT_MEET_CERTIFICATE", "client certificate for etcd",
+             set<intoText, &Nixl::etcd_cert>},
+    NixlFlag{"etcd_key", "FILE", "VIADUCT_MEET_KEY", "private key of the client certificate",
+             set<intoText, &Nixl::etcd_key>},
+    NixlFlag{"runtime_type", "ETCD|ASIO", "ETCD",
+             "as --meet: ASIO at asio_address:asio_port, ETCD at etcd_endpoints",
+             oneOf<kRuntimes, &Nixl::runtime_type>},
+    NixlFlag{"asio_address", "HOST", "127.0.0.1", "as --meet HOST:PORT",
+             set<intoText, &Nixl::asio_address>},
+    NixlFlag{"asio_port", "PORT", "12345", "as --meet HOST:PORT", count<1, &Nixl::asio_port>},
     NixlFlag{"posix_kernel_queue_size", "N", "VIADUCT_FILE_QUEUE_DEPTH",
              "most reads and writes of files in flight, at most 1024",
-             count<1, &NixlbenchOptions::kernel_queue_size>},
-    NixlFlag{"obj_bucket_name", "NAME", "AWS_DEFAULT_BUCKET",
-             "bucket for the objects of a run with OBJ (object)",
+             count<1, &Nixl::kernel_queue_size>},
+    NixlFlag{"obj_bucket_name", "NAME", "AWS_DEFAULT_BUCKET", "as --object_bucket",
              set<intoText, &BenchOptions::storage, &StorageOptions::bucket>},
     NixlFlag{"obj_endpoint_override", "URL", "VIADUCT_OBJECT_ENDPOINT, AWS_ENDPOINT_OVERRIDE",
-             "object store, https://host[:port]; by default Amazon S3 in the region",
+             "as --object_endpoint",
              set<intoText, &BenchOptions::storage, &StorageOptions::endpoint>},
-    NixlFlag{"obj_scheme", "http|https", "http", "scheme of an obj_endpoint_override without one",
-             oneOf<kUrlSchemes, &NixlbenchOptions::obj_scheme>},
-    NixlFlag{"obj_region", "NAME", "eu-central-1", "region of the bucket",
-             intoObjects<kTheirRegion>},
-    NixlFlag{"obj_use_virtual_addressing", "", "false",
+    NixlFlag{"obj_scheme", "http|https", "http",
+             "as --object_endpoint: the scheme of an obj_endpoint_override without one",
+             oneOf<kUrlSchemes, &Nixl::obj_scheme>},
+    NixlFlag{"obj_region", "NAME", "VIADUCT_OBJECT_REGION; nixlbench: eu-central-1",
+             "region of the bucket", intoObjects<kTheirRegion>},
+    NixlFlag{"obj_use_virtual_addressing", "", "VIADUCT_OBJECT_STYLE; nixlbench: false",
              "name the bucket in the host name, not in the path", intoStyle},
     NixlFlag{"obj_access_key", "KEY", "AWS_ACCESS_KEY_ID",
              "access key; ps shows the flag, but not the variable", intoObjects<kTheirAccessKey>},
@@ -73,48 +102,20 @@ constexpr std::array kTheirStorage{
     NixlFlag{"obj_ca_bundle", "FILE", "VIADUCT_OBJECT_CA",
              "CA certificates that verify the object store", intoObjects<kTheirAuthority>},
 };
-constexpr std::array kTheirDuration{
-    NixlFlag{
-        "num_iter", "N", "1000",
-        "timed transfers per pair, rounded up to a multiple of num_threads x large_blk_iter_ftr",
-        count<1, &NixlbenchOptions::num_iter>},
-    NixlFlag{"large_blk_iter_ftr", "N", "16",
-             "divide num_iter and warmup_iter by NixlbenchOptions for blocks above 1 MiB",
-             count<1, &BenchOptions::counts, &RoundedCounts::divisor>},
-    NixlFlag{"warmup_iter", "N", "100", "warm-up transfers before each row, rounded like num_iter",
-             count<0, &NixlbenchOptions::warmup_iter>},
-};
-constexpr std::array kTheirChecks{
-    NixlFlag{"check_consistency", "", "false", "as --verify full",
-             set<intoYesNo, &NixlbenchOptions::check_consistency>},
-};
-constexpr std::array kTheirMeeting{
-    NixlFlag{"etcd_endpoints", "URL,...",
-             "VIADUCT_MEET, NIXL_ETCD_ENDPOINTS, http://localhost:2379",
-             "etcd where the workers meet", set<intoText, &NixlbenchOptions::etcd_endpoints>},
-    NixlFlag{"etcd_user", "NAME", "VIADUCT_MEET_USER", "user name for etcd",
-             set<intoText, &NixlbenchOptions::etcd_user>},
-    NixlFlag{"etcd_password", "WORD", "VIADUCT_MEET_PASSWORD",
-             "password for etcd; ps shows the flag, but neither the variable nor a config_file",
-             set<intoText, &NixlbenchOptions::etcd_password>},
-    NixlFlag{"etcd_ca", "FILE", "VIADUCT_MEET_CA", "CA certificates that verify the etcd server",
-             set<intoText, &NixlbenchOptions::etcd_ca>},
-    NixlFlag{"etcd_cert", "FILE", "VIADUCT_MEET_CERTIFICATE", "client certificate for etcd",
-             set<intoText, &NixlbenchOptions::etcd_cert>},
-    NixlFlag{"etcd_key", "FILE", "VIADUCT_MEET_KEY", "private key of the client certificate",
-             set<intoText, &NixlbenchOptions::etcd_key>},
-    NixlFlag{"runtime_type", "ETCD|ASIO", "ETCD",
-             "ASIO: meet at asio_address:asio_port; ETCD: meet at etcd_endpoints",
-             oneOf<kRuntimes, &NixlbenchOptions::runtime_type>},
-    NixlFlag{"asio_address", "HOST", "127.0.0.1", "host of the ASIO meeting place",
-             set<intoText, &NixlbenchOptions::asio_address>},
-    NixlFlag{"asio_port", "PORT", "12345", "port of the ASIO meeting place",
-             count<1, &NixlbenchOptions::asio_port>},
-};
 
-// A flag that does nothing here. Its value is checked.
+// A flag that does nothing here.
+enum class Inertia : std::uint8_t {
+  kNone,     // its value is checked
+  kRefused,  // of a feature that viaduct does not have; its default is accepted
+  kIgnored,  // of a backend that viaduct does not have; scripts pass it with every backend
+};
 struct Inert {
   std::string_view name, form, fallback, about;
+};
+struct InertGroup {
+  std::string_view title;
+  Inertia kind;
+  std::span<const Inert> flags;
 };
 constexpr std::array kNoEffect{
     Inert{"prepared_xfer", "", "false", "transfers are always planned once"},
@@ -127,7 +128,6 @@ constexpr std::array kNoEffect{
     Inert{"obj_crt_min_limit", "N", "0", "one client serves all sizes"},
     Inert{"obj_accelerated_type", "NAME", "", "needs obj_accelerated_enable"},
 };
-// Features that viaduct does not have. Each flag is refused unless it has its default.
 constexpr std::array kRefused{
     Inert{"worker_type", "nixl|nvshmem", "nixl", "NVSHMEM workers are not built in"},
     Inert{"enable_vmm", "", "false", "CUDA memory is not built in"},
@@ -135,8 +135,6 @@ constexpr std::array kRefused{
     Inert{"obj_accelerated_enable", "", "false",
           "accelerated engines of object stores are not built in"},
 };
-// Backends that viaduct does not have. Scripts pass these flags with every backend, and nixlbench
-// ignores them for other backends. So they have no effect.
 constexpr auto kGds = "GPUDirect Storage";
 constexpr auto kAzure = "Azure Blob";
 constexpr std::array kIgnored{
@@ -160,6 +158,12 @@ constexpr std::array kIgnored{
     Inert{"gusli_try_use_uring", "", "false", "GUSLI"},
 };
 
+constexpr std::array kInert{
+    InertGroup{"Without effect", Inertia::kNone, kNoEffect},
+    InertGroup{"Not built in", Inertia::kRefused, kRefused},
+    InertGroup{"Of other backends, ignored", Inertia::kIgnored, kIgnored},
+};
+
 bool isDefault(const Inert& flag, std::string_view text) {
   const auto yes = parseYesNo(text), usual = parseYesNo(flag.fallback);
   if (flag.form.empty() && yes && usual) return *yes == *usual;
@@ -180,100 +184,51 @@ Status checkForm(const Inert& flag, std::string_view text) {
   return wrongValue(fmt::format("\"{}\" is none of {}", text, fmt::join(words, ", ")), {});
 }
 
-void addInert(std::string_view title, std::span<const Inert> flags, bool works,
-              const std::function<Status(const Inert& flag, const Given& given)>& apply,
-              FlagSheet& sheet) {
-  for (const Inert& flag : flags)
-    sheet.add(title, {.name = {.name = flag.name, .yes_or_no = flag.form.empty(), .works = works},
-                      .form = flag.form,
-                      .fallback = flag.fallback,
-                      .help = flag.about,
-                      .apply = [&flag, apply](const Given& one) { return apply(flag, one); }});
+Status applyInert(Inertia kind, const Inert& flag, std::string_view text, Nixl& into) {
+  if (kind == Inertia::kNone) return checkForm(flag, text);
+  if (isDefault(flag, text)) return Ok{};
+  if (kind == Inertia::kRefused)
+    return Error{
+        .code = Code::kUnsupported, .detail = std::string(flag.about), .remedy = "leave it out"};
+  into.ignored.emplace_back(flag.name);
+  return Ok{};
 }
 
-void addAllInert(NixlbenchOptions& into, FlagSheet& sheet) {
-  addInert(
-      "Without effect", kNoEffect, true,
-      [](const Inert& flag, const Given& one) -> Status {
-        auto fits = checkForm(flag, one.text);
-        if (fits) return fits;
-        Error error = std::move(fits).error();
-        error.operation = one.from;
-        return error;
-      },
-      sheet);
-  addInert(
-      "Not built in", kRefused, false,
-      [](const Inert& flag, const Given& one) -> Status {
-        if (isDefault(flag, one.text)) return Ok{};
-        return Error{.code = Code::kUnsupported,
-                     .operation = one.from,
-                     .detail = std::string(flag.about),
-                     .remedy = "leave it out"};
-      },
-      sheet);
-  addInert(
-      "Of other backends, ignored", kIgnored, false,
-      [&into](const Inert& flag, const Given& one) -> Status {
-        if (!isDefault(flag, one.text)) into.ignored.emplace_back(flag.name);
-        return Ok{};
-      },
-      sheet);
+void addInert(const InertGroup& group, Nixl& into, FlagSheet& sheet) {
+  for (const Inert& flag : group.flags)
+    sheet.add(group.title, {.name = {.name = flag.name,
+                                     .yes_or_no = flag.form.empty(),
+                                     .works = group.kind == Inertia::kNone},
+                            .form = flag.form,
+                            .fallback = flag.fallback,
+                            .help = flag.about,
+                            .apply = [&flag, &into, kind = group.kind](std::string_view text) {
+                              return applyInert(kind, flag, text, into);
+                            }});
 }
 
-// What `viaduct bench` has in the place of nixlbench's flags.
-struct Instead {
-  std::string_view theirs, ours;
-};
-constexpr auto kSizes = "use --block-sizes, as in --block-sizes 4K..64M";
-constexpr auto kBatches = "use --batch, as in --batch 1..16";
-constexpr auto kMeet = "use --meet, as in --meet http://etcd:2379";
-constexpr std::array kInstead{Instead{"op_type", "use --op"},
-                              Instead{"start_block_size", kSizes},
-                              Instead{"max_block_size", kSizes},
-                              Instead{"start_batch_size", kBatches},
-                              Instead{"max_batch_size", kBatches},
-                              Instead{"num_iter", "use --iterations"},
-                              Instead{"warmup_iter", "use --warmup"},
-                              Instead{"large_blk_iter_ftr", "use --iterations"},
-                              Instead{"check_consistency", "use --verify full"},
-                              Instead{"etcd_endpoints", kMeet},
-                              Instead{"runtime_type", kMeet},
-                              Instead{"asio_address", "use --meet HOST:PORT"},
-                              Instead{"asio_port", "use --meet HOST:PORT"},
-                              Instead{"obj_bucket_name", "use --object-bucket"},
-                              Instead{"obj_endpoint_override", "use --object-endpoint"},
-                              Instead{"obj_scheme", "use --object-endpoint"},
-                              Instead{"obj_region", "set VIADUCT_OBJECT_REGION"},
-                              Instead{"obj_use_virtual_addressing", "set VIADUCT_OBJECT_STYLE"}};
-
+// Returns what to do in the place of a flag of nixlbench.
 std::string insteadOf(const SheetFlag& flag) {
-  for (const Instead& one : kInstead)
-    if (one.theirs == flag.name.name) return std::string(one.ours);
-  const bool variable = flag.fallback.starts_with("VIADUCT_") || flag.fallback.starts_with("AWS_");
-  return variable ? fmt::format("set {}", flag.fallback) : "leave it out";
+  if (flag.help.starts_with("as "))
+    return fmt::format("use {}", flag.help.substr(3, flag.help.find_first_of(":,") - 3));
+  const std::string_view variable = flag.fallback.substr(0, flag.fallback.find(';'));
+  const bool set = variable.starts_with("VIADUCT_") || variable.starts_with("AWS_");
+  return set ? fmt::format("set {}", variable) : "leave it out";
 }
 
-constexpr WorkloadTexts kTheirTexts{
+const std::string kTheirMore =
+    std::string(kSpelling) +
+    "NIXL_BACKEND, NIXL_WORKER_TYPE, NIXL_TARGET_SEG_TYPE, ETCD_ENDPOINTS and NIXL_LOG_LEVEL stand "
+    "for flags that are not typed.\n\n"
+    "nixlbench's flags for features that are not built in are errors. Flags of storage are ignored "
+    "with a note if the backend is none of storage.\n\n" +
+    kExitCodes;
+
+const Workload<Nixl> kNixlbench{
     "nixlbench",
     "Measure transfers between workers, as NVIDIA's nixlbench does.\n\n"
     "It has the flags, the defaults and the table of NVIDIA's nixlbench. Start one process per "
     "worker. They meet at an etcd, by default at http://localhost:2379.\n",
-    "Write a flag as --name value, --name=value or -name value, with dashes or underscores. A flag "
-    "without a value is --name or --noname.\n\n"
-    "VIADUCT_* variables configure the agents: see `viaduct settings`. NIXL_BACKEND, "
-    "NIXL_WORKER_TYPE, NIXL_TARGET_SEG_TYPE, ETCD_ENDPOINTS and NIXL_LOG_LEVEL stand for flags "
-    "that are not typed.\n\n"
-    "nixlbench's flags for features that are not built in are errors. Flags of storage are ignored "
-    "with a note if the backend is none of storage.\n\n"
-    "Exit codes:\n"
-    "  0    every row was measured and is valid\n"
-    "  1    a row failed or is not valid, or B is slower than --fail_if_slower allows\n"
-    "  2    the command line is wrong\n"
-    "  3    a worker was killed; rows measured before are kept\n"
-    "  4    the comparison has too few runs to show a difference\n"
-    "  130  interrupted; rows measured before are kept\n"
-    "\nExamples:\n"
     "  Measure two hosts, with this command on both:\n"
     "    nixlbench --etcd_endpoints http://etcd:2379 --backend UCX\n"
     "  The same without etcd:\n"
@@ -283,24 +238,23 @@ constexpr WorkloadTexts kTheirTexts{
     "  Measure the disk of a folder, without etcd and other workers:\n"
     "    nixlbench --backend POSIX --filepath /nvme --storage_enable_direct\n"
     "  Show the path and the proof of each row:\n"
-    "    nixlbench --local_workers 2 --backend tcp --output table\n"};
-constexpr Workload<NixlbenchOptions> kNixlbench{kTheirTexts, nixlbenchSheet, planNixlbench};
+    "    nixlbench --local_workers 2 --backend tcp --output table\n",
+    nixlbenchSheet,
+    planNixlbench,
+    nullptr,
+    kTheirMore.c_str()};
 
 }  // namespace
 
-FlagSheet nixlbenchSheet(NixlbenchOptions& o) {
+FlagSheet nixlbenchSheet(Nixl& o) {
   FlagSheet out = sharedSheet(o);
-  out.add<NixlbenchOptions>("Data", kTheirData, o)
-      .add<NixlbenchOptions>("Storage", kTheirStorage, o)
-      .add<NixlbenchOptions>("Duration", kTheirDuration, o)
-      .add<NixlbenchOptions>("Checks", kTheirChecks, o)
-      .add<NixlbenchOptions>("Meeting place", kTheirMeeting, o);
-  addAllInert(o, out);
+  out.add<Nixl>("Of nixlbench", kTheirFlags, o);
+  for (const InertGroup& group : kInert) addInert(group, o, out);
   return out;
 }
 
 std::optional<Error> nixlbenchFlag(std::string_view name) {
-  NixlbenchOptions options;
+  Nixl options;
   const FlagSheet sheet = nixlbenchSheet(options);
   for (const FlagGroup& group : sheet.groups())
     for (const SheetFlag& flag : group.flags)
@@ -310,6 +264,8 @@ std::optional<Error> nixlbenchFlag(std::string_view name) {
 }
 
 CommandPage nixlbenchPage() { return pageOf(kNixlbench); }
-int runNixlbench(const CommandWords& words) { return runWorkload(kNixlbench, words); }
+int runNixlbench(const CommandWords& words) {
+  return runWorkload(kNixlbench, nixlbenchPage(), words);
+}
 
 }  // namespace viaduct::app

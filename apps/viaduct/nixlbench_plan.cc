@@ -20,8 +20,6 @@ constexpr std::uint64_t kUsualBuffer = 8192 * base::kMiB;
 constexpr std::uint32_t kMostDepth = 1024;
 constexpr auto kUsualEtcd = "http://localhost:2379";
 constexpr auto kUsualRegion = "eu-central-1";
-constexpr std::array<std::string_view, 5> kOfEtcd{"etcd_user", "etcd_password", "etcd_ca",
-                                                  "etcd_cert", "etcd_key"};
 
 template <class Number>
 void addRange(const char* what, Number first, Number last, std::vector<Number>& into,
@@ -86,7 +84,7 @@ void meetAsTheyDo(const NixlbenchOptions& o, const Settings& settings, MeetingOp
     // A run with storage is one process by default.
     into.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
   }
-  for (const std::string_view flag : kOfEtcd)
+  for (const char* flag : {"etcd_user", "etcd_password", "etcd_ca", "etcd_cert", "etcd_key"})
     if (o.has(flag) &&
         (into.where.empty() || !meet::isEtcd({.where = into.where, .kind = into.kind})))
       found.push_back(badFlag(spelled(flag, '_'), "the workers do not meet at an etcd",

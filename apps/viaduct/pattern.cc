@@ -77,8 +77,8 @@ FlagSheet patternSheet(PatternOptions& o) {
       .add("Checks", shared, o, {"verify", "require", "link_rate"});
   addMeeting(out, o);
   addComparison(out, o);
-  return out.add<RunOptions>("Output", kPatternOutput, o)
-      .add("Output", shared, o, {"interval", "json", "explain", "config_file", "help"});
+  addOutput(out, o, kPatternOutput, {"interval", "json", "explain"});
+  return out;
 }
 
 Result<Layout> layoutOf(const PatternOptions& o) {
@@ -134,17 +134,14 @@ PlanOrProblems planPattern(const PatternOptions& o, const Settings& settings) {
 }
 
 constexpr Workload<PatternOptions> kPattern{
-    {"viaduct pattern",
-     "Measure the traffic of a collective between members that all send and receive.\n\n"
-     "Moves what a collective of NCCL would move, or a matrix of sizes, and prints the columns of "
-     "nccl-tests. Nothing is computed, and no step waits for an earlier one.\n",
-     "Exit codes are those of `viaduct bench`.\n\n"
-     "Examples:\n"
-     "  viaduct pattern allreduce-traffic --members 4 --backend tcp\n"
-     "  viaduct pattern matrix.txt --duration 2s --json matrix.json\n"
-     "  viaduct pattern alltoall --members 2 --meet node0:7000 --secret WORD --rank 0\n"},
-    patternSheet,
-    planPattern};
+    "viaduct pattern",
+    "Measure the traffic of a collective between members that all send and receive.\n\n"
+    "Moves what a collective of NCCL would move, or a matrix of sizes, and prints the columns of "
+    "nccl-tests. Nothing is computed, and no step waits for an earlier one.\n",
+    "  viaduct pattern allreduce-traffic --members 4 --backend tcp\n"
+    "  viaduct pattern matrix.txt --duration 2s --json matrix.json\n"
+    "  viaduct pattern alltoall --members 2 --meet node0:7000 --secret WORD --rank 0\n",
+    patternSheet, planPattern};
 
 }  // namespace
 

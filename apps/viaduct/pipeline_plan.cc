@@ -26,9 +26,6 @@ using measure::pipeline::Pipeline;
 
 constexpr std::uint32_t kUsualRounds = 5;
 constexpr auto kUsualDuration = 300ms;
-constexpr std::array<std::string_view, 6> kOfNet{"backend", "device_list",     "meet",
-                                                 "rank",    "benchmark_group", "require"};
-
 using PipelineData = measure::pipeline::StorageOptions;
 
 struct PipelineOptions : RunOptions {
@@ -70,12 +67,12 @@ FlagSheet pipelineSheet(PipelineOptions& o) {
       .add("Data", runFlags(), o,
            {"backend", "require", "memory", "use_hugepages", "device_list", "seed"});
   addMeeting(out, o);
-  return out.add<RunOptions>("Output", kPipelineOutput, o)
-      .add("Output", runFlags(), o, {"json", "config_file", "help"});
+  addOutput(out, o, kPipelineOutput, {"json"});
+  return out;
 }
 
 void addFlagProblems(const PipelineOptions& o, std::vector<Error>& problems) {
-  for (const std::string_view name : kOfNet)
+  for (const char* name : {"backend", "device_list", "meet", "rank", "benchmark_group", "require"})
     if (o.has(name) && !o.pipeline.hasNet())
       problems.push_back(badFlag(spelled(name, '-'),
                                  "the pipeline has no net, so one process measures it",
@@ -199,15 +196,13 @@ PlanOrProblems planPipeline(const PipelineOptions& options, const Settings& sett
 }
 
 constexpr Workload<PipelineOptions> kPipeline{
-    {"viaduct pipeline",
-     "Measure the stages between storage, hosts and GPUs, and name the slowest one.\n\n"
-     "Measures each stage alone, all stages at the same time, and one transfer through all of "
-     "them.\n",
-     "Exit codes are those of `viaduct bench`.\n\n"
-     "Examples:\n"
-     "  viaduct pipeline file:/nvme/model,host,net,host,file:/nvme/copy\n"
-     "  viaduct pipeline file:/nvme/new,host,net,host --create-source 1GiB\n"
-     "  viaduct pipeline file:/nvme/model,cuda0,net,cuda0,file:/nvme/copy\n"},
+    "viaduct pipeline",
+    "Measure the stages between storage, hosts and GPUs, and name the slowest one.\n\n"
+    "Measures each stage alone, all stages at the same time, and one transfer through all of "
+    "them.\n",
+    "  viaduct pipeline file:/nvme/model,host,net,host,file:/nvme/copy\n"
+    "  viaduct pipeline file:/nvme/new,host,net,host --create-source 1GiB\n"
+    "  viaduct pipeline file:/nvme/model,cuda0,net,cuda0,file:/nvme/copy\n",
     pipelineSheet,
     planPipeline};
 

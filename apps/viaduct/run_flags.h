@@ -5,6 +5,7 @@
 
 #include "viaduct/bench_values.h"
 #include "viaduct/flag_sheet.h"
+#include "viaduct/run_options.h"
 
 namespace viaduct::app {
 
@@ -13,6 +14,9 @@ std::span<const RunFlag> runFlags();
 // Add groups that are the same for several commands.
 void addMeeting(FlagSheet& sheet, RunOptions& options);
 void addComparison(FlagSheet& sheet, RunOptions& options);
+// `form` is the flag --output, and `names` are flags beside it.
+void addOutput(FlagSheet& sheet, RunOptions& options, std::span<const RunFlag> form,
+               std::initializer_list<std::string_view> names);
 
 inline constexpr base::Words<OpKind, 4> kOps{{{"WRITE", OpKind::kWrite},
                                               {"READ", OpKind::kRead},

@@ -4,11 +4,11 @@
 
 #include <viaduct/transfer.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -48,9 +48,7 @@ struct AgainstOptions {
 struct OutputOptions {
   std::optional<OutputForm> form = {};
   std::string json = {};
-  std::string config_file = {};
   bool explain = false;  // explain the choice of backends instead of measuring
-  bool help = false;
 };
 
 struct RunOptions {
@@ -58,7 +56,7 @@ struct RunOptions {
   // The flags of the command line and their values. Result files record them, so secret values are
   // replaced.
   GivenFlags given = {};
-  std::vector<std::string> denied = {};  // given flags without effect, because they say no
+  std::set<std::string, std::less<>> denied = {};  // given flags without effect: they say no
   std::vector<std::string> unread = {};  // flags with a wrong value; they keep their defaults
 
   // Options that the plan takes over unchanged.
@@ -77,9 +75,7 @@ struct RunOptions {
 
   bool has(std::string_view flag) const { return given.find(flag) != given.end(); }
   // True if the flag has an effect: it was given, and a yes-or-no flag says yes.
-  bool means(std::string_view flag) const {
-    return has(flag) && std::ranges::find(denied, flag) == denied.end();
-  }
+  bool means(std::string_view flag) const { return has(flag) && denied.find(flag) == denied.end(); }
   // The text of a flag, as it was given.
   std::string textOf(std::string_view flag, std::string otherwise) const {
     const auto at = given.find(flag);

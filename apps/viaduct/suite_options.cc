@@ -84,7 +84,8 @@ FlagSheet suiteSheet(SuiteOptions& o) {
   FlagSheet out;
   out.add<SuiteOptions>("Flags", kSuiteFlags, o)
       .add<RunOptions>("Flags", kSuiteOutput, o)
-      .add("Flags", runFlags(), o, {"config_file", "help"})
+      .add("Flags", runFlags(), o, {"config_file"})
+      .addHelp("Flags")
       .add(kAsInBench, runFlags(), o,
            {"op", "memory", "use_hugepages", "cold", "working_set", "seed"})
       .add(kAsInBench, pairFlags(), o, {"scheme", "num_initiator_dev", "num_target_dev"})
@@ -105,8 +106,8 @@ constexpr auto kSuiteMore =
     "  1    a row failed or is not valid\n"
     "  2    the command line is wrong\n"
     "  3    a worker was killed\n"
-    "  130  interrupted; complete rounds are kept\n\n"
-    "Examples:\n"
+    "  130  interrupted; complete rounds are kept\n";
+constexpr auto kSuiteExamples =
     "  Test all optimisations of libfabric's best provider on this machine:\n"
     "    viaduct suite --backend ofi\n"
     "  Save each round, so that the same command continues after Ctrl-C:\n"
@@ -126,8 +127,8 @@ void addTests(CommandPage& page) {
   page.sections.insert(page.sections.begin(), {.title = "Tests", .entries = optimisationEntries()});
 }
 
-constexpr Workload<SuiteOptions> kSuite{
-    {"viaduct suite", kSuiteAbout, kSuiteMore, addTests}, suiteSheet, nullptr, runSuite};
+constexpr Workload<SuiteOptions> kSuite{"viaduct suite", kSuiteAbout, kSuiteExamples, suiteSheet,
+                                        nullptr,         runSuite,    kSuiteMore,     addTests};
 
 }  // namespace
 

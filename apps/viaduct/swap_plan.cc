@@ -49,9 +49,8 @@ constexpr std::array kSwapOutput{outputFlag<kTableOrJson>("table|json")};
 FlagSheet swapSheet(SwapOptions& o) {
   FlagSheet out;
   out.add<SwapOptions>("Data", kSwapFlags, o)
-      .add("Data", runFlags(), o, {"memory", "use_hugepages", "seed"})
-      .add<RunOptions>("Output", kSwapOutput, o)
-      .add("Output", runFlags(), o, {"json", "config_file", "help"});
+      .add("Data", runFlags(), o, {"memory", "use_hugepages", "seed"});
+  addOutput(out, o, kSwapOutput, {"json"});
   return out;
 }
 
@@ -96,14 +95,12 @@ PlanOrProblems planSwap(const SwapOptions& options, const Settings& settings) {
 }
 
 constexpr Workload<SwapOptions> kSwap{
-    {"viaduct swap",
-     "Measure copies of many small blocks between host memory and a GPU.\n\n"
-     "One process copies with GPU 0 under CUDA_VISIBLE_DEVICES, in both directions. Each figure "
-     "stands beside that of one driver call for each block.\n",
-     "Exit codes are those of `viaduct bench`.\n\n"
-     "Examples:\n"
-     "  viaduct swap\n"
-     "  viaduct swap --block-sizes 4K,28K --batch 10000 --duration 2s --json swap.json\n"},
+    "viaduct swap",
+    "Measure copies of many small blocks between host memory and a GPU.\n\n"
+    "One process copies with GPU 0 under CUDA_VISIBLE_DEVICES, in both directions. Each figure "
+    "stands beside that of one driver call for each block.\n",
+    "  viaduct swap\n"
+    "  viaduct swap --block-sizes 4K,28K --batch 10000 --duration 2s --json swap.json\n",
     swapSheet,
     planSwap};
 

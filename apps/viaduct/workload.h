@@ -1,6 +1,8 @@
 // A command that measures: its texts, its flags, and what it runs. Threads: the main one.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,20 +11,13 @@
 
 #include "viaduct/bench_plan.h"
 #include "viaduct/command.h"
-#include "viaduct/flag_sheet.h"
 
 namespace viaduct::app {
 
-struct WorkloadTexts {
-  const char *name, *about;                     // `about` begins with a summary of one line
-  const char* more;                             // as in CommandPage
-  void (*extend)(CommandPage& page) = nullptr;  // adds sections that are not of flags
-};
-
-// The command line of a workload, after parsing. `run` is a part of what `plan` uses.
+// The command line of a workload of rows, after parsing. `run` is a part of what `plan` uses.
 struct ReadWorkload {
   RunOptions run = {};
-  std::vector<Error> problems = {};
+  SheetRead words = {};
   std::function<PlanOrProblems(const Settings& settings)> plan = {};
 };
 using WorkloadReader =
@@ -30,23 +25,39 @@ using WorkloadReader =
 
 template <class Options>
 struct Workload {
-  WorkloadTexts texts;
+  const char *name, *about, *examples;  // `about` begins with a summary of one line
   FlagSheet (*flags)(Options& into);
   // A workload of rows has a plan. Any other one runs by itself: it prints `problems` and those of
   // its plan, or measures, and returns the exit code.
   PlanOrProblems (*plan)(const Options& options, const Settings& settings) = nullptr;
   int (*run)(const Options& options, const Settings& settings,
              std::vector<Error> problems) = nullptr;
+  const char* more = "Exit codes are those of `viaduct bench`.\n";  // as in CommandPage
+  void (*extend)(CommandPage& page) = nullptr;  // adds sections that are not of flags
 };
+// How flags are written, and the exit codes of commands with rows.
+inline constexpr auto kSpelling =
+    "Write a flag as --name value, --name=value or -name value, with dashes or underscores. A flag "
+    "without a value is --name or --noname. Sizes: 65536, 64K, 1MiB, 1MB (10^6). Times: 2s, 500ms; "
+    "a bare number is seconds.\n\n"
+    "VIADUCT_* variables configure the agents: see `viaduct settings`. ";
+inline constexpr auto kExitCodes =
+    "Exit codes:\n"
+    "  0    every row was measured and is valid\n"
+    "  1    a row failed or is not valid, or B is slower than --fail-if-slower allows\n"
+    "  2    the command line is wrong\n"
+    "  3    a worker was killed; rows measured before are kept\n"
+    "  4    the comparison has too few runs to show a difference\n"
+    "  130  interrupted; rows measured before are kept\n";
 
-// Returns a workload's page. `usage` lists its arguments.
-CommandPage workloadPage(const WorkloadTexts& texts, const FlagSheet& sheet);
+// Reads the flags into the options, and records them there.
+SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
+                   RunOptions& options);
 
 // Measures the rows of a command line, or compares or explains them. Returns the exit code.
 int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReader& reader,
             const CommandWords& typed);
-
-// What to do with the words of a workload without rows: the problems, and the settings to run with.
+// Reads a command line of another workload.
 struct Prepared {
   std::optional<int> code = {};  // the command has ended: the help was printed
   Settings settings = {};
@@ -58,39 +69,45 @@ Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& op
 template <class Options>
 CommandPage pageOf(const Workload<Options>& workload) {
   Options options;
-  return workloadPage(workload.texts, workload.flags(options));
+  CommandPage page = pageOf(workload.name, workload.about,
+                            fmt::format("{}\nExamples:\n{}", workload.more, workload.examples),
+                            workload.flags(options));
+  if (workload.extend != nullptr) workload.extend(page);
+  return page;
 }
 
 template <class Options>
 WorkloadReader readerOf(const Workload<Options>& workload) {
   return [&workload](const std::vector<std::string>& words, Repeats repeats) {
     const auto options = std::make_shared<Options>();
-    options->command = workload.texts.name;
-    std::vector<Error> problems = workload.flags(*options).read(words, repeats, *options);
-    return ReadWorkload{*options, std::move(problems),
+    options->command = workload.name;
+    SheetRead read = readInto(workload.flags(*options), words, repeats, *options);
+    return ReadWorkload{*options, std::move(read),
                         [plan = workload.plan, options](const Settings& settings) {
                           return plan(*options, settings);
                         }};
   };
 }
 
-// `workload` has to outlive the command.
 template <class Options>
-int runWorkload(const Workload<Options>& workload, const CommandWords& words) {
+int runWorkload(const Workload<Options>& workload, const CommandPage& page,
+                const CommandWords& words) {
   Options options;
-  options.command = workload.texts.name;
+  options.command = workload.name;
   const FlagSheet sheet = workload.flags(options);
-  const CommandPage page = workloadPage(workload.texts, sheet);
   if (workload.plan != nullptr) return runRows(page, sheet, readerOf(workload), words);
   Prepared prepared = prepare(page, sheet, options, words);
   return prepared.code ? *prepared.code
                        : workload.run(options, prepared.settings, std::move(prepared.problems));
 }
 
+// `workload` has to outlive the command.
 template <class Options>
 Command commandOf(const Workload<Options>& workload) {
-  return {pageOf(workload),
-          [&workload](const CommandWords& words) { return runWorkload(workload, words); }};
+  const CommandPage page = pageOf(workload);
+  return {page, [&workload, page](const CommandWords& words) {
+            return runWorkload(workload, page, words);
+          }};
 }
 
 }  // namespace viaduct::app

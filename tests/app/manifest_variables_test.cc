@@ -30,7 +30,8 @@ TEST(ManifestVariables, ChooseTheBackendUnlessAFlagDoes) {
   EXPECT_EQ(typed.code, 0) << typed.err;
   EXPECT_FALSE(has(typed.err, "NIXL_BACKEND")) << typed.err;
   EXPECT_TRUE(has(typed.out, "local")) << typed.out;
-  Program theirs({"--local_workers=2", "--backend=tcp", "--max_block_size=4096", "--num_iter=16"},
+  Program theirs({"--local_workers=2", "--backend=tcp", "--max_block_size=4096", "--num_iter=16",
+                  "--total_buffer_size=1M"},
                  {"NIXL_WORKER_TYPE=native"}, "nixlbench");
   EXPECT_EQ(theirs.finish(), 0) << theirs.err();
   EXPECT_TRUE(has(theirs.err(), "NIXL_WORKER_TYPE is set")) << theirs.err();

@@ -86,9 +86,9 @@ TEST(Subcommands, RefuseAFlagOfAnotherOneByItsName) {
 TEST(Subcommands, NameTheFlagOrTheCommandThatStandsInForAnother) {
   const std::pair<Words, const char*> cases[] = {
       {{"bench", "--op-type", "READ"}, "what to do: use --op\n"},
-      {{"bench", "--start_block_size", "4K"}, "use --block-sizes, as in --block-sizes 4K..64M"},
+      {{"bench", "--start_block_size", "4K"}, "use --block_sizes 4K..64M"},
       {{"bench", "--etcd-user", "x"}, "set VIADUCT_MEET_USER"},
-      {{"bench", "--obj-bucket-name", "x"}, "use --object-bucket"},
+      {{"bench", "--obj-bucket-name", "x"}, "use --object_bucket"},
       {{"bench", "--pipeline", "x"}, "`viaduct pipeline` is a command of its own"},
       {{"bench", "--gpu-matrix", "x"}, "`viaduct matrix` is a command of its own"},
       {{"bench", "--sizes", "4K"}, "did you mean --block_sizes?"},
