@@ -75,7 +75,7 @@ void adviseGid(const Node& node, Advice& into) {
   std::optional<unsigned> index;
   bool differs = false;
   for (const RdmaDevice& one : into.pod.verbs)
-    for (const RdmaPortState& port : one.ports) {
+    for (const RdmaPort& port : one.ports) {
       const Gid* const gid = port.active() && port.roce() ? routableGid(port) : nullptr;
       if (gid == nullptr) continue;
       differs = differs || (index && *index != gid->index);

@@ -13,7 +13,6 @@
 #include "base/lists.h"
 #include "base/text.h"
 #include "diag/name_list.h"
-#include "diag/pci.h"
 
 namespace viaduct::diag {
 namespace {
@@ -192,19 +191,28 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
   return out;
 }
 
+std::vector<RdmaDevice> devicesToLookAt(const Node& node, const Allocation& given,
+                                        Guesses guesses) {
+  const bool known =
+      given.certain() || (guesses == Guesses::kCount && given.known_by == KnownBy::kFunctions);
+  const bool named =
+      given.known_by <= KnownBy::kAddresses || (known && inPod(node.tree, node.variables));
+  return named ? given.devices : rdmaDevices(node.tree);
+}
+
 bool inPod(const Tree& tree, const Variables& variables) {
   return variables.contains("KUBERNETES_SERVICE_HOST") ||
          tree.has("/var/run/secrets/kubernetes.io/serviceaccount");
 }
 
 bool hasActivePort(const RdmaDevice& device) {
-  return std::ranges::any_of(device.ports, &RdmaPortState::active);
+  return std::ranges::any_of(device.ports, &RdmaPort::active);
 }
 
 FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
   if (device.physical.empty() || device.ports.empty() || hasActivePort(device))
     return FunctionFault::kNo;
-  const RdmaPortState& port = device.ports.front();
+  const RdmaPort& port = device.ports.front();
   if (!port.down()) return FunctionFault::kNo;
   const std::string guid = tree.line(device.folder + "/node_guid");
   if (port.infiniband() && !guid.empty() && guid.find_first_not_of("0:") == std::string::npos)

@@ -8,7 +8,6 @@
 
 #include "base/printable.h"
 #include "diag/node.h"
-#include "diag/rdma_devices.h"
 
 namespace viaduct::diag {
 
@@ -48,6 +47,11 @@ struct Allocation {
   bool certain() const { return known_by <= KnownBy::kDeviceFiles; }
 };
 Allocation allocationOf(const Tree& tree, const Variables& variables);
+// The devices whose faults matter: in a pod those that it got, otherwise all of the node, because
+// on a host a missing device file is a fault of the device. A guess counts only if it is wanted.
+enum class Guesses : bool { kIgnored, kCount };
+std::vector<RdmaDevice> devicesToLookAt(const Node& node, const Allocation& given,
+                                        Guesses guesses = Guesses::kIgnored);
 
 // Whether the process runs in a pod of Kubernetes.
 bool inPod(const Tree& tree, const Variables& variables);

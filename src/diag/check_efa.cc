@@ -12,7 +12,6 @@
 #include "diag/allocation.h"
 #include "diag/hardware.h"
 #include "diag/own_devices.h"
-#include "diag/pci.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
 

@@ -147,9 +147,9 @@ void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& fi
        .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
 }
 
-void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Findings& findings) {
-  const bool efa = std::any_of(nics.begin(), nics.end(), [](const RdmaNic& nic) {
-    return nic.device.kind == RdmaDevice::Kind::kEfa;
+void checkGdrcopy(const Tree& tree, const std::vector<RdmaDevice>& nics, Findings& findings) {
+  const bool efa = std::any_of(nics.begin(), nics.end(), [](const RdmaDevice& nic) {
+    return nic.kind == RdmaDevice::Kind::kEfa;
   });
   if (!efa) return;
   const bool device = tree.has("/dev/gdrdrv"), module = tree.has("/sys/module/gdrdrv");
@@ -287,7 +287,7 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Fi
 void checkGpu(const Node& node, Findings& findings) {
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   if (gpus.empty()) return findings.fine("No NVIDIA GPU: nothing to check.");
-  const std::vector<RdmaNic> nics = rdmaNics(node);
+  const std::vector<RdmaDevice> nics = rdmaNics(node);
   const GpuPeerMemory memory = peerMemory(node, nics);
   checkDriver(gpus, memory, !nics.empty(), findings);
   checkExcluded(node.tree, gpus, findings);

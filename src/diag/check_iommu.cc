@@ -49,8 +49,7 @@ struct IommuHints {
 
 std::vector<DmaDevice> dmaDevices(const Node& node) {
   std::vector<DmaDevice> out;
-  for (RdmaNic& nic : rdmaNics(node))
-    out.push_back({nic.device.name, std::move(nic.function), true});
+  for (RdmaDevice& nic : rdmaNics(node)) out.push_back({nic.name, *std::move(nic.function), true});
   for (PciFunction& gpu : nvidiaGpus(node.tree)) {
     std::string name = "GPU " + gpu.address;
     out.push_back({std::move(name), std::move(gpu)});
@@ -266,12 +265,12 @@ using Bridges = std::set<std::string>;
 
 // The bridges between two devices, below the last bridge that they share. Nothing: they share none.
 Bridges bridgesBetween(const PciFunction& one, const PciFunction& other) {
-  const auto [a, b] =
-      std::mismatch(one.way.begin(), one.way.end(), other.way.begin(), other.way.end());
+  const auto &from = one.place.pci, &to = other.place.pci;
+  const auto [a, b] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
   Bridges out;
-  if (a == one.way.begin()) return out;
-  if (a != one.way.end()) out.insert(a, one.way.end() - 1);
-  if (b != other.way.end()) out.insert(b, other.way.end() - 1);
+  if (a == from.begin()) return out;
+  if (a != from.end()) out.insert(a, from.end() - 1);
+  if (b != to.end()) out.insert(b, to.end() - 1);
   return out;
 }
 

@@ -28,9 +28,10 @@ std::string functionsText(const LogLines& lines) {
 // The PCI functions of RDMA NICs and NVIDIA GPUs, and the bridges above them.
 std::set<std::string> functionsThatMatter(const Node& node) {
   std::set<std::string> out;
-  for (const RdmaNic& nic : rdmaNics(node))
-    out.insert(nic.function.way.begin(), nic.function.way.end());
-  for (const PciFunction& gpu : nvidiaGpus(node.tree)) out.insert(gpu.way.begin(), gpu.way.end());
+  for (const RdmaDevice& nic : rdmaNics(node))
+    out.insert(nic.function->place.pci.begin(), nic.function->place.pci.end());
+  for (const PciFunction& gpu : nvidiaGpus(node.tree))
+    out.insert(gpu.place.pci.begin(), gpu.place.pci.end());
   return out;
 }
 

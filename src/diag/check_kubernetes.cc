@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "diag/allocation.h"
-#include "diag/control_groups.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
+#include "host/control_groups.h"
 
 namespace viaduct::diag {
 namespace {

@@ -12,10 +12,10 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "diag/allocation.h"
-#include "diag/control_groups.h"
 #include "diag/hardware.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
+#include "host/control_groups.h"
 
 namespace viaduct::diag {
 namespace {
@@ -202,7 +202,7 @@ void checkGroupRdma(const Tree& tree, bool rdma, Findings& findings) {
   if (!file) return;
   std::string fix = "On the node, as root:";
   std::vector<std::string> limited;
-  for (const std::string& line : base::only(linesOf(file->text), limitsObjects)) {
+  for (const std::string& line : base::only(base::partsOf(file->text, '\n'), limitsObjects)) {
     limited.push_back(line);
     if (const std::string device = line.substr(0, line.find(' ')); isDeviceName(device))
       fix += fmt::format("\necho '{} hca_handle=max hca_object=max' > {}", device, file->path);

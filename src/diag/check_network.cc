@@ -31,7 +31,7 @@ std::string netFile(const std::string& interface, const char* name) {
 RailNames railsOf(const Node& node) {
   RailNames out;
   for (const RdmaDevice& device : ownDevices(node).devices)
-    for (const RdmaPortState& port : device.ports) {
+    for (const RdmaPort& port : device.ports) {
       const std::string name = interfaceOf(node.tree, device, port);
       if (name.empty() || !isRoce(node.tree, device, port) || !port.active()) continue;
       if (!base::contains(out, name)) out.push_back(name);

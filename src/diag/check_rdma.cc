@@ -15,7 +15,6 @@
 #include "base/lists.h"
 #include "diag/allocation.h"
 #include "diag/own_devices.h"
-#include "diag/pci.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -25,7 +24,7 @@ using DeviceKind = RdmaDevice::Kind;
 
 struct PortOf {
   const RdmaDevice* device = nullptr;
-  const RdmaPortState* port = nullptr;
+  const RdmaPort* port = nullptr;
   // "mlx5_0", or "mlx5_0:2" if the device has several ports.
   std::string name() const {
     return device->ports.size() == 1 ? device->name
@@ -41,7 +40,7 @@ std::vector<std::string> namesOf(const PortList& ports) {
 PortList portsOf(const OwnDevices& own) {
   PortList out;
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPortState& port : device.ports) out.push_back({&device, &port});
+    for (const RdmaPort& port : device.ports) out.push_back({&device, &port});
   return out;
 }
 
@@ -61,7 +60,7 @@ std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const
 // The faults of a port that carries no data.
 enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
 
-DownKind downOf(const RdmaPortState& port) {
+DownKind downOf(const RdmaPort& port) {
   if (port.active()) return DownKind::kNo;
   if (port.state.starts_with("2:") || port.state.starts_with("3:")) return DownKind::kInit;
   if (!port.state.starts_with("1:")) return DownKind::kUnknown;
@@ -232,14 +231,14 @@ std::map<decltype(siblingKey({})), PortList> siblingsOf(const PortList& ports) {
 
 // True for a speed that the kernel does not know: it prints such a speed as the slowest, 2.5 Gb/s a
 // lane.
-bool isUnnamed(const RdmaPortState& port) {
+bool isUnnamed(const RdmaPort& port) {
   return port.lanes != 0 && (port.speed.empty() || port.speed == "SDR") &&
          port.gigabits <= 2.5 * port.lanes;
 }
 
 // True for an InfiniBand port that runs with one lane at a known speed. An Ethernet port of 25 Gb/s
 // always has one.
-bool isNarrow(const RdmaPortState& port) {
+bool isNarrow(const RdmaPort& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }
 

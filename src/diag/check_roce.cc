@@ -23,7 +23,7 @@ namespace {
 // A RoCE port, and its network device in this namespace.
 struct RoceRail {
   std::string device = {}, interface = {};
-  RdmaPortState port = {};
+  RdmaPort port = {};
   bool default_route = false;
   bool of_sriov = false;  // the topic sriov reports why it is down
 };
@@ -48,7 +48,7 @@ RoceView roceView(const Node& node) {
   const std::string with_default = podView(node).default_interface;
   RoceView out{.given = own.given};
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPortState& port : device.ports) {
+    for (const RdmaPort& port : device.ports) {
       const bool efa = device.kind == RdmaDevice::Kind::kEfa;
       out.secondary |= port.active() && (efa || port.infiniband());
       if (efa || !isRoce(node.tree, device, port)) continue;
@@ -176,7 +176,7 @@ bool isGid(const std::string& text) {
 
 // True if the kernel is too old to show the types of GIDs, or the table is unreadable. A readable
 // table always has entries, even if all are empty.
-bool areGidsUnknown(const Tree& tree, const RdmaPortState& port) {
+bool areGidsUnknown(const Tree& tree, const RdmaPort& port) {
   if (port.gids.empty()) return tree.list(port.folder + "/gids").empty();
   return std::any_of(port.gids.begin(), port.gids.end(),
                      [](const Gid& one) { return !isGid(one.gid); }) ||

@@ -9,7 +9,6 @@
 
 #include "base/lists.h"
 #include "diag/allocation.h"
-#include "diag/pci.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -156,7 +155,7 @@ void findDown(const Tree& tree, const Allocation& given, DownFunctions& no_guid,
     const FunctionFault fault = functionFault(tree, one);
     if (fault == FunctionFault::kNo) continue;
     const RdmaDevice* const owner = deviceAt(given, one.physical);
-    const RdmaPortState& port = one.ports.front();
+    const RdmaPort& port = one.ports.front();
     const bool guid = fault == FunctionFault::kNoGuid;
     DownFunctions& into = guid ? no_guid : down;
     into.devices.push_back(one);

@@ -7,8 +7,6 @@
 
 #include "diag/fixtures_testing.h"
 #include "diag/hardware.h"
-#include "diag/pci.h"
-#include "diag/rdma_devices.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {

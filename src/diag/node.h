@@ -9,9 +9,22 @@
 #include <vector>
 
 #include "base/words.h"
-#include "diag/tree.h"
+#include "host/rdma.h"
 
 namespace viaduct::diag {
+
+// What the checks read.
+using host::FileText;
+using host::Gid;
+using host::isDeviceName;
+using host::isPciAddress;
+using host::lineWith;
+using host::PciFunction;
+using host::PciLink;
+using host::RdmaDevice;
+using host::RdmaPort;
+using host::Tree;
+using host::valueIn;
 
 // The result of a test that was run on the node.
 struct Tried {

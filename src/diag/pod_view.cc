@@ -52,8 +52,8 @@ std::string defaultInterface(const Tree& tree) {
   return isDeviceName(out) ? out : std::string();
 }
 
-const RdmaPortState& activePort(const RdmaDevice& device) {
-  return *std::ranges::find_if(device.ports, &RdmaPortState::active);
+const RdmaPort& activePort(const RdmaDevice& device) {
+  return *std::ranges::find_if(device.ports, &RdmaPort::active);
 }
 
 // Separates devices that would slow down a library that uses them as rails, or cannot connect.
@@ -63,9 +63,9 @@ void setAside(PodView& pod) {
   };
   const auto fastest = std::max_element(pod.verbs.begin(), pod.verbs.end(), slower);
   if (fastest == pod.verbs.end()) return;
-  const RdmaPortState best = activePort(*fastest);
+  const RdmaPort best = activePort(*fastest);
   const auto belongs = [&](const RdmaDevice& one) {
-    const RdmaPortState& port = activePort(one);
+    const RdmaPort& port = activePort(one);
     return pod.efa.empty() && port.link_layer == best.link_layer &&
            port.gigabits * 2 >= best.gigabits;
   };
@@ -95,7 +95,7 @@ PodView podView(const Node& node) {
 std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names) {
   std::vector<std::string> out;
   for (const RdmaDevice& one : devices)
-    for (const RdmaPortState& port : one.ports)
+    for (const RdmaPort& port : one.ports)
       if (port.active())
         out.push_back(names == PortNames::kAll || one.ports.size() > 1
                           ? fmt::format("{}:{}", one.name, port.number)
@@ -103,7 +103,7 @@ std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names)
   return fmt::format("{}", fmt::join(out, ","));
 }
 
-const Gid* routableGid(const RdmaPortState& port) {
+const Gid* routableGid(const RdmaPort& port) {
   const Gid* out = nullptr;
   for (const Gid& one : port.gids) {
     if (one.type != "RoCE v2" || one.linkLocal()) continue;

@@ -156,7 +156,7 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
 }
 
 // Why no other host can be reached through this GID; empty: it is right.
-std::string faultOf(const RdmaPortState& port, std::uint64_t index) {
+std::string faultOf(const RdmaPort& port, std::uint64_t index) {
   const Gid* const at = base::firstWith(port.gids, &Gid::index, index);
   if (at == nullptr) return "an empty GID";
   if (!port.roce()) return {};
@@ -168,7 +168,7 @@ void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t i
   std::vector<Evidence> evidence;
   std::map<std::string, std::vector<std::string>> wrong;  // the devices of each fault
   for (const RdmaDevice& one : scene.pod.verbs)
-    for (const RdmaPortState& port : one.ports) {
+    for (const RdmaPort& port : one.ports) {
       const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
       if (fault.empty()) continue;
       wrong[fault].push_back(one.name);

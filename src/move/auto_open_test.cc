@@ -33,7 +33,7 @@ TEST(AutoOpen, TheDescriptionNamesUnusedDevices) {
 
 TEST(AutoOpen, TheDescriptionSaysWhyGpuMemoryIsStagedOnAHostWithAGpu) {
   const testing::TemporaryFolder host;
-  const auto text = [&] { return gpuIsStaged([] { return "no CUDA"; }, host.path()); };
+  const auto text = [&] { return gpuIsStaged([] { return "no CUDA"; }, host::Tree(folder.path())); };
   EXPECT_EQ(text(), "");
   host.write("/sys/bus/pci/devices/0000:18:00.0/class", "0x030200\n");
   host.write("/sys/bus/pci/devices/0000:18:00.0/vendor", "0x10de\n");

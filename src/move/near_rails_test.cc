@@ -40,7 +40,7 @@ class TwoSockets : public ::testing::Test {
     std::filesystem::create_directory_symlink(at / "sys/devices" / path,
                                               at / "sys/class/infiniband" / name / "device");
   }
-  NearRails near(const Names& nics) const { return NearRails(nics, root_.path()); }
+  NearRails near(const Names& nics) const { return NearRails(nics, host::Tree(root_.path())); }
 
   testing::TemporaryFolder root_;
   host::Place gpu_;

@@ -83,7 +83,7 @@ TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessTheUserNamesRails) {
                                      {"rc_mlx5", "mlx5_1:1"},
                                      {"cuda_copy", "cuda"}};
   const testing::TemporaryFolder folder;
-  const std::string& root = folder.path();
+  const host::Tree root(folder.path());
   EXPECT_EQ(railsFor({}, there, false, root)->devices, (Names{"mlx5_0:1", "mlx5_1:1"}));
   EXPECT_EQ(railsFor({}, there, true, root)->devices, Names{});
   EXPECT_EQ(railsFor({"mlx5_1"}, there, false, root)->devices, Names{"mlx5_1:1"});

@@ -1,4 +1,4 @@
-#include "diag/tree.h"
+#include "host/tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,13 +14,12 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "base/fd.h"
 #include "base/read_fd.h"
 #include "base/text.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
 namespace {
 
 using State = FileText::State;
@@ -55,38 +54,39 @@ std::string pathOf(int file) {
 
 }  // namespace
 
-std::vector<std::string> linesOf(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
+std::string lineWith(std::string_view text, std::string_view part) {
+  const auto at = text.find(part);
+  if (at == std::string_view::npos) return {};
+  const auto first = text.rfind('\n', at) + 1;  // 0 if there is none
+  return std::string(text.substr(first, text.find('\n', at) - first));
 }
 
-std::string lineWith(const std::string& text, std::string_view part) {
-  for (const std::string& line : linesOf(text))
-    if (line.find(part) != std::string::npos) return line;
-  return {};
-}
-
-std::string valueIn(const std::string& text, std::string_view key, char separator) {
-  for (const std::string& line : linesOf(text)) {
+std::string valueIn(std::string_view text, std::string_view key, char separator) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (!line.starts_with(key)) continue;
     const auto at = line.find_first_not_of('\t', key.size());
-    if (at == std::string::npos || line[at] != separator) continue;
+    if (at == std::string_view::npos || line[at] != separator) continue;
     const auto first = std::min(line.find_first_not_of(" \t\r\"", at + 1), line.size());
-    return line.substr(first, line.find_last_not_of(" \t\r\"") + 1 - first);
+    return std::string(line.substr(first, line.find_last_not_of(" \t\r\"") + 1 - first));
   }
   return {};
+}
+
+Tree::Tree(const std::string& root) {
+  if (root == root_) return;
+  root_ = root;
+  folder_.reset(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_) return;
+  if (std::string path = pathOf(folder_.get()); !path.empty()) root_ = std::move(path);
 }
 
 std::optional<Tree> Tree::open(const std::string& root, std::string& why) {
-  base::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) {
-    why = ::strerror(errno);
-    return std::nullopt;
-  }
-  const std::string path = pathOf(folder.get());
-  return Tree(path.empty() ? root : path, std::move(folder));
+  Tree out(root);
+  if (out.live() || out.folder_) return out;
+  why = ::strerror(errno);
+  return std::nullopt;
 }
 
 // Opens below the root. An absolute link in another node's folder starts at the root of that node.
@@ -164,7 +164,7 @@ std::string Tree::line(const std::string& path) const {
 }
 
 std::vector<std::string> Tree::lines(const std::string& path) const {
-  return linesOf(read(path).text);
+  return base::partsOf(read(path).text, '\n');
 }
 
 std::optional<std::uint64_t> Tree::number(const std::string& path) const {
@@ -221,4 +221,4 @@ std::string Tree::fetchPlace(const std::string& path) const {
   return whole.starts_with(root_ + "/") ? whole.substr(root_.size()) : std::string();
 }
 
-}  // namespace viaduct::diag
+}  // namespace viaduct::host

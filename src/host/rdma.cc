@@ -1,4 +1,4 @@
-#include "diag/rdma_devices.h"
+#include "host/rdma.h"
 
 #include <fmt/format.h>
 
@@ -9,26 +9,12 @@
 #include <utility>
 
 #include "base/lists.h"
-#include "diag/pci.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
 namespace {
 
 constexpr auto kDevices = "/sys/class/infiniband";
 constexpr unsigned kMostGids = 4096;
-
-// Parses "400 Gb/sec (4X NDR)" and "2.5 Gb/sec (1X)".
-void readRate(RdmaPortState& port) {
-  constexpr double kMost = 100'000;  // a higher figure is damaged
-  const double gigabits = std::strtod(port.rate.c_str(), nullptr);
-  port.gigabits = gigabits >= 0 && gigabits <= kMost ? gigabits : 0;
-  const auto open = port.rate.find('('), close = port.rate.find(')');
-  if (open == std::string::npos || close == std::string::npos || close < open) return;
-  const std::string inside = port.rate.substr(open + 1, close - open - 1);
-  port.lanes = static_cast<unsigned>(std::strtoul(inside.c_str(), nullptr, 10));
-  const auto blank = inside.find(' ');
-  if (blank != std::string::npos) port.speed = inside.substr(blank + 1);
-}
 
 bool empty(const std::string& gid) { return gid.find_first_not_of("0:") == std::string::npos; }
 
@@ -47,17 +33,6 @@ std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
     gid.interface = tree.tryRead(port + "/gid_attrs/ndevs/" + name).text;
     out.push_back(std::move(gid));
   }
-  return out;
-}
-
-RdmaPortState portOf(const Tree& tree, const std::string& device, const std::string& name) {
-  RdmaPortState out{.number = static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)),
-                    .folder = device + "/ports/" + name};
-  out.state = tree.line(out.folder + "/state");
-  out.phys_state = tree.line(out.folder + "/phys_state");
-  out.link_layer = tree.line(out.folder + "/link_layer");
-  out.rate = tree.line(out.folder + "/rate");
-  readRate(out);
   return out;
 }
 
@@ -111,8 +86,53 @@ std::string Gid::ipv4Address() const {
   return fmt::format("{}.{}.{}.{}", byte(30), byte(32), byte(35), byte(37));
 }
 
+std::vector<RdmaPort> rdmaPorts(const Tree& tree, const std::string& device) {
+  const std::string ports = fmt::format("{}/{}/ports", kDevices, device);
+  return base::mapped(tree.list(ports), [&](const std::string& port) {
+    return RdmaPort{.device = device,
+                    .name = port == "1" ? device : fmt::format("{}:{}", device, port),
+                    .number = static_cast<unsigned>(std::strtoul(port.c_str(), nullptr, 10)),
+                    .folder = fmt::format("{}/{}", ports, port)};
+  });
+}
+
+std::vector<RdmaPort> rdmaPorts(const Tree& tree) {
+  std::vector<RdmaPort> out;
+  for (const std::string& device : tree.list(kDevices))
+    for (RdmaPort& port : rdmaPorts(tree, device)) out.push_back(std::move(port));
+  return out;
+}
+
+void readState(const Tree& tree, RdmaPort& port) {
+  port.state = tree.line(port.folder + "/state");
+  port.phys_state = tree.line(port.folder + "/phys_state");
+  port.link_layer = tree.line(port.folder + "/link_layer");
+  readRate(tree, port);
+}
+
+// Parses "400 Gb/sec (4X NDR)" and "2.5 Gb/sec (1X)".
+void readRate(const Tree& tree, RdmaPort& port) {
+  constexpr double kMost = 100'000;  // a higher figure is damaged
+  port.rate = tree.line(port.folder + "/rate");
+  const double gigabits = std::strtod(port.rate.c_str(), nullptr);
+  port.gigabits = gigabits >= 0 && gigabits <= kMost ? gigabits : 0;
+  const auto open = port.rate.find('('), close = port.rate.find(')');
+  if (open == std::string::npos || close == std::string::npos || close < open) return;
+  const std::string inside = port.rate.substr(open + 1, close - open - 1);
+  port.lanes = static_cast<unsigned>(std::strtoul(inside.c_str(), nullptr, 10));
+  const auto blank = inside.find(' ');
+  if (blank != std::string::npos) port.speed = inside.substr(blank + 1);
+}
+
+double RdmaDevice::gigabits() const {
+  double sum = 0;
+  for (const RdmaPort& port : ports)
+    if (port.active()) sum += port.gigabits;
+  return sum;
+}
+
 void readGids(const Tree& tree, RdmaDevice& device) {
-  for (RdmaPortState& port : device.ports) port.gids = gidsOf(tree, port.folder);
+  for (RdmaPort& port : device.ports) port.gids = gidsOf(tree, port.folder);
 }
 
 std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
@@ -120,17 +140,18 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
   std::vector<RdmaDevice> out;
   for (const std::string& name : tree.list(kDevices)) {
     RdmaDevice device{.name = name, .folder = fmt::format("{}/{}", kDevices, name)};
-    device.pci = pciAddressOf(tree, device.folder + "/device");
-    const auto function = pciFunction(tree, device.pci);
-    device.kind = kindOf(function);
-    if (function) device.physical = function->physical;
+    if (const Place place = placeAt(tree, device.folder + "/device"); !place.pci.empty())
+      device.pci = place.pci.back();
+    device.function = pciFunction(tree, device.pci);
+    device.kind = kindOf(device.function);
+    if (device.function) device.physical = device.function->physical;
     device.firmware = tree.line(device.folder + "/fw_ver");
     device.type = tree.line(device.folder + "/hca_type");
     device.board = tree.line(device.folder + "/board_id");
     device.interfaces = tree.list(device.folder + "/device/net");
     if (const std::string* const file = base::valueAt(uverbs, name)) device.uverbs = *file;
-    for (const std::string& port : tree.list(device.folder + "/ports"))
-      device.ports.push_back(portOf(tree, device.folder, port));
+    device.ports = rdmaPorts(tree, name);
+    for (RdmaPort& port : device.ports) readState(tree, port);
     out.push_back(std::move(device));
   }
   std::sort(out.begin(), out.end(),
@@ -138,10 +159,12 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
   return out;
 }
 
+std::vector<std::string> cxiNics(const Tree& tree) { return tree.list("/sys/class/cxi"); }
+
 bool isDeviceName(std::string_view name) {
   return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
   });
 }
 
-}  // namespace viaduct::diag
+}  // namespace viaduct::host
