@@ -274,7 +274,7 @@ std::vector<std::string> counterPaths(const Tree& tree) {
   for (const auto& [address, folder] : foldersOnWay(tree, functions))
     for (const char* name : kAerFiles) add_number(fmt::format("{}/{}", folder, name));
   for (const std::string& name : tree.list("/sys/class/net"))
-    if (isDeviceName(name)) add_number("/sys/class/net/" + name + "/carrier_changes");
+    if (isDeviceName(name)) add_number(interfaceFile(name, "carrier_changes"));
   return out;
 }
 

@@ -148,9 +148,7 @@ void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& fi
 }
 
 void checkGdrcopy(const Tree& tree, const std::vector<RdmaDevice>& nics, Findings& findings) {
-  const bool efa = std::any_of(nics.begin(), nics.end(), [](const RdmaDevice& nic) {
-    return nic.kind == RdmaDevice::Kind::kEfa;
-  });
+  const bool efa = std::ranges::any_of(nics, [](const RdmaDevice& nic) { return nic.efa(); });
   if (!efa) return;
   const bool device = tree.has("/dev/gdrdrv"), module = tree.has("/sys/module/gdrdrv");
   if (device && module) return findings.fine("GDRCopy (gdrdrv) is loaded.");
@@ -214,7 +212,7 @@ std::string withoutFolder(const std::string& list, const std::string& folder) {
   std::vector<std::string> rest = base::partsOf(list, ':');
   std::erase(rest, folder);
   const std::string joined = fmt::format("{}", fmt::join(rest, ":"));
-  const bool plain = std::all_of(joined.begin(), joined.end(), [](char c) {
+  const bool plain = std::ranges::all_of(joined, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("_./:+-").find(c) != std::string_view::npos;
   });
@@ -253,17 +251,17 @@ constexpr auto kImexFix =
 // Checks the IMEX channel, through which a process maps memory of another node's GPU.
 void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Findings& findings) {
   constexpr auto kDevices = "/proc/devices", kChannels = "/dev/nvidia-caps-imex-channels";
-  if (std::none_of(gpus.begin(), gpus.end(),
-                   [&](const PciFunction& gpu) { return sharesNvlink(node.tree, gpu); }))
+  if (std::ranges::none_of(gpus,
+                           [&](const PciFunction& gpu) { return sharesNvlink(node.tree, gpu); }))
     return;
   const FileText devices = node.tree.read(kDevices);
   const bool known = devices.text.find("nvidia-caps-imex-channels") != std::string::npos;
   const auto names = node.tree.list(kChannels);
-  if (std::any_of(names.begin(), names.end(),
-                  [](const std::string& name) { return name.starts_with("channel"); }))
+  if (std::ranges::any_of(names,
+                          [](const std::string& name) { return name.starts_with("channel"); }))
     return findings.fine("There is an IMEX channel for NVLink to other nodes.");
   // A host need not have channels itself: it may create them only for its containers.
-  const bool pod = inPod(node.tree, node.variables);
+  const bool pod = inPod(node);
   findings.add(
       {.severity = !pod    ? Severity::kInfo
                    : known ? Severity::kWarning

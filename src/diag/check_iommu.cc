@@ -31,7 +31,7 @@ struct DmaDevice {
 };
 
 // The devices that reach each other's memory over PCIe.
-struct Peers {
+struct DmaPeers {
   bool nics = false;  // NICs and GPUs
   bool gpus = false;  // GPUs and GPUs: they have no NVSwitch
   const char* text() const { return !nics ? "GPUs" : gpus ? "GPUs and NICs" : "GPU and NIC"; }
@@ -201,13 +201,12 @@ std::vector<Evidence> translationEvidence(const Node& node, const IommuHints& hi
 // Other devices work, but pay for each registration.
 Severity translationSeverity(const std::vector<DmaDevice>& devices,
                              const std::vector<DmaDevice>& translated) {
-  const bool gpus =
-      std::any_of(devices.begin(), devices.end(), [](const auto& d) { return !d.nic; });
-  return std::any_of(translated.begin(), translated.end(),
-                     [&](const DmaDevice& one) {
-                       return one.function.group_type == "blocked" ||
-                              (one.nic && gpus && !one.function.physical.empty());
-                     })
+  const bool gpus = std::ranges::any_of(devices, [](const auto& d) { return !d.nic; });
+  return std::ranges::any_of(translated,
+                             [&](const DmaDevice& one) {
+                               return one.function.group_type == "blocked" ||
+                                      (one.nic && gpus && !one.function.physical.empty());
+                             })
              ? Severity::kFailure
              : Severity::kWarning;
 }
@@ -220,8 +219,8 @@ constexpr auto kGpuGain =
     "Copies between GPUs over PCIe work. NVIDIA does not support them while the IOMMU translates:\n"
     "they may damage memory.";
 
-void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, const Peers& peers,
-                      Findings& findings) {
+void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices,
+                      const DmaPeers& peers, Findings& findings) {
   const std::vector<DmaDevice> translated = base::only(devices, isTranslated);
   if (translated.empty()) return;
   const IommuHints hints = iommuHints(node);
@@ -274,7 +273,7 @@ Bridges bridgesBetween(const PciFunction& one, const PciFunction& other) {
   return out;
 }
 
-Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const Peers& peers) {
+Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const DmaPeers& peers) {
   Bridges out;
   for (const DmaDevice& gpu : devices)
     for (const DmaDevice& other : devices)
@@ -283,7 +282,7 @@ Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const Peers& 
   return out;
 }
 
-void addRedirects(const Cases& redirecting, const Peers& peers, Findings& findings) {
+void addRedirects(const Cases& redirecting, const DmaPeers& peers, Findings& findings) {
   const std::vector<std::string>& bridges = redirecting.names;
   std::string fix = "As root, on the node, at each boot:\n";
   for (const std::string& bridge : bridges)
@@ -305,7 +304,7 @@ void addRedirects(const Cases& redirecting, const Peers& peers, Findings& findin
            peers.nics ? " ACS is also a known cause of error 4, vendor error 81." : "")});
 }
 
-void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, const Peers& peers,
+void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, const DmaPeers& peers,
               Findings& findings) {
   const Bridges between = bridgesBetweenPeers(devices, peers);
   if (between.empty()) return;
@@ -346,9 +345,8 @@ void sayFine(const std::vector<DmaDevice>& devices, Findings& findings) {
 
 void checkIommu(const Node& node, Findings& findings) {
   const std::vector<DmaDevice> devices = dmaDevices(node);
-  const Peers peers{
-      .nics = std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.nic; }),
-      .gpus = meetOnPcie(node.tree, nvidiaGpus(node.tree))};
+  const DmaPeers peers{.nics = std::ranges::any_of(devices, [](const auto& d) { return d.nic; }),
+                       .gpus = meetOnPcie(node.tree, nvidiaGpus(node.tree))};
   if (!peers.nics && !peers.gpus)
     return findings.fine(
         "No RDMA device on PCI, and no GPUs that meet there: the IOMMU does not matter.");

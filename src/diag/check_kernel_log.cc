@@ -38,8 +38,8 @@ std::set<std::string> functionsThatMatter(const Node& node) {
 // Whether the lines concern our functions. A line without a device counts, because it may.
 bool matters(const LogLines& lines, const std::set<std::string>& ours) {
   return lines.functions.empty() ||
-         std::any_of(lines.functions.begin(), lines.functions.end(),
-                     [&](const std::string& one) { return ours.contains(one); });
+         std::ranges::any_of(lines.functions,
+                             [&](const std::string& one) { return ours.contains(one); });
 }
 
 void addPageFaults(const LogLines& lines, bool ours, bool rdma, Findings& findings) {

@@ -99,9 +99,7 @@ bool isOlder(const Library& library, const VersionNumbers& least) {
 // libfabric before 2.5.1 cannot register memory on Grace with Blackwell, which is arm64 with EFA.
 bool isGraceWithEfa(const Node& node, const std::vector<RdmaDevice>& devices) {
   return node.live.machine == "aarch64" &&
-         std::any_of(devices.begin(), devices.end(), [](const RdmaDevice& device) {
-           return device.kind == RdmaDevice::Kind::kEfa;
-         });
+         std::ranges::any_of(devices, [](const RdmaDevice& device) { return device.efa(); });
 }
 
 std::vector<OldLibrary> oldLibraries(const Node& node, const std::vector<RdmaDevice>& devices) {

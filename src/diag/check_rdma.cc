@@ -20,8 +20,6 @@
 namespace viaduct::diag {
 namespace {
 
-using DeviceKind = RdmaDevice::Kind;
-
 struct PortOf {
   const RdmaDevice* device = nullptr;
   const RdmaPort* port = nullptr;
@@ -80,14 +78,13 @@ bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one
 // True if exactly the cards' first ports are active: second ports often have no cable.
 bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
   const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
-  return std::all_of(down.begin(), down.end(),
-                     [&](const PortOf& one) { return second(*one.device); }) &&
-         std::all_of(own.devices.begin(), own.devices.end(),
-                     [&](const RdmaDevice& one) { return hasActivePort(one) != second(one); });
+  return std::ranges::all_of(down, [&](const PortOf& one) { return second(*one.device); }) &&
+         std::ranges::all_of(
+             own.devices, [&](const RdmaDevice& one) { return hasActivePort(one) != second(one); });
 }
 
 Severity severityOfDown(const OwnDevices& own, const PortList& down) {
-  const bool none_active = std::none_of(own.devices.begin(), own.devices.end(), hasActivePort);
+  const bool none_active = std::ranges::none_of(own.devices, hasActivePort);
   if (own.given || none_active) return Severity::kFailure;
   return areUnusedSecondPorts(own, down) ? Severity::kInfo : Severity::kWarning;
 }
@@ -182,7 +179,7 @@ void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& por
     if (device.ports.empty()) unknown.add(device.name, {device.folder + "/ports", "no port"});
   for (const PortOf& one : ports) {
     const std::string lid = one.port->folder + "/lid";
-    const bool any_layer = one.device->kind != DeviceKind::kMellanox || one.port->roce();
+    const bool any_layer = !one.device->mellanox() || one.port->roce();
     if (!any_layer && !one.port->infiniband())
       unknown.add(one.name(), {one.port->folder + "/link_layer", printable(one.port->link_layer)});
     else if (one.port->infiniband() && one.port->active() && !node.tree.number(lid))
@@ -219,7 +216,7 @@ void checkLids(const Node& node, const PortList& active, Findings& findings) {
 
 // The key of devices that should have equal rates: of one model and one use.
 auto siblingKey(const PortOf& one) {
-  return std::tuple(one.device->kind, one.device->type, one.device->board,
+  return std::tuple(one.device->efa(), one.device->type, one.device->board,
                     one.device->physical.empty(), one.port->link_layer);
 }
 
@@ -298,9 +295,9 @@ void checkRatesOf(const Node& node, const PortList& siblings, Findings& findings
   const PortList unnamed =
       base::only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
   if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, findings);
-  const PortOf fastest = *std::max_element(
-      siblings.begin(), siblings.end(),
-      [](const PortOf& a, const PortOf& b) { return a.port->gigabits < b.port->gigabits; });
+  const PortOf fastest = *std::ranges::max_element(siblings, [](const PortOf& a, const PortOf& b) {
+    return a.port->gigabits < b.port->gigabits;
+  });
   const PortList slow = base::only(siblings, [&](const PortOf& one) {
     return one.port->gigabits < fastest.port->gigabits && !isNarrow(*one.port);
   });
@@ -339,7 +336,7 @@ void checkRdmaFirmware(const OwnDevices& own, Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<std::string>>>
       versions;
   for (const RdmaDevice& one : own.devices)
-    if (one.kind != DeviceKind::kEfa && !one.firmware.empty() && !one.board.empty())
+    if (!one.efa() && !one.firmware.empty() && !one.board.empty())
       versions[{one.type, one.board}][one.firmware].push_back(one.name);
   for (const auto& [board, found] : versions) {
     if (found.size() < 2) continue;
@@ -372,9 +369,8 @@ std::string fixOfNoFiles(const OwnDevices& own) {
         "  resources: {{limits: {{{}}}}}\n"
         "The node may offer another name: kubectl get node NODE -o "
         "jsonpath='{{.status.allocatable}}'",
-        own.devices.front().kind == DeviceKind::kEfa
-            ? fmt::format("vpc.amazonaws.com/efa: {}", own.devices.size())
-            : std::string("rdma/hca_shared_devices_a: 1"));
+        own.devices.front().efa() ? fmt::format("vpc.amazonaws.com/efa: {}", own.devices.size())
+                                  : std::string("rdma/hca_shared_devices_a: 1"));
   return "Load the module, and let udev make the files: modprobe ib_uverbs; udevadm trigger\n"
          "With Docker: --device=/dev/infiniband";
 }
@@ -412,7 +408,7 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& finding
 std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
   std::vector<std::string> out;
   for (const PciFunction& one : pciFunctions(tree))
-    if (one.vendor == 0x15b3 && (one.kind >> 8U) == 0x0207U) out.push_back(one.address);
+    if (one.vendor == host::kMellanox && (one.kind >> 8U) == 0x0207U) out.push_back(one.address);
   return out;
 }
 
@@ -436,7 +432,7 @@ void reportActive(const Node& node, const OwnDevices& own, const PortList& activ
                   Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> of;
   for (const PortOf& one : active)
-    of[{one.device->kind == DeviceKind::kEfa        ? "EFA"
+    of[{one.device->efa()                           ? "EFA"
         : isRoce(node.tree, *one.device, *one.port) ? "RoCE (the link layer is Ethernet)"
                                                     : printable(one.port->link_layer),
         printable(one.port->rate)}]
@@ -447,8 +443,7 @@ void reportActive(const Node& node, const OwnDevices& own, const PortList& activ
                               key.first, key.second));
   std::set<std::string> versions;
   for (const RdmaDevice& one : own.devices)
-    if (one.kind != DeviceKind::kEfa && !one.firmware.empty())
-      versions.insert(printable(one.firmware));
+    if (!one.efa() && !one.firmware.empty()) versions.insert(printable(one.firmware));
   if (!versions.empty()) findings.fine(fmt::format("Firmware: {}.", fmt::join(versions, ", ")));
 }
 

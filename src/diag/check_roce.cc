@@ -49,7 +49,7 @@ RoceView roceView(const Node& node) {
   RoceView out{.given = own.given};
   for (const RdmaDevice& device : own.devices)
     for (const RdmaPort& port : device.ports) {
-      const bool efa = device.kind == RdmaDevice::Kind::kEfa;
+      const bool efa = device.efa();
       out.secondary |= port.active() && (efa || port.infiniband());
       if (efa || !isRoce(node.tree, device, port)) continue;
       const std::string interface = interfaceOf(node.tree, device, port);
@@ -65,10 +65,6 @@ RoceView roceView(const Node& node) {
 std::vector<std::string> namesOf(const RoceRails& rails) {
   return base::mapped(
       rails, [](const RoceRail& one) { return fmt::format("{} ({})", one.device, one.interface); });
-}
-
-std::string interfaceFile(const RoceRail& rail, const char* name) {
-  return fmt::format("/sys/class/net/{}/{}", rail.interface, name);
 }
 
 // Moves the rails for which `is` holds out of `rails`.
@@ -104,7 +100,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
                          down.front().interface,
                   .gain = "The node gains the rate of each rail that comes up."};
   for (const RoceRail& one : down) {
-    const std::string path = interfaceFile(one, "operstate");
+    const std::string path = interfaceFile(one.interface, "operstate");
     finding.evidence.push_back({path, printable(node.tree.line(path))});
     finding.evidence.push_back({one.port.folder + "/state", printable(one.port.state)});
   }
@@ -117,7 +113,7 @@ struct RailAddresses {
 
 RailAddresses addressesOf(const Node& node, const RoceRail& rail) {
   RailAddresses out;
-  for (const Live::Address& one : node.live.addresses) {
+  for (const InterfaceAddress& one : node.live.addresses) {
     if (one.interface != rail.interface) continue;
     const bool ipv6 = one.address.find(':') != std::string::npos;
     out.ipv4 |= !ipv6 && !one.address.starts_with("169.254.");
@@ -178,10 +174,8 @@ bool isGid(const std::string& text) {
 // table always has entries, even if all are empty.
 bool areGidsUnknown(const Tree& tree, const RdmaPort& port) {
   if (port.gids.empty()) return tree.list(port.folder + "/gids").empty();
-  return std::any_of(port.gids.begin(), port.gids.end(),
-                     [](const Gid& one) { return !isGid(one.gid); }) ||
-         std::all_of(port.gids.begin(), port.gids.end(),
-                     [](const Gid& one) { return one.type.empty(); });
+  return std::ranges::any_of(port.gids, [](const Gid& one) { return !isGid(one.gid); }) ||
+         std::ranges::all_of(port.gids, [](const Gid& one) { return one.type.empty(); });
 }
 
 void reportUnknownGids(const RoceView& view, const RoceRails& rails, Findings& findings) {
@@ -214,7 +208,7 @@ void reportNoVersion2(const RoceView& view, const RoceRails& without, Findings& 
 
 // The rail's address, "10.0.103.7/24", for a command.
 std::string addressOn(const Node& node, const RoceRail& rail) {
-  for (const Live::Address& one : node.live.addresses)
+  for (const InterfaceAddress& one : node.live.addresses)
     if (one.interface == rail.interface && !one.address.starts_with("fe80:"))
       return printable(fmt::format("{}/{}", one.address, one.prefix));
   return "ADDRESS/PREFIX";
@@ -302,8 +296,8 @@ unsigned payloadOf(std::uint64_t mtu) {
 
 void reportMtu(const RoceView& view, const RoceRails& small,
                const std::map<std::string, std::uint64_t>& mtus, Findings& findings) {
-  const bool on_default = std::all_of(small.begin(), small.end(),
-                                      [](const RoceRail& one) { return one.default_route; });
+  const bool on_default =
+      std::ranges::all_of(small, [](const RoceRail& one) { return one.default_route; });
   const std::uint64_t mtu = mtus.at(small.front().interface);
   findings.add(
       {.severity = view.worst(on_default ? Severity::kInfo : Severity::kWarning),
@@ -312,7 +306,7 @@ void reportMtu(const RoceView& view, const RoceRails& small,
                            withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
        .evidence = base::mapped(small,
                                 [&](const RoceRail& one) {
-                                  return Evidence{interfaceFile(one, "mtu"),
+                                  return Evidence{interfaceFile(one.interface, "mtu"),
                                                   std::to_string(mtus.at(one.interface))};
                                 }),
        .cause =
@@ -330,7 +324,7 @@ void reportMtu(const RoceView& view, const RoceRails& small,
 void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings& findings) {
   std::map<std::string, std::uint64_t> mtus;
   for (const RoceRail& one : rails)
-    if (const auto mtu = node.tree.number(interfaceFile(one, "mtu")); mtu && *mtu >= 68)
+    if (const auto mtu = node.tree.number(interfaceFile(one.interface, "mtu")); mtu && *mtu >= 68)
       mtus[one.interface] = *mtu;
   const RoceRails unknown =
       takeOut(rails, [&](const RoceRail& one) { return !mtus.contains(one.interface); });
@@ -339,7 +333,7 @@ void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings&
         {.severity = view.worst(Severity::kUnknown),
          .code = "roce.mtu-unknown",
          .what = fmt::format("Could not look at the MTU of {}.", fmt::join(namesOf(unknown), ", ")),
-         .evidence = {{interfaceFile(unknown.front(), "mtu"), "not a number"}},
+         .evidence = {{interfaceFile(unknown.front().interface, "mtu"), "not a number"}},
          .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
   const RoceRails small =
       takeOut(rails, [&](const RoceRail& one) { return mtus.at(one.interface) < kFullMtu; });
@@ -385,9 +379,8 @@ void checkRails(const Node& node, const RoceView& view, Findings& findings) {
   const RoceRails unknown =
       takeOut(whole, [&](const RoceRail& one) { return areGidsUnknown(node.tree, one.port); });
   if (!unknown.empty()) reportUnknownGids(view, unknown, findings);
-  const RoceRails old = takeOut(whole, [](const RoceRail& one) {
-    return std::none_of(one.port.gids.begin(), one.port.gids.end(), isVersion2);
-  });
+  const RoceRails old = takeOut(
+      whole, [](const RoceRail& one) { return std::ranges::none_of(one.port.gids, isVersion2); });
   if (!old.empty()) reportNoVersion2(view, old, findings);
   const RoceRails local =
       takeOut(whole, [](const RoceRail& one) { return routableGid(one.port) == nullptr; });

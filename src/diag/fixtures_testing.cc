@@ -259,7 +259,7 @@ void addRoutes(NodeFolder& folder, const std::string& gateway) {
       "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
   out += fmt::format("{}\t00000000\t{}\t0003\t0\t0\t100\t00000000\t0\t0\t0\n",
                      folder.live.addresses.at(0).interface, routeAddress(gateway));
-  for (const Live::Address& one : folder.live.addresses)
+  for (const InterfaceAddress& one : folder.live.addresses)
     out += fmt::format("{}\t{}\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n", one.interface,
                        routeAddress(one.address.substr(0, one.address.rfind('.')) + ".0"));
   folder.write("/proc/net/route", out);

@@ -13,7 +13,7 @@
 namespace viaduct::diag {
 namespace {
 
-using DistanceKind = host::Distance::Kind;
+using host::DistanceKind;
 
 // The NUMA nodes that the kernel lists, and others that PCI functions name.
 host::Nodes nodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
@@ -113,8 +113,8 @@ bool sharesNvlink(const Tree& tree, const PciFunction& gpu) {
 
 bool meetOnPcie(const Tree& tree, const std::vector<PciFunction>& gpus) {
   return gpus.size() > 1 && countNvSwitches(tree) == 0 &&
-         std::none_of(gpus.begin(), gpus.end(),
-                      [&](const PciFunction& gpu) { return sharesNvlink(tree, gpu); });
+         std::ranges::none_of(gpus,
+                              [&](const PciFunction& gpu) { return sharesNvlink(tree, gpu); });
 }
 
 void checkGpuPairs(const Tree& tree, const std::vector<PciFunction>& gpus, Findings& findings) {

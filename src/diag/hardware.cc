@@ -26,7 +26,7 @@ bool handedToVirtualMachine(const Tree& tree, const PciFunction& function) {
 }  // namespace
 
 std::vector<RdmaDevice> rdmaNics(const Node& node) {
-  return base::only(devicesToLookAt(node, allocationOf(node.tree, node.variables)),
+  return base::only(devicesToLookAt(node, allocationOf(node)),
                     [](const RdmaDevice& one) { return one.function.has_value(); });
 }
 

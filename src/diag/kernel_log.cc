@@ -6,8 +6,6 @@
 
 #include "base/text.h"
 #include "diag/node.h"
-#include "base/text.h"
-#include "diag/node.h"
 
 namespace viaduct::diag {
 namespace {

@@ -163,8 +163,8 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   }
   out.clock = lookAtClock();
   out.kernel_log = readKernelLog();
-  for (const host::InterfaceAddress& one : host::interfaceAddresses())
-    if (!one.address.empty()) out.addresses.push_back({one.interface, one.address, one.prefix});
+  out.addresses = host::interfaceAddresses();
+  std::erase_if(out.addresses, [](const auto& one) { return one.address.empty(); });
   out.libraries = findLibraries(tree, variables);
   std::vector<std::string> names = namesIn(variables);
   names.insert(names.end(), options.names.begin(), options.names.end());

@@ -70,7 +70,7 @@ std::string describe(const RdmaDevice& device) {
 std::string describeInterface(const Node& node, const std::string& name) {
   const std::string at = "/sys/class/net/" + name;
   std::vector<std::string> addresses;
-  for (const Live::Address& one : node.live.addresses)
+  for (const InterfaceAddress& one : node.live.addresses)
     if (one.interface == name) addresses.push_back(fmt::format("{}/{}", one.address, one.prefix));
   const auto speed = node.tree.tryRead(at + "/speed");  // refused while the link is down
   return fmt::format("{}: {}, MTU {} bytes{}{}{}", name, node.tree.line(at + "/operstate"),
@@ -79,7 +79,7 @@ std::string describeInterface(const Node& node, const std::string& name) {
                      addresses.empty() ? "" : ", ", fmt::join(addresses, " "));
 }
 
-class Table {
+class CardRows {
  public:
   void row(std::string_view item, const std::string& value) {
     out_ += fmt::format("| {} | {} |\n", item, value.empty() ? "unknown" : value);
@@ -94,7 +94,7 @@ class Table {
 
 std::string nodeCard(const Node& node) {
   const Tree& tree = node.tree;
-  Table table;
+  CardRows table;
   table.row("host", node.live.hostname);
   table.row("system", valueIn(tree.read("/etc/os-release").text, "PRETTY_NAME", '='));
   table.row("kernel", node.live.kernel);

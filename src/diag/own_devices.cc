@@ -10,9 +10,8 @@
 
 namespace viaduct::diag {
 OwnDevices ownDevices(const Node& node) {
-  const Allocation given = allocationOf(node.tree, node.variables);
-  OwnDevices out{.given = given.known_by <= KnownBy::kAddresses,
-                 .pod = inPod(node.tree, node.variables)};
+  const Allocation given = allocationOf(node);
+  OwnDevices out{.given = given.known_by <= KnownBy::kAddresses, .pod = inPod(node)};
   out.certain = out.given || (out.pod && given.certain());
   for (RdmaDevice& device : devicesToLookAt(node, given, Guesses::kCount))
     if (isDeviceName(device.name))
@@ -42,7 +41,7 @@ std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPo
 }
 
 bool isInterfaceDown(const Tree& tree, const std::string& interface) {
-  const std::string state = tree.line("/sys/class/net/" + interface + "/operstate");
+  const std::string state = tree.line(interfaceFile(interface, "operstate"));
   return state == "down" || state == "lowerlayerdown";
 }
 

@@ -17,8 +17,7 @@ std::string loadedPeerModule(const Tree& tree) {
 }
 
 bool efaBringsIt(const Tree& tree, const RdmaDevice& nic) {
-  return nic.kind == RdmaDevice::Kind::kEfa &&
-         tree.line(nic.folder + "/device/p2p").starts_with("NVIDIA");
+  return nic.efa() && tree.line(nic.folder + "/device/p2p").starts_with("NVIDIA");
 }
 
 }  // namespace
@@ -29,7 +28,7 @@ GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaDevice>& nics) 
                     .new_kernel = {}};
   out.open = out.driver.find("Open Kernel Module") != std::string::npos;
   if (const auto version = kernelVersion(node)) out.new_kernel = *version >= VersionNumbers{5, 12};
-  out.efa = !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const RdmaDevice& nic) {
+  out.efa = !nics.empty() && std::ranges::all_of(nics, [&](const RdmaDevice& nic) {
     return efaBringsIt(node.tree, nic);
   });
   return out;

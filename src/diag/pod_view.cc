@@ -61,7 +61,7 @@ void setAside(PodView& pod) {
   const auto slower = [](const RdmaDevice& a, const RdmaDevice& b) {
     return activePort(a).gigabits < activePort(b).gigabits;
   };
-  const auto fastest = std::max_element(pod.verbs.begin(), pod.verbs.end(), slower);
+  const auto fastest = std::ranges::max_element(pod.verbs, slower);
   if (fastest == pod.verbs.end()) return;
   const RdmaPort best = activePort(*fastest);
   const auto belongs = [&](const RdmaDevice& one) {
@@ -77,18 +77,17 @@ void setAside(PodView& pod) {
 }  // namespace
 
 PodView podView(const Node& node) {
-  PodView out{.given = allocationOf(node.tree, node.variables)};
+  PodView out{.given = allocationOf(node)};
   for (RdmaDevice& one : out.given.devices) readGids(node.tree, one);
   for (const RdmaDevice& one : out.given.devices)
-    if (hasActivePort(one))
-      (one.kind == RdmaDevice::Kind::kEfa ? out.efa : out.verbs).push_back(one);
+    if (hasActivePort(one)) (one.efa() ? out.efa : out.verbs).push_back(one);
   if (out.given.known_by > KnownBy::kAddresses) setAside(out);
   out.gpus = countNvidiaGpus(node.tree);
   out.interfaces = node.tree.list("/sys/class/net");
   out.default_interface = defaultInterface(node.tree);
   out.product = node.tree.line("/sys/devices/virtual/dmi/id/product_name");
   out.vendor = node.tree.line("/sys/devices/virtual/dmi/id/sys_vendor");
-  out.pod = inPod(node.tree, node.variables);
+  out.pod = inPod(node);
   return out;
 }
 

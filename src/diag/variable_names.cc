@@ -43,8 +43,8 @@ std::vector<std::string> nowhereIn(const PodView& pod, const NameList& list) {
   for (const std::string& name : list.names) {
     const NameList alone{.exact = list.exact, .names = {name}};
     const auto same = [&](const RdmaDevice& one) { return alone.matches(one.name); };
-    if (std::none_of(pod.given.devices.begin(), pod.given.devices.end(), same) &&
-        std::none_of(pod.given.others.begin(), pod.given.others.end(), same))
+    if (std::ranges::none_of(pod.given.devices, same) &&
+        std::ranges::none_of(pod.given.others, same))
       out.push_back(printable(name));
   }
   return out;
@@ -54,7 +54,7 @@ void reportNoHca(const VariableScene& scene, const NameList& list) {
   const auto taken = [&](const RdmaDevice& one) { return list.takes(one.name); };
   const std::vector<std::string> nowhere = nowhereIn(scene.pod, list);
   const std::string exact = exactHca(base::mapped(scene.pod.verbs, &RdmaDevice::name));
-  if (std::none_of(scene.pod.verbs.begin(), scene.pod.verbs.end(), taken))
+  if (std::ranges::none_of(scene.pod.verbs, taken))
     return scene.add(
         "NCCL_IB_HCA",
         {.severity = Severity::kWarning,
@@ -87,7 +87,7 @@ struct Transports {
   std::vector<std::string> names = {};
   bool has(const std::string& name) const { return contains(names, name); }
   bool rdma() const {
-    if (!excludes) return std::any_of(names.begin(), names.end(), isReliable);
+    if (!excludes) return std::ranges::any_of(names, isReliable);
     return !has("all") && !has("ib") && !(has("rc") && has("dc"));
   }
   bool cuda() const {
@@ -202,7 +202,7 @@ void checkInterfaces(const VariableScene& scene, const char* name, bool prefixes
   list.exact = list.exact || !prefixes;
   const auto& there = scene.pod.interfaces;
   const auto takes = [&](const std::string& one) { return list.takes(one); };
-  if (std::any_of(there.begin(), there.end(), takes)) return;
+  if (std::ranges::any_of(there, takes)) return;
   if (there.empty())
     return scene.add(name, {.severity = Severity::kUnknown,
                             .code = "variables.interfaces-unknown",

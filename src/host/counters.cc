@@ -1,7 +1,6 @@
 #include "host/counters.h"
 
 #include "base/text.h"
-#include "host/interfaces.h"
 #include "host/rdma.h"
 
 namespace viaduct::host {
@@ -23,10 +22,26 @@ std::optional<Counter> readPort(const Tree& tree, const RdmaPort& port) {
 
 }  // namespace
 
-std::vector<Counter> readCounters(const Tree& tree) {
+std::vector<Counter> interfaceCounters(const Tree& tree) {
   std::vector<Counter> out;
-  for (const InterfaceBytes& i : interfaceBytes(tree))
-    out.push_back({i.name, i.sent, i.received, 1});
+  for (const std::string& line : tree.lines("/proc/net/dev")) {
+    // A line is "  eth0: 1234 ...": eight figures of received traffic, then eight of sent traffic.
+    // The two header lines have bars.
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || line.find('|') != std::string::npos) continue;
+    const auto figures = base::wordsOf(std::string_view(line).substr(colon + 1));
+    if (figures.size() < 9) continue;
+    const auto received = base::numberIn<std::uint64_t>(figures[0]),
+               sent = base::numberIn<std::uint64_t>(figures[8]);
+    if (received && sent)
+      out.push_back(
+          {std::string(base::trimmed(std::string_view(line).substr(0, colon))), *sent, *received});
+  }
+  return out;
+}
+
+std::vector<Counter> readCounters(const Tree& tree) {
+  std::vector<Counter> out = interfaceCounters(tree);
   for (const RdmaPort& port : rdmaPorts(tree))
     if (auto counter = readPort(tree, port)) out.push_back(*std::move(counter));
   return out;

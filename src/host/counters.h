@@ -18,6 +18,9 @@ struct Counter {
   friend bool operator==(const Counter&, const Counter&) = default;
 };
 
+// Interfaces of this process's network namespace, from /proc/net/dev. /sys is no substitute: it
+// shows the namespace in which it was mounted.
+std::vector<Counter> interfaceCounters(const Tree& tree);
 // Counters of interfaces and RDMA devices, named as in devices(). Devices without counters are left
 // out.
 std::vector<Counter> readCounters(const Tree& tree = {});

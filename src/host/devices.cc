@@ -12,6 +12,7 @@
 
 #include "base/lists.h"
 #include "base/text.h"
+#include "host/counters.h"
 #include "host/interfaces.h"
 #include "host/rdma.h"
 
@@ -45,7 +46,7 @@ std::uint64_t rateOfParts(const Tree& tree, const Device& whole, const std::vect
     rates.push_back(found->link_bytes_per_s);
   }
   const bool one_at_a_time = tree.line(folder + "/bonding/mode").starts_with("active-backup");
-  return one_at_a_time ? *std::max_element(rates.begin(), rates.end())
+  return one_at_a_time ? *std::ranges::max_element(rates)
                        : std::accumulate(rates.begin(), rates.end(), std::uint64_t{0});
 }
 
@@ -54,14 +55,14 @@ bool showsOurs(const Tree& tree, const std::vector<Device>& interfaces) {
   std::vector<std::string> ours = base::mapped(interfaces, &Device::name);
   std::vector<std::string> shown = tree.list("/sys/class/net");
   std::erase(shown, "bonding_masters");  // a file, if bonds can be made
-  std::sort(ours.begin(), ours.end());
+  std::ranges::sort(ours);
   return ours == shown;
 }
 
 std::vector<Device> namedInterfaces(const Tree& tree) {
-  auto out = base::mapped(interfaceBytes(tree), [](const InterfaceBytes& one) {
-    const bool loopback = one.name == "lo";
-    return Device{.name = one.name,
+  auto out = base::mapped(interfaceCounters(tree), [](const Counter& one) {
+    const bool loopback = one.device == "lo";
+    return Device{.name = one.device,
                   .kind = loopback ? DeviceKind::kLoopback : DeviceKind::kVirtual};
   });
   for (InterfaceAddress& one : interfaceAddresses())
@@ -151,9 +152,7 @@ std::string notReady(const std::string& name_or_address, const Tree& tree) {
   if (there.empty()) return fmt::format("this host has no device {}", name);
   if (!there.front().up || !there.front().running)
     return fmt::format("{} is down, or has no carrier", name);
-  return std::any_of(there.begin(), there.end(), isRoutable)
-             ? ""
-             : fmt::format("{} has no address", name);
+  return std::ranges::any_of(there, isRoutable) ? "" : fmt::format("{} has no address", name);
 }
 
 }  // namespace viaduct::host

@@ -83,8 +83,8 @@ TEST_F(FactsTest, LoopbackIsAmongTheInterfaces) {
   const Facts found = facts();
   EXPECT_FALSE(found.kernel.empty());
   EXPECT_FALSE(found.hostname.empty());
-  const auto loop = std::find_if(found.interfaces.begin(), found.interfaces.end(),
-                                 [](const Interface& i) { return i.name == "lo"; });
+  const auto loop =
+      std::ranges::find_if(found.interfaces, [](const Interface& i) { return i.name == "lo"; });
   ASSERT_NE(loop, found.interfaces.end());
   if (!loop->up) GTEST_SKIP() << "skipped: the loopback interface is down here";
   EXPECT_NE(std::find(loop->addresses.begin(), loop->addresses.end(), "127.0.0.1"),

@@ -67,28 +67,15 @@ std::vector<Interface> interfaces(const Tree& tree) {
   return out;
 }
 
-std::uint64_t linkRate(const Tree& tree, const std::string& interface) {
-  const std::string folder = "/sys/class/net/" + interface;
-  // "-1": unknown.
-  return tree.has(folder + "/device") ? tree.number(folder + "/speed").value_or(0) : 0;
+std::string interfaceFile(const std::string& interface, std::string_view name) {
+  return fmt::format("/sys/class/net/{}/{}", interface, name);
 }
 
-std::vector<InterfaceBytes> interfaceBytes(const Tree& tree) {
-  std::vector<InterfaceBytes> out;
-  for (const std::string& line : tree.lines("/proc/net/dev")) {
-    // A line is "  eth0: 1234 ...": eight figures of received traffic, then eight of sent traffic.
-    // The two header lines have bars.
-    const auto colon = line.find(':');
-    if (colon == std::string::npos || line.find('|') != std::string::npos) continue;
-    const auto figures = base::wordsOf(std::string_view(line).substr(colon + 1));
-    if (figures.size() < 9) continue;
-    const auto received = base::numberIn<std::uint64_t>(figures[0]),
-               sent = base::numberIn<std::uint64_t>(figures[8]);
-    if (received && sent)
-      out.push_back(
-          {std::string(base::trimmed(std::string_view(line).substr(0, colon))), *received, *sent});
-  }
-  return out;
+std::uint64_t linkRate(const Tree& tree, const std::string& interface) {
+  // "-1": unknown.
+  return tree.has(interfaceFile(interface, "device"))
+             ? tree.number(interfaceFile(interface, "speed")).value_or(0)
+             : 0;
 }
 
 }  // namespace viaduct::host

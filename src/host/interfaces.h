@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "host/tree.h"
@@ -28,16 +29,11 @@ struct Interface {
 // The list is of this machine; `tree` has the rates.
 std::vector<Interface> interfaces(const Tree& tree);
 
+// "/sys/class/net/eth0/mtu".
+std::string interfaceFile(const std::string& interface, std::string_view name);
+
 // The rate of a link with a device behind it, in 10^6 bits a second. 0: unknown, or there is no
 // device: bridges and virtual pairs report made-up rates.
 std::uint64_t linkRate(const Tree& tree, const std::string& interface);
-
-// One line of /proc/net/dev: the traffic of an interface of this process's network namespace. /sys
-// is no substitute: it shows the namespace in which it was mounted.
-struct InterfaceBytes {
-  std::string name = {};
-  std::uint64_t received = 0, sent = 0;
-};
-std::vector<InterfaceBytes> interfaceBytes(const Tree& tree);
 
 }  // namespace viaduct::host

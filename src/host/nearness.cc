@@ -111,35 +111,35 @@ int nodeOfPages(std::span<const int> nodes) {
 }
 
 Distance distance(const Place& one, const Place& other, const Nodes& nodes) {
-  using Kind = Distance::Kind;
+  using enum DistanceKind;
   if (!one.pci.empty() && !other.pci.empty()) {
     const std::size_t shared = sharedBridges(one, other);
     const auto between = static_cast<int>(one.pci.size() + other.pci.size() - 2 - 2 * shared);
-    if (shared > 0) return {Kind::kBridge, between};
+    if (shared > 0) return {kBridge, between};
   }
-  if (!nodes.several()) return {Kind::kNode};
-  if (one.node < 0 || other.node < 0) return {Kind::kUnknown};
-  if (one.node == other.node) return {Kind::kNode};
+  if (!nodes.several()) return {kNode};
+  if (one.node < 0 || other.node < 0) return {kUnknown};
+  if (one.node == other.node) return {kNode};
   const auto at = [&](int node) {
     return std::find(nodes.numbers.begin(), nodes.numbers.end(), node) - nodes.numbers.begin();
   };
   const auto from = static_cast<std::size_t>(at(one.node)),
              to = static_cast<std::size_t>(at(other.node));
   const bool told = from < nodes.distances.size() && to < nodes.distances[from].size();
-  return {Kind::kOtherNode, told ? nodes.distances[from][to] : 0};
+  return {kOtherNode, told ? nodes.distances[from][to] : 0};
 }
 
 std::string textOf(const Distance& distance) {
   switch (distance.kind) {
-    case Distance::Kind::kBridge:
+    case DistanceKind::kBridge:
       return distance.steps == 0
                  ? "same PCIe bridge"
                  : fmt::format("same PCIe switch, {} bridges between", distance.steps);
-    case Distance::Kind::kNode:
+    case DistanceKind::kNode:
       return "same node";
-    case Distance::Kind::kOtherNode:
+    case DistanceKind::kOtherNode:
       return fmt::format("another node, distance {}", distance.steps);
-    case Distance::Kind::kUnknown:
+    case DistanceKind::kUnknown:
       break;
   }
   return "unknown distance";
@@ -177,7 +177,7 @@ NearChoice nearOwnCpus(std::span<const std::string> names, const Tree& tree) {
   const std::vector<Nic> nics = nicsNamed(names, tree);
   ranked.reserve(nics.size());
   const auto spare = [&](const Nic& nic) {
-    return nic.place.pci.empty() || std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
+    return nic.place.pci.empty() || std::ranges::any_of(nics, [&](const Nic& other) {
              return !other.place.pci.empty() && other.place.pci.back() == nic.physical;
            });
   };
@@ -186,10 +186,9 @@ NearChoice nearOwnCpus(std::span<const std::string> names, const Tree& tree) {
                         nic.name);
   NearChoice out;
   if (ranked.empty()) return out;
-  const Rank best =
-      std::min_element(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-        return a.first < b.first;
-      })->first;
+  const Rank best = std::ranges::min_element(ranked, [](const auto& a, const auto& b) {
+                      return a.first < b.first;
+                    })->first;
   for (auto& [rank, name] : ranked) (rank == best ? out.near : out.rest).push_back(std::move(name));
   return out;
 }

@@ -32,8 +32,9 @@ std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const Tree& tree = {});
 int nodeOfMemory(const void* start, std::uint64_t bytes);
 int nodeOfPages(std::span<const int> nodes);  // one node per page; negative: unknown
 
+enum class DistanceKind : std::uint8_t { kBridge, kNode, kOtherNode, kUnknown };
 struct Distance {
-  enum class Kind : std::uint8_t { kBridge, kNode, kOtherNode, kUnknown } kind = Kind::kUnknown;
+  DistanceKind kind = DistanceKind::kUnknown;
   int steps = 0;  // kBridge: PCI bridges between; kOtherNode: the firmware's figure
   friend auto operator<=>(const Distance&, const Distance&) = default;  // less is nearer
 };

@@ -12,7 +12,7 @@
 namespace viaduct::host {
 namespace {
 
-using Kind = Distance::Kind;
+using Kind = DistanceKind;
 using Names = std::vector<std::string>;
 
 class Machine : public ::testing::Test {

@@ -49,7 +49,7 @@ struct PciFunction {
 };
 
 inline constexpr auto kPciFunctions = "/sys/bus/pci/devices/";
-inline constexpr std::uint64_t kNvidia = 0x10de;
+inline constexpr std::uint32_t kNvidia = 0x10de, kMellanox = 0x15b3;  // vendors
 
 // Whether the text is a PCI address: "0000:18:00.0".
 bool isPciAddress(std::string_view text);

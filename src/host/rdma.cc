@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <utility>
 
@@ -23,7 +24,7 @@ std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
   std::vector<std::pair<unsigned, std::string>> indices;
   for (const std::string& name : tree.list(port + "/gids"))
     indices.emplace_back(std::strtoul(name.c_str(), nullptr, 10), name);
-  std::sort(indices.begin(), indices.end());
+  std::ranges::sort(indices);
   if (indices.size() > kMostGids) indices.resize(kMostGids);
   std::vector<Gid> out;
   for (const auto& [index, name] : indices) {
@@ -36,12 +37,6 @@ std::vector<Gid> gidsOf(const Tree& tree, const std::string& port) {
   return out;
 }
 
-RdmaDevice::Kind kindOf(const std::optional<PciFunction>& function) {
-  if (!function) return RdmaDevice::Kind::kOther;
-  if (function->vendor == 0x15b3) return RdmaDevice::Kind::kMellanox;
-  return function->isEfa() ? RdmaDevice::Kind::kEfa : RdmaDevice::Kind::kOther;
-}
-
 // Maps each device to the name of its uverbs file.
 std::map<std::string, std::string> uverbsByDevice(const Tree& tree) {
   std::map<std::string, std::string> out;
@@ -51,29 +46,9 @@ std::map<std::string, std::string> uverbsByDevice(const Tree& tree) {
   return out;
 }
 
-bool startsWithDigit(std::string_view text) { return text[0] >= '0' && text[0] <= '9'; }
-
-// Takes the digits off the front, and returns them without leading zeros.
-std::string_view takeNumber(std::string_view& text) {
-  std::string_view out = text.substr(0, text.find_first_not_of("0123456789"));
-  text.remove_prefix(out.size());
-  out.remove_prefix(std::min(out.find_first_not_of('0'), out.size()));
-  return out;
-}
-
 // Compares numbers in names as numbers: rdmap79s0 comes before rdmap113s0.
-bool isNameBefore(std::string_view a, std::string_view b) {
-  while (!a.empty() && !b.empty()) {
-    if (startsWithDigit(a) && startsWithDigit(b)) {
-      const std::string_view one = takeNumber(a), other = takeNumber(b);
-      if (one != other) return std::pair(one.size(), one) < std::pair(other.size(), other);
-    } else {
-      if (a[0] != b[0]) return a[0] < b[0];
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-    }
-  }
-  return a.size() < b.size();
+bool isNameBefore(const RdmaDevice& a, const RdmaDevice& b) {
+  return ::strverscmp(a.name.c_str(), b.name.c_str()) < 0;
 }
 
 }  // namespace
@@ -143,7 +118,6 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
     if (const Place place = placeAt(tree, device.folder + "/device"); !place.pci.empty())
       device.pci = place.pci.back();
     device.function = pciFunction(tree, device.pci);
-    device.kind = kindOf(device.function);
     if (device.function) device.physical = device.function->physical;
     device.firmware = tree.line(device.folder + "/fw_ver");
     device.type = tree.line(device.folder + "/hca_type");
@@ -154,15 +128,14 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
     for (RdmaPort& port : device.ports) readState(tree, port);
     out.push_back(std::move(device));
   }
-  std::sort(out.begin(), out.end(),
-            [](const RdmaDevice& a, const RdmaDevice& b) { return isNameBefore(a.name, b.name); });
+  std::ranges::sort(out, isNameBefore);
   return out;
 }
 
 std::vector<std::string> cxiNics(const Tree& tree) { return tree.list("/sys/class/cxi"); }
 
 bool isDeviceName(std::string_view name) {
-  return !name.empty() && name.size() <= 63 && std::all_of(name.begin(), name.end(), [](char c) {
+  return !name.empty() && name.size() <= 63 && std::ranges::all_of(name, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.' || c == '-';
   });
 }

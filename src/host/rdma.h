@@ -54,10 +54,8 @@ void readState(const Tree& tree, RdmaPort& port);
 void readRate(const Tree& tree, RdmaPort& port);
 
 struct RdmaDevice {
-  enum class Kind : std::uint8_t { kMellanox, kEfa, kOther };
   std::string name = {};
-  std::string folder = {};  // "/sys/class/infiniband/mlx5_0"
-  Kind kind = Kind::kOther;
+  std::string folder = {};                   // "/sys/class/infiniband/mlx5_0"
   std::string pci = {};                      // its PCI address; empty: none, as for siw and rxe
   std::optional<PciFunction> function = {};  // the function with this address
   std::string physical = {};                 // of a virtual function: its physical function
@@ -65,6 +63,8 @@ struct RdmaDevice {
   std::vector<std::string> interfaces = {};  // network devices of the same function
   std::string uverbs = {};                   // "uverbs5", as the kernel names it
   std::vector<RdmaPort> ports = {};
+  bool efa() const { return function && function->isEfa(); }
+  bool mellanox() const { return function && function->vendor == kMellanox; }
   double gigabits() const;  // sum of its active ports; 0: none is active
 };
 

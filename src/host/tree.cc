@@ -124,7 +124,7 @@ FileText Tree::fetch(const std::string& path, std::size_t most) const {
 void Tree::remember(const std::string& path, const FileText& found) const {
   if (found.state != State::kDenied && found.state != State::kUnreadable) return;
   const auto same = [&](const Unread& one) { return one.path == path; };
-  if (std::none_of(unread_.begin(), unread_.end(), same))
+  if (std::ranges::none_of(unread_, same))
     unread_.push_back({path, found.reason, found.state == State::kDenied});
 }
 
@@ -199,7 +199,7 @@ std::vector<std::string> Tree::fetchNames(const std::string& folder) const {
     if (name != "." && name != "..") out.emplace_back(name);
   }
   ::closedir(names);
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   return out;
 }
 
