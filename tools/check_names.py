@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a type name means two things in the folders that move bytes.
+"""Fails when a type name means two things in the folders that move bytes or read machines.
 
 usage: check_names.py [ROOT]
 

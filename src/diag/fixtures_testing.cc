@@ -989,4 +989,20 @@ Fixture smallVm() { return Fixture(fillSmallVm); }
 
 std::span<const HealthyNode> healthyNodes() { return kHealthy; }
 
+std::span<const std::string> garbageTexts() {
+  static const std::array<std::string, 9> texts{
+      "",   "\x1b[2J\x1b]0;x\x07", "99999999999999999999999999", "-1", "0x", "4: ACTIVE",
+      "%s", std::string(1, '\0'),  std::string(70000, 'A')};
+  return texts;
+}
+
+void fillAll(const Fixture& folder, const std::string& text) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder.root() + "/sys/devices"))
+    if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
+  for (const std::filesystem::path& file : files)
+    folder.write(file.string().substr(folder.root().size()), text);
+}
+
 }  // namespace viaduct::diag::testing
