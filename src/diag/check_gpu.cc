@@ -148,7 +148,7 @@ void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& fi
 }
 
 void checkGdrcopy(const Tree& tree, const std::vector<RdmaDevice>& nics, Findings& findings) {
-  const bool efa = std::ranges::any_of(nics, [](const RdmaDevice& nic) { return nic.efa(); });
+  const bool efa = std::ranges::any_of(nics, &RdmaDevice::efa);
   if (!efa) return;
   const bool device = tree.has("/dev/gdrdrv"), module = tree.has("/sys/module/gdrdrv");
   if (device && module) return findings.fine("GDRCopy (gdrdrv) is loaded.");

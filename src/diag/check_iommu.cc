@@ -110,7 +110,7 @@ std::string typePath(const PciFunction& function) {
   return fmt::format("{}/{}/type", kIommuGroups, function.group);
 }
 
-std::string namesOf(const std::vector<DmaDevice>& devices) {
+std::string dmaNames(const std::vector<DmaDevice>& devices) {
   return listed(base::mapped(devices, &DmaDevice::name));
 }
 
@@ -227,7 +227,7 @@ void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices,
   TranslationCause found = causeOf(node, hints, translated);
   findings.add({.severity = translationSeverity(devices, translated),
                 .code = found.code,
-                .what = fmt::format("The IOMMU translates the DMA of {}.", namesOf(translated)),
+                .what = fmt::format("The IOMMU translates the DMA of {}.", dmaNames(translated)),
                 .evidence = translationEvidence(node, hints, translated),
                 .cause = std::move(found.cause),
                 .fix = std::move(found.fix) + "\nThen " + typePath(translated[0].function) +
@@ -250,7 +250,7 @@ void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices,
       {.severity = hints.passthrough ? Severity::kInfo : Severity::kUnknown,
        .code = "iommu.type-unknown",
        .what = fmt::format("Could not tell whether the IOMMU translates the DMA of {}.",
-                           namesOf(unknown)),
+                           dmaNames(unknown)),
        .evidence = {{typePath(first), first.group_type.empty() ? "absent" : first.group_type},
                     {kCommandLine, hints.command_line}},
        .cause = first.group_type.empty()
@@ -345,7 +345,7 @@ void sayFine(const std::vector<DmaDevice>& devices, Findings& findings) {
 
 void checkIommu(const Node& node, Findings& findings) {
   const std::vector<DmaDevice> devices = dmaDevices(node);
-  const DmaPeers peers{.nics = std::ranges::any_of(devices, [](const auto& d) { return d.nic; }),
+  const DmaPeers peers{.nics = std::ranges::any_of(devices, &DmaDevice::nic),
                        .gpus = meetOnPcie(node.tree, nvidiaGpus(node.tree))};
   if (!peers.nics && !peers.gpus)
     return findings.fine(

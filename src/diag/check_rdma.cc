@@ -31,7 +31,7 @@ struct PortOf {
 };
 using PortList = std::vector<PortOf>;
 
-std::vector<std::string> namesOf(const PortList& ports) {
+std::vector<std::string> portNames(const PortList& ports) {
   return base::mapped(ports, &PortOf::name);
 }
 
@@ -91,7 +91,7 @@ Severity severityOfDown(const OwnDevices& own, const PortList& down) {
 
 std::string leaveOut(const PortList& ports) {
   return fmt::format("If nobody needs the port, leave it out: NCCL_IB_HCA=^={}",
-                     fmt::join(namesOf(ports), ","));
+                     fmt::join(portNames(ports), ","));
 }
 
 void reportPolling(const Node& node, const OwnDevices& own, const PortList& ports,
@@ -99,7 +99,7 @@ void reportPolling(const Node& node, const OwnDevices& own, const PortList& port
   findings.add({.severity = severityOfDown(own, ports),
                 .code = "rdma.polling",
                 .what = fmt::format("{} no link partner: the physical state is Polling.",
-                                    withVerb(namesOf(ports), "finds", "find")),
+                                    withVerb(portNames(ports), "finds", "find")),
                 .evidence = filesOf(ports, {"state", "phys_state"}, node.tree),
                 .cause = "The cable or its transceiver is missing or broken, or the switch port is "
                          "off.",
@@ -115,7 +115,7 @@ void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& po
       device.interfaces.empty() ? std::string() : printable(device.interfaces.front());
   findings.add({.severity = severityOfDown(own, ports),
                 .code = "rdma.port-down",
-                .what = fmt::format("{} down.", withVerb(namesOf(ports), "is", "are")),
+                .what = fmt::format("{} down.", withVerb(portNames(ports), "is", "are")),
                 .evidence = filesOf(ports, {"state", "phys_state", "link_layer"}, node.tree),
                 .cause = "The port is disabled, its interface is down, or the link has failed.",
                 .fix = fmt::format(
@@ -132,7 +132,7 @@ void reportInit(const Node& node, const OwnDevices& own, const PortList& ports,
   findings.add({.severity = severityOfDown(own, ports),
                 .code = "rdma.port-init",
                 .what = fmt::format("{} a link and no subnet manager: the state is {}.",
-                                    withVerb(namesOf(ports), "has", "have"),
+                                    withVerb(portNames(ports), "has", "have"),
                                     printable(ports.front().port->state)),
                 .evidence = filesOf(ports, {"state", "lid", "sm_lid", "link_layer"}, node.tree),
                 .cause = "No subnet manager runs in this InfiniBand fabric, or it does not reach "
@@ -147,7 +147,7 @@ void reportUnknownStates(const Node&, const OwnDevices&, const PortList& ports,
   findings.add({.severity = Severity::kUnknown,
                 .code = "rdma.state-unknown",
                 .what = fmt::format("Could not look at the port state of {}.",
-                                    fmt::join(namesOf(ports), ", ")),
+                                    fmt::join(portNames(ports), ", ")),
                 .evidence = base::mapped(ports,
                                          [](const PortOf& one) {
                                            return Evidence{one.port->folder + "/state",
@@ -203,7 +203,7 @@ void checkLids(const Node& node, const PortList& active, Findings& findings) {
   findings.add({.severity = Severity::kFailure,
                 .code = "rdma.no-lid",
                 .what = fmt::format("{} no address in the InfiniBand fabric: the LID is 0.",
-                                    withVerb(namesOf(without), "has", "have")),
+                                    withVerb(portNames(without), "has", "have")),
                 .evidence = filesOf(without, {"lid", "sm_lid", "state"}, node.tree),
                 .cause =
                     "The subnet manager has not configured the port, or the device is a bond of "
@@ -244,7 +244,7 @@ void reportUnnamed(const Node& node, const PortList& ports, Findings& findings) 
       {.severity = Severity::kInfo,
        .code = "rdma.rate-unnamed",
        .what = fmt::format("This kernel cannot name the rate of {}; it shows {}.",
-                           fmt::join(namesOf(ports), ", "), printable(ports.front().port->rate)),
+                           fmt::join(portNames(ports), ", "), printable(ports.front().port->rate)),
        .evidence = filesOf(ports, {"rate", "state"}, node.tree),
        .cause = fmt::format("Kernel {} prints speeds that it does not know as 2.5 Gb/s a "
                             "lane. The link itself is probably fast.",
@@ -259,7 +259,7 @@ void reportNarrow(const Node& node, const PortList& ports, Findings& findings) {
       {.severity = Severity::kWarning,
        .code = "rdma.narrow",
        .what = fmt::format("{} with one lane instead of four.",
-                           withVerb(namesOf(ports), "runs", "run")),
+                           withVerb(portNames(ports), "runs", "run")),
        .evidence = filesOf(ports, {"rate"}, node.tree),
        .cause = "A lane of the cable or transceiver is broken, or the cable is not pushed "
                 "home.",
@@ -312,7 +312,7 @@ void checkPortRates(const Node& node, const PortList& active, Findings& findings
     findings.add(
         {.severity = Severity::kUnknown,
          .code = "rdma.rate-unknown",
-         .what = fmt::format("Could not look at the rate of {}.", fmt::join(namesOf(odd), ", ")),
+         .what = fmt::format("Could not look at the rate of {}.", fmt::join(portNames(odd), ", ")),
          .evidence = filesOf(odd, {"rate"}, node.tree),
          .cause = "The file is missing, empty or damaged.",
          .fix = "Read it on the node: ibstat"});
@@ -406,10 +406,8 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& finding
 // ---- No devices.
 
 std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
-  std::vector<std::string> out;
-  for (const PciFunction& one : pciFunctions(tree))
-    if (one.vendor == host::kMellanox && (one.kind >> 8U) == 0x0207U) out.push_back(one.address);
-  return out;
+  constexpr std::string_view kInfiniband = "0x0207";
+  return functionsOfClass(tree, kInfiniband, {host::kMellanox});
 }
 
 void reportNone(const Node& node, Findings& findings) {

@@ -62,7 +62,7 @@ RoceView roceView(const Node& node) {
   return out;
 }
 
-std::vector<std::string> namesOf(const RoceRails& rails) {
+std::vector<std::string> railNamesOf(const RoceRails& rails) {
   return base::mapped(
       rails, [](const RoceRail& one) { return fmt::format("{} ({})", one.device, one.interface); });
 }
@@ -90,7 +90,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
   Finding finding{.severity = view.useless(down.size()),
                   .code = "roce.interface-down",
                   .what = fmt::format("{} no link: the network interface is down.",
-                                      withVerb(namesOf(down), "has", "have")),
+                                      withVerb(railNamesOf(down), "has", "have")),
                   .cause = "RoCE needs its network interface up; the RDMA port follows it.",
                   .fix = forEach(down,
                                  [](const RoceRail& one) {
@@ -132,7 +132,7 @@ void reportNoAddress(const RoceView& view, const RoceRails& without, Findings& f
   findings.add(
       {.severity = view.useless(without.size()),
        .code = "roce.no-address",
-       .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
+       .what = fmt::format("{} no IPv4 address.", withVerb(railNamesOf(without), "has", "have")),
        .evidence = base::mapped(without,
                                 [](const RoceRail& one) {
                                   return Evidence{"ip -4 addr show dev " + one.interface,
@@ -179,20 +179,20 @@ bool areGidsUnknown(const Tree& tree, const RdmaPort& port) {
 }
 
 void reportUnknownGids(const RoceView& view, const RoceRails& rails, Findings& findings) {
-  findings.add(
-      {.severity = view.worst(Severity::kUnknown),
-       .code = "roce.gids-unknown",
-       .what = fmt::format("Could not look at the GIDs of {}.", shortList(namesOf(rails), "rails")),
-       .evidence = shownGids(rails),
-       .cause = "The files of the GID table are missing or damaged.",
-       .fix = "Read the table on the node: show_gids"});
+  findings.add({.severity = view.worst(Severity::kUnknown),
+                .code = "roce.gids-unknown",
+                .what = fmt::format("Could not look at the GIDs of {}.",
+                                    shortList(railNamesOf(rails), "rails")),
+                .evidence = shownGids(rails),
+                .cause = "The files of the GID table are missing or damaged.",
+                .fix = "Read the table on the node: show_gids"});
 }
 
 void reportNoVersion2(const RoceView& view, const RoceRails& without, Findings& findings) {
   findings.add(
       {.severity = view.useless(without.size()),
        .code = "roce.no-v2-gid",
-       .what = fmt::format("{} no GID of RoCE v2.", withVerb(namesOf(without), "has", "have")),
+       .what = fmt::format("{} no GID of RoCE v2.", withVerb(railNamesOf(without), "has", "have")),
        .evidence = shownGids(without),
        .cause = "The device or its driver is set to RoCE v1, which no router forwards, or "
                 "the interface has lost its addresses.",
@@ -219,7 +219,7 @@ void reportLinkLocal(const Node& node, const RoceView& view, const RoceRails& lo
   findings.add({.severity = view.useless(local.size()),
                 .code = "roce.link-local-only",
                 .what = fmt::format("{} only link-local GIDs of RoCE v2.",
-                                    withVerb(namesOf(local), "has", "have")),
+                                    withVerb(railNamesOf(local), "has", "have")),
                 .evidence = shownGids(local),
                 .cause = "The GID table does not hold the interface's address. Link-local GIDs do "
                          "not reach beyond the rail's own switch, and NCCL skips them.",
@@ -296,14 +296,13 @@ unsigned payloadOf(std::uint64_t mtu) {
 
 void reportMtu(const RoceView& view, const RoceRails& small,
                const std::map<std::string, std::uint64_t>& mtus, Findings& findings) {
-  const bool on_default =
-      std::ranges::all_of(small, [](const RoceRail& one) { return one.default_route; });
+  const bool on_default = std::ranges::all_of(small, &RoceRail::default_route);
   const std::uint64_t mtu = mtus.at(small.front().interface);
   findings.add(
       {.severity = view.worst(on_default ? Severity::kInfo : Severity::kWarning),
        .code = "roce.mtu",
        .what = fmt::format("{} an MTU of {}, so RDMA packets carry {} bytes instead of 4096.",
-                           withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
+                           withVerb(railNamesOf(small), "has", "have"), mtu, payloadOf(mtu)),
        .evidence = base::mapped(small,
                                 [&](const RoceRail& one) {
                                   return Evidence{interfaceFile(one.interface, "mtu"),
@@ -329,18 +328,18 @@ void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings&
   const RoceRails unknown =
       takeOut(rails, [&](const RoceRail& one) { return !mtus.contains(one.interface); });
   if (!unknown.empty())
-    findings.add(
-        {.severity = view.worst(Severity::kUnknown),
-         .code = "roce.mtu-unknown",
-         .what = fmt::format("Could not look at the MTU of {}.", fmt::join(namesOf(unknown), ", ")),
-         .evidence = {{interfaceFile(unknown.front().interface, "mtu"), "not a number"}},
-         .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
+    findings.add({.severity = view.worst(Severity::kUnknown),
+                  .code = "roce.mtu-unknown",
+                  .what = fmt::format("Could not look at the MTU of {}.",
+                                      fmt::join(railNamesOf(unknown), ", ")),
+                  .evidence = {{interfaceFile(unknown.front().interface, "mtu"), "not a number"}},
+                  .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
   const RoceRails small =
       takeOut(rails, [&](const RoceRail& one) { return mtus.at(one.interface) < kFullMtu; });
   if (!small.empty()) reportMtu(view, small, mtus, findings);
   if (!rails.empty())
     findings.fine(fmt::format("The MTU of {} allows RDMA packets of 4096 bytes.",
-                              shortList(namesOf(rails), "rails")));
+                              shortList(railNamesOf(rails), "rails")));
 }
 
 // ---- All of a rail.
@@ -366,7 +365,7 @@ void checkRails(const Node& node, const RoceView& view, Findings& findings) {
   RoceRails rails = view.rails;
   RoceRails down = takeOut(
       rails, [&](const RoceRail& one) { return isInterfaceDown(node.tree, one.interface); });
-  std::erase_if(down, [](const RoceRail& one) { return one.of_sriov; });
+  std::erase_if(down, std::mem_fn(&RoceRail::of_sriov));
   if (!down.empty()) reportDownRails(node, view, down, findings);
   std::erase_if(rails, [](const RoceRail& one) { return !one.port.active(); });
   const bool known = !node.live.addresses.empty();
@@ -397,7 +396,7 @@ void checkRoce(const Node& node, Findings& findings) {
     return findings.fine("No RDMA device has the link layer Ethernet: nothing to check.");
   if (!view.rails.empty())
     findings.fine(fmt::format("The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
-                              shortList(namesOf(view.rails), "rails")));
+                              shortList(railNamesOf(view.rails), "rails")));
   if (!view.elsewhere.empty()) reportElsewhere(view, findings);
   checkRails(node, view, findings);
 }

@@ -14,11 +14,6 @@ namespace {
 
 constexpr std::string_view kDisplay = "0x03", kOtherBridge = "0x0680";
 
-std::vector<std::string> nvidiaFunctions(const Tree& tree, std::string_view kind) {
-  return functionsOfClass(
-      tree, kind, [](std::string_view, std::uint64_t vendor) { return vendor == host::kNvidia; });
-}
-
 bool handedToVirtualMachine(const Tree& tree, const PciFunction& function) {
   return tree.resolve(function.folder + "/driver").ends_with("/vfio-pci");
 }
@@ -32,7 +27,7 @@ std::vector<RdmaDevice> rdmaNics(const Node& node) {
 
 std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
   std::vector<PciFunction> out;
-  for (const std::string& address : nvidiaFunctions(tree, kDisplay))
+  for (const std::string& address : functionsOfClass(tree, kDisplay, {host::kNvidia}))
     if (auto function = pciFunction(tree, address);
         function && !handedToVirtualMachine(tree, *function))
       out.push_back(*std::move(function));
@@ -41,14 +36,16 @@ std::vector<PciFunction> nvidiaGpus(const Tree& tree) {
 
 std::size_t countNvidiaGpus(const Tree& tree) {
   const std::size_t driven = tree.list("/proc/driver/nvidia/gpus").size();
-  return driven != 0 ? driven : nvidiaFunctions(tree, kDisplay).size();
+  return driven != 0 ? driven : functionsOfClass(tree, kDisplay, {host::kNvidia}).size();
 }
 
 std::string driverInformation(const Tree& tree, const PciFunction& gpu) {
   return tree.read(fmt::format("/proc/driver/nvidia/gpus/{}/information", gpu.address)).text;
 }
 
-std::size_t countNvSwitches(const Tree& tree) { return nvidiaFunctions(tree, kOtherBridge).size(); }
+std::size_t countNvSwitches(const Tree& tree) {
+  return functionsOfClass(tree, kOtherBridge, {host::kNvidia}).size();
+}
 
 bool hasRdma(const Tree& tree) { return !tree.list("/sys/class/infiniband").empty(); }
 

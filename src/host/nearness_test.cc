@@ -39,7 +39,7 @@ class Machine : public ::testing::Test {
   void link(const std::string& from, const std::string& path) {
     const std::filesystem::path at(root_.path());
     std::filesystem::create_directories((at / from).parent_path());
-    std::filesystem::create_directory_symlink(at / "sys/devices" / path, at / from);
+    std::filesystem::create_directory_symlink("/sys/devices/" + path, at / from);
   }
   void function(const std::string& path, int numa) {
     put("sys/devices/" + path + "/numa_node", std::to_string(numa));

@@ -51,9 +51,13 @@ bool isPciAddress(std::string_view text) {
       });
 }
 
+std::vector<std::string> pciPathIn(std::string_view folder) {
+  return base::only(base::partsOf(folder, '/'), isPciAddress);
+}
+
 Place placeAt(const Tree& tree, const std::string& folder) {
   const std::string path = tree.resolve(folder);
-  Place out{.pci = base::only(base::partsOf(path, '/'), isPciAddress)};
+  Place out{.pci = pciPathIn(path)};
   if (out.pci.empty()) return out;
   // A virtio device lies below its function.
   const std::string& last = out.pci.back();
@@ -77,10 +81,10 @@ std::optional<PciFunction> pciFunction(const Tree& tree, const std::string& addr
   if (!isPciAddress(address)) return std::nullopt;
   PciFunction out{.address = address, .folder = tree.resolve(kPciFunctions + address)};
   if (out.folder.empty()) return std::nullopt;
-  out.place = placeAt(tree, out.folder);
   out.vendor = hexadecimal(tree, out.folder + "/vendor");
   out.device = hexadecimal(tree, out.folder + "/device");
   out.kind = hexadecimal(tree, out.folder + "/class");
+  out.place = placeAt(tree, out.folder);
   out.link = pciLink(tree, out.folder);
   out.physical = physicalOf(tree, out.folder);
   out.group = lastOf(tree, out.folder + "/iommu_group");
@@ -100,22 +104,23 @@ std::string physicalOf(const Tree& tree, const std::string& folder) {
   return lastOf(tree, folder + "/physfn");
 }
 
-std::vector<std::string> functionsOfClass(
-    const Tree& tree, std::string_view kind,
-    const std::function<bool(std::string_view kind, std::uint64_t vendor)>& is) {
+std::vector<std::string> functionsOfClass(const Tree& tree, std::string_view kind,
+                                          std::initializer_list<std::uint64_t> vendors) {
   return base::only(tree.list("/sys/bus/pci/devices"), [&](const std::string& address) {
-    const std::string found = tree.line(kPciFunctions + address + "/class");
-    return found.starts_with(kind) &&
-           is(found, tree.number(kPciFunctions + address + "/vendor").value_or(0));
+    const std::string folder = kPciFunctions + address;
+    return tree.line(folder + "/class").starts_with(kind) &&
+           (vendors.size() == 0 ||
+            base::contains(vendors, tree.number(folder + "/vendor").value_or(0)));
   });
 }
 
 std::vector<std::string> gpuAddresses(const Tree& tree) {
   constexpr std::string_view kDisplay = "0x03", k3d = "0x0302";
-  constexpr std::uint64_t kAmd = 0x1002;
-  return functionsOfClass(tree, kDisplay, [&](std::string_view kind, std::uint64_t vendor) {
-    return kind.starts_with(k3d) || vendor == kNvidia || vendor == kAmd;
-  });
+  auto out =
+      base::joined(functionsOfClass(tree, k3d), functionsOfClass(tree, kDisplay, {kNvidia, kAmd}));
+  std::ranges::sort(out);
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+  return out;
 }
 
 }  // namespace viaduct::host

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +21,8 @@ struct Place {
   int node = -1;  // NUMA node; -1: unknown
   friend bool operator==(const Place&, const Place&) = default;
 };
+// The PCI functions in the path of a folder, whose links are resolved.
+std::vector<std::string> pciPathIn(std::string_view folder);
 // The place of a device. `folder` is its folder, or a link to it.
 Place placeAt(const Tree& tree, const std::string& folder);
 
@@ -49,7 +51,7 @@ struct PciFunction {
 };
 
 inline constexpr auto kPciFunctions = "/sys/bus/pci/devices/";
-inline constexpr std::uint32_t kNvidia = 0x10de, kMellanox = 0x15b3;  // vendors
+inline constexpr std::uint32_t kNvidia = 0x10de, kAmd = 0x1002, kMellanox = 0x15b3;  // vendors
 
 // Whether the text is a PCI address: "0000:18:00.0".
 bool isPciAddress(std::string_view text);
@@ -59,11 +61,10 @@ std::vector<PciFunction> pciFunctions(const Tree& tree);
 // Of a virtual function: the address of its physical function. Empty: it is none.
 std::string physicalOf(const Tree& tree, const std::string& folder);
 
-// The addresses of the functions of a class ("0x03": displays) for whose class and vendor `is` is
-// true. Reads at most two files of each, because a machine has hundreds of functions.
-std::vector<std::string> functionsOfClass(
-    const Tree& tree, std::string_view kind,
-    const std::function<bool(std::string_view kind, std::uint64_t vendor)>& is);
+// The addresses of the functions of a class ("0x03": displays) by one of these vendors; empty: by
+// any. Reads at most two files of each, because a machine has hundreds of functions.
+std::vector<std::string> functionsOfClass(const Tree& tree, std::string_view kind,
+                                          std::initializer_list<std::uint64_t> vendors = {});
 // The addresses of GPUs. A server's display adapter is not a GPU in this sense.
 std::vector<std::string> gpuAddresses(const Tree& tree = {});
 

@@ -115,8 +115,8 @@ std::vector<RdmaDevice> rdmaDevices(const Tree& tree) {
   std::vector<RdmaDevice> out;
   for (const std::string& name : tree.list(kDevices)) {
     RdmaDevice device{.name = name, .folder = fmt::format("{}/{}", kDevices, name)};
-    if (const Place place = placeAt(tree, device.folder + "/device"); !place.pci.empty())
-      device.pci = place.pci.back();
+    if (const auto path = pciPathIn(tree.resolve(device.folder + "/device")); !path.empty())
+      device.pci = path.back();
     device.function = pciFunction(tree, device.pci);
     if (device.function) device.physical = device.function->physical;
     device.firmware = tree.line(device.folder + "/fw_ver");

@@ -26,16 +26,9 @@ using State = FileText::State;
 
 FileText refused(int error) {
   // ENODEV is the error of files whose device has gone.
-  if (error == ENOENT || error == ENOTDIR || error == ENODEV) return {};
+  if (error == ENOENT || error == ENOTDIR || error == ENODEV || error == EISDIR) return {};
   const bool denied = error == EACCES || error == EPERM;
   return {.state = denied ? State::kDenied : State::kUnreadable, .reason = ::strerror(error)};
-}
-
-// Reads up to `most` bytes, and one more if the file is longer.
-FileText contents(int file, std::size_t most) {
-  FileText out{.state = State::kRead};
-  const int error = base::readAll(file, out.text, most);
-  return error == 0 ? out : refused(error);
 }
 
 template <class Value, class Fetch>
@@ -109,16 +102,20 @@ const FileText* Tree::markedAt(const std::string& path) const {
   return marked == marked_.end() ? nullptr : &marked->second;
 }
 
-FileText Tree::fetch(const std::string& path, std::size_t most) const {
+// Reads up to `most` bytes, and one more if the file is longer.
+FileText Tree::fetch(const std::string& path, std::size_t most, Reader reader) const {
   if (const FileText* const marked = markedAt(path)) return *marked;
   // O_NONBLOCK, because opening a pipe or a device might block.
   const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return refused(errno);
+  // A copy may hold anything. Files of this machine are the kernel's, and a call is spared.
   struct stat facts{};
-  if (::fstat(file.get(), &facts) != 0) return refused(errno);
-  if (S_ISDIR(facts.st_mode)) return {};
-  if (!S_ISREG(facts.st_mode)) return {.state = State::kUnreadable, .reason = "not a regular file"};
-  return contents(file.get(), most);
+  if (!live() && ::fstat(file.get(), &facts) == 0 && !S_ISREG(facts.st_mode) &&
+      !S_ISDIR(facts.st_mode))
+    return {.state = State::kUnreadable, .reason = "not a regular file"};
+  FileText out{.state = State::kRead};
+  const int error = reader(file.get(), out.text, most);
+  return error == 0 ? out : refused(error);
 }
 
 void Tree::remember(const std::string& path, const FileText& found) const {
@@ -128,13 +125,16 @@ void Tree::remember(const std::string& path, const FileText& found) const {
     unread_.push_back({path, found.reason, found.state == State::kDenied});
 }
 
-FileText Tree::tryRead(const std::string& path) const {
+FileText Tree::look(const std::string& path, Reader reader) const {
   looked_.push_back(path);
-  return live() ? fetchText(path) : once(texts_, path, [&] { return fetchText(path); });
+  return live() ? fetchText(path, reader)
+                : once(texts_, path, [&] { return fetchText(path, base::readAll); });
 }
 
-FileText Tree::fetchText(const std::string& path) const {
-  FileText out = fetch(path, kMostBytes);
+FileText Tree::tryRead(const std::string& path) const { return look(path, base::readAll); }
+
+FileText Tree::fetchText(const std::string& path, Reader reader) const {
+  FileText out = fetch(path, kMostBytes, reader);
   if (!out) return out;
   if (out.text.size() > kMostBytes)
     return {.state = State::kUnreadable, .reason = "longer than 4 MiB"};
@@ -152,15 +152,17 @@ FileText Tree::read(const std::string& path) const {
 
 FileText Tree::readBytes(const std::string& path, std::size_t bytes) const {
   looked_.push_back(path);
-  FileText out = fetch(path, bytes);
+  FileText out = fetch(path, bytes, base::readAll);
   if (out.text.size() > bytes) out.text.resize(bytes);
   remember(path, out);
   return out;
 }
 
 std::string Tree::line(const std::string& path) const {
-  const std::string text = read(path).text;
-  return std::string(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
+  const FileText found = look(path, base::readLine);
+  remember(path, found);
+  const std::string_view text = found.text;
+  return std::string(base::trimmed(text.substr(0, text.find('\n'))));
 }
 
 std::vector<std::string> Tree::lines(const std::string& path) const {

@@ -80,8 +80,10 @@ class Tree {
   const std::vector<std::string>& looked() const { return looked_; }
 
  private:
-  FileText fetch(const std::string& path, std::size_t most) const;
-  FileText fetchText(const std::string& path) const;
+  using Reader = int (*)(int fd, std::string& into, std::size_t most);
+  FileText look(const std::string& path, Reader reader) const;
+  FileText fetch(const std::string& path, std::size_t most, Reader reader) const;
+  FileText fetchText(const std::string& path, Reader reader) const;
   std::vector<std::string> fetchNames(const std::string& folder) const;
   std::string fetchPlace(const std::string& path) const;
   void remember(const std::string& path, const FileText& found) const;

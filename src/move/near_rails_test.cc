@@ -37,7 +37,7 @@ class TwoSockets : public ::testing::Test {
     root_.write("/sys/devices/" + path + "/numa_node", std::to_string(numa));
     const std::filesystem::path at(root_.path());
     std::filesystem::create_directories(at / "sys/class/infiniband" / name);
-    std::filesystem::create_directory_symlink(at / "sys/devices" / path,
+    std::filesystem::create_directory_symlink("/sys/devices/" + path,
                                               at / "sys/class/infiniband" / name / "device");
   }
   NearRails near(const Names& nics) const { return NearRails(nics, host::Tree(root_.path())); }

@@ -104,7 +104,7 @@ class TwoSockets : public ::testing::Test {
       put(function + "/numa_node", node);
       const std::string device = "sys/class/infiniband/rdmap" + node + "s28";
       std::filesystem::create_directories(root_ / device);
-      std::filesystem::create_directory_symlink(root_ / function, root_ / device / "device");
+      std::filesystem::create_directory_symlink("/" + function, root_ / device / "device");
     }
   }
   ~TwoSockets() override { std::filesystem::remove_all(root_); }

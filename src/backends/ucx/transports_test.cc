@@ -92,7 +92,7 @@ TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessTheUserNamesRails) {
     const std::string rate = one == std::string("mlx5_0") ? "25" : "400";
     folder.write(std::string("/sys/class/infiniband/") + one + "/ports/1/rate", rate + " Gb/sec\n");
   }
-  const auto rails = railsFor({}, there, false, root);
+  const auto rails = railsFor({}, there, false, host::Tree(folder.path()));
   EXPECT_EQ(rails->devices, Names{"mlx5_1:1"});
   EXPECT_EQ(rails->left_out, Names{"mlx5_0:1"});
 }
