@@ -22,7 +22,7 @@ namespace viaduct::diag {
 namespace {
 
 using base::Json;
-using Kind = SnapshotEntry::Kind;
+using Kind = SnapshotEntryKind;
 using Entries = std::map<std::string, SnapshotEntry>;
 
 constexpr std::size_t kMostConfig = 4096;  // of a PCI function's config space
@@ -55,14 +55,14 @@ constexpr auto kLeftOut = "(left out)";
 
 bool namesSecret(std::string_view name) {
   const std::string large = base::upper(name);
-  return std::any_of(kSecrets.begin(), kSecrets.end(),
-                     [&](std::string_view one) { return large.find(one) != std::string::npos; });
+  return std::ranges::any_of(
+      kSecrets, [&](std::string_view one) { return large.find(one) != std::string::npos; });
 }
 
 bool isAboutTransfers(std::string_view name) {
-  const bool wanted = isTransportVariable(name) ||
-                      std::any_of(kVariables.begin(), kVariables.end(),
-                                  [&](std::string_view one) { return name.starts_with(one); });
+  const bool wanted =
+      isTransportVariable(name) ||
+      std::ranges::any_of(kVariables, [&](std::string_view one) { return name.starts_with(one); });
   return wanted && !namesSecret(name);
 }
 

@@ -10,7 +10,7 @@ namespace {
 using base::Json;
 using base::parseJson;
 
-using host::Distance;
+using host::DistanceKind;
 
 Attempt carried(OpKind op, const char* path) { return {.op = op, .carried = true, .text = path}; }
 
@@ -43,8 +43,8 @@ Explanation twoSockets() {
   out.asked.require = "rdma";
   out.serving = {{"ofi",
                   "node 1",
-                  {{{Distance::Kind::kNode}, {"mlx5_0", "mlx5_1"}},
-                   {{Distance::Kind::kOtherNode, 21}, {"mlx5_2"}}}}};
+                  {{{DistanceKind::kNode}, {"mlx5_0", "mlx5_1"}},
+                   {{DistanceKind::kOtherNode, 21}, {"mlx5_2"}}}}};
   return out;
 }
 

@@ -72,12 +72,12 @@ void moveOn(Reading& earlier, const Reading& left, const Reading& back) {
 }  // namespace
 
 Observer::Observer(std::vector<std::string> rails, std::string root) : root_(std::move(root)) {
-  const host::Facts facts = host::facts(root_);
-  place_ = {.hostname = facts.hostname,
-            .boot_id = facts.boot_id,
+  const host::Tree tree(root_);
+  place_ = {.hostname = host::hostName(),
+            .boot_id = host::bootId(tree),
             .network = networkNamespace(root_),
             .process = base::processId(),
-            .devices = host::devices(root_),
+            .devices = host::devices(tree),
             .rails = std::move(rails),
             .memory = {}};
 }
@@ -90,7 +90,8 @@ void Observer::setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates) {
 }
 
 Reading Observer::read() const {
-  return {.at_ns = now(), .counters = host::readCounters(root_), .disk = host::ownDiskBytes(root_)};
+  const host::Tree tree(root_);
+  return {.at_ns = now(), .counters = host::readCounters(tree), .disk = host::ownDiskBytes(tree)};
 }
 
 Observation Observer::before() const {

@@ -5,10 +5,19 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "diag/tree.h"
+#include "host/tree.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
+
+// The folder of a control group: the process's own, or one above it.
+struct GroupFolder {
+  std::string path = {};  // "/sys/fs/cgroup/kubepods/pod1"
+  int version = 2;
+};
+// From the process's group up, those of version 1 first. `controller`: "memory".
+std::vector<GroupFolder> groupFolders(const Tree& tree, const std::string& controller);
 
 // A file of a control group and its text.
 struct GroupFile {
@@ -23,8 +32,8 @@ struct GroupLimit {
 // Whether the files show the process's control groups at all.
 bool knowsGroups(const Tree& tree);
 
-// The least number in files of that name, from the process's group up; empty: no limit.
-// `controller`: "memory". `name`: the file in version 2, "memory.max"; `old_name`: in version 1.
+// The least number in files of that name, from the process's group up; empty: no limit. `name`: the
+// file in version 2, "memory.max"; `old_name`: in version 1.
 std::optional<GroupLimit> groupLimit(const Tree& tree, const std::string& controller,
                                      const std::string& name, const std::string& old_name);
 
@@ -36,4 +45,4 @@ std::string damagedGroupFile(const Tree& tree, const std::string& controller,
 std::optional<GroupFile> groupFile(const Tree& tree, const std::string& controller,
                                    const std::string& name);
 
-}  // namespace viaduct::diag
+}  // namespace viaduct::host

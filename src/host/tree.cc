@@ -1,4 +1,4 @@
-#include "diag/tree.h"
+#include "host/tree.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,29 +14,21 @@
 #include <climits>
 #include <cstdlib>
 #include <cstring>
-#include <sstream>
 
 #include "base/fd.h"
 #include "base/read_fd.h"
 #include "base/text.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
 namespace {
 
 using State = FileText::State;
 
 FileText refused(int error) {
   // ENODEV is the error of files whose device has gone.
-  if (error == ENOENT || error == ENOTDIR || error == ENODEV) return {};
+  if (error == ENOENT || error == ENOTDIR || error == ENODEV || error == EISDIR) return {};
   const bool denied = error == EACCES || error == EPERM;
   return {.state = denied ? State::kDenied : State::kUnreadable, .reason = ::strerror(error)};
-}
-
-// Reads up to `most` bytes, and one more if the file is longer.
-FileText contents(int file, std::size_t most) {
-  FileText out{.state = State::kRead};
-  const int error = base::readAll(file, out.text, most);
-  return error == 0 ? out : refused(error);
 }
 
 template <class Value, class Fetch>
@@ -55,38 +47,39 @@ std::string pathOf(int file) {
 
 }  // namespace
 
-std::vector<std::string> linesOf(const std::string& text) {
-  std::vector<std::string> out;
-  std::istringstream in(text);
-  for (std::string line; std::getline(in, line);) out.push_back(line);
-  return out;
+std::string lineWith(std::string_view text, std::string_view part) {
+  const auto at = text.find(part);
+  if (at == std::string_view::npos) return {};
+  const auto first = text.rfind('\n', at) + 1;  // 0 if there is none
+  return std::string(text.substr(first, text.find('\n', at) - first));
 }
 
-std::string lineWith(const std::string& text, std::string_view part) {
-  for (const std::string& line : linesOf(text))
-    if (line.find(part) != std::string::npos) return line;
-  return {};
-}
-
-std::string valueIn(const std::string& text, std::string_view key, char separator) {
-  for (const std::string& line : linesOf(text)) {
+std::string valueIn(std::string_view text, std::string_view key, char separator) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
     if (!line.starts_with(key)) continue;
     const auto at = line.find_first_not_of('\t', key.size());
-    if (at == std::string::npos || line[at] != separator) continue;
+    if (at == std::string_view::npos || line[at] != separator) continue;
     const auto first = std::min(line.find_first_not_of(" \t\r\"", at + 1), line.size());
-    return line.substr(first, line.find_last_not_of(" \t\r\"") + 1 - first);
+    return std::string(line.substr(first, line.find_last_not_of(" \t\r\"") + 1 - first));
   }
   return {};
+}
+
+Tree::Tree(const std::string& root) {
+  if (root == root_) return;
+  root_ = root;
+  folder_.reset(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!folder_) return;
+  if (std::string path = pathOf(folder_.get()); !path.empty()) root_ = std::move(path);
 }
 
 std::optional<Tree> Tree::open(const std::string& root, std::string& why) {
-  base::Fd folder(::open(root.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) {
-    why = ::strerror(errno);
-    return std::nullopt;
-  }
-  const std::string path = pathOf(folder.get());
-  return Tree(path.empty() ? root : path, std::move(folder));
+  Tree out(root);
+  if (out.live() || out.folder_) return out;
+  why = ::strerror(errno);
+  return std::nullopt;
 }
 
 // Opens below the root. An absolute link in another node's folder starts at the root of that node.
@@ -109,32 +102,39 @@ const FileText* Tree::markedAt(const std::string& path) const {
   return marked == marked_.end() ? nullptr : &marked->second;
 }
 
-FileText Tree::fetch(const std::string& path, std::size_t most) const {
+// Reads up to `most` bytes, and one more if the file is longer.
+FileText Tree::fetch(const std::string& path, std::size_t most, Reader reader) const {
   if (const FileText* const marked = markedAt(path)) return *marked;
   // O_NONBLOCK, because opening a pipe or a device might block.
   const base::Fd file(openBelow(path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
   if (!file) return refused(errno);
+  // A copy may hold anything. Files of this machine are the kernel's, and a call is spared.
   struct stat facts{};
-  if (::fstat(file.get(), &facts) != 0) return refused(errno);
-  if (S_ISDIR(facts.st_mode)) return {};
-  if (!S_ISREG(facts.st_mode)) return {.state = State::kUnreadable, .reason = "not a regular file"};
-  return contents(file.get(), most);
+  if (!live() && ::fstat(file.get(), &facts) == 0 && !S_ISREG(facts.st_mode) &&
+      !S_ISDIR(facts.st_mode))
+    return {.state = State::kUnreadable, .reason = "not a regular file"};
+  FileText out{.state = State::kRead};
+  const int error = reader(file.get(), out.text, most);
+  return error == 0 ? out : refused(error);
 }
 
 void Tree::remember(const std::string& path, const FileText& found) const {
   if (found.state != State::kDenied && found.state != State::kUnreadable) return;
   const auto same = [&](const Unread& one) { return one.path == path; };
-  if (std::none_of(unread_.begin(), unread_.end(), same))
+  if (std::ranges::none_of(unread_, same))
     unread_.push_back({path, found.reason, found.state == State::kDenied});
 }
 
-FileText Tree::tryRead(const std::string& path) const {
+FileText Tree::look(const std::string& path, Reader reader) const {
   looked_.push_back(path);
-  return live() ? fetchText(path) : once(texts_, path, [&] { return fetchText(path); });
+  return live() ? fetchText(path, reader)
+                : once(texts_, path, [&] { return fetchText(path, base::readAll); });
 }
 
-FileText Tree::fetchText(const std::string& path) const {
-  FileText out = fetch(path, kMostBytes);
+FileText Tree::tryRead(const std::string& path) const { return look(path, base::readAll); }
+
+FileText Tree::fetchText(const std::string& path, Reader reader) const {
+  FileText out = fetch(path, kMostBytes, reader);
   if (!out) return out;
   if (out.text.size() > kMostBytes)
     return {.state = State::kUnreadable, .reason = "longer than 4 MiB"};
@@ -152,19 +152,21 @@ FileText Tree::read(const std::string& path) const {
 
 FileText Tree::readBytes(const std::string& path, std::size_t bytes) const {
   looked_.push_back(path);
-  FileText out = fetch(path, bytes);
+  FileText out = fetch(path, bytes, base::readAll);
   if (out.text.size() > bytes) out.text.resize(bytes);
   remember(path, out);
   return out;
 }
 
 std::string Tree::line(const std::string& path) const {
-  const std::string text = read(path).text;
-  return std::string(base::trimmed(std::string_view(text).substr(0, text.find('\n'))));
+  const FileText found = look(path, base::readLine);
+  remember(path, found);
+  const std::string_view text = found.text;
+  return std::string(base::trimmed(text.substr(0, text.find('\n'))));
 }
 
 std::vector<std::string> Tree::lines(const std::string& path) const {
-  return linesOf(read(path).text);
+  return base::partsOf(read(path).text, '\n');
 }
 
 std::optional<std::uint64_t> Tree::number(const std::string& path) const {
@@ -199,7 +201,7 @@ std::vector<std::string> Tree::fetchNames(const std::string& folder) const {
     if (name != "." && name != "..") out.emplace_back(name);
   }
   ::closedir(names);
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   return out;
 }
 
@@ -221,4 +223,4 @@ std::string Tree::fetchPlace(const std::string& path) const {
   return whole.starts_with(root_ + "/") ? whole.substr(root_.size()) : std::string();
 }
 
-}  // namespace viaduct::diag
+}  // namespace viaduct::host

@@ -1,6 +1,6 @@
-// A node's files: of this machine, or of a folder with another machine's files. A failed read says
-// why. The tree remembers files that it could not read, so that "could not look" is never taken for
-// "fine". Threads: one at a time.
+// A machine's files: of this machine, or of a folder with another machine's files. A failed read
+// says why. The tree remembers files that it could not read, so that "could not look" is never
+// taken for "fine". Threads: one at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 #include "base/fd.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
 
 struct FileText {
   enum class State : std::uint8_t { kRead, kAbsent, kDenied, kUnreadable };
@@ -23,19 +23,21 @@ struct FileText {
   explicit operator bool() const { return state == State::kRead; }
 };
 
-// The lines of a text, without their ends.
-std::vector<std::string> linesOf(const std::string& text);
 // The first line that contains `part`; empty: there is none.
-std::string lineWith(const std::string& text, std::string_view part);
-// The value of the line "Key:   value" in a text, without quotes; empty: there is none. Tabs may
-// stand before the separator.
-std::string valueIn(const std::string& text, std::string_view key, char separator = ':');
+std::string lineWith(std::string_view text, std::string_view part);
+// The value of the first line "Key:   value" in a text, without quotes; empty: there is none. Tabs
+// may stand before the separator.
+std::string valueIn(std::string_view text, std::string_view key, char separator = ':');
 
 class Tree {
  public:
   // Files of the kernel have a few KiB. The limit protects against a file that never ends.
   static constexpr std::size_t kMostBytes = std::size_t{4} << 20U;
 
+  // This machine. Cheap: each opening of an agent makes some trees.
+  Tree() = default;
+  // The files below a folder. Without that folder, all files are unreadable.
+  explicit Tree(const std::string& root);
   // Fails if there is no such folder.
   static std::optional<Tree> open(const std::string& root, std::string& why);
 
@@ -54,6 +56,7 @@ class Tree {
 
   // The first line, without blanks at its ends; empty after a failed read.
   std::string line(const std::string& path) const;
+  // All lines but empty ones.
   std::vector<std::string> lines(const std::string& path) const;
   // A file that contains one whole number, decimal or hexadecimal.
   std::optional<std::uint64_t> number(const std::string& path) const;
@@ -77,16 +80,17 @@ class Tree {
   const std::vector<std::string>& looked() const { return looked_; }
 
  private:
-  Tree(std::string root, base::Fd folder) : root_(std::move(root)), folder_(std::move(folder)) {}
-  FileText fetch(const std::string& path, std::size_t most) const;
-  FileText fetchText(const std::string& path) const;
+  using Reader = int (*)(int fd, std::string& into, std::size_t most);
+  FileText look(const std::string& path, Reader reader) const;
+  FileText fetch(const std::string& path, std::size_t most, Reader reader) const;
+  FileText fetchText(const std::string& path, Reader reader) const;
   std::vector<std::string> fetchNames(const std::string& folder) const;
   std::string fetchPlace(const std::string& path) const;
   void remember(const std::string& path, const FileText& found) const;
   const FileText* markedAt(const std::string& path) const;
   int openBelow(const std::string& path, int flags) const;
 
-  std::string root_;  // "/", or a path without a final slash
+  std::string root_ = "/";  // or a path without a final slash
   base::Fd folder_;
   std::map<std::string, FileText> marked_;
   // Caches a copy's files, because all topics read the same files and a copy does not change.
@@ -97,4 +101,4 @@ class Tree {
   mutable std::vector<std::string> looked_;
 };
 
-}  // namespace viaduct::diag
+}  // namespace viaduct::host

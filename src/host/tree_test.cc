@@ -1,5 +1,5 @@
 // Tests with files that no kernel has, and folders with links that lead out of the root.
-#include "diag/tree.h"
+#include "host/tree.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,7 +10,7 @@
 
 #include "support/temporary_folder.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
 namespace {
 
 using TextState = FileText::State;
@@ -90,4 +90,4 @@ TEST(Tree, AMissingFolderIsAnErrorWithItsReason) {
 }
 
 }  // namespace
-}  // namespace viaduct::diag
+}  // namespace viaduct::host

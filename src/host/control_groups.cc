@@ -1,61 +1,51 @@
-#include "diag/control_groups.h"
+#include "host/control_groups.h"
 
-#include <vector>
+#include <fmt/format.h>
 
 #include "base/lists.h"
 #include "base/text.h"
 
-namespace viaduct::diag {
+namespace viaduct::host {
 namespace {
 
 constexpr auto kGroupRoot = "/sys/fs/cgroup";
 // Version 1 shows "no limit" as a number near 2^63.
 constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62U;
 
-// The process's paths in version 2, and in version 1 for one controller.
-struct GroupPaths {
-  std::optional<std::string> unified = {}, old = {};
-};
+// Adds the group's folder and all folders above it. A container sees its own group at the top.
+void addFolders(const std::string& top, std::string path, int version,
+                std::vector<GroupFolder>& out) {
+  while (!path.empty() && path != "/") {
+    out.push_back({top + path, version});
+    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
+  }
+  out.push_back({top, version});
+}
+
+std::vector<std::string> groupFiles(const Tree& tree, const std::string& controller,
+                                    const std::string& name, const std::string& old_name) {
+  return base::mapped(groupFolders(tree, controller), [&](const GroupFolder& folder) {
+    return folder.path + "/" + (folder.version == 1 ? old_name : name);
+  });
+}
+
+}  // namespace
 
 // Reads "0::/kubepods/pod1" and "4:memory:/docker/1".
-GroupPaths groupPaths(const Tree& tree, const std::string& controller) {
-  GroupPaths out;
+std::vector<GroupFolder> groupFolders(const Tree& tree, const std::string& controller) {
+  std::vector<GroupFolder> old, unified;
   for (const std::string& line : tree.lines("/proc/self/cgroup")) {
     const auto first = line.find(':');
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos || line.find("/..") != std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    if (controllers.empty()) out.unified = line.substr(second + 1);
-    if (base::contains(base::partsOf(controllers), controller)) out.old = line.substr(second + 1);
+    const std::string path = line.substr(second + 1);
+    if (controllers.empty()) addFolders(kGroupRoot, path, 2, unified);
+    if (base::contains(base::partsOf(controllers), controller))
+      addFolders(fmt::format("{}/{}", kGroupRoot, controller), path, 1, old);
   }
-  return out;
+  return base::joined(old, unified);
 }
-
-// The group's folder and all folders above it. A container sees its own group at the top.
-std::vector<std::string> foldersUpTo(const std::string& top, std::string path) {
-  std::vector<std::string> out;
-  while (!path.empty() && path != "/") {
-    out.push_back(top + path);
-    path.resize(path.rfind('/') == std::string::npos ? 0 : path.rfind('/'));
-  }
-  out.push_back(top);
-  return out;
-}
-
-std::vector<std::string> groupFiles(const Tree& tree, const std::string& controller,
-                                    const std::string& name, const std::string& old_name) {
-  const GroupPaths paths = groupPaths(tree, controller);
-  std::vector<std::string> out;
-  const auto add = [&](const std::string& top, const std::string& path, const std::string& file) {
-    for (const std::string& folder : foldersUpTo(top, path)) out.push_back(folder + "/" + file);
-  };
-  if (paths.old && !old_name.empty())
-    add(std::string(kGroupRoot) + "/" + controller, *paths.old, old_name);
-  if (paths.unified) add(kGroupRoot, *paths.unified, name);
-  return out;
-}
-
-}  // namespace
 
 bool knowsGroups(const Tree& tree) {
   return tree.line("/proc/self/cgroup").find(':') != std::string::npos;
@@ -84,4 +74,4 @@ std::optional<GroupFile> groupFile(const Tree& tree, const std::string& controll
   return std::nullopt;
 }
 
-}  // namespace viaduct::diag
+}  // namespace viaduct::host
