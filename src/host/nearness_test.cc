@@ -240,6 +240,12 @@ TEST_F(Machine, AVirtualFunctionIsNoSecondNicBesideItsPhysicalOne) {
   EXPECT_EQ(choose({"mlx5_1", "mlx5_2"}).near, (Names{"mlx5_1", "mlx5_2"}));
 }
 
+TEST_F(Machine, AFunctionBehindAVirtualRootComplexHasAPlace) {
+  rdma("mlx5_0", "pci0000:15/0000:15:05.5/pci10000:00/10000:00:02.0/10000:01:00.0", 1);
+  EXPECT_EQ(placeOfNic("mlx5_0", root()),
+            (Place{.pci = {"0000:15:05.5", "10000:00:02.0", "10000:01:00.0"}, .node = 1}));
+}
+
 TEST_F(Machine, AnInterfaceBelowAVirtioDeviceIsWhereItsFunctionIs) {
   function("pci0000:00/0000:00:03.0", 1);
   put("sys/devices/pci0000:00/0000:00:03.0/virtio0/features", "0");
