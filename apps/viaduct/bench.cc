@@ -107,7 +107,8 @@ ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
 SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
                    RunOptions& options) {
   constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
-  SheetRead out = sheet.read(words, repeats);
+  // nixlbench takes the last value, as gflags does.
+  SheetRead out = sheet.read(words, options.command == "nixlbench" ? Repeats::kLastWins : repeats);
   std::string usage = options.command;
   std::set<std::string_view> switches;
   for (const FlagName& flag : sheet.names()) {
@@ -126,13 +127,12 @@ SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words
   return out;
 }
 
-int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReader& reader,
-            const CommandWords& typed) {
+int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+            const WorkloadReader& reader, const CommandWords& typed) {
   const auto [words, said, log_level] = withVariables(sheet, typed);
-  const bool theirs = page.name == "nixlbench";
-  auto [run, read, planOf] = reader(words, theirs ? Repeats::kLastWins : Repeats::kRefused);
-  if (read.help) return *endedBy(read, page, kExitUsage);
-  calledAs(page.name);
+  auto [run, read, planOf] = reader(words, Repeats::kRefused);
+  if (read.help) return *endedBy(read, run.command, page, kExitUsage);
+  calledAs(run.command);
   const auto settings = measuringSettings();
   if (!settings) read.problems.push_back(settings.error());
   PlanOrProblems planned = planOf(settings ? *settings : Settings{});
@@ -153,12 +153,12 @@ int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReade
   return orFail(explainPlan(plan, *settings, *file), kExitFailed);
 }
 
-Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& options,
-                 const CommandWords& typed) {
+Prepared prepare(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+                 RunOptions& options, const CommandWords& typed) {
   const ManifestWords words = withVariables(sheet, typed);
   SheetRead read = readInto(sheet, words.words, Repeats::kRefused, options);
-  if (read.help) return {.code = endedBy(read, page, kExitUsage)};
-  calledAs(page.name);
+  if (read.help) return {.code = endedBy(read, options.command, page, kExitUsage)};
+  calledAs(options.command);
   for (const std::string& line : words.said) remark(line);
   const auto settings = measuringSettings();
   if (!settings) read.problems.push_back(settings.error());

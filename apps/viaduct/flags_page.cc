@@ -60,8 +60,9 @@ std::string flagsPage() {
       "one value, and is given once. `nixlbench` takes the last value of a repeated flag.\n";
   std::set<std::string> written;
   for (const CommandPage& page :
-       {benchCommand().page, kvBenchCommand().page, kvTraceCommand().page, patternCommand().page,
-        pipelineCommand().page, swapCommand().page, matrixCommand().page, nixlbenchPage()})
+       {benchCommand().page(), kvBenchCommand().page(), kvTraceCommand().page(),
+        patternCommand().page(), pipelineCommand().page(), swapCommand().page(),
+        matrixCommand().page(), nixlbenchPage()})
     out += Section(written).of(page);
   return out;
 }

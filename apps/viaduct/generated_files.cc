@@ -48,7 +48,7 @@ constexpr std::array kCompletionFlags{
 int printCompletion(const CompletionOptions& options) {
   for (const Shell& one : kShells)
     if (one.name == options.shell) {
-      fmt::print("{}", one.completion(viaductCommand().page, otherPages()));
+      fmt::print("{}", one.completion(viaductCommand().page(), otherPages()));
       return kExitOk;
     }
   return fail(

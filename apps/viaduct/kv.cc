@@ -245,14 +245,14 @@ constexpr std::array kKvGenerateFlags{
 struct NoKvOptions {};
 
 int runKv(const NoKvOptions&) {
-  fmt::print(stderr, "{}", pageHelp(kvCommand().page));
+  fmt::print(stderr, "{}", pageHelp(kvCommand().page()));
   return kExitUsage;
 }
 
 }  // namespace
 
 Command kvCommand() {
-  const std::string more = kvSizeMore();
+  static const std::string more = kvSizeMore();
   const Command size = commandOf<KvSizeOptions>({.name = "viaduct kv size",
                                                  .about = kKvSizeAbout,
                                                  .more = more.c_str(),
