@@ -79,4 +79,19 @@ int writePages(const CommandPage& root, const std::string& folder) {
   return written ? kExitOk : fail(fmt::format("{}: cannot be written", folder), kExitFailed);
 }
 
+std::string flagsPage() {
+  std::string out =
+      "# Flags of the commands that measure\n\n"
+      "<!-- Generated: viaduct bench --help=markdown > docs/bench-flags.md -->\n\n"
+      "[bench.md](bench.md) has examples. The default of a flag stands in brackets. A flag is "
+      "given "
+      "once; `nixlbench` takes the last value of a repeated flag.\n";
+  for (const CommandPage& page :
+       {benchCommand().page(), kvBenchCommand().page(), kvTraceCommand().page(),
+        patternCommand().page(), pipelineCommand().page(), swapCommand().page(),
+        matrixCommand().page(), suiteCommand().page(), nixlbenchPage()})
+    out += fmt::format("\n## `{}`\n\n```{}```\n", page.name, flagsText(page));
+  return out;
+}
+
 }  // namespace viaduct::app

@@ -270,7 +270,7 @@ Command kvCommand() {
        .flags = kKvGenerateFlags,
        .run = runKvGenerate});
   return commandOf<NoKvOptions>({.name = "viaduct kv",
-                                 .about = "Compute with the KV caches of language models.",
+                                 .about = "Move and compute the KV caches of language models.",
                                  .run = runKv,
                                  .nested = {kvBenchCommand(), kvTraceCommand(), generate, size}});
 }
