@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "base/environment.h"
-#include "host/facts.h"
 #include "measure/explain/explain.h"
 #include "measure/result/report.h"
 #include "measure/result/text.h"
@@ -43,7 +42,7 @@ int verdictOf(const RunOutcome& outcome) {
 RunOutcome measureMatrix(const measure::matrix::MatrixRequest& request, BenchProgress& line,
                          const BenchOutput& output) {
   const auto cells = measure::matrix::cellsOf(request);
-  output.head({{.host = host::facts()}});
+  output.head(measure::matrix::membersOfMatrix());
   RunOutcome out = measure::matrix::measureMatrix(
       request,
       [&](std::size_t number) {
@@ -79,8 +78,8 @@ int runPlan(const BenchPlan& plan, ResultsFile& results) {
     runs.line().finished(row);
     output.row(row);
   };
-  const RunOutcome outcome = plan.matrix ? measureMatrix(*plan.matrix, runs.line(), output)
-                                         : runs.run(plan.run, progress);
+  const RunOutcome outcome =
+      plan.matrix ? measureMatrix(*plan.matrix, runs.line(), output) : runs.run(plan.run, progress);
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);
@@ -140,7 +139,8 @@ ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
 SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
                    RunOptions& options) {
   constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
-  SheetRead out = sheet.read(words, repeats);
+  // nixlbench takes the last value, as gflags does.
+  SheetRead out = sheet.read(words, options.command == "nixlbench" ? Repeats::kLastWins : repeats);
   std::string usage = options.command;
   std::set<std::string_view> switches;
   for (const FlagName& flag : sheet.names()) {
@@ -159,13 +159,12 @@ SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words
   return out;
 }
 
-int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReader& reader,
-            const CommandWords& typed) {
+int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+            const WorkloadReader& reader, const CommandWords& typed) {
   const auto [words, said, log_level] = withVariables(sheet, typed);
-  const bool theirs = page.name == "nixlbench";
-  auto [run, read, planOf] = reader(words, theirs ? Repeats::kLastWins : Repeats::kRefused);
-  if (read.help) return *endedBy(read, page, kExitUsage);
-  calledAs(page.name);
+  auto [run, read, planOf] = reader(words, Repeats::kRefused);
+  if (read.help) return *endedBy(read, run.command, page, kExitUsage);
+  calledAs(run.command);
   const auto settings = measuringSettings();
   if (!settings) read.problems.push_back(settings.error());
   PlanOrProblems planned = planOf(settings ? *settings : Settings{});
@@ -187,12 +186,12 @@ int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReade
   return orFail(explainPlan(plan, *settings, *file), kExitFailed);
 }
 
-Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& options,
-                 const CommandWords& typed) {
+Prepared prepare(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+                 RunOptions& options, const CommandWords& typed) {
   const ManifestWords words = withVariables(sheet, typed);
   SheetRead read = readInto(sheet, words.words, Repeats::kRefused, options);
-  if (read.help) return {.code = endedBy(read, page, kExitUsage)};
-  calledAs(page.name);
+  if (read.help) return {.code = endedBy(read, options.command, page, kExitUsage)};
+  calledAs(options.command);
   for (const std::string& line : words.said) remark(line);
   const auto settings = measuringSettings();
   if (!settings) read.problems.push_back(settings.error());

@@ -82,8 +82,7 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
       host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
   fmt::print("{}, {}; memory: {}; contents checked: {}\n\n",
              members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
-             whatWords(plan), memoryWords(spec),
-             verifiedName(spec.verify));
+             whatWords(plan), memoryWords(spec), verifiedName(spec.verify));
   if (const std::string& faults = plan.run.settings.faults; !faults.empty())
     fmt::print("FAULTS are injected, and no row can be proven: VIADUCT_FAULTS={}\n\n", faults);
 }

@@ -19,12 +19,12 @@ namespace viaduct::app {
 struct BenchPlan {
   measure::RunRequest run = {};
   OutputForm output = OutputForm::kTable;
-  std::string json = {};                     // the file for the results; empty: none
-  std::vector<std::string> remarks = {};     // what the user should know before the run
-  std::string command = {};                  // the command line, for people
-  bool chose_local = false;                  // the user knows that all workers run here
+  std::string json = {};                  // the file for the results; empty: none
+  std::vector<std::string> remarks = {};  // what the user should know before the run
+  std::string command = {};               // the command line, for people
+  bool chose_local = false;               // the user knows that all workers run here
   std::optional<measure::matrix::MatrixRequest> matrix = {};  // in the place of the rows of `run`
-  std::vector<measure::Option> banner = {};  // of nixlbench's output
+  std::vector<measure::Option> banner = {};                   // of nixlbench's output
 };
 
 // The plan, or all problems of the options. Problems that may only follow from an unreadable flag

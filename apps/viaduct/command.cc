@@ -12,9 +12,7 @@ namespace viaduct::app {
 namespace {
 
 // Returns the last word of a nested command's name.
-std::string wordOf(const Command& nested) {
-  return nested.page.name.substr(nested.page.name.rfind(' ') + 1);
-}
+std::string wordOf(const Command& nested) { return nested.name.substr(nested.name.rfind(' ') + 1); }
 
 int failUnknown(const std::vector<Command>& nested, const std::string& word, int wrong) {
   std::vector<std::string> names;
@@ -46,7 +44,7 @@ CommandPage pageOf(const std::string& name, const std::string& about, const std:
                                                            : fmt::format(" [{}]", word);
     }
   }
-  for (const Command& one : nested) page.commands.push_back(one.page);
+  for (const Command& one : nested) page.commands.push_back(one.page());
   if (!nested.empty()) page.usage += " [COMMAND]";
   return page;
 }
@@ -66,10 +64,11 @@ void requireFlags(const FlagSheet& sheet, const std::string& remedy, SheetRead& 
           badFlag("command line", fmt::format("{} is required", spelled(flag.name, '-')), remedy));
 }
 
-std::optional<int> endedBy(const SheetRead& read, const CommandPage& page, int wrong) {
-  calledAs(page.name);
+std::optional<int> endedBy(const SheetRead& read, const std::string& name,
+                           const std::function<CommandPage()>& page, int wrong) {
+  calledAs(name);
   if (read.help) {
-    fmt::print("{}", pageHelp(page));
+    fmt::print("{}", pageHelp(page()));
     return kExitOk;
   }
   if (read.problems.empty()) return std::nullopt;

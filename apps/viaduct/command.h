@@ -17,7 +17,8 @@ namespace viaduct::app {
 using CommandWords = std::vector<std::string>;
 
 struct Command {
-  CommandPage page = {};
+  std::string name = {};                   // "viaduct bench"
+  std::function<CommandPage()> page = {};  // not needed to run the command
   // Reads the words behind the command's name and runs it. Returns the exit code.
   std::function<int(const CommandWords& words)> run = {};
 };
@@ -45,7 +46,8 @@ std::optional<int> runNested(const std::vector<Command>& nested, const CommandWo
 void requireFlags(const FlagSheet& sheet, const std::string& remedy, SheetRead& read);
 // Returns the exit code if the command itself does not run: the help was printed, or the words are
 // wrong.
-std::optional<int> endedBy(const SheetRead& read, const CommandPage& page, int wrong);
+std::optional<int> endedBy(const SheetRead& read, const std::string& name,
+                           const std::function<CommandPage()>& page, int wrong);
 
 template <class Options>
 Command commandOf(const CommandTable<Options>& table) {
@@ -55,18 +57,20 @@ Command commandOf(const CommandTable<Options>& table) {
       out.add<Options>(isArgument(flag.name) ? "Arguments" : "Flags", {&flag, 1}, options);
     return out.addHelp("Flags");
   };
-  Options usual;
-  const CommandPage page =
-      pageOf(table.name, table.about, table.more, sheetOf(usual), table.nested);
-  return {page, [page, sheetOf, table](const CommandWords& words) {
-            if (const auto code = runNested(table.nested, words, table.wrong)) return *code;
-            Options options;
-            const FlagSheet sheet = sheetOf(options);
-            SheetRead read = sheet.read(words, Repeats::kRefused);
-            requireFlags(sheet, table.example == nullptr ? "see --help" : table.example(), read);
-            const auto code = endedBy(read, page, table.wrong);
-            return code ? *code : table.run(options);
-          }};
+  const auto page = [sheetOf, table] {
+    Options usual;
+    return pageOf(table.name, table.about, table.more, sheetOf(usual), table.nested);
+  };
+  const auto run = [sheetOf, table, page](const CommandWords& words) {
+    if (const auto code = runNested(table.nested, words, table.wrong)) return *code;
+    Options options;
+    const FlagSheet sheet = sheetOf(options);
+    SheetRead read = sheet.read(words, Repeats::kRefused);
+    requireFlags(sheet, table.example == nullptr ? "see --help" : table.example(), read);
+    const auto code = endedBy(read, table.name, page, table.wrong);
+    return code ? *code : table.run(options);
+  };
+  return {table.name, page, run};
 }
 
 }  // namespace viaduct::app

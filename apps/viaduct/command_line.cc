@@ -29,7 +29,7 @@ int runViaduct(const Nothing& asked) {
     fmt::print("{}", versionText());
     return kExitOk;
   }
-  fmt::print(stderr, "{}", pageHelp(viaductCommand().page));
+  fmt::print(stderr, "{}", pageHelp(viaductCommand().page()));
   return kExitUsage;
 }
 

@@ -45,7 +45,7 @@ Words modelWords(const CommandPage&) {
   return textsOf(kvModelNames(), [](const auto& one) { return one; });
 }
 Words commandWords(const CommandPage& page) {
-  const CommandPage root = viaductCommand().page;
+  const CommandPage root = viaductCommand().page();
   return page.name == "viaduct help" ? textsOf(root.commands,
                                                [&](const CommandPage& one) {
                                                  return one.name.substr(root.name.size() + 1);

@@ -106,7 +106,7 @@ PageEntry entryOf(const SheetFlag& flag, bool as_nixlbench) {
 }
 
 std::optional<Error> flagElsewhere(std::string_view flag) {
-  const CommandPage root = viaductCommand().page;
+  const CommandPage root = viaductCommand().page();
   std::vector<std::string> owners;
   addOwners(root, spelled(flag, '-'), owners);
   constexpr std::size_t kMost = 3;

@@ -66,12 +66,11 @@ class FlagSheet {
  private:
   template <class Options>
   void put(std::string_view title, const Flag<Options>& flag, Options& into) {
-    add(title,
-        {.name = nameOf(flag),
-         .form = flag.form,
-         .fallback = flag.fallback,
-         .help = flag.help,
-         .apply = [&flag, &into](std::string_view text) { return flag.apply(text, into); }});
+    add(title, {.name = nameOf(flag),
+                .form = flag.form,
+                .fallback = flag.fallback,
+                .help = flag.help,
+                .apply = [&flag, &into](std::string_view text) { return flag.apply(text, into); }});
   }
   void apply(FlagsRead read, SheetRead& into) const;
 

@@ -245,14 +245,14 @@ constexpr std::array kKvGenerateFlags{
 struct NoKvOptions {};
 
 int runKv(const NoKvOptions&) {
-  fmt::print(stderr, "{}", pageHelp(kvCommand().page));
+  fmt::print(stderr, "{}", pageHelp(kvCommand().page()));
   return kExitUsage;
 }
 
 }  // namespace
 
 Command kvCommand() {
-  const std::string more = kvSizeMore();
+  static const std::string more = kvSizeMore();
   const Command size = commandOf<KvSizeOptions>({.name = "viaduct kv size",
                                                  .about = kKvSizeAbout,
                                                  .more = more.c_str(),
@@ -270,7 +270,7 @@ Command kvCommand() {
        .flags = kKvGenerateFlags,
        .run = runKvGenerate});
   return commandOf<NoKvOptions>({.name = "viaduct kv",
-                                 .about = "Compute with the KV caches of language models.",
+                                 .about = "Move and compute the KV caches of language models.",
                                  .run = runKv,
                                  .nested = {kvBenchCommand(), kvTraceCommand(), generate, size}});
 }

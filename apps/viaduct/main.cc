@@ -30,7 +30,7 @@ int run(int argc, char** argv) {
     return viaductCommand().run({"--version"});
   if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runNixlbench(typed);
   if (typed.size() == 3 && typed[0] == "help" && typed[1] == "--pages")
-    return writePages(viaductCommand().page, typed[2]);
+    return writePages(viaductCommand().page(), typed[2]);
   return viaductCommand().run(asFlags(typed));
 }
 

@@ -126,8 +126,7 @@ constexpr Workload<MatrixOptions> kMatrix{
     "latencies.\n",
     "  viaduct matrix\n"
     "  viaduct matrix 0,1,2,3 --mode MG --json matrix.json\n",
-    matrixSheet,
-    planMatrix};
+    matrixSheet, planMatrix};
 
 }  // namespace
 

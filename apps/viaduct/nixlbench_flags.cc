@@ -264,8 +264,6 @@ std::optional<Error> nixlbenchFlag(std::string_view name) {
 }
 
 CommandPage nixlbenchPage() { return pageOf(kNixlbench); }
-int runNixlbench(const CommandWords& words) {
-  return runWorkload(kNixlbench, nixlbenchPage(), words);
-}
+int runNixlbench(const CommandWords& words) { return runWorkload(kNixlbench, words); }
 
 }  // namespace viaduct::app

@@ -139,8 +139,8 @@ std::string requireOfNet(const PipelineOptions& o, const std::string& network) {
 
 // Returns a row for each stage alone, and for all of them. Their blocks are as large as the source.
 std::vector<measure::Workload> rowsOf(const Pipeline& pipeline) {
-  const auto cases = measure::pipeline::casesOf(measure::pipeline::routesOf(pipeline),
-                                                pipeline.stages.size());
+  const auto cases =
+      measure::pipeline::casesOf(measure::pipeline::routesOf(pipeline), pipeline.stages.size());
   std::vector<measure::Workload> out(cases.size());
   for (std::uint32_t i = 0; i < out.size(); ++i) out[i].stages = i;
   return out;
@@ -148,7 +148,7 @@ std::vector<measure::Workload> rowsOf(const Pipeline& pipeline) {
 
 // Plans a run of one row over `network`, in whose place the rows of the pipeline come.
 PlanOrProblems planOneRow(const PipelineOptions& o, const std::string& network,
-                       const Settings& settings) {
+                          const Settings& settings) {
   RunOptions run = o;
   run.backends = {network};
   run.spec.buffer_bytes = 0;
@@ -203,8 +203,7 @@ constexpr Workload<PipelineOptions> kPipeline{
     "  viaduct pipeline file:/nvme/model,host,net,host,file:/nvme/copy\n"
     "  viaduct pipeline file:/nvme/new,host,net,host --create-source 1GiB\n"
     "  viaduct pipeline file:/nvme/model,cuda0,net,cuda0,file:/nvme/copy\n",
-    pipelineSheet,
-    planPipeline};
+    pipelineSheet, planPipeline};
 
 }  // namespace
 

@@ -61,9 +61,9 @@ struct ReportCommand {
 int runReport(const ReportCommand& command) {
   const auto files = readAll(command.files);
   if (!files) return fail(files.error().text(), kExitUsage);
-  const auto written = writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites,
-                                                     command.title),
-                                 command.out);
+  const auto written =
+      writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites, command.title),
+                command.out);
   if (!written) return fail(written.error().text(), kExitFailed);
   return kExitOk;
 }

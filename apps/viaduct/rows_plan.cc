@@ -105,7 +105,7 @@ Result<std::vector<std::string>> backendsOf(const RunOptions& o, const Settings&
     if (at != known.end() && std::find(out.begin(), out.end(), *at) != out.end())
       return badFlag("--backend", fmt::format("{} is named twice", name));
     if (at == known.end()) {
-      Error error = notBuiltIn(name, o.has("backend") || o.backends.empty());
+      Error error = notBuiltIn(name, o.has("backend") || o.command != "nixlbench");
       if (o.backends.empty()) error.operation = "VIADUCT_BACKENDS";
       return error;
     }

@@ -101,8 +101,7 @@ constexpr Workload<SwapOptions> kSwap{
     "stands beside that of one driver call for each block.\n",
     "  viaduct swap\n"
     "  viaduct swap --block-sizes 4K,28K --batch 10000 --duration 2s --json swap.json\n",
-    swapSheet,
-    planSwap};
+    swapSheet, planSwap};
 
 }  // namespace
 

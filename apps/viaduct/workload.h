@@ -55,16 +55,16 @@ SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words
                    RunOptions& options);
 
 // Measures the rows of a command line, or compares or explains them. Returns the exit code.
-int runRows(const CommandPage& page, const FlagSheet& sheet, const WorkloadReader& reader,
-            const CommandWords& typed);
+int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+            const WorkloadReader& reader, const CommandWords& typed);
 // Reads a command line of another workload.
 struct Prepared {
   std::optional<int> code = {};  // the command has ended: the help was printed
   Settings settings = {};
   std::vector<Error> problems = {};
 };
-Prepared prepare(const CommandPage& page, const FlagSheet& sheet, RunOptions& options,
-                 const CommandWords& typed);
+Prepared prepare(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+                 RunOptions& options, const CommandWords& typed);
 
 template <class Options>
 CommandPage pageOf(const Workload<Options>& workload) {
@@ -90,8 +90,8 @@ WorkloadReader readerOf(const Workload<Options>& workload) {
 }
 
 template <class Options>
-int runWorkload(const Workload<Options>& workload, const CommandPage& page,
-                const CommandWords& words) {
+int runWorkload(const Workload<Options>& workload, const CommandWords& words) {
+  const auto page = [&workload] { return pageOf(workload); };
   Options options;
   options.command = workload.name;
   const FlagSheet sheet = workload.flags(options);
@@ -104,10 +104,8 @@ int runWorkload(const Workload<Options>& workload, const CommandPage& page,
 // `workload` has to outlive the command.
 template <class Options>
 Command commandOf(const Workload<Options>& workload) {
-  const CommandPage page = pageOf(workload);
-  return {page, [&workload, page](const CommandWords& words) {
-            return runWorkload(workload, page, words);
-          }};
+  return {workload.name, [&workload] { return pageOf(workload); },
+          [&workload](const CommandWords& words) { return runWorkload(workload, words); }};
 }
 
 }  // namespace viaduct::app

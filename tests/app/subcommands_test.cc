@@ -60,15 +60,12 @@ TEST(Subcommands, ShowOnlyTheirOwnFlags) {
 }
 
 TEST(Subcommands, RefuseAFlagOfAnotherOneByItsName) {
-  const std::pair<const char*, const char*> owners[] = {{"--tokens", "viaduct kv bench"},
-                                                        {"--speed", "viaduct kv trace"},
-                                                        {"--members", "viaduct pattern"},
-                                                        {"--create-source", "viaduct pipeline"},
-                                                        {"--scheme", "viaduct bench"},
-                                                        {"--filepath", "viaduct bench"},
-                                                        {"--buffer-sizes", "viaduct p2p"},
-                                                        {"--op-type", "nixlbench"},
-                                                        {"--gusli-config-file", "nixlbench"}};
+  const std::pair<const char*, const char*> owners[] = {
+      {"--tokens", "viaduct kv bench"},    {"--speed", "viaduct kv trace"},
+      {"--members", "viaduct pattern"},    {"--create-source", "viaduct pipeline"},
+      {"--scheme", "viaduct bench"},       {"--filepath", "viaduct bench"},
+      {"--buffer-sizes", "viaduct p2p"},   {"--op-type", "nixlbench"},
+      {"--gusli-config-file", "nixlbench"}};
   for (const Words& command : kCommands) {
     const Words own = flagsIn(helpOf(command));
     Words words = command, expected;

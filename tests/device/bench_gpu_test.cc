@@ -252,8 +252,8 @@ TEST(SwapOnGpu, ACopyThatWritesOutsideItsBlockIsFound) {
 }
 
 TEST(SwapOnGpu, SaysThatHostMemoryIsNotPinned) {
-  swapEnds(0, swapping({"--output", "json"}),
-           {"\"pageable\"", "\"cuMemcpyAsync\""}, withDriver({"VIADUCT_CUDA_REGISTER=0"}));
+  swapEnds(0, swapping({"--output", "json"}), {"\"pageable\"", "\"cuMemcpyAsync\""},
+           withDriver({"VIADUCT_CUDA_REGISTER=0"}));
   swapEnds(0, swapping(), {"host memory that is not pinned"},
            withDriver({"VIADUCT_CUDA_REGISTER=0"}));
   swapEnds(0, swapping(), {"swap between pinned host memory and GPU 0"}, withDriver());

@@ -126,18 +126,12 @@ std::string listed(const char* title, const std::vector<std::string>& lines) {
 }
 
 Json asJson(const RowComparison& row) {
-  Json out{{"backend", row.a.backend},
-           {"backend_b", row.b.backend},
-           {"op", opKindName(row.a.op)},
-           {"op_b", opKindName(row.b.op)},
-           {"scheme", row.a.scheme},
-           {"kind", kindText(row.a)},
-           {"block_size", row.a.block_size},
-           {"batch_size", row.a.batch_size},
-           {"batch_size_b", row.b.batch_size},
-           {"difference", differenceName(row.difference)},
-           {"too_slow", row.too_slow},
-           {"cannot_tell", row.perhaps_slow}};
+  Json out{{"backend", row.a.backend},         {"backend_b", row.b.backend},
+           {"op", opKindName(row.a.op)},       {"op_b", opKindName(row.b.op)},
+           {"scheme", row.a.scheme},           {"kind", kindText(row.a)},
+           {"block_size", row.a.block_size},   {"batch_size", row.a.batch_size},
+           {"batch_size_b", row.b.batch_size}, {"difference", differenceName(row.difference)},
+           {"too_slow", row.too_slow},         {"cannot_tell", row.perhaps_slow}};
   if (row.a.gb_per_s) out["a_gb_per_s"] = row.a_gb_per_s;
   if (row.b.gb_per_s) out["b_gb_per_s"] = row.b_gb_per_s;
   if (row.rate) {

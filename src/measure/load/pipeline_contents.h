@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/pattern.h"
 #include "measure/load/chunks.h"
+#include "measure/load/pattern.h"
 
 namespace viaduct::measure::pipeline {
 

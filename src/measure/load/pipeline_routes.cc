@@ -2,7 +2,6 @@
 
 #include <utility>
 
-
 namespace viaduct::measure::pipeline {
 namespace {
 

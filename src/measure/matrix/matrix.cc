@@ -196,11 +196,16 @@ std::vector<Cell> cellsOf(const MatrixRequest& request) {
   return out;
 }
 
+std::vector<RunMember> membersOfMatrix() {
+  const host::Facts facts = host::facts();
+  return {{.name = facts.hostname, .role = "all", .host = facts}};
+}
+
 RunOutcome measureMatrix(const MatrixRequest& request,
                          const std::function<void(std::size_t cell)>& started,
                          const base::StopFlag& stop) {
   const std::vector<Cell> cells = cellsOf(request);
-  RunOutcome out{.members = {{.name = host::facts().hostname, .role = "all", .host = host::facts()}}};
+  RunOutcome out{.members = membersOfMatrix()};
   for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
     started(i);
     std::vector<Row> rows = measureCell(request, cells[i], stop);
@@ -208,8 +213,7 @@ RunOutcome measureMatrix(const MatrixRequest& request,
     std::ranges::move(rows, std::back_inserter(out.rows));
   }
   out.conclusions.resize(out.rows.size());
-  out.believed =
-      std::ranges::all_of(out.rows, [](const Row& row) { return isGood(row.verdict); });
+  out.believed = std::ranges::all_of(out.rows, [](const Row& row) { return isGood(row.verdict); });
   if (stop.load()) {
     out.end = RunEnd::kInterrupted;
     out.problem = "interrupted";
@@ -224,7 +228,8 @@ std::vector<std::string> gpuWords(const std::vector<SeenGpu>& gpus) {
                                     : fmt::format("{}, peer access to GPU {}", gpu.name,
                                                   fmt::join(gpu.peers, ", ")));
   if (gpus.size() == 1)
-    out.emplace_back("with one GPU there is no pair of two GPUs: the matrix has the GPU and host memory");
+    out.emplace_back(
+        "with one GPU there is no pair of two GPUs: the matrix has the GPU and host memory");
   return out;
 }
 

@@ -39,8 +39,8 @@ struct Cell {
 };
 
 struct MatrixRequest {
-  RunRequest run = {};                   // of a cell, without rows and GPUs
-  Workload rate = {}, latency = {};      // the rows of each cell
+  RunRequest run = {};                        // of a cell, without rows and GPUs
+  Workload rate = {}, latency = {};           // the rows of each cell
   std::vector<std::uint32_t> numbers = {};    // of the GPUs; empty: all
   std::vector<SeenGpu> gpus = {};             // from seeGpus()
   std::vector<std::uint32_t> processes = {};  // 1: one process has both ends; 2: each has one
@@ -49,6 +49,8 @@ struct MatrixRequest {
 // Returns the cells in the order in which they are measured.
 std::vector<Cell> cellsOf(const MatrixRequest& request);
 
+// The member that a report of a matrix names: this host.
+std::vector<RunMember> membersOfMatrix();
 // Measures the cells, one after the other, until `stop` is set. `started` gets the number of each
 // cell. The rows of a failed cell say why.
 RunOutcome measureMatrix(const MatrixRequest& request,

@@ -184,8 +184,8 @@ void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& 
   all.by_kernel += told.by_kernel;
   const bool writes = claim.op == OpKind::kWrite;
   const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
-  if (const Realm realm = shares_[share].realm;
-      (told.stage == kLoad || told.stage == kStore) && !staysInHost(realm) && realm != Realm::kUnknown) {
+  if (const Realm realm = shares_[share].realm; (told.stage == kLoad || told.stage == kStore) &&
+                                                !staysInHost(realm) && realm != Realm::kUnknown) {
     // Between a member and its own storage.
     const std::uint32_t owner = told.stage == kLoad ? source : sink;
     streams_.push_back({.share = share,

@@ -20,9 +20,7 @@ namespace viaduct::measure::proof {
 Realm realmOf(std::string_view backend, std::string_view way);
 
 // True if no device carries the bytes.
-constexpr bool staysInHost(Realm realm) {
-  return realm == Realm::kMemory || realm == Realm::kGpu;
-}
+constexpr bool staysInHost(Realm realm) { return realm == Realm::kMemory || realm == Realm::kGpu; }
 
 // Returns the parts of GPUs that copied, as Row::copied_by.
 std::string copiedBy(std::span<const ProvenShare> path);

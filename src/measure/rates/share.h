@@ -77,9 +77,9 @@ struct RowShare {
   std::uint64_t ops = 0;        // of one of them, after coalescing
   CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
-  std::string mismatch = {};                 // empty: no wrong bytes
-  std::uint64_t checks = 0, missed = 0;      // checked transfers, and how many were wrong
-  std::uint64_t words = 0;                   // checked ones, of a KV row
+  std::string mismatch = {};             // empty: no wrong bytes
+  std::uint64_t checks = 0, missed = 0;  // checked transfers, and how many were wrong
+  std::uint64_t words = 0;               // checked ones, of a KV row
   // If a replay was interrupted: the rate at which the trace has the replayed requests. Otherwise
   // nothing, and Spec::rate holds.
   std::optional<double> asked_per_s = {};

@@ -196,8 +196,7 @@ std::string verdictsHtml(const std::vector<Source>& sources) {
   if (unproven != 0)
     out += fmt::format("<div class=\"box warn\"><h2>? {} unproven</h2>\n{}</div>\n",
                        counted(unproven, "row"), unprovenList(sources));
-  if (all == 0)
-    out += "<p class=\"box warn\"><b>! No rows:</b> nothing was measured.</p>\n";
+  if (all == 0) out += "<p class=\"box warn\"><b>! No rows:</b> nothing was measured.</p>\n";
   if (good != 0)
     out += fmt::format("<p class=\"box good\"><b>✓ {} ok.</b> {}</p>\n", counted(good, "row"),
                        goodWords(sources, good));

@@ -28,11 +28,10 @@ std::string pipelineHtml(const Source& source) {
     if (row.as<PipelineRow>() != nullptr) rows.push_back(row);
   const pipeline::PipelineRates rates = pipeline::ratesOf(rows);
   if (rates.stages.empty()) return {};
-  std::string out = fmt::format("<p>{}: {}, {} each transfer, median of {}.</p>\n<ul>\n",
-                                escaped(source.name),
-                                escaped(rows.front().as<PipelineRow>()->pipeline),
-                                base::showSize(rows.front().block_size),
-                                counted(rates.stages.front().alone.size(), "round"));
+  std::string out = fmt::format(
+      "<p>{}: {}, {} each transfer, median of {}.</p>\n<ul>\n", escaped(source.name),
+      escaped(rows.front().as<PipelineRow>()->pipeline), base::showSize(rows.front().block_size),
+      counted(rates.stages.front().alone.size(), "round"));
   for (const std::string& line : pipeline::conclusionsOf(rows))
     out += fmt::format("<li>{}</li>\n", escaped(line));
   HtmlTable table{

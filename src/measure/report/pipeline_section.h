@@ -1,5 +1,5 @@
-// Shows the pipelines of a source as a section of the page: a table of their stages, and the slowest
-// of them. Threads: pure functions.
+// Shows the pipelines of a source as a section of the page: a table of their stages, and the
+// slowest of them. Threads: pure functions.
 #pragma once
 
 #include <string>

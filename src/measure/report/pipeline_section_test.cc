@@ -16,7 +16,8 @@ Source sample() {
   const auto add = [&](StagesRun run, std::vector<StageResult> stages, std::vector<double> whole) {
     Row& row = report.rows.emplace_back(
         Row{.backend = "file", .block_size = 1 << 20, .gb_per_s_parts = std::move(whole)});
-    row.kind = PipelineRow{.pipeline = "file:/a,host,net,host", .run = run, .stages = std::move(stages)};
+    row.kind =
+        PipelineRow{.pipeline = "file:/a,host,net,host", .run = run, .stages = std::move(stages)};
   };
   add(StagesRun::kAlone,
       {{.name = "load", .route = "file:/a -> host", .path = "file/uring", .gb_per_s = {2}}}, {});

@@ -105,14 +105,14 @@ std::string KvTable::pointText() {
     };
   };
   const KvWorkload& kv = *row.as<KvWorkload>();
-  const std::string line = points_.row(
-      base::cells(kv.tokens, blocksOf(kv), row.batch_size, digits(paged.middle(rateAtP50)),
-                  digits(bulk.middle(rateAtP50)),
-                  percentOf(paged.middle([](const Row& one) { return one.as<KvWorkload>()->of_bulk; })),
-                  digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
-                  digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
-                  digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
-                  digits(paged.most(milliseconds([](const Latency& l) { return l.max; })))));
+  const std::string line = points_.row(base::cells(
+      kv.tokens, blocksOf(kv), row.batch_size, digits(paged.middle(rateAtP50)),
+      digits(bulk.middle(rateAtP50)),
+      percentOf(paged.middle([](const Row& one) { return one.as<KvWorkload>()->of_bulk; })),
+      digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
+      digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
+      digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
+      digits(paged.most(milliseconds([](const Latency& l) { return l.max; })))));
   return line +
          note(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
                           "posted in {} us; {}, {} words checked",

@@ -12,20 +12,20 @@ Row rowOf(bool bulk, std::uint32_t trial, double p50) {
   Row row{.backend = "tcp", .block_size = 1'000'000, .batch_size = 2};
   row.latency_us = Latency{.mean = p50, .p50 = p50, .p95 = p50 * 2, .max = p50 * 3, .min = p50 / 2};
   row.kind = KvWorkload{.model = "Llama-3.1-8B",
-                      .tokens = 8192,
-                      .source_block = 16,
-                      .destination_block = 64,
-                      .source_tp = 4,
-                      .destination_tp = 8,
-                      .order = "hnd",
-                      .arrangement = "apart",
-                      .bulk = bulk,
-                      .trial = trial,
-                      .trials = 2,
-                      .table_sets = 4,
-                      .descriptors = 100,
-                      .runs = 50,
-                      .checked_words = 7};
+                        .tokens = 8192,
+                        .source_block = 16,
+                        .destination_block = 64,
+                        .source_tp = 4,
+                        .destination_tp = 8,
+                        .order = "hnd",
+                        .arrangement = "apart",
+                        .bulk = bulk,
+                        .trial = trial,
+                        .trials = 2,
+                        .table_sets = 4,
+                        .descriptors = 100,
+                        .runs = 50,
+                        .checked_words = 7};
   row.prep_us = row.post_us = MeanP99{.mean = 12.5};
   return row;
 }

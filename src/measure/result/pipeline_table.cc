@@ -117,11 +117,10 @@ std::string pipelineText(std::span<const Row> rows, std::size_t width) {
   const PipelineRates rates = ratesOf(rows);
   if (rates.stages.empty() || rates.stages.front().alone.empty()) return {};
   const Row& first = rows.front();
-  std::string out = fmt::format("pipeline: {}\n{} each transfer, median of {}\n\n{}",
-                                first.as<PipelineRow>()->pipeline,
-                                base::showSize(first.block_size),
-                                counted(rates.stages.front().alone.size(), "round"),
-                                stagesTable(rates, width));
+  std::string out =
+      fmt::format("pipeline: {}\n{} each transfer, median of {}\n\n{}",
+                  first.as<PipelineRow>()->pipeline, base::showSize(first.block_size),
+                  counted(rates.stages.front().alone.size(), "round"), stagesTable(rates, width));
   for (const Row& row : rows) {
     const std::string what = "^ " + stagesText(*row.as<PipelineRow>()) + ": ";
     if (row.verdict != Verdict::kOk && row.verdict != Verdict::kUnproven)

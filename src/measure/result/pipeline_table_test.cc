@@ -1,9 +1,8 @@
 #include "measure/result/pipeline_table.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <gtest/gtest.h>
 
 #include "base/text_table.h"
 #include "support/text.h"
@@ -28,7 +27,8 @@ std::vector<Row> sample(std::vector<double> whole = {1.2, 1.2, 1.1}) {
   const StageResult load{.name = "load", .route = "file:/a -> host", .path = "file/uring"},
       net{.name = "net", .route = "host -> host", .path = "tcp/socket"},
       store{.name = "store", .route = "host -> file:/b", .path = "file/uring"};
-  const auto with = [](StageResult stage, std::vector<double> rates, std::vector<double> busy = {}) {
+  const auto with = [](StageResult stage, std::vector<double> rates,
+                       std::vector<double> busy = {}) {
     stage.gb_per_s = std::move(rates);
     stage.busy = std::move(busy);
     return stage;

@@ -180,18 +180,18 @@ struct KvWorkload {
   std::uint64_t pool_bytes = 0;             // of the end that has more
   std::uint64_t descriptors = 0, runs = 0;  // of a burst: pages, and ops after coalescing
   std::uint64_t checked_words = 0;
-  std::optional<double> of_bulk = {};  // the rate at p50 as a part of the bulk row's, same trial
+  std::optional<double> of_bulk = {};     // the rate at p50 as a part of the bulk row's, same trial
   std::optional<KvReplayed> replay = {};  // of a trace
   friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
 };
 
 // A stage of a pipeline in one of its rows: docs/pipeline.md.
 struct StageResult {
-  std::string name = {};               // "load"
-  std::string route = {};              // "file:/a -> host"
-  std::string path = {};               // "file/uring"
-  std::vector<double> gb_per_s = {};   // of each round
-  std::vector<double> busy = {};       // part of each round in which the stage had work
+  std::string name = {};              // "load"
+  std::string route = {};             // "file:/a -> host"
+  std::string path = {};              // "file/uring"
+  std::vector<double> gb_per_s = {};  // of each round
+  std::vector<double> busy = {};      // part of each round in which the stage had work
   friend bool operator==(const StageResult&, const StageResult&) = default;
 };
 
@@ -215,10 +215,10 @@ struct PipelineRow {
 
 // Copies of many small blocks between host memory and a GPU: docs/swap.md.
 struct SwapRow {
-  std::string direction = {};   // "in", "out"
-  std::string order = {};       // "contiguous", "random"
-  std::string way = {};         // "viaduct", "one call a block"
-  std::string gpu = {};         // "GPU 0 (NVIDIA H100)"
+  std::string direction = {};     // "in", "out"
+  std::string order = {};         // "contiguous", "random"
+  std::string way = {};           // "viaduct", "one call a block"
+  std::string gpu = {};           // "GPU 0 (NVIDIA H100)"
   std::uint64_t guard_bytes = 0;  // that were checked, of both memories
   friend bool operator==(const SwapRow&, const SwapRow&) = default;
 };

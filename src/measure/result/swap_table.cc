@@ -64,11 +64,11 @@ std::string ceilingsText(std::span<const Row> rows) {
   std::vector<std::string> lines;
   for (const Row& row : rows) {
     if (!row.ceiling_unknown.empty())
-      lines.push_back(fmt::format("ceiling of {}: not measured: {}\n",
-                                  row.as<SwapRow>()->direction, row.ceiling_unknown));
+      lines.push_back(fmt::format("ceiling of {}: not measured: {}\n", row.as<SwapRow>()->direction,
+                                  row.ceiling_unknown));
     if (row.ceiling)
-      lines.push_back(fmt::format("ceiling: {}, {} GB/s\n", row.ceiling->name,
-                                  digits(row.ceiling->gb_per_s)));
+      lines.push_back(
+          fmt::format("ceiling: {}, {} GB/s\n", row.ceiling->name, digits(row.ceiling->gb_per_s)));
   }
   std::ranges::sort(lines);
   lines.erase(std::unique(lines.begin(), lines.end()), lines.end());
@@ -82,10 +82,10 @@ std::string ceilingsText(std::span<const Row> rows) {
 std::string swapText(std::span<const Row> all, std::size_t width) {
   if (all.empty()) return {};
   const Row& first = all.front();
-  std::string out = fmt::format("swap between {} and {}\n{} a copy, each way in {} in turns\n\n",
-                                hostWords(all), first.as<SwapRow>()->gpu,
-                                counted(first.batch_size, "block"),
-                                counted(first.gb_per_s_parts.size(), "round"));
+  std::string out =
+      fmt::format("swap between {} and {}\n{} a copy, each way in {} in turns\n\n", hostWords(all),
+                  first.as<SwapRow>()->gpu, counted(first.batch_size, "block"),
+                  counted(first.gb_per_s_parts.size(), "round"));
   std::vector<base::TextRow> rows;
   for (const Row& row : all) {
     base::TextRow& line = rows.emplace_back(base::TextRow{.cells = cellsOf(all, row)});

@@ -63,8 +63,7 @@ class Engine {
     if (!whole) member_.keepFailureOfOthers();
     std::vector<Composed> out;
     for (TimedRow& row : rows_) {
-      VIADUCT_TRY(Composed made,
-                  member_.finish(shareOf(row), row.transfers->row(), row.rounds));
+      VIADUCT_TRY(Composed made, member_.finish(shareOf(row), row.transfers->row(), row.rounds));
       if (worker_.rank == 0) row.transfers->complete(made, row.rounds);
       out.push_back(std::move(made));
     }
@@ -216,9 +215,8 @@ class Engine {
     auto moved = row.transfers->move(goal, here);
     if (!moved) orders_.store(Order::kCancel);  // the rows are over for all members
     member_.keep(moved);
-    RoundShare share{
-        .left_ns = static_cast<std::uint64_t>(
-            std::chrono::nanoseconds(left_at_.time_since_epoch()).count())};
+    RoundShare share{.left_ns = static_cast<std::uint64_t>(
+                         std::chrono::nanoseconds(left_at_.time_since_epoch()).count())};
     row.transfers->tell(share);
     return member_.report(std::move(share));
   }

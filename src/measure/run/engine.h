@@ -1,5 +1,5 @@
-// Measures rows: prepares, warms up, times, stops, checks and claims, whatever a row moves. Threads:
-// one, besides those that the row's transfers start.
+// Measures rows: prepares, warms up, times, stops, checks and claims, whatever a row moves.
+// Threads: one, besides those that the row's transfers start.
 #pragma once
 
 #include <memory>

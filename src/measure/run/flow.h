@@ -64,8 +64,8 @@ class Flow {
   std::chrono::nanoseconds busy() const { return busy_; }  // with a chunk in flight
   std::chrono::nanoseconds took() const { return took_; }  // up to the end of the last transfer
   Clock::time_point began() const { return began_; }
-  std::uint64_t bytes() const { return bytes_; }           // each time
-  Path path() const;                                       // of all times together
+  std::uint64_t bytes() const { return bytes_; }  // each time
+  Path path() const;                              // of all times together
 
  private:
   Path carried() const;

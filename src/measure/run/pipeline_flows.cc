@@ -95,7 +95,6 @@ Status PipelineFlows::allWell(const Status& mine) {
   return firstFailure(all);
 }
 
-
 // Rank 0 opens the source. Then all members know the size and the contents.
 Status PipelineFlows::shareSource() {
   Opening own;
@@ -107,11 +106,10 @@ Status PipelineFlows::shareSource() {
   VIADUCT_CHECK(firstFailure(failures));
   bytes_ = all.front().bytes;
   source_identity_ = all.front().identity;
-  source_contents_ =
-      all.front().digests.empty()
-          ? Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_data.seed,
-                              PinnedStorage::kSourceEpoch)
-          : Expected::digests(chunks(), bytes_, std::move(all.front().digests));
+  source_contents_ = all.front().digests.empty()
+                         ? Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_data.seed,
+                                             PinnedStorage::kSourceEpoch)
+                         : Expected::digests(chunks(), bytes_, std::move(all.front().digests));
   return Ok{};
 }
 
@@ -119,8 +117,8 @@ Status PipelineFlows::openSource(Opening& own) {
   const std::uint64_t wanted = worker_.spec.pipeline_data.bytes;
   own.bytes = wanted != 0 ? wanted : kUsualBytes;
   if (pipeline().source() == nullptr) return Ok{};
-  VIADUCT_TRY(PinnedStorage opened,
-              PinnedStorage::source(worker_.agent, *pipeline().source(), worker_.spec.pipeline_data));
+  VIADUCT_TRY(PinnedStorage opened, PinnedStorage::source(worker_.agent, *pipeline().source(),
+                                                          worker_.spec.pipeline_data));
   source_ = std::make_unique<PinnedStorage>(std::move(opened));
   own.bytes = source_->bytes();
   own.identity = identityOf(*source_);
@@ -135,18 +133,19 @@ Status PipelineFlows::openSource(Opening& own) {
 
 Result<std::optional<std::string>> PipelineFlows::readUnlessStopped(
     const PinnedStorage& storage, const PinnedStorage::Visit& visit) {
-  VIADUCT_TRY(auto found,
-              storage.read(worker_.agent, chunks(),
-                           [&](std::span<const std::byte> chunk, std::uint64_t number) {
-                             if (worker_.stop.load()) return std::optional<std::string>("stopped");
-                             return visit(chunk, number);
-                           }));
+  VIADUCT_TRY(auto found, storage.read(worker_.agent, chunks(),
+                                       [&](std::span<const std::byte> chunk, std::uint64_t number) {
+                                         if (worker_.stop.load())
+                                           return std::optional<std::string>("stopped");
+                                         return visit(chunk, number);
+                                       }));
   if (!worker_.stop.load()) return found;
   return Error{.code = Code::kCancelled, .operation = "pipeline"};
 }
 
 Status PipelineFlows::prepare() {
-  if (pipeline().destination() != nullptr && worker_.rank == last()) VIADUCT_CHECK(openDestination());
+  if (pipeline().destination() != nullptr && worker_.rank == last())
+    VIADUCT_CHECK(openDestination());
   for (const Route& route : routes_)
     for (const End& end : {route.from, route.into})
       if (end.kind != End::Kind::kStorage && end.rank == worker_.rank)
@@ -185,7 +184,6 @@ Status PipelineFlows::reach(const Peer& peer, std::uint32_t rank) const {
   return waitReady(peer, kConnect, worker_.stop, worker_.heard.waiting,
                    [&](const Error& error) { return atRank(error, rank); });
 }
-
 
 Status PipelineFlows::planRoutes() {
   flows_.resize(routes_.size());

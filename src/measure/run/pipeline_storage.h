@@ -12,8 +12,8 @@
 
 #include "base/fd.h"
 #include "measure/load/chunks.h"
-#include "measure/load/pipeline_contents.h"
 #include "measure/load/pipeline.h"
+#include "measure/load/pipeline_contents.h"
 
 namespace viaduct::measure::pipeline {
 

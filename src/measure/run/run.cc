@@ -92,9 +92,9 @@ class MemberRun {
     const auto turn = [&](std::size_t number, const std::string& what) {
       if (progress_.turn) progress_.turn(first + number, what);
     };
-    Worker worker(spec_, *agent, *group_, request_.settings, stop_,
-                  {progress_.waiting, turn, progress_.tick, progress_.interval,
-                   progress_.preparing});
+    Worker worker(
+        spec_, *agent, *group_, request_.settings, stop_,
+        {progress_.waiting, turn, progress_.tick, progress_.interval, progress_.preparing});
     VIADUCT_CHECK(worker.open());
     VIADUCT_TRY(const auto rows, applicableRows(worker, *agent));
     while (first < rows.size()) {

@@ -120,7 +120,8 @@ class StageTransfers final : public RowTransfers {
       rated_bytes_ += flow.bytes;
     }
     const std::vector<proof::Claim> round = flows_->claims(case_);
-    if (claims_.empty()) claims_ = round;
+    if (claims_.empty())
+      claims_ = round;
     else
       for (std::size_t i = 0; i < round.size(); ++i)
         for (const PathShare& share : round[i].path.shares) claims_[i].path.add(share);

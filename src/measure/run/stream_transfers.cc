@@ -111,8 +111,8 @@ class StreamTransfers final : public RowTransfers {
     if (!reads) epoch_ = ++last_epoch_;
     orderAfterAgent();
     for (const StreamEnd& end : ends(!reads))
-      VIADUCT_CHECK(contents_.fill(end, reads ? epoch_ - 1 : epoch_,
-                                   {begun_[end.stream], goal.iterations}));
+      VIADUCT_CHECK(
+          contents_.fill(end, reads ? epoch_ - 1 : epoch_, {begun_[end.stream], goal.iterations}));
     return Ok{};
   }
 
@@ -470,8 +470,8 @@ class StreamTransfers final : public RowTransfers {
   std::uint64_t epoch_ = 0;  // of the sources' contents
   Schedule schedule_;
   std::vector<Own> own_;
-  bool alone_ = false;                // only the first device of the scaled side moves
-  std::vector<std::uint64_t> begun_;  // transfers of each stream so far
+  bool alone_ = false;                          // only the first device of the scaled side moves
+  std::vector<std::uint64_t> begun_;            // transfers of each stream so far
   std::vector<std::uint64_t> timed_from_ = {};  // at begin()
   // The highest content epoch that a fill or a spot check has used; the next takes a higher one.
   std::uint64_t last_epoch_;

@@ -91,15 +91,15 @@ class Pools {
     if (!device) {
       Error why = std::move(device).error();
       if (why.code != Code::kExhausted) return why;
-      why.detail += fmt::format("; {} blocks of {} and their guards need {}",
-                                spec.rows.front().batch, base::showSize(block),
-                                base::showSize(most));
+      why.detail +=
+          fmt::format("; {} blocks of {} and their guards need {}", spec.rows.front().batch,
+                      base::showSize(block), base::showSize(most));
       why.remedy = "use a smaller --batch, or smaller --block-sizes";
       return why;
     }
-    VIADUCT_TRY(Buffer host, Buffer::make(worker.agent, most,
-                                          {.choice = spec.memory, .huge_pages = spec.huge_pages},
-                                          "swap host"));
+    VIADUCT_TRY(Buffer host,
+                Buffer::make(worker.agent, most,
+                             {.choice = spec.memory, .huge_pages = spec.huge_pages}, "swap host"));
     device_.emplace(*std::move(device));
     host_.emplace(std::move(host));
     gpu_ = std::move(gpu);
@@ -118,10 +118,8 @@ class Pools {
   std::vector<CallsCopying::Call> callsOf(const Workload& row) const {
     std::vector<CallsCopying::Call> out;
     for (std::uint32_t i = 0; i < row.batch; ++i) {
-      const std::uint64_t here =
-          host_->address() + host_contents_.places[i] * row.block_bytes;
-      const std::uint64_t there =
-          device_->address() + device_contents_.places[i] * row.block_bytes;
+      const std::uint64_t here = host_->address() + host_contents_.places[i] * row.block_bytes;
+      const std::uint64_t there = device_->address() + device_contents_.places[i] * row.block_bytes;
       out.push_back({.to = into_gpu_ ? there : here, .from = into_gpu_ ? here : there});
     }
     return out;

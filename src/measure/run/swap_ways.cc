@@ -33,7 +33,9 @@ Status CallsCopying::copy() {
 // The copies of the driver, in the words of the backend that has the same counters: none.
 Path CallsCopying::path() const {
   const std::uint64_t ops = copies_ * calls_.size();
-  return {{{.backend = "cuda", .way = cuda::CallName::memcpyAsync, .bytes = ops * block_bytes_,
+  return {{{.backend = "cuda",
+            .way = cuda::CallName::memcpyAsync,
+            .bytes = ops * block_bytes_,
             .ops = ops}}};
 }
 
