@@ -44,6 +44,11 @@ std::vector<std::string_view> storageBackends() {
   return names;
 }
 
+bool isStorage(const std::string& name) {
+  const BackendFacts* const facts = backendFacts(backendNamed(name));
+  return facts != nullptr && facts->storage;
+}
+
 std::string usualOverNetwork() {
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);

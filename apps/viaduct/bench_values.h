@@ -52,6 +52,8 @@ Status intoRequire(std::string_view text, std::string& into);
 std::vector<std::string_view> offeredBackends();
 // Returns the built-in backends of storage.
 std::vector<std::string_view> storageBackends();
+// True for the name or alias of a backend of storage.
+bool isStorage(const std::string& name);
 // Returns the backend that carries bytes between hosts if the user names none.
 std::string usualOverNetwork();
 // Returns a backend's name for an alias that another tool uses, such as "LIBFABRIC".

@@ -1,6 +1,5 @@
 // Turns nixlbench's options into those of `viaduct bench`, and prints them as nixlbench does.
 #include <fmt/format.h>
-#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <array>
@@ -63,13 +62,6 @@ void checkPlaces(const NixlbenchOptions& o, std::vector<Error>& found) {
       "drop one of the two"));
 }
 
-bool isStored(const BenchOptions& o) {
-  return std::ranges::any_of(o.backends, [](const std::string& name) {
-    const BackendFacts* const facts = backendFacts(backendNamed(name));
-    return facts != nullptr && facts->storage;
-  });
-}
-
 void meetAsTheyDo(const NixlbenchOptions& o, const Settings& settings, MeetingOptions& into,
                   std::vector<Error>& found) {
   checkPlaces(o, found);
@@ -80,7 +72,7 @@ void meetAsTheyDo(const NixlbenchOptions& o, const Settings& settings, MeetingOp
     into.where = o.etcd_endpoints;
     into.kind = meet::PlaceKind::kEtcd;
   } else if (into.where.empty() && o.local_workers == 0 &&
-             (o.has("runtime_type") || !isStored(o))) {
+             (o.has("runtime_type") || !std::ranges::any_of(o.backends, isStorage))) {
     // A run with storage is one process by default.
     into.where = settings.meet.empty() ? kUsualEtcd : settings.meet;
   }

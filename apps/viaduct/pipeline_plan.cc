@@ -103,8 +103,7 @@ Result<std::string> networkOf(const PipelineOptions& o, const Settings& settings
       o.backends.empty() ? backendsBetweenMembers(settings) : o.backends;
   if (asked.empty()) return usualOverNetwork();
   if (asked.size() == 1) {
-    const BackendFacts* const facts = backendFacts(backendNamed(asked.front()));
-    if (facts == nullptr || !facts->storage) return asked.front();
+    if (!isStorage(asked.front())) return asked.front();
     return badFlag("--backend",
                    fmt::format("{} reaches files or objects, not another process", asked.front()),
                    fmt::format("choose one of {}", fmt::join(offeredBackends(), ", ")));

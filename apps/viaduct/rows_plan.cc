@@ -13,10 +13,9 @@
 #include "measure/load/machine.h"
 #include "measure/load/storage.h"
 #include "meet/groups/group.h"
+#include "meet/place.h"
 #include "viaduct/against_settings.h"
-#include "viaduct/bench_place.h"
 #include "viaduct/bench_plan.h"
-#include "viaduct/bench_storage.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/ranks.h"
 
@@ -194,6 +193,41 @@ Settings agentsOf(const RunOptions& o, Settings settings, const Spec& spec) {
   return settings;
 }
 
+// Returns the place of the options. Nothing: all workers run on this machine.
+Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& o,
+                                                  const Settings& settings) {
+  if (o.where.empty() && o.rank)
+    return badFlag("--rank", "all workers run here and get their ranks automatically",
+                   "give --meet to meet workers of other machines");
+  if (o.where.empty()) return std::optional<meet::PlaceOptions>();
+  meet::PlaceOptions place{.where = o.where,
+                           .kind = o.kind,
+                           .token = settings.secret,
+                           .name_space = settings.name_space,
+                           .user = settings.meet_user,
+                           .password = settings.meet_password,
+                           .ca_file = settings.meet_ca,
+                           .certificate_file = settings.meet_certificate,
+                           .key_file = settings.meet_key,
+                           .detect = settings.detect,
+                           .serve = true,
+                           .insecure = settings.insecure};
+  // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
+  VIADUCT_CHECK(meet::openGroupPlace(place));
+  return std::optional(std::move(place));
+}
+
+// Chooses the addresses on which agents listen, unless the user chose some: all addresses if
+// members may run on other machines.
+void listenForOthers(const meet::PlaceOptions& place, Settings& settings) {
+  const bool here = !meet::isEtcd(place) &&
+                    (place.where.starts_with("127.") || place.where.starts_with("localhost:") ||
+                     place.where.starts_with("[::1]"));
+  if (settings.listen != Settings{}.listen) return;
+  settings.listen =
+      here ? measure::listenHere(settings.rails) : std::vector<std::string>{"0.0.0.0:0"};
+}
+
 void meetAt(std::optional<meet::PlaceOptions> place, const RunOptions& o,
             measure::RunRequest& run) {
   run.group = o.meeting.group;
@@ -266,10 +300,7 @@ bool mentions(const std::string& text, const std::string& flag) {
 
 std::vector<std::string> backendsBetweenMembers(const Settings& settings) {
   std::vector<std::string> listed = settings.backends;
-  std::erase_if(listed, [](const std::string& name) {
-    const BackendFacts* const facts = backendFacts(name);
-    return facts != nullptr && facts->storage;
-  });
+  std::erase_if(listed, isStorage);
   return listed;
 }
 

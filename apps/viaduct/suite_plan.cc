@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <iterator>
@@ -58,8 +57,7 @@ class Planner {
     SuitePlanOrProblems out;
     out.problems = contradictionsOf();
     const std::string& asked = options_.backends.front();
-    const BackendFacts* const facts = backendFacts(backendNamed(asked));
-    if (facts != nullptr && facts->storage) {
+    if (isStorage(asked)) {
       out.problems.push_back(badFlag("--backend", "a suite measures backends between members",
                                      "use viaduct bench --backend " + asked));
       return out;
