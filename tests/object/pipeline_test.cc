@@ -27,7 +27,13 @@ class ObjectPipeline : public ObjectTest {
     return code;
   }
   std::string wayOf(std::size_t stage) const {
-    return nlohmann::json::parse(out_).at("stages").at(stage).at("path");
+    return nlohmann::json::parse(out_)
+        .at("rows")
+        .at(stage)
+        .at("pipeline")
+        .at("stages")
+        .at(0)
+        .at("path");
   }
   TemporaryFolder folder_;
   std::string out_, err_;
@@ -64,7 +70,7 @@ TEST_F(ObjectPipeline, AMissingBucketAndAMissingObjectAreNamed) {
   EXPECT_EQ(run("s3://kv/none,host"), 1);
   EXPECT_TRUE(has(err_, "kv/none") && has(err_, "404")) << err_;
   EXPECT_EQ(run("host,s3://none/a", {"--overwrite", "--total-buffer-size", "1MiB"}), 1);
-  EXPECT_TRUE(has(err_, "none") && has(err_, "NoSuchBucket")) << err_;
+  EXPECT_TRUE(has(out_, "s3://none") && has(out_, "NoSuchBucket")) << out_ << err_;
 }
 
 TEST_F(ObjectPipeline, AnObjectIsNotWrittenUnlessAllowed) {
