@@ -294,7 +294,9 @@ TEST(OneProcessorForBoth, APollWithoutProgressLetsThePeerRun) {
     ASSERT_EQ(transfer.state(), TransferState::kDone);
   }
   std::ranges::nth_element(polls, polls.begin() + kTransfers / 2);
-  EXPECT_LT(polls[kTransfers / 2], 100) << "the median of the transfers";
+  const int middle = polls[kTransfers / 2];
+  EXPECT_LT(middle, 1000) << "the peer waited for the end of a time slice";
+  EXPECT_GT(middle, 2) << "each wait for a peer may give a time slice away";
 }
 
 }  // namespace

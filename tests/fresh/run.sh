@@ -97,7 +97,8 @@ both_commands() {
 
   start=$SECONDS
   typed "$root" "./dev test" >"$work/$name.test.log" 2>&1 || code=$?
-  grep -A 100 -E '^[0-9]+% tests passed' "$work/$name.test.log" || tail -n 20 "$work/$name.test.log"
+  grep -E '^[0-9]+% tests passed' "$work/$name.test.log" || tail -n 20 "$work/$name.test.log"
+  sed -n '/^The following tests FAILED/,$p' "$work/$name.test.log"
   echo "$name: ./dev test ended with $code after $(minutes $((SECONDS - start)))"
   return $code
 }

@@ -249,13 +249,27 @@ handle = one.agent.make_prepped_xfer("READ", local, [0], remote, [0])
 """
 
 
+# The thread ends quietly: Python itself aborts if a daemon thread prints an exception while the
+# interpreter ends.
+POLLING_THREAD = """
+import threading
+def check():
+    try:
+        while True:
+            one.agent.check_xfer_state(handle)
+    except Exception:
+        pass
+one.agent.transfer(handle)
+threading.Thread(target=check, daemon=True).start()
+"""
+
+
 @pytest.mark.parametrize(
     "end",
     [
         "one.agent.transfer(handle)",
         "one.agent.transfer(handle); sys.exit(0)",
-        "one.agent.transfer(handle); import threading; threading.Thread(target=lambda: "
-        "[one.agent.check_xfer_state(handle) for _ in iter(int, 1)], daemon=True).start()",
+        POLLING_THREAD,
         "import builtins; builtins.kept = (one, other, handle); one.agent.transfer(handle)",
         "del one; del other",
     ],

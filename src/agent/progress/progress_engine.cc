@@ -198,18 +198,26 @@ bool ProgressEngine::poll() {
   const auto now = poller_->now();
   if (userExpected(now) && !driven_) target_.suppressWakeups();  // the user thread polls in a loop
   const bool moved = progressOnce(now);
-  const bool in_a_loop = now - polled_at_ < kPollLoop;
-  // A round that moves nothing takes as long as reading the clock, so the old time will do.
-  polled_at_ = moved ? poller_->now() : now;
+  const bool yields = yieldsAfter(now, moved);
   expectUser(polled_at_);
   afterProgress();
   if (leavesWork()) takeOverNow();
   const bool owes = target_.owesCallbacks();
-  const bool yields = in_a_loop && !moved && target_.awaitsPeers();
   lock_.unlock();
   if (owes) target_.runCallbacks();
   if (yields) std::this_thread::yield();
   return moved;
+}
+
+// Takes note of a round that began at `now`. True: the rounds of this loop have moved nothing for a
+// while, so the thread yields its processor, which a peer may need. A yield that lets another
+// process run ends the loop, so that the next one lasts as long again.
+bool ProgressEngine::yieldsAfter(Clock::time_point now, bool moved) {
+  const bool in_a_loop = now - polled_at_ < kPollLoop;
+  // A round that moves nothing takes as long as reading the clock, so the old time will do.
+  polled_at_ = moved ? poller_->now() : now;
+  if (moved || !in_a_loop) moved_at_ = polled_at_;
+  return now - moved_at_ >= kYieldAfter && target_.awaitsPeers();
 }
 
 bool ProgressEngine::wait(const std::function<bool()>& done, Clock::time_point until,
@@ -242,10 +250,9 @@ bool ProgressEngine::waitHeld(const std::function<bool()>& done, Clock::time_poi
     const bool begins = !std::exchange(drives, true);
     driven_ = true;
     const bool spins = begins || now < spin_until;
-    if (drive(now, spins ? Clock::time_point::min() : until, done))
-      spin_until = poller_->now() + spin_;
-    else if (target_.awaitsPeers())
-      yieldLock();
+    const bool moved = drive(now, spins ? Clock::time_point::min() : until, done);
+    if (yieldsAfter(now, moved)) yieldLock();
+    if (moved) spin_until = polled_at_ + spin_;
     lock_.giveWay();
   }
   if (drives) stopDriving(again);

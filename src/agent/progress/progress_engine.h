@@ -109,6 +109,7 @@ class ProgressEngine {
              const std::function<bool()>& done) VIADUCT_REQUIRES(lock_);
   void callBack() VIADUCT_REQUIRES(lock_);
   void follow(Clock::time_point until) VIADUCT_REQUIRES(lock_);
+  bool yieldsAfter(Clock::time_point now, bool moved) VIADUCT_REQUIRES(lock_);
   void yieldLock() VIADUCT_REQUIRES(lock_);
   void stopDriving(bool again) VIADUCT_REQUIRES(lock_);
   void runProgressThread() VIADUCT_EXCLUDES(lock_);
@@ -148,9 +149,12 @@ class ProgressEngine {
   // this: the first while notes are read from memory, the second while rails are busy.
   static constexpr Duration kAskWhileSuppressed = std::chrono::microseconds(1);
   static constexpr Duration kAskBusy = std::chrono::microseconds(10);
-  // A thread that polls again within this time only polls. A poll without progress then yields the
-  // processor to the peers. A thread that does other work between polls keeps its processor.
+  // A thread that polls again within kPollLoop does nothing else. Once such polls have moved
+  // nothing for kYieldAfter, the thread yields its processor. That is longer than most waits for a
+  // peer which has a processor of its own: where other threads want this one, each yield can cost a
+  // time slice of milliseconds.
   static constexpr Duration kPollLoop = std::chrono::microseconds(10);
+  static constexpr Duration kYieldAfter = std::chrono::microseconds(50);
 
   Progressable& target_;
   const Duration spin_;
@@ -175,7 +179,9 @@ class ProgressEngine {
   bool stopping_ VIADUCT_GUARDED_BY(lock_) = false;
   unsigned posts_since_progress_ VIADUCT_GUARDED_BY(lock_) = 0;  // calls of progressNowAndThen()
   Clock::time_point asked_ VIADUCT_GUARDED_BY(lock_) = {};       // when the poller was last asked
-  Clock::time_point polled_at_ VIADUCT_GUARDED_BY(lock_) = {};   // the last call of poll()
+  Clock::time_point polled_at_
+      VIADUCT_GUARDED_BY(lock_) = {};                          // the last round of poll() or wait()
+  Clock::time_point moved_at_ VIADUCT_GUARDED_BY(lock_) = {};  // or when the loop of rounds began
   // The time at which the progress thread's sleep ends by itself, and that of a waiting thread.
   Clock::time_point progress_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
   Clock::time_point driver_until_ VIADUCT_GUARDED_BY(lock_) = Clock::time_point::max();
