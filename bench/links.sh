@@ -8,6 +8,7 @@ viaduct=$(realpath "$1")
 rate=${2:-200} shape="burst 64kb latency 50ms"
 shift $(($# < 2 ? $# : 2))
 (($#)) || set -- 2 4 8 16
+# shellcheck source=hosts.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 
 hosts() { # COUNT: 10.79.0.1, 10.79.0.2, ...

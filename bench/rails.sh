@@ -17,6 +17,7 @@ turns=${TURNS:-8}
 read -ra links_of <<<"${LINKS:-1 2 3 4}"
 IFS=, read -ra transfers <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block size, blocks in flight
 read -ra cuts <<<"${CUTS:-3 1 0}"
+# shellcheck source=hosts.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 
 hosts() {

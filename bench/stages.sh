@@ -9,6 +9,7 @@ viaduct=$(realpath "$1")
 folder=$(realpath "$2")
 rate=${3:-1000} rounds=${4:-5} mib=${5:-256} memory=${6:-host}
 shape="burst 256kb latency 20ms"
+# shellcheck source=hosts.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 
 host a

@@ -5,6 +5,7 @@
 # usage: tcp_rivals.sh BUILD_DIR [ROUNDS]
 set -u
 build=${1:?usage: tcp_rivals.sh BUILD_DIR [ROUNDS]}
+# shellcheck source=rivals.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/rivals.sh"
 export UCX_TLS=tcp UCX_NET_DEVICES=lo
 

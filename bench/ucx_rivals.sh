@@ -6,6 +6,7 @@
 # usage: ucx_rivals.sh BUILD_DIR [ROUNDS]
 set -u
 build=${1:?usage: ucx_rivals.sh BUILD_DIR [ROUNDS]}
+# shellcheck source=rivals.sh source-path=SCRIPTDIR
 source "$(dirname "${BASH_SOURCE[0]}")/rivals.sh"
 export UCX_TLS=${UCX_TLS:-tcp} UCX_NET_DEVICES=${UCX_NET_DEVICES:-lo}
 
