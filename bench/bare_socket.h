@@ -6,10 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "harness/program.h"
 #include "tcp_floor_bare.h"
 
 namespace viaduct::bench {
@@ -24,12 +24,11 @@ class BareSocket {
 
   void step() {
     for (std::size_t sent = 0; sent < from_.size();) {
-      const ssize_t took = ::send(pair_.a.get(), from_.data() + sent, from_.size() - sent, 0);
-      if (took <= 0) std::abort();
-      sent += static_cast<std::size_t>(took);
+      sent += static_cast<std::size_t>(
+          must(::send(pair_.a.get(), from_.data() + sent, from_.size() - sent, 0), "send"));
     }
     char ack = 0;
-    if (::recv(pair_.a.get(), &ack, 1, 0) != 1) std::abort();
+    if (::recv(pair_.a.get(), &ack, 1, 0) != 1) dieOf("recv");
   }
 
  private:

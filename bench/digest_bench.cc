@@ -2,25 +2,11 @@
 // width, in turns. Prints GB/s (median of the rounds) and the median of the rounds' ratios.
 //   digest_bench [ROUNDS]
 // Then checked reads beside unchecked ones: 64 MiB between two agents of this process.
-#include <fmt/format.h>
-#include <viaduct/viaduct.h>
-
-#include <algorithm>
-#include <array>
-#include <chrono>
-#include <cstdint>
-#include <cstdlib>
 #include <cstring>
-#include <numeric>
-#include <span>
-#include <string_view>
-#include <vector>
 
 #include "base/block_sums.h"
-#include "base/random.h"
 #include "base/sizes.h"
-#include "median.h"
-#include "must.h"
+#include "harness/agents.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -28,11 +14,11 @@
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using viaduct::base::kGiB;
-using viaduct::base::kKiB;
-using viaduct::base::kMiB;
-using viaduct::base::StripeSummer;
+using namespace viaduct;
+using namespace viaduct::bench;
+using base::kGiB;
+using base::kKiB;
+using base::kMiB;
 
 std::uint64_t sink = 0;  // keeps results in use
 
@@ -97,101 +83,73 @@ constexpr std::array kRows{
     Row{"1 GiB", kGiB, kGiB},
 };
 
-class Bench {
- public:
-  explicit Bench(int rounds) : rounds_(rounds), memory_(kGiB / 8) {
-    viaduct::base::Random random(1);
-    for (std::uint64_t& word : memory_) word = random.next();
-  }
+// Gigabytes a second of `work` over all blocks of the row, in random order.
+template <class Work>
+double rateOf(const Row& row, const std::vector<std::uint64_t>& memory, const Indices& order,
+              const Work& work) {
+  const auto* const begin = reinterpret_cast<const std::byte*>(memory.data());
+  const double seconds = secondsPerCall(std::max<std::size_t>(1, kGiB / row.room / 2), [&] {
+    for (const std::size_t block : order) work(begin + block * row.block);
+  });
+  return static_cast<double>(row.room) / seconds / 1e9;
+}
 
-  void run(const Row& row, const StripeSummer& summer) {
-    order_.resize(row.room / row.block);
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    viaduct::base::Random random(2);
-    for (std::size_t i = order_.size(); i > 1; --i)
-      std::swap(order_[i - 1], order_[random.below(i)]);
-    const Read read = readLike(summer.name);
-    std::vector<double> reads, sums, ratios;
-    for (int i = 0; i < rounds_; ++i) {
-      reads.push_back(rateOf(row, [&](const std::byte* from) { sink += read(from, row.block); }));
-      sums.push_back(rateOf(row, [&](const std::byte* from) {
-        sink += summer.sum(from, row.block / viaduct::base::kStripeBytes).even.product;
-      }));
-      ratios.push_back(sums.back() / reads.back());
+void compareSums(int rounds) {
+  std::vector<std::uint64_t> memory(kGiB / sizeof(std::uint64_t));
+  base::Random random(1);
+  for (std::uint64_t& word : memory) word = random.next();
+  Table table({words("blocks", 28), words("instructions", 12), figure("read, GB/s", 1),
+               figure("digest, GB/s", 1), figure("ratio", 2)});
+  for (const base::StripeSummer& summer : base::stripeSummers())
+    for (const Row& row : kRows) {
+      const Indices order = shuffled(row.room / row.block, 2);
+      const Read read = readLike(summer.name);
+      const auto sum = [&](const std::byte* from) {
+        sink += summer.sum(from, row.block / base::kStripeBytes).even.product;
+      };
+      const auto look = [&](const std::byte* from) { sink += read(from, row.block); };
+      const auto [reads, sums] =
+          inTurns({rounds}, {[&](int) { return rateOf(row, memory, order, look); },
+                             [&](int) { return rateOf(row, memory, order, sum); }});
+      table.row(row.what, summer.name, reads, sums, sums / reads);
     }
-    fmt::print("| {} | {} | {:.1f} | {:.1f} | {:.2f} |\n", row.what, summer.name, median(reads),
-               median(sums), median(ratios));
-  }
+}
 
- private:
-  template <class F>
-  double rateOf(const Row& row, F work) const {
-    const std::size_t turns = std::max<std::size_t>(1, kGiB / row.room / 2);
-    const auto* const memory = reinterpret_cast<const std::byte*>(memory_.data());
-    const auto begun = Clock::now();
-    for (std::size_t turn = 0; turn < turns; ++turn)
-      for (const std::size_t block : order_) work(memory + block * row.block);
-    const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
-    return static_cast<double>(turns * order_.size() * row.block) / seconds / 1e9;
-  }
-
-  const int rounds_;
-  std::vector<std::uint64_t> memory_;
-  std::vector<std::size_t> order_;
-};
-
-void compareReads(const char* backend, std::uint64_t block, int rounds) {
-  using namespace std::chrono_literals;
-  using namespace viaduct;
+void compareReads(Table& table, const char* backend, std::uint64_t block, int rounds) {
   constexpr std::uint64_t kRoom = 64 * kMiB;
-  Agent a = must(Agent::open({.name = "a", .backends = {backend}}));
-  Agent b = must(Agent::open({.name = "b", .backends = {backend}}));
-  const Peer peer = must(a.importCard(b.exportCard()));
-  must(peer.ready(10s));
-  Pin here = must(a.allocate(kRoom)), there = must(b.allocate(kRoom, {.label = "there"}));
-  must(peer.waitPin("there", 10s));
+  Pair pair({.backends = {backend}}, kRoom);
+  const Target& there = pair.target;
   base::Random random(3);
-  for (std::byte& one : there.bytes()) one = static_cast<std::byte>(random.next());
-  const auto blocksOf = [&](const Pin& pin) {
-    return Selection{must(
-        Blocks::strided({.base = pin.info().address, .bytes = block, .count = kRoom / block}))};
-  };
-  Transfer read = must(a.plan(OpKind::kRead, peer, blocksOf(here), blocksOf(there)));
-  std::vector<double> plain, checked, ratios, making;
-  for (int i = 0; i < rounds; ++i) {
-    const auto secondsOf = [](auto work) {
-      const auto begun = Clock::now();
-      work();
-      return std::chrono::duration<double>(Clock::now() - begun).count();
-    };
-    std::vector<Digest> digests;
-    making.push_back(secondsOf([&] { digests = must(b.digestBlocks(blocksOf(there))); }));
-    const auto post = [&](const PostOptions& options) {
-      must(read.post(options));
-      must(read.wait());
-    };
-    plain.push_back(secondsOf([&] { post({}); }));
-    checked.push_back(secondsOf([&] { post({.digests = digests}); }));
-    ratios.push_back(checked.back() / plain.back());
-  }
-  const auto rate = [](double seconds) { return static_cast<double>(kRoom) / seconds / 1e9; };
-  fmt::print("| {} | {} KiB | {:.1f} | {:.1f} | {:.2f} | {:.1f} |\n", backend, block / kKiB,
-             rate(median(plain)), rate(median(checked)), median(ratios), rate(median(making)));
+  for (std::byte& one : there.memory.bytes()) one = static_cast<std::byte>(random.next());
+  const Run all{.bytes = block, .count = kRoom / block};
+  Transfer read = pair.source.plan(OpKind::kRead, all);
+  std::vector<Digest> digests;
+  const auto [making, plain, checked] = inTurns(
+      {rounds}, {[&](int) {
+                   return secondsOf([&] {
+                     digests = must(there.agent.digestBlocks(
+                         blocks({.base = there.here(), .bytes = all.bytes, .count = all.count})));
+                   });
+                 },
+                 [&](int) { return secondsOf([&] { postAndWait(read); }); },
+                 [&](int) { return secondsOf([&] { postAndWait(read, {.digests = digests}); }); }});
+  constexpr double kGigabytes = kRoom / 1e9;
+  table.row(backend, block / kKiB, kGigabytes / plain, kGigabytes / checked, checked / plain,
+            kGigabytes / making);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 9;
-  Bench bench(rounds);
-  fmt::print(
-      "| blocks | instructions | read, GB/s | digest, GB/s | ratio |\n|---|---|---|---|---|\n");
-  for (const StripeSummer& summer : viaduct::base::stripeSummers())
-    for (const Row& row : kRows) bench.run(row, summer);
-  fmt::print(
-      "\n| backend | blocks | read, GB/s | checked read, GB/s | time, checked / plain | "
-      "digestBlocks(), GB/s |\n|---|---|---|---|---|---|\n");
+  const Arguments given(argc, argv, "digest_bench [ROUNDS]");
+  const int rounds = given.number(0, 9);
+  compareSums(rounds);
+  fmt::print("\n");
+  Table table({words("backend", 8), figure("blocks, KiB", 0), figure("read, GB/s", 1),
+               figure("checked read, GB/s", 1), figure("time, checked / plain", 2),
+               figure("digestBlocks(), GB/s", 1)});
   for (const char* backend : {"local", "tcp"})
-    for (const std::uint64_t block : {4 * kKiB, 64 * kKiB}) compareReads(backend, block, rounds);
+    for (const std::uint64_t block : {4 * kKiB, 64 * kKiB})
+      compareReads(table, backend, block, rounds);
   return sink == 1 ? 2 : 0;  // never 2
 }

@@ -2,24 +2,19 @@
 // a place and connections of its own. Measures the times of forming, barriers, a gather
 // and goodbyes, the calls and events that they cost etcd, and a member's memory.
 //   etcd_crowd http://127.0.0.1:2379 [members...]        (default 16 64 256 1024)
-#include <fmt/format.h>
-
-#include <array>
 #include <barrier>
-#include <chrono>
-#include <cstdio>
-#include <fstream>
+#include <cstdlib>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <thread>
-#include <vector>
 
+#include "harness/program.h"
 #include "meet/groups/group.h"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::bench;
 using namespace viaduct::meet;
 using namespace std::chrono_literals;
 
@@ -51,13 +46,6 @@ Counters countersOf(const std::string& where) {
           .watchers = sum("etcd_debugging_mvcc_watcher_total")};
 }
 
-double residentKiB() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) return std::strtod(line.c_str() + 6, nullptr);
-  return 0;
-}
-
 struct Times {
   double form = 0, barrier = 0, gather = 0, goodbye = 0;
 };
@@ -67,10 +55,6 @@ struct Costs {
   double kib = 0;
   std::string failure = {};
 };
-
-double milliseconds(Clock::time_point from) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - from).count();
-}
 
 Counters less(const Counters& a, const Counters& b) {
   return {a.calls - b.calls, a.events - b.events, a.watchers};
@@ -100,7 +84,7 @@ class Run {
     if (!group) fail(group.error());
     step_.arrive_and_wait();
     if (first) {
-      costs_.times.form = milliseconds(begun_);
+      costs_.times.form = 1e3 * secondsSince(begun_);
       costs_.form = less(countersOf(where_), before_);
       costs_.kib = (residentKiB() - resident_) / members_;
       mark();
@@ -109,19 +93,19 @@ class Run {
     for (int i = 0; i < kBarriers; ++i) gather(group, "");
     step_.arrive_and_wait();
     if (first) {
-      costs_.times.barrier = milliseconds(begun_) / kBarriers;
+      costs_.times.barrier = 1e3 * secondsSince(begun_) / kBarriers;
       costs_.barrier = less(countersOf(where_), before_);
       mark();
     }
     step_.arrive_and_wait();
     gather(group, std::string(32, 'x'));
     step_.arrive_and_wait();
-    if (first) costs_.times.gather = milliseconds(begun_);
+    if (first) costs_.times.gather = 1e3 * secondsSince(begun_);
     if (first) mark();
     step_.arrive_and_wait();
     if (group) (void)(*group)->finish(60s);
     step_.arrive_and_wait();
-    if (first) costs_.times.goodbye = milliseconds(begun_);
+    if (first) costs_.times.goodbye = 1e3 * secondsSince(begun_);
     group = Error{};
     place = Error{};
   }
@@ -154,28 +138,17 @@ class Run {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) {
-    std::fputs("usage: etcd_crowd URL [members...]\n", stderr);
-    return 2;
-  }
-  std::vector<std::uint32_t> sizes{16, 64, 256, 1024};
-  if (argc > 2) sizes.clear();
-  for (int i = 2; i < argc; ++i)
-    sizes.push_back(static_cast<std::uint32_t>(std::strtoul(argv[i], nullptr, 10)));
-  std::puts(
-      "members |  form ms | barrier ms | gather 32 B ms | goodbye ms | per member: calls to form, "
-      "per barrier; KiB");
-  for (const std::uint32_t members : sizes) {
-    const Costs costs = Run(argv[1], members).measure();
-    if (!costs.failure.empty()) {
-      fmt::print("{}\n", costs.failure);
-      return 1;
-    }
+  const Arguments given(argc, argv, "etcd_crowd URL [members...]");
+  Table table({figure("members", 0), figure("form ms", 0), figure("barrier ms", 1),
+               figure("gather 32 B ms", 1), figure("goodbye ms", 1),
+               figure("a member: calls to form", 1), figure("per barrier", 1), figure("KiB", 0)});
+  for (const std::string& size : given.from(1, {"16", "64", "256", "1024"})) {
+    const auto members = base::numberIn<std::uint32_t>(size);
+    if (!members) given.refuse();
+    const Costs costs = Run(given.text(0), *members).measure();
+    if (!costs.failure.empty()) die(costs.failure);
     const Times& t = costs.times;
-    fmt::print("{:7} | {:8.0f} | {:10.1f} | {:14.1f} | {:10.1f} | {:.1f}, {:.1f}; {:.0f}\n",
-               members, t.form, t.barrier, t.gather, t.goodbye, costs.form.calls / members,
-               costs.barrier.calls / members / kBarriers, costs.kib);
-    std::fflush(stdout);
+    table.row(*members, t.form, t.barrier, t.gather, t.goodbye, costs.form.calls / *members,
+              costs.barrier.calls / *members / kBarriers, costs.kib);
   }
-  return 0;
 }

@@ -1,27 +1,23 @@
 // The speed and memory of `viaduct doctor --explain` on a log.   explain_bench [bytes]
 // The log has lines of NCCL, vLLM and UCX; each 500th line has a known text.
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
+#include <array>
 #include <thread>
-#include <vector>
 
 #include "base/fd.h"
 #include "base/random.h"
 #include "base/sizes.h"
 #include "diag/explain/log_reader.h"
 #include "diag/explain/samples_testing.h"
-#include "must.h"
+#include "harness/program.h"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::bench;
 
 std::string ordinaryLine(base::Random& random, std::uint64_t number) {
   const auto rank = random.below(8);
@@ -53,15 +49,13 @@ std::string ordinaryLine(base::Random& random, std::uint64_t number) {
 
 void writeAll(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written <= 0) die("write");
+    const auto written = must(::write(fd, bytes.data(), bytes.size()), "write");
     bytes.remove_prefix(static_cast<std::size_t>(written));
   }
 }
 
 base::Fd makeLog(std::uint64_t bytes) {
-  base::Fd log(::memfd_create("explain_bench", MFD_CLOEXEC));
-  if (!log) die("memfd_create");
+  base::Fd log(must(::memfd_create("explain_bench", MFD_CLOEXEC), "memfd_create"));
   const auto known = diag::allSamples();
   base::Random random(1);
   std::string buffer;
@@ -76,46 +70,37 @@ base::Fd makeLog(std::uint64_t bytes) {
   return log;
 }
 
-double processorSeconds(const rusage& usage) {
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
-
-void measure(std::string_view from, int fd) {
-  rusage before{}, after{};
-  ::getrusage(RUSAGE_THREAD, &before);
-  const auto start = std::chrono::steady_clock::now();
-  const diag::LogSummary summary = must(diag::readLog(fd));
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  ::getrusage(RUSAGE_THREAD, &after);
-  fmt::print(
-      "{}: {} bytes, {} lines, {} known texts: {:.2f} s, {:.2f} s of a processor, {:.0f} MB/s\n",
-      from, summary.bytes, summary.lines, summary.findings.size(), seconds,
-      processorSeconds(after) - processorSeconds(before),
-      static_cast<double>(summary.bytes) / seconds / 1e6);
+void measure(Table& table, std::string_view from, int fd) {
+  const double before = processorSeconds(CLOCK_THREAD_CPUTIME_ID);
+  diag::LogSummary summary;
+  const double seconds = secondsOf([&] { summary = must(diag::readLog(fd)); });
+  table.row(from, summary.bytes, summary.lines, summary.findings.size(), seconds,
+            processorSeconds(CLOCK_THREAD_CPUTIME_ID) - before,
+            static_cast<double>(summary.bytes) / seconds / 1e6);
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::uint64_t bytes = must(base::parseSize(argc > 1 ? argv[1] : "1GB"));
-  const base::Fd log = makeLog(bytes);
+  const Arguments given(argc, argv, "explain_bench [BYTES]");
+  const base::Fd log = makeLog(must(base::parseSize(given.text(0, "1GB"))));
+  Table table({words("", 4), figure("bytes", 0, 12), figure("lines", 0, 10),
+               figure("known texts", 0), figure("s", 2), figure("s of a processor", 2),
+               figure("MB/s", 0)});
+  const auto rewind = [&] { must(::lseek(log.get(), 0, SEEK_SET), "lseek"); };
   for (int run = 0; run < 3; ++run) {
-    if (::lseek(log.get(), 0, SEEK_SET) != 0) die("lseek");
-    measure("file", log.get());
+    rewind();
+    measure(table, "file", log.get());
   }
-  int ends[2];
-  if (::lseek(log.get(), 0, SEEK_SET) != 0 || ::pipe(ends) != 0) die("pipe");
-  std::thread writer([&log, in = base::Fd(ends[1])] {
+  rewind();
+  std::array<int, 2> ends{};
+  must(::pipe(ends.data()), "pipe");
+  const std::jthread writer([&log, in = base::Fd(ends[1])] {
     std::string buffer(1 << 16, '\0');
     for (ssize_t got = 0; (got = ::read(log.get(), buffer.data(), buffer.size())) > 0;)
       writeAll(in.get(), std::string_view(buffer.data(), static_cast<std::size_t>(got)));
   });
-  measure("pipe", base::Fd(ends[0]).get());
-  writer.join();
+  measure(table, "pipe", base::Fd(ends[0]).get());
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   fmt::print("peak memory of the process: {}\n",

@@ -1,224 +1,158 @@
 // Compares the first pass over a peer's freshly allocated memory with later passes:
 // docs/measured/local.md. Each sample is two fresh processes; the kinds of samples take turns.
-#include <fmt/format.h>
+//   first_touch [ROUNDS]
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <viaduct/viaduct.h>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <numeric>
-#include <random>
-#include <string>
 #include <thread>
-#include <vector>
 
 #include "base/shared_memory.h"
-#include "must.h"
+#include "harness/agents.h"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::bench;
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kPool = std::uint64_t{512} << 20U;
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::size_t kBlocks = 16384;
-constexpr int kLaterPasses = 5;
+constexpr std::size_t kLaterPasses = 5;
 
-// Shared by the processes of one sample.
-struct Board {
-  std::atomic<std::uint64_t> card_bytes{0};
-  std::array<std::byte, 65536> card;
-  Clock::time_point pinned;
-  double pin_us = 0;
-  std::array<double, kLaterPasses + 1> passes_ns = {};
-  std::atomic<bool> over{false};
+// Nanoseconds a block, of the first pass and of those after it.
+using Passes = std::array<double, kLaterPasses + 1>;
+
+template <class Pass>
+Passes passes(const Pass& pass) {
+  Passes out;
+  for (double& one : out) one = 1e9 / kBlocks * secondsOf(pass);
+  return out;
+}
+
+// The first passes of all rounds, and the median of the others in each.
+struct PassSamples {
+  Samples first, later;
+  void add(const Passes& ns) {
+    Samples others;
+    for (std::size_t i = 1; i < ns.size(); ++i) others.add(ns[i]);
+    first.add(ns.front());
+    later.add(others.median());
+  }
 };
 
-double nsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::nano>(Clock::now() - start).count();
-}
+struct Kind {
+  const char* name;
+  std::uint64_t populate;
+  bool shared;
+  PassSamples passes = {};
+  Samples pin_us = {};
 
-Settings settingsOf(std::uint64_t populate) {
-  Settings settings;
-  settings.copy_threads = 1;
-  settings.populate = populate;
-  return settings;
-}
+  Settings settings() const { return {.copy_threads = 1, .populate = populate}; }
+};
 
-void ownPool(Board& board, std::uint64_t populate, bool shared) {
-  Agent agent = must(Agent::open(settingsOf(populate)));
-  void* plain = ::mmap(nullptr, kPool, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+struct Pinned {
+  double us = 0;
+  Clock::time_point at;
+};
+
+void ownPool(const Kind& kind, const Channel& parent) {
+  Agent agent = must(Agent::open(kind.settings()));
+  std::byte* const plain = mapped(kPool, MAP_PRIVATE);
   const auto memfd = must(base::SharedMemory::allocate(kPool));  // as Agent::allocate does
-  const Segment memory = shared ? memfd.segment() : Segment::host(plain, kPool);
-  const auto start = Clock::now();
-  const Pin pool = must(agent.pin(memory, "pool"));
-  board.pin_us = nsSince(start) / 1000;
-  board.pinned = Clock::now();
-  const auto card = agent.exportCard();
-  std::ranges::copy(card, board.card.begin());
-  board.card_bytes = card.size();
-  while (!board.over) std::this_thread::sleep_for(1ms);
+  const Segment memory = kind.shared ? memfd.segment() : Segment::host(plain, kPool);
+  std::optional<Pin> pool;
+  const double seconds = secondsOf([&] { pool = must(agent.pin(memory, kMemory)); });
+  parent.sendValue(Pinned{1e6 * seconds, Clock::now()});
+  parent.send(agent.exportCard());
+  parent.receive();
 }
 
 // The pool's block numbers in random order.
-std::vector<std::uint32_t> scattered() {
-  std::vector<std::uint32_t> blocks(kPool / kBlock);
-  std::iota(blocks.begin(), blocks.end(), 0U);
-  std::ranges::shuffle(blocks, std::mt19937_64(1));
+Indices scattered() {
+  Indices blocks = shuffled(kPool / kBlock, 1);
   blocks.resize(kBlocks);
   return blocks;
 }
 
 // Writes 64 MiB to random blocks of the pool.
-void writeToPool(Board& board, std::uint64_t populate) {
-  while (board.card_bytes == 0) std::this_thread::sleep_for(1ms);
-  Agent agent = must(Agent::open(settingsOf(populate)));
-  Pin source = must(agent.allocate(kBlocks * kBlock));
-  std::memset(reinterpret_cast<void*>(source.info().address), 1, kBlocks * kBlock);
-  Peer peer = must(agent.importCard(std::span(board.card).first(board.card_bytes)));
-  must(peer.ready(10s));
-  const PinInfo pool = must(peer.waitPin("pool", 10s));
-  std::vector<std::uint32_t> here(kBlocks);
-  std::iota(here.begin(), here.end(), 0U);
-  const auto blocks = [](std::uint64_t base, std::uint64_t count) {
-    return must(Blocks::strided({.base = base, .bytes = kBlock, .count = count}));
-  };
-  Transfer transfer = must(agent.plan(
-      OpKind::kWrite, peer, {blocks(source.info().address, kBlocks), here},
-      {blocks(pool.address, kPool / kBlock), scattered()}, {.require = "backend:local"}));
-  std::this_thread::sleep_until(board.pinned + 1s);
-  std::vector<double> passes;
-  for (int pass = 0; pass <= kLaterPasses; ++pass) {
-    const auto start = Clock::now();
-    must(transfer.post());
-    must(transfer.wait(60s));
-    passes.push_back(nsSince(start) / kBlocks);
-  }
-  std::ranges::copy(passes, board.passes_ns.begin());
+void writeToPool(const Kind& kind, const Channel& parent) {
+  const auto pinned = parent.receiveValue<Pinned>();
+  Source source(kind.settings(), kBlocks * kBlock, parent.receive());
+  std::memset(source.memory.data(), 1, kBlocks * kBlock);
+  Transfer transfer = must(source.agent.plan(
+      OpKind::kWrite, source.peer,
+      blocks({.base = source.here(), .bytes = kBlock, .count = kBlocks}),
+      blocks({.base = source.there, .bytes = kBlock, .count = kPool / kBlock}, scattered()),
+      {.require = "backend:local"}));
+  std::this_thread::sleep_until(pinned.at + 1s);
+  parent.sendValue(passes([&] { postAndWait(transfer); }));
 }
-
-template <class F>
-int forked(F body) {
-  const int pid = ::fork();
-  if (pid == 0) {
-    body();
-    std::_Exit(0);
-  }
-  return pid;
-}
-
-// Adds the time of the first pass, and the median of the others.
-template <class Kind>
-void addPasses(Kind& kind, std::vector<double> passes) {
-  const double first = passes.front();
-  std::sort(passes.begin() + 1, passes.end());
-  const double later = passes[1 + kLaterPasses / 2];
-  kind.first.push_back(first);
-  kind.later.push_back(later);
-  kind.ratio.push_back(first / later);
-}
-
-struct Kind {
-  std::string name;
-  std::uint64_t populate;
-  bool shared;
-  std::vector<double> first = {}, later = {}, ratio = {}, pin_us = {};
-};
 
 void sample(Kind& kind) {
-  void* at =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  Board& board = *new (at) Board;
-  const int owner = forked([&] { ownPool(board, kind.populate, kind.shared); });
-  const int writer = forked([&] { writeToPool(board, kind.populate); });
-  int status = 0;
-  ::waitpid(writer, &status, 0);
-  board.over = true;
-  ::waitpid(owner, nullptr, 0);
-  if (status != 0) die("the writer failed");
-  addPasses(kind, {board.passes_ns.begin(), board.passes_ns.end()});
-  kind.pin_us.push_back(board.pin_us);
-  ::munmap(at, sizeof(Board));
+  const Child owner([&](Channel& parent) { ownPool(kind, parent); });
+  const Child writer([&](Channel& parent) { writeToPool(kind, parent); });
+  const auto pinned = owner.receiveValue<Pinned>();
+  writer.sendValue(pinned);
+  writer.send(owner.receive());
+  kind.passes.add(writer.receiveValue<Passes>());
+  kind.pin_us.add(pinned.us);
 }
 
 // Measures populating alone, and the remaining cost of the first pass: first in the owner's mapping
 // of a memfd, then in a second mapping with either advice.
 struct Advice {
-  std::string name;
+  const char* name;
   int advice;
-  std::vector<double> allocate_ms = {}, map_ms = {}, first = {}, later = {}, ratio = {};
+  Samples allocate_ms = {}, map_ms = {};
+  PassSamples passes = {};
 };
 
 double populateMs(const base::SharedMemory& memory, int advice) {
   constexpr std::uint64_t kStep = std::uint64_t{512} << 10U;
-  const auto start = Clock::now();
-  for (std::uint64_t at = 0; at < kPool; at += kStep)
-    if (::madvise(memory.data() + at, kStep, advice) != 0) die("madvise");
-  return nsSince(start) / 1e6;
+  return 1e3 * secondsOf([&] {
+           for (std::uint64_t at = 0; at < kPool; at += kStep)
+             must(::madvise(memory.data() + at, kStep, advice), "madvise");
+         });
 }
 
-void sample(Advice& kind, const std::vector<std::uint32_t>& blocks) {
+void sample(Advice& kind, const Indices& order) {
   const auto memory = must(base::SharedMemory::allocate(kPool));
-  kind.allocate_ms.push_back(populateMs(memory, MADV_POPULATE_READ));
-  const base::Fd file(::dup(memory.fd()));
-  const auto mapped =
+  kind.allocate_ms.add(populateMs(memory, MADV_POPULATE_READ));
+  const Fd file(::dup(memory.fd()));
+  const auto second =
       must(base::SharedMemory::map(file, kPool, base::SharedMemory::Access::kReadWrite));
-  kind.map_ms.push_back(populateMs(mapped, kind.advice));
+  kind.map_ms.add(populateMs(second, kind.advice));
   const std::vector<std::byte> source(kBlock, std::byte{1});
-  std::vector<double> passes;
-  for (int pass = 0; pass <= kLaterPasses; ++pass) {
-    const auto start = Clock::now();
-    for (const std::uint32_t block : blocks)
-      std::memcpy(mapped.data() + block * kBlock, source.data(), kBlock);
-    passes.push_back(nsSince(start) / kBlocks);
-  }
-  addPasses(kind, std::move(passes));
-}
-
-std::string spread(std::vector<double> values, int digits) {
-  std::ranges::sort(values);
-  return fmt::format("{:.{}f} ({:.{}f}-{:.{}f})", values[values.size() / 2], digits, values.front(),
-                     digits, values.back(), digits);
+  kind.passes.add(passes([&] {
+    for (const std::uint64_t block : order)
+      std::memcpy(second.data() + block * kBlock, source.data(), kBlock);
+  }));
 }
 
 }  // namespace
 
-// first_touch [rounds]
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
+  const Arguments given(argc, argv, "first_touch [ROUNDS]");
+  const Rounds rounds{given.number(0, 9)};
   const std::uint64_t populate = Settings{}.populate;
   std::array kinds{Kind{"populated", populate, true}, Kind{"not populated", 0, true},
                    Kind{"plain memory (cma)", 0, false}};
-  for (int round = 0; round < rounds; ++round)
-    for (Kind& kind : kinds) sample(kind);
-  std::printf("16,384 x 4 KiB over 512 MiB, 1 s after pinning: median (least-most) of %d\n",
-              rounds);
-  std::printf("%-20s %20s %20s %18s %18s\n", "", "first pass, ns", "later passes, ns", "ratio",
-              "pin, us");
-  for (const Kind& kind : kinds)
-    std::printf("%-20s %20s %20s %18s %18s\n", kind.name.c_str(), spread(kind.first, 0).c_str(),
-                spread(kind.later, 0).c_str(), spread(kind.ratio, 2).c_str(),
-                spread(kind.pin_us, 0).c_str());
+  inTurns(rounds, kinds, [](Kind& kind, int) { sample(kind); });
+  fmt::print("16,384 x 4 KiB over 512 MiB, 1 s after pinning: median (least..most) of {}\n",
+             rounds.counted);
+  Table table({words("", 20), spread("first pass, ns", 0, 0), spread("later passes, ns", 0, 0),
+               spread("ratio", 2, 0), spread("pin, us", 0, 0)});
+  for (const auto& [name, populated, shared, passes, pin_us] : kinds)
+    table.row(name, passes.first, passes.later, passes.first / passes.later, pin_us);
 
   std::array advices{Advice{"MADV_POPULATE_READ", MADV_POPULATE_READ},
                      Advice{"MADV_POPULATE_WRITE", MADV_POPULATE_WRITE}};
-  const auto blocks = scattered();
-  for (int round = 0; round < rounds; ++round)
-    for (Advice& advice : advices) sample(advice, blocks);
-  std::printf("\nBare loops over two mappings of a memfd\n%-20s %18s %18s %18s %18s %16s\n", "",
-              "allocate, ms", "map, ms", "first pass, ns", "later passes, ns", "ratio");
-  for (const Advice& advice : advices)
-    std::printf("%-20s %18s %18s %18s %18s %16s\n", advice.name.c_str(),
-                spread(advice.allocate_ms, 0).c_str(), spread(advice.map_ms, 0).c_str(),
-                spread(advice.first, 0).c_str(), spread(advice.later, 0).c_str(),
-                spread(advice.ratio, 2).c_str());
-  return 0;
+  const Indices order = scattered();
+  inTurns(rounds, advices, [&](Advice& advice, int) { sample(advice, order); });
+  fmt::print("\nBare loops over two mappings of a memfd\n");
+  Table bare({words("", 20), spread("allocate, ms", 0, 0), spread("map, ms", 0, 0),
+              spread("first pass, ns", 0, 0), spread("later passes, ns", 0, 0),
+              spread("ratio", 2, 0)});
+  for (const auto& [name, advice, allocate_ms, map_ms, passes] : advices)
+    bare.row(name, allocate_ms, map_ms, passes.first, passes.later, passes.first / passes.later);
 }

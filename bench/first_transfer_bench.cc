@@ -3,22 +3,15 @@
 // system calls: docs/measured/agent.md.
 //   first_transfer_bench [ROUNDS] [BACKEND | default | bare]...
 #include <sys/epoll.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <viaduct/viaduct.h>
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "forked.h"
+#include "base/lists.h"
+#include "harness/agents.h"
 
 namespace {
 
@@ -44,9 +37,9 @@ class Steps {
  public:
   void done() {
     const auto now = Clock::now();
-    times_[at_++] = ms(now - last_);
+    times_[at_++] = 1e3 * secondsBetween(last_, now);
     last_ = now;
-    times_.back() = ms(now - begun_);
+    times_.back() = 1e3 * secondsBetween(begun_, now);
   }
   // Waits until the other process sleeps. No step counts that time.
   void pause() {
@@ -59,7 +52,6 @@ class Steps {
   const Times& times() const { return times_; }
 
  private:
-  static double ms(Clock::duration d) { return std::chrono::duration<double>(d).count() * 1e3; }
   Times times_{};
   std::size_t at_ = 0;
   Clock::time_point begun_ = Clock::now();
@@ -72,55 +64,47 @@ Settings with(const std::string& backend) {
   return settings;
 }
 
-// An agent with memory "inbox" that lives until the parent writes to `in` or closes it.
-Status serve(const std::string& backend, int in, int out) {
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
-  VIADUCT_TRY(auto inbox, agent.allocate(kBytes, {.label = "inbox"}));
-  put(out, agent.exportCard());
-  get(in);
-  return Ok{};
-}
-
-Status visit(const std::string& backend, int in, int out) {
-  const auto card = get(in);
+void visit(const std::string& backend, const Channel& parent) {
+  const auto card = parent.receive();
   Steps steps;
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
+  Agent agent = must(Agent::open(with(backend)));
   steps.done();
-  VIADUCT_TRY(auto memory, agent.allocate(kBytes));
+  const Pin memory = must(agent.allocate(kBytes));
   steps.done();
-  VIADUCT_TRY(auto peer, agent.importCard(card));
-  VIADUCT_CHECK(peer.ready(10s));
+  const Peer peer = must(agent.importCard(card));
+  must(peer.ready(kLong));
   steps.done();
-  VIADUCT_TRY(auto inbox, peer.waitPin("inbox", 10s));
+  const PinInfo inbox = must(peer.waitPin(kMemory, kLong));
   steps.done();
-  VIADUCT_TRY(auto here,
-              Blocks::strided({.base = memory.info().address, .bytes = kBytes, .count = 1}));
-  VIADUCT_TRY(auto there, Blocks::strided({.base = inbox.address, .bytes = kBytes, .count = 1}));
-  VIADUCT_TRY(auto transfer, agent.plan(OpKind::kWrite, peer, {here}, {there}));
+  Transfer transfer = must(agent.plan(
+      OpKind::kWrite, peer, blocks({.base = memory.info().address, .bytes = kBytes, .count = 1}),
+      blocks({.base = inbox.address, .bytes = kBytes, .count = 1})));
   steps.done();
   for (int i = 0; i < 3; ++i) {
     if (i != 0) steps.pause();
-    VIADUCT_CHECK(transfer.post());
-    VIADUCT_CHECK(transfer.wait(10s));
+    postAndWait(transfer);
     steps.done();
   }
-  putValue(out, steps.times());
-  return Ok{};
+  parent.sendValue(steps.times());
 }
 
 // The floor: two epoll loops, and a Unix socket with the three round trips of a session's
 // handshake. The last answer carries a memfd, into which the data is copied.
 
+// A message, and room for a descriptor.
 struct Message {
+  Message() {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.data();
+    header.msg_controllen = control.size();
+  }
   std::array<std::byte, 96> bytes{};
+  iovec part{.iov_base = bytes.data(), .iov_len = bytes.size()};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+  msghdr header{};
 };
 constexpr int kRoundTrips = 3;
-
-int must(long result, const char* what) {
-  if (result >= 0) return static_cast<int>(result);
-  std::perror(what);
-  std::exit(1);
-}
 
 sockaddr_un nameOf(pid_t server) {
   sockaddr_un name{};
@@ -131,35 +115,22 @@ sockaddr_un nameOf(pid_t server) {
 
 void sendWith(int socket, int fd) {
   Message message;
-  iovec part{.iov_base = &message, .iov_len = sizeof message};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
+  if (fd < 0) message.header.msg_controllen = 0;
   if (fd >= 0) {
-    header.msg_control = control.data();
-    header.msg_controllen = control.size();
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+    cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof fd);
     std::memcpy(CMSG_DATA(rights), &fd, sizeof fd);
   }
-  must(::sendmsg(socket, &header, MSG_NOSIGNAL), "sendmsg");
+  must(::sendmsg(socket, &message.header, MSG_NOSIGNAL), "sendmsg");
 }
 
 // The descriptor that a message carried, or -1.
 int receiveFrom(int socket) {
   Message message;
-  iovec part{.iov_base = &message, .iov_len = sizeof message};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control.data();
-  header.msg_controllen = control.size();
-  must(::recvmsg(socket, &header, 0), "recvmsg");
-  const cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+  must(::recvmsg(socket, &message.header, 0), "recvmsg");
+  const cmsghdr* const rights = CMSG_FIRSTHDR(&message.header);
   int fd = -1;
   if (rights != nullptr) std::memcpy(&fd, CMSG_DATA(rights), sizeof fd);
   return fd;
@@ -179,13 +150,13 @@ int newMemory() {
   must(::ftruncate(fd, kBytes), "ftruncate");
   return fd;
 }
-void* mapped(int fd) {
+std::byte* mappedFile(int fd) {
   void* const at = ::mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-  if (at == MAP_FAILED) must(-1, "mmap");
-  return at;
+  if (at == MAP_FAILED) dieOf("mmap");
+  return static_cast<std::byte*>(at);
 }
 
-Status serveBare(int in, int out) {
+void serveBare(const Channel& parent) {
   const Fd inbox(newMemory());
   const Fd listening(must(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
   const sockaddr_un name = nameOf(::getpid());
@@ -193,7 +164,7 @@ Status serveBare(int in, int out) {
   must(::listen(listening.get(), 1), "listen");
   const Fd epoll(must(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
   watch(epoll.get(), listening.get());
-  putValue(out, ::getpid());
+  parent.sendValue(::getpid());
   sleepOn(epoll.get());
   const Fd peer(must(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC), "accept4"));
   watch(epoll.get(), peer.get());
@@ -202,17 +173,16 @@ Status serveBare(int in, int out) {
     receiveFrom(peer.get());
     sendWith(peer.get(), i == kRoundTrips ? inbox.get() : -1);
   }
-  get(in);
-  return Ok{};
+  parent.receive();
 }
 
-Status visitBare(int in, int out) {
-  const auto server = getValue<pid_t>(in);
+void visitBare(const Channel& parent) {
+  const auto server = parent.receiveValue<pid_t>();
   Steps steps;
   const Fd epoll(must(::epoll_create1(EPOLL_CLOEXEC), "epoll_create1"));
   steps.done();
   const Fd memory(newMemory());
-  const void* const from = mapped(memory.get());
+  const void* const from = mappedFile(memory.get());
   steps.done();
   const Fd socket(must(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
   const sockaddr_un name = nameOf(server);
@@ -226,52 +196,50 @@ Status visitBare(int in, int out) {
   }
   steps.done();
   const Fd theirs(inbox);
-  void* const into = mapped(theirs.get());
+  void* const into = mappedFile(theirs.get());
   steps.done();
   steps.done();  // no planning is needed
   for (int i = 0; i < 3; ++i) {
     std::memcpy(into, from, kBytes);
     steps.done();
   }
-  putValue(out, steps.times());
-  return Ok{};
+  parent.sendValue(steps.times());
 }
 
 Times oneRound(const std::string& way) {
-  const bool bare = way == "bare";
-  const Child server(
-      [&](int in, int out) { return bare ? serveBare(in, out) : serve(way, in, out); });
-  const auto card = get(server.in());
-  const Child client(
-      [&](int in, int out) { return bare ? visitBare(in, out) : visit(way, in, out); });
-  put(client.out(), card);
-  const Times times = getValue<Times>(client.in());
-  if (times.back() == 0) std::exit(1);  // the child has printed the reason
-  return times;
+  if (way == "bare") {
+    const Child server(serveBare);
+    const auto number = server.receiveValue<pid_t>();
+    const Child client(visitBare);
+    client.sendValue(number);
+    return client.receiveValue<Times>();
+  }
+  const TargetProcess target(with(way), kBytes);
+  const Child client([&](Channel& parent) { visit(way, parent); });
+  client.send(target.card);
+  return client.receiveValue<Times>();
 }
 
-void print(const std::string& way, const std::vector<Times>& rounds) {
-  for (std::size_t step = 0; step < kSteps.size(); ++step) {
-    std::vector<double> values;
-    values.reserve(rounds.size());
-    for (const Times& one : rounds) values.push_back(one[step]);
-    std::sort(values.begin(), values.end());
-    std::printf("%-8s %-24s %8.3f %8.3f %8.3f ms\n", way.c_str(), kSteps[step],
-                values[values.size() / 2], values.front(), values.back());
-  }
-}
+struct Case {
+  std::string way;
+  std::array<Samples, kSteps.size()> ms = {};
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 21;
-  std::vector<std::string> ways(argv + std::min(argc, 2), argv + argc);
-  if (ways.empty()) ways = {"bare", "local", "tcp", "default"};
-  std::vector<std::vector<Times>> all(ways.size());
-  // The ways take turns, so that a change of the machine's speed affects all of them.
-  for (int i = 0; i < rounds; ++i)
-    for (std::size_t way = 0; way < ways.size(); ++way) all[way].push_back(oneRound(ways[way]));
-  std::printf("two fresh processes, %d times%8smedian    least     most\n", rounds, "");
-  for (std::size_t way = 0; way < ways.size(); ++way) print(ways[way], all[way]);
-  return 0;
+  const Arguments given(argc, argv, "first_transfer_bench [ROUNDS [BACKEND|default|bare...]]");
+  const Rounds rounds{given.number(0, 21)};
+  auto cases = base::mapped(given.from(1, {"bare", "local", "tcp", "default"}),
+                            [](const std::string& way) { return Case{way}; });
+  inTurns(rounds, cases, [](Case& one, int) {
+    const Times times = oneRound(one.way);
+    for (std::size_t step = 0; step < times.size(); ++step) one.ms[step].add(times[step]);
+  });
+  fmt::print("two fresh processes, {} times\n", rounds.counted);
+  Table table({words("", 8), words("", 24), figure("median, ms", 3), figure("least", 3),
+               figure("most", 3)});
+  for (const Case& one : cases)
+    for (std::size_t step = 0; step < kSteps.size(); ++step)
+      table.row(one.way, kSteps[step], one.ms[step], one.ms[step].least(), one.ms[step].most());
 }

@@ -1,20 +1,15 @@
 // The cost of planning between two layouts of a KV cache, and of taking blocks of the plan.
 #include <benchmark/benchmark.h>
-#include <viaduct/viaduct.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
-#include <cstdlib>
-#include <numeric>
-#include <utility>
 
-#include "base/random.h"
 #include "core/plan.h"
+#include "harness/agents.h"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::bench;
 
 constexpr std::uint32_t kTokens = 8192;
 constexpr std::uint64_t kPoolTokens = 1U << 20U;
@@ -25,9 +20,7 @@ KvLayout layout(std::uint32_t tp, std::uint32_t block_tokens, KvOrder order, std
   out.tp = tp;
   out.order = order;
   out.groups[0].block_tokens = block_tokens;
-  auto made = arrangeKv(std::move(out), KvArrangement::kApart, base, kPoolTokens / block_tokens);
-  if (!made) std::abort();
-  return *std::move(made);
+  return must(arrangeKv(std::move(out), KvArrangement::kApart, base, kPoolTokens / block_tokens));
 }
 
 // A request of 8,192 tokens in one kind of resharding, with blocks in order or in random places.
@@ -41,9 +34,7 @@ struct Case {
   static Indices ids(std::uint64_t seed, std::uint32_t block_tokens, bool in_order) {
     Indices out(kPoolTokens / block_tokens);
     std::iota(out.begin(), out.end(), 0U);
-    base::Random random(seed);
-    for (std::size_t i = out.size(); i > 1 && !in_order; --i)
-      std::swap(out[i - 1], out[random.below(i)]);
+    if (!in_order) shuffle(out, seed);
     out.resize(kTokens / block_tokens);
     return out;
   }
@@ -65,9 +56,8 @@ void take(benchmark::State& state, std::uint32_t to_tp, std::uint32_t to_tokens,
           bool in_order) {
   const Case one(to_tp, to_tokens, order, in_order);
   for (auto _ : state) {
-    auto taken = one.reshard.select(one.blocks);
-    if (!taken) std::abort();
-    state.counters["pieces"] = static_cast<double>(taken->source.blocks.count());
+    auto taken = must(one.reshard.select(one.blocks));
+    state.counters["pieces"] = static_cast<double>(taken.source.blocks.count());
     benchmark::DoNotOptimize(taken);
   }
 }
@@ -82,12 +72,11 @@ BENCHMARK_CAPTURE(take, same_random, 4, 16, KvOrder::kNhd, false)->Unit(benchmar
 void coalesce(benchmark::State& state, std::uint32_t to_tp, std::uint32_t to_tokens, KvOrder order,
               bool in_order) {
   const Case one(to_tp, to_tokens, order, in_order);
-  const auto taken = *one.reshard.select(one.blocks);
+  const auto taken = must(one.reshard.select(one.blocks));
   const core::PinMap pins({{.address = 0, .bytes = std::uint64_t{1} << 62U, .slot = 0}});
   for (auto _ : state) {
-    auto ops = core::coalesce(OpKind::kRead, taken.destination, taken.source, pins, pins);
-    if (!ops) std::abort();
-    state.counters["ops"] = static_cast<double>(ops->ops.size());
+    auto ops = must(core::coalesce(OpKind::kRead, taken.destination, taken.source, pins, pins));
+    state.counters["ops"] = static_cast<double>(ops.ops.size());
     benchmark::DoNotOptimize(ops);
   }
 }
@@ -102,7 +91,7 @@ BENCHMARK_CAPTURE(coalesce, same_random, 4, 16, KvOrder::kNhd, false)
 // The same selections from lists of addresses, which Blocks::list checks for overlaps.
 void listOfPieces(benchmark::State& state) {
   const Case one(8, 64, KvOrder::kHnd, false);
-  const auto taken = *one.reshard.select(one.blocks);
+  const auto taken = must(one.reshard.select(one.blocks));
   std::vector<Extent> here, there;
   for (std::uint64_t i = 0; i < taken.source.blocks.count(); ++i) {
     there.push_back(taken.source.blocks[i]);

@@ -2,26 +2,25 @@
 #include <benchmark/benchmark.h>
 #include <sys/mman.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
 #include "base/checked_copy.h"
 #include "base/memory_access.h"
+#include "harness/processes.h"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::bench;
 
 // Pages of which every second one is read-only, so that each is a separate mapping.
 class Mappings {
  public:
   explicit Mappings(std::size_t count)
-      : bytes_(count * kPage),
-        start_(static_cast<std::byte*>(
-            ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
+      : bytes_(count * kPage), start_(mapped(bytes_, MAP_PRIVATE)) {
     for (std::size_t i = 0; i < count; i += 2)
-      if (::mprotect(start_ + i * kPage, kPage, PROT_READ) != 0) std::abort();
+      must(::mprotect(start_ + i * kPage, kPage, PROT_READ), "mprotect");
   }
   ~Mappings() { ::munmap(start_, bytes_); }
   Mappings(const Mappings&) = delete;
@@ -38,7 +37,7 @@ template <auto ask>
 void access(benchmark::State& state) {
   const Mappings mappings(static_cast<std::size_t>(state.range(0)));
   for (auto _ : state)
-    if (!ask(mappings.last(), Mappings::kPage)) std::abort();
+    if (!ask(mappings.last(), Mappings::kPage)) die("no access");
 }
 BENCHMARK(access<&base::memoryAccess>)->Name("access/query")->Arg(100)->Arg(5'000)->Arg(50'000);
 BENCHMARK(access<&base::memoryAccessFromList>)
@@ -61,9 +60,9 @@ struct Target {
 void checked(benchmark::State& state) {
   Target target(state);
   const auto copy = base::CheckedCopy::open();
-  if (!copy) std::abort();
+  if (!copy) die("this system has no checked copies");
   for (auto _ : state)
-    if (!copy->copy(target.to, target.from.data())) std::abort();
+    if (!copy->copy(target.to, target.from.data())) die("a checked copy failed");
 }
 
 void plain(benchmark::State& state) {

@@ -1,6 +1,6 @@
 // Compares transfers over the ofi backend with a bare loop of the same libfabric calls, turn by
 // turn in one run. The loop calls fi_writemsg, the last of a transfer with FI_DELIVERY_COMPLETE;
-// its target only reads its queue. Usage: ofi_floor [provider [rounds [milliseconds a turn]]]
+// its target only reads its queue.   ofi_floor [PROVIDER [ROUNDS [MILLISECONDS]]]
 #include <rdma/fi_rma.h>
 
 #include "backends/ofi/choose.h"
@@ -20,26 +20,24 @@ constexpr Workload kWorkloads[] = {{"8 B", 8, 1},
                                    {"1 MiB x 16", 1U << 20U, 16},
                                    {"64 MiB", 64U << 20U, 1}};
 
-void must(std::int64_t status, const char* call) {
+void mustOfi(std::int64_t status, const char* call) {
   if (status < 0) die(ofi::ofiError(Code::kDevice, call, status, "bare").text());
 }
 
 // One endpoint with its queue, and the key of the other's memory.
 class Bare {
  public:
-  Bare(const Settings& settings, int session, std::byte* memory)
-      : chosen_(bench::must(ofi::choose(settings))),
+  explicit Bare(const BareEnd& end)
+      : chosen_(must(ofi::choose(end.settings))),
         ofi_domain_(static_cast<const ofi::OfiDomain&>(*chosen_.domains.front())),
-        memory_(bench::must(ofi_domain_.add(
-            {.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))) {
+        memory_(must(ofi_domain_.add(
+            {.address = reinterpret_cast<std::uintptr_t>(end.memory), .bytes = end.bytes}))) {
     open();
-    tell(session, endpoint_->name());
-    if (auto joined = endpoint_->join(hear(session)); !joined) die(joined.error().text());
-    while (endpoint_->ready() == nullptr) {
-      if (auto well = endpoint_->look(); !well) die(well.error().text());
-    }
-    tell(session, memory_->key());
-    there_ = ofi::unpacked(hear(session)).value();
+    end.other.send(endpoint_->name());
+    must(endpoint_->join(end.other.receive()));
+    while (endpoint_->ready() == nullptr) must(endpoint_->look());
+    end.other.send(memory_->key());
+    there_ = ofi::unpacked(end.other.receive()).value();
   }
 
   void write(std::span<const Extent> from, std::span<const Extent> into) {
@@ -53,11 +51,15 @@ class Bare {
     }
     while (pending_ != 0) progress();
   }
+  template <class Over>
+  void serve(std::span<const Extent>, const Over& over) {
+    while (!over()) progress();
+  }
   void progress() {
     fi_cq_entry entries[16];
     const ssize_t got = fi_cq_read(queue_.get(), entries, std::size(entries));
     if (got > 0) pending_ -= static_cast<std::size_t>(got);
-    if (got != -FI_EAGAIN) must(got, "fi_cq_read");
+    if (got != -FI_EAGAIN) mustOfi(got, "fi_cq_read");
   }
 
  private:
@@ -79,7 +81,7 @@ class Bare {
     const bool small = from.bytes <= ofi_domain_.profile().inject;
     const ssize_t given =
         fi_writemsg(endpoint_->ready(), &message, flags | (small ? FI_INJECT : 0));
-    if (given != -FI_EAGAIN) must(given, "fi_writemsg");
+    if (given != -FI_EAGAIN) mustOfi(given, "fi_writemsg");
     return given == 0;
   }
   void open() {
@@ -87,10 +89,10 @@ class Bare {
     queue.size = ofi_domain_.profile().depth;
     queue.format = FI_CQ_FORMAT_CONTEXT;
     fid_cq* cq = nullptr;
-    domain_ = bench::must(ofi_domain_.domain());
-    must(fi_cq_open(domain_.get(), &queue, &cq, nullptr), "fi_cq_open");
+    domain_ = must(ofi_domain_.domain());
+    mustOfi(fi_cq_open(domain_.get(), &queue, &cq, nullptr), "fi_cq_open");
     queue_.reset(cq);
-    endpoint_ = bench::must(ofi::RawEndpoint::open(ofi_domain_, *domain_, *cq));
+    endpoint_ = must(ofi::RawEndpoint::open(ofi_domain_, *domain_, *cq));
   }
 
   move::Fabric chosen_;
@@ -107,16 +109,13 @@ class Bare {
 }  // namespace viaduct::bench
 
 int main(int argc, char** argv) {
-  static_cast<void>(std::setvbuf(stdout, nullptr, _IOLBF, 0));
-  const std::string provider = argc > 1 ? argv[1] : "tcp";
-  const int rounds = argc > 2 ? std::atoi(argv[2]) : 15;
-  const int turn_ms = argc > 3 ? std::atoi(argv[3]) : 40;
-  viaduct::Settings settings;
-  settings.backends = {"ofi"};
-  settings.ofi_provider = provider;
-  if (provider != "shm") settings.rails = {"lo"};
-  return viaduct::bench::Floor<viaduct::bench::Bare>(settings, viaduct::bench::kWorkloads,
-                                                     std::max(rounds, 1),
-                                                     std::chrono::milliseconds(turn_ms))
-      .run();
+  using namespace viaduct::bench;
+  const Arguments given(argc, argv, "ofi_floor [PROVIDER [ROUNDS [MILLISECONDS]]]");
+  FloorOptions options{.workloads = kWorkloads,
+                       .rounds = given.number(1, 15),
+                       .turn = std::chrono::milliseconds(given.number(2, 40))};
+  options.settings.backends = {"ofi"};
+  options.settings.ofi_provider = given.text(0, "tcp");
+  if (options.settings.ofi_provider != "shm") options.settings.rails = {"lo"};
+  Floor<Bare>(options).run();
 }

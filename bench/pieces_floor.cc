@@ -1,25 +1,15 @@
 // The floor of small pieces over tcp: plain sockets send pieces from random places of one process
 // to random places of another, beside pieces in sequence and larger ones. With prefetching, each
 // end first asks the processor for the first line of each piece: docs/measured/kv.md.
-// Usage: pieces_floor [ROUNDS]
-#include <fmt/format.h>
+//   pieces_floor [ROUNDS]
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <viaduct/deadline.h>
 
-#include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <cstring>
-#include <numeric>
-#include <random>
-#include <vector>
 
 #include "base/prefetch.h"
-#include "forked.h"
-#include "median.h"
-#include "must.h"
+#include "harness/agents.h"
 #include "tcp_floor_bare.h"
 
 namespace {
@@ -34,28 +24,27 @@ struct Workload {
   const char* name;
   std::size_t bytes;
   bool random, prefetched;
+  Samples gb_per_s = {};
 };
-constexpr std::array kWorkloads{Workload{"1 MiB, random", 1 << 20, true, false},
-                                Workload{"4 KiB, in sequence", 4096, false, false},
-                                Workload{"4 KiB, random", 4096, true, false},
-                                Workload{"4 KiB, random, prefetched", 4096, true, true},
-                                Workload{"32 KiB, random", 32768, true, false},
-                                Workload{"32 KiB, random, prefetched", 32768, true, true}};
+std::array workloads{Workload{"1 MiB, random", 1 << 20, true, false},
+                     Workload{"4 KiB, in sequence", 4096, false, false},
+                     Workload{"4 KiB, random", 4096, true, false},
+                     Workload{"4 KiB, random, prefetched", 4096, true, true},
+                     Workload{"32 KiB, random", 32768, true, false},
+                     Workload{"32 KiB, random, prefetched", 32768, true, true}};
 
 // Memory in pages of 4 KiB that has been touched.
 std::byte* region() {
-  void* const at =
-      ::mmap(nullptr, kRegion, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (at == MAP_FAILED) die("no memory");
+  std::byte* const at = mapped(kRegion, MAP_PRIVATE);
   ::madvise(at, kRegion, MADV_NOHUGEPAGE);
   std::memset(at, 1, kRegion);
-  return static_cast<std::byte*>(at);
+  return at;
 }
 
 std::vector<iovec> piecesOf(const Workload& workload, std::byte* base, unsigned seed) {
-  std::vector<std::size_t> places(kRegion / workload.bytes);
+  Indices places(kRegion / workload.bytes);
   std::iota(places.begin(), places.end(), 0);
-  if (workload.random) std::shuffle(places.begin(), places.end(), std::mt19937_64(seed));
+  if (workload.random) shuffle(places, seed);
   std::vector<iovec> out;
   for (std::size_t i = 0; i < kMoved / workload.bytes; ++i)
     out.push_back({base + places[i] * workload.bytes, workload.bytes});
@@ -84,39 +73,38 @@ void moveAll(std::vector<iovec> pieces, bool prefetched, Move move) {
   }
 }
 
-Status receive(int socket, unsigned rounds) {
+void receive(int socket, int rounds) {
   std::byte* const memory = region();
-  for (unsigned round = 0; round < rounds; ++round)
-    for (const Workload& workload : kWorkloads) {
-      moveAll(piecesOf(workload, memory, 2 * round), workload.prefetched,
-              [&](msghdr& message) { return ::recvmsg(socket, &message, 0); });
-      if (::send(socket, "a", 1, MSG_NOSIGNAL) != 1) die("send");
-    }
-  return Ok{};
+  inTurns({rounds}, workloads, [&](const Workload& workload, int round) {
+    moveAll(piecesOf(workload, memory, 2 * static_cast<unsigned>(round)), workload.prefetched,
+            [&](msghdr& message) { return ::recvmsg(socket, &message, 0); });
+    must(::send(socket, "a", 1, MSG_NOSIGNAL), "send");
+  });
 }
 
+// Gigabytes a second.
 double send(int socket, const Workload& workload, std::byte* memory, unsigned seed) {
   const auto pieces = piecesOf(workload, memory, seed);
-  const auto begun = Clock::now();
-  moveAll(pieces, workload.prefetched,
-          [&](msghdr& message) { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
-  char ack = 0;
-  if (::recv(socket, &ack, 1, MSG_WAITALL) != 1) die("recv");
-  return static_cast<double>(kMoved) / 1e9 /
-         std::chrono::duration<double>(Clock::now() - begun).count();
+  return static_cast<double>(kMoved) / 1e9 / secondsOf([&] {
+           moveAll(pieces, workload.prefetched,
+                   [&](msghdr& message) { return ::sendmsg(socket, &message, MSG_NOSIGNAL); });
+           char ack = 0;
+           if (::recv(socket, &ack, 1, MSG_WAITALL) != 1) dieOf("recv");
+         });
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto rounds = static_cast<unsigned>(argc > 1 ? std::max(1, std::atoi(argv[1])) : 15);
+  const Arguments given(argc, argv, "pieces_floor [ROUNDS]");
+  const int rounds = given.number(0, 15);
   BarePair sockets = BarePair::make();
-  Child child([&](int, int) { return receive(sockets.b.get(), rounds); });
+  const Child child([&](Channel&) { receive(sockets.b.get(), rounds); });
   std::byte* const memory = region();
-  std::array<std::vector<double>, kWorkloads.size()> rates;
-  for (unsigned round = 0; round < rounds; ++round)
-    for (std::size_t i = 0; i < kWorkloads.size(); ++i)
-      rates[i].push_back(send(sockets.a.get(), kWorkloads[i], memory, 2 * round + 1));
-  for (std::size_t i = 0; i < kWorkloads.size(); ++i)
-    fmt::print("{:28} {:6.2f} GB/s\n", kWorkloads[i].name, median(rates[i]));
+  inTurns({rounds}, workloads, [&](Workload& workload, int round) {
+    workload.gb_per_s.add(
+        send(sockets.a.get(), workload, memory, 2 * static_cast<unsigned>(round) + 1));
+  });
+  Table table({words("", 28), figure("GB/s", 2)});
+  for (const Workload& workload : workloads) table.row(workload.name, workload.gb_per_s);
 }

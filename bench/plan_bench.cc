@@ -1,19 +1,15 @@
 // The cost of planning, per index and per run; see the counters.
 #include <benchmark/benchmark.h>
-#include <viaduct/viaduct.h>
 
-#include <algorithm>
-#include <cstdlib>
-#include <numeric>
 #include <string_view>
-#include <utility>
 
-#include "base/random.h"
 #include "core/plan.h"
+#include "harness/agents.h"
 
 namespace {
 
 using namespace viaduct;
+using namespace viaduct::bench;
 
 constexpr std::uint64_t kBlock = 4096;
 constexpr std::uint64_t kBlocks = 6'500'000;
@@ -22,12 +18,9 @@ constexpr std::uint64_t kLocal = std::uint64_t{1} << 40U;
 constexpr std::uint64_t kRemote = std::uint64_t{1} << 41U;
 
 // kTaken different blocks, in random order of runs with `together` neighbours each.
-std::vector<std::uint32_t> indices(std::uint64_t seed, std::uint32_t together) {
-  std::vector<std::uint32_t> starts(kBlocks / together);
-  std::iota(starts.begin(), starts.end(), 0U);
-  base::Random random(seed);
-  for (std::size_t i = starts.size(); i > 1; --i) std::swap(starts[i - 1], starts[random.below(i)]);
-  std::vector<std::uint32_t> out;
+Indices indices(std::uint64_t seed, std::uint32_t together) {
+  const Indices starts = shuffled(kBlocks / together, seed);
+  Indices out;
   out.reserve(kTaken);
   for (std::uint32_t i = 0; out.size() < kTaken; ++i)
     for (std::uint32_t k = 0; k < together; ++k) out.push_back(starts[i] * together + k);
@@ -35,18 +28,18 @@ std::vector<std::uint32_t> indices(std::uint64_t seed, std::uint32_t together) {
 }
 
 // One strided run, or one run for each of `layers` that follow one another in memory.
-Blocks blocks(std::uint64_t base, std::uint64_t layers) {
+Blocks layered(std::uint64_t base, std::uint64_t layers) {
   std::vector<Run> runs;
   const std::uint64_t each = kBlocks / layers;
   for (std::uint64_t i = 0; i < layers; ++i)
     runs.push_back({base + i * 2 * each * kBlock, kBlock, kBlock, each});
-  return *Blocks::of(std::move(runs));
+  return must(Blocks::of(std::move(runs)));
 }
 
 struct Input {
   Input(std::uint32_t together, std::uint64_t layers)
-      : local{blocks(kLocal, layers), indices(1, together)},
-        remote{blocks(kRemote, layers), indices(2, together)},
+      : local{layered(kLocal, layers), indices(1, together)},
+        remote{layered(kRemote, layers), indices(2, together)},
         pins({{.address = kLocal, .bytes = std::uint64_t{1} << 42U, .slot = 0}}) {}
   Result<core::OpList> plan() const {
     return core::coalesce(OpKind::kWrite, local, remote, pins, pins);
@@ -59,10 +52,9 @@ void plan(benchmark::State& state, std::uint32_t together, std::uint64_t layers)
   const Input input(together, layers);
   std::size_t ops = 0;
   for (auto _ : state) {
-    auto made = input.plan();
-    if (!made) std::abort();
-    ops = made->ops.size();
-    benchmark::DoNotOptimize(made->ops.data());
+    auto made = must(input.plan());
+    ops = made.ops.size();
+    benchmark::DoNotOptimize(made.ops.data());
   }
   state.counters["ops"] = static_cast<double>(ops);
   state.counters["per_index"] = benchmark::Counter(
@@ -91,45 +83,14 @@ void planAllOfADenseRun(benchmark::State& state) {
 BENCHMARK(planAllOfADenseRun);
 
 // Two agents of this process, to time whole plans as a caller makes and drops them.
-class Pair {
- public:
-  Pair()
-      : a_(open("a")),
-        b_(open("b")),
-        here_(allocate(a_)),
-        there_(allocate(b_)),
-        peer_(*a_.importCard(b_.exportCard())) {
-    using namespace std::chrono_literals;
-    if (!peer_.ready(10s) || !peer_.waitPin("pool", 10s)) std::abort();
-  }
+constexpr std::uint64_t kPool = 512U << 20U;
+constexpr std::uint32_t kPieces = 16'384;
+
+struct Planner : Pair {
+  Planner() : Pair({.backends = {"local"}}, kPool) {}
   Transfer plan(const Selection& local, const Selection& remote) {
-    auto made = a_.plan(OpKind::kWrite, peer_, local, remote);
-    if (!made) std::abort();
-    return *std::move(made);
+    return must(source.agent.plan(OpKind::kWrite, source.peer, local, remote));
   }
-  std::uint64_t here() const { return here_.info().address; }
-  std::uint64_t there() const { return there_.info().address; }
-
-  static constexpr std::uint64_t kPool = 512U << 20U;
-  static constexpr std::uint32_t kPieces = 16'384;
-
- private:
-  static Agent open(const char* name) {
-    Settings settings;
-    settings.name = name;
-    settings.backends = {"local"};
-    auto agent = Agent::open(settings);
-    if (!agent) std::abort();
-    return *std::move(agent);
-  }
-  static Pin allocate(Agent& agent) {
-    auto pin = agent.allocate(kPool, {.label = "pool"});
-    if (!pin) std::abort();
-    return *std::move(pin);
-  }
-  Agent a_, b_;
-  Pin here_, there_;
-  Peer peer_;
 };
 
 // Blocks at random places of a pool that do not overlap. Each has its own cell: of its size on the
@@ -137,10 +98,10 @@ class Pair {
 std::vector<Extent> places(std::uint64_t base, std::uint64_t seed, bool on_a_grid) {
   const std::uint64_t cell = on_a_grid ? kBlock : 2 * kBlock;
   base::Random random(seed);
-  std::vector<std::uint32_t> cells(Pair::kPool / cell);
+  std::vector<std::uint32_t> cells(kPool / cell);
   std::iota(cells.begin(), cells.end(), 0U);
   std::vector<Extent> out;
-  for (std::uint32_t i = 0; i < Pair::kPieces; ++i) {
+  for (std::uint32_t i = 0; i < kPieces; ++i) {
     std::swap(cells[i], cells[i + random.below(cells.size() - i)]);
     const std::uint64_t shift = on_a_grid ? 0 : random.below(kBlock);
     out.push_back({base + cells[i] * cell + shift, kBlock});
@@ -149,10 +110,11 @@ std::vector<Extent> places(std::uint64_t base, std::uint64_t seed, bool on_a_gri
 }
 
 void fromLists(benchmark::State& state, bool on_a_grid) {
-  Pair pair;
-  const auto local = places(pair.here(), 1, on_a_grid), remote = places(pair.there(), 2, on_a_grid);
+  Planner pair;
+  const auto local = places(pair.source.here(), 1, on_a_grid),
+             remote = places(pair.source.there, 2, on_a_grid);
   for (auto _ : state) {
-    Selection from{*Blocks::list(local), {}}, to{*Blocks::list(remote), {}};
+    Selection from{must(Blocks::list(local)), {}}, to{must(Blocks::list(remote)), {}};
     benchmark::DoNotOptimize(pair.plan(from, to));
   }
 }
@@ -167,7 +129,7 @@ BENCHMARK_CAPTURE(listOnly, on_a_grid, true)->Unit(benchmark::kMicrosecond);
 BENCHMARK_CAPTURE(listOnly, anywhere, false)->Unit(benchmark::kMicrosecond);
 
 void byIndex(benchmark::State& state) {
-  Pair pair;
+  Planner pair;
   const auto numbers = [&](std::uint64_t seed) {
     Indices out;
     for (const Extent& place : places(0, seed, true))
@@ -175,9 +137,10 @@ void byIndex(benchmark::State& state) {
     return out;
   };
   const auto pool = [](std::uint64_t base) {
-    return *Blocks::strided({.base = base, .bytes = kBlock, .count = Pair::kPool / kBlock});
+    return Run{.base = base, .bytes = kBlock, .count = kPool / kBlock};
   };
-  const Selection from{pool(pair.here()), numbers(1)}, to{pool(pair.there()), numbers(2)};
+  const Selection from = blocks(pool(pair.source.here()), numbers(1)),
+                  to = blocks(pool(pair.source.there), numbers(2));
   for (auto _ : state) benchmark::DoNotOptimize(pair.plan(from, to));
 }
 BENCHMARK(byIndex)->Unit(benchmark::kMicrosecond);

@@ -1,22 +1,12 @@
 // The time of Transfer::post(), and the time until the transfer has ended. A thread posts alone, or
 // beside another thread that moves large blocks through the same agent. The target is another
-// process: docs/measured/waiting.md.
-// Usage: post_bench [ROUNDS] [BACKEND]...
-#include <fmt/format.h>
-#include <viaduct/viaduct.h>
-
-#include <algorithm>
+// process: docs/measured/waiting.md.   post_bench [ROUNDS [BACKEND...]]
 #include <array>
-#include <atomic>
-#include <cstdlib>
 #include <optional>
-#include <string>
 #include <thread>
-#include <vector>
 
-#include "forked.h"
-#include "median.h"
-#include "must.h"
+#include "harness/agents.h"
+#include "harness/beside.h"
 
 namespace {
 
@@ -25,7 +15,6 @@ using namespace viaduct::bench;
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kHalf = 256ULL << 20;  // of the memory: for the thread, for the other one
-constexpr auto kLong = 60s;
 
 struct Shape {
   const char* name;
@@ -48,87 +37,31 @@ constexpr std::array kSituations{
     Situation{"beside a thread that posts and waits", true, Other::kWaits},
     Situation{"beside a thread that posts and sleeps", true, Other::kSleeps}};
 
-Settings with(const std::string& backend) {
-  Settings settings;
-  settings.backends = {backend};
-  return settings;
+Transfer plan(Source& source, const Shape& shape, std::uint64_t offset) {
+  return source.plan(
+      OpKind::kWrite,
+      {.base = offset, .stride = 2 * shape.bytes, .bytes = shape.bytes, .count = shape.count});
 }
-
-Status serve(const std::string& backend, int in, int out) {
-  VIADUCT_TRY(auto agent, Agent::open(with(backend)));
-  VIADUCT_TRY(auto inbox, agent.allocate(2 * kHalf, {.label = "inbox"}));
-  put(out, agent.exportCard());
-  get(in);
-  return Ok{};
-}
-
-class Posts {
- public:
-  Posts(const std::string& backend, Child& child)
-      : agent_(must(Agent::open(with(backend)))),
-        memory_(must(agent_.allocate(2 * kHalf))),
-        peer_(must(agent_.importCard(get(child.in())))) {
-    must(peer_.ready(10s));
-    inbox_ = must(peer_.waitPin("inbox", 10s)).address;
-  }
-
-  Transfer plan(const Shape& shape, std::uint64_t offset) {
-    const auto pieces = [&](std::uint64_t base) {
-      return Selection{must(Blocks::strided({.base = base + offset,
-                                             .stride = 2 * shape.bytes,
-                                             .bytes = shape.bytes,
-                                             .count = shape.count}))};
-    };
-    return must(agent_.plan(OpKind::kWrite, peer_, pieces(memory_.info().address), pieces(inbox_)));
-  }
-
- private:
-  Agent agent_;
-  Pin memory_;
-  Peer peer_;
-  std::uint64_t inbox_ = 0;
-};
 
 void end(Transfer& transfer, bool waits) {
   if (waits) must(transfer.wait(kLong));
   while (transfer.state() == TransferState::kRunning) std::this_thread::sleep_for(20us);
 }
 
-// Moves large blocks until it is destroyed.
-class Neighbour {
- public:
-  Neighbour(Posts& posts, Other other) {
-    if (other == Other::kNone) return;
-    thread_.emplace([&posts, other, this] {
-      Transfer large = posts.plan(kShapes.back(), kHalf);
-      while (!stop_) {
-        must(large.post());
-        end(large, other == Other::kWaits);
-        ++rounds_;
-      }
-    });
-    while (rounds_ == 0) std::this_thread::yield();
-  }
-  ~Neighbour() {
-    stop_ = true;
-    if (thread_) thread_->join();
-  }
-  Neighbour(const Neighbour&) = delete;
-  Neighbour& operator=(const Neighbour&) = delete;
-
- private:
-  std::atomic<bool> stop_{false};
-  std::atomic<int> rounds_{0};
-  std::optional<std::thread> thread_;
-};
-
-double us(Clock::duration d) { return std::chrono::duration<double, std::micro>(d).count(); }
-
-void measure(Posts& posts, const std::string& backend, const Situation& situation, int rounds) {
+void measure(Table& table, Source& source, const std::string& backend, const Situation& situation,
+             int rounds) {
   for (const Shape& shape : kShapes) {
-    const Neighbour neighbour(posts, situation.other);
-    Transfer transfer = posts.plan(shape, 0);
-    std::vector<double> posted, all;
+    Transfer large = plan(source, kShapes.back(), kHalf);
+    std::optional<Beside> other;
+    if (situation.other != Other::kNone)
+      other.emplace(
+          [&] {
+            must(large.post());
+            end(large, situation.other == Other::kWaits);
+          },
+          1);
+    Transfer transfer = plan(source, shape, 0);
+    Samples posted, all;
     for (int i = -1; i < rounds; ++i) {
       std::this_thread::sleep_for(2ms);  // nobody expects this thread any more
       const auto begun = Clock::now();
@@ -136,25 +69,24 @@ void measure(Posts& posts, const std::string& backend, const Situation& situatio
       const auto returned = Clock::now();
       end(transfer, situation.waits);
       if (i < 0) continue;
-      posted.push_back(us(returned - begun));
-      all.push_back(us(Clock::now() - begun));
+      posted.add(1e6 * secondsBetween(begun, returned));
+      all.add(1e6 * secondsSince(begun));
     }
-    fmt::print("{:6} {:38} {:14} {:10.1f} {:10.1f} {:10.1f}\n", backend, situation.name, shape.name,
-               median(posted), *std::ranges::max_element(posted), median(all));
-    std::fflush(stdout);
+    table.row(backend, situation.name, shape.name, posted, posted.most(), all);
   }
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 31;
-  std::vector<std::string> backends(argv + std::min(argc, 2), argv + argc);
-  if (backends.empty()) backends = {"tcp", "local"};
-  fmt::print("{:6} {:38} {:14} {:>10} {:>10} {:>10}\n", "", "", "us", "post", "longest", "all");
-  for (const std::string& backend : backends) {
-    Child child([&](int in, int out) { return serve(backend, in, out); });
-    Posts posts(backend, child);
-    for (const Situation& situation : kSituations) measure(posts, backend, situation, rounds);
+  const Arguments given(argc, argv, "post_bench [ROUNDS [BACKEND...]]");
+  Table table({words("", 6), words("", 38), words("us", 14), figure("post", 1, 10),
+               figure("longest", 1, 10), figure("all", 1, 10)});
+  for (const std::string& backend : given.from(1, {"tcp", "local"})) {
+    const Settings settings{.backends = {backend}};
+    const TargetProcess target(settings, 2 * kHalf);
+    Source source(settings, 2 * kHalf, target.card);
+    for (const Situation& situation : kSituations)
+      measure(table, source, backend, situation, given.number(0, 31));
   }
 }

@@ -10,41 +10,24 @@
 set -euo pipefail
 viaduct=$(realpath "$1/apps/viaduct/viaduct")
 peer=$(realpath "$1/tests/process/process_peer")
-rate=${2:-500}
+rate=${2:-500} shape="burst 128kb latency 50ms"
 backend=${BACKEND:-tcp}
 rounds=${ROUNDS:-3}
 turns=${TURNS:-8}
 read -ra links_of <<<"${LINKS:-1 2 3 4}"
-IFS=, read -ra shapes <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block size, blocks in flight
+IFS=, read -ra transfers <<<"${SHAPES:-1MiB 1,1MiB 8,64MiB 1}" # block size, blocks in flight
 read -ra cuts <<<"${CUTS:-3 1 0}"
-work=$(mktemp -d)
-name=vr$$
-trap 'cleanup' EXIT
-
-cleanup() {
-  jobs -p | xargs -r kill 2>/dev/null || true
-  wait 2>/dev/null || true
-  ip netns del "${name}a" 2>/dev/null || true
-  ip netns del "${name}b" 2>/dev/null || true
-  rm -rf "$work"
-}
-
-in_a() { ip netns exec "${name}a" "$@"; }
-in_b() { ip netns exec "${name}b" "$@"; }
+# shellcheck source=hosts.sh source-path=SCRIPTDIR
+source "$(dirname "${BASH_SOURCE[0]}")/hosts.sh"
 
 hosts() {
-  ip netns add "${name}a"
-  ip netns add "${name}b"
-  ip -n "${name}a" link set lo up
-  ip -n "${name}b" link set lo up
+  host a
+  host b
   local i end
   for i in 0 1 2 3; do
-    ip -n "${name}a" link add "rail$i" type veth peer name "rail$i" netns "${name}b"
-    for end in a b; do
-      ip -n "$name$end" address add "10.80.$i.$([[ $end == a ]] && echo 1 || echo 2)/24" dev "rail$i"
-      ip -n "$name$end" link set "rail$i" up
-      ip netns exec "$name$end" tc qdisc add dev "rail$i" root tbf rate "${rate}mbit" burst 128kb latency 50ms
-    done
+    link a "rail$i" b "rail$i"
+    end_of_link a "rail$i" "10.80.$i.1/24"
+    end_of_link b "rail$i" "10.80.$i.2/24"
   done
   # The kernel reports a link up to a second late, and libfabric lists only links that are up.
   for i in 0 1 2 3; do
@@ -60,75 +43,47 @@ addresses() { # COUNT HOST SUFFIX: 10.80.0.HOST, 10.80.1.HOST, ... joined by com
   echo "$out"
 }
 
-# iperf3's payload over COUNT links together, in GB/s.
-iperf_links() {
-  local i clients=() results=()
-  for ((i = 0; i < $1; ++i)); do in_b iperf3 -s -1 -B "10.80.$i.2" >"$work/server$i" 2>&1 & done
-  sleep 0.5
-  for ((i = 0; i < $1; ++i)); do
-    in_a iperf3 -c "10.80.$i.2" -t 3 -O 1 -J >"$work/iperf$i" &
-    clients+=($!)
-    results+=("$work/iperf$i")
-  done
-  wait "${clients[@]}"
-  python3 -c 'import json, sys
-print(sum(json.load(open(f))["end"]["sum_received"]["bits_per_second"] for f in sys.argv[1:]) / 8e9)' \
-    "${results[@]}"
+member() { # HOST NUMBER COUNT FLAGS...
+  on "$1" env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses "$3" "$2" :0)" \
+    VIADUCT_RAILS="$(addresses "$3" "$2" "")" "$viaduct" "${@:4}" --meet 10.80.0.1:7000 --backend "$backend"
+}
+# Runs a command of viaduct between the hosts, over so many rails. Prints the output of rank 0.
+viaduct_pair() { # COUNT FLAGS...
+  member b 2 "$@" --rank 1 >"$work/out1" 2>&1 &
+  local target=$!
+  { member a 1 "$@" --rank 0 2>"$work/out0" && wait "$target"; } || { cat "$work"/out? >&2; return 1; }
 }
 
 viaduct_links() { # COUNT BLOCK BATCH
   local rates='' i
   for ((i = 0; i < $1; ++i)); do rates+=${rates:+,}rail$i=${rate}Mbit; done
-  local flags=(bench --meet 10.80.0.1:7000 --backend "$backend" --block-sizes "$2" --batch "$3" --duration 3s
-    --link-rate "$rates")
-  in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses "$1" 2 :0)" VIADUCT_RAILS="$(addresses "$1" 2 "")" \
-    "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
-  local target=$!
-  in_a env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses "$1" 1 :0)" VIADUCT_RAILS="$(addresses "$1" 1 "")" \
-    "$viaduct" "${flags[@]}" --rank 0 --json "$work/bench" >"$work/out0" 2>&1 || { cat "$work"/out? >&2; return 1; }
-  wait "$target" || { cat "$work"/out? >&2; return 1; }
-  python3 -c 'import json, sys
-row = json.load(open(sys.argv[1]))["rows"][0]
-print(row["gb_per_s"], row["verdict"], sorted({p["proven"] for p in row["path"]}))' "$work/bench"
+  viaduct_pair "$1" bench --block-sizes "$2" --batch "$3" --duration 3s --link-rate "$rates" --json "$work/bench" >&2
+  first_row "$work/bench"
 }
 
 striping() {
   echo "| links | block, in flight | iperf3, GB/s | viaduct, GB/s | ratio | verdict |"
   echo "|---|---|---|---|---|---|"
-  local links shape round
+  local links transfer i
   for links in "${links_of[@]}"; do
-    for shape in "${shapes[@]}"; do
-      local block=${shape% *} batch=${shape#* }
+    local pairs=()
+    for ((i = 0; i < links; ++i)); do pairs+=("a b 10.80.$i.2"); done
+    for transfer in "${transfers[@]}"; do
+      local block=${transfer% *} batch=${transfer#* } iperf
       rm -f "$work/sums"
       # Interleaved, so that both see the machine in the same state.
-      for ((round = 0; round < rounds; ++round)); do
-        iperf_links "$links" >"$work/i"
-        viaduct_links "$links" "$block" "$batch" >"$work/v"
-        echo "$(cat "$work/i") $(cat "$work/v")" >>"$work/sums"
+      for ((i = 0; i < rounds; ++i)); do
+        iperf=$(iperf_pairs "${pairs[@]}")
+        echo "$iperf $(viaduct_links "$links" "$block" "$batch" 2>"$work/rows")" >>"$work/sums"
       done
-      python3 - "$work/sums" "$links" "$rate" "$shape" <<'PY'
-import statistics, sys
-lines = [line.split(maxsplit=2) for line in open(sys.argv[1])]
-iperf = statistics.median(float(l[0]) for l in lines)
-ours = statistics.median(float(l[1]) for l in lines)
-ratio = statistics.median(float(l[1]) / float(l[0]) for l in lines)
-said = ", ".join(sorted({l[2].strip() for l in lines}))
-block, batch = sys.argv[4].split()
-print(f"| {sys.argv[2]} x {sys.argv[3]} Mbit/s | {block}, {batch} | {iperf:.4f} | {ours:.4f} | {ratio:.3f} | {said} |",
-      flush=True)
-PY
+      row_of_rounds "$links x $rate Mbit/s | $block, $batch" "$work/sums"
     done
   done
 }
 
 # Small transfers over all four rails: cut for every rail, or only for as many as pay off.
 coalescing() {
-  local flags=(suite --meet 10.80.0.1:7000 --backend "$backend" --rails "rail0,rail1,rail2,rail3" --tests coalescing
-    --rounds "$turns" --duration 100ms)
-  in_b env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 2 :0)" "$viaduct" "${flags[@]}" --rank 1 >"$work/out1" 2>&1 &
-  local target=$!
-  in_a env VIADUCT_SECRET=rails VIADUCT_LISTEN="$(addresses 4 1 :0)" "$viaduct" "${flags[@]}" --rank 0 2>"$work/out0" || { cat "$work"/out? >&2; return 1; }
-  wait "$target" || { cat "$work"/out? >&2; return 1; }
+  viaduct_pair 4 suite --rails rail0,rail1,rail2,rail3 --tests coalescing --rounds "$turns" --duration 100ms
 }
 
 # Two processes that obey commands, one per line.

@@ -2,28 +2,19 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+
+#include "harness/program.h"
 
 namespace viaduct::bench {
-
 namespace {
-
-void must(bool good, const char* what) {
-  if (good) return;
-  std::perror(what);
-  std::exit(1);
-}
 
 void tune(int fd) {
   const int one = 1;
-  must(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) == 0, "TCP_NODELAY");
+  must(::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)), "TCP_NODELAY");
   if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5) != 0)
     static_cast<void>(::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4));
 }
@@ -31,14 +22,13 @@ void tune(int fd) {
 // A position in a list of blocks, which moves by byte counts.
 class Cursor {
  public:
-  explicit Cursor(const BlockList& blocks) : blocks_(blocks) {}
+  explicit Cursor(std::span<const Extent> blocks) : blocks_(blocks) {}
   bool done() const { return next_ == blocks_.size(); }
   msghdr gather(std::vector<iovec>& scratch) const {
     scratch.clear();
     for (std::size_t i = next_; i < blocks_.size() && scratch.size() < 1024; ++i)
-      scratch.push_back({blocks_[i].at, blocks_[i].bytes});
-    scratch.front().iov_base = blocks_[next_].at + offset_;
-    scratch.front().iov_len -= offset_;
+      scratch.push_back(iovecOf(blocks_[i], 0));
+    scratch.front() = iovecOf(blocks_[next_], offset_);
     msghdr message{};
     message.msg_iov = scratch.data();
     message.msg_iovlen = scratch.size();
@@ -46,7 +36,7 @@ class Cursor {
   }
   void advance(std::size_t bytes) {
     while (bytes > 0) {
-      const std::size_t part = std::min(bytes, blocks_[next_].bytes - offset_);
+      const std::size_t part = std::min<std::size_t>(bytes, blocks_[next_].bytes - offset_);
       bytes -= part;
       offset_ += part;
       if (offset_ < blocks_[next_].bytes) continue;
@@ -57,7 +47,11 @@ class Cursor {
   bool begun() const { return next_ > 0 || offset_ > 0; }
 
  private:
-  const BlockList& blocks_;
+  static iovec iovecOf(const Extent& block, std::size_t offset) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): an extent's address is a number
+    return {reinterpret_cast<void*>(block.address + offset), block.bytes - offset};
+  }
+  std::span<const Extent> blocks_;
   std::size_t next_ = 0, offset_ = 0;
 };
 
@@ -70,51 +64,53 @@ BarePair BarePair::make() {
   at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   auto* raw = reinterpret_cast<sockaddr*>(&at);
   socklen_t length = sizeof(at);
-  must(::bind(listener.get(), raw, length) == 0 && ::listen(listener.get(), 1) == 0, "listen");
-  must(::getsockname(listener.get(), raw, &length) == 0, "getsockname");
+  must(::bind(listener.get(), raw, length), "bind");
+  must(::listen(listener.get(), 1), "listen");
+  must(::getsockname(listener.get(), raw, &length), "getsockname");
   BarePair out;
   out.a.reset(::socket(AF_INET, SOCK_STREAM, 0));
-  must(::connect(out.a.get(), raw, length) == 0, "connect");
+  must(::connect(out.a.get(), raw, length), "connect");
   out.b.reset(::accept(listener.get(), nullptr, nullptr));
   tune(out.a.get());
   tune(out.b.get());
   return out;
 }
 
-void bareSend(int fd, const BlockList& blocks, std::vector<iovec>& scratch) {
+void bareSend(int fd, std::span<const Extent> blocks, std::vector<iovec>& scratch) {
   for (Cursor cursor(blocks); !cursor.done();) {
     const msghdr message = cursor.gather(scratch);
     const ssize_t put = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (put > 0) cursor.advance(static_cast<std::size_t>(put));
-    must(put > 0 || errno == EAGAIN, "sendmsg");
+    if (put <= 0 && errno != EAGAIN) dieOf("sendmsg");
   }
   char ack = 0;
-  while (::recv(fd, &ack, 1, MSG_DONTWAIT) != 1) must(errno == EAGAIN, "recv");
+  while (::recv(fd, &ack, 1, MSG_DONTWAIT) != 1)
+    if (errno != EAGAIN) dieOf("recv");
 }
 
-bool bareReceive(int fd, const BlockList& blocks, std::vector<iovec>& scratch,
+bool bareReceive(int fd, std::span<const Extent> blocks, std::vector<iovec>& scratch,
                  const std::function<bool()>& stop) {
   for (Cursor cursor(blocks); !cursor.done();) {
     msghdr message = cursor.gather(scratch);
     const ssize_t got = ::recvmsg(fd, &message, MSG_DONTWAIT);
     if (got > 0) cursor.advance(static_cast<std::size_t>(got));
-    must(got > 0 || errno == EAGAIN, "recvmsg");
+    if (got <= 0 && errno != EAGAIN) dieOf("recvmsg");
     if (got < 0 && !cursor.begun() && stop()) return false;
   }
-  must(::send(fd, "a", 1, MSG_NOSIGNAL) == 1, "send");
+  must(::send(fd, "a", 1, MSG_NOSIGNAL), "send");
   return true;
 }
 
 void barePing(int fd) {
   std::uint64_t word = 1;
-  must(::send(fd, &word, sizeof(word), 0) == sizeof(word), "send");
-  must(::recv(fd, &word, sizeof(word), MSG_WAITALL) == sizeof(word), "recv");
+  must(::send(fd, &word, sizeof(word), 0), "send");
+  must(::recv(fd, &word, sizeof(word), MSG_WAITALL), "recv");
 }
 
 void barePong(int fd) {
   std::uint64_t word = 0;
-  must(::recv(fd, &word, sizeof(word), MSG_WAITALL) == sizeof(word), "recv");
-  must(::send(fd, &word, sizeof(word), 0) == sizeof(word), "send");
+  must(::recv(fd, &word, sizeof(word), MSG_WAITALL), "recv");
+  must(::send(fd, &word, sizeof(word), 0), "send");
 }
 
 }  // namespace viaduct::bench

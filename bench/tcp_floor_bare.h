@@ -2,22 +2,15 @@
 #pragma once
 
 #include <sys/uio.h>
+#include <viaduct/blocks.h>
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "base/fd.h"
 
 namespace viaduct::bench {
-
-struct Block {
-  std::byte* at;
-  std::size_t bytes;
-};
-using BlockList = std::vector<Block>;
 
 // A connected pair of loopback sockets, with the backend's socket options.
 struct BarePair {
@@ -26,9 +19,9 @@ struct BarePair {
 };
 
 // Sends all blocks, then waits for one acknowledgement. Spins, and uses up to 1,024 iovecs a call.
-void bareSend(int fd, const BlockList& blocks, std::vector<iovec>& scratch);
+void bareSend(int fd, std::span<const Extent> blocks, std::vector<iovec>& scratch);
 // Receives all blocks and acknowledges them. False: `stop` came before any byte.
-bool bareReceive(int fd, const BlockList& blocks, std::vector<iovec>& scratch,
+bool bareReceive(int fd, std::span<const Extent> blocks, std::vector<iovec>& scratch,
                  const std::function<bool()>& stop);
 
 // Sends 8 bytes each way over blocking sockets.

@@ -1,9 +1,7 @@
 // Compares transfers over the ucx backend with a bare loop, turn by turn in one run, over the
 // transport that UCX_TLS names. The loop makes puts (one flush per transfer; its target only
 // progresses its worker), or sends the backend's own messages without the layers above them.
-// Usage: UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [rounds [milliseconds a turn [puts|messages]]]
-#include <string_view>
-
+//   UCX_TLS=tcp UCX_NET_DEVICES=lo ucx_floor [ROUNDS [MILLISECONDS [puts|messages]]]
 #include "backends/ucx/context.h"
 #include "fabric_floor.h"
 
@@ -20,15 +18,15 @@ constexpr Workload kWorkloads[] = {{"64 B x 1024", 64, 1024},
 class Bare {
  public:
   inline static bool by_messages = false;
-  Bare(const Settings&, int session, std::byte* memory)
+  explicit Bare(const BareEnd& end)
       : context_(must(ucx::Context::open(*must(ucx::library()), {.by_messages = by_messages}))),
         registered_(must(context_->add(
-            {.address = reinterpret_cast<std::uintptr_t>(memory), .bytes = kRegion}))),
+            {.address = reinterpret_cast<std::uintptr_t>(end.memory), .bytes = end.bytes}))),
         endpoint_(must(context_->open())) {
-    tell(session, endpoint_->address());
-    const auto worker = hear(session);
-    tell(session, registered_->key());
-    const auto key = hear(session);
+    end.other.send(endpoint_->address());
+    const auto worker = end.other.receive();
+    end.other.send(registered_->key());
+    const auto key = end.other.receive();
     must(endpoint_->join(worker));
     key_ = endpoint_->keyOf(1, key);
     if (key_ == nullptr) die("the key");
@@ -44,6 +42,10 @@ class Bare {
     }
     auto flush = endpoint_->flush();
     while (!endpoint_->ended(flush)) progress();
+  }
+  template <class Over>
+  void serve(std::span<const Extent>, const Over& over) {
+    while (!over()) progress();
   }
   void progress() {
     endpoint_->progress();
@@ -61,14 +63,12 @@ class Bare {
 }  // namespace viaduct::bench
 
 int main(int argc, char** argv) {
-  static_cast<void>(std::setvbuf(stdout, nullptr, _IOLBF, 0));
-  const int rounds = argc > 1 ? std::atoi(argv[1]) : 15;
-  const int turn_ms = argc > 2 ? std::atoi(argv[2]) : 40;
-  viaduct::bench::Bare::by_messages = argc > 3 && argv[3] == std::string_view("messages");
-  viaduct::Settings settings;
-  settings.backends = {"ucx"};
-  return viaduct::bench::Floor<viaduct::bench::Bare>(settings, viaduct::bench::kWorkloads,
-                                                     std::max(rounds, 1),
-                                                     std::chrono::milliseconds(turn_ms))
+  using namespace viaduct::bench;
+  const Arguments given(argc, argv, "ucx_floor [ROUNDS [MILLISECONDS [puts|messages]]]");
+  Bare::by_messages = given.text(2) == "messages";
+  Floor<Bare>({.settings = {.backends = {"ucx"}},
+               .workloads = kWorkloads,
+               .rounds = given.number(0, 15),
+               .turn = std::chrono::milliseconds(given.number(1, 40))})
       .run();
 }

@@ -1,178 +1,130 @@
 // The cost of several ways to wake a sleeping process, to compare notes with. Each way has its own
-// sleeping receiver; the ways take turns, one message every 2 ms.
+// sleeping receiver; the ways take turns, one message every 2 ms.   wake_floor [TURNS]
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-#include <viaduct/agent.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
+#include <array>
+#include <cerrno>
+#include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
-#include <utility>
-#include <vector>
+
+#include "harness/agents.h"
 
 namespace {
 
 using namespace viaduct;
-using namespace std::chrono_literals;
+using namespace viaduct::bench;
 
 constexpr std::size_t kNoteBytes = 48;
 constexpr int kWarmUp = 50;
 
-double nowNs() {
-  return std::chrono::duration<double, std::nano>(Clock::now().time_since_epoch()).count();
-}
-
-template <class T>
-T must(Result<T> got) {
-  if (!got) {
-    std::fprintf(stderr, "wake_floor: %s\n", got.error().text().c_str());
-    std::exit(1);
-  }
-  return *std::move(got);
-}
-void must(Status got) {
-  if (!got) {
-    std::fprintf(stderr, "wake_floor: %s\n", got.error().text().c_str());
-    std::exit(1);
-  }
-}
-[[noreturn]] void die(const char* what) {
-  std::perror(what);
-  std::exit(1);
-}
-
 // Shared by a receiver and the sender.
 struct Board {
-  alignas(64) std::atomic<double> seen{0};
-  alignas(64) std::atomic<bool> ready{false};
+  alignas(64) Sighting seen;
   alignas(64) std::atomic<std::uint32_t> written{0};
   char slot[kNoteBytes] = {};
-  std::atomic<std::size_t> card_bytes{0};
-  std::byte card[4096] = {};
-};
-Board& newBoard() {
-  void* page =
-      ::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) die("mmap");
-  return *new (page) Board;
-}
-
-// One way to wake. Its receiver is a process that lives until `stop`.
-struct Way {
-  std::string name;
-  Board* board = nullptr;
-  std::function<void()> send = {};
-  int child = 0;
-  std::vector<double> times = {};
 };
 
-template <class F>
-Way way(std::string name, Board& board, std::function<void()> send, F receive) {
-  Way out{.name = std::move(name), .board = &board, .send = std::move(send)};
-  out.child = ::fork();
-  if (out.child < 0) die("fork");
-  if (out.child == 0) {
-    receive();
-    std::_Exit(0);
-  }
-  return out;
-}
+// One way to wake. Its receiver is a process that waits for messages until it is killed. It greets
+// the sender when it begins to wait.
+struct Waker {
+  template <class Receive>
+  Waker(const char* its_name, std::function<void(Board&)> its_send, const Receive& receive)
+      : name(its_name),
+        send(std::move(its_send)),
+        receiver(std::make_unique<Child>([&](Channel& sender) { receive(board, sender); })),
+        greeting(receiver->receive()) {}
+
+  const char* name;
+  Board& board = shared<Board>();
+  std::function<void(Board&)> send;
+  std::unique_ptr<Child> receiver;
+  std::vector<std::byte> greeting;
+  Samples us = {};
+};
+
+void greet(const Channel& sender) { sender.sendValue(true); }
 
 void readEvent(int event) {
   std::uint64_t count = 0;
-  if (::read(event, &count, sizeof count) != sizeof count) die("eventfd");
+  must(::read(event, &count, sizeof count), "eventfd");
 }
 void writeEvent(int event) {
   const std::uint64_t one = 1;
-  if (::write(event, &one, sizeof one) != sizeof one) die("eventfd");
+  must(::write(event, &one, sizeof one), "eventfd");
 }
 int watching(int fd, std::uint32_t events) {
-  const int epoll = ::epoll_create1(0);
-  epoll_event event{};
-  event.events = events;
-  event.data.fd = fd;
-  if (epoll < 0 || ::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) die("epoll");
+  const int epoll = must(::epoll_create1(0), "epoll");
+  epoll_event event{.events = events, .data = {.fd = fd}};
+  must(::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event), "epoll");
   return epoll;
 }
 void await(int epoll) {
   epoll_event event{};
   while (::epoll_wait(epoll, &event, 1, -1) != 1)
-    if (errno != EINTR) die("epoll_wait");
+    if (errno != EINTR) dieOf("epoll_wait");
 }
 
-Way bareEvent() {
-  Board& board = newBoard();
+Waker bareEvent() {
   const int event = ::eventfd(0, 0);
-  return way(
-      "eventfd, read", board, [=] { writeEvent(event); },
-      [event, &board] {
-        for (board.ready = true;;) {
-          readEvent(event);
-          board.seen = nowNs();
-        }
-      });
+  return {"eventfd, read", [=](Board&) { writeEvent(event); },
+          [=](Board& board, const Channel& sender) {
+            for (greet(sender);;) {
+              readEvent(event);
+              board.seen.see();
+            }
+          }};
 }
 
-Way eventInEpoll() {
-  Board& board = newBoard();
+Waker eventInEpoll() {
   const int event = ::eventfd(0, 0);
-  return way(
-      "eventfd, epoll", board, [=] { writeEvent(event); },
-      [event, &board] {
-        const int epoll = watching(event, EPOLLIN);
-        for (board.ready = true;;) {
-          await(epoll);
-          readEvent(event);
-          board.seen = nowNs();
-        }
-      });
+  return {"eventfd, epoll", [=](Board&) { writeEvent(event); },
+          [=](Board& board, const Channel& sender) {
+            const int epoll = watching(event, EPOLLIN);
+            for (greet(sender);;) {
+              await(epoll);
+              readEvent(event);
+              board.seen.see();
+            }
+          }};
 }
 
-Way unixInEpoll() {
-  Board& board = newBoard();
-  int ends[2] = {};
-  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) die("socketpair");
-  const auto send = [end = ends[0]] {
-    const char note[kNoteBytes] = {};
-    if (::send(end, note, sizeof note, 0) != sizeof note) die("send");
-  };
-  return way("Unix socket, epoll", board, send, [end = ends[1], &board] {
-    const int epoll = watching(end, EPOLLIN);
-    for (board.ready = true;;) {
-      await(epoll);
-      char note[kNoteBytes];
-      if (::recv(end, note, sizeof note, 0) != sizeof note) die("recv");
-      board.seen = nowNs();
-    }
-  });
+Waker unixInEpoll() {
+  std::array<int, 2> ends{};
+  must(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), "socketpair");
+  return {"Unix socket, epoll",
+          [=](Board&) {
+            const char note[kNoteBytes] = {};
+            must(::send(ends[0], note, sizeof note, 0), "send");
+          },
+          [=](Board& board, const Channel& sender) {
+            const int epoll = watching(ends[1], EPOLLIN);
+            for (greet(sender);;) {
+              await(epoll);
+              char note[kNoteBytes];
+              must(::recv(ends[1], note, sizeof note, 0), "recv");
+              board.seen.see();
+            }
+          }};
 }
 
 // The least work of a note through a ring in shared memory: copy the bytes in, and copy them out
 // into a new note, each under that end's lock. An edge-triggered eventfd carries only the wake-up.
-Way ring(std::string name, void (*receive)(int event, Board& board)) {
-  Board& board = newBoard();
+Waker ring(const char* name, void (*receive)(int event, Board& board, const Channel& sender)) {
   const int event = ::eventfd(0, 0);
-  const auto send = [event, &board] {
-    static std::mutex here;
-    const char note[kNoteBytes] = {};
-    const std::lock_guard hold(here);
-    std::memcpy(board.slot, note, sizeof note);
-    board.written.fetch_add(1, std::memory_order_release);
-    writeEvent(event);
-  };
-  return way(std::move(name), board, send, [=, &board] { receive(event, board); });
+  return {name,
+          [event](Board& board) {
+            static std::mutex here;
+            const char note[kNoteBytes] = {};
+            const std::lock_guard hold(here);
+            std::memcpy(board.slot, note, sizeof note);
+            board.written.fetch_add(1, std::memory_order_release);
+            writeEvent(event);
+          },
+          [=](Board& board, const Channel& sender) { receive(event, board, sender); }};
 }
 
 // The newest note, or empty if there is none.
@@ -182,28 +134,28 @@ std::vector<char> take(const Board& board, std::uint32_t& taken) {
   return {board.slot, board.slot + sizeof board.slot};
 }
 
-void receiveAlone(int event, Board& board) {
+void receiveAlone(int event, Board& board, const Channel& sender) {
   const int inside = watching(event, EPOLLIN | EPOLLET);
   std::mutex here;
   std::uint32_t taken = 0;
-  for (board.ready = true;;) {
+  for (greet(sender);;) {
     await(inside);
     std::unique_lock hold(here);
     const auto note = take(board, taken);
     hold.unlock();
-    if (!note.empty()) board.seen = nowNs();
+    if (!note.empty()) board.seen.see();
   }
 }
 
 // The same, with a second thread that serves messages while the caller handles its note. It sleeps
 // in an epoll around the first one, which the caller arms when it leaves and disarms before it
 // sleeps.
-void receiveStoodBy(int event, Board& board) {
+void receiveStoodBy(int event, Board& board, const Channel& sender) {
   const int inside = watching(event, EPOLLIN | EPOLLET), outside = watching(inside, 0);
   const auto arm = [=](std::uint32_t events) {
     epoll_event change{};
     change.events = events;
-    if (::epoll_ctl(outside, EPOLL_CTL_MOD, inside, &change) != 0) die("epoll_ctl");
+    must(::epoll_ctl(outside, EPOLL_CTL_MOD, inside, &change), "epoll_ctl");
   };
   std::mutex here;
   std::uint32_t taken = 0;
@@ -211,90 +163,64 @@ void receiveStoodBy(int event, Board& board) {
     for (;;) {
       await(outside);
       const std::lock_guard hold(here);
-      if (!take(board, taken).empty()) board.seen = nowNs();
+      if (!take(board, taken).empty()) board.seen.see();
     }
   });
-  for (board.ready = true;;) {
+  for (greet(sender);;) {
     await(inside);
     std::unique_lock hold(here);
     const auto note = take(board, taken);
     arm(EPOLLIN | EPOLLONESHOT);
     hold.unlock();
-    if (!note.empty()) board.seen = nowNs();
+    if (!note.empty()) board.seen.see();
     hold.lock();
     arm(0);
   }
 }
 
 Settings onThisHost(const char* name) {
-  Settings settings;
-  settings.name = name;
-  settings.secret = "of wake_floor alone";
-  settings.listen = {};
-  return settings;
+  return {.name = name, .listen = {}, .secret = "of wake_floor alone"};
 }
 
-Way viaductNote() {
-  Board& board = newBoard();
+Waker viaductNote() {
   static std::optional<Agent> agent;
   static std::optional<Peer> peer;
-  Way out = way(
-      "viaduct note, waitNote", board, [] { must(peer->note("")); },
-      [&board] {
-        auto receiver = must(Agent::open(onThisHost("receiver")));
-        const auto card = receiver.exportCard();
-        std::copy(card.begin(), card.end(), board.card);
-        board.card_bytes = card.size();
-        for (board.ready = true;;)
-          if (auto note = receiver.waitNote(1h)) board.seen = nowNs();
-      });
-  while (board.card_bytes == 0) ::usleep(1000);
-  agent.emplace(must(Agent::open(onThisHost("sender"))));
-  peer = must(agent->importCard({board.card, board.card_bytes.load()}));
-  must(peer->ready(5s));
+  Waker out = {"viaduct note, waitNote", [](Board&) { must(peer->note("")); },
+               [](Board& board, const Channel& sender) {
+                 Agent receiver = must(Agent::open(onThisHost("receiver")));
+                 for (sender.send(receiver.exportCard());;)
+                   if (receiver.waitNote(kLong)) board.seen.see();
+               }};
+  agent = must(Agent::open(onThisHost("sender")));
+  peer = must(agent->importCard(out.greeting));
+  must(peer->ready(kLong));
   return out;
-}
-
-void turn(Way& way, bool counted) {
-  ::usleep(2000);  // until the receiver sleeps again
-  way.board->seen = 0;
-  const double start = nowNs();
-  way.send();
-  while (way.board->seen.load(std::memory_order_relaxed) == 0) {
-  }
-  if (counted) way.times.push_back(way.board->seen - start);
-}
-
-double quantile(std::vector<double>& sorted, double q) {
-  return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1))];
 }
 
 }  // namespace
 
-// wake_floor [turns]
 int main(int argc, char** argv) {
-  const int turns = argc > 1 ? std::max(1, std::atoi(argv[1])) : 1000;
-  std::vector<Way> ways;
+  const Arguments given(argc, argv, "wake_floor [TURNS]");
+  std::vector<Waker> ways;
   ways.push_back(bareEvent());
   ways.push_back(eventInEpoll());
   ways.push_back(unixInEpoll());
   ways.push_back(ring("ring and eventfd, epoll", receiveAlone));
   ways.push_back(ring("the same, a thread by", receiveStoodBy));
   ways.push_back(viaductNote());
-  for (const Way& way : ways)
-    while (!way.board->ready) ::usleep(1000);
-  for (int i = 0; i < kWarmUp + turns; ++i)
-    for (Way& way : ways) turn(way, i >= kWarmUp);
-  for (Way& way : ways) std::sort(way.times.begin(), way.times.end());
-  const double bare = quantile(ways.front().times, 0.5);
-  std::printf("%-26s %8s %8s %8s %8s\n", "us, send to seen", "p10", "p50", "p90", "x bare");
-  for (Way& way : ways)
-    std::printf("%-26s %8.2f %8.2f %8.2f %8.2f\n", way.name.c_str(),
-                quantile(way.times, 0.1) / 1000, quantile(way.times, 0.5) / 1000,
-                quantile(way.times, 0.9) / 1000, quantile(way.times, 0.5) / bare);
-  for (const Way& way : ways) {
-    ::kill(way.child, SIGKILL);
-    ::waitpid(way.child, nullptr, 0);
+  inTurns({given.number(0, 1000), kWarmUp}, ways, [](Waker& way, int round) {
+    ::usleep(2000);  // until the receiver sleeps again
+    way.board.seen.forget();
+    const auto start = Clock::now();
+    way.send(way.board);
+    const double us = 1e6 * secondsBetween(start, way.board.seen.take());
+    if (round >= 0) way.us.add(us);
+  });
+  Table table({words("us, send to seen", 26), figure("p10", 2), figure("p50", 2), figure("p90", 2),
+               figure("x bare", 2)});
+  for (const Waker& way : ways) {
+    table.row(way.name, way.us.quantile(0.1), way.us, way.us.quantile(0.9),
+              way.us.median() / ways.front().us.median());
+    way.receiver->kill();
   }
-  return 0;
 }

@@ -52,7 +52,7 @@ MAY_USE = {
     "measure/rates": {
         "base", "measure/lane", "measure/load", "measure/proof", "measure/result", "measure/stats"},
     "measure/run": NET
-    | {"host", "meet", "meet/groups", "measure/kv", "measure/lane", "measure/load", "measure/proof",
+    | {"cuda", "host", "meet", "meet/groups", "measure/kv", "measure/lane", "measure/load", "measure/proof",
        "measure/rates", "measure/result"},
     "measure/explain": {"base", "host", "measure/load"},
     "measure/import": {"base", "measure/result"},
@@ -62,18 +62,12 @@ MAY_USE = {
         "base", "measure/compare", "measure/import", "measure/result", "measure/stats",
         "measure/turns"},
     "measure/report": {
-        "base", "measure/pipeline", "measure/result", "measure/stats", "measure/suite"},
+        "base", "measure/result", "measure/stats", "measure/suite"},
     "measure/p2p": NET
     | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
        "measure/result", "measure/run"},
     "measure/matrix": {
         "base", "cuda", "host", "meet", "measure/load", "measure/result", "measure/run"},
-    "measure/pipeline": NET
-    | {"host", "meet", "meet/groups", "measure/load", "measure/rates", "measure/result",
-       "measure/run", "measure/stats"},
-    "measure/swap": {
-        "base", "cuda", "measure/load", "measure/proof", "measure/result", "measure/run",
-        "measure/stats"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},

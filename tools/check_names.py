@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails when a type name means two things in the folders that move bytes.
+"""Fails when a type name means two things in the folders that move bytes or read machines.
 
 usage: check_names.py [ROOT]
 
@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-FOLDERS = ("src/agent", "src/move", "src/backends", "src/core")
+FOLDERS = ("src/agent", "src/move", "src/backends", "src/core", "src/host", "src/diag")
 PUBLIC = "include"
 SOURCES = {".h", ".c", ".cc", ".cu"}
 MACHINE = "base::Machine reads it in the description of each state machine"

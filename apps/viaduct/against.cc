@@ -4,6 +4,7 @@
 
 #include <cstdio>
 
+#include "base/text_table.h"
 #include "measure/compare/compare_output.h"
 #include "measure/result/text.h"
 #include "measure/turns/turns.h"
@@ -68,7 +69,7 @@ std::string sideOf(const std::string& name, const std::vector<Report>& side) {
   return fmt::format("{} ({})", name, measure::counted(side.size(), "run"));
 }
 
-measure::CompareOptions howToCompare(const BenchOptions& options) {
+measure::CompareOptions howToCompare(const AgainstOptions& options) {
   return {.across_machines = true,
           .across_settings = true,
           .across_time = true,  // this command has made its runs in turns
@@ -78,15 +79,16 @@ measure::CompareOptions howToCompare(const BenchOptions& options) {
 }
 
 // Compares the runs, prints the result and writes the file.
-Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& options,
+Result<measure::Comparison> tell(const AgainstPlan& plan, const AgainstOptions& options,
                                  const BothInTurns& turns, ResultsFile& file) {
   const measure::CompareOptions how = howToCompare(options);
   VIADUCT_TRY(measure::Comparison found, measure::compare(turns.a(), turns.b(), how));
   const measure::ComparedFiles names{sideOf(plan.a_name, turns.a()),
                                      sideOf(plan.b_name, turns.b())};
   const std::string json = measure::compareJson(found, names);
-  fmt::print("{}",
-             plan.a.output == OutputForm::kJson ? json : measure::compareText(found, names, how));
+  fmt::print("{}", plan.a.output == OutputForm::kJson
+                       ? json
+                       : measure::compareText(found, names, how, base::terminalWidth()));
   std::fflush(stdout);
   VIADUCT_CHECK(file.write(json));
   return found;
@@ -94,7 +96,7 @@ Result<measure::Comparison> tell(const AgainstPlan& plan, const BenchOptions& op
 
 }  // namespace
 
-int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop) {
+int runAgainst(const AgainstPlan& plan, const AgainstOptions& options, const base::StopFlag& stop) {
   auto file = ResultsFile::open(plan.a.json);
   if (!file) return fail(file.error().text(), kExitUsage);
   const BothInTurns turns(plan, options.rounds, stop);

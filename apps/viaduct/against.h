@@ -1,4 +1,4 @@
-// Runs `viaduct bench --against`: measures two configurations in turns and compares them. Threads:
+// Runs --against: measures two configurations in turns and compares them. Threads:
 // the main one.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "viaduct/against_settings.h"
-#include "viaduct/bench_plan.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 
@@ -14,16 +14,14 @@ struct AgainstPlan {
   BenchPlan a = {}, b = {};              // the plan of one round
   std::string a_name = {}, b_name = {};  // the names of the sides in the output
 };
-struct AgainstPlanOrProblems {
-  AgainstPlan plan = {};
-  std::vector<Error> problems = {};  // errors in side B's options
-};
+using AgainstPlanOrProblems = OrProblems<AgainstPlan>;  // errors in side B's options
 // `a` is the plan of the command line without --against. `words` and `options` are that command
-// line, before and after parsing.
+// line, before and after parsing; `known` are its flags.
 AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
-                                  const BenchOptions& options, const Settings& settings);
+                                  const RunOptions& options, const std::vector<FlagName>& known,
+                                  const WorkloadReader& reader, const Settings& settings);
 
 // Returns the exit code. If `stop` is set, compares the rows measured until then.
-int runAgainst(const AgainstPlan& plan, const BenchOptions& options, const base::StopFlag& stop);
+int runAgainst(const AgainstPlan& plan, const AgainstOptions& options, const base::StopFlag& stop);
 
 }  // namespace viaduct::app

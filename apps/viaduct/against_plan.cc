@@ -42,13 +42,13 @@ Status sameRows(const measure::Spec& a, const measure::Spec& b) {
   return Ok{};
 }
 
-std::string nameOf(const BenchOptions& options) {
+std::string nameOf(const RunOptions& options) {
   constexpr std::array<std::string_view, 7> kLeftOut{
       "against", "rounds", "fail_if_slower", "least_effect", "json", "output", "config_file"};
   GivenFlags given = options.given;
   for (const std::string_view name : kLeftOut)
     if (const auto at = given.find(name); at != given.end()) given.erase(at);
-  return commandText(options.as_nixlbench ? "nixlbench" : "viaduct bench", given);
+  return commandText(options.command, given);
 }
 
 // CUDA does not work in a child of a process that has used it, and each turn forks its workers.
@@ -74,26 +74,28 @@ Status comparable(const BenchPlan& a, const BenchPlan& b, const std::string& aga
 }  // namespace
 
 AgainstPlanOrProblems planAgainst(const BenchPlan& a, const std::vector<std::string>& words,
-                                  const BenchOptions& options, const Settings& settings) {
-  const OtherSettings other = readOtherSettings(options.against, benchFlagNames());
+                                  const RunOptions& options, const std::vector<FlagName>& known,
+                                  const WorkloadReader& reader, const Settings& settings) {
+  const std::string& text = options.against.settings;
+  const OtherSettings other = readOtherSettings(text, known);
   AgainstPlanOrProblems out{.problems = other.problems};
   if (other.flags.empty() && other.variables.empty()) return out;
   std::vector<std::string> both = words;
   both.insert(both.end(), other.flags.begin(), other.flags.end());
-  const OptionsOrProblems read = readBenchOptions(both, options.as_nixlbench, Repeats::kLastWins);
-  for (const Error& problem : read.problems) out.problems.push_back(insideAgainst(problem));
+  const ReadWorkload read = reader(both, Repeats::kLastWins);
+  for (const Error& problem : read.words.problems) out.problems.push_back(insideAgainst(problem));
   const auto agents = withVariables(settings, other.variables);
   if (!agents) out.problems.push_back(insideAgainst(agents.error()));
-  const PlanOrProblems b = planBench(read.options, agents ? *agents : settings);
+  const PlanOrProblems b = read.plan(agents ? *agents : settings);
   for (const Error& problem : b.problems) out.problems.push_back(insideAgainst(problem));
   if (!out.problems.empty()) return out;
-  if (auto fits = comparable(a, b.plan, options.against); !fits) {
+  if (auto fits = comparable(a, b.plan, text); !fits) {
     out.problems.push_back(std::move(fits).error());
     return out;
   }
-  out.plan = {a, b.plan, nameOf(options), "the same with " + options.against};
-  takeShare(out.plan.a.run.spec, options.rounds);
-  takeShare(out.plan.b.run.spec, options.rounds);
+  out.plan = {a, b.plan, nameOf(options), "the same with " + text};
+  takeShare(out.plan.a.run.spec, options.against.rounds);
+  takeShare(out.plan.b.run.spec, options.against.rounds);
   return out;
 }
 

@@ -11,62 +11,29 @@ namespace viaduct::app {
 namespace {
 
 struct Common {
-  std::string_view name, why;
+  std::string_view names, why;
 };
-constexpr auto kSameWorkers = "both sides have the same workers: give it on the command line";
-constexpr auto kSameSizes = "both sides have the same block sizes: give it on the command line";
-constexpr auto kSamePlace =
-    "the workers of both sides meet at one place: give it on the command line";
-constexpr auto kWhole = "it applies to the whole comparison: give it on the command line";
-
+constexpr auto kOnCommandLine = ": give it on the command line";
 constexpr std::array kCommonFlags{
-    Common{"scheme", kSameWorkers},
-    Common{"pattern", kSameWorkers},
-    Common{"members", kSameWorkers},
-    Common{"mode", kSameWorkers},
-    Common{"num_initiator_dev", kSameWorkers},
-    Common{"num_target_dev", kSameWorkers},
-    Common{"local_workers", kSameWorkers},
-    Common{"block_sizes", kSameSizes},
-    Common{"start_block_size", kSameSizes},
-    Common{"max_block_size", kSameSizes},
-    Common{"meet", kSamePlace},
-    Common{"secret", kSamePlace},
-    Common{"rank", kSamePlace},
-    Common{"etcd_endpoints", kSamePlace},
-    Common{"etcd_user", kSamePlace},
-    Common{"etcd_password", kSamePlace},
-    Common{"etcd_ca", kSamePlace},
-    Common{"etcd_cert", kSamePlace},
-    Common{"etcd_key", kSamePlace},
-    Common{"benchmark_group", kSamePlace},
-    Common{"meet_timeout", kSamePlace},
-    Common{"runtime_type", kSamePlace},
-    Common{"asio_address", kSamePlace},
-    Common{"asio_port", kSamePlace},
-    Common{"output", kWhole},
-    Common{"json", kWhole},
-    Common{"config_file", kWhole},
-    Common{"help", kWhole},
-    Common{"against", kWhole},
-    Common{"rounds", kWhole},
-    Common{"fail_if_slower", kWhole},
-    Common{"least_effect", kWhole},
+    Common{"scheme NAME members mode num_initiator_dev num_target_dev local_workers",
+           "both sides have the same workers"},
+    Common{"block_sizes start_block_size max_block_size", "both sides have the same block sizes"},
+    Common{"meet secret rank etcd_endpoints etcd_user etcd_password etcd_ca etcd_cert etcd_key "
+           "benchmark_group meet_timeout runtime_type asio_address asio_port",
+           "the workers of both sides meet at one place"},
+    Common{"output json config_file help against rounds fail_if_slower least_effect",
+           "it applies to the whole comparison"},
 };
 constexpr auto kAgents = "it applies to the whole run: set it in the environment";
 constexpr std::array kCommonVariables{
-    Common{"VIADUCT_NAME", kAgents},
-    Common{"VIADUCT_LISTEN", kAgents},
-    Common{"VIADUCT_SECRET", kAgents},
-    Common{"VIADUCT_INSECURE", kAgents},
-    Common{"VIADUCT_NAMESPACE", kAgents},
+    Common{"VIADUCT_NAME VIADUCT_LISTEN VIADUCT_SECRET VIADUCT_INSECURE VIADUCT_NAMESPACE",
+           kAgents},
     Common{"VIADUCT_BACKENDS", "rows name their backends: use --backend"},
 };
 
-template <class Table>
-std::optional<std::string> whyCommon(const Table& table, std::string_view name) {
+std::optional<std::string> whyCommon(std::span<const Common> table, std::string_view name) {
   for (const Common& one : table)
-    if (one.name == name) return std::string(one.why);
+    if (isListed(name, one.names)) return std::string(one.why);
   return std::nullopt;
 }
 
@@ -159,8 +126,8 @@ OtherSettings readOtherSettings(std::string_view text, std::span<const FlagName>
   const FlagsRead read = readFlags(out.flags, known);
   for (const Given& one : read.given)
     if (const auto why = whyCommon(kCommonFlags, one.name))
-      out.problems.push_back(
-          insideAgainst(badFlag(one.from, "both sides need the same value", *why)));
+      out.problems.push_back(insideAgainst(
+          badFlag(one.from, "both sides need the same value", *why + kOnCommandLine)));
   return out;
 }
 

@@ -1,8 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/environment.h"
@@ -12,16 +15,13 @@
 #include "measure/run/run.h"
 #include "viaduct/against.h"
 #include "viaduct/bench_output.h"
-#include "viaduct/bench_plan.h"
 #include "viaduct/commands.h"
-#include "viaduct/gpu_matrix.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/manifest_variables.h"
-#include "viaduct/pipeline.h"
 #include "viaduct/remarks.h"
 #include "viaduct/results_file.h"
 #include "viaduct/runs.h"
-#include "viaduct/swap.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
@@ -38,10 +38,32 @@ int verdictOf(const RunOutcome& outcome) {
       outcome.believed);
 }
 
-int runPlan(const BenchPlan& plan, const BenchOptions& options, ResultsFile& results) {
+// A matrix measures each of its pairs in a run of its own.
+RunOutcome measureMatrix(const measure::matrix::MatrixRequest& request, BenchProgress& line,
+                         const BenchOutput& output) {
+  const auto cells = measure::matrix::cellsOf(request);
+  output.head(measure::matrix::membersOfMatrix());
+  RunOutcome out = measure::matrix::measureMatrix(
+      request,
+      [&](std::size_t number) {
+        const measure::matrix::Cell& cell = cells[number];
+        line.started(number, fmt::format("{} to {}, {}", measure::matrix::placeName(cell.from),
+                                         measure::matrix::placeName(cell.to),
+                                         cell.processes == 1 ? "one process" : "two processes"));
+      },
+      stopOnSignals());
+  line.clear();
+  return out;
+}
+
+std::size_t stepsOf(const BenchPlan& plan) {
+  return plan.matrix ? cellsOf(*plan.matrix).size() : plan.run.spec.rows.size();
+}
+
+int runPlan(const BenchPlan& plan, ResultsFile& results) {
   const std::string started = measure::startReport(VIADUCT_VERSION, plan.run.settings).started;
-  BenchOutput output(plan, options);
-  Runs runs(plan.run.spec.rows.size(), plan.output == OutputForm::kJson, stopOnSignals());
+  BenchOutput output(plan);
+  Runs runs(stepsOf(plan), plan.output == OutputForm::kJson, stopOnSignals());
   bool speaks = true;  // false at ranks other than 0, which have no rows
   measure::Progress progress = runs.onLine();
   progress.joined = [&](std::uint32_t rank, const std::vector<measure::RunMember>& members) {
@@ -56,7 +78,8 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options, ResultsFile& res
     runs.line().finished(row);
     output.row(row);
   };
-  const RunOutcome outcome = runs.run(plan.run, progress);
+  const RunOutcome outcome =
+      plan.matrix ? measureMatrix(*plan.matrix, runs.line(), output) : runs.run(plan.run, progress);
   if (!speaks) return verdictOf(outcome);
   const Report report = reportOf(plan, started, outcome);
   output.end(report);
@@ -65,34 +88,32 @@ int runPlan(const BenchPlan& plan, const BenchOptions& options, ResultsFile& res
   return written ? code : fail(written.error().text(), kExitFailed);
 }
 
-// Tells the user that all workers run here. The meeting place in the environment may suggest
-// otherwise.
-void sayThatAllRunHere(const BenchPlan& plan, const BenchOptions& options,
-                       const Settings& settings) {
-  if (plan.run.place || settings.meet.empty() || options.has("local_workers")) return;
-  remark(fmt::format(
-      "all workers run here; --runtime-type etcd makes them meet workers of other machines at {}",
-      settings.meet));
+// A matrix needs the GPUs of this host before it can say what it measures.
+int runMatrix(BenchPlan plan, ResultsFile& results) {
+  measure::matrix::MatrixRequest& request = *plan.matrix;
+  auto gpus = measure::matrix::seeGpus(request.run.settings, request.numbers, stopOnSignals());
+  if (!gpus) return fail(gpus.error().text(), kExitFailed);
+  request.gpus = *std::move(gpus);
+  return runPlan(plan, results);
 }
 
-int planAndCompare(const BenchPlan& plan, const std::vector<std::string>& words,
-                   const BenchOptions& options, const Settings& settings) {
-  const AgainstPlanOrProblems both = planAgainst(plan, words, options, settings);
-  if (!both.problems.empty()) return failAll(both.problems);
-  return runAgainst(both.plan, options, stopOnSignals());
+// Tells the user that all workers run here. The meeting place in the environment may suggest
+// otherwise.
+void sayThatAllRunHere(const BenchPlan& plan, const Settings& settings) {
+  if (plan.run.place || settings.meet.empty() || plan.chose_local) return;
+  remark(fmt::format("all workers run here; --meet {} makes them meet workers of other machines",
+                     settings.meet));
 }
 
 // Explains the choice among the backends that agents open by default, or among those of the command
 // line.
-Result<int> explainPlan(const BenchPlan& plan, const BenchOptions& options,
-                        const Settings& environment, ResultsFile& file) {
+Result<int> explainPlan(const BenchPlan& plan, const Settings& environment, ResultsFile& file) {
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
                                   .initiator_gpu = plan.run.spec.initiator_gpu,
                                   .target_gpu = plan.run.spec.target_gpu,
                                   .require = measure::requireOfTransfer(plan.run.spec.require)};
-  const bool named = options.has("backend") || options.as_nixlbench;
-  if (!named) request.settings.backends = environment.backends;
+  if (plan.run.usual_backends) request.settings.backends = environment.backends;
   VIADUCT_TRY(const auto found, plan.run.spec.layout.stored()
                                     ? measure::explainStorage(request, plan.run.spec)
                                     : measure::explainChoice(request));
@@ -103,43 +124,78 @@ Result<int> explainPlan(const BenchPlan& plan, const BenchOptions& options,
   return kExitOk;
 }
 
+// The variables of manifests as flags, and then the typed words.
+ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
+  ManifestWords out = withManifestVariables(typed, sheet.names(), [](const char* name) {
+    const char* const value = base::variable(name);
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (out.log_level) base::setLogLevel(*out.log_level);
+  return out;
+}
+
 }  // namespace
 
-int runBench(const std::vector<std::string>& typed, bool as_nixlbench) {
-  calledAs(as_nixlbench ? "nixlbench" : "viaduct bench");
-  if (typed.size() == 1 && typed[0] == "--help=markdown") {
-    fmt::print("{}", benchFlagsPage());
-    return kExitOk;
+SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
+                   RunOptions& options) {
+  constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
+  // nixlbench takes the last value, as gflags does.
+  SheetRead out = sheet.read(words, options.command == "nixlbench" ? Repeats::kLastWins : repeats);
+  std::string usage = options.command;
+  std::set<std::string_view> switches;
+  for (const FlagName& flag : sheet.names()) {
+    if (isArgument(flag.name)) usage += fmt::format(" {}", flag.name);
+    if (flag.yes_or_no) switches.insert(flag.name);
   }
-  const auto [words, said, log_level] =
-      withManifestVariables(typed, as_nixlbench, [](const char* name) {
-        const char* const value = base::variable(name);
-        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-      });
-  if (log_level) base::setLogLevel(*log_level);
-  auto [options, problems] = readBenchOptions(words, as_nixlbench);
-  if (options.help && problems.empty()) {
-    fmt::print("{}", pageHelp(benchPage(as_nixlbench)));
-    return kExitOk;
+  if (!out.help) requireFlags(sheet, "type " + usage, out);
+  for (const Given& one : out.given) {
+    options.given[one.name] = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
+    if (switches.contains(one.name) && !parseYesNo(one.text).value())
+      options.denied.insert(one.name);
+    else
+      options.denied.erase(one.name);
   }
+  options.unread = out.unread;
+  return out;
+}
+
+int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+            const WorkloadReader& reader, const CommandWords& typed) {
+  const auto [words, said, log_level] = withVariables(sheet, typed);
+  auto [run, read, planOf] = reader(words, Repeats::kRefused);
+  if (read.help) return *endedBy(read, run.command, page, kExitUsage);
+  calledAs(run.command);
   const auto settings = measuringSettings();
-  if (!settings) problems.push_back(settings.error());
-  if (options.has("gpu_matrix"))
-    return runGpuMatrix(options, settings ? *settings : Settings{}, std::move(problems));
-  if (options.has("pipeline"))
-    return runPipeline(options, settings ? *settings : Settings{}, std::move(problems));
-  if (options.swap) return runSwap(options, settings ? *settings : Settings{}, std::move(problems));
-  PlanOrProblems planned = planBench(options, settings ? *settings : Settings{});
-  std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
-  if (!problems.empty()) return failAll(problems);
-  for (const std::string& line : planned.plan.remarks) remark(line);
+  if (!settings) read.problems.push_back(settings.error());
+  PlanOrProblems planned = planOf(settings ? *settings : Settings{});
+  std::ranges::move(planned.problems, std::back_inserter(read.problems));
+  if (!read.problems.empty()) return failAll(read.problems);
+  const BenchPlan& plan = planned.plan;
+  for (const std::string& line : plan.remarks) remark(line);
   for (const std::string& line : said) remark(line);
-  if (!options.explain) sayThatAllRunHere(planned.plan, options, *settings);
-  if (options.has("against")) return planAndCompare(planned.plan, words, options, *settings);
-  auto file = ResultsFile::open(planned.plan.json);
+  if (!run.out.explain) sayThatAllRunHere(plan, *settings);
+  if (run.has("against")) {
+    const auto both = planAgainst(plan, words, run, sheet.names(), reader, *settings);
+    if (!both.problems.empty()) return failAll(both.problems);
+    return runAgainst(both.plan, run.against, stopOnSignals());
+  }
+  auto file = ResultsFile::open(plan.json);
   if (!file) return fail(file.error().text(), kExitUsage);
-  if (!options.explain) return runPlan(planned.plan, options, *file);
-  return orFail(explainPlan(planned.plan, options, *settings, *file), kExitFailed);
+  if (plan.matrix) return runMatrix(plan, *file);
+  if (!run.out.explain) return runPlan(plan, *file);
+  return orFail(explainPlan(plan, *settings, *file), kExitFailed);
+}
+
+Prepared prepare(const std::function<CommandPage()>& page, const FlagSheet& sheet,
+                 RunOptions& options, const CommandWords& typed) {
+  const ManifestWords words = withVariables(sheet, typed);
+  SheetRead read = readInto(sheet, words.words, Repeats::kRefused, options);
+  if (read.help) return {.code = endedBy(read, options.command, page, kExitUsage)};
+  calledAs(options.command);
+  for (const std::string& line : words.said) remark(line);
+  const auto settings = measuringSettings();
+  if (!settings) read.problems.push_back(settings.error());
+  return {.settings = settings ? *settings : Settings{}, .problems = std::move(read.problems)};
 }
 
 }  // namespace viaduct::app

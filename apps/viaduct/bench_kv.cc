@@ -24,8 +24,8 @@ constexpr std::uint32_t kTrials = 3, kWarmBursts = 2, kTimedBursts = 8;
 // The kernel, the agents and other programs need the rest.
 constexpr double kPartOfMemory = 0.6;
 
-std::uint64_t budgetOf(const BenchOptions& o, bool local) {
-  if (o.kv.pool_budget != 0) return o.kv.pool_budget;
+std::uint64_t budgetOf(const KvOptions& o, bool local) {
+  if (o.pool_budget != 0) return o.pool_budget;
   const auto available = static_cast<double>(measure::memoryOfThisHost()) * kPartOfMemory;
   if (available <= 0) return kMostPool;
   return std::min(kMostPool, static_cast<std::uint64_t>(available / (local ? 2 : 1)));
@@ -65,14 +65,13 @@ Result<Fitting> fitted(const KvPoint& asked, std::uint64_t budget, bool may_shri
                  "use fewer tokens, or a larger --pool-budget");
 }
 
-Result<KvPoint> pointOf(const BenchOptions& o, const KvModel& model, std::uint32_t tokens,
+Result<KvPoint> pointOf(const KvOptions& o, const KvModel& model, std::uint32_t tokens,
                         std::uint32_t block, std::uint32_t requests) {
-  const KvOptions& kv = o.kv;
-  const std::uint32_t tp_to = kv.tp_to == 0 ? kv.tp : kv.tp_to;
-  measure::KvEnd end{.tp = kv.tp, .block = block};
-  end.order = kv.order.value_or(kv.tp == tp_to ? KvOrder::kNhd : KvOrder::kHnd);
+  const std::uint32_t tp_to = o.tp_to == 0 ? o.tp : o.tp_to;
+  measure::KvEnd end{.tp = o.tp, .block = block};
+  end.order = o.order.value_or(o.tp == tp_to ? KvOrder::kNhd : KvOrder::kHnd);
   end.arrangement =
-      kv.arrangement.value_or(model.own_blocks ? KvArrangement::kRows : KvArrangement::kApart);
+      o.arrangement.value_or(model.own_blocks ? KvArrangement::kRows : KvArrangement::kApart);
   KvPoint point{.model = model.name,
                 .tokens = tokens,
                 .requests = requests,
@@ -81,11 +80,11 @@ Result<KvPoint> pointOf(const BenchOptions& o, const KvModel& model, std::uint32
                 .destination = end,
                 .seed = o.spec.seed};
   point.destination.tp = tp_to;
-  if (kv.block_to != 0) point.destination.block = kv.block_to;
+  if (o.block_to != 0) point.destination.block = o.block_to;
   return point;
 }
 
-void addTrials(const BenchOptions& o, const std::string& backend, const KvPoint& point,
+void addTrials(const KvOptions& o, const std::string& backend, const KvPoint& point,
                std::vector<measure::Workload>& rows) {
   const std::uint32_t trials = o.has("repeat") ? o.spec.repeat : kTrials;
   for (std::uint32_t trial = 0; trial < trials; ++trial)
@@ -118,20 +117,19 @@ std::uint64_t bytesOf(const KvLayout& layout, std::uint64_t blocks, std::uint64_
 }
 
 // Both ends have the same layout, in pools whose size decides the hits.
-Result<KvPoint> traceEnds(const BenchOptions& o, const KvModel& model) {
+Result<KvPoint> traceEnds(const KvOptions& o, const KvModel& model) {
   if (model.own_blocks)
-    return badFlag("--trace",
+    return badFlag("MODEL",
                    fmt::format("{} has several block tables, and a replay has one", model.name),
                    "choose another model");
-  const std::uint32_t block = o.kv.blocks.empty() ? 16 : o.kv.blocks.front();
-  if (o.kv.blocks.size() > 1 || measure::kHashTokens % block != 0)
-    return badFlag("--trace and --block",
-                   fmt::format("a hash id stands for {} tokens", measure::kHashTokens),
+  const std::uint32_t block = o.blocks.empty() ? 16 : o.blocks.front();
+  if (o.blocks.size() > 1 || measure::kHashTokens % block != 0)
+    return badFlag("--block", fmt::format("a hash id stands for {} tokens", measure::kHashTokens),
                    "give one block size that divides them, such as 16, 64 or 256");
   VIADUCT_TRY(KvPoint point, pointOf(o, model, measure::kHashTokens, block, 1));
   point.source.pool = point.destination.pool = 1;
   VIADUCT_TRY(const KvLayout one, layoutOf(point, measure::KvSide::kSource, 0));
-  const std::uint64_t budget = o.kv.pool_budget == 0 ? kTracePool : o.kv.pool_budget;
+  const std::uint64_t budget = o.pool_budget == 0 ? kTracePool : o.pool_budget;
   const std::uint64_t pool = budget / kvExtent(one).bytes;
   if (pool == 0)
     return badFlag("--pool_budget",
@@ -146,23 +144,23 @@ Result<KvPoint> traceEnds(const BenchOptions& o, const KvModel& model) {
   return point;
 }
 
-Result<KvRows> traceRows(const BenchOptions& o, const KvModel& model,
-                         const std::vector<std::string>& backends) {
-  VIADUCT_TRY(const KvPoint point, traceEnds(o, model));
+Result<PlannedRows> traceRows(const KvOptions& o, const std::vector<std::string>& backends) {
+  const auto model = kvModel(o.model);
+  if (!model) return badFlag("MODEL", model.error().detail, model.error().remedy);
+  VIADUCT_TRY(const KvPoint point, traceEnds(o, *model));
   VIADUCT_TRY(const KvLayout layout, layoutOf(point, measure::KvSide::kSource, 0));
-  measure::KvTrace trace = o.kv.trace;
-  trace.speed = o.kv.speed;
-  trace.prefill_rate = static_cast<double>(o.kv.prefill_rate);
+  measure::KvTrace trace = o.trace;
+  trace.prefill_rate = static_cast<double>(o.prefill_rate);
   const auto plan = planReplay(*trace.requests, point.source.pool, point.source.block, trace.speed);
   std::uint64_t bytes = 0;
   for (const measure::ReplayRequest& request : plan.requests)
     bytes += bytesOf(layout, request.source.size(), request.tokens);
-  KvRows out;
+  PlannedRows out;
   const std::string pool =
       fmt::format("a pool of {} has room for {} tokens", base::showSize(point.source.bytes),
                   point.source.pool * point.source.block);
   if (plan.requests.empty())
-    return badFlag("--trace", "each request is too large: " + pool, "give a larger --pool-budget");
+    return badFlag("FILE", "each request is too large: " + pool, "give a larger --pool-budget");
   if (plan.left_out != 0)
     out.remarks.push_back(fmt::format("{} of {} requests are left out: {}", plan.left_out,
                                       trace.requests->size(), pool));
@@ -176,8 +174,7 @@ Result<KvRows> traceRows(const BenchOptions& o, const KvModel& model,
   return out;
 }
 
-}  // namespace
-
+// Sets the rate and the duration of a run that replays a trace.
 void setTraceTimes(measure::Spec& spec) {
   if (spec.rows.empty() || !spec.rows.front().trace) return;
   const measure::KvTrace& trace = *spec.rows.front().trace;
@@ -188,21 +185,20 @@ void setTraceTimes(measure::Spec& spec) {
   if (seconds > 0) spec.rate = static_cast<double>(trace.requests->size()) / seconds;
 }
 
-Result<KvRows> kvRowsOf(const BenchOptions& o, const std::vector<std::string>& backends,
-                        bool local) {
-  auto model = kvModel(o.kv.model);
-  if (!model) return badFlag("--kv", model.error().detail, model.error().remedy);
-  if (o.has("trace")) return traceRows(o, *model, backends);
-  if (model->own_blocks && (!o.kv.blocks.empty() || o.kv.block_to != 0))
+Result<PlannedRows> kvRowsOf(const KvOptions& o, const std::vector<std::string>& backends,
+                             bool local) {
+  const auto model = kvModel(o.model);
+  if (!model) return badFlag("MODEL", model.error().detail, model.error().remedy);
+  if (model->own_blocks && (!o.blocks.empty() || o.block_to != 0))
     return badFlag("--block", fmt::format("{} prescribes its blocks", model->name), "leave it out");
-  std::vector<std::uint32_t> blocks = o.kv.blocks, requests = o.kv.requests;
+  std::vector<std::uint32_t> blocks = o.blocks, requests = o.requests;
   if (blocks.empty()) blocks = {model->own_blocks ? 0U : 16U};
   if (requests.empty()) requests = {1};
   const std::uint32_t fewest = std::ranges::min(requests);
   const std::uint64_t budget = budgetOf(o, local);
-  KvRows out;
+  PlannedRows out;
   std::vector<KvPoint> points;
-  for (const std::uint32_t tokens : o.kv.tokens)
+  for (const std::uint32_t tokens : o.tokens)
     for (const std::uint32_t block : blocks)
       for (const std::uint32_t count : requests) {
         VIADUCT_TRY(const KvPoint asked, pointOf(o, *model, tokens, block, count));
@@ -213,6 +209,28 @@ Result<KvRows> kvRowsOf(const BenchOptions& o, const std::vector<std::string>& b
   for (const std::string& backend : backends)
     for (const KvPoint& point : points) addTrials(o, backend, point, out.rows);
   for (const measure::Workload& row : out.rows) VIADUCT_CHECK(check(row));
+  return out;
+}
+
+}  // namespace
+
+PlanOrProblems planKv(const KvOptions& o, const Settings& settings) {
+  if (o.model.empty()) return {};  // which is a problem of the command line
+  KvOptions whole = o;
+  whole.spec.repeat = 1;  // trials are rows of their own
+  return planRows(whole, settings,
+                  {.rows = [&](const auto& backends, const measure::Layout&, bool local) {
+                    return kvRowsOf(o, backends, local);
+                  }});
+}
+
+PlanOrProblems planKvTrace(const KvOptions& o, const Settings& settings) {
+  if (o.model.empty() || o.trace.requests == nullptr) return {};
+  PlanOrProblems out =
+      planRows(o, settings, {.rows = [&](const auto& backends, const measure::Layout&, bool) {
+                 return traceRows(o, backends);
+               }});
+  setTraceTimes(out.plan.run.spec);
   return out;
 }
 

@@ -1,24 +1,32 @@
-// The rows of `viaduct bench --kv`. Threads: pure functions; one reads this host's memory.
+// The options and the plan of `viaduct kv bench` and `viaduct kv trace`. Threads: pure functions;
+// one reads this host's memory.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "measure/load/spec.h"
-#include "viaduct/bench_options.h"
+#include "viaduct/bench_plan.h"
 
 namespace viaduct::app {
 
-struct KvRows {
-  std::vector<measure::Workload> rows = {};
-  std::vector<std::string> remarks = {};  // what the memory does not suffice for
+struct KvOptions : RunOptions {
+  std::string model = {};
+  std::vector<std::uint32_t> tokens = {8192}, blocks = {}, requests = {};
+  std::uint32_t block_to = 0, tp = 1, tp_to = 0;  // 0: as at the source
+  std::optional<KvOrder> order = {};
+  std::optional<KvArrangement> arrangement = {};
+  std::uint64_t pool_budget = 0;  // 0: by this host's memory
+  measure::KvTrace trace = {};    // of `viaduct kv trace`
+  std::uint64_t prefill_rate = 0;
 };
-// Makes the paged and the bulk rows of all trials. They take turns, so that a change of the
-// machine's load meets both. `local`: both pools are on this host.
-Result<KvRows> kvRowsOf(const BenchOptions& options, const std::vector<std::string>& backends,
-                        bool local);
 
-// Sets the rate and the duration of a run that replays a trace.
-void setTraceTimes(measure::Spec& spec);
+// Plans the paged and the bulk rows of all trials. They take turns, so that a change of the
+// machine's load meets both.
+PlanOrProblems planKv(const KvOptions& options, const Settings& settings);
+// Plans the replay of a trace.
+PlanOrProblems planKvTrace(const KvOptions& options, const Settings& settings);
 
 }  // namespace viaduct::app

@@ -13,10 +13,9 @@
 #include "base/sizes.h"
 #include "measure/result/csv.h"
 #include "measure/result/nixlbench.h"
+#include "measure/result/pipeline_table.h"
 #include "measure/result/table.h"
 #include "measure/result/text.h"
-#include "meet/place.h"
-#include "viaduct/bench_storage.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -31,73 +30,6 @@ NixlbenchColumns columnsOf(const measure::Layout& layout) {
   const bool many =
       layout.scheme == Scheme::kPairwise && layout.mode == Mode::kSg && layout.processes() > 2;
   return many ? NixlbenchColumns::kManyPairs : NixlbenchColumns::kUsual;
-}
-
-// Adds the meeting place in nixlbench's words. Its ASIO runtime is an address and a port too.
-void addPlace(const BenchPlan& plan, std::vector<measure::Option>& flags) {
-  const auto& place = plan.run.place;
-  if (!place || isEtcd(*place)) {
-    flags.push_back({"runtime_type", "ETCD"});
-    const char* const none = plan.run.spec.layout.stored() ? "disabled (storage backend)"
-                                                           : "disabled (all workers run here)";
-    flags.push_back({"etcd_endpoints", place ? place->where : none});
-    return;
-  }
-  const auto colon = place->where.rfind(':');
-  flags.push_back({"runtime_type", "ASIO"});
-  flags.push_back({"asio_address", place->where.substr(0, colon)});
-  flags.push_back({"asio_port", place->where.substr(colon + 1)});
-}
-
-// Returns the memory of one process, without that of checks. 0 stands for memory that does not
-// suffice; the plan has refused such a run.
-std::uint64_t processMemory(const measure::Spec& spec) {
-  const auto bytes = deviceBytes(spec);
-  return bytes ? processBytes(spec, {.initiator = bytes->initiator}, 0) : 0;
-}
-
-// Returns the flags for nixlbench's banner: numbers without units, and 1 and 0 for yes and no.
-std::vector<measure::Option> bannerFlags(const BenchPlan& plan, const BenchOptions& options) {
-  const measure::Spec& spec = plan.run.spec;
-  const auto by_block = [](const auto& a, const auto& b) { return a.block_bytes < b.block_bytes; };
-  const auto by_batch = [](const auto& a, const auto& b) { return a.batch < b.batch; };
-  const auto [least, most] = std::minmax_element(spec.rows.begin(), spec.rows.end(), by_block);
-  const auto [few, many] = std::minmax_element(spec.rows.begin(), spec.rows.end(), by_batch);
-  const auto yes = [](bool value) { return std::string(value ? "1" : "0"); };
-  const auto number = [](std::uint64_t value) { return fmt::to_string(value); };
-  const RowLength length = rowLength(options, spec);
-  std::vector<measure::Option> flags{
-      {"backend", options.textOf("backend", options.as_nixlbench ? "UCX" : least->backend)},
-      {"enable_pt", yes(parseYesNo(options.textOf("enable_pt", "no")).value())},
-      {"progress_threads", options.textOf("progress_threads", "0")},
-      {"device_list", options.textOf("device_list", "all")},
-      {"recreate_xfer", yes(spec.recreate || spec.reregister)},
-      {"reregister_mem", yes(spec.reregister)},
-      {"prepared_xfer", yes(options.prepared_xfer)},
-      {"pipeline_depth", number(spec.depth)},
-      {"use_hugepages", yes(spec.huge_pages)},
-      {"initiator_seg_type", spec.initiator_gpu ? "VRAM" : "DRAM"},
-      {"target_seg_type", options.target_seg_type},
-      {"scheme", schemeName(spec.layout.scheme)},
-      {"mode", modeName(spec.layout.mode)},
-      {"op_type", spec.rows.front().op == OpKind::kRead ? "READ" : "WRITE"},
-      {"check_consistency", yes(options.check_consistency)},
-      {"total_buffer_size", number(processMemory(spec))},
-      {"num_initiator_dev", number(spec.layout.initiators)},
-      {"num_target_dev", number(options.spec.layout.targets)},
-      {"start_block_size", number(least->block_bytes)},
-      {"max_block_size", number(most->block_bytes)},
-      {"start_batch_size", number(few->batch)},
-      {"max_batch_size", number(many->batch)},
-      {"num_iter", length.timed},
-      {"warmup_iter", length.warm},
-      {"large_blk_iter_ftr", number(options.large_blk_iter_ftr)},
-      {"num_threads", number(spec.threads)}};
-  addPlace(plan, flags);
-  if (spec.layout.stored())
-    for (measure::Option& flag : storageBanner(options, spec.storage, plan.run.settings))
-      flags.push_back(std::move(flag));
-  return flags;
 }
 
 std::string pairWords(const measure::Layout& layout) {
@@ -129,6 +61,16 @@ std::string memoryWords(const measure::Spec& spec) {
   return same ? here : fmt::format("{}/{}", here, there);
 }
 
+std::string whatWords(const BenchPlan& plan) {
+  const measure::Spec& spec = plan.run.spec;
+  if (plan.matrix) return counted(plan.matrix->gpus.size(), "GPU");
+  if (spec.pipeline)
+    return fmt::format("{} of {}", counted(spec.pipeline->stages.size(), "stage"),
+                       spec.pipeline->text);
+  if (!spec.rows.empty() && spec.rows.front().swap) return "host memory and a GPU";
+  return spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout);
+}
+
 void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& members) {
   const measure::Spec& spec = plan.run.spec;
   std::set<std::string> hosts;
@@ -140,13 +82,14 @@ void printHead(const BenchPlan& plan, const std::vector<measure::RunMember>& mem
       host.cpu_model.empty() ? "unknown CPU" : host.cpu_model, counted(host.cores, "core"));
   fmt::print("{}, {}; memory: {}; contents checked: {}\n\n",
              members.size() == 1 ? "1 process" : fmt::format("{} processes", members.size()),
-             spec.layout.stored() ? storageWords(spec) : pairWords(spec.layout), memoryWords(spec),
-             verifiedName(spec.verify));
+             whatWords(plan), memoryWords(spec), verifiedName(spec.verify));
   if (const std::string& faults = plan.run.settings.faults; !faults.empty())
     fmt::print("FAULTS are injected, and no row can be proven: VIADUCT_FAULTS={}\n\n", faults);
 }
 
-std::vector<std::string> conclusionOf(const measure::RunOutcome& outcome) {
+std::vector<std::string> conclusionOf(const BenchPlan& plan, const measure::RunOutcome& outcome) {
+  if (plan.matrix) return measure::matrix::gpuWords(plan.matrix->gpus);
+  if (plan.run.spec.pipeline) return measure::pipeline::conclusionsOf(outcome.rows);
   std::map<std::string, std::size_t> best;
   for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
     const measure::Row& row = outcome.rows[i];
@@ -169,7 +112,7 @@ void BenchOutput::head(const std::vector<measure::RunMember>& members) const {
       printHead(plan_, members);
       break;
     case OutputForm::kNixlbench:
-      fmt::print("{}{}", measure::nixlbenchBanner(bannerFlags(plan_, options_)),
+      fmt::print("{}{}", measure::nixlbenchBanner(plan_.banner),
                  measure::nixlbenchHead(columnsOf(plan_.run.spec.layout)));
       break;
     case OutputForm::kCsv:
@@ -207,6 +150,8 @@ void BenchOutput::row(const measure::Row& row) {
 void BenchOutput::end(const measure::Report& report) const {
   if (plan_.output == OutputForm::kJson) fmt::print("{}", toJson(report));
   if (plan_.output == OutputForm::kNixlbench) fmt::print("{}", nixlbenchCarrier(report.rows));
+  if (plan_.output == OutputForm::kTable)
+    fmt::print("{}", measure::tablesBesideRows(report.rows, base::terminalWidth()));
   if (plan_.output == OutputForm::kTable && !report.conclusion.empty()) {
     fmt::print("\n");
     for (const std::string& line : report.conclusion) fmt::print("{}\n", line);
@@ -230,7 +175,7 @@ measure::Report reportOf(const BenchPlan& plan, std::string started,
   report.settings = optionsOf(plan.run.spec);
   report.rows = outcome.rows;
   measure::addSharesOfBulk(report.rows);
-  report.conclusion = conclusionOf(outcome);
+  report.conclusion = conclusionOf(plan, outcome);
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text_table.h"
 #include "measure/result/report.h"
 #include "measure/result/table.h"
 #include "measure/run/run.h"
@@ -13,8 +14,7 @@ namespace viaduct::app {
 
 class BenchOutput {
  public:
-  BenchOutput(const BenchPlan& plan, const BenchOptions& options)
-      : plan_(plan), options_(options) {}
+  explicit BenchOutput(const BenchPlan& plan) : plan_(plan) {}
 
   void head(const std::vector<measure::RunMember>& members) const;
   // True if people read standard output, not a program.
@@ -24,8 +24,7 @@ class BenchOutput {
 
  private:
   const BenchPlan& plan_;
-  const BenchOptions& options_;
-  measure::TextTable table_;
+  measure::RowTable table_{base::terminalWidth()};
   std::string remark_;  // of the last row
 };
 

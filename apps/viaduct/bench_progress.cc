@@ -7,6 +7,8 @@
 #include <cstdio>
 
 #include "base/sizes.h"
+#include "base/text_table.h"
+#include "base/utf8.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -17,9 +19,16 @@ using namespace std::chrono_literals;
 constexpr auto kRedraw = 200ms;
 constexpr auto kLogEvery = 5s;  // a short run prints no line into a log file
 constexpr std::size_t kBar = 10;
-constexpr std::size_t kWidth = 79;  // a terminal cannot erase a wrapped line completely
 
 }  // namespace
+
+std::string progressLine(std::size_t done, std::size_t rows, const std::string& text,
+                         std::size_t width) {
+  const std::size_t marks = kBar * done / std::max<std::size_t>(rows, 1);
+  const std::string bar = std::string(marks, '#') + std::string(kBar - marks, '.') + " ";
+  const bool room = base::shownWidth(bar + text) < width;
+  return base::shortened(room ? bar + text : text, width - 1);
+}
 
 BenchProgress::BenchProgress(std::size_t rows, bool quiet)
     : rows_(rows), terminal_(::isatty(STDERR_FILENO) == 1), quiet_(quiet), said_(Clock::now()) {}
@@ -31,11 +40,9 @@ std::string BenchProgress::text(const std::string& rate) const {
 }
 
 void BenchProgress::show() const {
-  const std::size_t done = kBar * number_ / std::max<std::size_t>(rows_, 1);
-  const std::string line =
-      fmt::format("{}{} {}", std::string(done, '#'), std::string(kBar - done, '.'),
-                  text(now_.empty() ? last_ : now_));
-  fmt::print(stderr, "\r\033[K{}", line.substr(0, kWidth));
+  fmt::print(stderr, "\r\033[K{}",
+             progressLine(number_, rows_, text(now_.empty() ? last_ : now_),
+                          base::terminalWidth(STDERR_FILENO)));
   std::fflush(stderr);
 }
 

@@ -15,6 +15,12 @@
 
 namespace viaduct::app {
 
+// The line of a terminal with `width` columns about `done` of `rows` rows. A bar stands before the
+// text if there is room. The line never reaches the last column, because a terminal cannot erase a
+// wrapped line.
+std::string progressLine(std::size_t done, std::size_t rows, const std::string& text,
+                         std::size_t width);
+
 class BenchProgress {
  public:
   // `quiet` suppresses all lines. `rows` is the number of rows of all runs.

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
-#include <tuple>
+#include <iterator>
 #include <utility>
 
 #include "base/text.h"
@@ -16,27 +16,29 @@ namespace viaduct::app {
 namespace {
 
 constexpr auto kDirect = "VIADUCT_FILE_DIRECT", kDepth = "VIADUCT_FILE_QUEUE_DEPTH";
-constexpr std::uint32_t kMostDepth = 1024;
 constexpr auto kRegion = "VIADUCT_OBJECT_REGION", kStyle = "VIADUCT_OBJECT_STYLE";
 constexpr auto kEndpoint = "VIADUCT_OBJECT_ENDPOINT", kAuthority = "VIADUCT_OBJECT_CA";
-constexpr auto kNixlbenchRegion = "eu-central-1";
 
 // Flags without a meaning for a run without targets.
 constexpr std::array<std::string_view, 4> kOfTargets{"num_target_dev", "scheme", "device_list",
                                                      "target_seg_type"};
 
-bool isOfObjects(std::string_view flag) { return flag.starts_with("obj_"); }
+bool isOfObjects(std::string_view flag) { return flag.starts_with("obj"); }
+bool isOfStorage(std::string_view flag) {
+  return isOfObjects(flag) || flag.starts_with("posix_") || isStorageFlag(flag);
+}
 
 // Returns the given flags that have no effect with this kind of storage.
 std::vector<std::string> ignoredFlags(const BenchOptions& o, std::optional<MemoryKind> kind) {
   std::vector<std::string> out = o.ignored;
-  for (const BenchFlag& flag : storageFlags()) {
-    const bool used = kind && isOfObjects(flag.name) == (*kind == MemoryKind::kObject);
-    if (o.has(flag.name) && !used) out.emplace_back(flag.name);
+  for (const auto& [flag, value] : o.given) {
+    const bool used = kind && isOfObjects(flag) == (*kind == MemoryKind::kObject);
+    if (isOfStorage(flag) && !used) out.push_back(flag);
   }
   for (const std::string_view flag : kOfTargets)
     if (kind && o.has(flag)) out.emplace_back(flag);
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
+  out.erase(std::ranges::unique(out).begin(), out.end());
   return out;
 }
 
@@ -62,29 +64,23 @@ Status fitsStorage(const BenchOptions& o) {
   return Ok{};
 }
 
-// nixlbench reads and writes through the page cache by default.
 void addDirect(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
-  const std::string set = valueOf(settings, kDirect);
-  std::string direct = set.empty() && o.as_nixlbench ? "off" : set;
-  if (o.has("storage_enable_direct")) direct = o.storage_enable_direct ? "on" : "off";
+  std::string direct = valueOf(settings, kDirect);
+  if (o.storage.direct) direct = *o.storage.direct ? "on" : "off";
   if (!direct.empty()) setVariable(plan, kDirect, direct);
   plan.choice.cached = direct == "off";
 }
 
-void addDepth(const BenchOptions& o, StoragePlan& plan) {
-  if (!o.has("posix_kernel_queue_size")) return;
-  const std::uint32_t depth = std::min(o.kernel_queue_size, kMostDepth);
-  if (depth != o.kernel_queue_size)
-    plan.remarks.push_back(
-        fmt::format("--posix_kernel_queue_size: {}, the highest value", kMostDepth));
-  setVariable(plan, kDepth, fmt::to_string(depth));
+void addAll(const AgentVariables& flags, StoragePlan& plan) {
+  std::ranges::copy(flags.variables, std::back_inserter(plan.settings));
+  std::ranges::copy(flags.remarks, std::back_inserter(plan.remarks));
 }
 
 Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
   measure::StorageChoice& choice = plan.choice;
   choice.overwrite = o.storage.overwrite;
   // An absolute name stays as it is.
-  for (const std::string& name : o.filenames)
+  for (const std::string& name : o.storage.filenames)
     choice.names.push_back((std::filesystem::path(choice.place) / name).string());
   if (choice.place.empty() && choice.names.empty())
     return badFlag("--filepath", "the run needs a folder for its files",
@@ -109,58 +105,22 @@ Status addFiles(const BenchOptions& o, const Settings& settings, StoragePlan& pl
     plan.remarks.push_back(fmt::format(
         "{}: GPUDirect Storage is not used; memory of GPUs is staged through host memory", asked));
   addDirect(o, settings, plan);
-  addDepth(o, plan);
-  if (o.as_nixlbench || o.has("posix_api_type"))
-    plan.remarks.emplace_back(
-        "each --posix_api_type uses the same engine: io_uring, or threads if the system refuses "
-        "io_uring");
-  if (o.has("posix_ios_pool_size"))
-    plan.remarks.emplace_back("--posix_ios_pool_size has no effect: no pool can run out");
+  addAll(o.storage.of_files, plan);
   return Ok{};
 }
 
-// Returns the store's address. A host without a scheme gets that of --obj_scheme.
-std::string endpointOf(const BenchOptions& o) {
-  if (o.obj_endpoint.find("://") != std::string::npos) return o.obj_endpoint;
-  return fmt::format("{}://{}", o.obj_scheme, o.obj_endpoint);
-}
-
-void addKeys(const BenchOptions& o, StoragePlan& plan) {
-  const std::array<std::tuple<std::string_view, std::string_view, const std::string*>, 3> keys{
-      {{"obj_access_key", "AWS_ACCESS_KEY_ID", &o.obj_access_key},
-       {"obj_secret_key", "AWS_SECRET_ACCESS_KEY", &o.obj_secret_key},
-       {"obj_session_token", "AWS_SESSION_TOKEN", &o.obj_session_token}}};
-  bool typed = false;
-  for (const auto& [flag, variable, value] : keys) {
-    if (!o.has(flag)) continue;
-    typed = true;
-    setVariable(plan, variable, *value);
-  }
-  if (typed)
-    plan.remarks.emplace_back(
-        "ps shows the keys of this command line; AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY stay "
-        "hidden");
-}
-
 Status addObjects(const BenchOptions& o, const Settings& settings, StoragePlan& plan) {
-  plan.choice.place = o.obj_bucket_name;
+  plan.choice.place = o.storage.bucket;
   plan.choice.files = 1;
-  if (o.obj_bucket_name.empty())
-    return badFlag("--obj_bucket_name", "the run needs a bucket for its objects",
-                   "give --obj_bucket_name NAME");
-  if (!o.obj_endpoint.empty()) setVariable(plan, kEndpoint, endpointOf(o));
-  const bool no_region = o.as_nixlbench && valueOf(settings, kRegion).empty();
-  if (o.has("obj_region") || no_region)
-    setVariable(plan, kRegion, o.has("obj_region") ? o.obj_region : kNixlbenchRegion);
-  const bool no_style = o.as_nixlbench && valueOf(settings, kStyle).empty();
-  if (o.has("obj_use_virtual_addressing") || no_style)
-    setVariable(plan, kStyle, o.obj_virtual ? "virtual" : "path");
-  if (o.has("obj_ca_bundle")) setVariable(plan, kAuthority, o.obj_ca);
+  if (o.storage.bucket.empty()) {
+    const char* const flag = o.command == "nixlbench" ? "--obj_bucket_name" : "--object_bucket";
+    return badFlag(flag, "the run needs a bucket for its objects",
+                   fmt::format("give {} NAME", flag));
+  }
+  if (!o.storage.endpoint.empty()) setVariable(plan, kEndpoint, o.storage.endpoint);
   // The objects of the run are deleted within the grace time.
   if (settings.grace == Settings{}.grace) setVariable(plan, "VIADUCT_GRACE", "10s");
-  addKeys(o, plan);
-  for (const char* flag : {"obj_req_checksum", "obj_crt_min_limit", "obj_accelerated_type"})
-    if (o.has(flag)) plan.remarks.push_back(fmt::format("--{} has no effect", flag));
+  addAll(o.storage.of_objects, plan);
   return Ok{};
 }
 
@@ -181,7 +141,7 @@ std::vector<measure::Option> storageBanner(const BenchOptions& o,
             {"posix_ios_pool_size", o.textOf("posix_ios_pool_size", "65536")},
             {"posix_kernel_queue_size", shown(settings, kDepth)},
             {"filepath", choice.place},
-            {"filenames", fmt::format("{}", fmt::join(o.filenames, ","))},
+            {"filenames", fmt::format("{}", fmt::join(o.storage.filenames, ","))},
             {"num_files", fmt::to_string(choice.files)},
             {"storage_enable_direct", choice.cached ? "0" : "1"}};
   const std::string endpoint = valueOf(settings, kEndpoint);

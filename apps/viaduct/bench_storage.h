@@ -6,19 +6,11 @@
 #include <viaduct/settings.h>
 
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "measure/load/spec.h"
-#include "viaduct/bench_options.h"
+#include "viaduct/bench_plan.h"
 
 namespace viaduct::app {
-
-struct StoragePlan {
-  measure::StorageChoice choice = {};
-  std::vector<std::string> settings = {};  // VARIABLE=value, for the agents
-  std::vector<std::string> remarks = {};   // for the user
-};
 
 // `kind` is the kind of storage that the backends reach; nothing: none, and the flags of storage
 // have no effect. `settings` are the agents' settings from the environment.

@@ -44,6 +44,11 @@ std::vector<std::string_view> storageBackends() {
   return names;
 }
 
+bool isStorage(const std::string& name) {
+  const BackendFacts* const facts = backendFacts(backendNamed(name));
+  return facts != nullptr && facts->storage;
+}
+
 std::string usualOverNetwork() {
   for (const BackendFacts& backend : backendFacts())
     if (backend.usual && backend.realm("") != Realm::kMemory) return std::string(backend.name);
@@ -136,11 +141,27 @@ Status intoLinkRates(std::string_view text, std::vector<measure::LinkRate>& into
   return Ok{};
 }
 
-Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into) {
+Status eachInList(std::string_view text,
+                  const std::function<Status(std::string_view first, std::string_view last)>& add) {
   std::vector<std::string> words;
   VIADUCT_CHECK(intoWords(text, words));
-  for (const std::string& word : words) VIADUCT_CHECK(intoSize(word, into.emplace_back()));
+  for (const std::string& word : words) {
+    const auto dots = word.find("..");
+    const std::string_view first = std::string_view(word).substr(0, dots);
+    VIADUCT_CHECK(add(first, dots == word.npos ? first : std::string_view(word).substr(dots + 2)));
+  }
   return Ok{};
+}
+
+Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into) {
+  return eachInList(text, [&](std::string_view first, std::string_view last) -> Status {
+    std::uint64_t from = 0, to = 0;
+    VIADUCT_CHECK(intoSize(first, from));
+    VIADUCT_CHECK(intoSize(last, to));
+    if (from > to) return wrongValue(fmt::format("{} is above {}", first, last), {});
+    std::ranges::copy(doubled(from, to), std::back_inserter(into));
+    return Ok{};
+  });
 }
 
 Result<std::uint64_t> countIn(std::string_view text, std::uint64_t least, std::uint64_t most) {

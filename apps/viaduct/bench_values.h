@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -29,6 +30,7 @@ Status intoFile(std::string_view text, std::string& into);  // a file name, not 
 Status intoOneText(std::string_view text, std::vector<std::string>& into);
 Status intoYesNo(std::string_view text, bool& into);
 Status intoSize(std::string_view text, std::uint64_t& into);  // 1 byte or more
+// Reads sizes, and ranges such as 4K..1M: 4K and its doubles up to 1M.
 Status intoSizes(std::string_view text, std::vector<std::uint64_t>& into);
 // Reads a number without a unit as seconds.
 Status intoTime(std::string_view text, std::chrono::nanoseconds& into);
@@ -50,12 +52,41 @@ Status intoRequire(std::string_view text, std::string& into);
 std::vector<std::string_view> offeredBackends();
 // Returns the built-in backends of storage.
 std::vector<std::string_view> storageBackends();
+// True for the name or alias of a backend of storage.
+bool isStorage(const std::string& name);
 // Returns the backend that carries bytes between hosts if the user names none.
 std::string usualOverNetwork();
 // Returns a backend's name for an alias that another tool uses, such as "LIBFABRIC".
 std::string backendNamed(const std::string& name);
 
+// Returns `first` and its doubles up to `last`.
+template <class Number>
+std::vector<Number> doubled(Number first, Number last) {
+  std::vector<Number> out;
+  for (Number one = first; one <= last; one *= 2) {
+    out.push_back(one);
+    if (one > last / 2) break;
+  }
+  return out;
+}
+
 Result<std::uint64_t> countIn(std::string_view text, std::uint64_t least, std::uint64_t most);
+
+// Calls `add` for each word of a list, with both ends of a range such as 1..16.
+Status eachInList(std::string_view text,
+                  const std::function<Status(std::string_view first, std::string_view last)>& add);
+
+// Reads whole numbers from 1 to `Most`, and ranges such as 1..16: 1, 2, 4, 8, 16.
+template <std::uint32_t Most>
+Status intoCounts(std::string_view text, std::vector<std::uint32_t>& into) {
+  return eachInList(text, [&](std::string_view first, std::string_view last) -> Status {
+    VIADUCT_TRY(const std::uint64_t from, countIn(first, 1, Most));
+    VIADUCT_TRY(const std::uint64_t to, countIn(last, from, Most));
+    for (const std::uint64_t one : doubled(from, to))
+      into.push_back(static_cast<std::uint32_t>(one));
+    return Ok{};
+  });
+}
 
 // The templates below parse a flag's value into a member of `options`. The flag's row names it by a
 // path of members: `set<intoSize, &BenchOptions::spec, &Spec::buffer_bytes>`. After an error the

@@ -1,4 +1,4 @@
-// Subcommands whose flags are the rows of a table. Threads: the main one.
+// Subcommands and their flags. Threads: the main one.
 #pragma once
 
 #include <functional>
@@ -10,14 +10,15 @@
 
 #include "viaduct/command_page.h"
 #include "viaduct/commands.h"
-#include "viaduct/flags.h"
+#include "viaduct/flag_sheet.h"
 
 namespace viaduct::app {
 
 using CommandWords = std::vector<std::string>;
 
 struct Command {
-  CommandPage page = {};
+  std::string name = {};                   // "viaduct bench"
+  std::function<CommandPage()> page = {};  // not needed to run the command
   // Reads the words behind the command's name and runs it. Returns the exit code.
   std::function<int(const CommandWords& words)> run = {};
 };
@@ -32,44 +33,44 @@ struct CommandTable {
   int (*run)(const Options& options);
   int wrong = kExitUsage;  // the exit code of a wrong command line
   std::vector<Command> nested = {};
-  // Returns what to type, if a required flag is missing. Null: the error refers to --help.
+  // Returns what to type, if a required flag is missing. Null: the usage.
   std::string (*example)() = nullptr;
 };
 
-// The facts about a command that readCommand() needs.
-struct CommandFacts {
-  CommandPage page = {};
-  std::vector<FlagName> flags = {};
-  std::vector<Command> nested = {};
-  int wrong = kExitUsage;
-  std::string (*example)() = nullptr;
-};
-// Makes the page from the table's texts and the entries of its flags.
-CommandPage pageFor(const std::string& name, const std::string& about, const std::string& more,
-                    std::vector<PageEntry> entries, const std::vector<Command>& nested);
-// Passes each given flag to `apply`. Returns the exit code if the command itself does not run: a
-// nested one has run, the help was printed, or the words are wrong.
-std::optional<int> readCommand(const CommandFacts& command, const CommandWords& words,
-                               const std::function<Status(const Given& given)>& apply);
+CommandPage pageOf(const std::string& name, const std::string& about, const std::string& more,
+                   const FlagSheet& sheet, const std::vector<Command>& nested = {});
+// Returns the exit code if the first word names a nested command, which then has run, or none.
+std::optional<int> runNested(const std::vector<Command>& nested, const CommandWords& words,
+                             int wrong);
+// Adds a problem for each required flag that is missing.
+void requireFlags(const FlagSheet& sheet, const std::string& remedy, SheetRead& read);
+// Returns the exit code if the command itself does not run: the help was printed, or the words are
+// wrong.
+std::optional<int> endedBy(const SheetRead& read, const std::string& name,
+                           const std::function<CommandPage()>& page, int wrong);
 
 template <class Options>
 Command commandOf(const CommandTable<Options>& table) {
-  CommandFacts facts{.nested = table.nested, .wrong = table.wrong, .example = table.example};
-  std::vector<PageEntry> entries;
-  for (const Flag<Options>& flag : table.flags) {
-    entries.push_back(entryOf(flag, '-', flag.fallback));
-    facts.flags.push_back(nameOf(flag));
-  }
-  facts.page = pageFor(table.name, table.about, table.more, std::move(entries), table.nested);
-  return {facts.page, [facts, flags = table.flags, run = table.run](const CommandWords& words) {
-            Options options;
-            const auto ended = readCommand(facts, words, [&](const Given& given) -> Status {
-              for (const Flag<Options>& flag : flags)
-                if (flag.name == given.name) return applyFlag(flag, given, options);
-              return Ok{};
-            });
-            return ended ? *ended : run(options);
-          }};
+  const auto sheetOf = [flags = table.flags](Options& options) {
+    FlagSheet out;
+    for (const Flag<Options>& flag : flags)
+      out.add<Options>(isArgument(flag.name) ? "Arguments" : "Flags", {&flag, 1}, options);
+    return out.addHelp("Flags");
+  };
+  const auto page = [sheetOf, table] {
+    Options usual;
+    return pageOf(table.name, table.about, table.more, sheetOf(usual), table.nested);
+  };
+  const auto run = [sheetOf, table, page](const CommandWords& words) {
+    if (const auto code = runNested(table.nested, words, table.wrong)) return *code;
+    Options options;
+    const FlagSheet sheet = sheetOf(options);
+    SheetRead read = sheet.read(words, Repeats::kRefused);
+    requireFlags(sheet, table.example == nullptr ? "see --help" : table.example(), read);
+    const auto code = endedBy(read, table.name, page, table.wrong);
+    return code ? *code : table.run(options);
+  };
+  return {table.name, page, run};
 }
 
 }  // namespace viaduct::app

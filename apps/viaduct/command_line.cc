@@ -4,9 +4,7 @@
 
 #include <array>
 
-#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
-#include "viaduct/suite_options.h"
 #include "viaduct/version.h"
 
 namespace viaduct::app {
@@ -31,14 +29,13 @@ int runViaduct(const Nothing& asked) {
     fmt::print("{}", versionText());
     return kExitOk;
   }
-  fmt::print(stderr, "{}", pageHelp(viaductCommand().page));
+  fmt::print(stderr, "{}", pageHelp(viaductCommand().page()));
   return kExitUsage;
 }
 
 }  // namespace
 
 Command viaductCommand() {
-  const auto bench = [](const CommandWords& words) { return runBench(words, false); };
   const auto help =
       commandOf<HelpOptions>({.name = "viaduct help",
                               .about = "Print the help of a command, as in `viaduct help bench`.",
@@ -60,21 +57,10 @@ Command viaductCommand() {
            "repeated flag.",
        .flags = kProgramFlags,
        .run = runViaduct,
-       .nested = {compareCommand(),
-                  doctorCommand(),
-                  envCommand(),
-                  execCommand(),
-                  kvCommand(),
-                  meetCommand(),
-                  p2pCommand(),
-                  reportCommand(),
-                  topCommand(),
-                  {benchPage(false), bench},
-                  {suitePage(), runSuite},
-                  settingsCommand(),
-                  completionCommand(),
-                  help,
-                  version}});
+       .nested = {benchCommand(), kvCommand(), patternCommand(), pipelineCommand(), swapCommand(),
+                  matrixCommand(), p2pCommand(), suiteCommand(), compareCommand(), reportCommand(),
+                  doctorCommand(), envCommand(), execCommand(), meetCommand(), topCommand(),
+                  settingsCommand(), completionCommand(), help, version}});
 }
 
 }  // namespace viaduct::app

@@ -5,16 +5,24 @@
 
 namespace viaduct::app {
 
+Command benchCommand();
 Command compareCommand();
 Command completionCommand();
 Command doctorCommand();
 Command envCommand();
 Command execCommand();
+Command kvBenchCommand();
 Command kvCommand();
+Command kvTraceCommand();
+Command matrixCommand();
 Command meetCommand();
 Command p2pCommand();
+Command patternCommand();
+Command pipelineCommand();
 Command reportCommand();
 Command settingsCommand();
+Command suiteCommand();
+Command swapCommand();
 Command topCommand();
 
 // Returns `viaduct` itself. All other commands are nested in it.

@@ -13,8 +13,8 @@ std::vector<std::string> valuesOf(std::string_view form) {
   return base::partsOf(form, '|');
 }
 
-std::string pageHelp(const CommandPage& page) {
-  std::string out = fmt::format("usage: {}\n\n{}", page.usage, wrapText(page.about));
+std::string flagsText(const CommandPage& page) {
+  std::string out;
   for (const PageSection& section : page.sections) {
     out += fmt::format("\n{}:\n", section.title);
     for (const PageEntry& entry : section.entries)
@@ -23,6 +23,12 @@ std::string pageHelp(const CommandPage& page) {
                            : fmt::format("{}", fmt::join(entry.names, ",")),
                        entry.about);
   }
+  return out;
+}
+
+std::string pageHelp(const CommandPage& page) {
+  std::string out =
+      fmt::format("usage: {}\n\n{}{}", page.usage, wrapText(page.about), flagsText(page));
   if (!page.commands.empty()) out += "\nSubcommands:\n";
   for (const CommandPage& command : page.commands)
     out += helpEntry(command.name.substr(page.name.size() + 1), command.summary);

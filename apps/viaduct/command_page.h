@@ -37,6 +37,8 @@ std::vector<std::string> valuesOf(std::string_view form);
 // Returns the name of the command's manual page, such as "viaduct-bench".
 std::string pageName(const CommandPage& page);
 
+// Returns the sections of a page for a terminal, each with its title.
+std::string flagsText(const CommandPage& page);
 // Returns the help text for a terminal.
 std::string pageHelp(const CommandPage& page);
 // Returns the manual page in the macros of man(7).

@@ -3,9 +3,6 @@
 
 #include <viaduct/settings.h>
 
-#include <string>
-#include <vector>
-
 #include "measure/compare/compare.h"
 
 namespace viaduct::app {
@@ -20,15 +17,8 @@ enum Exit : int {
   kExitInterrupted = 130,
 };
 
-// `words` follow the subcommand. `as_nixlbench`: the program was called as nixlbench and uses its
-// defaults.
-int runBench(const std::vector<std::string>& words, bool as_nixlbench);
-
 // Returns the exit code of a comparison. Says on stderr if the runs allow no answer.
 int endOf(const measure::Comparison& found, const measure::CompareOptions& options);
-
-// `words` follow the subcommand.
-int runSuite(const std::vector<std::string>& words);
 
 // Returns the agents' settings from the environment, for a command that measures. Populating memory
 // during a row would slow it, so it is off unless VIADUCT_POPULATE is set.

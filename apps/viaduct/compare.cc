@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/text_table.h"
 #include "measure/compare/compare_output.h"
 #include "measure/import/files.h"
 #include "viaduct/bench_values.h"
@@ -62,7 +63,8 @@ Result<int> readAndCompare(const CompareCommand& command) {
   VIADUCT_TRY(const auto found, measure::compare(a, b, command.options));
   const measure::ComparedFiles names{describe(files_a, a), describe(files_b, b)};
   fmt::print("{}", command.json ? measure::compareJson(found, names)
-                                : measure::compareText(found, names, command.options));
+                                : measure::compareText(found, names, command.options,
+                                                       base::terminalWidth()));
   std::fflush(stdout);
   return endOf(found, command.options);
 }

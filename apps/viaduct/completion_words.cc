@@ -45,7 +45,7 @@ Words modelWords(const CommandPage&) {
   return textsOf(kvModelNames(), [](const auto& one) { return one; });
 }
 Words commandWords(const CommandPage& page) {
-  const CommandPage root = viaductCommand().page;
+  const CommandPage root = viaductCommand().page();
   return page.name == "viaduct help" ? textsOf(root.commands,
                                                [&](const CommandPage& one) {
                                                  return one.name.substr(root.name.size() + 1);
@@ -59,8 +59,7 @@ struct Row {
 };
 constexpr std::array kRows{Row{"--backend", &backendWords}, Row{"--only", &topicWords},
                            Row{"--tests", &testWords},      Row{"--model", &modelWords},
-                           Row{"--kv", &modelWords},        Row{"MODEL", &modelWords},
-                           Row{"COMMAND", &commandWords}};
+                           Row{"MODEL", &modelWords},       Row{"COMMAND", &commandWords}};
 
 }  // namespace
 

@@ -52,7 +52,7 @@ Result<int> runDoctorExplain(const DoctorCommand& command, const diag::Diagnosis
   if (!file) return base::fileError("read the log", errno, name);
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   auto summary = diag::readLog(file.get(), terminal ? showProgress : nullptr);
-  if (terminal) fmt::print(stderr, "\r{:40}\r", "");
+  if (terminal) fmt::print(stderr, "\r\033[K");
   if (!summary) {
     Error error = summary.error();
     error.detail = fmt::format("{}: {}", name, error.detail);

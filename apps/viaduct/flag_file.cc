@@ -33,8 +33,9 @@ std::optional<std::string> decimal(std::string_view word) {
 
 class FlagFile {
  public:
-  FlagFile(const std::string& name, std::string_view text, std::span<const FlagName> known)
-      : name_(name), rest_(text), known_(known) {}
+  FlagFile(const std::string& name, std::string_view text, std::span<const FlagName> known,
+           const Elsewhere& elsewhere)
+      : name_(name), rest_(text), known_(known), elsewhere_(elsewhere) {}
 
   FlagsRead read() {
     for (skipLines(); !rest_.empty(); skipLines())
@@ -71,10 +72,12 @@ class FlagFile {
   Result<Given> startGiven(const std::string& key) const {
     std::string name = key;
     std::replace(name.begin(), name.end(), '-', '_');
-    const auto named = [&](const auto& one) { return one.name == name; };
-    if (std::none_of(known_.begin(), known_.end(), named))
-      return bad(fmt::format("unknown key \"{}\"", name), nearestFlags(name, known_));
-    if (std::any_of(out_.given.begin(), out_.given.end(), named))
+    const auto known = std::ranges::find_if(known_, [&](const FlagName& one) {
+      return isArgument(one.name) ? base::lower(one.name) == name : one.name == name;
+    });
+    if (known == known_.end()) return unknownKey(name);
+    name = known->name;
+    if (std::ranges::find(out_.given, name, &Given::name) != out_.given.end())
       return bad(fmt::format("\"{}\" is given twice", name));
     return Given{.name = name, .from = fmt::format("{} line {}: {}", name_, line_, name)};
   }
@@ -159,6 +162,11 @@ class FlagFile {
     return taken;
   }
 
+  Error unknownKey(const std::string& name) const {
+    Error unknown = unknownFlag(name, known_, elsewhere_);
+    return bad(fmt::format("unknown key \"{}\": {}", name, unknown.detail),
+               std::move(unknown.remedy));
+  }
   Error table(std::string_view name) const {
     return bad(fmt::format("\"{}\" is a table", name),
                "write flag = value lines, without a [table]");
@@ -174,13 +182,15 @@ class FlagFile {
   const std::string& name_;
   std::string_view rest_;  // the text that is not read yet
   std::span<const FlagName> known_;
+  const Elsewhere& elsewhere_;
   std::size_t line_ = 1;
   FlagsRead out_;
 };
 
 }  // namespace
 
-FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known) {
+FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known,
+                       const Elsewhere& elsewhere) {
   std::ifstream in(file);
   if (in) errno = 0;
   std::ostringstream text;
@@ -189,7 +199,7 @@ FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known)
   // without errno, and is valid.
   if (!in || (!text && errno != 0))
     return {.problems = {base::fileError("--config_file", errno, file)}};
-  return FlagFile(file, text.str(), known).read();
+  return FlagFile(file, text.str(), known, elsewhere).read();
 }
 
 }  // namespace viaduct::app

@@ -46,13 +46,18 @@ DashWord splitWord(std::string_view word) {
   return out;
 }
 
+// True if a longer name contains this one.
+bool isInside(std::string_view name, std::string_view longer) {
+  return name.size() > 3 && longer.find(name) != std::string_view::npos;
+}
+
 class Reader {
  public:
-  Reader(std::span<const std::string> words, std::span<const FlagName> known, Repeats repeats)
-      : words_(words), known_(known), repeats_(repeats) {
-    const auto argument = std::find_if(known.begin(), known.end(),
-                                       [](const FlagName& f) { return isArgument(f.name); });
-    if (argument != known.end()) argument_ = &*argument;
+  Reader(std::span<const std::string> words, std::span<const FlagName> known, Repeats repeats,
+         const Elsewhere& elsewhere)
+      : words_(words), known_(known), repeats_(repeats), elsewhere_(elsewhere) {
+    for (const FlagName& one : known)
+      if (isArgument(one.name)) arguments_.push_back(&one);
   }
 
   FlagsRead read() {
@@ -71,12 +76,12 @@ class Reader {
                      "write the flags on the command line, or in a --config_file");
     }
     const FlagName* named = find(flag.name, known_);
-    if (named == nullptr && namesArgument(flag.name)) named = argument_;
+    if (named == nullptr) named = argumentNamed(flag.name);
     if (named == nullptr) return negated(word, flag);
     if (!flag.value) {
       if (named->yes_or_no)
         flag.value =
-            hasNext() && argument_ == nullptr && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
+            hasNext() && arguments_.empty() && isYesNo(words_[at_ + 1]) ? words_[++at_] : "true";
       else if (!hasNext())
         return badFlag("--" + flag.name, "a value is missing");
       else
@@ -89,11 +94,12 @@ class Reader {
   }
 
   Status takeArgument(const std::string& word) {
-    if (argument_ == nullptr || argument_->behind != (word == "--"))
+    const FlagName* const argument = nextArgument();
+    if (argument == nullptr || argument->behind != (word == "--"))
       return badFlag("command line", fmt::format("\"{}\" is not a flag", word),
                      "write every option as --name value");
-    if (!argument_->behind) return add(*argument_, word);
-    while (hasNext()) VIADUCT_CHECK(add(*argument_, words_[++at_]));
+    if (!argument->behind) return add(*argument, word);
+    while (hasNext()) VIADUCT_CHECK(add(*argument, words_[++at_]));
     return Ok{};
   }
 
@@ -103,8 +109,9 @@ class Reader {
     const FlagName* named = no ? find(std::string_view(flag.name).substr(2), known_) : nullptr;
     if (named == nullptr || !named->yes_or_no) {
       if (!flag.value) skipValue();
-      return badFlag(word.substr(0, word.find('=')), "there is no such flag",
-                     nearestFlags(flag.name, known_));
+      Error unknown = unknownFlag(flag.name, known_, elsewhere_);
+      unknown.operation = word.substr(0, word.find('='));
+      return unknown;
     }
     return add(*named, "false");
   }
@@ -114,14 +121,24 @@ class Reader {
     if (hasNext() && !words_[at_ + 1].starts_with('-')) ++at_;
   }
 
-  bool namesArgument(std::string_view flag) const {
-    return argument_ != nullptr && !argument_->behind && base::lower(argument_->name) == flag;
+  const FlagName* argumentNamed(std::string_view flag) const {
+    for (const FlagName* one : arguments_)
+      if (!one->behind && base::lower(one->name) == flag) return one;
+    return nullptr;
+  }
+  // Returns the argument for a word without a flag: the first one that is not given yet.
+  const FlagName* nextArgument() const {
+    for (const FlagName* one : arguments_)
+      if (one->many || !isGiven(one->name)) return one;
+    return arguments_.empty() ? nullptr : arguments_.back();
+  }
+  bool isGiven(std::string_view name) const {
+    return std::ranges::find(out_.given, name, &Given::name) != out_.given.end();
   }
 
   bool hasNext() const { return at_ + 1 < words_.size(); }
   Status add(const FlagName& named, std::string value) {
-    const bool again = std::ranges::find(out_.given, named.name, &Given::name) != out_.given.end();
-    if (again && !named.many && !named.behind && repeats_ == Repeats::kRefused)
+    if (isGiven(named.name) && !named.many && !named.behind && repeats_ == Repeats::kRefused)
       return badFlag(spelled(named.name, '_'), "it is given twice", "give it once");
     out_.given.push_back({std::string(named.name), std::move(value), spelled(named.name, '_')});
     return Ok{};
@@ -130,7 +147,8 @@ class Reader {
   std::span<const std::string> words_;
   std::span<const FlagName> known_;
   const Repeats repeats_;
-  const FlagName* argument_ = nullptr;  // the argument that takes words without a flag
+  const Elsewhere& elsewhere_;
+  std::vector<const FlagName*> arguments_;  // they take words without a flag
   std::size_t at_ = 0;
   FlagsRead out_;
 };
@@ -142,6 +160,10 @@ std::string spelled(std::string_view flag, char between_words) {
   if (isArgument(name)) return name;
   std::replace(name.begin(), name.end(), '_', between_words);
   return "--" + name;
+}
+
+bool isListed(std::string_view name, std::string_view list) {
+  return fmt::format(" {} ", list).find(fmt::format(" {} ", name)) != std::string::npos;
 }
 
 std::vector<std::string> spellings(std::string_view flag, char between_words) {
@@ -169,14 +191,15 @@ Result<bool> parseYesNo(std::string_view text) {
                  "write 1, true, yes, or 0, false, no");
 }
 
-std::string nearestFlags(std::string_view name, std::span<const FlagName> known) {
+std::string nearestFlags(std::string_view name, std::span<const FlagName> known, bool related) {
   constexpr std::size_t kMost = 3;
+  const std::size_t farthest = std::max<std::size_t>(name.size() / 3, 2);
   std::vector<std::pair<std::size_t, std::string>> near;
   for (const FlagName& flag : known) {
-    if (!flag.works) continue;
-    const bool inside = name.size() > 3 && flag.name.find(name) != std::string_view::npos;
+    const bool inside = isInside(name, flag.name) || isInside(flag.name, name);
+    if (!flag.works || (related && !inside)) continue;
     const std::size_t off = inside ? 1 : base::distance(name, flag.name);
-    if (off <= std::max<std::size_t>(name.size() / 3, 2)) near.emplace_back(off, flag.name);
+    if (off <= farthest) near.emplace_back(off, flag.name);
   }
   std::sort(near.begin(), near.end());
   near.resize(std::min(near.size(), kMost));
@@ -187,9 +210,18 @@ std::string nearestFlags(std::string_view name, std::span<const FlagName> known)
   return fmt::format("did you mean {}?", fmt::join(names, " or "));
 }
 
+Error unknownFlag(std::string_view flag, std::span<const FlagName> known,
+                  const Elsewhere& elsewhere) {
+  auto owned = elsewhere ? elsewhere(flag) : std::nullopt;
+  const bool related = owned.has_value();  // a flag of another command is no misspelling
+  Error out = owned ? *std::move(owned) : badFlag("", "there is no such flag");
+  if (out.remedy.empty()) out.remedy = nearestFlags(flag, known, related);
+  return out;
+}
+
 FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
-                    Repeats repeats) {
-  return Reader(words, known, repeats).read();
+                    Repeats repeats, const Elsewhere& elsewhere) {
+  return Reader(words, known, repeats, elsewhere).read();
 }
 
 }  // namespace viaduct::app

@@ -5,6 +5,8 @@
 
 #include <viaduct/result.h>
 
+#include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,16 +37,10 @@ inline bool isArgument(std::string_view name) { return name[0] >= 'A' && name[0]
 
 // Returns "--op-type" for "op_type" if `between_words` is a dash. The name of an argument stays.
 std::string spelled(std::string_view flag, char between_words);
+// True if the name is a word of the list, whose words are joined by blanks.
+bool isListed(std::string_view name, std::string_view list);
 // Returns the spellings of a flag, the short one first if there is one: "-o" and "--output".
 std::vector<std::string> spellings(std::string_view flag, char between_words);
-
-// Makes the entry for help and manuals. `fallback` is the default as text.
-template <class Options>
-PageEntry entryOf(const Flag<Options>& flag, char between_words, std::string_view fallback) {
-  return {.names = spellings(flag.name, between_words),
-          .form = std::string(flag.form),
-          .about = withDefault(flag.help, flag.form.empty() ? "" : fallback)};
-}
 
 // A flag that the user gave. `from` is its place for errors: "--block_sizes", or "bench.toml line
 // 3: block_sizes".
@@ -53,16 +49,6 @@ struct Given {
   std::string text = {};
   std::string from = {};
 };
-
-// Applies the flag. An error names the place where the user gave it.
-template <class Options>
-Status applyFlag(const Flag<Options>& flag, const Given& given, Options& into) {
-  auto applied = flag.apply(given.text, into);
-  if (applied) return applied;
-  Error error = std::move(applied).error();
-  error.operation = given.from;
-  return error;
-}
 
 // The facts about a flag that the parser needs.
 struct FlagName {
@@ -92,17 +78,26 @@ struct FlagsRead {
 // A second value for a flag of one value is a problem, because one of the two would be lost.
 // kLastWins: as gflags has it.
 enum class Repeats : bool { kRefused, kLastWins };
+// Says who has a flag that this command lacks, and what to do. Nothing: nobody.
+using Elsewhere = std::function<std::optional<Error>(std::string_view flag)>;
 FlagsRead readFlags(std::span<const std::string> words, std::span<const FlagName> known,
-                    Repeats repeats = Repeats::kRefused);
+                    Repeats repeats = Repeats::kRefused, const Elsewhere& elsewhere = {});
 // Parses a TOML file without tables. Keys are flags; values are strings, numbers, booleans, or
 // lists of them. Parsing stops at the first line that is not TOML.
-FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known);
+FlagsRead readFlagFile(const std::string& file, std::span<const FlagName> known,
+                       const Elsewhere& elsewhere = {});
+
+// Makes the error, without the name of its place, for a flag that no command line here has.
+Error unknownFlag(std::string_view flag, std::span<const FlagName> known,
+                  const Elsewhere& elsewhere);
 
 Error badFlag(std::string_view flag, std::string detail, std::string remedy = {});
 
 // Accepts 1, true, yes, y, t, on and their opposites, in either case.
 Result<bool> parseYesNo(std::string_view text);
-// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar.
-std::string nearestFlags(std::string_view name, std::span<const FlagName> known);
+// Returns "did you mean --x or --y?", or a hint to --help if no flag is similar. `related`: only
+// flags whose name contains the other one.
+std::string nearestFlags(std::string_view name, std::span<const FlagName> known,
+                         bool related = false);
 
 }  // namespace viaduct::app

@@ -6,9 +6,9 @@
 #include <filesystem>
 #include <fstream>
 
-#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
+#include "viaduct/nixlbench.h"
 #include "viaduct/remarks.h"
 
 namespace viaduct::app {
@@ -23,7 +23,7 @@ constexpr std::array<Shell, 3> kShells{
     {{"bash", bashCompletion}, {"zsh", zshCompletion}, {"fish", fishCompletion}}};
 
 // Returns the pages of programs with names of their own.
-std::array<CommandPage, 1> otherPages() { return {benchPage(true)}; }
+std::array<CommandPage, 1> otherPages() { return {nixlbenchPage()}; }
 
 bool write(const std::filesystem::path& file, const std::string& text) {
   std::ofstream out(file);
@@ -48,7 +48,7 @@ constexpr std::array kCompletionFlags{
 int printCompletion(const CompletionOptions& options) {
   for (const Shell& one : kShells)
     if (one.name == options.shell) {
-      fmt::print("{}", one.completion(viaductCommand().page, otherPages()));
+      fmt::print("{}", one.completion(viaductCommand().page(), otherPages()));
       return kExitOk;
     }
   return fail(
@@ -77,6 +77,21 @@ int writePages(const CommandPage& root, const std::string& folder) {
   for (const Shell& one : kShells)
     written &= write(into / fmt::format("viaduct.{}", one.name), one.completion(root, others));
   return written ? kExitOk : fail(fmt::format("{}: cannot be written", folder), kExitFailed);
+}
+
+std::string flagsPage() {
+  std::string out =
+      "# Flags of the commands that measure\n\n"
+      "<!-- Generated: viaduct bench --help=markdown > docs/bench-flags.md -->\n\n"
+      "[bench.md](bench.md) has examples. The default of a flag stands in brackets. A flag is "
+      "given "
+      "once; `nixlbench` takes the last value of a repeated flag.\n";
+  for (const CommandPage& page :
+       {benchCommand().page(), kvBenchCommand().page(), kvTraceCommand().page(),
+        patternCommand().page(), pipelineCommand().page(), swapCommand().page(),
+        matrixCommand().page(), suiteCommand().page(), nixlbenchPage()})
+    out += fmt::format("\n## `{}`\n\n```{}```\n", page.name, flagsText(page));
+  return out;
 }
 
 }  // namespace viaduct::app

@@ -11,4 +11,7 @@ namespace viaduct::app {
 // Writes man1/viaduct.1 and the other manual pages, viaduct.bash, viaduct.zsh and viaduct.fish.
 int writePages(const CommandPage& root, const std::string& folder);
 
+// Returns the page docs/bench-flags.md: the flags of all commands that measure.
+std::string flagsPage();
+
 }  // namespace viaduct::app

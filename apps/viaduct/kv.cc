@@ -14,8 +14,8 @@
 #include "base/json.h"
 #include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/kv/generate_trace.h"
-#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/commands.h"
@@ -84,19 +84,23 @@ std::string exactSize(std::uint64_t bytes) {
   return fmt::format("{} ({} bytes)", base::showSize(bytes), bytes);
 }
 
-std::string textOf(const KvSizeOptions& asked, const KvModel& model, const RequestSize& size) {
+std::string textOf(const KvSizeOptions& asked, const KvModel& model, const RequestSize& size,
+                   std::size_t width) {
   std::string out = fmt::format("{}: a request of {} tokens on one rank, TP {}\n\n", model.name,
                                 asked.tokens, asked.tp);
-  out += fmt::format("{:>7} {:>6} {:>6} {:>12} {:>12} {:>8} {:>9}  {}\n", "tensors", "block",
-                     "window", "bytes/token", "bytes/block", "blocks", "pages", "caches");
+  std::vector<base::TextRow> rows;
   for (std::size_t i = 0; i < size.groups.size(); ++i) {
     const KvGroup& group = model.layout.groups[i];
     const GroupSize& one = size.groups[i];
-    out += fmt::format("{:>7} {:>6} {:>6} {:>12} {:>12} {:>8} {:>9}  {}\n", one.tensors,
-                       group.block_tokens, group.window == 0 ? "all" : fmt::to_string(group.window),
-                       bytesOfToken(group, one), one.block_bytes, one.blocks, one.pages(),
-                       namesOf(group));
+    rows.push_back({base::cells(
+        one.tensors, group.block_tokens, group.window == 0 ? "all" : fmt::to_string(group.window),
+        bytesOfToken(group, one), one.block_bytes, one.blocks, one.pages(), namesOf(group))});
   }
+  out += base::tableText(
+      std::array{base::figure("tensors"), base::figure("block"), base::figure("window"),
+                 base::figure("bytes/token"), base::figure("bytes/block"), base::figure("blocks"),
+                 base::figure("pages"), base::words("caches", base::Narrow::kBelow)},
+      rows, width);
   out += fmt::format("\none rank:    {}\n", exactSize(size.bytes));
   out += fmt::format("all ranks:   {}\n", exactSize(size.bytes * asked.tp));
   out += fmt::format("descriptors: {} of one rank if each page is one, {} if each block is a row\n",
@@ -154,7 +158,7 @@ int runKvSize(const KvSizeOptions& asked) {
   if (!model) return fail(model.error().text(), kExitUsage);
   const RequestSize size = sizeOf(model->layout, asked.tokens);
   fmt::print("{}", asked.json ? base::dumpJson(jsonOf(asked, *model, size), 2) + "\n"
-                              : textOf(asked, *model, size));
+                              : textOf(asked, *model, size, base::terminalWidth()));
   return kExitOk;
 }
 
@@ -193,41 +197,6 @@ std::string kvSizeMore() {
       "  viaduct kv size Llama-3.1-70B --tokens 32768 --tp 8\n"
       "  viaduct kv size DeepSeek-V3 --block 64 --json",
       fmt::join(kvModelNames(), ", "));
-}
-
-// Turns the word at `at`, or --model MODEL, into --kv MODEL. False: the words name no model.
-bool nameModelForBench(CommandWords& words, std::size_t at) {
-  constexpr std::string_view kModel = "--model";
-  if (words.size() > at && !words[at].starts_with('-')) {
-    words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), "--kv");
-    return true;
-  }
-  for (std::string& word : words)
-    if (word.substr(0, word.find('=')) == kModel) {
-      word.replace(0, kModel.size(), "--kv");
-      return true;
-    }
-  return false;
-}
-
-int helpOf(const CommandPage& page, const CommandWords& words) {
-  const bool help = !words.empty() && (words[0] == "--help" || words[0] == "-h");
-  fmt::print(help ? stdout : stderr, "{}", pageHelp(page));
-  return help ? kExitOk : kExitUsage;
-}
-
-// Runs `viaduct bench` with the model in --kv.
-int runKvBench(CommandWords words) {
-  if (!nameModelForBench(words, 0)) return helpOf(kvBenchPage(), words);
-  return runBench(words, false);
-}
-
-// Runs `viaduct bench` with the model and the trace.
-int runKvTrace(CommandWords words) {
-  if (words.empty() || words[0].starts_with('-') || !nameModelForBench(words, 1))
-    return helpOf(kvTracePage(), words);
-  words.insert(words.begin(), "--trace");
-  return runBench(words, false);
 }
 
 struct KvGenerateOptions {
@@ -276,14 +245,14 @@ constexpr std::array kKvGenerateFlags{
 struct NoKvOptions {};
 
 int runKv(const NoKvOptions&) {
-  fmt::print(stderr, "{}", pageHelp(kvCommand().page));
+  fmt::print(stderr, "{}", pageHelp(kvCommand().page()));
   return kExitUsage;
 }
 
 }  // namespace
 
 Command kvCommand() {
-  const std::string more = kvSizeMore();
+  static const std::string more = kvSizeMore();
   const Command size = commandOf<KvSizeOptions>({.name = "viaduct kv size",
                                                  .about = kKvSizeAbout,
                                                  .more = more.c_str(),
@@ -300,11 +269,10 @@ Command kvCommand() {
                "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10",
        .flags = kKvGenerateFlags,
        .run = runKvGenerate});
-  return commandOf<NoKvOptions>(
-      {.name = "viaduct kv",
-       .about = "Compute with the KV caches of language models.",
-       .run = runKv,
-       .nested = {{kvBenchPage(), runKvBench}, {kvTracePage(), runKvTrace}, generate, size}});
+  return commandOf<NoKvOptions>({.name = "viaduct kv",
+                                 .about = "Move and compute the KV caches of language models.",
+                                 .run = runKv,
+                                 .nested = {kvBenchCommand(), kvTraceCommand(), generate, size}});
 }
 
 }  // namespace viaduct::app

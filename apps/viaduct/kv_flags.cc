@@ -1,32 +1,25 @@
-// The flags of `viaduct bench --kv` and `viaduct kv bench`.
+// The commands `viaduct kv bench` and `viaduct kv trace`, and their flags.
 #include <array>
 #include <memory>
 #include <utility>
 
-#include "viaduct/bench_options.h"
-#include "viaduct/bench_values.h"
+#include "viaduct/bench_kv.h"
+#include "viaduct/command_line.h"
+#include "viaduct/run_flags.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
 
-using O = BenchOptions;
+using Kv = KvOptions;
+using measure::Spec;
+using KvFlag = Flag<Kv>;
+using measure::KvTrace;
 
-constexpr std::uint64_t kMostInList = std::uint64_t{1} << 24U;
-
-Status intoCounts(std::string_view text, std::vector<std::uint32_t>& into) {
-  std::vector<std::string> words;
-  VIADUCT_CHECK(intoWords(text, words));
-  for (const std::string& word : words) {
-    VIADUCT_TRY(const std::uint64_t value, countIn(word, 1, kMostInList));
-    into.push_back(static_cast<std::uint32_t>(value));
-  }
-  return Ok{};
-}
-
-Status intoTrace(std::string_view text, measure::KvTrace& into) {
-  into.name = text;
-  VIADUCT_TRY(auto trace, measure::readTrace(into.name));
-  into.requests = std::make_shared<const measure::Trace>(std::move(trace));
+Status intoTrace(std::string_view text, Kv& into) {
+  VIADUCT_TRY(auto trace, measure::readTrace(std::string(text)));
+  into.trace.name = text;
+  into.trace.requests = std::make_shared<const measure::Trace>(std::move(trace));
   return Ok{};
 }
 
@@ -37,49 +30,108 @@ Status intoSpeed(std::string_view text, double& into) {
   return wrongValue(fmt::format("\"{}\" is above 1000000", text), {});
 }
 
-constexpr std::array kKvFlags{
-    BenchFlag{
-        "kv", "MODEL", "",
-        "move the KV cache of a model's requests in place of --block-sizes; each paged row has "
-        "a bulk row beside it",
-        set<intoText, &O::kv, &KvOptions::model>},
-    BenchFlag{"tokens", "N,...", "8192", "tokens of a request",
-              set<intoCounts, &O::kv, &KvOptions::tokens>},
-    BenchFlag{"block", "N,...", "16, or those that the model prescribes", "tokens of a block",
-              set<intoCounts, &O::kv, &KvOptions::blocks>},
-    BenchFlag{"block_to", "N", "as --block", "tokens of a block at the destination",
-              count<1, &O::kv, &KvOptions::block_to>},
-    BenchFlag{"requests", "N,...", "1", "requests of a burst, which are posted together",
-              set<intoCounts, &O::kv, &KvOptions::requests>},
-    BenchFlag{"tp", "N", "1", "ranks of tensor parallelism; one rank of each end takes part",
-              count<1, &O::kv, &KvOptions::tp>},
-    BenchFlag{"tp_to", "N", "as --tp", "ranks of tensor parallelism at the destination",
-              count<1, &O::kv, &KvOptions::tp_to>},
-    BenchFlag{"order", "nhd|hnd", "nhd; hnd if --tp-to differs",
-              "order in a page: token by token, or head by head",
-              oneOf<measure::kKvOrders, &O::kv, &KvOptions::order>},
-    BenchFlag{"arrangement", "apart|together|rows",
-              "apart; rows if the model prescribes its blocks",
-              "pools: for each tensor of each layer, for each layer, or rows of all layers",
-              oneOf<measure::kKvArrangements, &O::kv, &KvOptions::arrangement>},
-    BenchFlag{"pool_budget", "SIZE",
-              "64 GiB, or 4 GiB for a trace; less if this host has less memory",
-              "most memory of a pool; larger points are left out, with a note",
-              set<intoSize, &O::kv, &KvOptions::pool_budget>},
-    BenchFlag{"trace", "FILE", "",
-              "replay the requests of a trace in Mooncake's format, at their times, in place of "
-              "--tokens",
-              set<intoTrace, &O::kv, &KvOptions::trace>},
-    BenchFlag{"speed", "X", "1", "divide the times of a trace by X",
-              set<intoSpeed, &O::kv, &KvOptions::speed>},
-    BenchFlag{"prefill_rate", "N", "",
-              "tokens a second that prefill computes, for the time to the "
-              "first token",
-              count<1, &O::kv, &KvOptions::prefill_rate>},
+constexpr std::uint32_t kMostInList = 1U << 24U;
+
+constexpr std::array kKvCache{
+    KvFlag{"tokens", "N,...", "8192", "tokens of a request",
+           set<intoCounts<kMostInList>, &Kv::tokens>},
+    KvFlag{"requests", "N,...", "1", "requests of a burst, which are posted together",
+           set<intoCounts<kMostInList>, &Kv::requests>},
+    KvFlag{"block", "N,...", "16, or those that the model prescribes", "tokens of a block",
+           set<intoCounts<kMostInList>, &Kv::blocks>},
+    KvFlag{"block_to", "N", "as --block", "tokens of a block at the destination",
+           count<1, &Kv::block_to>},
+    KvFlag{"tp", "N", "1", "ranks of tensor parallelism; one rank of each end takes part",
+           count<1, &Kv::tp>},
+    KvFlag{"tp_to", "N", "as --tp", "ranks of tensor parallelism at the destination",
+           count<1, &Kv::tp_to>},
+    KvFlag{"order", "nhd|hnd", "nhd; hnd if --tp-to differs",
+           "order in a page: token by token, or head by head",
+           oneOf<measure::kKvOrders, &Kv::order>},
+    KvFlag{"arrangement", "apart|together|rows", "apart; rows if the model prescribes its blocks",
+           "pools: for each tensor of each layer, for each layer, or rows of all layers",
+           oneOf<measure::kKvArrangements, &Kv::arrangement>},
+    KvFlag{"pool_budget", "SIZE", "64 GiB; 4 GiB for a trace",
+           "most memory of a pool; larger points are left out, with a note",
+           set<intoSize, &Kv::pool_budget>},
 };
+constexpr std::array kKvBursts{
+    KvFlag{"iterations", "N", "8", "timed bursts of a trial", count<1, &Kv::iterations>},
+    KvFlag{"duration", "TIME", "", "time each trial for this long: 2s, 500ms, 60 (seconds)",
+           set<intoSomeTime, &Kv::spec, &Spec::duration>},
+    KvFlag{"warmup", "TIME", "2 bursts", "warm-up time before each trial",
+           set<intoTime, &Kv::spec, &Spec::warmup>},
+    KvFlag{"repeat", "N", "3", "trials of each row", count<1, &Kv::spec, &Spec::repeat>},
+};
+constexpr std::array kKvReplay{
+    KvFlag{"speed", "X", "1", "divide the times of the trace by X",
+           set<intoSpeed, &Kv::trace, &KvTrace::speed>},
+    KvFlag{"prefill_rate", "N", "",
+           "tokens a second that prefill computes, for the time to the first token",
+           count<1, &Kv::prefill_rate>},
+};
+constexpr std::array kKvFile{
+    KvFlag{"FILE", "FILE", "required", "trace in Mooncake's format", intoTrace}};
+constexpr std::array kKvModel{KvFlag{"MODEL", "MODEL", "required",
+                                     "name of a model, such as Llama-3.1-8B",
+                                     set<intoText, &Kv::model>}};
+constexpr std::array kKvOutput{outputFlag<kRowForms>("table|json|csv")};
+
+void addKvEnd(FlagSheet& out, Kv& o, std::initializer_list<std::string_view> output) {
+  out.add("Checks", runFlags(), o, {"verify", "require", "link_rate"});
+  addMeeting(out, o);
+  addComparison(out, o);
+  addOutput(out, o, kKvOutput, output);
+}
+
+FlagSheet burstSheet(Kv& o) {
+  FlagSheet out;
+  out.add<Kv>("Arguments", kKvModel, o)
+      .add<Kv>("KV cache", kKvCache, o)
+      .add("Data", runFlags(), o,
+           {"backend", "op", "memory", "initiator_seg_type", "target_seg_type", "use_hugepages",
+            "device_list", "seed", "recreate_xfer"})
+      .add<Kv>("Duration", kKvBursts, o);
+  addKvEnd(out, o, {"interval", "json", "explain"});
+  return out;
+}
+
+FlagSheet traceSheet(Kv& o) {
+  FlagSheet out;
+  out.add<Kv>("Arguments", kKvFile, o)
+      .add<Kv>("Arguments", kKvModel, o)
+      .add<Kv>("Replay", kKvReplay, o)
+      .add<Kv>("KV cache", kKvCache, o, {"block", "tp", "order", "arrangement", "pool_budget"})
+      .add("Data", runFlags(), o,
+           {"backend", "op", "memory", "use_hugepages", "device_list", "seed"});
+  addKvEnd(out, o, {"json", "explain"});
+  return out;
+}
+
+constexpr Workload<Kv> kBursting{
+    "viaduct kv bench",
+    "Measure how fast the KV cache of a model's requests moves.\n\n"
+    "Measures bursts of requests between two processes, a prefill and a decode worker. The blocks "
+    "of a request lie at random places of two pools. Each paged row stands beside a bulk row, "
+    "which moves the same bytes in one piece: the ceiling of the wire.\n",
+    "  viaduct kv bench Llama-3.1-8B --backend tcp\n"
+    "  viaduct kv bench Llama-3.1-8B --tp 4 --tp-to 8 --block-to 64 --op pull\n"
+    "  viaduct kv bench DeepSeek-V4-Pro --tokens 8192,131072 --json kv.json\n"
+    "  viaduct kv bench Llama-3.1-8B --meet node0:7000 --secret WORD --rank 0\n",
+    burstSheet, planKv};
+constexpr Workload<Kv> kReplaying{
+    "viaduct kv trace",
+    "Replay a trace of requests, as transfers from prefill to decode.\n\n"
+    "Replays a trace in Mooncake's format between two processes. Each request starts at its time, "
+    "whether or not earlier ones have ended. Prefill keeps the blocks of prefixes in a pool, and "
+    "the least recently used leave first. All blocks of a request move to the pool of decode.\n",
+    "  viaduct kv generate --requests 500 --output trace.jsonl\n"
+    "  viaduct kv trace trace.jsonl Qwen3-30B-A3B --speed 10 --prefill-rate 20000\n",
+    traceSheet, planKvTrace};
 
 }  // namespace
 
-std::span<const BenchFlag> kvFlags() { return kKvFlags; }
+Command kvBenchCommand() { return commandOf(kBursting); }
+Command kvTraceCommand() { return commandOf(kReplaying); }
 
 }  // namespace viaduct::app

@@ -6,6 +6,7 @@
 
 #include "viaduct/command_line.h"
 #include "viaduct/generated_files.h"
+#include "viaduct/nixlbench.h"
 #include "viaduct/remarks.h"
 
 namespace {
@@ -27,9 +28,9 @@ int run(int argc, char** argv) {
   // Each command, and `nixlbench`, has this flag.
   if (!typed.empty() && typed.size() <= 2 && asksForVersion(typed.back()))
     return viaductCommand().run({"--version"});
-  if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runBench(typed, true);
+  if (std::filesystem::path(argv[0]).filename() == "nixlbench") return runNixlbench(typed);
   if (typed.size() == 3 && typed[0] == "help" && typed[1] == "--pages")
-    return writePages(viaductCommand().page, typed[2]);
+    return writePages(viaductCommand().page(), typed[2]);
   return viaductCommand().run(asFlags(typed));
 }
 

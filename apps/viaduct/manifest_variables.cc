@@ -10,9 +10,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "viaduct/bench_options.h"
 #include "viaduct/bench_values.h"
-#include "viaduct/flags.h"
 
 namespace viaduct::app {
 namespace {
@@ -37,19 +35,18 @@ std::optional<base::LogLevel> levelNamed(const std::string& theirs) {
 
 class VariableFlags {
  public:
-  VariableFlags(const Words& typed, ManifestWords& out) : out_(out) {
-    for (Given& one : readFlags(typed, benchFlagNames()).given) typed_.push_back(std::move(one));
-  }
+  VariableFlags(const Words& typed, std::span<const FlagName> known, ManifestWords& out)
+      : known_(known), typed_(readFlags(typed, known).given), out_(out) {}
 
   bool has(std::string_view flag) const {
     return std::any_of(typed_.begin(), typed_.end(),
                        [&](const Given& one) { return one.name == flag; });
   }
-  bool meetsAtEtcd(bool as_nixlbench) const {
+  bool meetsAtEtcd() const {
     if (has("meet") || has("local_workers")) return false;
     for (const Given& one : typed_)
       if (one.name == "runtime_type") return base::upper(one.text) == "ETCD";
-    return as_nixlbench;
+    return true;
   }
   // True if the typed backend, or that of `variable`, is the alias of one.
   bool measures(std::string_view alias, const std::string& variable) const {
@@ -58,21 +55,31 @@ class VariableFlags {
       if (one.name == "backend") named = one.text;
     return backendNamed(named) == backendNamed(std::string(alias));
   }
-  // Adds the flags, unless the user has typed one of them.
+  // Adds the flags, unless the user has typed one of them or the command lacks it.
   void take(const std::string& variable, const Words& flags) {
-    for (std::size_t i = 0; i < flags.size(); i += 2)
-      if (has(std::string_view(flags[i]).substr(2))) return;
+    for (std::size_t i = 0; i < flags.size(); i += 2) {
+      const std::string name = flags[i].substr(2);
+      if (has(name) || std::ranges::find(known_, name, &FlagName::name) == known_.end()) return;
+    }
     // An address may hold a password.
-    const bool secret = flags[0] == "--etcd_endpoints" || flags[0] == "--obj_endpoint_override";
+    const bool secret = flags[0].find("endpoint") != std::string::npos;
     out_.said.push_back(fmt::format("{} is set: taken as {}", variable,
                                     secret ? flags[0] : fmt::format("{}", fmt::join(flags, " "))));
     out_.words.insert(out_.words.end(), flags.begin(), flags.end());
   }
 
  private:
+  std::span<const FlagName> known_;
   std::vector<Given> typed_;
   ManifestWords& out_;
 };
+
+// A command has one flag of each two.
+constexpr std::array<std::pair<const char*, const char*>, 4> kOfStore{
+    {{"AWS_DEFAULT_BUCKET", "--object_bucket"},
+     {"AWS_DEFAULT_BUCKET", "--obj_bucket_name"},
+     {"AWS_ENDPOINT_OVERRIDE", "--object_endpoint"},
+     {"AWS_ENDPOINT_OVERRIDE", "--obj_endpoint_override"}}};
 
 // RDMA means host memory that is moved over RDMA.
 Words flagsOfSegment(const std::string& value) {
@@ -83,10 +90,10 @@ Words flagsOfSegment(const std::string& value) {
 }  // namespace
 
 ManifestWords withManifestVariables(
-    Words words, bool as_nixlbench,
+    Words words, std::span<const FlagName> known,
     const std::function<std::optional<std::string>(const char*)>& variable) {
   ManifestWords out;
-  VariableFlags flags(words, out);
+  VariableFlags flags(words, known, out);
   const auto valueOf = [&](const char* name) { return variable(name).value_or(""); };
   if (const std::string backend = valueOf("NIXL_BACKEND"); !backend.empty())
     flags.take("NIXL_BACKEND", {"--backend", backend});
@@ -98,14 +105,11 @@ ManifestWords withManifestVariables(
     flags.take("NIXL_TARGET_SEG_TYPE", flagsOfSegment(segment));
   const std::string etcd = valueOf("ETCD_ENDPOINTS");
   if (!etcd.empty() && valueOf("VIADUCT_MEET").empty() && valueOf("NIXL_ETCD_ENDPOINTS").empty() &&
-      flags.meetsAtEtcd(as_nixlbench))
+      flags.meetsAtEtcd())
     flags.take("ETCD_ENDPOINTS", {"--etcd_endpoints", etcd});
-  if (flags.measures("OBJ", valueOf("NIXL_BACKEND"))) {
-    if (const std::string bucket = valueOf("AWS_DEFAULT_BUCKET"); !bucket.empty())
-      flags.take("AWS_DEFAULT_BUCKET", {"--obj_bucket_name", bucket});
-    if (const std::string url = valueOf("AWS_ENDPOINT_OVERRIDE"); !url.empty())
-      flags.take("AWS_ENDPOINT_OVERRIDE", {"--obj_endpoint_override", url});
-  }
+  if (flags.measures("OBJ", valueOf("NIXL_BACKEND")))
+    for (const auto& [name, flag] : kOfStore)
+      if (const std::string value = valueOf(name); !value.empty()) flags.take(name, {flag, value});
   if (const std::string level = valueOf("NIXL_LOG_LEVEL");
       !level.empty() && valueOf("VIADUCT_LOG").empty())
     out.log_level = levelNamed(level);

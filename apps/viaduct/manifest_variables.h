@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "viaduct/flags.h"
 
 namespace viaduct::app {
 
@@ -16,10 +18,10 @@ struct ManifestWords {
   std::optional<base::LogLevel> log_level = {};  // the level that NIXL_LOG_LEVEL names
 };
 
-// `variable` returns the value of an environment variable, or nothing. A typed flag wins over a
-// variable.
+// `known` are the flags of the command; a variable for another flag has no effect. `variable`
+// returns the value of an environment variable, or nothing. A typed flag wins over a variable.
 ManifestWords withManifestVariables(
-    std::vector<std::string> words, bool as_nixlbench,
+    std::vector<std::string> words, std::span<const FlagName> known,
     const std::function<std::optional<std::string>(const char*)>& variable);
 
 }  // namespace viaduct::app

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/load/mirror.h"
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
@@ -111,20 +112,27 @@ std::string carried(const Row& row) {
   });
 }
 
-void printRow(const std::string& size, const Row& row) {
+base::TextTable tableOfRows() {
+  return {std::array{base::figure("size", 8), base::figure("iterations", 10),
+                     base::figure("GB/s", 8), base::figure("mean us", 9), base::figure("p50 us", 9),
+                     base::figure("p99 us", 9), base::figure("of max", 6), base::figure("skips", 5),
+                     base::words("carried by", base::Narrow::kBelow, 32)},
+          base::terminalWidth()};
+}
+
+std::string textOf(const std::string& size, const Row& row, base::TextTable& table) {
   using measure::digits;
   const auto& us = row.latency_us;
-  if (row.gb_per_s && us)
-    say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", size, row.iterations,
-                    digits(row.gb_per_s), digits(us->mean), digits(us->p50), digits(us->p99),
-                    row.ceiling ? fmt::format("{:.0f}%", row.ceiling->percent) : "-",
-                    measure::skipsWords(row), carried(row)));
-  else
-    say(fmt::format("{:>8} not measured", size));
-  if (!row.proof.empty()) say(fmt::format("{:>8} proof: {}", "", row.proof));
+  std::string out =
+      row.gb_per_s && us
+          ? table.row(base::cells(size, row.iterations, digits(row.gb_per_s), digits(us->mean),
+                                  digits(us->p50), digits(us->p99), measure::ofMax(row.ceiling),
+                                  measure::skipsWords(row), carried(row)))
+          : table.row(base::cells(size, "not measured"));
+  if (!row.proof.empty()) out += measure::note("proof: " + row.proof);
   if (row.verdict != measure::Verdict::kOk && row.why != row.proof)
-    say(fmt::format("{:>8} {}: {}", "", verdictName(row.verdict), row.why));
-  if (!row.remark.empty()) say(fmt::format("{:>8} {}", "", row.remark));
+    out += measure::note(fmt::format("{}: {}", verdictName(row.verdict), row.why));
+  return out + measure::note(row.remark);
 }
 
 std::vector<measure::Option> optionsOf(const P2pOptions& options) {
@@ -203,14 +211,13 @@ class Run {
         "{}{}: {}, the same block for each transfer\n", opKindName(options_.op),
         options_.bidirectional ? " both ways" : "",
         options_.cuda ? fmt::format("memory of GPU {}", options_.gpu_id) : "host memory"));
-    say(fmt::format("{:>8} {:>10} {:>8} {:>9} {:>9} {:>9} {:>6} {:>5}  {}", "size", "iterations",
-                    "GB/s", "mean us", "p50 us", "p99 us", "of max", "skips", "carried by"));
+    print(table_.head());
   }
 
-  void show(const Row& row) const {
+  void show(const Row& row) {
     if (options_.csv) return print(measure::csvLine(row));
     showMemory(row);
-    printRow(options_.sizes[report_.rows.size()].text, row);
+    print(textOf(options_.sizes[report_.rows.size()].text, row, table_));
   }
 
   // Both ends choose their memory, so only a row knows both.
@@ -223,6 +230,7 @@ class Run {
   const Settings& settings_;
   const base::StopFlag& stop_;
   Report& report_;
+  base::TextTable table_ = tableOfRows();
 };
 
 int exitOf(const Report& report) {

@@ -30,7 +30,6 @@ Status writePage(const std::string& page, const std::string& file) {
 struct AllFiles {
   std::vector<measure::Source> sources = {};
   std::vector<measure::SuiteSource> suites = {};
-  std::vector<measure::PipelineSource> pipelines = {};
 };
 Result<AllFiles> readAll(const std::vector<std::string>& files) {
   AllFiles out;
@@ -42,9 +41,6 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
     if (measure::isSuiteJson(text)) {
       VIADUCT_TRY(measure::Suite suite, measure::suiteFromJson(text, name));
       out.suites.push_back({names[i], std::move(suite)});
-    } else if (measure::pipeline::isPipelineJson(text)) {
-      VIADUCT_TRY(auto report, measure::pipeline::pipelineFromJson(text, name));
-      out.pipelines.push_back({names[i], std::move(report)});
     } else {
       VIADUCT_TRY(reports[i], measure::reportsFrom(text, name));
     }
@@ -53,7 +49,6 @@ Result<AllFiles> readAll(const std::vector<std::string>& files) {
   for (const measure::SuiteSource& suite : out.suites)
     for (measure::Source& source : measure::sourcesOf(suite))
       out.sources.push_back(std::move(source));
-  for (const measure::PipelineSource& one : out.pipelines) out.sources.push_back(sourceOf(one));
   return out;
 }
 
@@ -66,9 +61,9 @@ struct ReportCommand {
 int runReport(const ReportCommand& command) {
   const auto files = readAll(command.files);
   if (!files) return fail(files.error().text(), kExitUsage);
-  const auto written = writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites,
-                                                     command.title, files->pipelines),
-                                 command.out);
+  const auto written =
+      writePage(measure::reportPage(files->sources, VIADUCT_VERSION, files->suites, command.title),
+                command.out);
   if (!written) return fail(written.error().text(), kExitFailed);
   return kExitOk;
 }

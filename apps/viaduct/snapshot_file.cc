@@ -18,7 +18,7 @@ namespace viaduct::app {
 namespace {
 
 using diag::SnapshotEntry;
-using Kind = SnapshotEntry::Kind;
+using Kind = diag::SnapshotEntryKind;
 
 constexpr std::string_view kTop = "node";
 constexpr std::uint64_t kMostUnpacked = std::uint64_t{256} << 20U;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "base/text_table.h"
 #include "measure/result/text.h"
 #include "measure/suite/answers.h"
 #include "measure/suite/conduct.h"
@@ -14,7 +15,7 @@
 #include "measure/suite/suite_text.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_values.h"
-#include "viaduct/commands.h"
+#include "viaduct/command_line.h"
 #include "viaduct/interrupt.h"
 #include "viaduct/remarks.h"
 #include "viaduct/runs.h"
@@ -97,7 +98,7 @@ class SuiteCommand {
     if (!rank) return notMet(rank.error());
     speaks_ = *rank == 0;
     if (speaks_) sayWhatIsDone();
-    Runs runs(rowsLeft(), options_.as_json, stop_);
+    Runs runs(rowsLeft(), options_.asJson(), stop_);
     if (!alone) runs.keepRank(*rank);
     const TurnsEnd end = measureWith(runs);
     return tell(end, runs.believed());
@@ -177,7 +178,8 @@ class SuiteCommand {
 
   int tell(const TurnsEnd& end, bool believed) const {
     if (speaks_ && suite_.rounds_done > 0) {
-      fmt::print("{}", options_.as_json ? toJson(suite_) : suiteText(suite_));
+      fmt::print("{}",
+                 options_.asJson() ? toJson(suite_) : suiteText(suite_, base::terminalWidth()));
       std::fflush(stdout);
     }
     return verdictOf(end, believed);
@@ -194,26 +196,14 @@ class SuiteCommand {
 
 }  // namespace
 
-int runSuite(const std::vector<std::string>& words) {
-  calledAs("viaduct suite");
-  auto [options, problems] = readSuiteOptions(words);
-  if (options.help && problems.empty()) {
-    fmt::print("{}", pageHelp(suitePage()));
-    return kExitOk;
-  }
-  const auto settings = measuringSettings();
-  if (!settings) problems.push_back(settings.error());
-  if (options.backend.empty()) {
-    const auto asked = settings ? settings->backends : std::vector<std::string>{};
-    if (asked.size() > 1)
-      problems.push_back(badFlag("VIADUCT_BACKENDS", "a suite measures one backend",
-                                 "choose one with --backend NAME"));
-    options.backend = asked.empty() ? usualOverNetwork() : asked.front();
-  }
-  SuitePlanOrProblems planned = planSuite(options, settings ? *settings : Settings{});
+int runSuite(const SuiteOptions& asked, const Settings& settings, std::vector<Error> problems) {
+  SuiteOptions options = asked;
+  if (options.backends.empty()) options.backends = settings.backends;
+  if (options.backends.empty()) options.backends = {usualOverNetwork()};
+  SuitePlanOrProblems planned = planSuite(options, settings);
   std::move(planned.problems.begin(), planned.problems.end(), std::back_inserter(problems));
   if (!problems.empty()) return failAll(problems);
-  auto file = SuiteFile::open(options.json, options.fresh);
+  auto file = SuiteFile::open(options.out.json, options.fresh);
   if (!file) return fail(file.error().text(), kExitUsage);
   auto suite = goOn(*file, planned.plan.suite);
   if (!suite) return fail(suite.error().text(), kExitUsage);

@@ -9,10 +9,10 @@
 
 #include "measure/suite/suite.h"
 #include "viaduct/against_settings.h"
-#include "viaduct/bench_options.h"
-#include "viaduct/bench_values.h"
-#include "viaduct/help_text.h"
+#include "viaduct/command_line.h"
+#include "viaduct/run_flags.h"
 #include "viaduct/suite_tests.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
@@ -20,8 +20,6 @@ namespace {
 using S = SuiteOptions;
 using V = std::string_view;
 using SuiteFlag = Flag<SuiteOptions>;
-
-constexpr base::Words<bool, 2> kSuiteOutputs{{{"table", false}, {"json", true}}};
 
 bool isName(V name) {
   return !name.empty() && name.find_first_not_of(
@@ -52,16 +50,12 @@ Status intoAlso(V text, S& into) {
   return Ok{};
 }
 
-constexpr std::array kOwn{
+constexpr std::array kSuiteFlags{
     SuiteFlag{"backend", "NAME", "VIADUCT_BACKENDS, or tcp", "backend to measure",
-              [](V t, S& o) {
-                o.backend = backendNamed(std::string(t));
-                return Status(Ok{});
-              }},
+              set<intoWords, &S::backends>},
     SuiteFlag{"rails", "NAME,...", "chosen by the system",
               "interfaces or source addresses to use; the coalescing test needs two",
-              set<intoWords, &S::rails>},
-    SuiteFlag{"device_list", "NAME,...", "", "alias of rails", set<intoWords, &S::rails>},
+              set<intoWords, &S::device_list>},
     SuiteFlag{"tests", "NAME,...", "all",
               "tests to run; the baseline and every --also test always run",
               set<intoWords, &S::tests>},
@@ -74,86 +68,46 @@ constexpr std::array kOwn{
     SuiteFlag{"rounds", "N", "5", "runs of each test, at least 4",
               count<measure::kFewestRounds, &S::rounds>},
     SuiteFlag{"duration", "TIME", "200ms", "time of each row in each round",
-              set<intoTime, &S::duration>},
+              set<intoTime, &S::spec, &measure::Spec::duration>},
     SuiteFlag{"least_effect", "N%", "1%", "smallest effect to report as helps or hurts",
-              set<intoPercent, &S::least_effect>},
+              set<intoPercent, &S::against, &AgainstOptions::least_effect>},
     SuiteFlag{"json", "FILE", "",
               "save each round in this file; the same command continues from it",
-              set<intoFile, &S::json>},
+              set<intoFile, &S::out, &OutputOptions::json>},
     SuiteFlag{"fresh", "", "false", "ignore the rounds in the file and start again",
               set<intoYesNo, &S::fresh>},
-    SuiteFlag{"output", "table|json", "table", "output format", oneOf<kSuiteOutputs, &S::as_json>},
-    SuiteFlag{"help", "", "false", "print this help", set<intoYesNo, &S::help>},
 };
+constexpr std::array kSuiteOutput{outputFlag<kTableOrJson>("table|json")};
 
-// The flags of `viaduct bench` that have the same meaning here.
-constexpr std::array<V, 33> kHandedOn{"op_type",
-                                      "op",
-                                      "memory",
-                                      "use_hugepages",
-                                      "hot",
-                                      "cold",
-                                      "working_set",
-                                      "seed",
-                                      "scheme",
-                                      "mode",
-                                      "num_initiator_dev",
-                                      "num_target_dev",
-                                      "num_threads",
-                                      "pipeline_depth",
-                                      "bidirectional",
-                                      "warmup",
-                                      "verify",
-                                      "require",
-                                      "link_rate",
-                                      "meet",
-                                      "secret",
-                                      "rank",
-                                      "etcd_endpoints",
-                                      "etcd_user",
-                                      "etcd_password",
-                                      "etcd_ca",
-                                      "etcd_cert",
-                                      "etcd_key",
-                                      "benchmark_group",
-                                      "meet_timeout",
-                                      "runtime_type",
-                                      "asio_address",
-                                      "asio_port"};
-
-bool isHandedOn(V name) {
-  return std::find(kHandedOn.begin(), kHandedOn.end(), name) != kHandedOn.end();
-}
-
-std::vector<FlagName> names() {
-  std::vector<FlagName> out;
-  out.reserve(kOwn.size() + kHandedOn.size());
-  for (const SuiteFlag& flag : kOwn) out.push_back(nameOf(flag));
-  for (const FlagName& flag : benchFlagNames())
-    if (isHandedOn(flag.name)) out.push_back(flag);
+FlagSheet suiteSheet(SuiteOptions& o) {
+  constexpr auto kAsInBench = "As in viaduct bench";
+  FlagSheet out;
+  out.add<SuiteOptions>("Flags", kSuiteFlags, o)
+      .add<RunOptions>("Flags", kSuiteOutput, o)
+      .add("Flags", runFlags(), o, {"config_file"})
+      .addHelp("Flags")
+      .add(kAsInBench, runFlags(), o,
+           {"op", "memory", "use_hugepages", "cold", "working_set", "seed"})
+      .add(kAsInBench, pairFlags(), o, {"scheme", "num_initiator_dev", "num_target_dev"})
+      .add(kAsInBench, runFlags(), o,
+           {"mode", "num_threads", "pipeline_depth", "bidirectional", "warmup", "verify", "require",
+            "link_rate", "meet", "secret", "rank", "benchmark_group", "meet_timeout"});
   return out;
 }
 
-Status applyToSuite(const Given& one, S& options) {
-  for (const SuiteFlag& flag : kOwn)
-    if (flag.name == one.name) return applyFlag(flag, one, options);
-  options.bench.push_back(fmt::format("--{}={}", one.name, one.text));
-  return Ok{};
-}
-
-constexpr auto kAbout =
-    "Finds out whether an optimisation helps. Each test differs from the baseline in one setting. "
+constexpr auto kSuiteAbout =
+    "Find out whether an optimisation helps.\n\n"
+    "Each test differs from the baseline in one setting. "
     "The tests run in turns, round after round. For each transfer size the result says whether the "
     "setting helps, by how much, and how certain that is.\n";
-constexpr auto kEnd =
+constexpr auto kSuiteMore =
     "Exit codes:\n"
     "  0    every row was measured and is valid, whether or not a setting helps\n"
     "  1    a row failed or is not valid\n"
     "  2    the command line is wrong\n"
     "  3    a worker was killed\n"
     "  130  interrupted; complete rounds are kept\n";
-constexpr auto kExamples =
-    "Examples:\n"
+constexpr auto kSuiteExamples =
     "  Test all optimisations of libfabric's best provider on this machine:\n"
     "    viaduct suite --backend ofi\n"
     "  Save each round, so that the same command continues after Ctrl-C:\n"
@@ -169,34 +123,15 @@ constexpr auto kExamples =
     "  Make a page of the results:\n"
     "    viaduct report suite.json -o suite.html\n";
 
+void addTests(CommandPage& page) {
+  page.sections.insert(page.sections.begin(), {.title = "Tests", .entries = optimisationEntries()});
+}
+
+constexpr Workload<SuiteOptions> kSuite{"viaduct suite", kSuiteAbout, kSuiteExamples, suiteSheet,
+                                        nullptr,         runSuite,    kSuiteMore,     addTests};
+
 }  // namespace
 
-SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words) {
-  FlagsRead read = readFlags(words, names());
-  SuiteOptionsOrProblems out{.problems = std::move(read.problems)};
-  for (const Given& one : read.given)
-    if (auto applied = applyToSuite(one, out.options); applied)
-      out.options.given[one.name] = one.text;
-    else
-      out.problems.push_back(std::move(applied).error());
-  return out;
-}
-
-CommandPage suitePage() {
-  PageSection own{.title = "Flags"}, others{.title = "As in viaduct bench"};
-  for (const SuiteFlag& flag : kOwn) own.entries.push_back(entryOf(flag, '-', flag.fallback));
-  for (const FlagGroup& group : benchFlags())
-    for (const BenchFlag& flag : group.flags)
-      if (isHandedOn(flag.name))
-        others.entries.push_back(entryOf(flag, '-', defaultOf(flag, false)));
-  return {.name = "viaduct suite",
-          .usage = "viaduct suite [flags]",
-          .summary = "Find out whether an optimisation helps.",
-          .about = kAbout,
-          .sections = {{.title = "Tests", .entries = optimisationEntries()},
-                       std::move(own),
-                       std::move(others)},
-          .more = fmt::format("{}\n{}", kEnd, kExamples)};
-}
+Command suiteCommand() { return commandOf(kSuite); }
 
 }  // namespace viaduct::app

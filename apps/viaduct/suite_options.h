@@ -1,17 +1,15 @@
-// The flags of `viaduct suite`: its own, and the flags of `viaduct bench` that its runs get.
-// Threads: plain values and pure functions.
+// The options of `viaduct suite`: its own, and those of `viaduct bench` that its runs get. Threads:
+// plain values.
 #pragma once
 
-#include <viaduct/result.h>
+#include <viaduct/settings.h>
 
 #include <chrono>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "measure/result/report.h"
-#include "measure/stats/rank_sum.h"
 #include "viaduct/bench_options.h"
 
 namespace viaduct::app {
@@ -22,30 +20,20 @@ struct AddedTest {
   std::vector<measure::Option> settings = {};
 };
 
-struct SuiteOptions {
-  std::string backend = {};  // empty: the environment names it, or tcp
-  std::vector<std::string> rails = {};
+struct SuiteOptions : BenchOptions {
   std::vector<std::string> tests = {};  // empty: all tests
   std::vector<AddedTest> also = {};
   std::vector<std::uint64_t> sizes = {};  // empty: the sizes of each test
   std::uint64_t block = 0;                // the block size of each transfer; 0: one block
   std::uint32_t rounds = 5;
-  std::chrono::nanoseconds duration = std::chrono::milliseconds(200);  // of a row in a round
-  std::string json = {};
   bool fresh = false;
-  double least_effect = measure::kLeastEffect;
-  bool as_json = false;  // print JSON to stdout
-  bool help = false;
-  GivenFlags given = {};
-  std::vector<std::string> bench = {};  // flags for the runs of `viaduct bench`, as words
+
+  SuiteOptions() { spec.duration = std::chrono::milliseconds(200); }  // of a row in a round
+  bool asJson() const { return out.form == OutputForm::kJson; }
 };
 
-// The options. If there are problems, they hold the flags that could be read.
-struct SuiteOptionsOrProblems {
-  SuiteOptions options = {};
-  std::vector<Error> problems = {};
-};
-SuiteOptionsOrProblems readSuiteOptions(std::span<const std::string> words);
-CommandPage suitePage();
+// Measures, and returns the exit code. Prints `problems` and those of the options instead, if there
+// are any.
+int runSuite(const SuiteOptions& options, const Settings& settings, std::vector<Error> problems);
 
 }  // namespace viaduct::app

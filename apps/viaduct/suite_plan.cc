@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <viaduct/backend.h>
 
 #include <algorithm>
 #include <iterator>
@@ -12,7 +11,6 @@
 #include "measure/run/run.h"
 #include "viaduct/against_settings.h"
 #include "viaduct/bench_values.h"
-#include "viaduct/flags.h"
 #include "viaduct/suite_tests.h"
 
 namespace viaduct::app {
@@ -26,14 +24,6 @@ Error asAsked(Error error) {
   if (error.operation == "--block_sizes") error.operation = "--sizes";
   if (error.operation == "memory") error.remedy = "use smaller --sizes or --working_set";
   return error;
-}
-
-std::vector<std::string> wordsFor(const SuiteOptions& o) {
-  std::vector<std::string> words = o.bench;
-  words.push_back("--backend=" + o.backend);
-  words.push_back("--duration=" + base::formatDuration(o.duration));
-  if (!o.rails.empty()) words.push_back(fmt::format("--device_list={}", fmt::join(o.rails, ",")));
-  return words;
 }
 
 // Sets one row for each transfer size. A transfer is one block, or is cut into blocks of the
@@ -66,17 +56,17 @@ class Planner {
   SuitePlanOrProblems plan() {
     SuitePlanOrProblems out;
     out.problems = contradictionsOf();
-    const BackendFacts* const facts = backendFacts(backendNamed(options_.backend));
-    if (facts != nullptr && facts->storage) {
+    const std::string& asked = options_.backends.front();
+    if (isStorage(asked)) {
       out.problems.push_back(badFlag("--backend", "a suite measures backends between members",
-                                     "use viaduct bench --backend " + options_.backend));
+                                     "use viaduct bench --backend " + asked));
       return out;
     }
     const auto probe = planFor({kAnySize}, settings_);
     for (const Error& problem : probe.problems) out.problems.push_back(asAsked(problem));
     if (!out.problems.empty()) return out;
     // The backend's own name, if the user gave an alias.
-    options_.backend = probe.plan.run.spec.rows.front().backend;
+    options_.backends = {probe.plan.run.spec.rows.front().backend};
     if (auto done = planTests(out.plan); !done) out.problems.push_back(asAsked(done.error()));
     return out;
   }
@@ -84,10 +74,10 @@ class Planner {
  private:
   std::vector<Error> contradictionsOf() const {
     std::vector<Error> out;
-    if (options_.backend.find(',') != std::string::npos)
-      out.push_back(
-          badFlag("--backend", "a suite measures one backend", "run one suite per backend"));
-    if (options_.fresh && options_.json.empty())
+    if (options_.backends.size() > 1)
+      out.push_back(badFlag(options_.has("backend") ? "--backend" : "VIADUCT_BACKENDS",
+                            "a suite measures one backend", "run one suite per backend"));
+    if (options_.fresh && options_.out.json.empty())
       out.push_back(badFlag("--fresh", "--fresh needs the file of --json",
                             "omit --fresh, or add --json FILE"));
     for (std::size_t i = 1; i < options_.sizes.size(); ++i)
@@ -99,15 +89,12 @@ class Planner {
     return out;
   }
 
-  PlanOrProblems planFor(const std::vector<std::uint64_t>& sizes, const Settings& settings) const {
-    std::vector<std::string> words = wordsFor(options_);
-    words.push_back(fmt::format("--block_sizes={}", fmt::join(sizes, ",")));
-    words.emplace_back("--batch=1");
-    OptionsOrProblems read = readBenchOptions(words, false);
-    PlanOrProblems out = planBench(read.options, settings);
-    std::swap(out.problems, read.problems);
-    std::move(read.problems.begin(), read.problems.end(), std::back_inserter(out.problems));
-    return out;
+  PlanOrProblems planFor(std::vector<std::uint64_t> sizes, const Settings& settings) const {
+    BenchOptions bench = options_;
+    for (const char* own : {"rounds", "least_effect"}) bench.given.erase(own);
+    bench.block_sizes = std::move(sizes);
+    bench.batches = {1};
+    return planBench(bench, settings);
   }
 
   Result<BenchPlan> planTest(const measure::SuiteTest& test, std::uint64_t memory) const {
@@ -155,7 +142,7 @@ class Planner {
     suite.agent = now.agent;
     suite.settings = optionsOf(baseline.run.spec);
     suite.rounds = options_.rounds;
-    suite.least_effect = options_.least_effect;
+    suite.least_effect = options_.against.least_effect;
     suite.command = commandText("viaduct suite", options_.given);
     suite.end = fmt::format("0 of {} rounds", suite.rounds);
   }

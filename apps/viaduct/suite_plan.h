@@ -17,10 +17,7 @@ struct SuitePlan {
   std::vector<BenchPlan> plans = {};  // by test; the plan of a test that is not measured never runs
 };
 
-struct SuitePlanOrProblems {
-  SuitePlan plan = {};
-  std::vector<Error> problems = {};
-};
+using SuitePlanOrProblems = OrProblems<SuitePlan>;
 // `settings` are the agents' settings from the environment.
 SuitePlanOrProblems planSuite(const SuiteOptions& options, const Settings& settings);
 

@@ -100,15 +100,17 @@ std::vector<std::string_view> backendsWith(std::string_view variable) {
 // Returns why the optimisation cannot be measured, or an empty text.
 std::string whyNot(const Optimisation& one, const SuiteOptions& options) {
   const std::vector<std::string_view> backends = backendsWith(one.variable);
-  if (std::none_of(backends.begin(), backends.end(),
-                   [&](std::string_view name) { return base::sameWord(name, options.backend); }))
-    return fmt::format("not built into the backend {}: {} {} it", options.backend,
+  if (std::none_of(backends.begin(), backends.end(), [&](std::string_view name) {
+        return base::sameWord(name, options.backends.front());
+      }))
+    return fmt::format("not built into the backend {}: {} {} it", options.backends.front(),
                        fmt::join(backends, ", "), backends.size() == 1 ? "has" : "have");
   if (!isSetting(one.variable)) return fmt::format("this version has no setting {}", one.variable);
   // Without --rails, only one rail is certain.
-  if (std::max<std::size_t>(options.rails.size(), 1) < one.rails)
-    return fmt::format("the test needs {} rails or more, and --rails names {}", one.rails,
-                       options.rails.empty() ? "none" : fmt::to_string(options.rails.size()));
+  if (std::max<std::size_t>(options.device_list.size(), 1) < one.rails)
+    return fmt::format(
+        "the test needs {} rails or more, and --rails names {}", one.rails,
+        options.device_list.empty() ? "none" : fmt::to_string(options.device_list.size()));
   return {};
 }
 

@@ -1,4 +1,4 @@
-// Makes the plan of `viaduct bench --scheme swap` from the flags of the command.
+// The flags of `viaduct swap`, and its plan.
 #include <fmt/format.h>
 #include <viaduct/backend.h>
 
@@ -8,103 +8,103 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/swap/places.h"
-#include "viaduct/bench_values.h"
-#include "viaduct/flags.h"
-#include "viaduct/swap.h"
+#include "measure/load/swap_contents.h"
+#include "viaduct/command_line.h"
+#include "viaduct/run_flags.h"
+#include "viaduct/workload.h"
 
 namespace viaduct::app {
 namespace {
 
 constexpr std::uint64_t kMostBlocks = std::uint64_t{1} << 20U;
-constexpr std::array<std::string_view, 13> kFlags{
-    "batch",  "block_sizes", "config_file", "duration", "help",          "json",  "memory",
-    "output", "repeat",      "scheme",      "seed",     "use_hugepages", "warmup"};
 
-// Flags of rows that a user may expect to work, and why they do not.
-struct Refused {
-  std::string_view flag, why, remedy;
-};
-constexpr auto kOneGpu = "swapping measures GPU 0 of one process";
-constexpr auto kVisible = "omit it; CUDA_VISIBLE_DEVICES chooses the GPU";
-constexpr auto kBothMemories = "swapping is between host memory and memory of a GPU";
-constexpr auto kOmit = "omit it";
-constexpr std::array kRefused{
-    Refused{"num_initiator_dev", kOneGpu, kVisible},
-    Refused{"num_target_dev", kOneGpu, kVisible},
-    Refused{"mode", kOneGpu, kVisible},
-    Refused{"meet", kOneGpu, kOmit},
-    Refused{"initiator_seg_type", kBothMemories, kOmit},
-    Refused{"target_seg_type", kBothMemories, kOmit},
-    Refused{"op", "swapping measures both directions", kOmit},
-    Refused{"op_type", "swapping measures both directions", kOmit},
-    Refused{"bidirectional", "swapping measures one direction after the other", kOmit},
-    Refused{"verify", "every byte is checked", kOmit},
-    Refused{"backend", "one process swaps with its own GPU, so no backend is chosen", kOmit},
-    Refused{"iterations", "both ways copy for the same time", "use --duration"},
-    Refused{"num_iter", "both ways copy for the same time", "use --duration"},
-    Refused{"against", "swapping compares itself with one call for each block", kOmit},
-};
+constexpr std::uint32_t kUsualBlocks = 1024, kUsualRounds = 6;
 
-void addFlagProblems(const BenchOptions& o, std::vector<Error>& problems) {
-  for (const auto& [name, value] : o.given) {
-    if (std::ranges::find(kFlags, name) != kFlags.end()) continue;
-    const auto known = std::ranges::find(kRefused, name, &Refused::flag);
-    const std::string flag = fmt::format("--scheme swap and {}", spelled(name, '-'));
-    if (known != kRefused.end())
-      problems.push_back(badFlag(flag, std::string(known->why), std::string(known->remedy)));
-    else
-      problems.push_back(badFlag(flag, "the flag has no effect on swapping", kOmit));
-  }
-  if (o.output && *o.output != OutputForm::kTable && *o.output != OutputForm::kJson)
-    problems.push_back(
-        badFlag("--scheme swap and --output", "swapping has no such form", "use table or json"));
-  if (o.has("batch") && o.batch > kMostBlocks)
-    problems.push_back(
-        badFlag("--scheme swap and --batch", fmt::format("the limit is {} blocks", kMostBlocks)));
+struct SwapOptions : RunOptions {
+  std::vector<std::uint64_t> block_sizes = {};
+  std::uint32_t batch = kUsualBlocks;
+};
+using SwapFlag = Flag<SwapOptions>;
+
+Status intoSwapBatch(std::string_view text, std::uint32_t& into) {
+  VIADUCT_TRY(const std::uint64_t blocks, countIn(text, 1, kMostBlocks));
+  into = static_cast<std::uint32_t>(blocks);
+  return Ok{};
 }
 
-measure::swap::SwapRequest requestOf(const BenchOptions& o) {
-  measure::swap::SwapRequest out{.host = {.choice = o.spec.memory, .huge_pages = o.spec.huge_pages},
-                                 .seed = o.spec.seed};
-  out.block_sizes = o.block_sizes;
-  if (out.block_sizes.empty())
-    for (std::uint64_t bytes = 4 * base::kKiB; bytes <= 64 * base::kKiB; bytes *= 2)
-      out.block_sizes.push_back(bytes);
-  if (o.has("batch")) out.blocks = o.batch;
-  if (o.has("repeat")) out.rounds = o.spec.repeat;
-  if (o.has("duration")) out.duration = o.duration;
-  if (o.has("warmup")) out.warmup = o.warmup;
+constexpr std::array kSwapFlags{
+    SwapFlag{"block_sizes", "SIZE,...", "4K, 8K and so on to 64K",
+             "block sizes: 64K, 65536, 1MiB (1MB is 10^6); 4K..1M doubles from 4K to 1M",
+             set<intoSizes, &SwapOptions::block_sizes>},
+    SwapFlag{"batch", "N", "1024", "blocks of a copy", set<intoSwapBatch, &SwapOptions::batch>},
+    SwapFlag{"duration", "TIME", "400ms", "time of all rounds of a row: 2s, 500ms, 60 (seconds)",
+             set<intoSomeTime, &SwapOptions::spec, &measure::Spec::duration>},
+    SwapFlag{"warmup", "TIME", "50ms", "warm-up time before each row",
+             set<intoTime, &SwapOptions::spec, &measure::Spec::warmup>},
+    SwapFlag{"repeat", "N", "6", "rounds of each way",
+             count<1, &SwapOptions::spec, &measure::Spec::repeat>},
+};
+constexpr std::array kSwapOutput{outputFlag<kTableOrJson>("table|json")};
+
+FlagSheet swapSheet(SwapOptions& o) {
+  FlagSheet out;
+  out.add<SwapOptions>("Data", kSwapFlags, o)
+      .add("Data", runFlags(), o, {"memory", "use_hugepages", "seed"});
+  addOutput(out, o, kSwapOutput, {"json"});
   return out;
 }
+
+std::vector<std::uint64_t> sizesOf(const SwapOptions& o) {
+  return o.block_sizes.empty() ? doubled(4 * base::kKiB, 64 * base::kKiB) : o.block_sizes;
+}
+
+// Returns two rows for each size, direction and order: one for each way to copy.
+std::vector<measure::Workload> rowsOf(const SwapOptions& o) {
+  using namespace measure::swap;
+  std::vector<measure::Workload> out;
+  for (const std::uint64_t bytes : sizesOf(o))
+    for (const auto& direction : kDirections)
+      for (const auto& order : kOrders)
+        for (const auto& way : kWays)
+          out.push_back({.op = direction.value == Direction::kIn ? OpKind::kWrite : OpKind::kRead,
+                         .block_bytes = bytes,
+                         .batch = o.batch,
+                         .swap = Copies{direction.value, order.value, way.value}});
+  return out;
+}
+
+PlanOrProblems planSwap(const SwapOptions& options, const Settings& settings) {
+  const std::vector<std::uint64_t> sizes = sizesOf(options);
+  // The plan of rows between two processes needs the same memory: that of the host, and as much to
+  // check the GPU's.
+  RunOptions run = options;
+  run.initiator_seg_type = "VRAM";
+  const auto places = static_cast<std::uint32_t>(measure::swap::placesFor(options.batch));
+  PlanOrProblems out =
+      planRows(run, settings, {.rows = [&](const auto& backends, const auto&, bool) {
+                 return app::rowsOf(run, backends, sizes, {places});
+               }});
+  measure::Spec& spec = out.plan.run.spec;
+  spec.rows = rowsOf(options);
+  spec.layout = {.targets = 0};
+  spec.verify = measure::Verified::kFull;
+  if (!options.has("repeat")) spec.repeat = kUsualRounds;
+  std::erase_if(out.plan.run.settings.backends,
+                [](const std::string& name) { return !backendFacts(name)->gpus; });
+  return out;
+}
+
+constexpr Workload<SwapOptions> kSwap{
+    "viaduct swap",
+    "Measure copies of many small blocks between host memory and a GPU.\n\n"
+    "One process copies with GPU 0 under CUDA_VISIBLE_DEVICES, in both directions. Each figure "
+    "stands beside that of one driver call for each block.\n",
+    "  viaduct swap\n"
+    "  viaduct swap --block-sizes 4K,28K --batch 10000 --duration 2s --json swap.json\n",
+    swapSheet, planSwap};
 
 }  // namespace
 
-SwapPlanOrProblems planSwap(const BenchOptions& options, const Settings& settings) {
-  SwapPlanOrProblems out;
-  addFlagProblems(options, out.problems);
-  if (!out.problems.empty()) return out;
-  out.plan.request = requestOf(options);
-  // The plan of rows between two processes needs the same memory: that of the host, and as much to
-  // check the GPU's.
-  BenchOptions bench = options;
-  bench.swap = false;
-  bench.as_nixlbench = false;
-  bench.block_sizes = out.plan.request.block_sizes;
-  bench.batch = static_cast<std::uint32_t>(measure::swap::placesFor(out.plan.request.blocks));
-  bench.given["batch"] = fmt::to_string(bench.batch);
-  bench.initiator_seg_type = "VRAM";
-  PlanOrProblems planned = planBench(bench, settings);
-  out.problems = std::move(planned.problems);
-  BenchPlan& plan = out.plan.bench;
-  plan = std::move(planned.plan);
-  plan.command = commandText("viaduct bench", options.given);
-  plan.run.spec.rows.clear();
-  plan.run.spec.layout = {.targets = 0};
-  std::erase_if(plan.run.settings.backends,
-                [](const std::string& name) { return !backendFacts(name)->gpus; });
-  out.plan.request.settings = plan.run.settings;
-  return out;
-}
+Command swapCommand() { return commandOf(kSwap); }
 
 }  // namespace viaduct::app

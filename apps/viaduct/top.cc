@@ -13,6 +13,7 @@
 
 #include "base/net/survey.h"
 #include "base/open_metrics.h"
+#include "base/text_table.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/remarks.h"
@@ -70,7 +71,7 @@ void print(const Moment& before, const Moment& now, const TopOptions& options) {
   } else {
     constexpr std::string_view kHomeAndClear = "\x1b[H\x1b[2J";
     if (!options.once && ::isatty(STDOUT_FILENO) == 1) fmt::print("{}", kHomeAndClear);
-    fmt::print("{}", topTable(rows));
+    fmt::print("{}", topTable(rows, base::terminalWidth()));
     if (rows.empty()) fmt::print("{}\n", kNobody);
   }
   std::fflush(stdout);

@@ -8,7 +8,9 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/result/text.h"
 
 namespace viaduct::app {
@@ -143,9 +145,18 @@ std::string railsText(const std::vector<TopRail>& rails) {
   return out.empty() ? "-" : out;
 }
 
-constexpr std::string_view kLine =
-    "{:>7}  {:<28}  {:>9}  {:>5} {:>9}  {:>7}  {:>8}  {:>7}  {:>7}  "
-    "{:>6}  {}\n";
+using base::Narrow;
+constexpr std::array kColumns{base::words("PID"),
+                              base::words("AGENT", Narrow::kCut, 12),
+                              base::figure("PEERS", Narrow::kGoes),
+                              base::figure("PINS", Narrow::kGoes),
+                              base::figure("PINNED", Narrow::kGoes),
+                              base::figure("GB/s"),
+                              base::figure("XFER/s"),
+                              base::figure("P50"),
+                              base::figure("P99"),
+                              base::figure("ERRORS"),
+                              base::words("RAILS, GB/s", Narrow::kBelow)};
 
 }  // namespace
 
@@ -181,18 +192,21 @@ std::vector<TopRow> topRows(const AgentSamples& before, const AgentSamples& afte
   return out;
 }
 
-std::string topTable(const std::vector<TopRow>& rows) {
-  std::string out = fmt::format(fmt::runtime(kLine), "PID", "AGENT", "PEERS", "PINS", "PINNED",
-                                "GB/s", "XFER/s", "P50", "P99", "ERRORS", "RAILS, GB/s");
-  for (const TopRow& row : rows)
-    out += fmt::format(fmt::runtime(kLine), row.pid, printable(row.agent),
-                       row.ready_peers == row.peers
-                           ? std::to_string(row.peers)
-                           : fmt::format("{} of {}", row.ready_peers, row.peers),
-                       row.pins, base::showSize(row.pinned_bytes), measure::digits(row.gb_per_s),
-                       measure::digits(row.transfers_per_s), timeText(row.p50_s),
-                       timeText(row.p99_s), row.errors, railsText(row.rails));
-  return out;
+std::string topTable(const std::vector<TopRow>& rows, std::size_t width) {
+  return base::tableText(
+      kColumns,
+      base::mapped(rows,
+                   [](const TopRow& row) {
+                     return base::TextRow{base::cells(
+                         row.pid, printable(row.agent),
+                         row.ready_peers == row.peers
+                             ? fmt::to_string(row.peers)
+                             : fmt::format("{} of {}", row.ready_peers, row.peers),
+                         row.pins, base::showSize(row.pinned_bytes), measure::digits(row.gb_per_s),
+                         measure::digits(row.transfers_per_s), timeText(row.p50_s),
+                         timeText(row.p99_s), row.errors, railsText(row.rails))};
+                   }),
+      width);
 }
 
 base::Json topJson(const std::vector<TopRow>& rows, std::chrono::duration<double> between) {

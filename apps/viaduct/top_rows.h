@@ -41,7 +41,8 @@ struct TopRow {
 std::vector<TopRow> topRows(const AgentSamples& before, const AgentSamples& after,
                             std::chrono::duration<double> between);
 
-std::string topTable(const std::vector<TopRow>& rows);
+// Leaves out columns if `width` is too small for all.
+std::string topTable(const std::vector<TopRow>& rows, std::size_t width);
 base::Json topJson(const std::vector<TopRow>& rows, std::chrono::duration<double> between);
 
 }  // namespace viaduct::app

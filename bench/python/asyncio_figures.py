@@ -8,13 +8,13 @@ The rows "wait" do the same in one thread, without asyncio. Each row is the medi
 """
 
 import asyncio
-import os
 import statistics
 import subprocess
 import sys
 import time
 
 import viaduct
+from figures import machine
 
 BLOCK, BLOCKS, TOTAL, ROUNDS = 64 << 10, 256, 16000, 3
 SERVER = """
@@ -72,7 +72,7 @@ def main(backend, counts):
                     print(f"{backend:6} {count:6} in flight, {name:6}{each:8.1f} us each, "
                           f"{used:8.1f} us of processor", flush=True)
         server.stdin.close()
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    machine()
 
 
 if __name__ == "__main__":

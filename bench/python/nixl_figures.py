@@ -2,38 +2,21 @@
 
     build/release/bench/cpp_floor && python3 bench/python/nixl_figures.py [ROWS]
 
-Each row is the median of REPEATS runs. With two threads, the longest time includes the wait for a
+Each row is the median of several runs. With two threads, the longest time includes the wait for a
 core, so run the program on a quiet machine.
 """
 
 import multiprocessing
-import os
 import statistics
-import subprocess
 import sys
-import threading
 import time
 
 import numpy as np
 from nixl._api import nixl_agent, nixl_agent_config
 
-REPEATS = 9
+from figures import machine, say, starts, times_of, together, typical
+
 BLOCK = 4096
-
-
-def typical(call, times=1):
-    """Returns the time of one call in seconds: the median of REPEATS runs of `times` calls."""
-    took = []
-    for _ in range(REPEATS):
-        began = time.perf_counter()
-        for _ in range(times):
-            call()
-        took.append((time.perf_counter() - began) / times)
-    return statistics.median(took)
-
-
-def say(what, value, unit):
-    print(f"{what:58} {value:10.2f} {unit}", flush=True)
 
 
 class Side:
@@ -63,28 +46,6 @@ def answer(agent):
             agent.send_notif("one", message)
 
 
-def imports():
-    def once(code):
-        return typical(lambda: subprocess.run([sys.executable, "-c", code], check=True))
-
-    bare = once("pass")
-    say("import nixl", (once("import nixl") - bare) * 1e3, "ms")
-    code = (
-        "import time, nixl; began = time.perf_counter(); nixl.nixl_agent('a'); "
-        "print(time.perf_counter() - began)"
-    )
-    first = statistics.median(
-        float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(REPEATS)
-    )
-    say("first agent", first * 1e3, "ms")
-    code = "import nixl, os; print(len(os.listdir('/proc/self/task')))"
-    say(
-        "threads before the first agent",
-        float(subprocess.check_output([sys.executable, "-c", code])),
-        "",
-    )
-
-
 def preparing(side, rows):
     array = np.empty((rows, 3), np.uint64)
     array[:, 0] = side.address + np.arange(rows, dtype=np.uint64) * 64
@@ -92,11 +53,7 @@ def preparing(side, rows):
     shuffled = np.random.default_rng(1).permutation(array)
     tuples = [tuple(row) for row in array.tolist()]
     times = {}
-    for name, what in (
-        ("ascending", array),
-        ("random order", shuffled),
-        ("list of tuples", tuples),
-    ):
+    for name, what in (("ascending", array), ("random order", shuffled), ("list of tuples", tuples)):
         times[name] = typical(lambda what=what: side.agent.prep_xfer_dlist("", what, "DRAM"))
         say(f"prep of {rows} descriptors, {name}", times[name] / rows * 1e9, "ns each")
     more = times["list of tuples"] - times["ascending"]
@@ -119,11 +76,8 @@ def transfers(side, name, rows_there, where):
             pass
 
     say(f"transfer + check of 8 bytes, {where}", typical(round_trip, 20_000) * 1e6, "us")
-    say(
-        f"check of one that is DONE, {where}",
-        typical(lambda: agent.check_xfer_state(handle), 100_000) * 1e6,
-        "us",
-    )
+    took = typical(lambda: agent.check_xfer_state(handle), 100_000)
+    say(f"check of one that is DONE, {where}", took * 1e6, "us")
     picks = np.random.default_rng(1).permutation(1024)
     few = np.arange(0, 1, dtype=np.int64)
     for count, indices in ((1, few), (1024, picks)):
@@ -133,11 +87,8 @@ def transfers(side, name, rows_there, where):
 
 def notes(side, name):
     say("get_new_notifs, idle", typical(side.agent.get_new_notifs, 100_000) * 1e6, "us")
-    say(
-        "send_notif, same host",
-        typical(lambda: side.agent.send_notif(name, b"x" * 32), 1000) * 1e6,
-        "us",
-    )
+    took = typical(lambda: side.agent.send_notif(name, b"x" * 32), 1000)
+    say("send_notif, same host", took * 1e6, "us")
 
 
 def pings(side, name):
@@ -166,11 +117,8 @@ def metadata():
         rows[:, 1], rows[:, 2] = BLOCK, 0
         began = time.perf_counter()
         agent.register_memory(rows, "DRAM")
-        say(
-            f"registering {regions} regions",
-            (time.perf_counter() - began) / regions * 1e6,
-            "us each",
-        )
+        took = time.perf_counter() - began
+        say(f"registering {regions} regions", took / regions * 1e6, "us each")
         blob = agent.get_agent_metadata()
         say(f"metadata of {regions} regions", len(blob) / regions, "B each")
         other = nixl_agent(f"reads {regions} regions", nixl_agent_config())
@@ -182,26 +130,21 @@ def metadata():
 
 def two_threads(side, name, rows_there):
     """Measures 10,000 transfers in each of two threads, and prints the slowest of them."""
-    agent, longest = side.agent, []
+    agent = side.agent
 
     def work(first):
         local = agent.prep_xfer_dlist("", [(side.address + first * BLOCK, BLOCK, 0)], "DRAM")
         remote = agent.prep_xfer_dlist(name, [rows_there[first]], "DRAM")
         handle = agent.make_prepped_xfer("WRITE", local, [0], remote, [0])
-        times = []
-        for _ in range(10_000):
-            began = time.perf_counter()
+
+        def move():
             agent.transfer(handle)
             while agent.check_xfer_state(handle) != "DONE":
                 pass
-            times.append(time.perf_counter() - began)
-        longest.append(sorted(times))
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        return times_of(move, 10_000)
+
+    longest = together([lambda: work(0), lambda: work(1)])
     for part, text in ((0.5, "median"), (0.999, "99.9 %"), (1, "longest")):
         worst = max(times[min(int(len(times) * part), len(times) - 1)] for times in longest)
         say(f"two threads, 10,000 transfers of 4 KiB each: {text}", worst * 1e6, "us")
@@ -209,15 +152,14 @@ def two_threads(side, name, rows_there):
 
 def main():
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    imports()
+    starts("nixl", "nixl.nixl_agent('a')")
     side = Side("one", max(rows * 64, 1024 * BLOCK))
     preparing(side, rows)
     metadata()
     near = Side("near", 1024 * BLOCK)
     side.agent.add_remote_agent(near.agent.get_agent_metadata())
-    transfers(
-        side, "near", [(near.address + i * BLOCK, BLOCK, 0) for i in range(1024)], "one process"
-    )
+    rows_near = [(near.address + i * BLOCK, BLOCK, 0) for i in range(1024)]
+    transfers(side, "near", rows_near, "one process")
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=child, args=(theirs, 1024 * BLOCK))
@@ -235,5 +177,5 @@ def main():
 
 
 if __name__ == "__main__":
-    print(f"Python {sys.version.split()[0]}, {os.cpu_count()} CPUs")
+    machine()
     main()

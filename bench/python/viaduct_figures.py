@@ -9,46 +9,20 @@ core, so run the program on a quiet machine.
 
 import asyncio
 import ctypes
-import os
 import statistics
-import subprocess
-import sys
 import threading
 import time
 
 import numpy
 
 import viaduct
+from figures import machine, say, starts, times_of, together, typical
 
 BYTES, BLOCK, INDICES = 1 << 20, 256, 1024
 
 
-def say(what, value, unit="ns"):
-    print(f"{what:48} {value:10.0f} {unit}", flush=True)
-
-
-def typical(times, call):
-    """Returns the time of one call in ns: the median of 21 runs, each of `times` calls."""
-    took = []
-    for _ in range(21):
-        began = time.perf_counter()
-        for _ in range(times):
-            call()
-        took.append((time.perf_counter() - began) / times)
-    return statistics.median(took) * 1e9
-
-
-def program(code):
-    return float(subprocess.check_output([sys.executable, "-c", code]))
-
-
-def imports():
-    clock = "import time; began = time.perf_counter(); {}; print(time.perf_counter() - began)"
-    say("import viaduct", 1e6 * statistics.median(program(clock.format("import viaduct")) for _ in range(9)), "us")
-    first = "import viaduct; " + clock.format("viaduct.Agent()")
-    say("the first agent", 1e6 * statistics.median(program(first) for _ in range(9)), "us")
-    say("threads before it", program(
-        "import os, viaduct; print(len(os.listdir('/proc/self/task')))"), "")
+def ns(times, call):
+    return 1e9 * typical(call, times, repeats=21)
 
 
 def transfers(here, there, peer, memory, remote):
@@ -58,21 +32,21 @@ def transfers(here, there, peer, memory, remote):
         small.post()
         small.poll()
 
-    say("post and poll of 8 bytes", typical(20000, post_and_poll))
-    say("poll of one that is done", typical(20000, small.poll))
+    say("post and poll of 8 bytes", ns(20000, post_and_poll))
+    say("poll of one that is done", ns(20000, small.poll))
     ours, theirs = memory.blocks(BLOCK), remote.blocks(BLOCK)
     take = numpy.random.default_rng(1).permutation(len(ours))[:INDICES]
     put = numpy.random.default_rng(2).permutation(len(ours))[:INDICES]
     say("plan with 1024 indices on each side",
-        typical(500, lambda: here.plan("write", peer, (ours, take), (theirs, put))))
-    say("take a note when there is none", typical(20000, here.take_note))
+        ns(500, lambda: here.plan("write", peer, (ours, take), (theirs, put))))
+    say("take a note when there is none", ns(20000, here.take_note))
 
     def note():
         peer.note(b"12345678" * 4)
         while not there.take_note():
             there.poll()
 
-    say("a note of 32 bytes, sent and taken", typical(2000, note))
+    say("a note of 32 bytes, sent and taken", ns(2000, note))
 
     async def awaited():
         began = time.perf_counter()
@@ -82,57 +56,42 @@ def transfers(here, there, peer, memory, remote):
 
     large = here.plan("write", peer, (memory.address, BYTES), (remote.address, BYTES),
                       require="backend:tcp")
-    waited = typical(1000, lambda: large.post().wait())
+    waited = ns(1000, lambda: large.post().wait())
     say("1 MiB over tcp, post and wait", waited)
     say("1 MiB over tcp, awaited", statistics.median(asyncio.run(awaited()) for _ in range(5)) * 1e9)
 
 
 def two_threads(here, peer, memory, remote):
-    longest = []
-
-    def copy(number):
+    def copier(number):
         transfer = here.plan("write", peer, (memory.address + number * 65536, 4096),
                              (remote.address + number * 65536, 4096))
-        took = []
-        for _ in range(10000):
-            began = time.perf_counter()
+
+        def copy():
             transfer.post()
             while not transfer.poll():
                 pass
-            took.append(time.perf_counter() - began)
-        longest.append(max(took))
+
+        return lambda: times_of(copy, 10000)[-1]
 
     for count in (1, 2):
-        rounds = []
-        for _ in range(5):
-            longest.clear()
-            threads = [threading.Thread(target=copy, args=(number,)) for number in range(count)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-            rounds.append(max(longest) * 1e6)
+        calls = [copier(number) for number in range(count)]
+        rounds = [1e6 * max(together(calls)) for _ in range(5)]
         say(f"longest of 10,000 transfers, {count} at once, median", statistics.median(rounds), "us")
         say(f"    and largest of {len(rounds)} rounds", max(rounds), "us")
 
 
 def rate(calls):
     """Returns how many calls a second as many threads make together, each thread its own call."""
-    start, spans = threading.Barrier(len(calls)), []
+    start = threading.Barrier(len(calls))
 
     def repeat(call):
         start.wait()
         began = time.perf_counter()
         for _ in range(1000):
             call()
-        spans.append((began, time.perf_counter()))
+        return began, time.perf_counter()
 
-    threads = [threading.Thread(target=repeat, args=(call,)) for call in calls]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    began, ended = zip(*spans)
+    began, ended = zip(*together([lambda call=call: repeat(call) for call in calls]))
     return 1000 * len(calls) / (max(ended) - min(began))
 
 
@@ -164,7 +123,7 @@ def a_second_thread(here, peer, memory, remote):
 
 
 def main():
-    imports()
+    starts("viaduct", "viaduct.Agent()")
     with viaduct.Agent(name="here") as here, viaduct.Agent(name="there") as there:
         inbox = there.allocate(2 * BYTES, label="inbox")
         memory = here.allocate(2 * BYTES)
@@ -175,7 +134,7 @@ def main():
         two_threads(here, peer, memory, remote)
         a_second_thread(here, peer, memory, remote)
         inbox.release()
-    print(f"python {sys.version.split()[0]}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    machine()
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Measures collectives of torch.distributed on CPUs or GPUs, and prints them as nccl-tests does.
 
     python3 examples/torch/collectives.py --ranks 4 | tee torch.log
-    viaduct bench --pattern allreduce-traffic --local-workers 4 --backend tcp --json viaduct.json
+    viaduct pattern allreduce-traffic --members 4 --backend tcp --json viaduct.json
     viaduct report viaduct.json torch.log -o report.html
 
 Needs PyTorch. All ranks run on this host, unless a launcher such as torchrun has set RANK,

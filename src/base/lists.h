@@ -25,6 +25,14 @@ std::vector<Item> only(const std::vector<Item>& items, Is is) {
   return out;
 }
 
+// The items of both lists, in the same order.
+template <class Items, class More>
+auto joined(const Items& items, const More& more) {
+  std::vector out(std::begin(items), std::end(items));
+  out.insert(out.end(), std::begin(more), std::end(more));
+  return out;
+}
+
 template <class Items, class Item>
 bool contains(const Items& items, const Item& item) {
   return std::find(std::begin(items), std::end(items), item) != std::end(items);

@@ -8,9 +8,12 @@
 
 namespace viaduct::base {
 
-int readAll(int fd, std::string& into, std::size_t most) {
-  std::array<char, 65536> part;
-  while (into.size() <= most) {
+namespace {
+
+template <std::size_t kPart, class IsEnough>
+int readUntil(IsEnough is_enough, int fd, std::string& into, std::size_t most) {
+  std::array<char, kPart> part;
+  while (into.size() <= most && !is_enough()) {
     const ssize_t got = ::read(fd, part.data(), std::min(part.size(), most - into.size() + 1));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return errno;
@@ -18,6 +21,17 @@ int readAll(int fd, std::string& into, std::size_t most) {
     into.append(part.data(), static_cast<std::size_t>(got));
   }
   return 0;
+}
+
+}  // namespace
+
+int readAll(int fd, std::string& into, std::size_t most) {
+  return readUntil<65536>([] { return false; }, fd, into, most);
+}
+
+int readLine(int fd, std::string& into, std::size_t most) {
+  // For a file in /proc/sys the kernel clears a buffer of the size that is asked for.
+  return readUntil<256>([&] { return into.find('\n') != std::string::npos; }, fd, into, most);
 }
 
 int writeAll(int fd, std::string_view bytes) {

@@ -10,6 +10,8 @@ namespace viaduct::base {
 // Appends until the end, or until `into` has `most` + 1 bytes, which shows that there are more.
 // Returns 0, or an errno.
 int readAll(int fd, std::string& into, std::size_t most);
+// The same until `into` has a line break.
+int readLine(int fd, std::string& into, std::size_t most);
 // 0, or an errno.
 int writeAll(int fd, std::string_view bytes);
 

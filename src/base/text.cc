@@ -62,9 +62,8 @@ std::vector<std::string> partsOf(std::string_view text, char between) {
   return out;
 }
 
-std::string paragraph(std::string_view lead, std::string_view text) {
-  constexpr std::size_t kWidth = 80;
-  const std::size_t room = kWidth - lead.size();
+std::string paragraph(std::string_view lead, std::string_view text, std::size_t width) {
+  const std::size_t room = width - lead.size();
   std::string out, indent(lead);
   do {
     std::size_t end = text.size();

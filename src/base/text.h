@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,9 +28,9 @@ std::vector<std::string> partsOf(std::string_view text, char between = ',');
 // "http://user:word@host" as "http://***@host".
 std::string withoutUser(std::string_view url);
 
-// `lead` and `text` in lines of at most 80 columns, broken between words if possible. Further lines
-// are indented like the text.
-std::string paragraph(std::string_view lead, std::string_view text);
+// `lead` and `text` in lines of at most `width` columns, broken between words if possible. Further
+// lines are indented like the text.
+std::string paragraph(std::string_view lead, std::string_view text, std::size_t width = 80);
 
 // Reads the whole text as a number. Nothing for other texts, and for infinite numbers. `form`: as
 // std::from_chars has it.

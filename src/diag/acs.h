@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "diag/tree.h"
+#include "diag/node.h"
 
 namespace viaduct::diag {
 

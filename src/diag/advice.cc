@@ -47,7 +47,7 @@ std::string devicesLine(const PodView& pod) {
 std::string absentDevices(const Allocation& given) {
   std::vector<std::string> variables, subjects;
   for (const AllocationFault& one : given.faults) {
-    if (one.kind != AllocationFault::Kind::kNoDevice) continue;
+    if (one.kind != AllocationFaultKind::kNoDevice) continue;
     if (!base::contains(variables, one.variable)) variables.push_back(one.variable);
     subjects.push_back(fmt::format("{} {}", one.subject, one.detail));
   }
@@ -58,7 +58,7 @@ std::string absentDevices(const Allocation& given) {
 
 void addRemarks(const PodView& pod, Advice& into) {
   for (const AllocationFault& one : pod.given.faults)
-    if (one.kind != AllocationFault::Kind::kNotRdma && one.kind != AllocationFault::Kind::kNoDevice)
+    if (one.kind != AllocationFaultKind::kNotRdma && one.kind != AllocationFaultKind::kNoDevice)
       into.remarks.push_back(fmt::format("{}: {} {}.", one.variable, one.subject, one.detail));
   if (pod.given.known_by == KnownBy::kFunctions)
     into.remarks.emplace_back(
@@ -75,7 +75,7 @@ void adviseGid(const Node& node, Advice& into) {
   std::optional<unsigned> index;
   bool differs = false;
   for (const RdmaDevice& one : into.pod.verbs)
-    for (const RdmaPortState& port : one.ports) {
+    for (const RdmaPort& port : one.ports) {
       const Gid* const gid = port.active() && port.roce() ? routableGid(port) : nullptr;
       if (gid == nullptr) continue;
       differs = differs || (index && *index != gid->index);
@@ -109,9 +109,9 @@ void adviseVerbs(const Node& node, Advice& into) {
   into.set.push_back({"UCX_TLS", pod.gpus != 0 ? "ib,sm,self,cuda" : "ib,sm,self",
                       "RDMA between hosts and shared memory within one. Without tcp in the list, "
                       "UCX fails instead of falling back to TCP."});
-  const bool infiniband = std::any_of(
-      pod.verbs.begin(), pod.verbs.end(),
-      [](const RdmaDevice& one) { return !one.ports.empty() && one.ports.front().infiniband(); });
+  const bool infiniband = std::ranges::any_of(pod.verbs, [](const RdmaDevice& one) {
+    return !one.ports.empty() && one.ports.front().infiniband();
+  });
   if (infiniband && pod.pod && pod.vendor == "Microsoft Corporation")
     into.set.push_back({"UCX_IB_ADDR_TYPE", "eth",
                         "The guide for InfiniBand on AKS asks for it: otherwise UCX may not "

@@ -13,12 +13,11 @@
 #include "base/lists.h"
 #include "base/text.h"
 #include "diag/name_list.h"
-#include "diag/pci.h"
 
 namespace viaduct::diag {
 namespace {
 
-using Fault = AllocationFault::Kind;
+using enum AllocationFaultKind;
 using InfoJson = nlohmann::json;
 
 constexpr std::string_view kPlugin = "PCIDEVICE_", kInfoEnd = "_INFO";
@@ -39,8 +38,8 @@ struct ByAddress {
 };
 using GivenFunctions = std::map<std::string, GivenFunction, ByAddress>;
 
-void addFault(Allocation& into, Fault kind, const std::string& variable, std::string_view subject,
-              std::string detail) {
+void addFault(Allocation& into, AllocationFaultKind kind, const std::string& variable,
+              std::string_view subject, std::string detail) {
   into.faults.push_back({kind, printable(variable), printable(subject), std::move(detail)});
 }
 
@@ -58,7 +57,7 @@ void readProviders(const std::string& variable, const std::string& address,
   if (name->is_string() && isDeviceName(name->get_ref<const std::string&>()))
     function.device = name->get<std::string>();
   else
-    addFault(into, Fault::kHostileName, variable,
+    addFault(into, kHostileName, variable,
              name->is_string() ? name->get_ref<const std::string&>() : name->type_name(),
              "rdma_dev cannot be the name of a device");
 }
@@ -67,13 +66,13 @@ void readInfo(const std::string& variable, const std::string& text, GivenFunctio
               Allocation& into) {
   const InfoJson all = InfoJson::parse(text, nullptr, false);
   if (all.is_discarded() || !all.is_object())
-    return addFault(into, Fault::kBrokenInfo, variable, text,
+    return addFault(into, kBrokenInfo, variable, text,
                     all.is_discarded() ? "is not JSON" : "is not a JSON object");
   for (const auto& [key, providers] : all.items())
     if (!isPciAddress(key))
-      addFault(into, Fault::kHostileName, variable, key, "is not a PCI address");
+      addFault(into, kHostileName, variable, key, "is not a PCI address");
     else if (!providers.is_object())
-      addFault(into, Fault::kBrokenInfo, variable, key, "has no JSON object as its value");
+      addFault(into, kBrokenInfo, variable, key, "has no JSON object as its value");
     else
       readProviders(variable, base::lower(key), providers, functions, into);
 }
@@ -86,7 +85,7 @@ void readAddresses(const std::string& variable, const std::string& list, GivenFu
     const std::string_view one = text.substr(0, text.find(','));
     text.remove_prefix(std::min(one.size() + 1, text.size()));
     if (!isPciAddress(one))
-      addFault(into, Fault::kHostileName, variable, one, "is not a PCI address");
+      addFault(into, kHostileName, variable, one, "is not a PCI address");
     else
       functions.try_emplace(base::lower(one), GivenFunction{.variable = variable});
   }
@@ -117,13 +116,13 @@ void nameMissing(const Tree& tree, const std::string& address, const GivenFuncti
                  Allocation& into) {
   const bool there = tree.has("/sys/bus/pci/devices/" + address);
   if (!function.device.empty())
-    addFault(into, Fault::kNoDevice, function.variable,
-             fmt::format("{} ({})", function.device, address), "is not in /sys/class/infiniband");
+    addFault(into, kNoDevice, function.variable, fmt::format("{} ({})", function.device, address),
+             "is not in /sys/class/infiniband");
   else if (function.promises_rdma || !there)
-    addFault(into, Fault::kNoDevice, function.variable, address,
+    addFault(into, kNoDevice, function.variable, address,
              there ? "has no RDMA device" : "is not in /sys/bus/pci/devices");
   else
-    addFault(into, Fault::kNotRdma, function.variable, address, "has no RDMA device");
+    addFault(into, kNotRdma, function.variable, address, "has no RDMA device");
 }
 
 void takeGiven(const Tree& tree, const std::vector<RdmaDevice>& all,
@@ -136,8 +135,8 @@ void takeGiven(const Tree& tree, const std::vector<RdmaDevice>& all,
       continue;
     }
     if (!function.device.empty() && function.device != device->name)
-      addFault(into, Fault::kRenamed, function.variable,
-               fmt::format("{} ({})", function.device, address), "is " + device->name + " here");
+      addFault(into, kRenamed, function.variable, fmt::format("{} ({})", function.device, address),
+               "is " + device->name + " here");
     from_info = from_info || function.from_info;
     if (base::firstWith(into.devices, &RdmaDevice::name, device->name) == nullptr)
       into.devices.push_back(*device);
@@ -162,8 +161,8 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
   }
   std::vector<RdmaDevice> active = base::only(all, hasActivePort);
   const auto is_virtual = [](const RdmaDevice& one) { return !one.physical.empty(); };
-  const bool both = std::any_of(active.begin(), active.end(), is_virtual) &&
-                    !std::all_of(active.begin(), active.end(), is_virtual);
+  const bool both =
+      std::ranges::any_of(active, is_virtual) && !std::ranges::all_of(active, is_virtual);
   if (both)
     active = base::only(active, [&](const RdmaDevice& one) { return is_virtual(one) == pod; });
   into.known_by = both && pod ? KnownBy::kFunctions : KnownBy::kPorts;
@@ -172,18 +171,19 @@ void guess(const Tree& tree, bool pod, const std::vector<RdmaDevice>& all, Alloc
 
 }  // namespace
 
-Allocation allocationOf(const Tree& tree, const Variables& variables) {
+Allocation allocationOf(const Node& node) {
+  const Tree& tree = node.tree;
   Allocation out;
   // A snapshot's folder may hold any name, so other names are left out.
   const std::vector<RdmaDevice> all =
       base::only(rdmaDevices(tree), [](const RdmaDevice& one) { return isDeviceName(one.name); });
-  takeGiven(tree, all, readVariables(variables, out), out);
+  takeGiven(tree, all, readVariables(node.variables, out), out);
   if (out.devices.empty() && !all.empty()) {
-    guess(tree, inPod(tree, variables), all, out);
+    guess(tree, inPod(node), all, out);
     const auto before = [](const RdmaDevice& a, const RdmaDevice& b) {
       return a.pci == b.pci ? a.name < b.name : ByAddress()(a.pci, b.pci);
     };
-    std::sort(out.devices.begin(), out.devices.end(), before);
+    std::ranges::sort(out.devices, before);
   }
   if (out.devices.empty()) out.known_by = KnownBy::kNone;
   out.others = base::only(all, [&](const RdmaDevice& one) {
@@ -192,19 +192,27 @@ Allocation allocationOf(const Tree& tree, const Variables& variables) {
   return out;
 }
 
-bool inPod(const Tree& tree, const Variables& variables) {
-  return variables.contains("KUBERNETES_SERVICE_HOST") ||
-         tree.has("/var/run/secrets/kubernetes.io/serviceaccount");
+std::vector<RdmaDevice> devicesToLookAt(const Node& node, const Allocation& given,
+                                        Guesses guesses) {
+  const bool known =
+      given.certain() || (guesses == Guesses::kCount && given.known_by == KnownBy::kFunctions);
+  const bool named = given.known_by <= KnownBy::kAddresses || (known && inPod(node));
+  return named ? given.devices : rdmaDevices(node.tree);
+}
+
+bool inPod(const Node& node) {
+  return node.variables.contains("KUBERNETES_SERVICE_HOST") ||
+         node.tree.has("/var/run/secrets/kubernetes.io/serviceaccount");
 }
 
 bool hasActivePort(const RdmaDevice& device) {
-  return std::ranges::any_of(device.ports, &RdmaPortState::active);
+  return std::ranges::any_of(device.ports, &RdmaPort::active);
 }
 
 FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
   if (device.physical.empty() || device.ports.empty() || hasActivePort(device))
     return FunctionFault::kNo;
-  const RdmaPortState& port = device.ports.front();
+  const RdmaPort& port = device.ports.front();
   if (!port.down()) return FunctionFault::kNo;
   const std::string guid = tree.line(device.folder + "/node_guid");
   if (port.infiniband() && !guid.empty() && guid.find_first_not_of("0:") == std::string::npos)
@@ -213,7 +221,7 @@ FunctionFault functionFault(const Tree& tree, const RdmaDevice& device) {
   const auto owns = [&](const RdmaDevice& one) {
     return one.pci == device.physical && hasActivePort(one);
   };
-  return std::any_of(all.begin(), all.end(), owns) ? FunctionFault::kLink : FunctionFault::kNo;
+  return std::ranges::any_of(all, owns) ? FunctionFault::kLink : FunctionFault::kNo;
 }
 
 std::vector<RdmaDevice> physicalListed(const Allocation& given, std::string_view list) {

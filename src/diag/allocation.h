@@ -8,7 +8,6 @@
 
 #include "base/printable.h"
 #include "diag/node.h"
-#include "diag/rdma_devices.h"
 
 namespace viaduct::diag {
 
@@ -23,15 +22,15 @@ enum class KnownBy : std::uint8_t {
 };
 
 // A fault of the device plugin's variables, or of a function that they name.
+enum class AllocationFaultKind : std::uint8_t {
+  kBrokenInfo,   // not JSON of the plugin's form
+  kHostileName,  // the text cannot be the name of a device, or a PCI address
+  kNoDevice,     // the function or its RDMA device is absent
+  kRenamed,      // the function has an RDMA device of another name
+  kNotRdma,      // the function has no RDMA device, and the plugin promises none
+};
 struct AllocationFault {
-  enum class Kind : std::uint8_t {
-    kBrokenInfo,   // not JSON of the plugin's form
-    kHostileName,  // the text cannot be the name of a device, or a PCI address
-    kNoDevice,     // the function or its RDMA device is absent
-    kRenamed,      // the function has an RDMA device of another name
-    kNotRdma,      // the function has no RDMA device, and the plugin promises none
-  };
-  Kind kind = Kind::kBrokenInfo;
+  AllocationFaultKind kind = AllocationFaultKind::kBrokenInfo;
   std::string variable = {};
   std::string subject = {};  // the function or name, printable
   std::string detail = {};   // "JSON ends at byte 17"
@@ -47,10 +46,15 @@ struct Allocation {
   // True if the device plugin or the container names the devices; false for a guess.
   bool certain() const { return known_by <= KnownBy::kDeviceFiles; }
 };
-Allocation allocationOf(const Tree& tree, const Variables& variables);
+Allocation allocationOf(const Node& node);
+// The devices whose faults matter: in a pod those that it got, otherwise all of the node, because
+// on a host a missing device file is a fault of the device. A guess counts only if it is wanted.
+enum class Guesses : bool { kIgnored, kCount };
+std::vector<RdmaDevice> devicesToLookAt(const Node& node, const Allocation& given,
+                                        Guesses guesses = Guesses::kIgnored);
 
 // Whether the process runs in a pod of Kubernetes.
-bool inPod(const Tree& tree, const Variables& variables);
+bool inPod(const Node& node);
 bool hasActivePort(const RdmaDevice& device);
 
 // The reason why a virtual function has no active port. The topic `sriov` reports all but kNo.

@@ -10,7 +10,7 @@ namespace viaduct::diag {
 namespace {
 
 using testing::NodeFolder;
-using Kind = AllocationFault::Kind;
+using Kind = AllocationFaultKind;
 
 constexpr auto kInfo = "PCIDEVICE_OPENSHIFT_IO_RAIL0_INFO";
 constexpr auto kAddresses = "PCIDEVICE_OPENSHIFT_IO_RAIL0";
@@ -34,7 +34,7 @@ class AllocationTest : public ::testing::Test {
   }
   Allocation found() const {
     const Node node = folder.node();
-    return allocationOf(node.tree, node.variables);
+    return allocationOf(node);
   }
   // The kinds of all faults.
   std::vector<Kind> faults() const {
@@ -146,9 +146,9 @@ TEST_F(AllocationTest, WithAllFilesVirtualFunctionsAreForPodsAndPhysicalOnesForT
 
 TEST(Allocation, OfANodeWithoutDevicesIsEmpty) {
   NodeFolder folder;
-  const Node node = folder.node();
-  EXPECT_EQ(allocationOf(node.tree, {}).known_by, KnownBy::kNone);
-  const Allocation given = allocationOf(node.tree, {{kAddresses, "0000:19:00.2"}});
+  EXPECT_EQ(allocationOf(folder.node()).known_by, KnownBy::kNone);
+  folder.variables = {{kAddresses, "0000:19:00.2"}};
+  const Allocation given = allocationOf(folder.node());
   EXPECT_EQ(given.known_by, KnownBy::kNone);
   ASSERT_EQ(given.faults.size(), 1U);
   EXPECT_EQ(given.faults[0].kind, Kind::kNoDevice);

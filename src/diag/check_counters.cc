@@ -118,7 +118,7 @@ struct PortCounter {
 // The counters that exist. Some contain "N/A (no PMA)" instead of a number.
 std::vector<PortCounter> countersOf(const Tree& tree, const RdmaDevice& device) {
   std::vector<PortCounter> out;
-  for (const RdmaPortState& port : device.ports)
+  for (const RdmaPort& port : device.ports)
     for (const char* folder : {"/counters", "/hw_counters"})
       for (const std::string& name : tree.list(port.folder + folder))
         if (const CounterRow* const row = base::firstWith(kCounters, &CounterRow::name, name))
@@ -141,7 +141,7 @@ struct Growth {
 
 // Replaces the placeholders of a text by the names of a device and its port's interface.
 std::string filledIn(std::string text, const Tree& tree, const RdmaDevice& device,
-                     const RdmaPortState& port) {
+                     const RdmaPort& port) {
   for (const auto& [word, name] : {std::pair("DEVICE"sv, toolName(device)),
                                    std::pair("INTERFACE"sv, interfaceOf(tree, device, port))})
     for (auto at = text.find(word); !name.empty() && at != std::string::npos;
@@ -202,7 +202,7 @@ void checkGrowth(const Node& node, const OwnDevices& own, Findings& findings) {
 // ---- Totals.
 
 // True if packets were discarded, and no mark told their senders to slow down.
-bool discardsUnmarked(const Tree& tree, const RdmaPortState& port) {
+bool discardsUnmarked(const Tree& tree, const RdmaPort& port) {
   const auto number = [&](const char* name) { return tree.number(port.folder + name); };
   return number("/counters/port_xmit_discards").value_or(0) != 0 &&
          number("/hw_counters/np_cnp_sent") == 0 && number("/hw_counters/rp_cnp_handled") == 0;
@@ -217,7 +217,7 @@ void checkMarking(const Node& node, const OwnDevices& own, Findings& findings) {
   Cases unmarked;
   std::string fix;
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPortState& port : device.ports) {
+    for (const RdmaPort& port : device.ports) {
       if (!port.roce() || !discardsUnmarked(node.tree, port)) continue;
       if (unmarked.empty()) fix = filledIn(kMarkingFix, node.tree, device, port);
       for (const char* name : {"/counters/port_xmit_discards", "/hw_counters/np_cnp_sent"})
@@ -243,7 +243,7 @@ constexpr std::uint64_t kManyLosses = 10;
 void checkLosses(const Node& node, const OwnDevices& own, Findings& findings) {
   Cases lossy;
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPortState& port : device.ports) {
+    for (const RdmaPort& port : device.ports) {
       const std::string path = port.folder + "/counters/link_downed";
       if (const auto count = node.tree.number(path).value_or(0); count >= kManyLosses)
         lossy.add(fmt::format("{} ({} times)", device.name, count), {path, std::to_string(count)});
@@ -274,7 +274,7 @@ std::vector<std::string> counterPaths(const Tree& tree) {
   for (const auto& [address, folder] : foldersOnWay(tree, functions))
     for (const char* name : kAerFiles) add_number(fmt::format("{}/{}", folder, name));
   for (const std::string& name : tree.list("/sys/class/net"))
-    if (isDeviceName(name)) add_number("/sys/class/net/" + name + "/carrier_changes");
+    if (isDeviceName(name)) add_number(interfaceFile(name, "carrier_changes"));
   return out;
 }
 

@@ -12,7 +12,6 @@
 #include "diag/allocation.h"
 #include "diag/hardware.h"
 #include "diag/own_devices.h"
-#include "diag/pci.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
 
@@ -44,11 +43,10 @@ struct EfaView {
 };
 
 EfaView efaView(const Node& node) {
-  EfaView out{.type = node.tree.line(kProductName), .pod = inPod(node.tree, node.variables)};
+  EfaView out{.type = node.tree.line(kProductName), .pod = inPod(node)};
   out.instance = base::firstWith(kEfaInstances, &EfaInstance::type, out.type);
   for (RdmaDevice& one : rdmaDevices(node.tree))
-    if (one.kind == RdmaDevice::Kind::kEfa && isDeviceName(one.name))
-      out.devices.push_back(std::move(one));
+    if (one.efa() && isDeviceName(one.name)) out.devices.push_back(std::move(one));
   for (const PciFunction& one : pciFunctions(node.tree))
     if (one.isEfa()) out.functions.push_back(one.address);
   return out;
@@ -234,7 +232,7 @@ void checkEfaBeside(const Node& node, const EfaView& efa, Findings& findings) {
   Cases beside;
   for (const RdmaDevice& one : rdmaDevices(node.tree)) {
     const std::string file = "/dev/infiniband/" + one.uverbs;
-    if (one.kind == RdmaDevice::Kind::kMellanox && !one.uverbs.empty() && node.tree.has(file))
+    if (one.mellanox() && !one.uverbs.empty() && node.tree.has(file))
       beside.add(printable(one.name), {printable(file), printable(one.name)});
   }
   if (beside.empty()) return;

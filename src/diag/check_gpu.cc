@@ -147,10 +147,8 @@ void checkPeerMemory(const Node& node, const GpuPeerMemory& memory, Findings& fi
        .gain = "RDMA reads and writes GPU memory without a copy through host memory."});
 }
 
-void checkGdrcopy(const Tree& tree, const std::vector<RdmaNic>& nics, Findings& findings) {
-  const bool efa = std::any_of(nics.begin(), nics.end(), [](const RdmaNic& nic) {
-    return nic.device.kind == RdmaDevice::Kind::kEfa;
-  });
+void checkGdrcopy(const Tree& tree, const std::vector<RdmaDevice>& nics, Findings& findings) {
+  const bool efa = std::ranges::any_of(nics, &RdmaDevice::efa);
   if (!efa) return;
   const bool device = tree.has("/dev/gdrdrv"), module = tree.has("/sys/module/gdrdrv");
   if (device && module) return findings.fine("GDRCopy (gdrdrv) is loaded.");
@@ -214,7 +212,7 @@ std::string withoutFolder(const std::string& list, const std::string& folder) {
   std::vector<std::string> rest = base::partsOf(list, ':');
   std::erase(rest, folder);
   const std::string joined = fmt::format("{}", fmt::join(rest, ":"));
-  const bool plain = std::all_of(joined.begin(), joined.end(), [](char c) {
+  const bool plain = std::ranges::all_of(joined, [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
            std::string_view("_./:+-").find(c) != std::string_view::npos;
   });
@@ -253,17 +251,17 @@ constexpr auto kImexFix =
 // Checks the IMEX channel, through which a process maps memory of another node's GPU.
 void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Findings& findings) {
   constexpr auto kDevices = "/proc/devices", kChannels = "/dev/nvidia-caps-imex-channels";
-  if (std::none_of(gpus.begin(), gpus.end(),
-                   [&](const PciFunction& gpu) { return sharesNvlink(node.tree, gpu); }))
+  if (std::ranges::none_of(gpus,
+                           [&](const PciFunction& gpu) { return sharesNvlink(node.tree, gpu); }))
     return;
   const FileText devices = node.tree.read(kDevices);
   const bool known = devices.text.find("nvidia-caps-imex-channels") != std::string::npos;
   const auto names = node.tree.list(kChannels);
-  if (std::any_of(names.begin(), names.end(),
-                  [](const std::string& name) { return name.starts_with("channel"); }))
+  if (std::ranges::any_of(names,
+                          [](const std::string& name) { return name.starts_with("channel"); }))
     return findings.fine("There is an IMEX channel for NVLink to other nodes.");
   // A host need not have channels itself: it may create them only for its containers.
-  const bool pod = inPod(node.tree, node.variables);
+  const bool pod = inPod(node);
   findings.add(
       {.severity = !pod    ? Severity::kInfo
                    : known ? Severity::kWarning
@@ -287,7 +285,7 @@ void checkImexChannel(const Node& node, const std::vector<PciFunction>& gpus, Fi
 void checkGpu(const Node& node, Findings& findings) {
   const std::vector<PciFunction> gpus = nvidiaGpus(node.tree);
   if (gpus.empty()) return findings.fine("No NVIDIA GPU: nothing to check.");
-  const std::vector<RdmaNic> nics = rdmaNics(node);
+  const std::vector<RdmaDevice> nics = rdmaNics(node);
   const GpuPeerMemory memory = peerMemory(node, nics);
   checkDriver(gpus, memory, !nics.empty(), findings);
   checkExcluded(node.tree, gpus, findings);

@@ -236,8 +236,8 @@ void checkMig(const Tree& tree, const SeenGpus& seen, Findings& findings) {
   for (const unsigned number : seen.numbers) {
     const std::string folder = fmt::format("/proc/driver/nvidia/capabilities/gpu{}/mig", number);
     const auto names = tree.list(folder);
-    const auto parts = std::count_if(
-        names.begin(), names.end(), [](const std::string& name) { return name.starts_with("gi"); });
+    const auto parts = std::ranges::count_if(
+        names, [](const std::string& name) { return name.starts_with("gi"); });
     if (parts != 0)
       divided.add(std::to_string(number), {folder, fmt::format("{} instances", parts)});
   }

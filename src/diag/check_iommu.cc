@@ -31,7 +31,7 @@ struct DmaDevice {
 };
 
 // The devices that reach each other's memory over PCIe.
-struct Peers {
+struct DmaPeers {
   bool nics = false;  // NICs and GPUs
   bool gpus = false;  // GPUs and GPUs: they have no NVSwitch
   const char* text() const { return !nics ? "GPUs" : gpus ? "GPUs and NICs" : "GPU and NIC"; }
@@ -49,8 +49,7 @@ struct IommuHints {
 
 std::vector<DmaDevice> dmaDevices(const Node& node) {
   std::vector<DmaDevice> out;
-  for (RdmaNic& nic : rdmaNics(node))
-    out.push_back({nic.device.name, std::move(nic.function), true});
+  for (RdmaDevice& nic : rdmaNics(node)) out.push_back({nic.name, *std::move(nic.function), true});
   for (PciFunction& gpu : nvidiaGpus(node.tree)) {
     std::string name = "GPU " + gpu.address;
     out.push_back({std::move(name), std::move(gpu)});
@@ -111,7 +110,7 @@ std::string typePath(const PciFunction& function) {
   return fmt::format("{}/{}/type", kIommuGroups, function.group);
 }
 
-std::string namesOf(const std::vector<DmaDevice>& devices) {
+std::string dmaNames(const std::vector<DmaDevice>& devices) {
   return listed(base::mapped(devices, &DmaDevice::name));
 }
 
@@ -202,13 +201,12 @@ std::vector<Evidence> translationEvidence(const Node& node, const IommuHints& hi
 // Other devices work, but pay for each registration.
 Severity translationSeverity(const std::vector<DmaDevice>& devices,
                              const std::vector<DmaDevice>& translated) {
-  const bool gpus =
-      std::any_of(devices.begin(), devices.end(), [](const auto& d) { return !d.nic; });
-  return std::any_of(translated.begin(), translated.end(),
-                     [&](const DmaDevice& one) {
-                       return one.function.group_type == "blocked" ||
-                              (one.nic && gpus && !one.function.physical.empty());
-                     })
+  const bool gpus = std::ranges::any_of(devices, [](const auto& d) { return !d.nic; });
+  return std::ranges::any_of(translated,
+                             [&](const DmaDevice& one) {
+                               return one.function.group_type == "blocked" ||
+                                      (one.nic && gpus && !one.function.physical.empty());
+                             })
              ? Severity::kFailure
              : Severity::kWarning;
 }
@@ -221,15 +219,15 @@ constexpr auto kGpuGain =
     "Copies between GPUs over PCIe work. NVIDIA does not support them while the IOMMU translates:\n"
     "they may damage memory.";
 
-void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices, const Peers& peers,
-                      Findings& findings) {
+void checkTranslation(const Node& node, const std::vector<DmaDevice>& devices,
+                      const DmaPeers& peers, Findings& findings) {
   const std::vector<DmaDevice> translated = base::only(devices, isTranslated);
   if (translated.empty()) return;
   const IommuHints hints = iommuHints(node);
   TranslationCause found = causeOf(node, hints, translated);
   findings.add({.severity = translationSeverity(devices, translated),
                 .code = found.code,
-                .what = fmt::format("The IOMMU translates the DMA of {}.", namesOf(translated)),
+                .what = fmt::format("The IOMMU translates the DMA of {}.", dmaNames(translated)),
                 .evidence = translationEvidence(node, hints, translated),
                 .cause = std::move(found.cause),
                 .fix = std::move(found.fix) + "\nThen " + typePath(translated[0].function) +
@@ -252,7 +250,7 @@ void checkUnknownTypes(const Node& node, const std::vector<DmaDevice>& devices,
       {.severity = hints.passthrough ? Severity::kInfo : Severity::kUnknown,
        .code = "iommu.type-unknown",
        .what = fmt::format("Could not tell whether the IOMMU translates the DMA of {}.",
-                           namesOf(unknown)),
+                           dmaNames(unknown)),
        .evidence = {{typePath(first), first.group_type.empty() ? "absent" : first.group_type},
                     {kCommandLine, hints.command_line}},
        .cause = first.group_type.empty()
@@ -266,16 +264,16 @@ using Bridges = std::set<std::string>;
 
 // The bridges between two devices, below the last bridge that they share. Nothing: they share none.
 Bridges bridgesBetween(const PciFunction& one, const PciFunction& other) {
-  const auto [a, b] =
-      std::mismatch(one.way.begin(), one.way.end(), other.way.begin(), other.way.end());
+  const auto &from = one.place.pci, &to = other.place.pci;
+  const auto [a, b] = std::mismatch(from.begin(), from.end(), to.begin(), to.end());
   Bridges out;
-  if (a == one.way.begin()) return out;
-  if (a != one.way.end()) out.insert(a, one.way.end() - 1);
-  if (b != other.way.end()) out.insert(b, other.way.end() - 1);
+  if (a == from.begin()) return out;
+  if (a != from.end()) out.insert(a, from.end() - 1);
+  if (b != to.end()) out.insert(b, to.end() - 1);
   return out;
 }
 
-Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const Peers& peers) {
+Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const DmaPeers& peers) {
   Bridges out;
   for (const DmaDevice& gpu : devices)
     for (const DmaDevice& other : devices)
@@ -284,7 +282,7 @@ Bridges bridgesBetweenPeers(const std::vector<DmaDevice>& devices, const Peers& 
   return out;
 }
 
-void addRedirects(const Cases& redirecting, const Peers& peers, Findings& findings) {
+void addRedirects(const Cases& redirecting, const DmaPeers& peers, Findings& findings) {
   const std::vector<std::string>& bridges = redirecting.names;
   std::string fix = "As root, on the node, at each boot:\n";
   for (const std::string& bridge : bridges)
@@ -306,7 +304,7 @@ void addRedirects(const Cases& redirecting, const Peers& peers, Findings& findin
            peers.nics ? " ACS is also a known cause of error 4, vendor error 81." : "")});
 }
 
-void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, const Peers& peers,
+void checkAcs(const Node& node, const std::vector<DmaDevice>& devices, const DmaPeers& peers,
               Findings& findings) {
   const Bridges between = bridgesBetweenPeers(devices, peers);
   if (between.empty()) return;
@@ -347,9 +345,8 @@ void sayFine(const std::vector<DmaDevice>& devices, Findings& findings) {
 
 void checkIommu(const Node& node, Findings& findings) {
   const std::vector<DmaDevice> devices = dmaDevices(node);
-  const Peers peers{
-      .nics = std::any_of(devices.begin(), devices.end(), [](const auto& d) { return d.nic; }),
-      .gpus = meetOnPcie(node.tree, nvidiaGpus(node.tree))};
+  const DmaPeers peers{.nics = std::ranges::any_of(devices, &DmaDevice::nic),
+                       .gpus = meetOnPcie(node.tree, nvidiaGpus(node.tree))};
   if (!peers.nics && !peers.gpus)
     return findings.fine(
         "No RDMA device on PCI, and no GPUs that meet there: the IOMMU does not matter.");

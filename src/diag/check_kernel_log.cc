@@ -28,17 +28,18 @@ std::string functionsText(const LogLines& lines) {
 // The PCI functions of RDMA NICs and NVIDIA GPUs, and the bridges above them.
 std::set<std::string> functionsThatMatter(const Node& node) {
   std::set<std::string> out;
-  for (const RdmaNic& nic : rdmaNics(node))
-    out.insert(nic.function.way.begin(), nic.function.way.end());
-  for (const PciFunction& gpu : nvidiaGpus(node.tree)) out.insert(gpu.way.begin(), gpu.way.end());
+  for (const RdmaDevice& nic : rdmaNics(node))
+    out.insert(nic.function->place.pci.begin(), nic.function->place.pci.end());
+  for (const PciFunction& gpu : nvidiaGpus(node.tree))
+    out.insert(gpu.place.pci.begin(), gpu.place.pci.end());
   return out;
 }
 
 // Whether the lines concern our functions. A line without a device counts, because it may.
 bool matters(const LogLines& lines, const std::set<std::string>& ours) {
   return lines.functions.empty() ||
-         std::any_of(lines.functions.begin(), lines.functions.end(),
-                     [&](const std::string& one) { return ours.contains(one); });
+         std::ranges::any_of(lines.functions,
+                             [&](const std::string& one) { return ours.contains(one); });
 }
 
 void addPageFaults(const LogLines& lines, bool ours, bool rdma, Findings& findings) {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "diag/allocation.h"
-#include "diag/control_groups.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
+#include "host/control_groups.h"
 
 namespace viaduct::diag {
 namespace {
@@ -39,16 +39,15 @@ std::vector<Evidence> podEvidence(const Node& node) {
 }  // namespace
 
 void checkKubernetes(const Node& node, Findings& findings) {
-  if (!inPod(node.tree, node.variables)) return findings.fine("This is no Kubernetes pod.");
+  if (!inPod(node)) return findings.fine("This is no Kubernetes pod.");
   const std::string space = node.tree.line(kServiceAccount);
   findings.add({.code = "kubernetes.pod",
                 .what = space.empty()
                             ? "This is a Kubernetes pod."
                             : fmt::format("This is a Kubernetes pod of namespace {}.", space),
                 .evidence = podEvidence(node)});
-  const bool given = std::any_of(node.variables.begin(), node.variables.end(), [](const auto& one) {
-    return one.first.starts_with("PCIDEVICE_");
-  });
+  const bool given = std::ranges::any_of(
+      node.variables, [](const auto& one) { return one.first.starts_with("PCIDEVICE_"); });
   if (!isPrivileged(processFacts(node))) return;
   findings.add(
       {.code = "kubernetes.privileged",

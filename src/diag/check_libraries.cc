@@ -98,10 +98,7 @@ bool isOlder(const Library& library, const VersionNumbers& least) {
 
 // libfabric before 2.5.1 cannot register memory on Grace with Blackwell, which is arm64 with EFA.
 bool isGraceWithEfa(const Node& node, const std::vector<RdmaDevice>& devices) {
-  return node.live.machine == "aarch64" &&
-         std::any_of(devices.begin(), devices.end(), [](const RdmaDevice& device) {
-           return device.kind == RdmaDevice::Kind::kEfa;
-         });
+  return node.live.machine == "aarch64" && std::ranges::any_of(devices, &RdmaDevice::efa);
 }
 
 std::vector<OldLibrary> oldLibraries(const Node& node, const std::vector<RdmaDevice>& devices) {

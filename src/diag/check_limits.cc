@@ -12,10 +12,10 @@
 #include "base/sizes.h"
 #include "base/text.h"
 #include "diag/allocation.h"
-#include "diag/control_groups.h"
 #include "diag/hardware.h"
 #include "diag/process_facts.h"
 #include "diag/topics.h"
+#include "host/control_groups.h"
 
 namespace viaduct::diag {
 namespace {
@@ -39,7 +39,7 @@ std::string memlockFix(const Node& node, const ProcessLimit& limit) {
            "  [crio.runtime]\n"
            "  default_ulimits = [\"memlock=-1:-1\"]\n"
            "Or in the pod: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}";
-  if (inPod(node.tree, node.variables))
+  if (inPod(node))
     return "In the pod: securityContext: {runAsUser: 0, capabilities: {add: [IPC_LOCK]}}\n"
            "Or on each node: /etc/systemd/system/containerd.service.d/memlock.conf\n"
            "  [Service]\n"
@@ -55,7 +55,7 @@ std::string memlockFix(const Node& node, const ProcessLimit& limit) {
 // full bounding set says nothing, because most processes have one.
 bool wasGivenIpcLock(const Node& node, const ProcessFacts& process) {
   return process.mayGet(Capability::kIpcLock) &&
-         (inPod(node.tree, node.variables) || !process.mayGet(Capability::kSysAdmin));
+         (inPod(node) || !process.mayGet(Capability::kSysAdmin));
 }
 
 // The reason why a granted IPC_LOCK has no effect; empty: it has effect, or was not granted.
@@ -153,8 +153,7 @@ constexpr std::uint64_t kLeastMemory = 8 * base::kGiB;
 
 std::uint64_t memoryNeeded(const Node& node) {
   std::uint64_t efa = 0;
-  for (const RdmaDevice& device : rdmaDevices(node.tree))
-    efa += device.kind == RdmaDevice::Kind::kEfa ? 1 : 0;
+  for (const RdmaDevice& device : rdmaDevices(node.tree)) efa += device.efa() ? 1 : 0;
   return std::max(kLeastMemory, efa * kMemoryPerEfa);
 }
 
@@ -202,7 +201,7 @@ void checkGroupRdma(const Tree& tree, bool rdma, Findings& findings) {
   if (!file) return;
   std::string fix = "On the node, as root:";
   std::vector<std::string> limited;
-  for (const std::string& line : base::only(linesOf(file->text), limitsObjects)) {
+  for (const std::string& line : base::only(base::partsOf(file->text, '\n'), limitsObjects)) {
     limited.push_back(line);
     if (const std::string device = line.substr(0, line.find(' ')); isDeviceName(device))
       fix += fmt::format("\necho '{} hca_handle=max hca_object=max' > {}", device, file->path);

@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "diag/control_groups.h"
 #include "diag/findings_testing.h"
 #include "diag/fixtures_testing.h"
+#include "host/control_groups.h"
 
 namespace viaduct::diag {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/sizes.h"
 #include "base/text.h"
-#include "diag/control_groups.h"
 #include "diag/hardware.h"
 #include "diag/topics.h"
+#include "host/control_groups.h"
 
 namespace viaduct::diag {
 namespace {

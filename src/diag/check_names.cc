@@ -44,7 +44,7 @@ void checkNames(const Node& node, Findings& findings) {
                 .cause = "The name is wrong, its service has no pods yet, or the name server does "
                          "not answer.",
                 .fix = fmt::format("getent ahosts {}{}", failed.names.front(),
-                                   inPod(node.tree, node.variables) ? kServiceFix : ""),
+                                   inPod(node) ? kServiceFix : ""),
                 .gain = "Members find each other."});
 }
 

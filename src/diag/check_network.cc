@@ -23,15 +23,11 @@ namespace {
 
 using RailNames = std::vector<std::string>;
 
-std::string netFile(const std::string& interface, const char* name) {
-  return fmt::format("/sys/class/net/{}/{}", interface, name);
-}
-
 // The network devices of active RoCE ports, in this network namespace.
 RailNames railsOf(const Node& node) {
   RailNames out;
   for (const RdmaDevice& device : ownDevices(node).devices)
-    for (const RdmaPortState& port : device.ports) {
+    for (const RdmaPort& port : device.ports) {
       const std::string name = interfaceOf(node.tree, device, port);
       if (name.empty() || !isRoce(node.tree, device, port) || !port.active()) continue;
       if (!base::contains(out, name)) out.push_back(name);
@@ -49,7 +45,7 @@ struct Ipv4Subnet {
   }
 };
 
-std::optional<Ipv4Subnet> ipv4In(const Live::Address& one) {
+std::optional<Ipv4Subnet> ipv4In(const InterfaceAddress& one) {
   in_addr raw{};
   if (one.prefix > 32 || ::inet_pton(AF_INET, one.address.c_str(), &raw) != 1) return std::nullopt;
   const Ipv4Subnet out{ntohl(raw.s_addr), one.prefix};
@@ -81,15 +77,14 @@ void checkIpv4Addresses(const Node& node, Findings& findings) {
          .cause = "The folder of files does not hold them.",
          .fix = "Run the doctor on the node itself: viaduct doctor --only network"});
   RailNames shown;
-  for (const Live::Address& one : node.live.addresses)
+  for (const InterfaceAddress& one : node.live.addresses)
     if (ipv4In(one)) shown.push_back(fmt::format("{} {}", one.interface, one.address));
   if (!shown.empty())
     return findings.fine(fmt::format("IPv4 addresses: {}.", shortList(shown, "addresses")));
-  const bool ipv6 = std::any_of(node.live.addresses.begin(), node.live.addresses.end(),
-                                [](const Live::Address& one) {
-                                  return one.address.find(':') != std::string::npos &&
-                                         !one.address.starts_with("fe80:") && one.address != "::1";
-                                });
+  const bool ipv6 = std::ranges::any_of(node.live.addresses, [](const InterfaceAddress& one) {
+    return one.address.find(':') != std::string::npos && !one.address.starts_with("fe80:") &&
+           one.address != "::1";
+  });
   findings.add({.severity = ipv6 ? Severity::kInfo : Severity::kFailure,
                 .code = "network.no-ipv4",
                 .what = ipv6 ? "No interface has an IPv4 address; there are IPv6 addresses."
@@ -142,7 +137,7 @@ std::optional<std::uint64_t> settingOf(const Tree& tree, const std::string& inte
 }
 
 std::string addressOn(const Node& node, const std::string& interface) {
-  for (const Live::Address& one : node.live.addresses)
+  for (const InterfaceAddress& one : node.live.addresses)
     if (one.interface == interface && ipv4In(one)) return one.address;
   return "ADDRESS";
 }
@@ -204,7 +199,7 @@ void judgeSubnet(const Node& node, const std::string& subnet, const RailNames& r
 
 void checkSubnets(const Node& node, const RailNames& rails, Findings& findings) {
   std::map<std::pair<std::uint32_t, unsigned>, std::pair<std::string, RailNames>> of;
-  for (const Live::Address& one : node.live.addresses) {
+  for (const InterfaceAddress& one : node.live.addresses) {
     const auto address = ipv4In(one);
     if (!address || !base::contains(rails, one.interface)) continue;
     auto& [subnet, names] = of[{address->subnet(), address->prefix}];
@@ -231,13 +226,13 @@ using CarrierChanges = std::map<std::string, std::uint64_t>;
 CarrierChanges carrierChanges(const Tree& tree, const RailNames& rails) {
   CarrierChanges out;
   for (const std::string& rail : rails)
-    if (const auto count = tree.number(netFile(rail, "carrier_changes"))) out[rail] = *count;
+    if (const auto count = tree.number(interfaceFile(rail, "carrier_changes"))) out[rail] = *count;
   return out;
 }
 
 std::uint64_t medianOf(const CarrierChanges& changes) {
   auto sorted = base::mapped(changes, &CarrierChanges::value_type::second);
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   return sorted.empty() ? 0 : sorted[(sorted.size() - 1) / 2];
 }
 
@@ -260,7 +255,7 @@ void checkCarrier(const Node& node, const RailNames& rails, Findings& findings) 
   const std::uint64_t median = medianOf(changes);
   Cases flapping;
   for (const auto& [rail, count] : changes) {
-    const std::string path = netFile(rail, "carrier_changes");
+    const std::string path = interfaceFile(rail, "carrier_changes");
     const std::uint64_t more = node.live.growthOf(path);
     const bool unlike_others = count >= kManyChanges && count / 4 >= median;
     if (more != 0 || count >= kManyChangesAlone || unlike_others)
@@ -282,8 +277,8 @@ void checkRailMtus(const Node& node, const RailNames& rails, Findings& findings)
   constexpr std::uint64_t kFullRdma = 4192;  // the topic roce reports smaller MTUs
   std::map<std::uint64_t, Cases> of;
   for (const std::string& rail : rails)
-    if (const auto mtu = node.tree.number(netFile(rail, "mtu")); mtu && *mtu >= kFullRdma)
-      of[*mtu].add(rail, {netFile(rail, "mtu"), std::to_string(*mtu)});
+    if (const auto mtu = node.tree.number(interfaceFile(rail, "mtu")); mtu && *mtu >= kFullRdma)
+      of[*mtu].add(rail, {interfaceFile(rail, "mtu"), std::to_string(*mtu)});
   if (of.size() < 2) return;
   const std::uint64_t largest = of.rbegin()->first;
   RailNames groups;

@@ -43,12 +43,12 @@ void addLinkEvidence(PathFault& fault, const PciFunction& function) {
 
 std::vector<NicPath> nicPaths(const Node& node) {
   std::map<std::string, NicPath> paths;
-  for (const RdmaNic& nic : rdmaNics(node)) {
-    const std::string& physical = nic.function.physical;
+  for (const RdmaDevice& nic : rdmaNics(node)) {
+    const std::string& physical = nic.function->physical;
     auto function = physical.empty() ? nic.function : pciFunction(node.tree, physical);
     if (!function) continue;  // a guest sees only virtual functions
     NicPath& path = paths[function->address];
-    path.names.push_back(nic.device.name);
+    path.names.push_back(nic.name);
     // The function's devices share the port.
     path.needed = std::max(path.needed, nic.gigabits() * 1e9 / 8);
     path.function = *std::move(function);
@@ -63,7 +63,8 @@ std::vector<NicPath> nicPaths(const Node& node) {
 
 // Whether the bridge is the other end of the function's own link.
 bool isParent(const PciFunction& bridge, const PciFunction& function) {
-  return function.way.size() >= 2 && function.way[function.way.size() - 2] == bridge.address;
+  return function.place.pci.size() >= 2 &&
+         function.place.pci[function.place.pci.size() - 2] == bridge.address;
 }
 
 const PciFunction* parentOf(const NicPath& path) {
@@ -93,12 +94,12 @@ void note(PathFault& fault, const NicPath& path) {
 // bridge itself can be.
 std::vector<const PciFunction*> slowBridges(const NicPath& path) {
   std::vector<const PciFunction*> out;
-  const double own = bytesNow(path.function.link);
+  const double own = path.function.link.bytesPerSecond();
   const double needed = path.needed > 0 ? path.needed : own;
   for (const PciFunction& bridge : path.above) {
-    const double now = bytesNow(bridge.link);
+    const double now = bridge.link.bytesPerSecond();
     const bool below_own = own > 0 && now < own;
-    const bool badly = bytesAtMost(bridge.link) > now && !isParent(bridge, path.function);
+    const bool badly = bridge.link.mostBytesPerSecond() > now && !isParent(bridge, path.function);
     if (now < needed && (below_own || badly)) out.push_back(&bridge);
   }
   return out;
@@ -111,7 +112,7 @@ void judge(const NicPath& path, NicFaults& faults) {
   const PciLink& link = path.function.link;
   const PciFunction* const parent = parentOf(path);
   const PciLink theirs = parent != nullptr ? parent->link : PciLink{};
-  const bool enough = bytesNow(link) >= path.needed;
+  const bool enough = link.bytesPerSecond() >= path.needed;
   const auto speed = trainedBadly(link.gigatransfers, link.most_gigatransfers,
                                   theirs.most_gigatransfers, parent != nullptr, enough);
   const auto width =
@@ -128,12 +129,12 @@ void judge(const NicPath& path, NicFaults& faults) {
   }
   const bool explained =
       speed == Severity::kWarning || width == Severity::kWarning || !slow.empty();
-  if (explained || bytesNow(link) <= 0 || enough) return;
+  if (explained || link.bytesPerSecond() <= 0 || enough) return;
   note(faults[kTooSlow], path);
   faults[kTooSlow].evidence.push_back(
       {"rate of its ports",
        fmt::format("{:.0f} Gb/s = {:.1f} GB/s; the link carries {:.1f} GB/s", path.needed * 8e-9,
-                   path.needed * 1e-9, bytesNow(link) * 1e-9)});
+                   path.needed * 1e-9, link.bytesPerSecond() * 1e-9)});
 }
 
 constexpr auto kReseat =
@@ -185,7 +186,7 @@ void checkNicLinks(const Node& node, const std::vector<NicPath>& paths, Findings
   NicFaults faults;
   std::vector<std::string> unknown;  // PCI addresses
   for (const NicPath& path : paths) {
-    if (bytesNow(path.function.link) <= 0) unknown.push_back(path.function.address);
+    if (path.function.link.bytesPerSecond() <= 0) unknown.push_back(path.function.address);
     judge(path, faults);
   }
   for (const LinkFault kind : {kSpeed, kWidth, kUpstream, kTooSlow})

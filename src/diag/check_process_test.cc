@@ -81,8 +81,8 @@ TEST(Topics, SayOnceThatThereIsNoSys) {
   const auto folder = testing::roceNode();
   folder.erase("/sys");
   const Findings findings = diagnose(folder.node());
-  EXPECT_EQ(std::count_if(findings.all().begin(), findings.all().end(),
-                          [](const Finding& one) { return one.code.ends_with("no-sys"); }),
+  EXPECT_EQ(std::ranges::count_if(findings.all(),
+                                  [](const Finding& one) { return one.code.ends_with("no-sys"); }),
             1);
   const Finding finding = findingOf(folder, "files.no-sys");
   EXPECT_EQ(finding.severity, Severity::kUnknown);

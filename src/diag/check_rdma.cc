@@ -15,17 +15,14 @@
 #include "base/lists.h"
 #include "diag/allocation.h"
 #include "diag/own_devices.h"
-#include "diag/pci.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
 namespace {
 
-using DeviceKind = RdmaDevice::Kind;
-
 struct PortOf {
   const RdmaDevice* device = nullptr;
-  const RdmaPortState* port = nullptr;
+  const RdmaPort* port = nullptr;
   // "mlx5_0", or "mlx5_0:2" if the device has several ports.
   std::string name() const {
     return device->ports.size() == 1 ? device->name
@@ -34,14 +31,14 @@ struct PortOf {
 };
 using PortList = std::vector<PortOf>;
 
-std::vector<std::string> namesOf(const PortList& ports) {
+std::vector<std::string> portNames(const PortList& ports) {
   return base::mapped(ports, &PortOf::name);
 }
 
 PortList portsOf(const OwnDevices& own) {
   PortList out;
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPortState& port : device.ports) out.push_back({&device, &port});
+    for (const RdmaPort& port : device.ports) out.push_back({&device, &port});
   return out;
 }
 
@@ -61,7 +58,7 @@ std::vector<Evidence> filesOf(const PortList& ports, std::initializer_list<const
 // The faults of a port that carries no data.
 enum class DownKind { kNo, kPolling, kDown, kInit, kUnknown };
 
-DownKind downOf(const RdmaPortState& port) {
+DownKind downOf(const RdmaPort& port) {
   if (port.active()) return DownKind::kNo;
   if (port.state.starts_with("2:") || port.state.starts_with("3:")) return DownKind::kInit;
   if (!port.state.starts_with("1:")) return DownKind::kUnknown;
@@ -81,21 +78,20 @@ bool isOfAnotherCheck(const Node& node, const OwnDevices& own, const PortOf& one
 // True if exactly the cards' first ports are active: second ports often have no cable.
 bool areUnusedSecondPorts(const OwnDevices& own, const PortList& down) {
   const auto second = [](const RdmaDevice& one) { return !one.pci.ends_with(".0"); };
-  return std::all_of(down.begin(), down.end(),
-                     [&](const PortOf& one) { return second(*one.device); }) &&
-         std::all_of(own.devices.begin(), own.devices.end(),
-                     [&](const RdmaDevice& one) { return hasActivePort(one) != second(one); });
+  return std::ranges::all_of(down, [&](const PortOf& one) { return second(*one.device); }) &&
+         std::ranges::all_of(
+             own.devices, [&](const RdmaDevice& one) { return hasActivePort(one) != second(one); });
 }
 
 Severity severityOfDown(const OwnDevices& own, const PortList& down) {
-  const bool none_active = std::none_of(own.devices.begin(), own.devices.end(), hasActivePort);
+  const bool none_active = std::ranges::none_of(own.devices, hasActivePort);
   if (own.given || none_active) return Severity::kFailure;
   return areUnusedSecondPorts(own, down) ? Severity::kInfo : Severity::kWarning;
 }
 
 std::string leaveOut(const PortList& ports) {
   return fmt::format("If nobody needs the port, leave it out: NCCL_IB_HCA=^={}",
-                     fmt::join(namesOf(ports), ","));
+                     fmt::join(portNames(ports), ","));
 }
 
 void reportPolling(const Node& node, const OwnDevices& own, const PortList& ports,
@@ -103,7 +99,7 @@ void reportPolling(const Node& node, const OwnDevices& own, const PortList& port
   findings.add({.severity = severityOfDown(own, ports),
                 .code = "rdma.polling",
                 .what = fmt::format("{} no link partner: the physical state is Polling.",
-                                    withVerb(namesOf(ports), "finds", "find")),
+                                    withVerb(portNames(ports), "finds", "find")),
                 .evidence = filesOf(ports, {"state", "phys_state"}, node.tree),
                 .cause = "The cable or its transceiver is missing or broken, or the switch port is "
                          "off.",
@@ -119,7 +115,7 @@ void reportDownPorts(const Node& node, const OwnDevices& own, const PortList& po
       device.interfaces.empty() ? std::string() : printable(device.interfaces.front());
   findings.add({.severity = severityOfDown(own, ports),
                 .code = "rdma.port-down",
-                .what = fmt::format("{} down.", withVerb(namesOf(ports), "is", "are")),
+                .what = fmt::format("{} down.", withVerb(portNames(ports), "is", "are")),
                 .evidence = filesOf(ports, {"state", "phys_state", "link_layer"}, node.tree),
                 .cause = "The port is disabled, its interface is down, or the link has failed.",
                 .fix = fmt::format(
@@ -136,7 +132,7 @@ void reportInit(const Node& node, const OwnDevices& own, const PortList& ports,
   findings.add({.severity = severityOfDown(own, ports),
                 .code = "rdma.port-init",
                 .what = fmt::format("{} a link and no subnet manager: the state is {}.",
-                                    withVerb(namesOf(ports), "has", "have"),
+                                    withVerb(portNames(ports), "has", "have"),
                                     printable(ports.front().port->state)),
                 .evidence = filesOf(ports, {"state", "lid", "sm_lid", "link_layer"}, node.tree),
                 .cause = "No subnet manager runs in this InfiniBand fabric, or it does not reach "
@@ -151,7 +147,7 @@ void reportUnknownStates(const Node&, const OwnDevices&, const PortList& ports,
   findings.add({.severity = Severity::kUnknown,
                 .code = "rdma.state-unknown",
                 .what = fmt::format("Could not look at the port state of {}.",
-                                    fmt::join(namesOf(ports), ", ")),
+                                    fmt::join(portNames(ports), ", ")),
                 .evidence = base::mapped(ports,
                                          [](const PortOf& one) {
                                            return Evidence{one.port->folder + "/state",
@@ -183,7 +179,7 @@ void checkPortFiles(const Node& node, const OwnDevices& own, const PortList& por
     if (device.ports.empty()) unknown.add(device.name, {device.folder + "/ports", "no port"});
   for (const PortOf& one : ports) {
     const std::string lid = one.port->folder + "/lid";
-    const bool any_layer = one.device->kind != DeviceKind::kMellanox || one.port->roce();
+    const bool any_layer = !one.device->mellanox() || one.port->roce();
     if (!any_layer && !one.port->infiniband())
       unknown.add(one.name(), {one.port->folder + "/link_layer", printable(one.port->link_layer)});
     else if (one.port->infiniband() && one.port->active() && !node.tree.number(lid))
@@ -207,7 +203,7 @@ void checkLids(const Node& node, const PortList& active, Findings& findings) {
   findings.add({.severity = Severity::kFailure,
                 .code = "rdma.no-lid",
                 .what = fmt::format("{} no address in the InfiniBand fabric: the LID is 0.",
-                                    withVerb(namesOf(without), "has", "have")),
+                                    withVerb(portNames(without), "has", "have")),
                 .evidence = filesOf(without, {"lid", "sm_lid", "state"}, node.tree),
                 .cause =
                     "The subnet manager has not configured the port, or the device is a bond of "
@@ -220,7 +216,7 @@ void checkLids(const Node& node, const PortList& active, Findings& findings) {
 
 // The key of devices that should have equal rates: of one model and one use.
 auto siblingKey(const PortOf& one) {
-  return std::tuple(one.device->kind, one.device->type, one.device->board,
+  return std::tuple(one.device->efa(), one.device->type, one.device->board,
                     one.device->physical.empty(), one.port->link_layer);
 }
 
@@ -232,14 +228,14 @@ std::map<decltype(siblingKey({})), PortList> siblingsOf(const PortList& ports) {
 
 // True for a speed that the kernel does not know: it prints such a speed as the slowest, 2.5 Gb/s a
 // lane.
-bool isUnnamed(const RdmaPortState& port) {
+bool isUnnamed(const RdmaPort& port) {
   return port.lanes != 0 && (port.speed.empty() || port.speed == "SDR") &&
          port.gigabits <= 2.5 * port.lanes;
 }
 
 // True for an InfiniBand port that runs with one lane at a known speed. An Ethernet port of 25 Gb/s
 // always has one.
-bool isNarrow(const RdmaPortState& port) {
+bool isNarrow(const RdmaPort& port) {
   return port.infiniband() && port.lanes == 1 && !isUnnamed(port);
 }
 
@@ -248,7 +244,7 @@ void reportUnnamed(const Node& node, const PortList& ports, Findings& findings) 
       {.severity = Severity::kInfo,
        .code = "rdma.rate-unnamed",
        .what = fmt::format("This kernel cannot name the rate of {}; it shows {}.",
-                           fmt::join(namesOf(ports), ", "), printable(ports.front().port->rate)),
+                           fmt::join(portNames(ports), ", "), printable(ports.front().port->rate)),
        .evidence = filesOf(ports, {"rate", "state"}, node.tree),
        .cause = fmt::format("Kernel {} prints speeds that it does not know as 2.5 Gb/s a "
                             "lane. The link itself is probably fast.",
@@ -263,7 +259,7 @@ void reportNarrow(const Node& node, const PortList& ports, Findings& findings) {
       {.severity = Severity::kWarning,
        .code = "rdma.narrow",
        .what = fmt::format("{} with one lane instead of four.",
-                           withVerb(namesOf(ports), "runs", "run")),
+                           withVerb(portNames(ports), "runs", "run")),
        .evidence = filesOf(ports, {"rate"}, node.tree),
        .cause = "A lane of the cable or transceiver is broken, or the cable is not pushed "
                 "home.",
@@ -299,9 +295,9 @@ void checkRatesOf(const Node& node, const PortList& siblings, Findings& findings
   const PortList unnamed =
       base::only(siblings, [](const PortOf& one) { return isUnnamed(*one.port); });
   if (unnamed.size() == siblings.size()) return reportUnnamed(node, unnamed, findings);
-  const PortOf fastest = *std::max_element(
-      siblings.begin(), siblings.end(),
-      [](const PortOf& a, const PortOf& b) { return a.port->gigabits < b.port->gigabits; });
+  const PortOf fastest = *std::ranges::max_element(siblings, [](const PortOf& a, const PortOf& b) {
+    return a.port->gigabits < b.port->gigabits;
+  });
   const PortList slow = base::only(siblings, [&](const PortOf& one) {
     return one.port->gigabits < fastest.port->gigabits && !isNarrow(*one.port);
   });
@@ -316,7 +312,7 @@ void checkPortRates(const Node& node, const PortList& active, Findings& findings
     findings.add(
         {.severity = Severity::kUnknown,
          .code = "rdma.rate-unknown",
-         .what = fmt::format("Could not look at the rate of {}.", fmt::join(namesOf(odd), ", ")),
+         .what = fmt::format("Could not look at the rate of {}.", fmt::join(portNames(odd), ", ")),
          .evidence = filesOf(odd, {"rate"}, node.tree),
          .cause = "The file is missing, empty or damaged.",
          .fix = "Read it on the node: ibstat"});
@@ -340,7 +336,7 @@ void checkRdmaFirmware(const OwnDevices& own, Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::map<std::string, std::vector<std::string>>>
       versions;
   for (const RdmaDevice& one : own.devices)
-    if (one.kind != DeviceKind::kEfa && !one.firmware.empty() && !one.board.empty())
+    if (!one.efa() && !one.firmware.empty() && !one.board.empty())
       versions[{one.type, one.board}][one.firmware].push_back(one.name);
   for (const auto& [board, found] : versions) {
     if (found.size() < 2) continue;
@@ -373,9 +369,8 @@ std::string fixOfNoFiles(const OwnDevices& own) {
         "  resources: {{limits: {{{}}}}}\n"
         "The node may offer another name: kubectl get node NODE -o "
         "jsonpath='{{.status.allocatable}}'",
-        own.devices.front().kind == DeviceKind::kEfa
-            ? fmt::format("vpc.amazonaws.com/efa: {}", own.devices.size())
-            : std::string("rdma/hca_shared_devices_a: 1"));
+        own.devices.front().efa() ? fmt::format("vpc.amazonaws.com/efa: {}", own.devices.size())
+                                  : std::string("rdma/hca_shared_devices_a: 1"));
   return "Load the module, and let udev make the files: modprobe ib_uverbs; udevadm trigger\n"
          "With Docker: --device=/dev/infiniband";
 }
@@ -411,10 +406,8 @@ void checkDeviceFiles(const Node& node, const OwnDevices& own, Findings& finding
 // ---- No devices.
 
 std::vector<std::string> functionsWithoutDevice(const Tree& tree) {
-  std::vector<std::string> out;
-  for (const PciFunction& one : pciFunctions(tree))
-    if (one.vendor == 0x15b3 && (one.kind >> 8U) == 0x0207U) out.push_back(one.address);
-  return out;
+  constexpr std::string_view kInfiniband = "0x0207";
+  return functionsOfClass(tree, kInfiniband, {host::kMellanox});
 }
 
 void reportNone(const Node& node, Findings& findings) {
@@ -437,7 +430,7 @@ void reportActive(const Node& node, const OwnDevices& own, const PortList& activ
                   Findings& findings) {
   std::map<std::pair<std::string, std::string>, std::vector<std::string>> of;
   for (const PortOf& one : active)
-    of[{one.device->kind == DeviceKind::kEfa        ? "EFA"
+    of[{one.device->efa()                           ? "EFA"
         : isRoce(node.tree, *one.device, *one.port) ? "RoCE (the link layer is Ethernet)"
                                                     : printable(one.port->link_layer),
         printable(one.port->rate)}]
@@ -448,8 +441,7 @@ void reportActive(const Node& node, const OwnDevices& own, const PortList& activ
                               key.first, key.second));
   std::set<std::string> versions;
   for (const RdmaDevice& one : own.devices)
-    if (one.kind != DeviceKind::kEfa && !one.firmware.empty())
-      versions.insert(printable(one.firmware));
+    if (!one.efa() && !one.firmware.empty()) versions.insert(printable(one.firmware));
   if (!versions.empty()) findings.fine(fmt::format("Firmware: {}.", fmt::join(versions, ", ")));
 }
 

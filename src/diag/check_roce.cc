@@ -23,7 +23,7 @@ namespace {
 // A RoCE port, and its network device in this namespace.
 struct RoceRail {
   std::string device = {}, interface = {};
-  RdmaPortState port = {};
+  RdmaPort port = {};
   bool default_route = false;
   bool of_sriov = false;  // the topic sriov reports why it is down
 };
@@ -48,8 +48,8 @@ RoceView roceView(const Node& node) {
   const std::string with_default = podView(node).default_interface;
   RoceView out{.given = own.given};
   for (const RdmaDevice& device : own.devices)
-    for (const RdmaPortState& port : device.ports) {
-      const bool efa = device.kind == RdmaDevice::Kind::kEfa;
+    for (const RdmaPort& port : device.ports) {
+      const bool efa = device.efa();
       out.secondary |= port.active() && (efa || port.infiniband());
       if (efa || !isRoce(node.tree, device, port)) continue;
       const std::string interface = interfaceOf(node.tree, device, port);
@@ -62,13 +62,9 @@ RoceView roceView(const Node& node) {
   return out;
 }
 
-std::vector<std::string> namesOf(const RoceRails& rails) {
+std::vector<std::string> railNamesOf(const RoceRails& rails) {
   return base::mapped(
       rails, [](const RoceRail& one) { return fmt::format("{} ({})", one.device, one.interface); });
-}
-
-std::string interfaceFile(const RoceRail& rail, const char* name) {
-  return fmt::format("/sys/class/net/{}/{}", rail.interface, name);
 }
 
 // Moves the rails for which `is` holds out of `rails`.
@@ -94,7 +90,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
   Finding finding{.severity = view.useless(down.size()),
                   .code = "roce.interface-down",
                   .what = fmt::format("{} no link: the network interface is down.",
-                                      withVerb(namesOf(down), "has", "have")),
+                                      withVerb(railNamesOf(down), "has", "have")),
                   .cause = "RoCE needs its network interface up; the RDMA port follows it.",
                   .fix = forEach(down,
                                  [](const RoceRail& one) {
@@ -104,7 +100,7 @@ void reportDownRails(const Node& node, const RoceView& view, const RoceRails& do
                          down.front().interface,
                   .gain = "The node gains the rate of each rail that comes up."};
   for (const RoceRail& one : down) {
-    const std::string path = interfaceFile(one, "operstate");
+    const std::string path = interfaceFile(one.interface, "operstate");
     finding.evidence.push_back({path, printable(node.tree.line(path))});
     finding.evidence.push_back({one.port.folder + "/state", printable(one.port.state)});
   }
@@ -117,7 +113,7 @@ struct RailAddresses {
 
 RailAddresses addressesOf(const Node& node, const RoceRail& rail) {
   RailAddresses out;
-  for (const Live::Address& one : node.live.addresses) {
+  for (const InterfaceAddress& one : node.live.addresses) {
     if (one.interface != rail.interface) continue;
     const bool ipv6 = one.address.find(':') != std::string::npos;
     out.ipv4 |= !ipv6 && !one.address.starts_with("169.254.");
@@ -136,7 +132,7 @@ void reportNoAddress(const RoceView& view, const RoceRails& without, Findings& f
   findings.add(
       {.severity = view.useless(without.size()),
        .code = "roce.no-address",
-       .what = fmt::format("{} no IPv4 address.", withVerb(namesOf(without), "has", "have")),
+       .what = fmt::format("{} no IPv4 address.", withVerb(railNamesOf(without), "has", "have")),
        .evidence = base::mapped(without,
                                 [](const RoceRail& one) {
                                   return Evidence{"ip -4 addr show dev " + one.interface,
@@ -176,29 +172,27 @@ bool isGid(const std::string& text) {
 
 // True if the kernel is too old to show the types of GIDs, or the table is unreadable. A readable
 // table always has entries, even if all are empty.
-bool areGidsUnknown(const Tree& tree, const RdmaPortState& port) {
+bool areGidsUnknown(const Tree& tree, const RdmaPort& port) {
   if (port.gids.empty()) return tree.list(port.folder + "/gids").empty();
-  return std::any_of(port.gids.begin(), port.gids.end(),
-                     [](const Gid& one) { return !isGid(one.gid); }) ||
-         std::all_of(port.gids.begin(), port.gids.end(),
-                     [](const Gid& one) { return one.type.empty(); });
+  return std::ranges::any_of(port.gids, [](const Gid& one) { return !isGid(one.gid); }) ||
+         std::ranges::all_of(port.gids, [](const Gid& one) { return one.type.empty(); });
 }
 
 void reportUnknownGids(const RoceView& view, const RoceRails& rails, Findings& findings) {
-  findings.add(
-      {.severity = view.worst(Severity::kUnknown),
-       .code = "roce.gids-unknown",
-       .what = fmt::format("Could not look at the GIDs of {}.", shortList(namesOf(rails), "rails")),
-       .evidence = shownGids(rails),
-       .cause = "The files of the GID table are missing or damaged.",
-       .fix = "Read the table on the node: show_gids"});
+  findings.add({.severity = view.worst(Severity::kUnknown),
+                .code = "roce.gids-unknown",
+                .what = fmt::format("Could not look at the GIDs of {}.",
+                                    shortList(railNamesOf(rails), "rails")),
+                .evidence = shownGids(rails),
+                .cause = "The files of the GID table are missing or damaged.",
+                .fix = "Read the table on the node: show_gids"});
 }
 
 void reportNoVersion2(const RoceView& view, const RoceRails& without, Findings& findings) {
   findings.add(
       {.severity = view.useless(without.size()),
        .code = "roce.no-v2-gid",
-       .what = fmt::format("{} no GID of RoCE v2.", withVerb(namesOf(without), "has", "have")),
+       .what = fmt::format("{} no GID of RoCE v2.", withVerb(railNamesOf(without), "has", "have")),
        .evidence = shownGids(without),
        .cause = "The device or its driver is set to RoCE v1, which no router forwards, or "
                 "the interface has lost its addresses.",
@@ -214,7 +208,7 @@ void reportNoVersion2(const RoceView& view, const RoceRails& without, Findings& 
 
 // The rail's address, "10.0.103.7/24", for a command.
 std::string addressOn(const Node& node, const RoceRail& rail) {
-  for (const Live::Address& one : node.live.addresses)
+  for (const InterfaceAddress& one : node.live.addresses)
     if (one.interface == rail.interface && !one.address.starts_with("fe80:"))
       return printable(fmt::format("{}/{}", one.address, one.prefix));
   return "ADDRESS/PREFIX";
@@ -225,7 +219,7 @@ void reportLinkLocal(const Node& node, const RoceView& view, const RoceRails& lo
   findings.add({.severity = view.useless(local.size()),
                 .code = "roce.link-local-only",
                 .what = fmt::format("{} only link-local GIDs of RoCE v2.",
-                                    withVerb(namesOf(local), "has", "have")),
+                                    withVerb(railNamesOf(local), "has", "have")),
                 .evidence = shownGids(local),
                 .cause = "The GID table does not hold the interface's address. Link-local GIDs do "
                          "not reach beyond the rail's own switch, and NCCL skips them.",
@@ -302,17 +296,16 @@ unsigned payloadOf(std::uint64_t mtu) {
 
 void reportMtu(const RoceView& view, const RoceRails& small,
                const std::map<std::string, std::uint64_t>& mtus, Findings& findings) {
-  const bool on_default = std::all_of(small.begin(), small.end(),
-                                      [](const RoceRail& one) { return one.default_route; });
+  const bool on_default = std::ranges::all_of(small, &RoceRail::default_route);
   const std::uint64_t mtu = mtus.at(small.front().interface);
   findings.add(
       {.severity = view.worst(on_default ? Severity::kInfo : Severity::kWarning),
        .code = "roce.mtu",
        .what = fmt::format("{} an MTU of {}, so RDMA packets carry {} bytes instead of 4096.",
-                           withVerb(namesOf(small), "has", "have"), mtu, payloadOf(mtu)),
+                           withVerb(railNamesOf(small), "has", "have"), mtu, payloadOf(mtu)),
        .evidence = base::mapped(small,
                                 [&](const RoceRail& one) {
-                                  return Evidence{interfaceFile(one, "mtu"),
+                                  return Evidence{interfaceFile(one.interface, "mtu"),
                                                   std::to_string(mtus.at(one.interface))};
                                 }),
        .cause =
@@ -330,23 +323,23 @@ void reportMtu(const RoceView& view, const RoceRails& small,
 void checkMtu(const Node& node, const RoceView& view, RoceRails rails, Findings& findings) {
   std::map<std::string, std::uint64_t> mtus;
   for (const RoceRail& one : rails)
-    if (const auto mtu = node.tree.number(interfaceFile(one, "mtu")); mtu && *mtu >= 68)
+    if (const auto mtu = node.tree.number(interfaceFile(one.interface, "mtu")); mtu && *mtu >= 68)
       mtus[one.interface] = *mtu;
   const RoceRails unknown =
       takeOut(rails, [&](const RoceRail& one) { return !mtus.contains(one.interface); });
   if (!unknown.empty())
-    findings.add(
-        {.severity = view.worst(Severity::kUnknown),
-         .code = "roce.mtu-unknown",
-         .what = fmt::format("Could not look at the MTU of {}.", fmt::join(namesOf(unknown), ", ")),
-         .evidence = {{interfaceFile(unknown.front(), "mtu"), "not a number"}},
-         .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
+    findings.add({.severity = view.worst(Severity::kUnknown),
+                  .code = "roce.mtu-unknown",
+                  .what = fmt::format("Could not look at the MTU of {}.",
+                                      fmt::join(railNamesOf(unknown), ", ")),
+                  .evidence = {{interfaceFile(unknown.front().interface, "mtu"), "not a number"}},
+                  .fix = "Read it on the node: ip link show dev " + unknown.front().interface});
   const RoceRails small =
       takeOut(rails, [&](const RoceRail& one) { return mtus.at(one.interface) < kFullMtu; });
   if (!small.empty()) reportMtu(view, small, mtus, findings);
   if (!rails.empty())
     findings.fine(fmt::format("The MTU of {} allows RDMA packets of 4096 bytes.",
-                              shortList(namesOf(rails), "rails")));
+                              shortList(railNamesOf(rails), "rails")));
 }
 
 // ---- All of a rail.
@@ -372,7 +365,7 @@ void checkRails(const Node& node, const RoceView& view, Findings& findings) {
   RoceRails rails = view.rails;
   RoceRails down = takeOut(
       rails, [&](const RoceRail& one) { return isInterfaceDown(node.tree, one.interface); });
-  std::erase_if(down, [](const RoceRail& one) { return one.of_sriov; });
+  std::erase_if(down, std::mem_fn(&RoceRail::of_sriov));
   if (!down.empty()) reportDownRails(node, view, down, findings);
   std::erase_if(rails, [](const RoceRail& one) { return !one.port.active(); });
   const bool known = !node.live.addresses.empty();
@@ -385,9 +378,8 @@ void checkRails(const Node& node, const RoceView& view, Findings& findings) {
   const RoceRails unknown =
       takeOut(whole, [&](const RoceRail& one) { return areGidsUnknown(node.tree, one.port); });
   if (!unknown.empty()) reportUnknownGids(view, unknown, findings);
-  const RoceRails old = takeOut(whole, [](const RoceRail& one) {
-    return std::none_of(one.port.gids.begin(), one.port.gids.end(), isVersion2);
-  });
+  const RoceRails old = takeOut(
+      whole, [](const RoceRail& one) { return std::ranges::none_of(one.port.gids, isVersion2); });
   if (!old.empty()) reportNoVersion2(view, old, findings);
   const RoceRails local =
       takeOut(whole, [](const RoceRail& one) { return routableGid(one.port) == nullptr; });
@@ -404,7 +396,7 @@ void checkRoce(const Node& node, Findings& findings) {
     return findings.fine("No RDMA device has the link layer Ethernet: nothing to check.");
   if (!view.rails.empty())
     findings.fine(fmt::format("The link layer of {} is Ethernet: this is RoCE, not InfiniBand.",
-                              shortList(namesOf(view.rails), "rails")));
+                              shortList(railNamesOf(view.rails), "rails")));
   if (!view.elsewhere.empty()) reportElsewhere(view, findings);
   checkRails(node, view, findings);
 }

@@ -31,7 +31,7 @@ void eraseGid(const Fixture& folder, const std::string& device, unsigned index) 
 TEST(CheckRoce, SaysThatALinkIsNotInfiniband) {
   const auto folder = openShiftAfter();
   const Findings findings = diagnose(folder.node());
-  EXPECT_TRUE(std::any_of(findings.fines().begin(), findings.fines().end(), [](const Fine& one) {
+  EXPECT_TRUE(std::ranges::any_of(findings.fines(), [](const Fine& one) {
     return one.what.find("this is RoCE, not InfiniBand") != std::string::npos;
   }));
 }

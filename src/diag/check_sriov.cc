@@ -9,13 +9,12 @@
 
 #include "base/lists.h"
 #include "diag/allocation.h"
-#include "diag/pci.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
 namespace {
 
-using FaultKind = AllocationFault::Kind;
+using enum AllocationFaultKind;
 
 constexpr auto kRecreate =
     "Look at the device plugin on this node, then recreate the pod:\n"
@@ -23,7 +22,8 @@ constexpr auto kRecreate =
     "Outside of OpenShift, the namespace is that of the SR-IOV network operator.";
 
 // Makes one finding of all faults of a kind.
-void addFaults(const Allocation& given, FaultKind kind, Finding finding, Findings& findings) {
+void addFaults(const Allocation& given, AllocationFaultKind kind, Finding finding,
+               Findings& findings) {
   std::vector<std::string> subjects;
   for (const AllocationFault& one : given.faults) {
     if (one.kind != kind) continue;
@@ -37,21 +37,21 @@ void addFaults(const Allocation& given, FaultKind kind, Finding finding, Finding
 
 void reportFaults(const Allocation& given, Findings& findings) {
   const Severity severity = given.certain() ? Severity::kWarning : Severity::kFailure;
-  addFaults(given, FaultKind::kBrokenInfo,
+  addFaults(given, kBrokenInfo,
             {.severity = severity,
              .code = "sriov.broken-info",
              .what = "The device plugin's description of this pod's devices cannot be read",
              .cause = "The variable was cut off or overwritten, or its form is unknown.",
              .fix = kRecreate},
             findings);
-  addFaults(given, FaultKind::kHostileName,
+  addFaults(given, kHostileName,
             {.severity = severity,
              .code = "sriov.hostile-name",
              .what = "A PCIDEVICE_* variable holds a name that no device can have",
              .cause = "The variable was overwritten. Its value is ignored.",
              .fix = kRecreate},
             findings);
-  addFaults(given, FaultKind::kNoDevice,
+  addFaults(given, kNoDevice,
             {.severity = Severity::kFailure,
              .code = "sriov.no-device",
              .what = "This pod was given functions without an RDMA device here",
@@ -61,13 +61,13 @@ void reportFaults(const Allocation& given, Findings& findings) {
                     "  rdma link show; ls /sys/bus/pci/devices/*/infiniband\n"
                     "In its SriovNetworkNodePolicy: isRdma: true, deviceType: netdevice"},
             findings);
-  addFaults(given, FaultKind::kRenamed,
+  addFaults(given, kRenamed,
             {.severity = Severity::kInfo,
              .code = "sriov.renamed",
              .what = "A device has another name than the device plugin says",
              .cause = "The device was renamed after the plugin started. The name here counts."},
             findings);
-  addFaults(given, FaultKind::kNotRdma,
+  addFaults(given, kNotRdma,
             {.severity = Severity::kInfo,
              .code = "sriov.not-rdma",
              .what = "This pod was given functions that are no RDMA devices",
@@ -101,8 +101,7 @@ void reportGiven(const Node& node, const Allocation& given, Findings& findings) 
            .gain = "The pod gets functions that no other pod uses."});
     case KnownBy::kPorts:
       return findings.fine(fmt::format("{} may use all devices with an active port: {}.",
-                                       inPod(node.tree, node.variables) ? "This pod" : "A program",
-                                       names));
+                                       inPod(node) ? "This pod" : "A program", names));
     case KnownBy::kNone:
       return findings.fine(given.others.empty()
                                ? "There are no RDMA devices: nothing to allocate."
@@ -156,7 +155,7 @@ void findDown(const Tree& tree, const Allocation& given, DownFunctions& no_guid,
     const FunctionFault fault = functionFault(tree, one);
     if (fault == FunctionFault::kNo) continue;
     const RdmaDevice* const owner = deviceAt(given, one.physical);
-    const RdmaPortState& port = one.ports.front();
+    const RdmaPort& port = one.ports.front();
     const bool guid = fault == FunctionFault::kNoGuid;
     DownFunctions& into = guid ? no_guid : down;
     into.devices.push_back(one);
@@ -229,7 +228,7 @@ void reportPhysical(const Node& node, const Allocation& given, Findings& finding
 }  // namespace
 
 void checkSriov(const Node& node, Findings& findings) {
-  const Allocation given = allocationOf(node.tree, node.variables);
+  const Allocation given = allocationOf(node);
   reportFaults(given, findings);
   reportGiven(node, given, findings);
   reportDown(node, given, findings);

@@ -26,8 +26,8 @@ std::vector<std::string> sriovFaults(const testing::NodeFolder& folder) {
 
 const Finding& sriovFinding(const Findings& findings, std::string_view code) {
   static const Finding kNothing;
-  const auto at = std::find_if(findings.all().begin(), findings.all().end(),
-                               [&](const Finding& one) { return one.code == code; });
+  const auto at =
+      std::ranges::find_if(findings.all(), [&](const Finding& one) { return one.code == code; });
   return at == findings.all().end() ? kNothing : *at;
 }
 

@@ -61,8 +61,8 @@ void VariableScene::add(const std::string& name, Finding finding) const {
 }
 
 bool isTransportVariable(std::string_view name) {
-  return std::any_of(kTransportPrefixes.begin(), kTransportPrefixes.end(),
-                     [&](std::string_view one) { return name.starts_with(one); }) ||
+  return std::ranges::any_of(kTransportPrefixes,
+                             [&](std::string_view one) { return name.starts_with(one); }) ||
          base::contains(kTransportNames, name);
 }
 

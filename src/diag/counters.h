@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "diag/tree.h"
+#include "diag/node.h"
 
 namespace viaduct::diag {
 

@@ -1,10 +1,7 @@
 // Tests with nodes whose files are damaged.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
-#include <vector>
 
 #include "diag/findings_testing.h"
 #include "diag/fixtures_testing.h"
@@ -13,32 +10,13 @@
 namespace viaduct::diag {
 namespace {
 
-namespace fs = std::filesystem;
-using testing::Fixture;
 using testing::roceNode;
-
-// All regular files below a folder of the node.
-std::vector<fs::path> filesBelow(const std::string& folder) {
-  std::vector<fs::path> out;
-  for (const auto& entry : fs::recursive_directory_iterator(folder))
-    if (entry.is_regular_file() && !entry.is_symlink()) out.push_back(entry.path());
-  return out;
-}
-
-void fillAll(const Fixture& folder, const std::string& text) {
-  for (const fs::path& file : filesBelow(folder.root() + "/sys/devices"))
-    folder.write(file.string().substr(folder.root().size()), text);
-}
-
-const std::vector<std::string> garbage_texts{
-    "",   "\x1b[2J\x1b]0;x\x07", "99999999999999999999999999", "-1", "0x", "4: ACTIVE",
-    "%s", std::string(1, '\0'),  std::string(70000, 'A')};
 
 TEST(DamagedNodes, NeverLookHealthyOrCrash) {
   for (const auto make : {testing::gb200, testing::roceNode, testing::p6b200}) {
     const auto folder = make();
-    for (const std::string& garbage : garbage_texts) {
-      fillAll(folder, garbage);
+    for (const std::string& garbage : testing::garbageTexts()) {
+      testing::fillAll(folder, garbage);
       EXPECT_FALSE(testing::codesAboveInfo(folder).empty()) << garbage.substr(0, 40);
     }
   }

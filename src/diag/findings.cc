@@ -12,8 +12,7 @@ void Findings::add(Finding finding) {
 void Findings::fine(std::string what) { fines_.push_back({topic_, std::move(what)}); }
 
 bool Findings::has(std::string_view code) const {
-  return std::any_of(findings_.begin(), findings_.end(),
-                     [&](const Finding& one) { return one.code == code; });
+  return std::ranges::any_of(findings_, [&](const Finding& one) { return one.code == code; });
 }
 
 Severity Findings::worst() const {

@@ -259,7 +259,7 @@ void addRoutes(NodeFolder& folder, const std::string& gateway) {
       "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n";
   out += fmt::format("{}\t00000000\t{}\t0003\t0\t0\t100\t00000000\t0\t0\t0\n",
                      folder.live.addresses.at(0).interface, routeAddress(gateway));
-  for (const Live::Address& one : folder.live.addresses)
+  for (const InterfaceAddress& one : folder.live.addresses)
     out += fmt::format("{}\t{}\t00000000\t0001\t0\t0\t100\t00FFFFFF\t0\t0\t0\n", one.interface,
                        routeAddress(one.address.substr(0, one.address.rfind('.')) + ".0"));
   folder.write("/proc/net/route", out);
@@ -988,5 +988,21 @@ Fixture laptop() { return Fixture(fillLaptop); }
 Fixture smallVm() { return Fixture(fillSmallVm); }
 
 std::span<const HealthyNode> healthyNodes() { return kHealthy; }
+
+std::span<const std::string> garbageTexts() {
+  static const std::array<std::string, 9> texts{
+      "",   "\x1b[2J\x1b]0;x\x07", "99999999999999999999999999", "-1", "0x", "4: ACTIVE",
+      "%s", std::string(1, '\0'),  std::string(70000, 'A')};
+  return texts;
+}
+
+void fillAll(const Fixture& folder, const std::string& text) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(folder.root() + "/sys/devices"))
+    if (entry.is_regular_file() && !entry.is_symlink()) files.push_back(entry.path());
+  for (const std::filesystem::path& file : files)
+    folder.write(file.string().substr(folder.root().size()), text);
+}
 
 }  // namespace viaduct::diag::testing

@@ -46,4 +46,8 @@ struct HealthyNode {
 };
 std::span<const HealthyNode> healthyNodes();
 
+// Texts that no kernel writes. fillAll() writes one into all files of the node's devices.
+std::span<const std::string> garbageTexts();
+void fillAll(const Fixture& folder, const std::string& text);
+
 }  // namespace viaduct::diag::testing

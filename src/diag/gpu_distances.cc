@@ -5,41 +5,23 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
-#include <string_view>
+#include <utility>
 
 #include "base/lists.h"
-#include "base/text.h"
 #include "host/nearness.h"
 
 namespace viaduct::diag {
 namespace {
 
-using DistanceKind = host::Distance::Kind;
-
-host::Place placeOf(const PciFunction& function) { return {function.way, function.numa}; }
+using host::DistanceKind;
 
 // The NUMA nodes that the kernel lists, and others that PCI functions name.
-host::Nodes numaNodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
-                        const std::vector<RdmaNic>& nics) {
-  constexpr std::string_view kPrefix = "node";
-  std::set<int> numbers;
-  for (const PciFunction& gpu : gpus) numbers.insert(gpu.numa);
-  for (const RdmaNic& nic : nics) numbers.insert(nic.function.numa);
-  for (const std::string& name : tree.list("/sys/devices/system/node")) {
-    if (!name.starts_with(kPrefix)) continue;
-    if (const auto number = base::numberIn<int>(name.substr(kPrefix.size())))
-      numbers.insert(*number);
-  }
-  numbers.erase(numbers.begin(), numbers.lower_bound(0));  // -1: unknown
-  host::Nodes out{.numbers = {numbers.begin(), numbers.end()}};
-  for (const int number : out.numbers) {
-    std::istringstream row(
-        tree.line(fmt::format("/sys/devices/system/node/node{}/distance", number)));
-    auto& distances = out.distances.emplace_back();
-    for (int one = 0; row >> one;) distances.push_back(one);
-  }
-  return out;
+host::Nodes nodesOf(const Tree& tree, const std::vector<PciFunction>& gpus,
+                    const std::vector<RdmaDevice>& nics) {
+  std::set<int> named;
+  for (const PciFunction& gpu : gpus) named.insert(gpu.place.node);
+  for (const RdmaDevice& nic : nics) named.insert(nic.function->place.node);
+  return host::numaNodes(tree, std::move(named));
 }
 
 struct GpuNearest {
@@ -97,11 +79,11 @@ struct PairsAtDistance {
 
 std::map<DistanceKind, PairsAtDistance> pairsByDistance(const Tree& tree,
                                                         const std::vector<PciFunction>& gpus) {
-  const host::Nodes nodes = numaNodesOf(tree, gpus, {});
+  const host::Nodes nodes = nodesOf(tree, gpus, {});
   std::map<DistanceKind, PairsAtDistance> out;
   for (auto one = gpus.begin(); one != gpus.end(); ++one)
     for (auto other = one + 1; other != gpus.end(); ++other) {
-      PairsAtDistance& pairs = out[host::distance(placeOf(*one), placeOf(*other), nodes).kind];
+      PairsAtDistance& pairs = out[host::distance(one->place, other->place, nodes).kind];
       if (pairs.count++ == 0) {
         pairs.one = one->address;
         pairs.other = other->address;
@@ -131,8 +113,8 @@ bool sharesNvlink(const Tree& tree, const PciFunction& gpu) {
 
 bool meetOnPcie(const Tree& tree, const std::vector<PciFunction>& gpus) {
   return gpus.size() > 1 && countNvSwitches(tree) == 0 &&
-         std::none_of(gpus.begin(), gpus.end(),
-                      [&](const PciFunction& gpu) { return sharesNvlink(tree, gpu); });
+         std::ranges::none_of(gpus,
+                              [&](const PciFunction& gpu) { return sharesNvlink(tree, gpu); });
 }
 
 void checkGpuPairs(const Tree& tree, const std::vector<PciFunction>& gpus, Findings& findings) {
@@ -158,16 +140,16 @@ void checkGpuPairs(const Tree& tree, const std::vector<PciFunction>& gpus, Findi
 }
 
 void checkNicDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
-                       const std::vector<RdmaNic>& nics, Findings& findings) {
-  const host::Nodes nodes = numaNodesOf(tree, gpus, nics);
+                       const std::vector<RdmaDevice>& nics, Findings& findings) {
+  const host::Nodes nodes = nodesOf(tree, gpus, nics);
   // Includes NICs that are down, because the topic `rdma` reports those.
-  const auto placed = base::mapped(nics, [](const RdmaNic& nic) {
-    return host::Nic{.name = nic.device.name, .place = placeOf(nic.function)};
+  const auto placed = base::mapped(nics, [](const RdmaDevice& nic) {
+    return host::Nic{.name = nic.name, .place = nic.function->place};
   });
   std::map<DistanceKind, std::vector<GpuNearest>> by;
   for (const PciFunction& gpu : gpus) {
-    const host::NearGroup nearest = host::byNearness(placeOf(gpu), placed, nodes).front();
-    by[nearest.distance.kind].push_back({gpu.address, gpu.numa, nearest});
+    const host::NearGroup nearest = host::byNearness(gpu.place, placed, nodes).front();
+    by[nearest.distance.kind].push_back({gpu.address, gpu.place.node, nearest});
   }
   const std::size_t near = by[DistanceKind::kBridge].size();
   if (near > 0) findings.fine(fmt::format("{} GPUs have a NIC under their PCIe switch.", near));

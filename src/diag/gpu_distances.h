@@ -17,6 +17,6 @@ bool meetOnPcie(const Tree& tree, const std::vector<PciFunction>& gpus);
 
 void checkGpuPairs(const Tree& tree, const std::vector<PciFunction>& gpus, Findings& findings);
 void checkNicDistances(const Tree& tree, const std::vector<PciFunction>& gpus,
-                       const std::vector<RdmaNic>& nics, Findings& findings);
+                       const std::vector<RdmaDevice>& nics, Findings& findings);
 
 }  // namespace viaduct::diag

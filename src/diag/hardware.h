@@ -6,21 +6,12 @@
 #include <vector>
 
 #include "diag/node.h"
-#include "diag/pci.h"
-#include "diag/rdma_devices.h"
 
 namespace viaduct::diag {
 
-// An RDMA device with its PCI function.
-struct RdmaNic {
-  RdmaDevice device;
-  PciFunction function;
-  double gigabits() const;  // sum of its active ports; 0: none is active
-};
-
 // The devices that this pod got, or all of the node. Software devices such as siw and rxe, which
 // have no PCI function, are left out.
-std::vector<RdmaNic> rdmaNics(const Node& node);
+std::vector<RdmaDevice> rdmaNics(const Node& node);
 // NVIDIA GPUs by PCI address, without those handed to a virtual machine.
 std::vector<PciFunction> nvidiaGpus(const Tree& tree);
 // The number of GPUs that the driver shows, or, without a driver, of all on PCI.

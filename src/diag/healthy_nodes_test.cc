@@ -7,8 +7,6 @@
 
 #include "diag/fixtures_testing.h"
 #include "diag/hardware.h"
-#include "diag/pci.h"
-#include "diag/rdma_devices.h"
 #include "diag/topics.h"
 
 namespace viaduct::diag {
@@ -26,8 +24,8 @@ TEST(HealthyNodes, GetNothingAboveInfoAndHearSomethingOfEachTopic) {
       EXPECT_EQ(finding.severity, Severity::kInfo) << name << ": " << said(finding);
     for (const Topic& topic : topics()) {
       const auto of_it = [&](const auto& one) { return one.topic == topic.name; };
-      EXPECT_TRUE(std::any_of(findings.all().begin(), findings.all().end(), of_it) ||
-                  std::any_of(findings.fines().begin(), findings.fines().end(), of_it))
+      EXPECT_TRUE(std::ranges::any_of(findings.all(), of_it) ||
+                  std::ranges::any_of(findings.fines(), of_it))
           << name << ": " << topic.name;
     }
   }
@@ -42,9 +40,8 @@ TEST(HealthyNodes, HaveNoFaultBecauseOfThePodThatDiagnosesThemForAllPods) {
     folder.write("/proc/self/limits", "Max locked memory 8388608 8388608 bytes\n");
     Node node = folder.node();
     const Findings own = diagnose(node);
-    const bool fails = std::any_of(own.all().begin(), own.all().end(), [](const auto& one) {
-      return one.severity == Severity::kFailure;
-    });
+    const bool fails = std::ranges::any_of(
+        own.all(), [](const auto& one) { return one.severity == Severity::kFailure; });
     EXPECT_EQ(fails, !rdmaDevices(node.tree).empty()) << name;
     node.for_all_pods = true;
     const Findings findings = diagnose(node);
@@ -66,7 +63,7 @@ Counts countsOf(const Node& node) {
   Counts out;
   for (const RdmaDevice& device : rdmaDevices(node.tree)) {
     ++out.devices;
-    out.efa += device.kind == RdmaDevice::Kind::kEfa ? 1U : 0U;
+    out.efa += device.efa() ? 1U : 0U;
     out.virtual_functions += device.physical.empty() ? 0U : 1U;
     EXPECT_FALSE(device.uverbs.empty()) << device.name;
     EXPECT_TRUE(device.ports.size() == 1 && device.ports[0].active()) << device.name;

@@ -4,8 +4,8 @@
 #include <cctype>
 #include <string_view>
 
-#include "diag/pci.h"
-#include "diag/tree.h"
+#include "base/text.h"
+#include "diag/node.h"
 
 namespace viaduct::diag {
 namespace {
@@ -56,7 +56,7 @@ void countPcieError(KernelLog& log, const std::string& line) {
 
 KernelLog readKernelLog(const std::string& text) {
   KernelLog out;
-  for (const std::string& line : linesOf(text)) {
+  for (const std::string& line : base::partsOf(text, '\n')) {
     if (isPageFault(line)) count(out.page_faults, line);
     if (isPeermemFailure(line)) count(out.peermem, line);
     if (holds(line, "available PCIe bandwidth, limited by")) count(out.pcie_limited, line);

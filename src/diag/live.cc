@@ -1,11 +1,7 @@
 #include "diag/live.h"
 
 #include <fmt/format.h>
-#include <ifaddrs.h>
-#include <netdb.h>
-#include <netinet/in.h>
 #include <sys/klog.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
@@ -15,11 +11,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <map>
-#include <span>
 #include <thread>
 
 #include "base/lists.h"
@@ -29,6 +23,7 @@
 #include "diag/counters.h"
 #include "diag/libraries.h"
 #include "diag/live_storage.h"
+#include "host/interfaces.h"
 #include "host/io_uring.h"
 
 namespace viaduct::diag {
@@ -110,36 +105,6 @@ Tried readKernelLog() {
   return {.ok = true, .text = std::move(text)};
 }
 
-template <class Raw>
-unsigned prefixOf(const Raw& mask) {
-  unsigned bits = 0;
-  for (const std::byte byte : std::as_bytes(std::span(&mask, 1)))
-    bits += static_cast<unsigned>(std::popcount(std::to_integer<unsigned>(byte)));
-  return bits;
-}
-
-std::vector<Live::Address> ownAddresses() {
-  std::vector<Live::Address> out;
-  ifaddrs* all = nullptr;
-  if (::getifaddrs(&all) != 0) return out;
-  for (const ifaddrs* one = all; one != nullptr; one = one->ifa_next) {
-    if (one->ifa_addr == nullptr || one->ifa_netmask == nullptr) continue;
-    const int family = one->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    const bool four = family == AF_INET;
-    std::array<char, NI_MAXHOST> text{};
-    if (::getnameinfo(one->ifa_addr, four ? sizeof(sockaddr_in) : sizeof(sockaddr_in6), text.data(),
-                      text.size(), nullptr, 0, NI_NUMERICHOST) != 0)
-      continue;
-    const unsigned prefix =
-        four ? prefixOf(reinterpret_cast<const sockaddr_in*>(one->ifa_netmask)->sin_addr)
-             : prefixOf(reinterpret_cast<const sockaddr_in6*>(one->ifa_netmask)->sin6_addr);
-    out.push_back({.interface = one->ifa_name, .address = text.data(), .prefix = prefix});
-  }
-  ::freeifaddrs(all);
-  return out;
-}
-
 // The host names in variables that name a meeting place.
 std::vector<std::string> namesIn(const Variables& variables) {
   std::vector<std::string> out;
@@ -198,7 +163,8 @@ Live collectLive(const Tree& tree, const Variables& variables, const LiveOptions
   }
   out.clock = lookAtClock();
   out.kernel_log = readKernelLog();
-  out.addresses = ownAddresses();
+  out.addresses = host::interfaceAddresses();
+  std::erase_if(out.addresses, [](const auto& one) { return one.address.empty(); });
   out.libraries = findLibraries(tree, variables);
   std::vector<std::string> names = namesIn(variables);
   names.insert(names.end(), options.names.begin(), options.names.end());

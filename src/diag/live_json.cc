@@ -1,6 +1,16 @@
 // Writes and reads the live facts in a snapshot.
 #include "diag/live.h"
 
+namespace viaduct::host {
+
+void describe(auto& json, base::Is<InterfaceAddress> auto& address) {
+  json.need("interface", address.interface);
+  json.need("address", address.address);
+  json.need("prefix", address.prefix);
+}
+
+}  // namespace viaduct::host
+
 namespace viaduct::diag {
 
 // Outside the anonymous namespace, because argument-dependent lookup does not search there.
@@ -16,11 +26,6 @@ struct Grown {
 void describe(auto& json, base::Is<Tried> auto& tried) {
   json.need("ok", tried.ok);
   json.need("text", tried.text);
-}
-void describe(auto& json, base::Is<Live::Address> auto& address) {
-  json.need("interface", address.interface);
-  json.need("address", address.address);
-  json.need("prefix", address.prefix);
 }
 void describe(auto& json, base::Is<Live::Library> auto& library) {
   json.need("name", library.name);

@@ -21,9 +21,7 @@
 #include <thread>
 
 #include "base/fd.h"
-#include "base/read_fd.h"
 #include "base/text.h"
-#include "diag/tree.h"
 #include "host/direct_io.h"
 
 namespace viaduct::diag {
@@ -38,18 +36,12 @@ Tried refused(const char* call, int error) {
   return {.ok = false, .text = fmt::format("{}: {}", call, ::strerror(error))};
 }
 
-std::string contentOf(const std::string& file) {
-  std::string out;
-  const base::Fd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-  if (fd) base::readAll(fd.get(), out, Tree::kMostBytes);
-  return out;
-}
-
 // Finds the line of /proc/self/mountinfo that an open descriptor belongs to:
 // "36 35 98:0 / /data rw,noatime shared:1 - ext4 /dev/sda1 rw".
 void addMount(int fd, PathFacts& out) {
-  const std::string id = valueIn(contentOf(fmt::format("/proc/self/fdinfo/{}", fd)), "mnt_id");
-  for (const std::string& line : linesOf(contentOf("/proc/self/mountinfo"))) {
+  const std::string id =
+      valueIn(Tree().read(fmt::format("/proc/self/fdinfo/{}", fd)).text, "mnt_id");
+  for (const std::string& line : Tree().lines("/proc/self/mountinfo")) {
     const auto words = base::wordsOf(line);
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (words.size() < 5 || words[0] != id || words.end() - dash < 3) continue;
@@ -98,8 +90,7 @@ std::optional<Tried> directInFolder(PathFacts& out) {
 std::string virtioFeatures(dev_t disk) {
   const std::string folder = fmt::format("/sys/dev/block/{}:{}", major(disk), minor(disk));
   for (const char* file : {"/device/features", "/../device/features"})
-    if (const std::string text = contentOf(folder + file); !text.empty())
-      return text.substr(0, text.find('\n'));
+    if (std::string line = Tree().line(folder + file); !line.empty()) return line;
   return {};
 }
 

@@ -18,9 +18,8 @@ NameList nameList(std::string_view text) {
 }
 
 bool NameList::matches(std::string_view name) const {
-  return std::any_of(names.begin(), names.end(), [&](const std::string& one) {
-    return exact ? name == one : name.starts_with(one);
-  });
+  return std::ranges::any_of(
+      names, [&](const std::string& one) { return exact ? name == one : name.starts_with(one); });
 }
 
 }  // namespace viaduct::diag

@@ -9,9 +9,25 @@
 #include <vector>
 
 #include "base/words.h"
-#include "diag/tree.h"
+#include "host/interfaces.h"
+#include "host/rdma.h"
 
 namespace viaduct::diag {
+
+// What the checks read.
+using host::FileText;
+using host::Gid;
+using host::InterfaceAddress;
+using host::interfaceFile;
+using host::isDeviceName;
+using host::isPciAddress;
+using host::lineWith;
+using host::PciFunction;
+using host::PciLink;
+using host::RdmaDevice;
+using host::RdmaPort;
+using host::Tree;
+using host::valueIn;
 
 // The result of a test that was run on the node.
 struct Tried {
@@ -81,13 +97,8 @@ struct Live {
   std::optional<Tried> io_uring = {};          // the result of io_uring_setup
   std::optional<Tried> io_uring_buffers = {};  // of the registration of memory, if a ring opened
   std::optional<std::uint64_t> shm_bytes = {}, shm_free = {};  // of /dev/shm
-  std::optional<Tried> clock = {};  // ok: the kernel considers it synchronized
-  // An address in this network namespace: "10.0.106.7" with 24 bits of prefix.
-  struct Address {
-    std::string interface = {}, address = {};
-    unsigned prefix = 0;
-  };
-  std::vector<Address> addresses = {};
+  std::optional<Tried> clock = {};               // ok: the kernel considers it synchronized
+  std::vector<InterfaceAddress> addresses = {};  // in this network namespace
   // A library that the loader would take: "libfabric.so.1", its path and version.
   struct Library {
     std::string name = {}, path = {}, version = {};

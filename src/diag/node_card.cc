@@ -4,16 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <string_view>
 #include <vector>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "diag/hardware.h"
-#include "diag/pci.h"
 #include "diag/process_facts.h"
-#include "diag/rdma_devices.h"
+#include "host/memory.h"
+#include "host/nearness.h"
 
 namespace viaduct::diag {
 namespace {
@@ -22,30 +22,20 @@ constexpr auto kGpus = "/proc/driver/nvidia/gpus";
 
 std::string processors(const Tree& tree) {
   const std::string text = tree.read("/proc/cpuinfo").text;
-  const auto count = std::ranges::count_if(
-      linesOf(text), [](const std::string& line) { return line.starts_with("processor"); });
+  const auto count = std::ranges::count_if(base::partsOf(text, '\n'), [](const std::string& line) {
+    return line.starts_with("processor");
+  });
   if (count == 0) return {};
   const std::string model = valueIn(text, "model name");
   return fmt::format("{} × {}", count, model.empty() ? "unknown model" : model);
 }
 
-std::string numaNodes(const Tree& tree) {
-  const auto names = tree.list("/sys/devices/system/node");
-  const auto count = std::count_if(names.begin(), names.end(), [](const std::string& name) {
-    return name.starts_with("node") && name.find_first_not_of("0123456789", 4) == std::string::npos;
-  });
-  return count == 0 ? "" : std::to_string(count);
-}
-
 std::string memory(const Tree& tree) {
-  const std::string text = tree.read("/proc/meminfo").text;
-  const std::uint64_t kib = std::strtoull(valueIn(text, "MemTotal").c_str(), nullptr, 10);
-  if (kib == 0) return {};
-  const std::uint64_t huge_kib = std::strtoull(valueIn(text, "Hugepagesize").c_str(), nullptr, 10);
-  const std::string size =
-      huge_kib == 0 ? "" : fmt::format(" of {}", base::showSize(huge_kib << 10U));
-  return fmt::format("{}, {} huge pages{}", base::showSize(kib << 10U),
-                     valueIn(text, "HugePages_Total"), size);
+  const auto total = host::memInfo(tree, "MemTotal"), huge = host::memInfo(tree, "Hugepagesize");
+  if (!total) return {};
+  return fmt::format("{}, {} huge pages{}", base::showSize(*total),
+                     valueIn(tree.read("/proc/meminfo").text, "HugePages_Total"),
+                     huge ? " of " + base::showSize(*huge) : "");
 }
 
 std::string lockedMemory(const Tree& tree) {
@@ -68,20 +58,19 @@ std::string gpus(const Tree& tree) {
   return count == 0 ? "none" : fmt::format("{}, no driver loaded", count);
 }
 
-std::string describe(const RdmaDevice& device, const Tree& tree) {
+std::string describe(const RdmaDevice& device) {
   std::vector<std::string> ports;
-  for (const RdmaPortState& port : device.ports)
+  for (const RdmaPort& port : device.ports)
     ports.push_back(fmt::format("{}, {}, {}", port.rate, port.link_layer, port.state));
-  const auto function = pciFunction(tree, device.pci);
   return fmt::format("{} {}, firmware {}, {}; PCI {}, NUMA node {}", device.name, device.type,
                      device.firmware, fmt::join(ports, "; "), device.pci,
-                     function ? std::to_string(function->numa) : "unknown");
+                     device.function ? std::to_string(device.function->place.node) : "unknown");
 }
 
 std::string describeInterface(const Node& node, const std::string& name) {
   const std::string at = "/sys/class/net/" + name;
   std::vector<std::string> addresses;
-  for (const Live::Address& one : node.live.addresses)
+  for (const InterfaceAddress& one : node.live.addresses)
     if (one.interface == name) addresses.push_back(fmt::format("{}/{}", one.address, one.prefix));
   const auto speed = node.tree.tryRead(at + "/speed");  // refused while the link is down
   return fmt::format("{}: {}, MTU {} bytes{}{}{}", name, node.tree.line(at + "/operstate"),
@@ -90,7 +79,7 @@ std::string describeInterface(const Node& node, const std::string& name) {
                      addresses.empty() ? "" : ", ", fmt::join(addresses, " "));
 }
 
-class Table {
+class CardRows {
  public:
   void row(std::string_view item, const std::string& value) {
     out_ += fmt::format("| {} | {} |\n", item, value.empty() ? "unknown" : value);
@@ -105,20 +94,21 @@ class Table {
 
 std::string nodeCard(const Node& node) {
   const Tree& tree = node.tree;
-  Table table;
+  CardRows table;
   table.row("host", node.live.hostname);
   table.row("system", valueIn(tree.read("/etc/os-release").text, "PRETTY_NAME", '='));
   table.row("kernel", node.live.kernel);
   table.row("kernel command line", tree.line("/proc/cmdline"));
   table.row("processors", processors(tree));
-  table.row("NUMA nodes", numaNodes(tree));
+  const std::size_t nodes = host::numaNodes(tree).numbers.size();
+  table.row("NUMA nodes", nodes == 0 ? "" : std::to_string(nodes));
   table.row("memory", memory(tree));
   table.row("GPUs", gpus(tree));
   const std::string driver = tree.line("/proc/driver/nvidia/version");
   table.row("GPU driver", driver.empty() ? "none" : driver);
   const auto devices = rdmaDevices(tree);
   if (devices.empty()) table.row("RDMA devices", "none");
-  for (const RdmaDevice& device : devices) table.row("RDMA device", describe(device, tree));
+  for (const RdmaDevice& device : devices) table.row("RDMA device", describe(device));
   for (const std::string& name : tree.list("/sys/class/net"))
     if (name != "lo" && tree.has("/sys/class/net/" + name + "/mtu"))
       table.row("interface", describeInterface(node, name));

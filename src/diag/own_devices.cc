@@ -9,23 +9,11 @@
 #include "diag/allocation.h"
 
 namespace viaduct::diag {
-namespace {
-
-// In a container only its own devices count. On a host all do, because there a missing device file
-// is a fault of the device.
-std::vector<RdmaDevice> chosen(const Node& node, const Allocation& given, const OwnDevices& own) {
-  const bool guessed = own.pod && given.known_by == KnownBy::kFunctions;
-  return own.certain || guessed ? given.devices : rdmaDevices(node.tree);
-}
-
-}  // namespace
-
 OwnDevices ownDevices(const Node& node) {
-  const Allocation given = allocationOf(node.tree, node.variables);
-  OwnDevices out{.given = given.known_by <= KnownBy::kAddresses,
-                 .pod = inPod(node.tree, node.variables)};
+  const Allocation given = allocationOf(node);
+  OwnDevices out{.given = given.known_by <= KnownBy::kAddresses, .pod = inPod(node)};
   out.certain = out.given || (out.pod && given.certain());
-  for (RdmaDevice& device : chosen(node, given, out))
+  for (RdmaDevice& device : devicesToLookAt(node, given, Guesses::kCount))
     if (isDeviceName(device.name))
       out.devices.push_back(std::move(device));
     else
@@ -34,7 +22,7 @@ OwnDevices ownDevices(const Node& node) {
   return out;
 }
 
-bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port) {
+bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
   return port.roce() && !tree.line(device.folder + "/node_type").starts_with("4:");
 }
 
@@ -42,7 +30,7 @@ std::string toolName(const RdmaDevice& device) {
   return device.pci.empty() ? device.name : device.pci;
 }
 
-std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port) {
+std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port) {
   std::vector<std::string> names = device.interfaces;
   for (const Gid& gid : port.gids) names.push_back(gid.interface);
   const auto here = [&](const std::string& name) {
@@ -53,7 +41,7 @@ std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPo
 }
 
 bool isInterfaceDown(const Tree& tree, const std::string& interface) {
-  const std::string state = tree.line("/sys/class/net/" + interface + "/operstate");
+  const std::string state = tree.line(interfaceFile(interface, "operstate"));
   return state == "down" || state == "lowerlayerdown";
 }
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "diag/node.h"
-#include "diag/rdma_devices.h"
 
 namespace viaduct::diag {
 
@@ -23,14 +22,14 @@ struct OwnDevices {
 OwnDevices ownDevices(const Node& node);
 
 // Whether the port speaks RoCE. iWARP's link layer is Ethernet as well.
-bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port);
+bool isRoce(const Tree& tree, const RdmaDevice& device, const RdmaPort& port);
 
 // The device's name for NVIDIA's firmware tools, after -d: its PCI address, or its name if it has
 // none.
 std::string toolName(const RdmaDevice& device);
 
 // The network device of a port in this network namespace; empty: there is none.
-std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPortState& port);
+std::string interfaceOf(const Tree& tree, const RdmaDevice& device, const RdmaPort& port);
 
 // Whether the kernel shows that a network device has no link.
 bool isInterfaceDown(const Tree& tree, const std::string& interface);

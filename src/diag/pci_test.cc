@@ -1,9 +1,9 @@
-#include "diag/pci.h"
+#include "host/pci.h"
 
 #include <gtest/gtest.h>
 
 #include "diag/node_testing.h"
-#include "diag/rdma_devices.h"
+#include "host/rdma.h"
 
 namespace viaduct::diag {
 namespace {
@@ -49,17 +49,17 @@ TEST(Pci, AVirtualFunctionAndItsDeviceKnowTheirPhysicalOne) {
   const auto function = pciFunction(node.tree, "0000:19:00.6");
   ASSERT_TRUE(function);
   EXPECT_EQ(function->physical, "0000:19:00.0");
-  EXPECT_EQ(function->way, (std::vector<std::string>{"0000:15:01.0", "0000:19:00.6"}));
+  EXPECT_EQ(function->place.pci, (std::vector<std::string>{"0000:15:01.0", "0000:19:00.6"}));
   EXPECT_EQ(function->group + " " + function->group_type, "103 DMA-FQ");
   EXPECT_EQ(function->link.gigatransfers, 0);
   auto devices = rdmaDevices(node.tree);
   ASSERT_EQ(devices.size(), 1U);
   readGids(node.tree, devices[0]);
-  EXPECT_EQ(devices[0].kind, RdmaDevice::Kind::kMellanox);
+  EXPECT_TRUE(devices[0].mellanox());
   EXPECT_EQ(devices[0].physical, "0000:19:00.0");
   EXPECT_EQ(devices[0].uverbs, "uverbs0");
   EXPECT_EQ(devices[0].interfaces, std::vector<std::string>{"net1"});
-  const RdmaPortState& port = devices[0].ports.at(0);
+  const RdmaPort& port = devices[0].ports.at(0);
   EXPECT_TRUE(port.active() && port.roce());
   EXPECT_EQ(port.gigabits, 100);
   EXPECT_EQ(port.lanes, 4U);
@@ -82,10 +82,13 @@ TEST(RdmaDevices, AreInTheOrderOfTheirNumbers) {
 }
 
 TEST(Pci, RatesFollowTheLineCoding) {
-  EXPECT_NEAR(bytesPerSecond(32, 16) * 1e-9, 63.0, 0.1);
-  EXPECT_NEAR(bytesPerSecond(16, 8) * 1e-9, 15.75, 0.01);
-  EXPECT_NEAR(bytesPerSecond(2.5, 1) * 1e-9, 0.25, 0.001);
-  EXPECT_EQ(bytesPerSecond(0, 16), 0);
+  const auto rate = [](double gigatransfers, unsigned width) {
+    return PciLink{.gigatransfers = gigatransfers, .width = width}.bytesPerSecond() * 1e-9;
+  };
+  EXPECT_NEAR(rate(32, 16), 63.0, 0.1);
+  EXPECT_NEAR(rate(16, 8), 15.75, 0.01);
+  EXPECT_NEAR(rate(2.5, 1), 0.25, 0.001);
+  EXPECT_EQ(rate(0, 16), 0);
 }
 
 }  // namespace

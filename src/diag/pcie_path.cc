@@ -20,19 +20,13 @@ bool isEmulatedBridge(const PciFunction& function) {
 
 std::vector<PciFunction> bridgesAbove(const Tree& tree, const PciFunction& function) {
   std::vector<PciFunction> out;
-  for (const std::string& address : function.way) {
+  for (const std::string& address : function.place.pci) {
     if (address == function.address) break;
     auto bridge = pciFunction(tree, address);
-    if (bridge && !isEmulatedBridge(*bridge) && bytesNow(bridge->link) > 0)
+    if (bridge && !isEmulatedBridge(*bridge) && bridge->link.bytesPerSecond() > 0)
       out.push_back(*std::move(bridge));
   }
   return out;
-}
-
-double bytesNow(const PciLink& link) { return bytesPerSecond(link.gigatransfers, link.width); }
-
-double bytesAtMost(const PciLink& link) {
-  return bytesPerSecond(link.most_gigatransfers, link.most_width);
 }
 
 std::string textOf(double gigatransfers, unsigned width) {
@@ -43,7 +37,7 @@ std::map<std::string, std::string> foldersOnWay(const Tree& tree,
                                                 std::span<const PciFunction> functions) {
   std::map<std::string, std::string> out;
   for (const PciFunction& function : functions)
-    for (const std::string& address : function.way)
+    for (const std::string& address : function.place.pci)
       if (!out.contains(address)) out[address] = tree.resolve("/sys/bus/pci/devices/" + address);
   return out;
 }

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "diag/pci.h"
+#include "diag/node.h"
 
 namespace viaduct::diag {
 
@@ -20,8 +20,6 @@ bool isEmulatedBridge(const PciFunction& function);
 // link are left out.
 std::vector<PciFunction> bridgesAbove(const Tree& tree, const PciFunction& function);
 
-double bytesNow(const PciLink& link);
-double bytesAtMost(const PciLink& link);  // 0: unknown
 // Describes a link: "16 GT/s x8".
 std::string textOf(double gigatransfers, unsigned width);
 

@@ -16,20 +16,19 @@ std::string loadedPeerModule(const Tree& tree) {
   return tree.has("/sys/kernel/mm/memory_peers/nv_mem/version") ? "nv_mem" : "";
 }
 
-bool efaBringsIt(const Tree& tree, const RdmaNic& nic) {
-  return nic.device.kind == RdmaDevice::Kind::kEfa &&
-         tree.line(nic.device.folder + "/device/p2p").starts_with("NVIDIA");
+bool efaBringsIt(const Tree& tree, const RdmaDevice& nic) {
+  return nic.efa() && tree.line(nic.folder + "/device/p2p").starts_with("NVIDIA");
 }
 
 }  // namespace
 
-GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics) {
+GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaDevice>& nics) {
   GpuPeerMemory out{.driver = node.tree.line(kDriverVersion),
                     .module = loadedPeerModule(node.tree),
                     .new_kernel = {}};
   out.open = out.driver.find("Open Kernel Module") != std::string::npos;
   if (const auto version = kernelVersion(node)) out.new_kernel = *version >= VersionNumbers{5, 12};
-  out.efa = !nics.empty() && std::all_of(nics.begin(), nics.end(), [&](const RdmaNic& nic) {
+  out.efa = !nics.empty() && std::ranges::all_of(nics, [&](const RdmaDevice& nic) {
     return efaBringsIt(node.tree, nic);
   });
   return out;

@@ -18,7 +18,7 @@ struct GpuPeerMemory {
   bool dmaBuf() const { return open && new_kernel.value_or(false); }
   bool any() const { return efa || !module.empty() || dmaBuf(); }
 };
-GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaNic>& nics);
+GpuPeerMemory peerMemory(const Node& node, const std::vector<RdmaDevice>& nics);
 
 // The version in the driver's version line, "580.95.05"; empty: none.
 std::string driverVersion(const std::string& line);

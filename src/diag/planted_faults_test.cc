@@ -778,9 +778,9 @@ bool showsIn(const Finding& finding, const PlantedFault& fault) {
     return text.find(fault.sign) != std::string::npos;
   };
   return finding.code == fault.code &&
-         (has(finding.what) ||
-          std::any_of(finding.evidence.begin(), finding.evidence.end(),
-                      [&](const Evidence& one) { return has(one.source) || has(one.value); }));
+         (has(finding.what) || std::ranges::any_of(finding.evidence, [&](const Evidence& one) {
+            return has(one.source) || has(one.value);
+          }));
 }
 
 using Faults = std::vector<const PlantedFault*>;
@@ -802,8 +802,8 @@ void expectFound(Fixture& node, const Faults& faults) {
   EXPECT_EQ(found, wanted) << names;
   for (const PlantedFault* fault : faults)
     EXPECT_TRUE(fault->code.empty() ||
-                std::any_of(findings.all().begin(), findings.all().end(),
-                            [&](const Finding& one) { return showsIn(one, *fault); }))
+                std::ranges::any_of(findings.all(),
+                                    [&](const Finding& one) { return showsIn(one, *fault); }))
         << fault->name << " in: " << names;
 }
 
@@ -812,7 +812,7 @@ bool isApart(const FaultyNode& node, const PlantedFault& a, const PlantedFault& 
     return (pair.one == std::string_view(a.name) && pair.other == std::string_view(b.name)) ||
            (pair.one == std::string_view(b.name) && pair.other == std::string_view(a.name));
   };
-  return std::any_of(node.apart.begin(), node.apart.end(), names);
+  return std::ranges::any_of(node.apart, names);
 }
 
 std::string topicOf(const PlantedFault& fault) {

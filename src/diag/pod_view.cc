@@ -52,8 +52,8 @@ std::string defaultInterface(const Tree& tree) {
   return isDeviceName(out) ? out : std::string();
 }
 
-const RdmaPortState& activePort(const RdmaDevice& device) {
-  return *std::ranges::find_if(device.ports, &RdmaPortState::active);
+const RdmaPort& activePort(const RdmaDevice& device) {
+  return *std::ranges::find_if(device.ports, &RdmaPort::active);
 }
 
 // Separates devices that would slow down a library that uses them as rails, or cannot connect.
@@ -61,11 +61,11 @@ void setAside(PodView& pod) {
   const auto slower = [](const RdmaDevice& a, const RdmaDevice& b) {
     return activePort(a).gigabits < activePort(b).gigabits;
   };
-  const auto fastest = std::max_element(pod.verbs.begin(), pod.verbs.end(), slower);
+  const auto fastest = std::ranges::max_element(pod.verbs, slower);
   if (fastest == pod.verbs.end()) return;
-  const RdmaPortState best = activePort(*fastest);
+  const RdmaPort best = activePort(*fastest);
   const auto belongs = [&](const RdmaDevice& one) {
-    const RdmaPortState& port = activePort(one);
+    const RdmaPort& port = activePort(one);
     return pod.efa.empty() && port.link_layer == best.link_layer &&
            port.gigabits * 2 >= best.gigabits;
   };
@@ -77,25 +77,24 @@ void setAside(PodView& pod) {
 }  // namespace
 
 PodView podView(const Node& node) {
-  PodView out{.given = allocationOf(node.tree, node.variables)};
+  PodView out{.given = allocationOf(node)};
   for (RdmaDevice& one : out.given.devices) readGids(node.tree, one);
   for (const RdmaDevice& one : out.given.devices)
-    if (hasActivePort(one))
-      (one.kind == RdmaDevice::Kind::kEfa ? out.efa : out.verbs).push_back(one);
+    if (hasActivePort(one)) (one.efa() ? out.efa : out.verbs).push_back(one);
   if (out.given.known_by > KnownBy::kAddresses) setAside(out);
   out.gpus = countNvidiaGpus(node.tree);
   out.interfaces = node.tree.list("/sys/class/net");
   out.default_interface = defaultInterface(node.tree);
   out.product = node.tree.line("/sys/devices/virtual/dmi/id/product_name");
   out.vendor = node.tree.line("/sys/devices/virtual/dmi/id/sys_vendor");
-  out.pod = inPod(node.tree, node.variables);
+  out.pod = inPod(node);
   return out;
 }
 
 std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names) {
   std::vector<std::string> out;
   for (const RdmaDevice& one : devices)
-    for (const RdmaPortState& port : one.ports)
+    for (const RdmaPort& port : one.ports)
       if (port.active())
         out.push_back(names == PortNames::kAll || one.ports.size() > 1
                           ? fmt::format("{}:{}", one.name, port.number)
@@ -103,7 +102,7 @@ std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names)
   return fmt::format("{}", fmt::join(out, ","));
 }
 
-const Gid* routableGid(const RdmaPortState& port) {
+const Gid* routableGid(const RdmaPort& port) {
   const Gid* out = nullptr;
   for (const Gid& one : port.gids) {
     if (one.type != "RoCE v2" || one.linkLocal()) continue;

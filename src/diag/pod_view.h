@@ -33,6 +33,6 @@ enum class PortNames : bool { kWhereSeveral, kAll };
 std::string activePorts(const std::vector<RdmaDevice>& devices, PortNames names);
 
 // The GID of a RoCE port that other hosts can reach: RoCE v2, preferably over IPv4. Null: none.
-const Gid* routableGid(const RdmaPortState& port);
+const Gid* routableGid(const RdmaPort& port);
 
 }  // namespace viaduct::diag

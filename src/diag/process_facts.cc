@@ -65,7 +65,7 @@ ProcessFacts processFacts(const Node& node) {
 }
 
 bool onOpenShift(const Node& node) {
-  const bool given = std::any_of(node.variables.begin(), node.variables.end(), [](const auto& one) {
+  const bool given = std::ranges::any_of(node.variables, [](const auto& one) {
     return one.first.starts_with("PCIDEVICE_OPENSHIFT_IO");
   });
   const std::string release = node.tree.read("/etc/os-release").text;

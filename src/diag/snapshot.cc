@@ -22,7 +22,6 @@ namespace viaduct::diag {
 namespace {
 
 using base::Json;
-using Kind = SnapshotEntry::Kind;
 using Entries = std::map<std::string, SnapshotEntry>;
 
 constexpr std::size_t kMostConfig = 4096;  // of a PCI function's config space
@@ -55,14 +54,14 @@ constexpr auto kLeftOut = "(left out)";
 
 bool namesSecret(std::string_view name) {
   const std::string large = base::upper(name);
-  return std::any_of(kSecrets.begin(), kSecrets.end(),
-                     [&](std::string_view one) { return large.find(one) != std::string::npos; });
+  return std::ranges::any_of(
+      kSecrets, [&](std::string_view one) { return large.find(one) != std::string::npos; });
 }
 
 bool isAboutTransfers(std::string_view name) {
-  const bool wanted = isTransportVariable(name) ||
-                      std::any_of(kVariables.begin(), kVariables.end(),
-                                  [&](std::string_view one) { return name.starts_with(one); });
+  const bool wanted =
+      isTransportVariable(name) ||
+      std::ranges::any_of(kVariables, [&](std::string_view one) { return name.starts_with(one); });
   return wanted && !namesSecret(name);
 }
 
@@ -123,7 +122,8 @@ class Collector {
       }
       if (end != std::string::npos) continue;
       if (S_ISREG(facts.st_mode)) return addFile(path);
-      add({.path = path, .kind = S_ISDIR(facts.st_mode) ? Kind::kFolder : Kind::kFile});
+      add({.path = path,
+           .kind = S_ISDIR(facts.st_mode) ? SnapshotEntryKind::kFolder : SnapshotEntryKind::kFile});
       if (S_ISDIR(facts.st_mode) && names) addNames(path);
     }
   }
@@ -150,7 +150,7 @@ class Collector {
     if (length > 0)
       add({.path = path,
            .target = {target.data(), static_cast<std::size_t>(length)},
-           .kind = Kind::kLink});
+           .kind = SnapshotEntryKind::kLink});
   }
   void addFile(const std::string& path) {
     if (entries_.contains(path)) return;
@@ -180,7 +180,9 @@ class Collector {
       else if (S_ISREG(facts.st_mode))
         listed_.insert(path);
       else  // a device: checks look only at its presence
-        add({.path = path, .kind = S_ISDIR(facts.st_mode) ? Kind::kFolder : Kind::kFile});
+        add({.path = path,
+             .kind =
+                 S_ISDIR(facts.st_mode) ? SnapshotEntryKind::kFolder : SnapshotEntryKind::kFile});
     }
   }
 

@@ -12,11 +12,12 @@
 
 namespace viaduct::diag {
 
+enum class SnapshotEntryKind : std::uint8_t { kFile, kFolder, kLink };
 struct SnapshotEntry {
   std::string path = {};
   std::string text = {};    // contents of a file
   std::string target = {};  // target of a link
-  enum class Kind : std::uint8_t { kFile, kFolder, kLink } kind = Kind::kFile;
+  SnapshotEntryKind kind = SnapshotEntryKind::kFile;
 };
 
 // Everything that the checks read on this node, with the links on the way. It has no secrets: of

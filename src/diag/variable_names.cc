@@ -43,8 +43,8 @@ std::vector<std::string> nowhereIn(const PodView& pod, const NameList& list) {
   for (const std::string& name : list.names) {
     const NameList alone{.exact = list.exact, .names = {name}};
     const auto same = [&](const RdmaDevice& one) { return alone.matches(one.name); };
-    if (std::none_of(pod.given.devices.begin(), pod.given.devices.end(), same) &&
-        std::none_of(pod.given.others.begin(), pod.given.others.end(), same))
+    if (std::ranges::none_of(pod.given.devices, same) &&
+        std::ranges::none_of(pod.given.others, same))
       out.push_back(printable(name));
   }
   return out;
@@ -54,7 +54,7 @@ void reportNoHca(const VariableScene& scene, const NameList& list) {
   const auto taken = [&](const RdmaDevice& one) { return list.takes(one.name); };
   const std::vector<std::string> nowhere = nowhereIn(scene.pod, list);
   const std::string exact = exactHca(base::mapped(scene.pod.verbs, &RdmaDevice::name));
-  if (std::none_of(scene.pod.verbs.begin(), scene.pod.verbs.end(), taken))
+  if (std::ranges::none_of(scene.pod.verbs, taken))
     return scene.add(
         "NCCL_IB_HCA",
         {.severity = Severity::kWarning,
@@ -87,7 +87,7 @@ struct Transports {
   std::vector<std::string> names = {};
   bool has(const std::string& name) const { return contains(names, name); }
   bool rdma() const {
-    if (!excludes) return std::any_of(names.begin(), names.end(), isReliable);
+    if (!excludes) return std::ranges::any_of(names, isReliable);
     return !has("all") && !has("ib") && !(has("rc") && has("dc"));
   }
   bool cuda() const {
@@ -156,7 +156,7 @@ void checkUcxDevices(const VariableScene& scene, std::string_view text) {
 }
 
 // Why no other host can be reached through this GID; empty: it is right.
-std::string faultOf(const RdmaPortState& port, std::uint64_t index) {
+std::string faultOf(const RdmaPort& port, std::uint64_t index) {
   const Gid* const at = base::firstWith(port.gids, &Gid::index, index);
   if (at == nullptr) return "an empty GID";
   if (!port.roce()) return {};
@@ -168,7 +168,7 @@ void checkGidIndex(const VariableScene& scene, const char* name, std::uint64_t i
   std::vector<Evidence> evidence;
   std::map<std::string, std::vector<std::string>> wrong;  // the devices of each fault
   for (const RdmaDevice& one : scene.pod.verbs)
-    for (const RdmaPortState& port : one.ports) {
+    for (const RdmaPort& port : one.ports) {
       const std::string fault = port.active() && !port.gids.empty() ? faultOf(port, index) : "";
       if (fault.empty()) continue;
       wrong[fault].push_back(one.name);
@@ -202,7 +202,7 @@ void checkInterfaces(const VariableScene& scene, const char* name, bool prefixes
   list.exact = list.exact || !prefixes;
   const auto& there = scene.pod.interfaces;
   const auto takes = [&](const std::string& one) { return list.takes(one); };
-  if (std::any_of(there.begin(), there.end(), takes)) return;
+  if (std::ranges::any_of(there, takes)) return;
   if (there.empty())
     return scene.add(name, {.severity = Severity::kUnknown,
                             .code = "variables.interfaces-unknown",

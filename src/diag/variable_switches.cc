@@ -22,8 +22,8 @@ struct Switch {
 };
 
 bool isAny(std::string_view value, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(),
-                     [&](std::string_view word) { return base::sameWord(value, word); });
+  return std::ranges::any_of(words,
+                             [&](std::string_view word) { return base::sameWord(value, word); });
 }
 
 bool isOn(std::string_view value) { return isAny(value, {"1", "y", "yes", "true", "on"}); }
@@ -42,8 +42,8 @@ bool hasVerbsAndGpu(const PodView& pod) { return hasVerbs(pod) && pod.gpus != 0;
 bool hasEfaAndGpu(const PodView& pod) { return hasEfa(pod) && pod.gpus != 0; }
 bool hasGpus(const PodView& pod) { return pod.gpus > 1; }
 bool hasVirtualFunction(const PodView& pod) {
-  return std::any_of(pod.verbs.begin(), pod.verbs.end(),
-                     [](const RdmaDevice& one) { return !one.physical.empty(); });
+  return std::ranges::any_of(pod.verbs,
+                             [](const RdmaDevice& one) { return !one.physical.empty(); });
 }
 
 // Whether libfabric may use one of these providers with FI_PROVIDER=`value`: "efa",

@@ -1,7 +1,7 @@
 #include "host/counters.h"
 
-#include "base/sizes.h"
-#include "host/sysfs.h"
+#include "base/text.h"
+#include "host/rdma.h"
 
 namespace viaduct::host {
 namespace {
@@ -10,30 +10,47 @@ constexpr std::uint64_t kTurn = std::uint64_t{1} << 32U;  // where a 32-bit coun
 
 // A port counts 4-byte words in `counters`. EFA counts bytes in `hw_counters` and has no other
 // counters.
-std::optional<Counter> readPort(const RdmaPort& port) {
-  const auto words_out = numberIn(port.folder + "/counters/port_xmit_data");
-  const auto words_in = numberIn(port.folder + "/counters/port_rcv_data");
+std::optional<Counter> readPort(const Tree& tree, const RdmaPort& port) {
+  const auto words_out = tree.number(port.folder + "/counters/port_xmit_data");
+  const auto words_in = tree.number(port.folder + "/counters/port_rcv_data");
   if (words_out && words_in) return Counter{port.name, *words_out, *words_in, 4};
-  const auto bytes_out = numberIn(port.folder + "/hw_counters/tx_bytes");
-  const auto bytes_in = numberIn(port.folder + "/hw_counters/rx_bytes");
+  const auto bytes_out = tree.number(port.folder + "/hw_counters/tx_bytes");
+  const auto bytes_in = tree.number(port.folder + "/hw_counters/rx_bytes");
   if (bytes_out && bytes_in) return Counter{port.name, *bytes_out, *bytes_in, 1};
   return std::nullopt;
 }
 
 }  // namespace
 
-std::vector<Counter> readCounters(const std::string& root) {
+std::vector<Counter> interfaceCounters(const Tree& tree) {
   std::vector<Counter> out;
-  for (const InterfaceBytes& i : interfaceBytes(root))
-    out.push_back({i.name, i.sent, i.received, 1});
-  for (const RdmaPort& port : rdmaPorts(root))
-    if (auto counter = readPort(port)) out.push_back(*std::move(counter));
+  for (const std::string& line : tree.lines("/proc/net/dev")) {
+    // A line is "  eth0: 1234 ...": eight figures of received traffic, then eight of sent traffic.
+    // The two header lines have bars.
+    const auto colon = line.find(':');
+    if (colon == std::string::npos || line.find('|') != std::string::npos) continue;
+    const auto figures = base::wordsOf(std::string_view(line).substr(colon + 1));
+    if (figures.size() < 9) continue;
+    const auto received = base::numberIn<std::uint64_t>(figures[0]),
+               sent = base::numberIn<std::uint64_t>(figures[8]);
+    if (received && sent)
+      out.push_back(
+          {std::string(base::trimmed(std::string_view(line).substr(0, colon))), *sent, *received});
+  }
   return out;
 }
 
-std::optional<DiskBytes> ownDiskBytes(const std::string& root) {
+std::vector<Counter> readCounters(const Tree& tree) {
+  std::vector<Counter> out = interfaceCounters(tree);
+  for (const RdmaPort& port : rdmaPorts(tree))
+    if (auto counter = readPort(tree, port)) out.push_back(*std::move(counter));
+  return out;
+}
+
+std::optional<DiskBytes> ownDiskBytes(const Tree& tree) {
+  const std::string text = tree.read("/proc/self/io").text;
   const auto number = [&](std::string_view key) {
-    return base::parseCount(valueOf(root + "/proc/self/io", key));
+    return base::numberIn<std::uint64_t>(valueIn(text, key));
   };
   const auto read = number("read_bytes"), written = number("write_bytes");
   if (!read || !written) return std::nullopt;

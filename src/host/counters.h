@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "host/tree.h"
+
 namespace viaduct::host {
 
 // The device's own count, in units of `unit` bytes. Old devices count with 32 bits.
@@ -16,9 +18,12 @@ struct Counter {
   friend bool operator==(const Counter&, const Counter&) = default;
 };
 
+// Interfaces of this process's network namespace, from /proc/net/dev. /sys is no substitute: it
+// shows the namespace in which it was mounted.
+std::vector<Counter> interfaceCounters(const Tree& tree);
 // Counters of interfaces and RDMA devices, named as in devices(). Devices without counters are left
 // out.
-std::vector<Counter> readCounters(const std::string& root = "/");
+std::vector<Counter> readCounters(const Tree& tree = {});
 
 // The bytes that block devices have read and written for this process, not those that the page
 // cache had. Nothing if the kernel does not count them.
@@ -26,7 +31,7 @@ struct DiskBytes {
   std::uint64_t read = 0, written = 0;
   friend bool operator==(const DiskBytes&, const DiskBytes&) = default;
 };
-std::optional<DiskBytes> ownDiskBytes(const std::string& root = "/");
+std::optional<DiskBytes> ownDiskBytes(const Tree& tree = {});
 
 // Bytes between two readings of one counter.
 struct Delta {

@@ -3,8 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
+#include "base/lists.h"
 #include "host/counters.h"
 #include "support/temporary_folder.h"
 
@@ -13,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kGbit = 1'000'000'000 / 8;
 
-class Tree : public ::testing::Test {
+class Devices : public ::testing::Test {
  protected:
   void put(const std::string& path, const std::string& text) const {
     root_.write("/" + path, text + "\n");
@@ -43,24 +42,25 @@ class Tree : public ::testing::Test {
     put(at + "/device/physfn/current_link_width", "16");
   }
   Device device(const std::string& name) const {
-    return findDevice(name, root_.path()).value_or(Device{});
+    const auto all = devices(Tree(root_.path()));
+    const Device* const found = base::firstWith(all, &Device::name, name);
+    return found == nullptr ? Device{} : *found;
   }
   Counter counter(const std::string& name) const {
-    const auto all = readCounters(root_.path());
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Counter& c) { return c.device == name; });
-    return found == all.end() ? Counter{} : *found;
+    const auto all = readCounters(Tree(root_.path()));
+    const Counter* const found = base::firstWith(all, &Counter::device, name);
+    return found == nullptr ? Counter{} : *found;
   }
   testing::TemporaryFolder root_;
 };
 
-TEST_F(Tree, TheKernelCountsTheBytesOfAProcessAtBlockDevices) {
-  EXPECT_FALSE(ownDiskBytes(root_.path()));
+TEST_F(Devices, TheKernelCountsTheBytesOfAProcessAtBlockDevices) {
+  EXPECT_FALSE(ownDiskBytes(Tree(root_.path())));
   put("proc/self/io", "rchar: 7\nwchar: 9\nread_bytes: 4096\nwrite_bytes: 12288");
-  EXPECT_EQ(ownDiskBytes(root_.path()), (DiskBytes{4096, 12288}));
+  EXPECT_EQ(ownDiskBytes(Tree(root_.path())), (DiskBytes{4096, 12288}));
 }
 
-TEST_F(Tree, AnEthernetCardHasARateASlotAndANode) {
+TEST_F(Devices, AnEthernetCardHasARateASlotAndANode) {
   carried({{"lo", 10, 10}, {"eth0", 123, 456}});
   put("sys/class/net/lo/mtu", "65536");
   ethernet("eth0", "100000");
@@ -75,7 +75,7 @@ TEST_F(Tree, AnEthernetCardHasARateASlotAndANode) {
   EXPECT_EQ(counter("eth0"), (Counter{"eth0", 456, 123, 1}));
 }
 
-TEST_F(Tree, TheRateThatAVirtualLinkReportsIsIgnored) {
+TEST_F(Devices, TheRateThatAVirtualLinkReportsIsIgnored) {
   carried({{"veth1", 1, 2}, {"eth0", 1, 2}});
   put("sys/class/net/veth1/speed", "10000");
   ethernet("eth0", "-1");
@@ -84,7 +84,7 @@ TEST_F(Tree, TheRateThatAVirtualLinkReportsIsIgnored) {
   EXPECT_EQ(device("eth0").link_bytes_per_s, 0U);
 }
 
-TEST_F(Tree, ABondHasTheRateOfItsLowerDevices) {
+TEST_F(Devices, ABondHasTheRateOfItsLowerDevices) {
   carried({{"bond0", 1, 2}, {"eth0", 1, 2}, {"eth1", 1, 2}, {"br0", 1, 2}});
   ethernet("eth0", "25000");
   ethernet("eth1", "25000");
@@ -101,7 +101,7 @@ TEST_F(Tree, ABondHasTheRateOfItsLowerDevices) {
   EXPECT_EQ(device("bond0").link_bytes_per_s, 25 * kGbit);
 }
 
-TEST_F(Tree, ASysOfAnotherNetworkNamespaceIsIgnored) {
+TEST_F(Devices, ASysOfAnotherNetworkNamespaceIsIgnored) {
   carried({{"lo", 1, 1}, {"eth0", 1, 2}});
   ethernet("eth0", "25000");
   ethernet("eth1", "25000");
@@ -109,7 +109,7 @@ TEST_F(Tree, ASysOfAnotherNetworkNamespaceIsIgnored) {
   EXPECT_EQ(counter("eth0").sent, 2U);
 }
 
-TEST_F(Tree, AnEfaDeviceCountsBytesAndBorrowsItsParentsSlot) {
+TEST_F(Devices, AnEfaDeviceCountsBytesAndBorrowsItsParentsSlot) {
   efa("rdmap16s27");
   const Device found = device("rdmap16s27");
   EXPECT_EQ(found.kind, DeviceKind::kRdma);
@@ -118,7 +118,7 @@ TEST_F(Tree, AnEfaDeviceCountsBytesAndBorrowsItsParentsSlot) {
   EXPECT_EQ(counter("rdmap16s27"), (Counter{"rdmap16s27", 5000, 7000, 1}));
 }
 
-TEST_F(Tree, AnInfinibandPortCountsWords) {
+TEST_F(Devices, AnInfinibandPortCountsWords) {
   for (const char* port : {"1", "2"}) {
     const std::string at = std::string("sys/class/infiniband/mlx5_0/ports/") + port;
     put(at + "/rate", "200 Gb/sec (4X HDR)");
@@ -130,7 +130,7 @@ TEST_F(Tree, AnInfinibandPortCountsWords) {
   EXPECT_EQ(device("mlx5_0:2").link_bytes_per_s, 25'000'000'000U);
 }
 
-TEST_F(Tree, ADeviceWithoutCountersIsLeftOut) {
+TEST_F(Devices, ADeviceWithoutCountersIsLeftOut) {
   put("sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)");
   put("sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data", "N/A (no PMA)");
   put("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "2000");
@@ -155,18 +155,18 @@ TEST(NotReady, NamesAMissingDevice) {
   EXPECT_EQ(notReady("viaduct9"), "this host has no device viaduct9");
 }
 
-TEST_F(Tree, AnRdmaPortIsReadyOnceItIsActive) {
+TEST_F(Devices, AnRdmaPortIsReadyOnceItIsActive) {
   put("sys/class/infiniband/mlx5_0/ports/1/state", "2: INIT");
-  EXPECT_EQ(notReady("mlx5_0:1", root_.path()), "the port of mlx5_0 is in state 2: INIT");
+  EXPECT_EQ(notReady("mlx5_0:1", Tree(root_.path())), "the port of mlx5_0 is in state 2: INIT");
   put("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE");
-  EXPECT_EQ(notReady("mlx5_0", root_.path()), "");
+  EXPECT_EQ(notReady("mlx5_0", Tree(root_.path())), "");
 }
 
-TEST_F(Tree, EachRdmaPortHasItsOwnState) {
+TEST_F(Devices, EachRdmaPortHasItsOwnState) {
   put("sys/class/infiniband/mlx5_1/ports/1/state", "4: ACTIVE");
   put("sys/class/infiniband/mlx5_1/ports/2/state", "1: DOWN");
-  EXPECT_EQ(notReady("mlx5_1:1", root_.path()), "");
-  EXPECT_EQ(notReady("mlx5_1:2", root_.path()), "the port of mlx5_1:2 is in state 1: DOWN");
+  EXPECT_EQ(notReady("mlx5_1:1", Tree(root_.path())), "");
+  EXPECT_EQ(notReady("mlx5_1:2", Tree(root_.path())), "the port of mlx5_1:2 is in state 1: DOWN");
 }
 
 TEST(Delta, TellsWrapsResetsAndStopsApart) {
@@ -182,12 +182,22 @@ TEST(Delta, TellsWrapsResetsAndStopsApart) {
   EXPECT_EQ(deltaOf(100, kTurn - 1, 1)->bytes, kTurn - 101);
 }
 
-TEST(Rates, AreReadAsTheKernelWritesThem) {
-  EXPECT_EQ(rdmaRate("12.5 Gb/sec (4X SDR)"), 1'562'500'000U);
-  EXPECT_EQ(rdmaRate("none"), 0U);
-  EXPECT_EQ(pcieRate("5.0 GT/s PCIe", "8"), 4'000'000'000U);
-  EXPECT_EQ(pcieRate("Unknown", "0"), 0U);
-  EXPECT_EQ(pcieRate("16.0 GT/s PCIe", "255"), 0U) << "what a card says that is not there";
+TEST_F(Devices, RatesAreReadAsTheKernelWritesThem) {
+  const auto rdma = [&](const char* text) {
+    put("sys/class/infiniband/mlx5_0/ports/1/rate", text);
+    return device("mlx5_0").link_bytes_per_s;
+  };
+  EXPECT_EQ(rdma("12.5 Gb/sec (4X SDR)"), 1'562'500'000U);
+  EXPECT_EQ(rdma("none"), 0U);
+  const auto pcie = [&](const char* speed, const char* width) {
+    put("sys/class/infiniband/mlx5_0/device/current_link_speed", speed);
+    put("sys/class/infiniband/mlx5_0/device/current_link_width", width);
+    return device("mlx5_0").pcie_bytes_per_s;
+  };
+  EXPECT_EQ(pcie("5.0 GT/s PCIe", "8"), 4'000'000'000U);
+  EXPECT_EQ(pcie("64.0 GT/s PCIe", "16"), 121'000'000'000U);
+  EXPECT_EQ(pcie("Unknown", "0"), 0U);
+  EXPECT_EQ(pcie("16.0 GT/s PCIe", "255"), 0U) << "what a card says that is not there";
 }
 
 }  // namespace

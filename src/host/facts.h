@@ -6,15 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace viaduct::host {
+#include "host/interfaces.h"
 
-struct Interface {
-  std::string name = {};
-  std::vector<std::string> addresses = {};  // IPv4 and IPv6, as text
-  bool up = false;
-  std::uint64_t mbit_per_s = 0;  // 10^6 bits a second of the link; 0: unknown, or no device
-  friend bool operator==(const Interface&, const Interface&) = default;
-};
+namespace viaduct::host {
 
 // A machine. Unknown fields are empty or 0.
 struct Facts {
@@ -29,12 +23,12 @@ struct Facts {
 };
 
 // The boot id alone, which is cheap to read.
-std::string bootId(const std::string& root = "/");
+std::string bootId(const Tree& tree = {});
 
 std::string hostName();
 
-// Files are read below `root`, which a test replaces by a folder. Cores, interfaces (not their
-// rates), host name and kernel come from system calls.
-Facts facts(const std::string& root = "/");
+// Cores, interfaces (not their rates), host name and kernel come from system calls, the rest from
+// `tree`.
+Facts facts(const Tree& tree = {});
 
 }  // namespace viaduct::host

@@ -23,7 +23,7 @@ TEST_F(FactsTest, ReadsFilesBelowTheRoot) {
   put("proc/sys/kernel/random/boot_id", "0f1e-77\n");
   put("proc/meminfo", "MemTotal:       16308788 kB\nMemFree: 1 kB\n");
   put("proc/cpuinfo", "processor\t: 0\nmodel name\t: Some CPU @ 2.6 GHz\nmodel name : other\n");
-  const Facts found = facts(root_.path());
+  const Facts found = facts(Tree(root_.path()));
   EXPECT_EQ(found.boot_id, "0f1e-77");
   EXPECT_EQ(found.memory, 16308788ULL * 1024);
   EXPECT_EQ(found.cpu_model, "Some CPU @ 2.6 GHz");
@@ -31,7 +31,7 @@ TEST_F(FactsTest, ReadsFilesBelowTheRoot) {
 
 TEST_F(FactsTest, UnknownFactsAreEmpty) {
   put("proc/meminfo", "nonsense\n");
-  const Facts found = facts(root_.path());
+  const Facts found = facts(Tree(root_.path()));
   EXPECT_EQ(found.boot_id, "");
   EXPECT_EQ(found.memory, 0U);
   EXPECT_EQ(found.cpu_model, "");
@@ -40,19 +40,19 @@ TEST_F(FactsTest, UnknownFactsAreEmpty) {
 TEST_F(FactsTest, ALineMayBeLongAndTheLast) {
   const std::string id(5000, 'a');
   put("proc/sys/kernel/random/boot_id", " " + id + "\t");
-  EXPECT_EQ(bootId(root_.path()), id);
+  EXPECT_EQ(bootId(Tree(root_.path())), id);
   put("proc/sys/kernel/random/boot_id", id + "\nmore");
-  EXPECT_EQ(bootId(root_.path()), id);
+  EXPECT_EQ(bootId(Tree(root_.path())), id);
 }
 
 TEST_F(FactsTest, AnArm64CoreIsNamedByItsNumbers) {
   put("proc/cpuinfo", "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n");
-  EXPECT_EQ(facts(root_.path()).cpu_model, "arm64, implementer 0x41, part 0xd4f");
+  EXPECT_EQ(facts(Tree(root_.path())).cpu_model, "arm64, implementer 0x41, part 0xd4f");
 }
 
 TEST_F(FactsTest, ALinkHasARateWhenADeviceStandsBehindIt) {
   const auto rate = [&] {
-    for (const Interface& i : facts(root_.path()).interfaces)
+    for (const Interface& i : facts(Tree(root_.path())).interfaces)
       if (i.name == "lo") return i.mbit_per_s;
     return std::uint64_t{1};
   };
@@ -83,8 +83,8 @@ TEST_F(FactsTest, LoopbackIsAmongTheInterfaces) {
   const Facts found = facts();
   EXPECT_FALSE(found.kernel.empty());
   EXPECT_FALSE(found.hostname.empty());
-  const auto loop = std::find_if(found.interfaces.begin(), found.interfaces.end(),
-                                 [](const Interface& i) { return i.name == "lo"; });
+  const auto loop =
+      std::ranges::find_if(found.interfaces, [](const Interface& i) { return i.name == "lo"; });
   ASSERT_NE(loop, found.interfaces.end());
   if (!loop->up) GTEST_SKIP() << "skipped: the loopback interface is down here";
   EXPECT_NE(std::find(loop->addresses.begin(), loop->addresses.end(), "127.0.0.1"),

@@ -5,50 +5,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
-#include <filesystem>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <tuple>
 #include <utility>
 
+#include "base/lists.h"
 #include "base/text.h"
-#include "host/devices.h"
-#include "host/sysfs.h"
+#include "host/rdma.h"
 
 namespace viaduct::host {
 namespace {
-
-namespace fs = std::filesystem;
-
-// Whether a name is a PCI function, "0000:18:00.0".
-bool isPciFunction(const std::string& name) {
-  constexpr std::string_view kShape = "hhhh:hh:hh.h";
-  return name.size() == kShape.size() &&
-         std::equal(name.begin(), name.end(), kShape.begin(), [](char c, char shape) {
-           return shape == 'h' ? std::isxdigit(static_cast<unsigned char>(c)) != 0 : c == shape;
-         });
-}
-
-// The place of a device. `link` is a symbolic link to its folder, whose path names the bridges up
-// to the CPU.
-Place placeAt(const fs::path& link) {
-  std::error_code none;
-  const fs::path folder = fs::canonical(link, none);
-  Place out;
-  fs::path function;  // the last PCI function on the path; a virtio device lies below it
-  fs::path at;
-  for (const fs::path& part : folder) {
-    at /= part;
-    if (!isPciFunction(part.string())) continue;
-    out.pci.push_back(part.string());
-    function = at;
-  }
-  if (!function.empty())
-    out.node = base::numberIn<int>(firstLine(function / "numa_node")).value_or(-1);
-  return out;
-}
 
 // Parses "0-3,8,10-11".
 std::vector<std::pair<int, int>> rangesIn(const std::string& list) {
@@ -63,9 +30,7 @@ std::vector<std::pair<int, int>> rangesIn(const std::string& list) {
   return out;
 }
 
-std::string nodeFolder(const std::string& root, int number) {
-  return fmt::format("{}/sys/devices/system/node/node{}", root, number);
-}
+constexpr auto kNodes = "/sys/devices/system/node";
 
 // The number of bridges that lie above both, counted from the CPU.
 std::size_t sharedBridges(const Place& one, const Place& other) {
@@ -83,59 +48,42 @@ Distance nearestOf(const std::vector<int>& own, const Place& nic, const Nodes& n
 
 }  // namespace
 
-Place placeOfNic(const std::string& name, const std::string& root) {
+Place placeOfNic(const std::string& name, const Tree& tree) {
   const std::string rdma = name.substr(0, name.find(':'));  // a port is at the place of its device
-  for (const std::string& at : {fmt::format("{}/sys/class/infiniband/{}/device", root, rdma),
-                                fmt::format("{}/sys/class/cxi/{}/device", root, name),
-                                fmt::format("{}/sys/class/net/{}/device", root, name)})
-    if (exists(at)) return placeAt(at);
+  for (const std::string& at : {"infiniband/" + rdma, "cxi/" + name, "net/" + name})
+    if (Place out = placeAt(tree, fmt::format("/sys/class/{}/device", at)); !out.pci.empty())
+      return out;
   return {};
 }
 
-std::vector<PciGpu> gpusOnPci(const std::string& root) {
-  constexpr std::string_view kDisplay = "0x03", k3d = "0x0302", kNvidia = "0x10de", kAmd = "0x1002";
-  const std::string top = root + "/sys/bus/pci/devices/";
-  std::vector<PciGpu> out;
-  for (const std::string& address : namesIn(top)) {
-    const std::string kind = firstLine(top + address + "/class");
-    const std::string vendor = firstLine(top + address + "/vendor");
-    // A server's display adapter is not a GPU in this sense.
-    if (kind.starts_with(k3d) ||
-        (kind.starts_with(kDisplay) && (vendor == kNvidia || vendor == kAmd)))
-      out.push_back({address, placeAt(top + address)});
-  }
-  return out;
-}
-
-Nodes numaNodes(const std::string& root) {
+Nodes numaNodes(const Tree& tree, std::set<int> others) {
   constexpr std::string_view kNode = "node";
-  Nodes out;
-  for (const std::string& name : namesIn(root + "/sys/devices/system/node"))
+  for (const std::string& name : tree.list(kNodes))
     if (name.starts_with(kNode))
       if (const auto number = base::numberIn<int>(name.substr(kNode.size())))
-        out.numbers.push_back(*number);
-  std::sort(out.numbers.begin(), out.numbers.end());  // the order of the kernel's list of distances
+        others.insert(*number);
+  others.erase(others.begin(), others.lower_bound(0));  // -1: unknown
+  // The kernel's list of distances has the same order.
+  Nodes out{.numbers = {others.begin(), others.end()}};
   for (const int number : out.numbers) {
-    std::istringstream row(firstLine(nodeFolder(root, number) + "/distance"));
     auto& distances = out.distances.emplace_back();
-    for (int one = 0; row >> one;) distances.push_back(one);
+    const std::string row = tree.line(fmt::format("{}/node{}/distance", kNodes, number));
+    for (const std::string_view word : base::wordsOf(row))
+      if (const auto one = base::numberIn<int>(word)) distances.push_back(*one);
   }
   return out;
 }
 
-std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root) {
-  const auto allowed = rangesIn(valueOf(root + "/proc/self/status", "Cpus_allowed_list"));
-  std::vector<int> out;
-  for (const int node : nodes.numbers) {
-    const auto theirs = rangesIn(firstLine(nodeFolder(root, node) + "/cpulist"));
-    const auto meets = [&](const auto& range) {
-      return std::any_of(allowed.begin(), allowed.end(), [&](const auto& own) {
+std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const Tree& tree) {
+  const auto allowed = rangesIn(valueIn(tree.read("/proc/self/status").text, "Cpus_allowed_list"));
+  return base::only(nodes.numbers, [&](int node) {
+    const auto theirs = rangesIn(tree.line(fmt::format("{}/node{}/cpulist", kNodes, node)));
+    return std::ranges::any_of(theirs, [&](const auto& range) {
+      return std::ranges::any_of(allowed, [&](const auto& own) {
         return own.first <= range.second && range.first <= own.second;
       });
-    };
-    if (std::any_of(theirs.begin(), theirs.end(), meets)) out.push_back(node);
-  }
-  return out;
+    });
+  });
 }
 
 int nodeOfMemory(const void* start, std::uint64_t bytes) {
@@ -163,56 +111,51 @@ int nodeOfPages(std::span<const int> nodes) {
 }
 
 Distance distance(const Place& one, const Place& other, const Nodes& nodes) {
-  using Kind = Distance::Kind;
+  using enum DistanceKind;
   if (!one.pci.empty() && !other.pci.empty()) {
     const std::size_t shared = sharedBridges(one, other);
     const auto between = static_cast<int>(one.pci.size() + other.pci.size() - 2 - 2 * shared);
-    if (shared > 0) return {Kind::kBridge, between};
+    if (shared > 0) return {kBridge, between};
   }
-  if (!nodes.several()) return {Kind::kNode};
-  if (one.node < 0 || other.node < 0) return {Kind::kUnknown};
-  if (one.node == other.node) return {Kind::kNode};
+  if (!nodes.several()) return {kNode};
+  if (one.node < 0 || other.node < 0) return {kUnknown};
+  if (one.node == other.node) return {kNode};
   const auto at = [&](int node) {
     return std::find(nodes.numbers.begin(), nodes.numbers.end(), node) - nodes.numbers.begin();
   };
   const auto from = static_cast<std::size_t>(at(one.node)),
              to = static_cast<std::size_t>(at(other.node));
   const bool told = from < nodes.distances.size() && to < nodes.distances[from].size();
-  return {Kind::kOtherNode, told ? nodes.distances[from][to] : 0};
+  return {kOtherNode, told ? nodes.distances[from][to] : 0};
 }
 
 std::string textOf(const Distance& distance) {
   switch (distance.kind) {
-    case Distance::Kind::kBridge:
+    case DistanceKind::kBridge:
       return distance.steps == 0
                  ? "same PCIe bridge"
                  : fmt::format("same PCIe switch, {} bridges between", distance.steps);
-    case Distance::Kind::kNode:
+    case DistanceKind::kNode:
       return "same node";
-    case Distance::Kind::kOtherNode:
+    case DistanceKind::kOtherNode:
       return fmt::format("another node, distance {}", distance.steps);
-    case Distance::Kind::kUnknown:
+    case DistanceKind::kUnknown:
       break;
   }
   return "unknown distance";
 }
 
-std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string& root) {
-  const std::vector<RdmaPort> ports = rdmaPorts(root);
-  std::vector<Nic> out;
-  for (const std::string& name : names) {
-    Nic nic{.name = name, .place = placeOfNic(name, root)};
-    if (!nic.place.pci.empty()) {
-      std::error_code none;
-      const std::string function = root + "/sys/bus/pci/devices/" + nic.place.pci.back();
-      nic.physical = fs::canonical(function + "/physfn", none).filename();
+std::vector<Nic> nicsNamed(std::span<const std::string> names, const Tree& tree) {
+  return base::mapped(names, [&](const std::string& name) {
+    Nic nic{.name = name, .place = placeOfNic(name, tree)};
+    if (!nic.place.pci.empty())
+      nic.physical = physicalOf(tree, kPciFunctions + nic.place.pci.back());
+    for (RdmaPort& port : rdmaPorts(tree, name.substr(0, name.find(':')))) {
+      readRate(tree, port);
+      nic.bytes_per_s = std::max(nic.bytes_per_s, port.bytesPerSecond());
     }
-    for (const RdmaPort& port : ports)
-      if (port.device == name.substr(0, name.find(':')))
-        nic.bytes_per_s = std::max(nic.bytes_per_s, rdmaRate(firstLine(port.folder + "/rate")));
-    out.push_back(std::move(nic));
-  }
-  return out;
+    return nic;
+  });
 }
 
 std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics,
@@ -225,16 +168,16 @@ std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics
   return out;
 }
 
-NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& root) {
-  const Nodes nodes = numaNodes(root);
-  const std::vector<int> own = nodesOfOwnCpus(nodes, root);
+NearChoice nearOwnCpus(std::span<const std::string> names, const Tree& tree) {
+  const Nodes nodes = numaNodes(tree);
+  const std::vector<int> own = nodesOfOwnCpus(nodes, tree);
   // The least rank is the best: hardware before virtual, then the nearest, then the fastest.
   using Rank = std::tuple<bool, Distance, std::uint64_t>;
   std::vector<std::pair<Rank, std::string>> ranked;
-  const std::vector<Nic> nics = nicsNamed(names, root);
+  const std::vector<Nic> nics = nicsNamed(names, tree);
   ranked.reserve(nics.size());
   const auto spare = [&](const Nic& nic) {
-    return nic.place.pci.empty() || std::any_of(nics.begin(), nics.end(), [&](const Nic& other) {
+    return nic.place.pci.empty() || std::ranges::any_of(nics, [&](const Nic& other) {
              return !other.place.pci.empty() && other.place.pci.back() == nic.physical;
            });
   };
@@ -243,10 +186,9 @@ NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& ro
                         nic.name);
   NearChoice out;
   if (ranked.empty()) return out;
-  const Rank best =
-      std::min_element(ranked.begin(), ranked.end(), [](const auto& a, const auto& b) {
-        return a.first < b.first;
-      })->first;
+  const Rank best = std::ranges::min_element(ranked, [](const auto& a, const auto& b) {
+                      return a.first < b.first;
+                    })->first;
   for (auto& [rank, name] : ranked) (rank == best ? out.near : out.rest).push_back(std::move(name));
   return out;
 }

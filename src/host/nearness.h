@@ -4,30 +4,17 @@
 
 #include <compare>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "host/pci.h"
+
 namespace viaduct::host {
 
-// Functions with a parameter `root` read files below it. A test replaces it by a folder.
-
-// The place of a device or a piece of memory.
-struct Place {
-  // The PCI functions on the path to it, itself last: "0000:15:01.0", ..., "0000:18:00.0". Empty
-  // for host memory and virtual devices.
-  std::vector<std::string> pci = {};
-  int node = -1;  // NUMA node; -1: unknown
-  friend bool operator==(const Place&, const Place&) = default;
-};
 // The place of an RDMA device ("mlx5_0", "mlx5_1:2") or of an interface.
-Place placeOfNic(const std::string& name, const std::string& root = "/");
-
-struct PciGpu {
-  std::string address = {};  // "0000:17:00.0"
-  Place place = {};
-};
-std::vector<PciGpu> gpusOnPci(const std::string& root = "/");
+Place placeOfNic(const std::string& name, const Tree& tree = {});
 
 // The NUMA nodes of this machine.
 struct Nodes {
@@ -36,16 +23,18 @@ struct Nodes {
   // With a single node, a place whose node is unknown is on it as well.
   bool several() const { return numbers.size() > 1; }
 };
-Nodes numaNodes(const std::string& root = "/");
+// Those that the kernel lists, and `others`, which devices name.
+Nodes numaNodes(const Tree& tree = {}, std::set<int> others = {});
 // The nodes that have CPUs on which this process may run.
-std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const std::string& root = "/");
+std::vector<int> nodesOfOwnCpus(const Nodes& nodes, const Tree& tree = {});
 // The node that holds three quarters of the memory's pages, of which at most 64 are looked at. -1:
 // the kernel does not say, the pages are untouched, or they are spread over several nodes.
 int nodeOfMemory(const void* start, std::uint64_t bytes);
 int nodeOfPages(std::span<const int> nodes);  // one node per page; negative: unknown
 
+enum class DistanceKind : std::uint8_t { kBridge, kNode, kOtherNode, kUnknown };
 struct Distance {
-  enum class Kind : std::uint8_t { kBridge, kNode, kOtherNode, kUnknown } kind = Kind::kUnknown;
+  DistanceKind kind = DistanceKind::kUnknown;
   int steps = 0;  // kBridge: PCI bridges between; kOtherNode: the firmware's figure
   friend auto operator<=>(const Distance&, const Distance&) = default;  // less is nearer
 };
@@ -58,7 +47,7 @@ struct Nic {
   std::uint64_t bytes_per_s = 0;  // of an RDMA device's fastest port; 0: unknown
   std::string physical = {};      // of a virtual function: its physical PCI function
 };
-std::vector<Nic> nicsNamed(std::span<const std::string> names, const std::string& root = "/");
+std::vector<Nic> nicsNamed(std::span<const std::string> names, const Tree& tree = {});
 
 // A group of NICs that are equally near to some memory. The nearest group comes first.
 struct NearGroup {
@@ -74,6 +63,6 @@ std::vector<NearGroup> byNearness(const Place& memory, std::span<const Nic> nics
 struct NearChoice {
   std::vector<std::string> near = {}, rest = {};
 };
-NearChoice nearOwnCpus(std::span<const std::string> names, const std::string& root = "/");
+NearChoice nearOwnCpus(std::span<const std::string> names, const Tree& tree = {});
 
 }  // namespace viaduct::host

@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "host/sysfs.h"
+#include "host/rdma.h"
 #include "support/temporary_folder.h"
 
 namespace viaduct::host {
 namespace {
 
-using Kind = Distance::Kind;
+using Kind = DistanceKind;
 using Names = std::vector<std::string>;
 
 class Machine : public ::testing::Test {
@@ -37,9 +37,9 @@ class Machine : public ::testing::Test {
   }
   // Makes the link `from`, which leads to `path` below /sys/devices.
   void link(const std::string& from, const std::string& path) {
-    const std::filesystem::path at(root());
+    const std::filesystem::path at(root_.path());
     std::filesystem::create_directories((at / from).parent_path());
-    std::filesystem::create_directory_symlink(at / "sys/devices" / path, at / from);
+    std::filesystem::create_directory_symlink("/sys/devices/" + path, at / from);
   }
   void function(const std::string& path, int numa) {
     put("sys/devices/" + path + "/numa_node", std::to_string(numa));
@@ -65,8 +65,9 @@ class Machine : public ::testing::Test {
     rdma("mlx5_2", "pci0000:95/0000:95:01.0/0000:96:00.0", 1);
     rdma("mlx5_3", "pci0000:a5/0000:a5:01.0/0000:a6:00.0", 1);
   }
-  const std::string& root() const { return root_.path(); }
+  Tree root() const { return Tree(root_.path()); }
   NearChoice choose(const Names& names) const { return nearOwnCpus(names, root()); }
+  Place placeOfGpu() const { return placeAt(root(), kPciFunctions + gpuAddresses(root()).at(0)); }
   std::vector<NearGroup> groups(const Place& memory, const Names& names) const {
     return byNearness(memory, nicsNamed(names, root()), numaNodes(root()));
   }
@@ -144,10 +145,8 @@ TEST_F(Machine, AGpuHasTheNicBehindItsSwitchFirst) {
   rdma("mlx5_0", one + "0000:17:01.0/0000:19:00.0", 0);
   rdma("mlx5_1", "pci0000:25/0000:25:01.0/0000:26:00.0", 0);
   rdma("mlx5_2", "pci0000:95/0000:95:01.0/0000:96:00.0", 1);
-  const auto gpus = gpusOnPci(root());
-  ASSERT_EQ(gpus.size(), 1U);
-  EXPECT_EQ(gpus[0].address, "0000:18:00.0");
-  const auto near = groups(gpus[0].place, {"mlx5_2", "mlx5_1", "mlx5_0"});
+  EXPECT_EQ(gpuAddresses(root()), Names{"0000:18:00.0"});
+  const auto near = groups(placeOfGpu(), {"mlx5_2", "mlx5_1", "mlx5_0"});
   ASSERT_EQ(near.size(), 3U);
   EXPECT_EQ(near[0].names, Names{"mlx5_0"});
   EXPECT_EQ(near[0].distance, (Distance{Kind::kBridge, 2}));
@@ -163,7 +162,7 @@ TEST_F(Machine, TheNearestOfNestedSwitchesCounts) {
   gpu(top + "0000:17:00.0/0000:18:00.0/0000:19:00.0/0000:1a:00.0", 0);
   rdma("mlx5_0", top + "0000:17:01.0/0000:28:00.0/0000:29:00.0/0000:2a:00.0", 0);
   rdma("mlx5_1", top + "0000:17:00.0/0000:18:00.0/0000:19:01.0/0000:1b:00.0", 0);
-  const auto near = groups(gpusOnPci(root())[0].place, {"mlx5_0", "mlx5_1"});
+  const auto near = groups(placeOfGpu(), {"mlx5_0", "mlx5_1"});
   ASSERT_EQ(near.size(), 2U);
   EXPECT_EQ(near[0].names, Names{"mlx5_1"});
   EXPECT_LT(near[0].distance, near[1].distance);
@@ -175,7 +174,7 @@ TEST_F(Machine, ADisplayAdapterIsNoGpu) {
   put("sys/devices/pci0000:00/0000:00:02.0/class", "0x030000");
   put("sys/devices/pci0000:00/0000:00:02.0/vendor", "0x1a03");
   link("sys/bus/pci/devices/0000:00:02.0", "pci0000:00/0000:00:02.0");
-  EXPECT_EQ(gpusOnPci(root()).size(), 1U);
+  EXPECT_EQ(gpuAddresses(root()).size(), 1U);
 }
 
 TEST_F(Machine, AVirtualNicIsUsedOnlyWhereThereIsNoOther) {
@@ -239,6 +238,12 @@ TEST_F(Machine, AVirtualFunctionIsNoSecondNicBesideItsPhysicalOne) {
   EXPECT_EQ(choose({"mlx5_0", "mlx5_1", "mlx5_2"}).near, Names{"mlx5_0"});
   // A container that got only these two NICs uses both.
   EXPECT_EQ(choose({"mlx5_1", "mlx5_2"}).near, (Names{"mlx5_1", "mlx5_2"}));
+}
+
+TEST_F(Machine, AFunctionBehindAVirtualRootComplexHasAPlace) {
+  rdma("mlx5_0", "pci0000:15/0000:15:05.5/pci10000:00/10000:00:02.0/10000:01:00.0", 1);
+  EXPECT_EQ(placeOfNic("mlx5_0", root()),
+            (Place{.pci = {"0000:15:05.5", "10000:00:02.0", "10000:01:00.0"}, .node = 1}));
 }
 
 TEST_F(Machine, AnInterfaceBelowAVirtioDeviceIsWhereItsFunctionIs) {

@@ -3,8 +3,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <sstream>
+#include <string>
+
+#include "base/text.h"
 
 namespace viaduct::host {
 namespace {
@@ -21,25 +22,23 @@ double ownProcessorSeconds() {
   return seconds(used.ru_utime) + seconds(used.ru_stime);
 }
 
-std::optional<ProcessorUse> processorUse(const std::string& root) {
-  std::ifstream file(root + "/proc/stat");
+std::optional<ProcessorUse> processorUse(const Tree& tree) {
   ProcessorUse out;
   bool found = false;
-  for (std::string line; std::getline(file, line) && line.starts_with("cpu");) {
-    std::istringstream words(line);
-    std::string name;
-    // Later fields hold guest time, which is part of `user` and `nice` already.
-    std::uint64_t user = 0, nice = 0, system = 0, idle = 0, waiting = 0, irq = 0, soft = 0,
-                  stolen = 0;
-    if (!(words >> name >> user >> nice >> system >> idle >> waiting >> irq >> soft >> stolen))
-      return std::nullopt;
-    if (name != "cpu") {
+  for (const std::string& line : tree.lines("/proc/stat")) {
+    const auto words = base::wordsOf(line);
+    if (words.empty() || !words[0].starts_with("cpu")) break;
+    if (words.size() < 9) return std::nullopt;
+    if (words[0] != "cpu") {
       ++out.count;
       continue;
     }
     found = true;
-    out.seconds = static_cast<double>(user + nice + system + irq + soft + stolen) /
-                  static_cast<double>(::sysconf(_SC_CLK_TCK));
+    // User, nice, system, irq, soft and stolen, without idle and waiting. Later fields hold guest
+    // time, which is part of `user` and `nice` already.
+    for (const std::size_t field : {1, 2, 3, 6, 7, 8})
+      out.seconds += base::numberIn<double>(words[field]).value_or(0) /
+                     static_cast<double>(::sysconf(_SC_CLK_TCK));
   }
   if (!found || out.count == 0) return std::nullopt;
   return out;

@@ -3,7 +3,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+
+#include "host/tree.h"
 
 namespace viaduct::host {
 
@@ -12,9 +13,8 @@ struct ProcessorUse {
   std::uint32_t count = 0;  // processors
 };
 
-// Nothing if the kernel does not say. The resolution is 10 ms per processor. Files are read below
-// `root`.
-std::optional<ProcessorUse> processorUse(const std::string& root = "/");
+// Nothing if the kernel does not say. The resolution is 10 ms per processor.
+std::optional<ProcessorUse> processorUse(const Tree& tree = {});
 
 // The seconds that this process has used, user and system.
 double ownProcessorSeconds();

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "host/nearness.h"
+#include "host/pci.h"
 
 namespace viaduct::move {
 
@@ -29,8 +29,8 @@ std::string notNear(std::span<const std::string> devices) {
                      fmt::join(devices, ", "));
 }
 
-std::string gpuIsStaged(const std::function<std::string()>& why, const std::string& root) {
-  if (host::gpusOnPci(root).empty()) return {};
+std::string gpuIsStaged(const std::function<std::string()>& why, const host::Tree& tree) {
+  if (host::gpuAddresses(tree).empty()) return {};
   return "; GPU memory is staged: " + why();
 }
 

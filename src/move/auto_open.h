@@ -10,6 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "host/tree.h"
+
 namespace viaduct::move {
 
 // True: the user has named this backend, so it opens with or without RDMA.
@@ -23,7 +25,7 @@ std::string notNear(std::span<const std::string> devices);
 // A reason for gpuIsStaged().
 inline constexpr const char* kHostMemoryOnly = "this backend registers host memory only";
 // The text that memory of GPUs goes through host memory, and why. It follows a description, and is
-// empty on a host without a GPU. `root`: the directory that has /sys.
-std::string gpuIsStaged(const std::function<std::string()>& why, const std::string& root = "/");
+// empty on a host without a GPU.
+std::string gpuIsStaged(const std::function<std::string()>& why, const host::Tree& tree = {});
 
 }  // namespace viaduct::move

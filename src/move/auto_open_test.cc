@@ -32,11 +32,13 @@ TEST(AutoOpen, TheDescriptionNamesUnusedDevices) {
 }
 
 TEST(AutoOpen, TheDescriptionSaysWhyGpuMemoryIsStagedOnAHostWithAGpu) {
-  const testing::TemporaryFolder host;
-  const auto text = [&] { return gpuIsStaged([] { return "no CUDA"; }, host.path()); };
+  const testing::TemporaryFolder folder;
+  const auto text = [&] {
+    return gpuIsStaged([] { return "no CUDA"; }, host::Tree(folder.path()));
+  };
   EXPECT_EQ(text(), "");
-  host.write("/sys/bus/pci/devices/0000:18:00.0/class", "0x030200\n");
-  host.write("/sys/bus/pci/devices/0000:18:00.0/vendor", "0x10de\n");
+  folder.write("/sys/bus/pci/devices/0000:18:00.0/class", "0x030200\n");
+  folder.write("/sys/bus/pci/devices/0000:18:00.0/vendor", "0x10de\n");
   EXPECT_EQ(text(), "; GPU memory is staged: no CUDA");
 }
 

@@ -4,10 +4,10 @@
 
 namespace viaduct::move {
 
-NearRails::NearRails(std::span<const std::string> nics, const std::string& root) {
+NearRails::NearRails(std::span<const std::string> nics, const host::Tree& tree) {
   if (nics.size() < 2) return;
-  nics_ = host::nicsNamed(nics, root);
-  nodes_ = host::numaNodes(root);
+  nics_ = host::nicsNamed(nics, tree);
+  nodes_ = host::numaNodes(tree);
   differ_ = std::any_of(nodes_.numbers.begin(), nodes_.numbers.end(),
                         [&](int node) { return to({.node = node}) != core::kAllRails; });
 }

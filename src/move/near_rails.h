@@ -15,9 +15,8 @@ class NearRails {
  public:
   // Without any facts, all rails are equally near.
   NearRails() = default;
-  // `nics`: the kernel's names of the rails' NICs, in the order of the rails. `root`: the directory
-  // that has /sys.
-  explicit NearRails(std::span<const std::string> nics, const std::string& root = "/");
+  // `nics`: the kernel's names of the rails' NICs, in the order of the rails.
+  explicit NearRails(std::span<const std::string> nics, const host::Tree& tree = {});
 
   // False: all rails are equally near to all memory, so memory need not be located.
   bool differ() const { return differ_; }

@@ -37,10 +37,10 @@ class TwoSockets : public ::testing::Test {
     root_.write("/sys/devices/" + path + "/numa_node", std::to_string(numa));
     const std::filesystem::path at(root_.path());
     std::filesystem::create_directories(at / "sys/class/infiniband" / name);
-    std::filesystem::create_directory_symlink(at / "sys/devices" / path,
+    std::filesystem::create_directory_symlink("/sys/devices/" + path,
                                               at / "sys/class/infiniband" / name / "device");
   }
-  NearRails near(const Names& nics) const { return NearRails(nics, root_.path()); }
+  NearRails near(const Names& nics) const { return NearRails(nics, host::Tree(root_.path())); }
 
   testing::TemporaryFolder root_;
   host::Place gpu_;

@@ -35,17 +35,6 @@ TEST(BenchInput, InvalidValuesAreNamed) {
       {{"--op", "shove"}, "\"shove\" is none of WRITE, READ, push, pull"},
       {{"--memory", "disk"}, "\"disk\" is none of allocate, malloc"},
       {{"--scheme", "ring"}, "\"ring\" is none of pairwise, manytoone, onetomany, tp"},
-      {{"--pattern", "ring"}, "\"ring\" is none of allgather, alltoall, allreduce-traffic"},
-      {{"--pattern", "sendrecv", "--scheme", "tp"}, "--pattern and --scheme"},
-      {{"--pattern", "sendrecv", "--num-threads", "2"}, "--pattern and --num_threads"},
-      {{"--pattern", "sendrecv", "--output", "nixlbench"}, "--pattern and --output"},
-      {{"--pattern", "sendrecv", "--backend", "file"}, "--pattern and --backend"},
-      {{"--pattern", "sendrecv", "--initiator-seg-type", "VRAM"}, "give the same memory for both"},
-      {{"--pattern", "sendrecv", "--members", "4", "--local-workers", "3"},
-       "4 members are not 3 workers"},
-      {{"--pattern", "alltoall", "--members", "4", "--block-sizes", "3"},
-       "3 B cannot be cut into a piece for each of 4 members; what to do: use 4 B or more"},
-      {{"--members", "4"}, "--members: invalid: the flag needs --pattern"},
       {{"--mode", "XG"}, "\"XG\" is none of SG, MG"},
       {{"--output", "xml"}, "none of table, nixlbench, json, csv"},
       {{"--duration", "fast"}, "--duration"},
@@ -57,7 +46,6 @@ TEST(BenchInput, InvalidValuesAreNamed) {
       {{"--require", "backend:"}, "\"backend:\" is not a requirement"},
       {{"--block-sizes", "4K,,8K"}, "a list item is empty"},
       {{"--rate", "-1"}, "\"-1\" is not a number above 0"},
-      {{"--asio_port", "70000"}, "\"70000\" is not a whole number from 1 to 65535"},
       {{"--recreate_xfer=perhaps"}, "\"perhaps\" is neither yes nor no"},
       {{"--link-rate", "eth0"}, "--link_rate"},
       {{"--backend", "tcp,tcp"}, "tcp is named twice"},
@@ -72,6 +60,16 @@ TEST(BenchInput, InvalidValuesAreNamed) {
     arguments.insert(arguments.end(), flags.begin(), flags.end());
     expectRefused(arguments, {words});
   }
+  expectRefused({"--asio_port", "70000"}, {"\"70000\" is not a whole number from 1 to 65535"},
+                "nixlbench");
+  const std::pair<Words, const char*> patterns[] = {
+      {{"ring"}, "\"ring\" is none of allgather, alltoall, allreduce-traffic"},
+      {{"sendrecv", "--output", "nixlbench"}, "none of table, json, csv"},
+      {{"sendrecv", "--backend", "file"}, "--backend: invalid: storage is no member"},
+      {{"alltoall", "--members", "4", "--block-sizes", "3"},
+       "3 B cannot be cut into a piece for each of 4 members; what to do: use 4 B or more"},
+  };
+  for (const auto& [flags, words] : patterns) expectRefused(withFlags({"pattern"}, flags), {words});
   expectRefused({"measure"}, {"measure"});
   expectRefused({}, {"bench"});
   Program setting({"bench"}, {"VIADUCT_SOCKETS=many"});
@@ -105,10 +103,11 @@ TEST(BenchInput, HelpAndVersionAreWhereTheyAreExpected) {
 }
 
 TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
-  expectRefused({"bench", "--blok-sizes", "4K", "--batch", "many", "--backend", "pigeon", "--hot",
-                 "--cold", "--device_list", "eth77"},
-                {"--blok-sizes: invalid: there is no such flag", "--batch: invalid: \"many\"",
-                 "pigeon is not a backend", "--hot and --cold: ", "there is no device \"eth77\""});
+  expectRefused(
+      {"bench", "--blok-sizes", "4K", "--batch", "many", "--backend", "pigeon", "--explain",
+       "--against", "--cold", "--device_list", "eth77"},
+      {"--blok-sizes: invalid: there is no such flag", "--batch: invalid: \"many\"",
+       "pigeon is not a backend", "--explain and --against: ", "there is no device \"eth77\""});
   expectRefused({"bench", "--against", "--batch 0 --colour red VIADUCT_SOKETS=4"},
                 {"--batch: invalid: \"0\"", "--colour: invalid", "did you mean VIADUCT_SOCKETS?"});
   expectRefused({"suite", "--rounds", "1", "--backend", "pigeon", "--colour"},
@@ -120,7 +119,7 @@ TEST(BenchInput, AllThatIsWrongIsNamedAtOnce) {
 }
 
 TEST(BenchInput, OnlyFlagsThatWorkAreSuggested) {
-  Program run({"bench", "--gds_batch_limi", "1"});
+  Program run({"--gds_batch_limi", "1"}, {}, "nixlbench");
   EXPECT_EQ(run.finish(), 2);
   EXPECT_FALSE(has(run.err(), "--gds_batch_limit")) << run.err();
 }
@@ -191,22 +190,27 @@ TEST(BenchInput, AnImpossibleRequirementIsReportedOnceBeforeTheRun) {
 }
 
 TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
-  expectRefused({"bench", "--iterations", "5", "--duration", "1s", "--hot", "--cold", "--op",
-                 "read", "--op_type", "WRITE"},
-                {"--iterations and --duration: ", "--hot and --cold: ", "--op and --op_type: "});
-  const std::pair<Words, const char*> cases[] = {
+  expectRefused({"bench", "--iterations", "5", "--duration", "1s", "--latency", "--rate", "5"},
+                {"--iterations and --duration: ", "--latency and --rate: "});
+  const std::pair<Words, const char*> theirs[] = {
+      {{"--op", "read", "--op_type", "WRITE"}, "--op and --op_type: "},
       {{"--block-sizes", "4K", "--max-block-size", "8K"}, "--block_sizes and --max_block_size"},
       {{"--start-block-size", "8K", "--max-block-size", "4K"},
        "--start_block_size and --max_block_size: invalid: 8192 is above 4096"},
-      {{"--local-workers", "2", "--meet", "127.0.0.1:1"}, "--local_workers and --meet"},
-      {{"--local-workers", "3", "--num-initiator-dev", "1"}, "1 x 1 devices in mode SG need 2"},
       {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
       {{"--prepared-xfer", "--reregister-mem"}, "--prepared_xfer and --reregister_mem"},
+      {{"--check-consistency", "--verify", "off"}, "--check_consistency and --verify"},
+  };
+  for (const auto& [flags, words] : theirs) expectRefused(flags, {words}, "nixlbench");
+  const std::pair<Words, const char*> cases[] = {
+      {{"--block-sizes", "8K..4K"}, "8K is above 4K"},
+      {{"--batch", "8..4"}, "\"4\" is not a whole number from 8"},
+      {{"--local-workers", "2", "--meet", "127.0.0.1:1"}, "--local_workers and --meet"},
+      {{"--local-workers", "3", "--num-initiator-dev", "1"}, "1 x 1 devices in mode SG need 2"},
       {{"--latency", "--op", "read"}, "--latency and --op read"},
       {{"--latency", "--scheme", "tp"}, "a ping-pong needs separate pairs"},
       {{"--reregister-mem", "--num-threads", "2"}, "--reregister_mem"},
       {{"--arrivals", "poisson"}, "--arrivals: invalid: the flag needs --rate"},
-      {{"--check-consistency", "--verify", "off"}, "--check_consistency and --verify"},
   };
   for (const auto& [flags, words] : cases) {
     Words arguments{"bench"};
@@ -214,8 +218,8 @@ TEST(BenchInput, ContradictionsAreNamedTogetherAndAllAtOnce) {
     expectRefused(arguments, {words});
   }
   // A flag with the value no contradicts no other flag.
-  Program run({"bench", "--nocold", "--hot", "--block-sizes", "4K", "--iterations", "2",
-               "--backend", "local"});
+  Program run({"bench", "--nolatency", "--bidirectional", "--block-sizes", "4K", "--iterations",
+               "2", "--backend", "local"});
   EXPECT_EQ(run.finish(), 0) << run.err();
 }
 
@@ -237,12 +241,14 @@ TEST(BenchInput, UcxIsTheDefaultOfNixlbenchWhereItIsBuiltIn) {
 
 TEST(BenchInput, OptionsThatAreNotBuiltInSayWhyUnlessTheyAreAtTheirDefault) {
   expectRefused(
-      {"bench", "--use_device_api"},
-      {"--use_device_api: unsupported: transfers started by GPU kernels are not built in"});
-  expectRefused({"bench", "--worker_type", "nvshmem"}, {"NVSHMEM workers are not built in"});
-  Program usual({"bench", "--gds_batch_limit", "128", "--enable_vmm=0", "--nouse_device_api",
+      {"--use_device_api"},
+      {"--use_device_api: unsupported: transfers started by GPU kernels are not built in"},
+      "nixlbench");
+  expectRefused({"--worker_type", "nvshmem"}, {"NVSHMEM workers are not built in"}, "nixlbench");
+  Program usual({"--gds_batch_limit", "128", "--enable_vmm=0", "--nouse_device_api",
                  "--worker_type=nixl", "--block-sizes", "4K", "--iterations", "2", "--backend",
-                 "local"});
+                 "local", "--local_workers=2", "--total_buffer_size=1M"},
+                {}, "nixlbench");
   EXPECT_EQ(usual.finish(), 0) << usual.err();
 }
 

@@ -29,7 +29,7 @@ TEST(BenchAtEtcd, EndpointsAreUnderstoodAsPeopleWriteThem) {
   }
 }
 
-TEST(BenchAtEtcd, TheEnvironmentSaysWhereForNixlbenchAndWhereItIsAskedFor) {
+TEST(BenchAtEtcd, TheEnvironmentSaysWhereForNixlbenchAndMeetForBench) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
   const std::string endpoint = "127.0.0.1:" + std::to_string(etcd.port());
@@ -37,9 +37,9 @@ TEST(BenchAtEtcd, TheEnvironmentSaysWhereForNixlbenchAndWhereItIsAskedFor) {
   pods.expectOneRun();
   EXPECT_TRUE(has(pods.printed(), ": http://" + endpoint + "\n")) << pods.printed();
 
-  const Words asked = Words{"bench", "--runtime-type", "etcd"} + kShort;
-  Program one(asked, {"NIXL_ETCD_ENDPOINTS=" + endpoint});
-  Program other(asked, {"VIADUCT_MEET=" + etcd.url()});
+  const Words asked{"bench",           "--backend=tcp",      "--block-sizes=4K",
+                    "--iterations=16", "--meet-timeout=20s", "--meet"};
+  Program one(asked + Words{etcd.url()}), other(asked + Words{etcd.url() + "/"});
   EXPECT_EQ(one.finish(), 0) << one.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
   EXPECT_NE(one.out().empty(), other.out().empty());
@@ -110,18 +110,11 @@ TEST(BenchAtEtcd, CertificatesUserAndPasswordComeFromFlagsOrTheEnvironment) {
 TEST(BenchAtEtcd, APasswordIsNotPrintedByAComparison) {
   VIADUCT_NEEDS_ETCD();
   const EtcdServer etcd;
-  const Words words = Words{"bench",
-                            "--etcd-endpoints",
-                            etcd.url(),
-                            "--etcd-user=viaduct",
-                            "--etcd-password=S3cret",
-                            "--duration=20ms",
-                            "--rounds=4",
-                            "--backend=tcp",
-                            "--block-sizes=4K",
-                            "--against",
-                            "--batch 2"};
-  Program one(words), other(words);
+  const Words words =
+      Words{"bench",         "--meet",           etcd.url(),  "--duration=20ms", "--rounds=4",
+            "--backend=tcp", "--block-sizes=4K", "--against", "--batch 2"};
+  const Words keys{"VIADUCT_MEET_USER=viaduct", "VIADUCT_MEET_PASSWORD=S3cret"};
+  Program one(words, keys), other(words, keys);
   EXPECT_EQ(one.finish(), 0) << one.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
   const std::string all = one.out() + other.out() + one.err() + other.err();
@@ -131,9 +124,10 @@ TEST(BenchAtEtcd, APasswordIsNotPrintedByAComparison) {
 
 TEST(BenchAtEtcd, UselessAndWrongFlagsAreRefused) {
   const std::pair<Words, const char*> cases[] = {
-      {{"--etcd-user", "x"}, "--etcd_user: invalid: the workers do not meet at an etcd"},
+      {{"--local_workers", "2", "--etcd-user", "x"},
+       "--etcd_user: invalid: the workers do not meet at an etcd"},
       {{"--meet", "127.0.0.1:1", "--etcd_ca", "f"}, "--etcd_ca: invalid: the workers do not meet"},
-      {{"--rank", "1"}, "--rank: invalid: all workers run here"},
+      {{"--local_workers", "2", "--rank", "1"}, "--rank: invalid: all workers run here"},
       {{"--etcd_endpoints", "http://et!cd:1"}, "'!' at position 10"},
       {{"--etcd_endpoints", "http://a:1", "--etcd_ca", "/no/file"}, "/no/file"},
       {{"--etcd_endpoints", "http://a:1", "--etcd_password", "x"}, "without a user"},
@@ -142,7 +136,7 @@ TEST(BenchAtEtcd, UselessAndWrongFlagsAreRefused) {
       {{"--local-workers", "2", "--runtime_type", "ETCD"}, "--local_workers and --runtime_type"},
   };
   for (const auto& [flags, words] : cases) {
-    Program run(Words{"bench"} + flags);
+    Nixlbench run(flags);
     EXPECT_EQ(run.finish(), 2) << words;
     EXPECT_TRUE(has(run.err(), words)) << run.err();
   }

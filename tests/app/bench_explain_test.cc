@@ -121,8 +121,9 @@ TEST(BenchExplain, TheFlagsOfARunStay) {
   std::ifstream in(file);
   EXPECT_EQ(Json::parse(in, nullptr, false).value("format", ""), "viaduct-explain/1");
   std::filesystem::remove(file);
-  Program nixl({"--explain", "--local_workers=2", "-backend=tcp", "--num_iter", "100"}, {},
-               "/usr/bin/nixlbench");
+  Program nixl({"--explain", "--local_workers=2", "-backend=tcp", "--num_iter", "100",
+                "--max_block_size=4096", "--total_buffer_size=1M"},
+               {}, "/usr/bin/nixlbench");
   EXPECT_EQ(nixl.finish(), 0) << nixl.err();
   EXPECT_TRUE(has(nixl.out(), "write: tcp")) << nixl.out();
 }

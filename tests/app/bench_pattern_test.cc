@@ -1,4 +1,4 @@
-// `viaduct bench --pattern`: the traffic of collectives, as users run it.
+// `viaduct pattern`: the traffic of collectives, as users run it.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -28,8 +28,8 @@ class BenchPattern : public ::testing::Test {
   ~BenchPattern() override { std::filesystem::remove(file_); }
 
   // Returns the rows of a run with these flags.
-  Json measured(const Words& more) {
-    Words words{"bench", "--iterations", "5", "--json", file_};
+  Json measured(const std::string& pattern, const Words& more) {
+    Words words{"pattern", pattern, "--iterations", "5", "--json", file_};
     words = withFlags(std::move(words), more);
     Program run(words);
     EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
@@ -63,8 +63,8 @@ TEST_F(BenchPattern, EachPatternMovesItsTrafficOverEachBackend) {
                                                           {"allgather", ring, 2.0 / 3},
                                                           {"allreduce-traffic", ring, 4.0 / 3}};
   for (const auto& [pattern, pairs, factor] : cases) {
-    const Json rows = measured({"--pattern", pattern, "--local-workers", "3", "--backend",
-                                "local,tcp", "--block-sizes", "48K"});
+    const Json rows =
+        measured(pattern, {"--members", "3", "--backend", "local,tcp", "--block-sizes", "48K"});
     ASSERT_EQ(rows.size(), 2U);
     for (const Json& row : rows) {
       expectBelieved(row);
@@ -100,7 +100,7 @@ class MatrixFile {
 TEST_F(BenchPattern, AFileSaysWhoSendsHowMuchToWhom) {
   const MatrixFile matrix(
       "# two prefill members, two decode members\n0 0 1M 64K\n0 0 4K 1M\n0 0 0 0\n0 0 0 0\n");
-  const Json rows = measured({"--pattern", matrix.name(), "--backend", "local,tcp"});
+  const Json rows = measured(matrix.name(), {"--backend", "local,tcp"});
   ASSERT_EQ(rows.size(), 2U);
   for (const Json& row : rows) {
     expectBelieved(row);
@@ -119,15 +119,15 @@ TEST_F(BenchPattern, AFileThatDoesNotFitIsRefused) {
       {"0 1K\n1K 4X\n", "line 2 column 4: \"4X\" has an unknown or no unit"}};
   for (const auto& [text, said] : cases) {
     const MatrixFile matrix(text);
-    Program run({"bench", "--pattern", matrix.name(), "--local-workers", "4", "--backend", "tcp"});
+    Program run({"pattern", matrix.name(), "--members", "4", "--backend", "tcp"});
     EXPECT_EQ(run.finish(), 2) << run.out();
     EXPECT_TRUE(has(run.err(), said)) << run.err();
   }
 }
 
 TEST_F(BenchPattern, ReceiversReadWhatSendersWouldWrite) {
-  const Json rows = measured({"--pattern", "broadcast", "--members", "4", "--backend", "tcp",
-                              "--block-sizes", "64K", "--op", "read"});
+  const Json rows = measured(
+      "broadcast", {"--members", "4", "--backend", "tcp", "--block-sizes", "64K", "--op", "read"});
   ASSERT_EQ(rows.size(), 1U);
   expectBelieved(rows[0]);
   EXPECT_EQ(pairsOf(rows[0]), (Pairs{{1, 0}, {2, 1}, {3, 2}}));
@@ -136,10 +136,9 @@ TEST_F(BenchPattern, ReceiversReadWhatSendersWouldWrite) {
 TEST_F(BenchPattern, MembersMeetAsInOtherRuns) {
   const std::string where = "127.0.0.1:" + std::to_string(freePort());
   const auto member = [&](const char* rank) {
-    return Words{"bench", "--pattern",    "alltoall", "--members", "3",    "--meet",
-                 where,   "--rank",       rank,       "--backend", "tcp",  "--block-sizes",
-                 "48K",   "--iterations", "5",        "--output",  "json", "--meet-timeout",
-                 "20s"};
+    return Words{"pattern",      "alltoall", "--members", "3",    "--meet",         where,
+                 "--rank",       rank,       "--backend", "tcp",  "--block-sizes",  "48K",
+                 "--iterations", "5",        "--output",  "json", "--meet-timeout", "20s"};
   };
   Program lead(member("0")), second(member("1")), third(member("2"));
   EXPECT_EQ(lead.finish(), 0) << lead.err();
@@ -151,15 +150,14 @@ TEST_F(BenchPattern, MembersMeetAsInOtherRuns) {
 }
 
 TEST_F(BenchPattern, UncheckedTransfersAreNotCounted) {
-  const Json json = measured(
-      {"--pattern", "sendrecv", "--backend", "local", "--block-sizes", "4K", "--verify", "off"});
+  const Json json =
+      measured("sendrecv", {"--backend", "local", "--block-sizes", "4K", "--verify", "off"});
   EXPECT_FALSE(json.at(0).at("operation").contains("wrong")) << "nothing was checked";
 }
 
 TEST_F(BenchPattern, TwoSettingsAreCompared) {
-  Program run({"bench", "--pattern", "sendrecv", "--local-workers", "3", "--backend", "local",
-               "--block-sizes", "64K", "--iterations", "20", "--rounds", "4", "--against",
-               "--memory malloc"});
+  Program run({"pattern", "sendrecv", "--members", "3", "--backend", "local", "--block-sizes",
+               "64K", "--iterations", "20", "--rounds", "4", "--against", "--memory malloc"});
   EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
   EXPECT_TRUE(has(run.out(), "memory: A allocate, B malloc")) << run.out();
 }

@@ -1,4 +1,4 @@
-// `viaduct bench --pipeline`: parts of a pipeline, wrong input, and early ends.
+// `viaduct pipeline`: parts of a pipeline, wrong input, and early ends.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -33,8 +33,7 @@ class BenchPipeline : public ::testing::Test {
   }
   // A short run.
   static Words run(const std::string& pipeline, const Words& more = {}) {
-    Words words{"bench",      "--pipeline", pipeline,   "--repeat", "2",
-                "--duration", "10ms",       "--output", "json"};
+    Words words{"pipeline", pipeline, "--repeat", "2", "--duration", "10ms", "--output", "json"};
     return withFlags(std::move(words), more);
   }
   // Expects that a run succeeds with these stages, and returns its results.
@@ -46,19 +45,25 @@ class BenchPipeline : public ::testing::Test {
       ADD_FAILURE() << program.out();
       return out;
     }
+    const bool whole = stages.size() > 1;
+    const Json& rows = out.at("rows");
+    // Each stage alone and all together, and the pipeline.
+    EXPECT_EQ(rows.size(), whole ? stages.size() + 2 : 1U);
     Words found;
-    for (const Json& stage : out.at("stages")) {
-      found.push_back(stage.at("name"));
-      EXPECT_GT(stage.at("alone").at("gb_per_s"), 0.0);
-      EXPECT_EQ(stage.at("alone").at("rounds").size(), 2U);
-      EXPECT_EQ(stage.at("together").at("rounds").size(), stages.size() > 1 ? 2U : 0U);
+    std::uint64_t checked = 0;
+    for (const Json& row : rows) {
+      const Json& kind = row.at("pipeline");
+      EXPECT_TRUE(row.at("verdict") == "ok" || row.at("verdict") == "unproven") << row;
+      EXPECT_GT(row.at("gb_per_s"), 0.0);
+      if (kind.at("run") == "alone") found.push_back(kind.at("stages")[0].at("name"));
+      for (const Json& stage : kind.at("stages"))
+        EXPECT_EQ(stage.at("gb_per_s").size(), kind.at("run") == "whole" ? 0U : 2U);
+      EXPECT_EQ(row.at("gb_per_s_parts").size(), kind.at("run") == "together" ? 6U : 2U);
+      checked += row.at("checks").at("transfers").get<std::uint64_t>();
     }
     EXPECT_EQ(found, stages);
-    EXPECT_EQ(out.at("whole").at("rounds").size(), stages.size() > 1 ? 2U : 0U);
     EXPECT_EQ(out.at("end"), "complete");
-    EXPECT_EQ(out.at("rounds"), 2);
-    // Each stage alone and with the others, and the pipeline; in two rounds and the warm-up.
-    EXPECT_EQ(out.at("checked_transfers"), stages.size() > 1 ? 3 * (2 * stages.size() + 1) : 3);
+    EXPECT_EQ(checked, whole ? 2 * (2 * stages.size() + 1) : 2) << "in two rounds";
     return out;
   }
   // Expects that the command fails with texts on stderr.
@@ -83,15 +88,18 @@ TEST_F(BenchPipeline, MeasuresEachPartOfTheWholePipelineAndLeavesNoFile) {
   measured(a + ",host,net,host", {"load", "net"}, made);
   measured("host,net,host," + b, {"net", "store"}, size);
   const Json whole = measured(a + ",host,net,host," + b, {"load", "net", "store"}, made);
-  EXPECT_EQ(whole.at("bytes"), 3 << 20);
-  EXPECT_EQ(whole.at("members").size(), 2U);
-  EXPECT_EQ(whole.at("stages")[0].at("route"), a + " -> host");
-  EXPECT_TRUE(has(whole.at("stages")[1].at("path"), "tcp/")) << whole;
-  EXPECT_TRUE(has(whole.at("whole").at("path"), " -> host -> tcp/")) << whole;
-  for (const Json& stage : whole.at("stages")) {
-    EXPECT_GT(stage.at("busy").at("part"), 0.0) << stage;
-    EXPECT_LE(stage.at("busy").at("part"), 1.0) << stage;
-  }
+  const Json& rows = whole.at("rows");
+  EXPECT_EQ(rows[0].at("block_size"), 3 << 20);
+  EXPECT_EQ(whole.at("environment").at("members").size(), 2U);
+  EXPECT_EQ(rows[0].at("pipeline").at("stages")[0].at("route"), a + " -> host");
+  EXPECT_EQ(rows[1].at("path")[0].at("backend"), "tcp");
+  ASSERT_EQ(rows[4].at("path").size(), 3U) << "load, net and store";
+  EXPECT_EQ(rows[4].at("path")[1].at("backend"), "tcp");
+  for (const Json& stage : rows[4].at("pipeline").at("stages"))
+    for (const double busy : stage.at("busy")) {
+      EXPECT_GT(busy, 0.0) << stage;
+      EXPECT_LE(busy, 1.0) << stage;
+    }
   EXPECT_EQ(files(), 0U);
 }
 
@@ -119,8 +127,8 @@ TEST_F(BenchPipeline, ReadsAnExistingSourceAndOverwritesAsAllowed) {
 }
 
 TEST_F(BenchPipeline, TheTableNamesStagesBottleneckAndEfficiency) {
-  Program program({"bench", "--pipeline", "host,net,host," + file("b"), kSize, "1MiB", "--repeat",
-                   "1", "--duration", "1ms"});
+  Program program({"pipeline", "host,net,host," + file("b"), kSize, "1MiB", "--repeat", "1",
+                   "--duration", "1ms"});
   EXPECT_EQ(program.finish(), 0) << program.err();
   for (const char* text : {"pipeline: host,net,host,file:", "\nnet    host -> host", "\nstore  ",
                            "bottleneck: ", "efficiency: ", " transfers checked, every byte"})
@@ -131,14 +139,14 @@ TEST_F(BenchPipeline, WritesTheResultsToAFileToo) {
   const std::string json = path("result.json");
   measured("host,net,host", {"net"}, {kSize, "1MiB", "--json", json});
   std::ifstream in(json);
-  EXPECT_EQ(Json::parse(in).at("format"), "viaduct-pipeline/1");
+  EXPECT_EQ(Json::parse(in).at("format"), "viaduct-bench/1");
 }
 
 TEST_F(BenchPipeline, TheBackendCarriesTheNetStage) {
   const Json local = measured("host,net,host", {"net"}, {kSize, "1MiB", "--backend", "local"});
-  EXPECT_TRUE(has(local.at("stages")[0].at("path"), "local/")) << local;
+  EXPECT_TRUE(has(local.at("rows")[0].at("path")[0].at("backend"), "local")) << local;
   const Json tcp = measured("host,net,host", {"net"}, {kSize, "1MiB"});
-  EXPECT_TRUE(has(tcp.at("stages")[0].at("path"), "tcp/")) << tcp;
+  EXPECT_TRUE(has(tcp.at("rows")[0].at("path")[0].at("backend"), "tcp")) << tcp;
 }
 
 TEST_F(BenchPipeline, ARequirementIsOneOfTheNetStage) {
@@ -147,14 +155,10 @@ TEST_F(BenchPipeline, ARequirementIsOneOfTheNetStage) {
   measured(whole, {"load", "net", "store"}, made);
   refused(1, run("host,net,host", {kSize, "1MiB", "--require", "not-tcp"}),
           {"net: route", "the requirement allows"});
-  refused(2, run("host,net,host", {"--require", "proven"}), {"--require proven", "no path"});
-}
-
-TEST_F(BenchPipeline, CalledAsNixlbenchItHasTheSameDefaults) {
-  Words words = run("host,net,host", {kSize, "1MiB"});
-  words.erase(words.begin());
-  Program program(words, {}, "nixlbench");
-  EXPECT_EQ(program.finish(), 0) << program.err();
+  Program proven(run("host,net,host", {kSize, "1MiB", "--require", "proven"}));
+  proven.finish();
+  const Json rows = Json::parse(proven.out()).at("rows");
+  EXPECT_NE(rows[0].at("verdict"), "unproven") << "proven, or not what was required";
 }
 
 TEST_F(BenchPipeline, TwoCommandsMeetAndTheFirstPrintsTheResults) {
@@ -165,7 +169,7 @@ TEST_F(BenchPipeline, TwoCommandsMeetAndTheFirstPrintsTheResults) {
   Program lead(member("0")), other(member("1"));
   EXPECT_EQ(lead.finish(), 0) << lead.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
-  EXPECT_EQ(Json::parse(lead.out()).at("stages").size(), 3U);
+  EXPECT_EQ(Json::parse(lead.out()).at("rows").size(), 5U);
   EXPECT_EQ(other.out(), "");
   EXPECT_EQ(files(), 0U);
 }
@@ -182,16 +186,16 @@ TEST_F(BenchPipeline, TwoCommandsWithDifferentPipelinesDoNotMeasure) {
 }
 
 TEST_F(BenchPipeline, AWrongPipelineIsRefusedBeforeAnyMeasurement) {
-  refused(2, run(""), {"--pipeline", "the list is empty"});
-  refused(2, run("host,gpu:0"), {"--pipeline", "entry 2 (\"gpu:0\") names no GPU", "write cuda0"});
-  refused(2, run("net,host"), {"--pipeline", "entry 1 (\"net\")", "before and behind net"});
+  refused(2, run(""), {"LIST: invalid", "the list is empty"});
+  refused(2, run("host,gpu:0"),
+          {"LIST: invalid", "entry 2 (\"gpu:0\") names no GPU", "write cuda0"});
+  refused(2, run("net,host"), {"LIST: invalid", "entry 1 (\"net\")", "before and behind net"});
   refused(2, run("disk:/a,host"), {"entry 1 (\"disk:/a\") is unknown", "file:PATH"});
 }
 
 TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
-  refused(2, run("host,net,host", {"--latency"}), {"--latency", "no effect on a pipeline"});
-  refused(2, run("host,net,host", {"--block-sizes", "4K"}), {"--block-sizes", "no effect"});
-  refused(2, run("host,net,host", {"--output", "csv"}), {"--output", "use table or json"});
+  refused(2, run("host,net,host", {"--latency"}), {"--latency", "a flag of `viaduct bench`"});
+  refused(2, run("host,net,host", {"--output", "csv"}), {"--output", "none of table, json"});
   refused(2, run("host,net,host", {"--backend", "tcp,local"}), {"--backend", "one backend"});
   refused(2, run("host,net,host", {"--backend", "file"}), {"--backend", "not another process"});
   refused(2, run("host,file:/b", {"--backend", "tcp"}), {"--backend", "the pipeline has no net"});
@@ -201,8 +205,9 @@ TEST_F(BenchPipeline, AFlagWithoutEffectIsRefused) {
   refused(2, run("host,net,host", {"--overwrite"}), {"--overwrite", "ends in memory"});
   refused(2, run("file:/a,host", {"--create-source", "1K", kSize, "2K"}), {"smaller"});
   refused(2, run("host,net,host", {kSize, "33GiB"}), {kSize, "at most 32GiB"});
-  refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --pipeline"});
-  refused(2, {"bench", "--create-source", "1M"}, {"--create-source", "needs --pipeline"});
+  refused(2, {"bench", "--overwrite"}, {"--overwrite", "needs --filenames"});
+  refused(2, {"bench", "--create-source", "1M"},
+          {"--create-source", "it is a flag of `viaduct pipeline`"});
 }
 
 TEST_F(BenchPipeline, AWrongFileIsNamed) {

@@ -230,13 +230,14 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
       {{"--filepath", folder, "--num-files", "4000000"}, "descriptors, and the limit is"},
       {{"--filepath", folder, "--latency"}, "storage is no member that could answer"},
       {{"--filepath", folder, "--bidirectional"}, "storage is no member that could answer"},
-      {{"--filepath", folder, "--posix-api-type", "MMAP"}, "is none of AIO, URING, POSIXAIO"},
   };
   for (const auto& [more, said] : cases) {
     Words words = bench({"--backend", "file"});
     words = withFlags(std::move(words), more);
     expectRefused(words, {said});
   }
+  expectRefused({"--backend", "POSIX", "--filepath", folder, "--posix-api-type", "MMAP"},
+                {"is none of AIO, URING, POSIXAIO"}, "nixlbench");
   expectRefused(bench({"--backend", "file,local", "--filepath", folder}),
                 {"file and local differ in what they reach"});
   if (::geteuid() != 0)
@@ -279,8 +280,16 @@ TEST_F(BenchStorage, AFullDiskKeepsTheResultsOfAnEarlierRun) {
 }
 
 TEST_F(BenchStorage, FlagsWithoutAnEffectAreNamed) {
-  Program files_only(files({"--num-target-dev", "3", "--obj-region", "x", "--gds-batch-limit", "9",
-                            "--posix-kernel-queue-size", "5000"}));
+  Program objects(files({"--num-target-dev", "3", "--object-bucket", "x"}));
+  EXPECT_EQ(objects.finish(), 0) << objects.err();
+  EXPECT_TRUE(has(objects.err(),
+                  "ignored, because this backend does not use them: --num_target_dev, "
+                  "--object_bucket\n"))
+      << objects.err();
+  Program files_only({"--backend=POSIX", "--filepath", folder_.path(), "--max_block_size=4096",
+                      "--num_iter=16", "--num-target-dev", "3", "--obj-region", "x",
+                      "--gds-batch-limit", "9", "--posix-kernel-queue-size", "5000"},
+                     {}, "nixlbench");
   EXPECT_EQ(files_only.finish(), 0) << files_only.err();
   EXPECT_TRUE(has(files_only.err(), "--posix_kernel_queue_size: 1024, the highest value"));
   EXPECT_TRUE(has(files_only.err(),
@@ -334,7 +343,7 @@ TEST_F(BenchObjects, AreWrittenReadCheckedAndDeleted) {
   for (const char* op : {"write", "read"})
     for (const Words& more :
          {Words{}, {"--verify", "full"}, {"--num_threads", "2", "--working-set", "600K"}}) {
-      Words words = bench({"--op", op, "--backend", "object", "--obj-bucket-name", "kv",
+      Words words = bench({"--op", op, "--backend", "object", "--object-bucket", "kv",
                            "--iterations", "20", "--output", "json"});
       words = withFlags(std::move(words), more);
       Program run(words, environment());
@@ -382,15 +391,15 @@ TEST_F(BenchObjects, TakeTheVariablesOfNixlbench) {
   variables.emplace_back("AWS_DEFAULT_BUCKET=kv");
   Program run(bench({"--backend", "object", "--iterations", "5"}), variables);
   EXPECT_EQ(run.finish(), 0) << run.err();
-  EXPECT_TRUE(has(run.err(), "AWS_DEFAULT_BUCKET is set: taken as --obj_bucket_name kv"));
-  EXPECT_TRUE(has(run.err(), "AWS_ENDPOINT_OVERRIDE is set: taken as --obj_endpoint_override\n"));
+  EXPECT_TRUE(has(run.err(), "AWS_DEFAULT_BUCKET is set: taken as --object_bucket kv"));
+  EXPECT_TRUE(has(run.err(), "AWS_ENDPOINT_OVERRIDE is set: taken as --object_endpoint\n"));
   Program other(bench({"--backend", "local", "--iterations", "5"}), variables);
   EXPECT_EQ(other.finish(), 0);
   EXPECT_FALSE(has(other.err(), "AWS_")) << other.err();
 }
 
 TEST_F(BenchObjects, AnInterruptedRunDeletesItsObjects) {
-  Program run(bench({"--backend", "object", "--obj-bucket-name", "kv", "--iterations", "4000000000",
+  Program run(bench({"--backend", "object", "--object-bucket", "kv", "--iterations", "4000000000",
                      "-i", "0.05"}),
               environment());
   ASSERT_TRUE(run.readUntil("object write 3 x 64.0 KiB: 0.00")) << run.err();
@@ -401,11 +410,11 @@ TEST_F(BenchObjects, AnInterruptedRunDeletesItsObjects) {
 
 TEST_F(BenchObjects, AStoreThatRefusesIsNamedBeforeTheFirstRow) {
   Words variables = environment();
-  Program bucket(bench({"--backend", "object", "--obj-bucket-name", "none"}), variables);
+  Program bucket(bench({"--backend", "object", "--object-bucket", "none"}), variables);
   EXPECT_EQ(bucket.finish(), 1);
   EXPECT_TRUE(has(bucket.err(), "NoSuchBucket")) << bucket.err();
   variables[2] = "AWS_SECRET_ACCESS_KEY=wrong";
-  Program secret(bench({"--backend", "object", "--obj-bucket-name", "kv"}), variables);
+  Program secret(bench({"--backend", "object", "--object-bucket", "kv"}), variables);
   EXPECT_EQ(secret.finish(), 1);
   EXPECT_TRUE(has(secret.err(), "SignatureDoesNotMatch")) << secret.err();
   EXPECT_FALSE(has(secret.out(), "GB/s")) << secret.out();
@@ -413,17 +422,16 @@ TEST_F(BenchObjects, AStoreThatRefusesIsNamedBeforeTheFirstRow) {
   variables.back() = "VIADUCT_OBJECT_ENDPOINT=http://127.0.0.1:9";
   variables.emplace_back("VIADUCT_OBJECT_RETRIES=0");
   for (const Words& words :
-       {bench({"--backend", "object", "--obj-bucket-name", "kv"}),
-        bench({"--backend", "object", "--obj-bucket-name", "kv", "--num_initiator_dev", "2"}),
-        Words{"bench", "--pipeline", "object:kv/key,host"}}) {
+       {bench({"--backend", "object", "--object-bucket", "kv"}),
+        bench({"--backend", "object", "--object-bucket", "kv", "--num_initiator_dev", "2"}),
+        Words{"pipeline", "object:kv/key,host"}}) {
     Program silent(words, variables);
     EXPECT_EQ(silent.finish(), 1) << silent.err();
     EXPECT_TRUE(has(silent.err(), "127.0.0.1:9 is down")) << silent.err();
   }
-  expectRefused(bench({"--backend", "object"}), {"--obj_bucket_name: invalid: the run needs"});
-  expectRefused(
-      bench({"--backend", "object", "--obj-bucket-name", "kv", "--obj_accelerated_enable"}),
-      {"--obj_accelerated_enable: unsupported: accelerated engines"});
+  expectRefused(bench({"--backend", "object"}), {"--object_bucket: invalid: the run needs"});
+  expectRefused({"--backend=OBJ", "--obj_bucket_name=kv", "--obj_accelerated_enable"},
+                {"--obj_accelerated_enable: unsupported: accelerated engines"}, "nixlbench");
 }
 
 }  // namespace

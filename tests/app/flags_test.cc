@@ -104,6 +104,32 @@ TEST(Flags, AnArgumentMayBeNamed) {
       std::string::npos);
 }
 
+TEST(Flags, SeveralArgumentsTakeTheirWordsInOrder) {
+  constexpr FlagName kSome[] = {{"FILE"}, {"MODEL"}, {"json", true}};
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"a", "--json", "b"},
+                                                {"--file=a", "--json", "b"},
+                                                {"a", "--json", "--model", "b"}})
+    EXPECT_EQ(shown(readFlags(words, kSome)), "FILE=a;json=true;MODEL=b;");
+  EXPECT_NE(shown(readFlags(std::vector<std::string>{"a", "b", "c"}, kSome)).find("given twice"),
+            std::string::npos);
+}
+
+TEST(Flags, AFlagOfAnotherCommandIsNoMisspelling) {
+  const Elsewhere other = [](std::string_view flag) {
+    return flag == "op_types" || flag == "iter" ? std::optional(badFlag("", "it is elsewhere"))
+                                                : std::nullopt;
+  };
+  const auto read = [&](const std::string& word) {
+    return shown(readFlags(std::vector<std::string>{word, "5"}, kKnown, Repeats::kRefused, other));
+  };
+  EXPECT_EQ(read("--iter"),
+            "--iter: invalid: it is elsewhere; what to do: did you mean "
+            "--num_iter?\n");
+  EXPECT_EQ(read("--op_types"),
+            "--op_types: invalid: it is elsewhere; what to do: did you mean --op_type?\n");
+  EXPECT_NE(read("--num_itre").find("there is no such flag"), std::string::npos);
+}
+
 TEST(Flags, WordsWithoutAFlagBelongToTheArgument) {
   constexpr FlagName kSome[] = {
       {.name = "FILES", .many = true}, {"json", true}, {.name = "before", .many = true}};

@@ -123,8 +123,9 @@ TEST_F(KvBench, TellsWhatIsWrong) {
       {{"Llama-3.1-8B", "--arrangement", "raws"}, "\"raws\" is none of apart, together, rows"},
       {{"Llama-3.1-8B", "--order", "dhn"}, "\"dhn\" is none of nhd, hnd"},
       {{"Llama-3.1-8B", "--tokens", "0"}, "\"0\" is not a whole number from 1"},
-      {{"Llama-3.1-8B", "--batch", "2"}, "give --requests"},
-      {{"Llama-3.1-8B", "--block-sizes", "4K"}, "give --tokens and --block"},
+      {{"Llama-3.1-8B", "--batch", "2"}, "--batch: invalid: it is a flag of `viaduct bench`"},
+      {{"Llama-3.1-8B", "--block-sizes", "4K"}, "did you mean --block?"},
+      {{"Llama-3.1-8B", "--backend", "file"}, "storage is no member"},
       {{"Llama-3.1-8B", "--tokens", "8192", "--pool-budget", "1M"}, "even for one table set"},
       {{"DeepSeek-V4-Pro", "--block", "16"}, "DeepSeek-V4-Pro prescribes its blocks"},
   };
@@ -135,9 +136,10 @@ TEST_F(KvBench, TellsWhatIsWrong) {
     EXPECT_EQ(run.finish(), 2) << run.out();
     EXPECT_TRUE(has(run.err(), one.says)) << one.says << "\n" << run.err();
   }
-  Program alone({"bench", "--tp", "2"});
+  Program alone({"bench", "--tp-to", "2"});
   EXPECT_EQ(alone.finish(), 2);
-  EXPECT_TRUE(has(alone.err(), "--tp: invalid: the flag needs --kv")) << alone.err();
+  EXPECT_TRUE(has(alone.err(), "--tp-to: invalid: it is a flag of `viaduct kv bench`"))
+      << alone.err();
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ std::string refusal(std::vector<std::string> words) {
 TEST(KvCommand, PrintsBytesBlocksAndDescriptors) {
   const std::string text = sizeText({"Llama-3.1-8B"});
   EXPECT_TRUE(has(text, "Llama-3.1-8B: a request of 8192 tokens on one rank, TP 1")) << text;
-  EXPECT_TRUE(has(text, "131072      2097152      512     32768  kv\n")) << text;
+  EXPECT_TRUE(has(text, "131072      2097152     512  32768  kv\n")) << text;
   EXPECT_TRUE(has(text, "one rank:    1.0 GiB (1073741824 bytes)")) << text;
   EXPECT_TRUE(has(text, "descriptors: 32768 of one rank if each page is one, 512 if")) << text;
 }

@@ -36,8 +36,11 @@ expect_completion() {
   expect_offers snapshot viaduct doctor sn
   expect_offers size viaduct kv s
   expect_offers --tokens viaduct kv size --to
-  expect_offers --op-type viaduct bench --op-t
-  expect_offers READ viaduct bench --op-type ''
+  expect_offers --working-set viaduct bench --work
+  expect_offers read viaduct bench --op ''
+  expect_offers alltoall viaduct pattern a
+  expect_offers Llama-3.1-8B viaduct kv bench L
+  expect_offers --overwrite viaduct pipeline --over
   expect_offers initiator viaduct p2p --mode i
   expect_offers k8s viaduct env --format k
   expect_offers zsh viaduct completion z
@@ -92,8 +95,8 @@ case $what in
       printf '%s\n' "${COMPREPLY[@]}"
     }
     expect_completion
-    expect_offers READ viaduct bench --op-type = R
-    expect_offers READ viaduct bench -op_type R
+    expect_offers read viaduct bench --op = r
+    expect_offers DRAM viaduct bench -target_seg_type D
     expect_offers "$folder/viaduct.fish" viaduct bench --json "$folder/viaduct.f"
     expect_offers "$folder/viaduct.fish" viaduct report "$folder/viaduct.f"
     ;;

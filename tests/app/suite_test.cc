@@ -53,7 +53,7 @@ TEST_F(SuiteCommand, HelpNamesEveryTestAndShowsExamples) {
   Program run({"suite", "--help"});
   EXPECT_EQ(run.finish(), 0);
   for (const char* part : {"baseline", "inject", "doorbell", "coalescing", "combined", "--rounds",
-                           "--meet HOST:PORT", "viaduct suite --backend ofi --rails"})
+                           "--meet PLACE", "viaduct suite --backend ofi --rails"})
     EXPECT_TRUE(has(run.out(), part)) << part;
   Program all({"--help"});
   EXPECT_EQ(all.finish(), 0);
@@ -75,9 +75,8 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--backend", "tcp,local"}, "a suite measures one backend"},
       {{"--backend", "file"}, "a suite measures backends between members"},
       {{"--rails", "no-such-link", "--tests", "baseline"}, "--rails: "},
-      {{"--device_list", "no-such-link"}, "there is no device \"no-such-link\""},
-      {{"--meet", "a:1", "--etcd-endpoints", "http://b:2"}, "--meet and --etcd_endpoints"},
-      {{"--iterations", "5"}, "--iterations: invalid: there is no such flag"},
+      {{"--device_list", "eth0"}, "--device_list: invalid: it is a flag of `viaduct bench`"},
+      {{"--iterations", "5"}, "--iterations: invalid: it is a flag of `viaduct bench`"},
       {{"--block", "3K", "--sizes", "64K"},
        "--block and --sizes: invalid: 64KiB is not a multiple"},
       {{"--also", "VIADUCT_SOCKETS=4"}, "does not begin with a name and a colon"},

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text_table.h"
+#include "support/text.h"
+
 namespace viaduct::app {
 namespace {
 
@@ -61,11 +64,11 @@ TEST(TopRows, HaveNoRateForANewAgentAndNoLatencyWithoutATransfer) {
 TEST(TopRows, PrintATableAndJson) {
   const auto rows =
       topRows(samplesOf({textOf("a", 1, 10, 5, 0)}), samplesOf({textOf("a", 5, 30, 5, 20)}), 2s);
-  EXPECT_EQ(topTable(rows),
-            "    PID  AGENT                             PEERS   PINS    PINNED     GB/s    XFER/s  "
-            "    P50      P99  ERRORS  RAILS, GB/s\n"
-            "      7  a                                2 of 3      4   1.0 MiB     2.00      10.0  "
-            "1.50 ms  1.99 ms       3  tcp/eth0 2.00\n");
+  EXPECT_EQ(
+      topTable(rows, 132),
+      "PID  AGENT   PEERS  PINS   PINNED  GB/s  XFER/s      P50      P99  ERRORS  RAILS, GB/s\n"
+      "7    a      2 of 3     4  1.0 MiB  2.00    10.0  1.50 ms  1.99 ms       3  tcp/eth0 "
+      "2.00\n");
   const base::Json json = topJson(rows, 2s);
   EXPECT_EQ(json["format"], "viaduct-top/1");
   EXPECT_EQ(json["seconds"], 2.0);
@@ -73,9 +76,49 @@ TEST(TopRows, PrintATableAndJson) {
   EXPECT_EQ(json["agents"][0]["rails"][0]["backend"], "tcp");
 }
 
+// A row with the widest figures that an agent is likely to have.
+TopRow wideRow() {
+  return {.pid = 4194304,
+          .agent = "decode-worker-17.cluster.example:4194304",
+          .ready_peers = 127,
+          .peers = 128,
+          .pins = 1234,
+          .pinned_bytes = std::uint64_t{1023} << 30U,
+          .errors = 12345,
+          .gb_per_s = 123.4,
+          .transfers_per_s = 123456,
+          .p50_s = 0.000123,
+          .p99_s = 0.0123,
+          .rails = {{"tcp", "eth0", 61.7, 12, 0.001}, {"tcp", "eth1", 61.7, 12, 0.001}}};
+}
+
+TEST(TopRows, FitIntoANarrowTerminal) {
+  TopRow row = wideRow();
+  EXPECT_EQ(topTable({row}, 80),
+            "PID     AGENT                                  GB/s XFER/s    P50     P99 ERRORS\n"
+            "4194304 decode-worker-17.cluster.example:41...  123 123456 123 us 12.3 ms  12345\n"
+            "         RAILS, GB/s: tcp/eth0 61.7 (12 waiting, 1.00 ms), tcp/eth1 61.7 (12\n"
+            "         waiting, 1.00 ms)\n");
+  row.agent = "decode-17";
+  EXPECT_EQ(topTable({row}, 80),
+            "PID     AGENT          PEERS PINS     PINNED GB/s XFER/s    P50     P99 ERRORS\n"
+            "4194304 decode-17 127 of 128 1234 1023.0 GiB  123 123456 123 us 12.3 ms  12345\n"
+            "         RAILS, GB/s: tcp/eth0 61.7 (12 waiting, 1.00 ms), tcp/eth1 61.7 (12\n"
+            "         waiting, 1.00 ms)\n");
+  EXPECT_LE(testing::widestLine(topTable({wideRow(), row}, 40)), 40U);
+}
+
+TEST(TopRows, ShowEveryColumnInAWideTerminal) {
+  const std::string text = topTable({wideRow()}, 132);
+  for (const char* title : {"PEERS", "PINS", "PINNED", "ERRORS"})
+    EXPECT_TRUE(testing::has(text, title)) << text;
+  EXPECT_TRUE(testing::has(text, "decode-worker-17.cluster.example:4194304")) << text;
+  EXPECT_LE(testing::widestLine(text), 132U) << text;
+}
+
 TEST(TopRows, ShowNoControlCharacterOfAnotherUsersNames) {
   const auto samples = samplesOf({textOf("a\x1b[2J", 1, 1, 1, 0)});
-  EXPECT_EQ(topTable(topRows({}, samples, 1s)).find('\x1b'), std::string::npos);
+  EXPECT_EQ(topTable(topRows({}, samples, 1s), base::kNoLimit).find('\x1b'), std::string::npos);
 }
 
 TEST(TopRows, LeaveOutAgentsWithoutAProcess) {

@@ -5,7 +5,7 @@
 
 #include "base/random.h"
 #include "contract/backend_contract.h"
-#include "host/sysfs.h"
+#include "host/rdma.h"
 #include "support/bytes.h"
 #include "support/text.h"
 
@@ -124,7 +124,7 @@ TEST_P(BackendContract, ARequiredPathThatIsNotThereIsAnError) {
   ASSERT_TRUE(here && there);
   waitForPin(*b_at_a_, "there");
   std::vector<std::string> missing{"backend:carrier-pigeon", "same-host,rdma"};
-  if (host::rdmaPorts("/").empty()) missing.emplace_back("rdma");
+  if (host::rdmaPorts().empty()) missing.emplace_back("rdma");
   for (const std::string& require : missing) {
     const auto planned = plan(OpKind::kWrite, whole(*here), whole(*there), {.require = require});
     ASSERT_FALSE(planned) << require;

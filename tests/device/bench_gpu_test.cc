@@ -197,9 +197,9 @@ TEST(BenchOnGpu, AFailedCopyFailsTheRow) {
 }
 
 Words swapping(const Words& more = {}) {
-  return joined({"bench", "--scheme", "swap", "--batch", "16", "--block-sizes", "4K", "--duration",
-                 "20ms", "--warmup", "1ms"},
-                more);
+  return joined(
+      {"swap", "--batch", "16", "--block-sizes", "4K", "--duration", "20ms", "--warmup", "1ms"},
+      more);
 }
 
 // Fails unless the run ends with that code and says that.
@@ -215,18 +215,21 @@ TEST(SwapOnGpu, HasARowForEachDirectionOrderSizeAndWay) {
               withDriver({"VIADUCT_CUDA_KERNEL_BELOW=8KiB"}));
   ASSERT_EQ(run.finish(), 0) << run.err();
   const Json report = Json::parse(run.out());
-  EXPECT_EQ(report.at("gpu"), "GPU 0 (Fake GPU)");
   EXPECT_EQ(report.at("end"), "complete");
   std::set<std::string> seen;
   for (const Json& row : report.at("rows")) {
-    seen.insert(row.at("direction").get<std::string>() + " " + row.at("order").get<std::string>() +
-                " " + row.at("block_size").dump() + " " + row.at("way").get<std::string>());
-    EXPECT_EQ(row.at("gb_per_s_rounds").size(), 6U);
+    const Json& swap = row.at("swap");
+    seen.insert(swap.at("direction").get<std::string>() + " " +
+                swap.at("order").get<std::string>() + " " + row.at("block_size").dump() + " " +
+                swap.at("way").get<std::string>());
+    EXPECT_EQ(swap.at("gpu"), "GPU 0 (Fake GPU)");
+    EXPECT_EQ(row.at("gb_per_s_parts").size(), 6U);
     EXPECT_GT(row.at("gb_per_s"), 0);
-    EXPECT_EQ(row.at("verdict"), "ok");
+    // Traffic of other programs can make a row unproven.
+    EXPECT_TRUE(row.at("verdict") == "ok" || row.at("verdict") == "unproven") << row.dump(1);
     EXPECT_FALSE(row.contains("ceiling_unknown")) << row.dump(1);
-    const bool small = row.at("order") == "random" && row.at("block_size") == 4096;
-    EXPECT_EQ(row.at("copied_by"), row.at("way") == "viaduct" && small ? "kernel" : "copy engine")
+    const bool small = swap.at("order") == "random" && row.at("block_size") == 4096;
+    EXPECT_EQ(row.at("copied_by"), swap.at("way") == "viaduct" && small ? "kernel" : "copy engine")
         << row.dump(1);
   }
   EXPECT_EQ(seen.size(), 16U);
@@ -242,15 +245,16 @@ TEST(SwapOnGpu, ACopyThatWritesOutsideItsBlockIsFound) {
                          std::string("FAKE_CUDA_FAIL=overrun:") + which + ":1"}));
   };
   // One copy of the run of 16 blocks, and 16 calls, are checked at once. Then the warm-up begins.
-  found("1", {"\"viaduct: " + guard, "not every row is valid"}, {"--output", "json"});
-  found("17", {"\"one call a block: " + guard}, {"--output", "json"});
-  found("18", {"\"" + guard}, {"--output", "json"});
-  found("0", {"^ CORRUPT: viaduct: in GPU memory", "in host memory", "bytes of blocks or guard"});
+  found("1", {"viaduct: " + guard, "not every row is valid"}, {"--output", "json"});
+  found("17", {"one call a block: " + guard}, {"--output", "json"});
+  found("18", {guard}, {"--output", "json"});
+  found("0", {"^ CORRUPT: 3 of 3", "in host memory", "not every row is valid"});
 }
 
 TEST(SwapOnGpu, SaysThatHostMemoryIsNotPinned) {
-  swapEnds(0, swapping({"--output", "json"}),
-           {"\"host memory that is not pinned\"", "\"cuda/pageable\"", "\"cuMemcpyAsync\""},
+  swapEnds(0, swapping({"--output", "json"}), {"\"pageable\"", "\"cuMemcpyAsync\""},
+           withDriver({"VIADUCT_CUDA_REGISTER=0"}));
+  swapEnds(0, swapping(), {"host memory that is not pinned"},
            withDriver({"VIADUCT_CUDA_REGISTER=0"}));
   swapEnds(0, swapping(), {"swap between pinned host memory and GPU 0"}, withDriver());
 }
@@ -264,7 +268,7 @@ TEST(SwapOnGpu, ErrorsNameTheCause) {
   // At most 480 calls measure the ceilings.
   swapEnds(1, swapping(), {"cuMemcpyAsync", "700"},
            withDriver({"VIADUCT_CUDA_KERNEL_BELOW=0", "FAKE_CUDA_FAIL=cuMemcpyAsync:520:700"}));
-  swapEnds(0, swapping(), {"ceiling of in: not measured: cuMemHostAlloc"},
+  swapEnds(0, swapping(), {"ceiling of out: not measured: ", "cuMemHostAlloc"},
            withDriver({"FAKE_CUDA_FAIL=cuMemHostAlloc:1:2"}));
 }
 
@@ -272,15 +276,11 @@ TEST(SwapOnGpu, FlagsWithoutAnEffectAreRefused) {
   const auto wrong = [](const Words& more, const std::string& said) {
     swapEnds(2, swapping(more), {said}, withDriver());
   };
-  wrong({"--mode", "MG"}, "--scheme swap and --mode: invalid: swapping measures GPU 0");
-  wrong({"--op", "read"}, "swapping measures both directions");
-  wrong({"--latency"}, "--latency: invalid: the flag has no effect on swapping");
-  wrong({"--output", "csv"}, "use table or json");
-  wrong({"--batch", "2000000"}, "the limit is 1048576 blocks");
+  wrong({"--op", "read"}, "--op: invalid: it is a flag of `viaduct bench`");
+  wrong({"--latency"}, "--latency: invalid: it is a flag of `viaduct bench`");
+  wrong({"--output", "csv"}, "none of table, json");
+  wrong({"--batch", "2000000"}, "a whole number from 1 to 1048576");
   wrong({"--block-sizes", "4K,4K"}, "4KiB is named twice");
-  wrong({"--scheme", "other"}, "tp, swap");
-  swapEnds(2, {"bench", "--against", "--scheme swap"}, {"swapping has no rows to compare"},
-           withDriver());
 }
 
 // The command line that clusters run, without etcd and with less memory.
@@ -309,7 +309,7 @@ TEST(NixlbenchOnGpu, GdsIsStagedAndDoesNotCallItselfGds) {
 
 // Runs a short matrix, and returns its JSON.
 Json matrixOf(const Words& more, const Words& environment, int code = 0) {
-  Program run(joined({"bench", "--block-sizes", "4K", "--iterations", "12", "--warmup", "0.01",
+  Program run(joined({"matrix", "--block-sizes", "4K", "--iterations", "12", "--warmup", "0.01",
                       "--output", "json"},
                      more),
               withDriver(environment));
@@ -317,82 +317,83 @@ Json matrixOf(const Words& more, const Words& environment, int code = 0) {
   return Json::parse(run.out(), nullptr, false);
 }
 
-// Returns the cell of the only copy from one place to the other.
-Json cellOf(const Json& matrix, const std::string& from, const std::string& to) {
+// Returns the row of the only copy from one place to the other.
+Json rowOf(const Json& matrix, const std::string& figure, const std::string& from,
+           const std::string& to) {
   Json found;
-  for (const Json& cell : matrix.at("cells"))
-    if (cell.at("from") == from && cell.at("to") == to) {
-      EXPECT_TRUE(found.is_null()) << "two cells from " << from << " to " << to;
-      found = cell;
-    }
-  EXPECT_FALSE(found.is_null()) << "no cell from " << from << " to " << to;
+  for (const Json& row : matrix.at("rows")) {
+    const Json& kind = row.at("matrix");
+    if (kind.at("figure") != figure || kind.at("from") != from || kind.at("to") != to) continue;
+    EXPECT_TRUE(found.is_null()) << "two rows from " << from << " to " << to;
+    found = row;
+  }
+  EXPECT_FALSE(found.is_null()) << "no row from " << from << " to " << to;
   return found;
 }
+std::string wayOf(const Json& row) { return row.at("matrix").at("way"); }
 
 TEST(GpuMatrix, OneProcessCopiesDirectlyBetweenAllPairs) {
-  const Json matrix = matrixOf({"--gpu-matrix", "0,2", "--mode", "MG", "--verify", "full"},
+  const Json matrix = matrixOf({"0,2", "--mode", "MG", "--verify", "full"},
                                {"FAKE_CUDA_DEVICES=3", "VIADUCT_CUDA_KERNEL_BELOW=64KiB"});
-  EXPECT_EQ(matrix.at("gpus").size(), 2U);
-  EXPECT_EQ(matrix.at("cells").size(), 8U);
-  for (const Json& cell : matrix.at("cells")) {
-    EXPECT_EQ(cell.at("rate_row").at("verified"), "full") << cell.dump(1);
-    EXPECT_GT(cell.at("gb_per_s"), 0);
-    EXPECT_GT(cell.at("p50_us"), 0);
+  EXPECT_EQ(matrix.at("conclusion").size(), 2U) << "the GPUs";
+  EXPECT_EQ(matrix.at("rows").size(), 16U);
+  for (const Json& row : matrix.at("rows")) {
+    EXPECT_EQ(row.at("verified"), "full") << row.dump(1);
+    EXPECT_GT(row.at("gb_per_s"), 0);
+    EXPECT_GT(row.at("latency_us").at("p50"), 0);
   }
-  const Json far = cellOf(matrix, "GPU 0", "GPU 2");
-  EXPECT_EQ(far.at("rate_row").at("memory"), "VRAM 0/VRAM 2");
-  EXPECT_EQ(far.at("rate_way"), "cuda/direct, kernel, peer access");
-  EXPECT_EQ(far.at("latency_way"), "cuda/direct, copy engine, peer access");
-  EXPECT_EQ(cellOf(matrix, "GPU 2", "GPU 2").at("rate_way"), "cuda/direct, kernel");
-  EXPECT_EQ(cellOf(matrix, "host", "GPU 0").at("rate_way"), "cuda/direct, kernel");
+  const Json far = rowOf(matrix, "rate", "GPU 0", "GPU 2");
+  EXPECT_EQ(far.at("memory"), "VRAM 0/VRAM 2");
+  EXPECT_EQ(wayOf(far), "cuda/direct, kernel, peer access");
+  EXPECT_EQ(wayOf(rowOf(matrix, "latency", "GPU 0", "GPU 2")),
+            "cuda/direct, copy engine, peer access");
+  EXPECT_EQ(wayOf(rowOf(matrix, "rate", "GPU 2", "GPU 2")), "cuda/direct, kernel");
+  EXPECT_EQ(wayOf(rowOf(matrix, "rate", "host", "GPU 0")), "cuda/direct, kernel");
 }
 
 TEST(GpuMatrix, TheEndThatReceivesCanInitiate) {
-  const Json matrix = matrixOf({"--gpu-matrix", "1", "--mode", "MG", "--op", "read"}, {});
-  EXPECT_EQ(cellOf(matrix, "GPU 1", "host").at("rate_row").at("memory"), "DRAM/VRAM 1");
+  const Json matrix = matrixOf({"1", "--mode", "MG", "--op", "read"}, {});
+  EXPECT_EQ(rowOf(matrix, "rate", "GPU 1", "host").at("memory"), "DRAM/VRAM 1");
 }
 
 TEST(GpuMatrix, TwoProcessesMapMemoryOnlyWithPeerAccess) {
-  const Json peers = matrixOf({"--gpu-matrix", "all", "--mode", "SG"}, {});
-  EXPECT_EQ(cellOf(peers, "GPU 1", "GPU 0").at("rate_way"), "cuda/vmm, copy engine, peer access");
-  const Json legacy =
-      matrixOf({"--gpu-matrix", "all", "--mode", "SG"}, {"FAKE_CUDA_PEERS=0", "FAKE_CUDA_VMM=0"});
-  EXPECT_EQ(cellOf(legacy, "GPU 1", "GPU 1").at("rate_way"), "cuda/ipc, copy engine");
-  const std::string apart = cellOf(legacy, "GPU 1", "GPU 0").at("rate_way");
+  const Json peers = matrixOf({"all", "--mode", "SG"}, {});
+  EXPECT_EQ(wayOf(rowOf(peers, "rate", "GPU 1", "GPU 0")), "cuda/vmm, copy engine, peer access");
+  const Json legacy = matrixOf({"--mode", "SG"}, {"FAKE_CUDA_PEERS=0", "FAKE_CUDA_VMM=0"});
+  EXPECT_EQ(wayOf(rowOf(legacy, "rate", "GPU 1", "GPU 1")), "cuda/ipc, copy engine");
+  const std::string apart = wayOf(rowOf(legacy, "rate", "GPU 1", "GPU 0"));
   EXPECT_TRUE(has(apart, "staged: cuda/direct -> host -> ")) << apart;
 }
 
 TEST(GpuMatrix, OneGpuHasOneRowAndTheTextSaysSo) {
   const TemporaryFolder folder;
   const std::string file = folder.path() + "/matrix.json";
-  Program run({"bench", "--gpu-matrix", "all", "--mode", "MG", "--block-sizes", "4K",
-               "--iterations", "12", "--json", file},
+  Program run({"matrix", "all", "--mode", "MG", "--block-sizes", "4K", "--iterations", "12",
+               "--json", file},
               withDriver({"FAKE_CUDA_DEVICES=1"}));
   EXPECT_EQ(run.finish(), 0) << run.err();
   EXPECT_TRUE(has(run.out(), "with one GPU there is no pair of two GPUs")) << run.out();
   EXPECT_EQ(run.out().find("GPU 1"), std::string::npos) << run.out();
-  EXPECT_EQ(Json::parse(std::ifstream(file)).at("cells").size(), 3U);
+  EXPECT_EQ(Json::parse(std::ifstream(file)).at("rows").size(), 6U);
 }
 
 TEST(GpuMatrix, AFailedPairFailsTheCommand) {
-  const Json matrix =
-      matrixOf({"--gpu-matrix", "0", "--mode", "MG"}, {"FAKE_CUDA_FAIL=copy:20:700"}, 1);
-  EXPECT_TRUE(has(cellOf(matrix, "GPU 0", "GPU 0").at("problem"), "(700)")) << matrix.dump(1);
+  const Json matrix = matrixOf({"0", "--mode", "MG"}, {"FAKE_CUDA_FAIL=copy:20:700"}, 1);
+  EXPECT_TRUE(has(rowOf(matrix, "rate", "GPU 0", "GPU 0").at("why"), "(700)")) << matrix.dump(1);
 }
 
 TEST(GpuMatrix, AMissingGpuOrDriverAndOtherWorkAreNamed) {
   const auto refusal = [](const Words& more, const Words& environment) {
-    Program run(joined({"bench"}, more), environment);
+    Program run(joined({"matrix"}, more), environment);
     EXPECT_NE(run.finish(), 0) << run.out();
     return run.err();
   };
-  const Words all{"--gpu-matrix", "all"};
-  EXPECT_TRUE(
-      has(refusal({"--gpu-matrix", "0,7"}, withDriver()), "there is no GPU 7; the driver shows 2"));
+  const Words all{"all"};
+  EXPECT_TRUE(has(refusal({"0,7"}, withDriver()), "there is no GPU 7; the driver shows 2"));
   EXPECT_TRUE(has(refusal(all, withDriver({"FAKE_CUDA_DEVICES=0"})), "CUDA_ERROR_NO_DEVICE"));
   EXPECT_TRUE(has(refusal(all, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"}), "libno-such.so.1"));
-  EXPECT_TRUE(
-      has(refusal(joined(all, {"--scheme", "tp"}), withDriver()), "--gpu_matrix and --scheme"));
+  EXPECT_TRUE(has(refusal(joined(all, {"--scheme", "tp"}), withDriver()),
+                  "--scheme: invalid: it is a flag of `viaduct bench`"));
   EXPECT_TRUE(has(refusal(joined(all, {"--block-sizes", "1K,2K,4K"}), withDriver()),
                   "a matrix has two sizes"));
 }

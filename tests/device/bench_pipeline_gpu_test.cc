@@ -1,4 +1,4 @@
-// `viaduct bench --pipeline` through memory of GPUs. The driver is the fake one, whose memory
+// `viaduct pipeline` through memory of GPUs. The driver is the fake one, whose memory
 // crashes a CPU that touches it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <viaduct/deadline.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -47,8 +48,7 @@ class PipelineOnGpu : public ::testing::Test {
   }
   // A short run with small chunks, so that each ring is used many times.
   static Words run(const std::string& pipeline, const Words& more = {}) {
-    Words words{"bench",      "--pipeline", pipeline,   "--repeat", "1",
-                "--duration", "5ms",        "--output", "json"};
+    Words words{"pipeline", pipeline, "--repeat", "1", "--duration", "5ms", "--output", "json"};
     return withFlags(std::move(words), more);
   }
   static Words smallChunks(Words more = {}) {
@@ -65,22 +65,28 @@ class PipelineOnGpu : public ::testing::Test {
     const Json out = measured(run(pipeline, more), smallChunks());
     ASSERT_TRUE(out.is_object()) << pipeline;
     Words found;
-    for (const Json& stage : out.at("stages")) {
-      found.push_back(stage.at("name"));
-      EXPECT_GT(stage.at("alone").at("gb_per_s"), 0.0) << pipeline;
-      if (stages.size() == 1) continue;
-      EXPECT_GT(stage.at("busy").at("part"), 0.0) << pipeline;
-      EXPECT_LE(stage.at("busy").at("part"), 1.0) << pipeline;
+    std::uint64_t checked = 0;
+    for (const Json& row : out.at("rows")) {
+      EXPECT_GT(row.at("gb_per_s"), 0.0) << pipeline;
+      checked += row.at("checks").at("transfers").get<std::uint64_t>();
+      const Json& kind = row.at("pipeline");
+      if (kind.at("run") == "alone") found.push_back(kind.at("stages")[0].at("name"));
+      if (kind.at("run") != "whole") continue;
+      for (const Json& stage : kind.at("stages")) {
+        ASSERT_EQ(stage.at("busy").size(), 1U) << pipeline;
+        EXPECT_GT(stage.at("busy")[0], 0.0) << pipeline;
+        EXPECT_LE(stage.at("busy")[0], 1.0) << pipeline;
+      }
     }
     EXPECT_EQ(found, stages) << pipeline;
-    // Each stage alone, together and as a leg of the pipeline; in one round and the warm-up.
-    EXPECT_EQ(out.at("checked_transfers"), 2 * (stages.size() == 1 ? 1 : 3 * stages.size()));
-    EXPECT_EQ(out.at("whole").at("rounds").size(), stages.size() == 1 ? 0U : 1U) << pipeline;
+    // Each stage alone, together and as a leg of the pipeline.
+    EXPECT_EQ(checked, stages.size() == 1 ? 1 : 3 * stages.size()) << pipeline;
   }
   static void refused(int code, const Words& words, const Words& texts, const Words& environment) {
     Program program(words, environment);
     EXPECT_EQ(program.finish(), code) << program.out() << program.err();
-    for (const std::string& text : texts) EXPECT_TRUE(has(program.err(), text)) << program.err();
+    for (const std::string& text : texts)
+      EXPECT_TRUE(has(program.out() + program.err(), text)) << program.out() << program.err();
   }
 
   TemporaryFolder folder_;
@@ -106,17 +112,19 @@ TEST_F(PipelineOnGpu, MeasuresEachPartOfTheWholePipelineAndLeavesNoFile) {
 TEST_F(PipelineOnGpu, TheWholeChainNamesItsPathAndItsPlaces) {
   const Json out = measured(
       run(file("a") + ",cuda0,net,cuda1," + file("b"), {"--create-source", "3MiB"}), smallChunks());
-  EXPECT_EQ(out.at("stages")[1].at("route"), "cuda0 -> cuda1");
-  EXPECT_TRUE(has(out.at("stages")[1].at("path"), "tcp/")) << "not the mapped memory of the peer";
-  const std::string way = out.at("whole").at("path");
-  for (const char* part : {" -> cuda0 -> ", "tcp/socket", " -> cuda1 -> "})
-    EXPECT_TRUE(has(way, part)) << way;
+  const Json& net = out.at("rows")[1].at("pipeline").at("stages")[0];
+  EXPECT_EQ(net.at("route"), "cuda0 -> cuda1");
+  EXPECT_TRUE(has(net.at("path"), "tcp/")) << "not the mapped memory of the peer";
+  Words backends;
+  for (const Json& share : out.at("rows")[4].at("path")) backends.push_back(share.at("backend"));
+  for (const char* part : {"file", "cuda", "tcp"})
+    EXPECT_NE(std::ranges::find(backends, part), backends.end()) << part << out.at("rows")[4];
 }
 
 TEST_F(PipelineOnGpu, TheBackendOfGpusCanCarryTheNetStage) {
   const Json out =
       measured(run("cuda0,net,cuda1", {kSize, "1MiB", "--backend", "cuda"}), withDriver());
-  const std::string way = out.at("stages")[0].at("path");
+  const std::string way = out.at("rows")[0].at("pipeline").at("stages")[0].at("path");
   EXPECT_TRUE(has(way, "cuda/") && !has(way, "tcp/")) << way;
 }
 
@@ -155,7 +163,7 @@ TEST_F(PipelineOnGpu, TwoCommandsMeetAndTheFirstPrintsTheResults) {
   Program lead(member("0"), smallChunks()), other(member("1"), smallChunks());
   EXPECT_EQ(lead.finish(), 0) << lead.err();
   EXPECT_EQ(other.finish(), 0) << other.err();
-  EXPECT_EQ(Json::parse(lead.out()).at("stages").size(), 3U);
+  EXPECT_EQ(Json::parse(lead.out()).at("rows").size(), 5U);
   EXPECT_EQ(other.out(), "");
 }
 
@@ -191,7 +199,7 @@ class EndlessChain : public PipelineOnGpu {
     if (!terminal_ || ::grantpt(terminal_.get()) != 0 || ::unlockpt(terminal_.get()) != 0)
       GTEST_SKIP() << "skipped: no pseudo terminals";
     const base::Fd shown(::open(::ptsname(terminal_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-    program_.emplace(Words{"bench", "--pipeline", file("a") + ",cuda0,net,cuda0," + file("b"),
+    program_.emplace(Words{"pipeline", file("a") + ",cuda0,net,cuda0," + file("b"),
                            "--create-source", "2MiB", "--duration", "200ms", "--repeat", "100000"},
                      smallChunks(), kProgram, shown.get());
     worker_ = program_->waitForWorker("bench-rank-1");

@@ -59,11 +59,11 @@ TEST_F(Copies, ASingleBitIsCaughtWhereEveryTransferIsChecked) {
 TEST_F(Copies, OfAPipelineAreAllChecked) {
   for (const char* kind : {"skip", "short", "shift", "flip"}) {
     Program program(
-        {"bench", "--pipeline", "host,net,host", "--backend", "local", "--memory", "malloc",
-         "--total-buffer-size", "1MiB", "--repeat", "1"},
+        {"pipeline", "host,net,host", "--backend", "local", "--memory", "malloc",
+         "--total-buffer-size", "1MiB", "--repeat", "1", "--output", "json"},
         {std::string("LD_PRELOAD=") + kLieCopies, std::string("LIE=") + kind, "LIE_PART=1"});
     EXPECT_EQ(program.finish(), 1) << kind << program.out();
-    EXPECT_EQ(count(program.err(), "damaged bytes at the end of net"), 1U) << kind << program.err();
+    EXPECT_EQ(count(program.out(), "damaged bytes at the end of net"), 1U) << kind << program.out();
   }
 }
 

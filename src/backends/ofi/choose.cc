@@ -16,7 +16,7 @@
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
-#include "host/sysfs.h"
+#include "host/rdma.h"
 #include "move/auto_open.h"
 #include "move/fabric_message.h"
 
@@ -195,14 +195,14 @@ std::vector<Offer> eachUsable(const std::string& provider, std::span<const Offer
 
 }  // namespace
 
-move::NearRails nearRails(std::span<const Offer> opened, const std::string& root) {
+move::NearRails nearRails(std::span<const Offer> opened, const host::Tree& tree) {
   std::vector<std::string> nics;
   std::transform(opened.begin(), opened.end(), std::back_inserter(nics), nicOf);
-  return move::NearRails(nics, root);
+  return move::NearRails(nics, tree);
 }
 
 Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
-                            std::span<const Offer> offers, const std::string& root) {
+                            std::span<const Offer> offers, const host::Tree& tree) {
   RailOffers out;
   for (const std::string& rail : named) {
     VIADUCT_TRY(out.offers.emplace_back(), deviceFor(rail, provider, offers));
@@ -211,7 +211,7 @@ Result<RailOffers> railsFor(std::span<const std::string> named, const std::strin
   const std::vector<Offer> all =
       isRdma(provider) ? eachUsable(provider, offers) : std::vector<Offer>();
   const auto nics = each(all, &nicOf);
-  const auto near = host::nearOwnCpus(nics, root).near;
+  const auto near = host::nearOwnCpus(nics, tree).near;
   for (const Offer& one : all)
     if (out.offers.size() < move::kMaxRails &&
         std::find(near.begin(), near.end(), nicOf(one)) != near.end())
@@ -358,7 +358,7 @@ std::string describe(const OfiLibrary& ofi, const Fabric& chosen, const RailOffe
 
 Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ofi");
-  if (!named && host::rdmaPorts("/").empty() && host::cxiNics("/").empty())
+  if (!named && host::rdmaPorts().empty() && host::cxiNics().empty())
     return notOpenedUnasked("ofi", "this host has no RDMA device");
   VIADUCT_TRY(const OfiLibrary* const ofi, library());
   std::vector<Info> lists;

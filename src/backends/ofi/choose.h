@@ -30,7 +30,7 @@ struct Offer {
 std::vector<Offer> offersIn(const fi_info* list);
 
 // The NICs of opened rails that the user has not named, to find the rails near memory.
-move::NearRails nearRails(std::span<const Offer> opened, const std::string& root = "/");
+move::NearRails nearRails(std::span<const Offer> opened, const host::Tree& tree = {});
 
 bool isRdma(const std::string& provider);
 // The provider to use. `wanted` is its name, or the part before ";"; empty chooses the best.
@@ -51,8 +51,8 @@ struct RailOffers {
   std::vector<std::string> left_out = {};
 };
 // Chooses the rails. Without names, over RDMA, these are the devices nearest to this process's
-// CPUs; over other networks it is the first device. `root`: the directory that has /sys.
+// CPUs; over other networks it is the first device.
 Result<RailOffers> railsFor(std::span<const std::string> named, const std::string& provider,
-                            std::span<const Offer> offers, const std::string& root = "/");
+                            std::span<const Offer> offers, const host::Tree& tree = {});
 
 }  // namespace viaduct::ofi

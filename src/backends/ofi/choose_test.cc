@@ -104,7 +104,7 @@ class TwoSockets : public ::testing::Test {
       put(function + "/numa_node", node);
       const std::string device = "sys/class/infiniband/rdmap" + node + "s28";
       std::filesystem::create_directories(root_ / device);
-      std::filesystem::create_directory_symlink(root_ / function, root_ / device / "device");
+      std::filesystem::create_directory_symlink("/" + function, root_ / device / "device");
     }
   }
   ~TwoSockets() override { std::filesystem::remove_all(root_); }
@@ -113,7 +113,7 @@ class TwoSockets : public ::testing::Test {
     std::ofstream(root_ / path) << text << "\n";
   }
   std::vector<std::string> rails(std::vector<std::string> named, const std::string& provider) {
-    const auto found = railsFor(named, provider, offers_, root_.string());
+    const auto found = railsFor(named, provider, offers_, host::Tree(root_));
     if (!found) return {found.error().text()};
     left_out_ = found->left_out;
     std::vector<std::string> out;
@@ -142,9 +142,9 @@ TEST_F(TwoSockets, OverRdmaEachDeviceNearOurCpusIsARail) {
 }
 
 TEST_F(TwoSockets, MemoryHasTheRailOfItsOwnSocket) {
-  const auto opened = railsFor({}, "efa", offers_, root_.string());
+  const auto opened = railsFor({}, "efa", offers_, host::Tree(root_));
   ASSERT_TRUE(opened);
-  const auto near = nearRails(opened->offers, root_.string());
+  const auto near = nearRails(opened->offers, host::Tree(root_));
   EXPECT_TRUE(near.differ());
   EXPECT_EQ(near.to({.node = 0}), 0b01U);
   EXPECT_EQ(near.to({.node = 1}), 0b10U);

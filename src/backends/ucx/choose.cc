@@ -14,7 +14,7 @@
 #include "core/setting_name.h"
 #include "host/devices.h"
 #include "host/nearness.h"
-#include "host/sysfs.h"
+#include "host/rdma.h"
 #include "move/auto_open.h"
 #include "move/fabric_message.h"
 
@@ -85,7 +85,7 @@ Result<std::string> deviceFor(const std::string& rail, const std::vector<Transpo
 
 Result<RailDevices> railsFor(const std::vector<std::string>& named,
                              const std::vector<Transport>& resources, bool user_chose_devices,
-                             const std::string& root) {
+                             const host::Tree& tree) {
   RailDevices out;
   for (const std::string& rail : named) {
     VIADUCT_TRY(out.devices.emplace_back(), deviceFor(rail, resources));
@@ -94,7 +94,7 @@ Result<RailDevices> railsFor(const std::vector<std::string>& named,
   std::vector<Transport> rdma;
   std::copy_if(resources.begin(), resources.end(), std::back_inserter(rdma),
                [](const Transport& one) { return kindOf(one.name) == TransportKind::kRdma; });
-  auto [near, rest] = host::nearOwnCpus(devicesOf(rdma), root);
+  auto [near, rest] = host::nearOwnCpus(devicesOf(rdma), tree);
   for (std::string& device : near)
     (out.devices.size() < move::kMaxRails ? out.devices : rest).push_back(std::move(device));
   out.left_out = std::move(rest);
@@ -175,7 +175,7 @@ std::string kindOf(const ContextOptions& choice) {
 
 Result<Fabric> choose(const Settings& settings) {
   const bool named = namedIn(settings, "ucx");
-  if (!named && host::rdmaPorts("/").empty())
+  if (!named && host::rdmaPorts().empty())
     return notOpenedUnasked("ucx", "this host has no RDMA device");
   VIADUCT_TRY(const UcxLibrary* const ucx, library());
   if (!named && !fitUnasked(ucx->major, ucx->minor))

@@ -34,9 +34,9 @@ struct RailDevices {
   std::vector<std::string> left_out = {};
 };
 // Chooses the rails. Without names these are the RDMA devices nearest to this process's CPUs,
-// unless the user has set UCX_NET_DEVICES. `root`: the directory that has /sys.
+// unless the user has set UCX_NET_DEVICES.
 Result<RailDevices> railsFor(const std::vector<std::string>& named,
                              const std::vector<Transport>& resources, bool user_chose_devices,
-                             const std::string& root = "/");
+                             const host::Tree& tree = {});
 
 }  // namespace viaduct::ucx

@@ -83,7 +83,7 @@ TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessTheUserNamesRails) {
                                      {"rc_mlx5", "mlx5_1:1"},
                                      {"cuda_copy", "cuda"}};
   const testing::TemporaryFolder folder;
-  const std::string& root = folder.path();
+  const host::Tree root(folder.path());
   EXPECT_EQ(railsFor({}, there, false, root)->devices, (Names{"mlx5_0:1", "mlx5_1:1"}));
   EXPECT_EQ(railsFor({}, there, true, root)->devices, Names{});
   EXPECT_EQ(railsFor({"mlx5_1"}, there, false, root)->devices, Names{"mlx5_1:1"});
@@ -92,7 +92,7 @@ TEST(Choose, OverRdmaEachDeviceNearOurCpusIsARailUnlessTheUserNamesRails) {
     const std::string rate = one == std::string("mlx5_0") ? "25" : "400";
     folder.write(std::string("/sys/class/infiniband/") + one + "/ports/1/rate", rate + " Gb/sec\n");
   }
-  const auto rails = railsFor({}, there, false, root);
+  const auto rails = railsFor({}, there, false, host::Tree(folder.path()));
   EXPECT_EQ(rails->devices, Names{"mlx5_1:1"});
   EXPECT_EQ(rails->left_out, Names{"mlx5_0:1"});
 }

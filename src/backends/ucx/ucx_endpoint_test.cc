@@ -18,7 +18,7 @@
 #include "backends/ucx/context.h"
 #include "backends/ucx/library.h"
 #include "backends/ucx/message.h"
-#include "host/sysfs.h"
+#include "host/rdma.h"
 #include "move/endpoint.h"
 #include "support/bytes.h"
 
@@ -139,7 +139,7 @@ enum class EndpointKind { kPuts, kMessages, kPutsOverRdma };
 class EitherWay : public UcxEndpoints, public ::testing::WithParamInterface<EndpointKind> {
  protected:
   void SetUp() override {
-    if (GetParam() == EndpointKind::kPutsOverRdma && host::rdmaPorts("/").empty())
+    if (GetParam() == EndpointKind::kPutsOverRdma && host::rdmaPorts().empty())
       GTEST_SKIP() << "skipped: this host has no RDMA device";
     UcxEndpoints::SetUp();
   }

@@ -109,9 +109,8 @@ std::string countsText(const LogSummary& summary) {
   std::string out;
   for (const TextKind kind :
        {TextKind::kError, TextKind::kWarning, TextKind::kFollowUp, TextKind::kGood}) {
-    const auto count =
-        std::count_if(summary.findings.begin(), summary.findings.end(),
-                      [&](const LogFinding& finding) { return finding.text->kind == kind; });
+    const auto count = std::ranges::count_if(
+        summary.findings, [&](const LogFinding& finding) { return finding.text->kind == kind; });
     if (count == 0) continue;
     const bool plural = count > 1 && kind != TextKind::kGood;
     out += fmt::format("{}{} {}{}", out.empty() ? "" : ", ", count, textKindName(kind),

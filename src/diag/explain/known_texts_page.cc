@@ -49,14 +49,14 @@ std::string tableOf(TextKind kind) {
 
 std::string knownTextsPage() {
   std::string out;
-  struct Section {
+  struct PageSection {
     TextKind kind;
     std::string_view heading;
   };
-  for (const Section& section :
-       {Section{TextKind::kError, "Errors"}, Section{TextKind::kWarning, "Warnings"},
-        Section{TextKind::kFollowUp, "Errors that follow others"},
-        Section{TextKind::kGood, "Good signs"}})
+  for (const PageSection& section :
+       {PageSection{TextKind::kError, "Errors"}, PageSection{TextKind::kWarning, "Warnings"},
+        PageSection{TextKind::kFollowUp, "Errors that follow others"},
+        PageSection{TextKind::kGood, "Good signs"}})
     out += fmt::format("### {}\n\n{}\n", section.heading, tableOf(section.kind));
   out += "### Findings of the doctor\n\n| code | meaning |\n|---|---|\n";
   for (const FindingCode& finding : findingCodesOfTexts())

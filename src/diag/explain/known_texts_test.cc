@@ -58,10 +58,11 @@ TEST(KnownTexts, EveryPatternHasASampleLine) {
   for (const KnownText& text : knownTexts())
     for (const TextPattern& pattern : text.patterns) {
       const auto samples = allSamples();
-      EXPECT_TRUE(std::any_of(samples.begin(), samples.end(),
-                              [&](const LogSample& sample) {
-                                return sample.code == text.code && contains(sample.line, pattern);
-                              }))
+      EXPECT_TRUE(std::ranges::any_of(samples,
+                                      [&](const LogSample& sample) {
+                                        return sample.code == text.code &&
+                                               contains(sample.line, pattern);
+                                      }))
           << text.code << ": " << pattern[0];
     }
 }

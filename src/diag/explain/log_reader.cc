@@ -169,7 +169,7 @@ void LogScanner::examine(std::string_view piece, std::size_t from, std::size_t t
     if (std::find(hits_.begin(), hits_.end(), anchor) == hits_.end()) hits_.push_back(anchor);
   });
   if (hits_.empty()) return;
-  std::sort(hits_.begin(), hits_.end());  // in the order of the known texts
+  std::ranges::sort(hits_);  // in the order of the known texts
   for (std::size_t start = 0; start < piece.size();) {
     const std::size_t end = std::min(piece.find(kEscapedEnd, start), piece.size());
     if (auto match = firstText(piece.substr(start, end - start))) {

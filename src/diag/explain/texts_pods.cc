@@ -102,7 +102,7 @@ std::vector<KnownText> connections() {
        "the address is malformed.",
        {{"The name was resolved before DNS had it.",
          {},
-         "Type the same flags with viaduct bench: it tries again until its deadline."},
+         "Type the same command with the nixlbench of Viaduct: it tries again until its deadline."},
         {"The name is wrong, or is in another namespace.",
          {},
          "getent hosts NAME in the pod. A headless service needs publishNotReadyAddresses: "

@@ -28,15 +28,6 @@ std::string withoutGpus(const std::string& memory) {
   return fmt::format("{}", fmt::join(kinds, "/"));
 }
 
-// Returns the KV workload as a part of a key.
-std::string kvKeyOf(const Row& row) {
-  if (!row.kv) return {};
-  const KvWorkload& kv = *row.kv;
-  return fmt::format(", {}, {} tokens, block {} to {}, TP {} to {}, {}, {}", kv.model, kv.tokens,
-                     kv.source_block, kv.destination_block, kv.source_tp, kv.destination_tp,
-                     kv.order, kv.arrangement);
-}
-
 // Returns the properties that two comparable rows have in common. Without the backend, the
 // allocation of host memory is ignored too, because raw tools do not choose it.
 std::string keyOf(const Row& row, bool with_backend) {
@@ -48,7 +39,8 @@ std::string keyOf(const Row& row, bool with_backend) {
                      row.batch_size, base::formatSize(row.block_size), row.initiators, row.targets,
                      row.threads, row.pipeline_depth, row.bidirectional ? ", both ways" : "",
                      memory.empty() ? "" : ", ", memory) +
-         (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "") + kvKeyOf(row);
+         (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "") +
+         (kindText(row).empty() ? "" : ", " + kindText(row));
 }
 
 enum class Belong : std::uint8_t { kSame, kAnyBackend, kByPlace };

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
@@ -38,7 +41,10 @@ std::string rateText(const Row& row, double rate) {
 
 // Joins the two sides' texts if they differ: "local:tcp".
 std::string bothOf(const std::string& a, const std::string& b) { return a == b ? a : a + ":" + b; }
-std::string backendOf(const RowComparison& row) { return bothOf(row.a.backend, row.b.backend); }
+std::string backendOf(const RowComparison& row) {
+  const std::string kind = kindText(row.a);
+  return bothOf(row.a.backend, row.b.backend) + (kind.empty() ? "" : ", " + kind);
+}
 std::string opOf(const RowComparison& row) {
   return bothOf(opKindName(row.a.op), opKindName(row.b.op));
 }
@@ -46,18 +52,27 @@ std::string batchOf(const RowComparison& row) {
   return bothOf(fmt::to_string(row.a.batch_size), fmt::to_string(row.b.batch_size));
 }
 
-constexpr auto kLine = "{:<11} {:<5} {:>9} {:>6} {:>8} {:>8} {:>7} {:>15} {:>6} {:>7} {:>7}  {}\n";
+constexpr std::array kColumns{base::words("backend", base::Narrow::kHeading),
+                              base::words("op", base::Narrow::kHeading),
+                              base::figure("block"),
+                              base::figure("batch", base::Narrow::kHeading),
+                              base::figure("A GB/s"),
+                              base::figure("B GB/s"),
+                              base::figure("B/A"),
+                              base::figure("95 % interval"),
+                              base::figure("effect"),
+                              base::figure("p50 B/A"),
+                              base::figure("p99 B/A"),
+                              base::words("B is", base::Narrow::kBelow)};
 
-std::string lineOf(const RowComparison& row) {
+base::TextRow textRowOf(const RowComparison& row) {
   const auto& rate = row.rate;
-  std::string out =
-      fmt::format(kLine, backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
-                  rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
-                  ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
-                  rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
-                  ratio(row.p50), ratio(row.p99), whatOf(row));
-  if (!row.note.empty()) out += fmt::format("            ^ {}\n", row.note);
-  return out;
+  return {.cells = {backendOf(row), opOf(row), base::showSize(row.a.block_size), batchOf(row),
+                    rateText(row.a, row.a_gb_per_s), rateText(row.b, row.b_gb_per_s),
+                    ratio(rate ? std::optional(rate->ratio) : std::nullopt), intervalText(row),
+                    rate && rate->interval ? fmt::format("{:+.2f}", rate->effect) : "-",
+                    ratio(row.p50), ratio(row.p99), whatOf(row)},
+          .after = row.note.empty() ? "" : note("^ " + row.note)};
 }
 
 std::size_t countOf(const Comparison& comparison, Difference difference) {
@@ -111,17 +126,12 @@ std::string listed(const char* title, const std::vector<std::string>& lines) {
 }
 
 Json asJson(const RowComparison& row) {
-  Json out{{"backend", row.a.backend},
-           {"backend_b", row.b.backend},
-           {"op", opKindName(row.a.op)},
-           {"op_b", opKindName(row.b.op)},
-           {"scheme", row.a.scheme},
-           {"block_size", row.a.block_size},
-           {"batch_size", row.a.batch_size},
-           {"batch_size_b", row.b.batch_size},
-           {"difference", differenceName(row.difference)},
-           {"too_slow", row.too_slow},
-           {"cannot_tell", row.perhaps_slow}};
+  Json out{{"backend", row.a.backend},         {"backend_b", row.b.backend},
+           {"op", opKindName(row.a.op)},       {"op_b", opKindName(row.b.op)},
+           {"scheme", row.a.scheme},           {"kind", kindText(row.a)},
+           {"block_size", row.a.block_size},   {"batch_size", row.a.batch_size},
+           {"batch_size_b", row.b.batch_size}, {"difference", differenceName(row.difference)},
+           {"too_slow", row.too_slow},         {"cannot_tell", row.perhaps_slow}};
   if (row.a.gb_per_s) out["a_gb_per_s"] = row.a_gb_per_s;
   if (row.b.gb_per_s) out["b_gb_per_s"] = row.b_gb_per_s;
   if (row.rate) {
@@ -164,12 +174,10 @@ std::string evidenceText(const Comparison& comparison, bool planned_together) {
 }  // namespace
 
 std::string compareText(const Comparison& comparison, const ComparedFiles& files,
-                        const CompareOptions& options) {
+                        const CompareOptions& options, std::size_t width) {
   std::string out = fmt::format("A: {}\nB: {}\n", files.a, files.b);
   out += listed("differs: ", comparison.differing);
-  out += "\n" + fmt::format(kLine, "backend", "op", "block", "batch", "A GB/s", "B GB/s", "B/A",
-                            "95 % interval", "effect", "p50 B/A", "p99 B/A", "B is");
-  for (const RowComparison& row : comparison.rows) out += lineOf(row);
+  out += "\n" + base::tableText(kColumns, base::mapped(comparison.rows, textRowOf), width);
   out += "\n" + listed("only in A: ", comparison.only_a) + listed("only in B: ", comparison.only_b);
   out += summary(comparison);
   out += evidenceText(comparison, options.by_place);

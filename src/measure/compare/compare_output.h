@@ -12,8 +12,9 @@ struct ComparedFiles {  // the names of the compared files
   std::string a = {}, b = {};
 };
 
+// The table has at most `width` columns, if the figures allow.
 std::string compareText(const Comparison& comparison, const ComparedFiles& files,
-                        const CompareOptions& options);
+                        const CompareOptions& options, std::size_t width);
 std::string compareJson(const Comparison& comparison, const ComparedFiles& files);
 
 }  // namespace viaduct::measure

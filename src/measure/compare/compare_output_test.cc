@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
+
+#include "base/text_table.h"
+#include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
@@ -32,26 +34,53 @@ Comparison someComparison() {
 }
 
 TEST(CompareOutput, TheTextNamesEachDifference) {
-  const std::string text = compareText(someComparison(), {"a.json", "b.json"}, {.slower = 0.05});
+  const std::string text =
+      compareText(someComparison(), {"a.json", "b.json"}, {.slower = 0.05}, base::kNoLimit);
   for (const char* part :
        {"A: a.json\nB: b.json\ndiffers: cores: A 4, B 8\n",
-        "tcp         write  64.0 KiB     64    10.00    9.000   0.900    0.880..0.930  -1.00   "
-        "1.100"
-        "       -  TOO SLOW\n",
+        "tcp      write  64.0 KiB     64   10.00   9.000  0.900   0.880..0.930   -1.00    1.100"
+        "        -  TOO SLOW\n",
         "only in A: tcp read 1\n", "2 rows: 1 slower, 1 no difference seen\n",
         "TOO SLOW, by more than 5 % with 95 % confidence:\n  tcp write 64 x 64.0 KiB\n",
         "cannot tell whether slower by more than 5 %"})
     EXPECT_NE(text.find(part), std::string::npos) << part << "\nis not in\n" << text;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 150U) << line;
+}
+
+TEST(CompareOutput, TheTableFitsInto80Columns) {
+  Comparison found = someComparison();
+  found.rows[1].note =
+      "a note of many words about the noise of both sides that needs two lines here";
+  const auto table = [&] {
+    const std::string text = compareText(found, {"a.json", "b.json"}, {}, 80);
+    return text.substr(text.find("\n\n") + 2);
+  };
+  EXPECT_EQ(table().substr(0, table().find("\n\n")),
+            "             A     B               95 %          p50 p99\n"
+            "   block  GB/s  GB/s   B/A     interval effect   B/A B/A B is\n"
+            "backend: tcp, op: write, batch: 64\n"
+            "64.0 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - TOO SLOW\n"
+            "64.0 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - no difference seen\n"
+            "         ^ a note of many words about the noise of both sides that needs two\n"
+            "         lines here");
+  RowComparison& row = found.rows[1];
+  row.a.backend = "staged", row.b.backend = "object";
+  row.b.op = OpKind::kRead;
+  row.a.batch_size = 1, row.b.batch_size = 65536;
+  row.a.block_size = 1023 << 10U;
+  row.a_gb_per_s = row.b_gb_per_s = 0.00012345;
+  row.rate->interval = Interval{0.001, 123.456};
+  row.p50 = row.p99 = 123.456;
+  EXPECT_LE(testing::widestLine(table()), 80U) << table();
+  EXPECT_TRUE(testing::has(table(), "backend: staged:object, op: write:read, batch: 1:65536\n"));
+  EXPECT_TRUE(testing::has(table(), "\n         B is: no difference seen\n")) << table();
 }
 
 TEST(CompareOutput, TheTextSaysThatNoRowIsSlower) {
   Comparison same = someComparison();
   for (RowComparison& row : same.rows) row.too_slow = row.perhaps_slow = false;
-  EXPECT_NE(
-      compareText(same, {"a", "b"}, {.slower = 0.05}).find("no row is slower by more than 5 %"),
-      std::string::npos);
+  EXPECT_NE(compareText(same, {"a", "b"}, {.slower = 0.05}, base::kNoLimit)
+                .find("no row is slower by more than 5 %"),
+            std::string::npos);
 }
 
 TEST(CompareOutput, TheTextSaysWhyRunsGiveNoAnswer) {
@@ -63,13 +92,13 @@ TEST(CompareOutput, TheTextSaysWhyRunsGiveNoAnswer) {
     row.difference = Difference::kTooFewRuns;
     row.rate->interval.reset();
   }
-  const std::string text = compareText(few, {"a", "b"}, {.slower = 0.05});
+  const std::string text = compareText(few, {"a", "b"}, {.slower = 0.05}, base::kNoLimit);
   EXPECT_NE(text.find("2 rows: 2 not enough runs\n"), std::string::npos) << text;
   EXPECT_NE(text.find("Not enough runs: A has 1 and B 2, and each side needs 4"), std::string::npos)
       << text;
   EXPECT_NE(text.find("--before"), std::string::npos) << text;
   EXPECT_EQ(text.find("no row is slower"), std::string::npos) << text;
-  const std::string early = compareText(few, {"a", "b"}, {.by_place = true});
+  const std::string early = compareText(few, {"a", "b"}, {.by_place = true}, base::kNoLimit);
   EXPECT_NE(early.find("Not enough runs, because the comparison ended early: A has 1 and B 2"),
             std::string::npos);
   EXPECT_EQ(early.find("--before"), std::string::npos) << early;
@@ -79,7 +108,8 @@ TEST(CompareOutput, TheTextSaysWhyRunsGiveNoAnswer) {
   EXPECT_EQ(json.at("runs_b"), 2);
   EXPECT_FALSE(json.at("rows").at(0).contains("effect"));
   few.evidence = SampleEvidence::kNotInTurns;
-  EXPECT_NE(compareText(few, {"a", "b"}, {}).find("did not take turns"), std::string::npos);
+  EXPECT_NE(compareText(few, {"a", "b"}, {}, base::kNoLimit).find("did not take turns"),
+            std::string::npos);
 }
 
 TEST(CompareOutput, JsonHasTheFigures) {

@@ -207,7 +207,8 @@ Status tryAll(Agent& agent, const OtherEnd& other, const Buffer& here,
 
 std::vector<NamedNic> nicsHere() {
   std::vector<NamedNic> out;
-  for (const host::Device& device : host::devices()) out.push_back({device.name, device.addresses});
+  for (const host::Device& device : host::namedDevices())
+    out.push_back({device.name, device.addresses});
   return out;
 }
 
@@ -229,7 +230,8 @@ void addServing(const BackendInfo& backend, const Buffer& here, std::vector<Serv
     add("this memory", {.node = host::nodeOfMemory(bytes.data(), bytes.size())});
   if (nodes.several())
     for (const int node : nodes.numbers) add(fmt::format("node {}", node), {.node = node});
-  for (const host::PciGpu& gpu : host::gpusOnPci()) add("GPU " + gpu.address, gpu.place);
+  for (const std::string& gpu : host::gpuAddresses())
+    add("GPU " + gpu, host::placeAt({}, host::kPciFunctions + gpu));
 }
 
 // Staging comes after all backends.

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include "base/json.h"
+#include "base/text.h"
 #include "measure/explain/explain.h"
 
 namespace viaduct::measure {
@@ -16,6 +17,10 @@ constexpr auto kRule =
     "meets\n--require. The order does not depend on measured speed. A benchmark row uses only its "
     "own backend.\n";
 
+std::string named(const std::string& backend, const std::string& text) {
+  return base::paragraph(fmt::format("  {:<8}", backend), text);
+}
+
 std::string stateOf(const BackendInfo& info) {
   if (!info.open) return "not open: " + info.text;
   return fmt::format("open{}{}; rails: {}", info.text.empty() ? "" : ": ", info.text,
@@ -25,8 +30,9 @@ std::string stateOf(const BackendInfo& info) {
 std::string orderText(const std::vector<ExplainedBackend>& backends) {
   std::string out;
   for (const auto& [info, link, attempts] : backends)
-    out += fmt::format("{:>4}  {:<8}{}\n", info.open ? fmt::format("{}", info.preference) : "-",
-                       info.name, stateOf(info));
+    out += base::paragraph(
+        fmt::format("{:>4}  {:<8}", info.open ? fmt::to_string(info.preference) : "-", info.name),
+        stateOf(info));
   return out;
 }
 
@@ -47,7 +53,7 @@ std::string choiceText(const Explanation& all, OpKind op) {
       const std::string role = !attempt.carried ? "no"
                                : &one == chosen ? "yes"
                                                 : "possible, after " + chosen->info.name;
-      out += fmt::format("  {:<8}{}: {}\n", one.info.name, role, attempt.text);
+      out += named(one.info.name, role + ": " + attempt.text);
     }
   }
   return out;
@@ -56,7 +62,7 @@ std::string choiceText(const Explanation& all, OpKind op) {
 std::string linksText(const std::vector<ExplainedBackend>& backends) {
   std::string out;
   for (const ExplainedBackend& one : backends)
-    if (!one.link.empty()) out += fmt::format("  {:<8}{}\n", one.info.name, one.link);
+    if (!one.link.empty()) out += named(one.info.name, one.link);
   return out;
 }
 
@@ -71,7 +77,7 @@ std::string groupsText(const std::vector<host::NearGroup>& groups) {
 std::string servingText(const std::vector<Serving>& serving) {
   std::string out;
   for (const Serving& one : serving)
-    out += fmt::format("  {:<8}{}: {}\n", one.backend, one.memory, groupsText(one.groups));
+    out += named(one.backend, one.memory + ": " + groupsText(one.groups));
   return out;
 }
 

@@ -10,7 +10,7 @@ namespace {
 using base::Json;
 using base::parseJson;
 
-using host::Distance;
+using host::DistanceKind;
 
 Attempt carried(OpKind op, const char* path) { return {.op = op, .carried = true, .text = path}; }
 
@@ -43,8 +43,8 @@ Explanation twoSockets() {
   out.asked.require = "rdma";
   out.serving = {{"ofi",
                   "node 1",
-                  {{{Distance::Kind::kNode}, {"mlx5_0", "mlx5_1"}},
-                   {{Distance::Kind::kOtherNode, 21}, {"mlx5_2"}}}}};
+                  {{{DistanceKind::kNode}, {"mlx5_0", "mlx5_1"}},
+                   {{DistanceKind::kOtherNode, 21}, {"mlx5_2"}}}}};
   return out;
 }
 
@@ -71,8 +71,8 @@ TEST(Explanation, NamesTheResultOfEachBackend) {
         "\n  ofi     yes: ofi/verbs 4.0 KiB in 1 op\n",
         "\n  ucx     possible, after ofi: ucx/rc 4.0 KiB in 1 op\n", "\n  ucx     no: lost\n",
         "\n  ofi     verbs\n", "\nBetween hosts: ofi,",
-        "\n  ofi     node 1: mlx5_0 and mlx5_1 (same node), then mlx5_2 (another node, distance "
-        "21)\n"})
+        "\n  ofi     node 1: mlx5_0 and mlx5_1 (same node), then mlx5_2 (another node,\n"
+        "          distance 21)\n"})
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   EXPECT_NE(explanationText({}).find("write: no backend"), std::string::npos);
 }

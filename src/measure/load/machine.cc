@@ -10,9 +10,9 @@
 #include "base/net/address.h"
 #include "base/sizes.h"
 #include "host/devices.h"
-#include "host/facts.h"
+#include "host/interfaces.h"
 #include "host/memory.h"
-#include "host/sysfs.h"
+#include "host/rdma.h"
 
 namespace viaduct::measure {
 namespace {
@@ -21,8 +21,8 @@ namespace {
 constexpr std::uint64_t kPercent = 90;
 
 // Returns a device's addresses without link-local ones. If `rail` is an address, returns it alone.
-std::vector<std::string> addressesOf(const std::string& rail, const std::string& root) {
-  const auto device = host::findDevice(rail, root);
+std::vector<std::string> addressesOf(const std::string& rail, const host::Tree& tree) {
+  const auto device = host::findDevice(rail, tree);
   if (!device) return {};
   std::vector<std::string> out;
   for (const std::string& address : device->addresses)
@@ -75,8 +75,8 @@ Status requirementMet(const std::vector<BackendInfo>& backends, std::string_view
 
 std::uint64_t memoryOfThisHost() { return host::availableMemory(); }
 
-Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
-  const std::uint64_t available = host::availableMemory(root) / 100 * kPercent;
+Status memorySuffices(const Spec& spec, bool local, const host::Tree& tree) {
+  const std::uint64_t available = host::availableMemory(tree) / 100 * kPercent;
   if (available == 0) return Ok{};
   VIADUCT_TRY(const DeviceBytes all, deviceBytes(spec));
   const DeviceBytes bytes = hostBytes(spec, all);
@@ -101,9 +101,9 @@ Status memorySuffices(const Spec& spec, bool local, const std::string& root) {
                    base::formatSize(fit))};
 }
 
-Status devicesExist(const std::vector<std::string>& names, const std::string& root) {
-  const auto interfaces = host::facts(root).interfaces;
-  const auto ports = host::rdmaPorts(root);
+Status devicesExist(const std::vector<std::string>& names, const host::Tree& tree) {
+  const auto interfaces = host::interfaces(tree);
+  const auto ports = host::rdmaPorts(tree);
   std::vector<std::string> known;
   known.reserve(interfaces.size() + ports.size());
   for (const host::Interface& one : interfaces) known.push_back(one.name);
@@ -130,11 +130,10 @@ Status devicesExist(const std::vector<std::string>& names, const std::string& ro
   return Ok{};
 }
 
-std::vector<std::string> listenHere(const std::vector<std::string>& rails,
-                                    const std::string& root) {
+std::vector<std::string> listenHere(const std::vector<std::string>& rails, const host::Tree& tree) {
   std::vector<std::string> out{"127.0.0.1:0"};
   for (const std::string& rail : rails)
-    for (const std::string& address : addressesOf(rail, root)) {
+    for (const std::string& address : addressesOf(rail, tree)) {
       std::string place = base::hostPortText(address, 0);
       if (std::find(out.begin(), out.end(), place) == out.end()) out.push_back(std::move(place));
     }

@@ -13,9 +13,9 @@ namespace {
 
 TEST(DevicesExist, InterfacesAddressesAndRdmaDevicesAreDevices) {
   const testing::TemporaryFolder folder;
-  const std::string& root = folder.path();
-  EXPECT_FALSE(devicesExist({"mlx5_0"}, root));
-  std::filesystem::create_directories(root + "/sys/class/infiniband/mlx5_0/ports/1");
+  EXPECT_FALSE(devicesExist({"mlx5_0"}, host::Tree(folder.path())));
+  std::filesystem::create_directories(folder.path() + "/sys/class/infiniband/mlx5_0/ports/1");
+  const host::Tree root(folder.path());
   for (const char* one : {"lo", "127.0.0.1", "mlx5_0", "mlx5_0:1"})
     EXPECT_TRUE(devicesExist({one}, root)) << one;
   const auto none = devicesExist({"lo", "mlx5_1"}, root);

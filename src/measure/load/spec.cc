@@ -152,6 +152,15 @@ std::vector<Option> optionsOf(const Spec& spec) {
   }
   if (spec.layout.scheme == Scheme::kMatrix)
     out.push_back({"matrix", fmt::format("{}", fmt::join(spec.layout.matrix.bytes, " "))});
+  if (spec.pipeline) {
+    const pipeline::StorageOptions& storage = spec.pipeline_data;
+    out.insert(out.end(), {{"pipeline", spec.pipeline->text},
+                           {"create_source", number(storage.create_source)},
+                           {"VIADUCT_STAGING_CHUNK", number(storage.chunks.chunk_bytes)},
+                           {"VIADUCT_STAGING_CHUNKS", number(storage.chunks.ring_chunks)},
+                           {"overwrite", yesNo(storage.overwrite)},
+                           {"require of net", spec.net_require}});
+  }
   if (spec.initiator_gpu) out.push_back({"initiator_seg_type", "VRAM"});
   if (spec.target_gpu) out.push_back({"target_seg_type", "VRAM"});
   if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});

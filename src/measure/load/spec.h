@@ -12,6 +12,7 @@
 
 #include "measure/load/layout.h"
 #include "measure/load/link_rate.h"
+#include "measure/load/pipeline.h"
 #include "measure/load/workload.h"
 #include "measure/result/report.h"
 
@@ -35,6 +36,10 @@ struct Spec {
   StorageChoice storage = {};
   std::vector<Workload> rows = {};
   std::uint32_t threads = 1, depth = 1;  // threads of a pair; transfers in flight of a thread
+  // In the place of streams: the rows are those of this pipeline.
+  std::optional<pipeline::Pipeline> pipeline = {};
+  pipeline::StorageOptions pipeline_data = {};
+  std::string net_require = {};  // of its transfers between processes, as TransferOptions has it
   bool bidirectional = false;
   bool ping_pong = false;
   bool recreate = false, reregister = false;  // before every transfer

@@ -27,6 +27,12 @@ Error badWorkload(std::string detail, std::string remedy) {
 
 }  // namespace
 
+bool roundsTakeTurns(const Workload& row, const Workload& next) {
+  if (row.stages && next.stages) return true;
+  if (!row.swap || !next.swap || row.block_bytes != next.block_bytes) return false;
+  return row.swap->direction == next.swap->direction && row.swap->order == next.swap->order;
+}
+
 Status check(const Workload& w) {
   if (w.block_bytes == 0) return badWorkload("the block size is 0", "use blocks of 1 byte or more");
   if (w.batch == 0 || w.batch > kMostBatch)

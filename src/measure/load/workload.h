@@ -14,6 +14,7 @@
 #include "base/words.h"
 #include "measure/kv/trace.h"
 #include "measure/load/kv_point.h"
+#include "measure/load/swap.h"
 
 namespace viaduct::measure {
 
@@ -54,11 +55,18 @@ struct Workload {
   std::optional<KvPoint> kv = {};
   // The requests of this trace in the place of bursts. `block_bytes` is the mean of a request.
   std::optional<KvTrace> trace = {};
+  // The stages of Spec::pipeline that move: the number of a Case.
+  std::optional<std::uint32_t> stages = {};
+  // Copies of `batch` blocks between host memory and a GPU, as engines swap their caches.
+  std::optional<swap::Copies> swap = {};
 
   std::uint32_t transfers() const { return kv ? batch : 1; }  // that are posted together
   std::uint64_t bytes() const { return block_bytes * batch; }
   friend bool operator==(const Workload&, const Workload&) = default;
 };
+// True if the rounds of both rows take turns, so that they have the same conditions. `next` follows
+// in the list of rows.
+bool roundsTakeTurns(const Workload& row, const Workload& next);
 // Fails if the row cannot be measured. The error names the reason.
 Status check(const Workload& workload);
 

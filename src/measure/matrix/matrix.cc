@@ -1,9 +1,11 @@
 #include "measure/matrix/matrix.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <viaduct/backend.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cuda/driver.h"
@@ -93,13 +95,13 @@ std::string engineWords(const ProvenShare& copy) {
   return copy.by_kernel >= copy.ops ? "kernel" : "kernel and copy engine";
 }
 
-bool reaches(const GpuMatrix& matrix, std::uint32_t gpu, std::uint32_t other) {
-  const auto at = std::ranges::find(matrix.gpus, gpu, &SeenGpu::number);
-  return at != matrix.gpus.end() && std::ranges::find(at->peers, other) != at->peers.end();
+bool reaches(const std::vector<SeenGpu>& gpus, std::uint32_t gpu, std::uint32_t other) {
+  const auto at = std::ranges::find(gpus, gpu, &SeenGpu::number);
+  return at != gpus.end() && std::ranges::find(at->peers, other) != at->peers.end();
 }
 
 // "cuda/direct, copy engine, peer access"; "staged: cuda/direct -> host -> tcp/socket"
-std::string wayOf(const GpuMatrix& matrix, const Cell& cell, const Row& row) {
+std::string wayOf(const std::vector<SeenGpu>& gpus, const Cell& cell, const Row& row) {
   if (row.path.empty()) return {};
   const std::string ways = stagesWords(row, "+", [](const ProvenShare& share) {
     return fmt::format("{}/{}", share.backend, share.way);
@@ -111,41 +113,49 @@ std::string wayOf(const GpuMatrix& matrix, const Cell& cell, const Row& row) {
   // The GPU of the initiator copies.
   const bool writes = row.op == OpKind::kWrite;
   const bool direct =
-      writes ? reaches(matrix, *cell.from, *cell.to) : reaches(matrix, *cell.to, *cell.from);
+      writes ? reaches(gpus, *cell.from, *cell.to) : reaches(gpus, *cell.to, *cell.from);
   return out + (direct ? ", peer access" : ", no peer access: through the host");
 }
 
-RunRequest requestOf(RunRequest run, const GpuMatrix& matrix, const Cell& cell) {
-  const bool writes = matrix.rate.op == OpKind::kWrite;
-  run.spec.rows = {matrix.rate, matrix.latency};
+RunRequest requestOf(const MatrixRequest& request, const Cell& cell) {
+  const bool writes = request.rate.op == OpKind::kWrite;
+  RunRequest run = request.run;
+  run.spec.rows = {request.rate, request.latency};
   run.spec.initiator_gpu = writes ? cell.from : cell.to;
   run.spec.target_gpu = writes ? cell.to : cell.from;
   run.on_threads = cell.processes == 1;
   return run;
 }
 
-RowsOrProblem runRows(const RunRequest& request, const base::StopFlag& stop) {
-  RunOutcome outcome = runLocally(request, {}, stop);
-  RowsOrProblem out{.rows = std::move(outcome.rows), .problem = std::move(outcome.problem)};
-  for (const Row& row : out.rows)
-    if (out.problem.empty() && !isGood(row.verdict))
-      out.problem = fmt::format("{}: {}", verdictName(row.verdict), row.why);
-  return out;
-}
-
-void measureCell(const RunRequest& run, const GpuMatrix& matrix, Cell& cell,
-                 const base::StopFlag& stop) {
-  const RunRequest request = requestOf(run, matrix, cell);
-  auto measured = valueOfChild<RowsOrProblem>([&] { return runRows(request, stop); }, stop);
+// Returns the rows of a cell. A row that was not measured says why.
+std::vector<Row> measureCell(const MatrixRequest& request, const Cell& cell,
+                             const base::StopFlag& stop) {
+  const RunRequest run = requestOf(request, cell);
+  auto measured = valueOfChild<RowsOrProblem>(
+      [&] {
+        RunOutcome outcome = runLocally(run, {}, stop);
+        return RowsOrProblem{.rows = std::move(outcome.rows),
+                             .problem = std::move(outcome.problem)};
+      },
+      stop);
   if (!measured) measured = RowsOrProblem{.problem = measured.error().text()};
-  if (!stop.load()) cell.problem = std::move(measured->problem);
-  const auto take = [&](std::size_t number, std::optional<Row>& row, std::string& way) {
-    if (number >= measured->rows.size() || !measured->rows[number].gb_per_s) return;
-    row = std::move(measured->rows[number]);
-    way = wayOf(matrix, cell, *row);
-  };
-  take(0, cell.rate, cell.rate_way);
-  take(1, cell.latency, cell.latency_way);
+  std::vector<Row> out = std::move(measured->rows);
+  for (std::size_t i = 0; i < run.spec.rows.size(); ++i) {
+    if (i == out.size()) {
+      const Workload& row = run.spec.rows[i];
+      out.push_back({.op = row.op,
+                     .block_size = row.block_bytes,
+                     .batch_size = row.batch,
+                     .verdict = Verdict::kFailed,
+                     .why = measured->problem});
+    }
+    out[i].kind = MatrixRow{.from = placeName(cell.from),
+                            .to = placeName(cell.to),
+                            .processes = cell.processes,
+                            .figure = i == 0 ? "rate" : "latency",
+                            .way = wayOf(request.gpus, cell, out[i])};
+  }
+  return out;
 }
 
 }  // namespace
@@ -161,7 +171,7 @@ Result<std::vector<SeenGpu>> seeGpus(const Settings& settings,
                              },
                              stop));
   if (!seen.error.empty())
-    return Error{.code = Code::kDevice, .operation = "--gpu_matrix", .detail = seen.error};
+    return Error{.code = Code::kDevice, .operation = "matrix", .detail = seen.error};
   if (numbers.empty()) return std::move(seen.gpus);
   std::vector<SeenGpu> out;
   for (const std::uint32_t number : numbers) {
@@ -175,33 +185,52 @@ std::string placeName(const Place& place) {
   return place ? fmt::format("GPU {}", *place) : std::string("host");
 }
 
-std::vector<Cell> cellsOf(const std::vector<SeenGpu>& gpus,
-                          const std::vector<std::uint32_t>& processes) {
+std::vector<Cell> cellsOf(const MatrixRequest& request) {
   std::vector<Place> places{{}};
-  for (const SeenGpu& gpu : gpus) places.emplace_back(gpu.number);
+  for (const SeenGpu& gpu : request.gpus) places.emplace_back(gpu.number);
   std::vector<Cell> out;
-  for (const std::uint32_t count : processes)
+  for (const std::uint32_t count : request.processes)
     for (const Place& from : places)
       for (const Place& to : places)
         if (from || to) out.push_back({.from = from, .to = to, .processes = count});
   return out;
 }
 
-void measureMatrix(const RunRequest& run, GpuMatrix& matrix,
-                   const std::function<void(std::size_t cell)>& started,
-                   const base::StopFlag& stop) {
-  matrix.hostname = host::facts().hostname;
-  for (std::size_t i = 0; i < matrix.cells.size() && !stop.load(); ++i) {
-    started(i);
-    measureCell(run, matrix, matrix.cells[i], stop);
-  }
-  if (stop.load()) matrix.end = "interrupted";
+std::vector<RunMember> membersOfMatrix() {
+  const host::Facts facts = host::facts();
+  return {{.name = facts.hostname, .role = "all", .host = facts}};
 }
 
-bool allGood(const GpuMatrix& matrix) {
-  return std::ranges::all_of(matrix.cells, [](const Cell& cell) {
-    return cell.rate && cell.latency && cell.problem.empty();
-  });
+RunOutcome measureMatrix(const MatrixRequest& request,
+                         const std::function<void(std::size_t cell)>& started,
+                         const base::StopFlag& stop) {
+  const std::vector<Cell> cells = cellsOf(request);
+  RunOutcome out{.members = membersOfMatrix()};
+  for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
+    started(i);
+    std::vector<Row> rows = measureCell(request, cells[i], stop);
+    if (stop.load()) break;  // the cell is not whole
+    std::ranges::move(rows, std::back_inserter(out.rows));
+  }
+  out.conclusions.resize(out.rows.size());
+  out.believed = std::ranges::all_of(out.rows, [](const Row& row) { return isGood(row.verdict); });
+  if (stop.load()) {
+    out.end = RunEnd::kInterrupted;
+    out.problem = "interrupted";
+  }
+  return out;
+}
+
+std::vector<std::string> gpuWords(const std::vector<SeenGpu>& gpus) {
+  std::vector<std::string> out;
+  for (const SeenGpu& gpu : gpus)
+    out.push_back(gpu.peers.empty() ? gpu.name
+                                    : fmt::format("{}, peer access to GPU {}", gpu.name,
+                                                  fmt::join(gpu.peers, ", ")));
+  if (gpus.size() == 1)
+    out.emplace_back(
+        "with one GPU there is no pair of two GPUs: the matrix has the GPU and host memory");
+  return out;
 }
 
 }  // namespace viaduct::measure::matrix

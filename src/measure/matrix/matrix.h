@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "base/stop.h"
-#include "measure/result/row.h"
 #include "measure/run/run.h"
 
 namespace viaduct::measure::matrix {
@@ -37,35 +36,28 @@ std::string placeName(const Place& place);  // "host", "GPU 0"
 struct Cell {
   Place from = {}, to = {};
   std::uint32_t processes = 1;
-  // How the bytes moved: "cuda/direct, copy engine, peer access". Empty: not measured.
-  std::string rate_way = {}, latency_way = {};
-  std::optional<Row> rate = {}, latency = {};
-  std::string problem = {};  // why a figure is missing or not valid
 };
 
-struct GpuMatrix {
-  std::string version = {}, started = {}, command = {}, hostname = {};
-  std::string end = "complete";
-  Workload rate = {}, latency = {};  // the rows of each cell
-  std::vector<SeenGpu> gpus = {};
-  std::vector<Cell> cells = {};
+struct MatrixRequest {
+  RunRequest run = {};                        // of a cell, without rows and GPUs
+  Workload rate = {}, latency = {};           // the rows of each cell
+  std::vector<std::uint32_t> numbers = {};    // of the GPUs; empty: all
+  std::vector<SeenGpu> gpus = {};             // from seeGpus()
+  std::vector<std::uint32_t> processes = {};  // 1: one process has both ends; 2: each has one
 };
 
-// Returns the cells in the order in which they are measured. `processes`: 1 if one process has both
-// ends, 2 if each end is in a process of its own.
-std::vector<Cell> cellsOf(const std::vector<SeenGpu>& gpus,
-                          const std::vector<std::uint32_t>& processes);
+// Returns the cells in the order in which they are measured.
+std::vector<Cell> cellsOf(const MatrixRequest& request);
 
-// Fills in the host's name and the cells, one after the other, until `stop` is set. `run` is the
-// run of a cell, without rows and GPUs. `started` gets the number of each cell.
-void measureMatrix(const RunRequest& run, GpuMatrix& matrix,
-                   const std::function<void(std::size_t cell)>& started,
-                   const base::StopFlag& stop);
+// The member that a report of a matrix names: this host.
+std::vector<RunMember> membersOfMatrix();
+// Measures the cells, one after the other, until `stop` is set. `started` gets the number of each
+// cell. The rows of a failed cell say why.
+RunOutcome measureMatrix(const MatrixRequest& request,
+                         const std::function<void(std::size_t cell)>& started,
+                         const base::StopFlag& stop);
 
-// True if every cell was measured and each of its rows can be used.
-bool allGood(const GpuMatrix& matrix);
-
-std::string matrixText(const GpuMatrix& matrix);
-std::string matrixJson(const GpuMatrix& matrix);
+// Says which GPUs there are, and which reach one another.
+std::vector<std::string> gpuWords(const std::vector<SeenGpu>& gpus);
 
 }  // namespace viaduct::measure::matrix

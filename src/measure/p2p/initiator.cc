@@ -110,12 +110,14 @@ Result<Composed> P2pInitiator::measureRow(const Spec& spec, const Heard& heard) 
   Worker worker(spec, agent_, group, settings_, stop_, heard, group.notes());
   worker.know(1, target_);
   VIADUCT_CHECK(worker.open());
-  auto measured = worker.measure(spec.rows.front());
+  auto rows = worker.measure({&spec.rows.front(), 1});
   // An interrupted target leaves once it has sent its part of the row. A whole row counts although
   // the target is gone.
-  const bool whole = measured && (measured->stop_by || measured->row.verdict != Verdict::kFailed);
+  const bool whole =
+      rows && (rows->front().stop_by || rows->front().row.verdict != Verdict::kFailed);
   if (auto lost = group.trouble(); lost && !whole) return *std::move(lost);
-  return measured;
+  if (!rows) return std::move(rows).error();
+  return std::move(rows->front());
 }
 
 }  // namespace viaduct::measure::p2p

@@ -104,7 +104,7 @@ class Target {
     worker.know(0, *guest_);
     auto done = worker.open();
     if (done) {
-      const auto measured = worker.measure(spec.rows.front());
+      const auto measured = worker.measure({&spec.rows.front(), 1});
       if (!measured) done = measured.error();
     }
     // The initiator reports errors itself, unless it is gone.

@@ -184,6 +184,19 @@ void Account::addShare(std::uint32_t rank, const Claim& claim, const PathShare& 
   all.by_kernel += told.by_kernel;
   const bool writes = claim.op == OpKind::kWrite;
   const std::uint32_t source = writes ? rank : claim.peer, sink = writes ? claim.peer : rank;
+  if (const Realm realm = shares_[share].realm; (told.stage == kLoad || told.stage == kStore) &&
+                                                !staysInHost(realm) && realm != Realm::kUnknown) {
+    // Between a member and its own storage.
+    const std::uint32_t owner = told.stage == kLoad ? source : sink;
+    streams_.push_back({.share = share,
+                        .source = owner,
+                        .sink = owner,
+                        .teller = owner,
+                        .stored = true,
+                        .op = told.stage == kLoad ? OpKind::kRead : OpKind::kWrite,
+                        .bytes = told.bytes});
+    return;
+  }
   const GpuPlace* const near = gpuOf(rank, claim.device);
   const GpuPlace* const far = claim.stored ? nullptr : gpuOf(claim.peer, claim.far_device);
   streams_.push_back({.share = share,

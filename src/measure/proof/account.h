@@ -19,6 +19,9 @@ namespace viaduct::measure::proof {
 // Returns the kind of counters that see a share's bytes, as its backend declares it.
 Realm realmOf(std::string_view backend, std::string_view way);
 
+// True if no device carries the bytes.
+constexpr bool staysInHost(Realm realm) { return realm == Realm::kMemory || realm == Realm::kGpu; }
+
 // Returns the parts of GPUs that copied, as Row::copied_by.
 std::string copiedBy(std::span<const ProvenShare> path);
 

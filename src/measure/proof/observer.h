@@ -26,22 +26,22 @@ class Observer {
   // The GPUs of this member's devices, and the rates that it has measured for them.
   void setGpus(std::vector<GpuPlace> gpus, std::vector<GpuRate> rates);
 
-  // Call both while all members are idle, after a barrier or an answer. The call of before() takes
-  // kLookAround. The call of after() takes a fraction of a millisecond. It takes up to kLag if the
-  // devices seem to have carried less than the transfers claim.
-  void before();
-  // `claims` are those of the transfers that this member began since before().
-  void after(std::vector<Claim> claims);
+  // Call these while all members are idle, after a barrier or an answer. The call of before() takes
+  // kLookAround.
+  Observation before() const;
+  // What moves between pause() and resume() does not count. A row ends with pause().
+  void resume(Observation& seen) const;
+  void pause(Observation& seen) const { seen.after = read(); }
+  // `claims` are those of the transfers that this member began since before(). Takes up to kLag if
+  // the devices seem to have carried less.
+  void claim(Observation& seen, std::vector<Claim> claims) const;
 
-  const Observation& observation() const { return seen_; }
-  // Returns the observation as bytes for the member that judges the row.
-  std::string encoded() const { return encode(seen_); }
+  const HostPlace& place() const { return place_; }
 
  private:
   Reading read() const;
-  bool carriedWhatIsClaimed() const;
   std::string root_;
-  Observation seen_;
+  HostPlace place_;
 };
 
 }  // namespace viaduct::measure::proof

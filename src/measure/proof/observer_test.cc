@@ -29,10 +29,11 @@ class ObserverTest : public ::testing::Test {
 
 TEST_F(ObserverTest, CountsTheBytesBetweenBeforeAndAfter) {
   Observer observer({"efa0"}, root_.path());
-  observer.before();
+  Observation own = observer.before();
   carried(5100);
-  observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
-  const auto seen = decodeObservation(observer.encoded());
+  observer.pause(own);
+  observer.claim(own, {{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
+  const auto seen = decodeObservation(encode(own));
   ASSERT_TRUE(seen) << seen.error().text();
   EXPECT_EQ(seen->place.boot_id, "0f1e-77");
   EXPECT_EQ(seen->place.rails, std::vector<std::string>{"efa0"});
@@ -43,30 +44,37 @@ TEST_F(ObserverTest, CountsTheBytesBetweenBeforeAndAfter) {
   EXPECT_EQ(seen->claims.size(), 1U);
 }
 
-TEST_F(ObserverTest, ANewRowDropsEarlierClaims) {
-  Observer observer({}, root_.path());
-  observer.before();
-  observer.after({{1, OpKind::kRead, {{{"ofi", "efa", "efa0", 0, 2}}}}});
-  observer.before();
-  EXPECT_TRUE(observer.observation().claims.empty());
+TEST_F(ObserverTest, OfARowThatTakesTurnsOnlyItsRoundsCount) {
+  const Observer observer({}, root_.path());
+  Observation seen = observer.before();
+  carried(1000);
+  observer.resume(seen);
+  carried(1500);
+  observer.pause(seen);
+  carried(9000);
+  observer.resume(seen);
+  carried(9250);
+  observer.pause(seen);
+  EXPECT_EQ(seen.after.counters[0].sent - seen.before.counters[0].sent, 750U);
+  EXPECT_EQ(seen.after.counters[0].sent - seen.quiet.counters[0].sent, 750U);
 }
 
 TEST_F(ObserverTest, WaitsForCountersThatLag) {
-  Observer observer({}, root_.path());
-  observer.before();
-  observer.after({{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
-  const Observation& seen = observer.observation();
+  const Observer observer({}, root_.path());
+  Observation seen = observer.before();
+  observer.pause(seen);
+  observer.claim(seen, {{1, OpKind::kWrite, {{{"ofi", "efa", "efa0", 5000, 2}}}}});
   EXPECT_GE(seen.after.at_ns - seen.before.at_ns,
             static_cast<std::uint64_t>(std::chrono::nanoseconds(kLag).count()));
 }
 
 TEST(ObserverHere, SeesLoopback) {
   const Observer observer({});
-  const auto& devices = observer.observation().place.devices;
+  const auto& devices = observer.place().devices;
   EXPECT_TRUE(std::any_of(devices.begin(), devices.end(), [](const host::Device& d) {
     return d.kind == host::DeviceKind::kLoopback;
   }));
-  EXPECT_FALSE(observer.observation().place.network.empty());
+  EXPECT_FALSE(observer.place().network.empty());
 }
 
 }  // namespace

@@ -58,9 +58,6 @@ bool serves(const CounterDomain& domain, const DeviceTraffic& line, Realm realm,
   return (kind == DeviceKind::kEthernet || kind == DeviceKind::kVirtual) && !domain.isPart(line);
 }
 
-// True if no device carries the bytes.
-bool staysInHost(Realm realm) { return realm == Realm::kMemory || realm == Realm::kGpu; }
-
 using Kinds = bool (*)(host::DeviceKind kind);
 bool isRdma(host::DeviceKind kind) { return kind == host::DeviceKind::kRdma; }
 bool isLoopback(host::DeviceKind kind) { return kind == host::DeviceKind::kLoopback; }

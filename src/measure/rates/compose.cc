@@ -43,9 +43,11 @@ class Composer {
              .initiators = spec.layout.initiators,
              .targets = spec.layout.targets,
              .bidirectional = spec.bidirectional,
-             .heat = spec.working_set == 0 && !workload.kv ? "hot" : "cold",
-             .kv = kvOf(workload)} {
-    if (row_.kv) row_.scheme = workload.trace ? "kv-trace" : row_.kv->bulk ? "kv-bulk" : "kv-paged";
+             .heat = spec.working_set == 0 && !workload.kv ? "hot" : "cold"} {
+    if (workload.kv) {
+      row_.kind = kvOf(*workload.kv);
+      row_.scheme = workload.trace ? "kv-trace" : workload.kv->bulk ? "kv-bulk" : "kv-paged";
+    }
   }
 
   Result<Composed> composed() {
@@ -56,7 +58,7 @@ class Composer {
     }
     row_.memory = memoryWords();
     if (spec_.layout.pattern())
-      row_.operation = Operation{.size = operationBytes(spec_.layout, workload_).size};
+      row_.kind = Operation{.size = operationBytes(spec_.layout, workload_).size};
     facts_.failure = failure();
     if (!facts_.failure) {
       sum();
@@ -77,9 +79,7 @@ class Composer {
   }
 
  private:
-  static std::optional<KvWorkload> kvOf(const Workload& workload) {
-    if (!workload.kv) return std::nullopt;
-    const KvPoint& point = *workload.kv;
+  static KvWorkload kvOf(const KvPoint& point) {
     return KvWorkload{.model = point.model,
                       .tokens = point.tokens,
                       .source_block = point.source.block,
@@ -156,15 +156,14 @@ class Composer {
       post_.add(share.post);
       tx_.add(share.tx);
       row_.transfers += share.transfers;
-      if (row_.kv) row_.kv->runs += share.ops;
-      if (row_.kv) row_.kv->checked_words += share.words;
+      if (auto* const kv = row_.as<KvWorkload>()) {
+        kv->runs += share.ops;
+        kv->checked_words += share.words;
+      }
       carried_ += static_cast<double>(share.bytes);
-      if (workload_.trace) timed_ += static_cast<double>(share.bytes);  // requests differ in size
       for (const StreamShare& s : share.streams) {
         row_.iterations += s.iterations;
-        if (s.stream < streams_.size() && !workload_.trace)
-          timed_ += static_cast<double>(s.iterations) *
-                    static_cast<double>(workOf(workload_, streams_[s.stream]).bytes());
+        timed_ += static_cast<double>(s.bytes);
       }
     }
     for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
@@ -200,7 +199,8 @@ class Composer {
     row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
     if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
     row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
-    const double asked = rounds_.asked_per_s.value_or(spec_.rate);
+    double asked = spec_.rate;
+    for (const RowShare& share : shares_) asked = share.asked_per_s.value_or(asked);
     if (asked > 0)
       row_.rate = OpenLoop{.asked_per_s = asked * static_cast<double>(streams_.size()),
                            .reached_per_s = *row_.completions_per_s,
@@ -354,14 +354,15 @@ class Composer {
 
   // All figures of an operation follow from the rate of the row.
   void operation() {
-    if (!row_.operation) return;
-    if (spec_.verify != Verified::kOff) row_.operation->wrong = wrongTransfers();
+    auto* const operation = row_.as<Operation>();
+    if (operation == nullptr) return;
+    if (spec_.verify != Verified::kOff) operation->wrong = wrongTransfers();
     if (row_.gb_per_s.value_or(0) <= 0) return;
     const OperationBytes bytes = operationBytes(spec_.layout, workload_);
     const double ns = static_cast<double>(bytes.moved) / *row_.gb_per_s;
-    row_.operation->time_us = ns * 1e-3;
-    row_.operation->algbw = static_cast<double>(bytes.size) / ns;
-    row_.operation->busbw = static_cast<double>(bytes.busiest) / ns;
+    operation->time_us = ns * 1e-3;
+    operation->algbw = static_cast<double>(bytes.size) / ns;
+    operation->busbw = static_cast<double>(bytes.busiest) / ns;
   }
 
   // The check after the last round counts no transfers, so each of its members counts as one.
@@ -440,6 +441,7 @@ class Composer {
   }
 
   std::uint64_t workingSet() const {
+    if (workload_.stages || workload_.swap) return workload_.bytes();
     std::uint64_t bytes = 0;
     const auto memory = deviceBytes(spec_);
     if (!memory) return 0;

@@ -23,7 +23,7 @@ Row rowOfProcesses(std::uint8_t initiator, std::uint8_t target) {
   constexpr std::uint64_t kBytes = 10'000;
   RowShare leading =
       busyMember(Seen("a").process(initiator).claims(1, {{"local", "memcpy", "any", kBytes, 10}}));
-  leading.streams = {{.iterations = 10}};
+  leading.streams = {{.iterations = 10, .bytes = kBytes}};
   leading.transfers = 10;
   leading.bytes = kBytes;
   const RoundShare moved{.streams = {{.iterations = 10, .parts = {{kBytes, 1.0}}}}};

@@ -14,17 +14,17 @@ auto fields(base::Is<TimeStretch> auto& s) {
   return std::tie(s.stream, s.iterations, s.start_ns, s.parts);
 }
 auto fields(base::Is<StreamShare> auto& s) {
-  return std::tie(s.stream, s.iterations, s.latency_us);
+  return std::tie(s.stream, s.iterations, s.bytes, s.latency_us);
 }
 auto fields(base::Is<RateInterval> auto& i) { return std::tie(i.start, i.end, i.gb_per_s); }
 auto fields(base::Is<RoundShare> auto& s) {
-  return std::tie(s.failure, s.left_ns, s.stop_by, s.streams);
+  return std::tie(s.failure, s.left_ns, s.stop_by, s.streams, s.more);
 }
 auto fields(base::Is<RowShare> auto& s) {
   return std::tie(s.failure, s.streams, s.latency, s.prep, s.post, s.tx, s.cpu.used, s.cpu.over,
                   s.cpu.machine, s.cpu.processors, s.clock.seconds, s.clock.ahead, s.clock.largest,
-                  s.transfers, s.bytes, s.ops, s.words, s.mismatch, s.checks, s.missed, s.intervals,
-                  s.gpus, s.observation);
+                  s.transfers, s.bytes, s.ops, s.words, s.asked_per_s, s.mismatch, s.checks,
+                  s.missed, s.intervals, s.gpus, s.observation);
 }
 
 namespace {

@@ -35,6 +35,7 @@ struct RoundShare {
   std::uint64_t left_ns = 0;                  // when this member left the barrier before the round
   std::optional<std::uint32_t> stop_by = {};  // the rank that asked to end the run
   std::vector<TimeStretch> streams = {};
+  std::string more = {};  // encoded: what only the row's own transfers tell each other
 };
 // The reports of all members for a row's rounds.
 struct Rounds {
@@ -44,15 +45,13 @@ struct Rounds {
   std::uint64_t of_a_repeat = 1;
   Interrupted planned = {};  // the planned length of all rounds
   bool stopped = false;      // before the last round
-  // If a replay was interrupted: the rate at which the trace has the replayed requests. Otherwise
-  // nothing, and Spec::rate holds.
-  std::optional<double> asked_per_s = {};
   bool every_transfer_checked = false;
 };
 
 struct StreamShare {
   std::uint32_t stream = 0;
   std::uint64_t iterations = 0;  // of all rounds
+  std::uint64_t bytes = 0;       // of these
   Latency latency_us = {};
 };
 
@@ -78,9 +77,12 @@ struct RowShare {
   std::uint64_t ops = 0;        // of one of them, after coalescing
   CpuUse cpu = {};              // of all rounds
   proof::ClockDrift clock = {};
-  std::string mismatch = {};                 // empty: no wrong bytes
-  std::uint64_t checks = 0, missed = 0;      // checked transfers, and how many were wrong
-  std::uint64_t words = 0;                   // checked ones, of a KV row
+  std::string mismatch = {};             // empty: no wrong bytes
+  std::uint64_t checks = 0, missed = 0;  // checked transfers, and how many were wrong
+  std::uint64_t words = 0;               // checked ones, of a KV row
+  // If a replay was interrupted: the rate at which the trace has the replayed requests. Otherwise
+  // nothing, and Spec::rate holds.
+  std::optional<double> asked_per_s = {};
   std::vector<RateInterval> intervals = {};  // of the member's own streams
   std::vector<std::uint32_t> gpus = {};      // whose memory the member's devices have
   std::string observation = {};              // of the devices, encoded

@@ -186,7 +186,7 @@ std::string goodWords(const std::vector<Source>& sources, std::size_t good) {
   return fmt::format("Path proven: {}. Contents checked: {}.", part(proven), part(checked));
 }
 
-std::string verdictsHtml(const std::vector<Source>& sources, bool rows_expected) {
+std::string verdictsHtml(const std::vector<Source>& sources) {
   const auto [all, bad, unproven, good] = countsOf(sources);
   std::string out;
   if (bad != 0)
@@ -196,8 +196,7 @@ std::string verdictsHtml(const std::vector<Source>& sources, bool rows_expected)
   if (unproven != 0)
     out += fmt::format("<div class=\"box warn\"><h2>? {} unproven</h2>\n{}</div>\n",
                        counted(unproven, "row"), unprovenList(sources));
-  if (all == 0 && rows_expected)
-    out += "<p class=\"box warn\"><b>! No rows:</b> nothing was measured.</p>\n";
+  if (all == 0) out += "<p class=\"box warn\"><b>! No rows:</b> nothing was measured.</p>\n";
   if (good != 0)
     out += fmt::format("<p class=\"box good\"><b>✓ {} ok.</b> {}</p>\n", counted(good, "row"),
                        goodWords(sources, good));
@@ -253,13 +252,13 @@ std::string originHtml(const std::vector<Source>& sources) {
   return out;
 }
 
-std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<SuiteSource>& suites,
-                        bool rows_expected) {
+std::string outcomeHtml(const std::vector<Source>& sources,
+                        const std::vector<SuiteSource>& suites) {
   std::string picture = verdictBar(sources);
   for (const SuiteSource& suite : suites) picture += answerBar(suite);
   picture += ratesHtml(sources);
   if (!picture.empty()) picture = "<div class=\"outcome\">\n" + picture + "</div>\n";
-  return picture + verdictsHtml(sources, rows_expected);
+  return picture + verdictsHtml(sources);
 }
 
 }  // namespace viaduct::measure

@@ -15,8 +15,7 @@ std::string titleOf(const std::vector<Source>& sources);
 std::string originHtml(const std::vector<Source>& sources);
 
 // Shows the rows by verdict, the answers of suites, and the best rate of each line. Then lists each
-// invalid or unproven row with its reason. `rows_expected`: a page without rows says so.
-std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<SuiteSource>& suites,
-                        bool rows_expected);
+// invalid or unproven row with its reason.
+std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<SuiteSource>& suites);
 
 }  // namespace viaduct::measure

@@ -7,6 +7,7 @@
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
 #include "measure/report/outcome.h"
+#include "measure/report/pipeline_section.h"
 #include "measure/report/scaling.h"
 #include "measure/report/style.h"
 #include "measure/report/tables.h"
@@ -44,16 +45,16 @@ std::string lettersOf(std::size_t number) {
 }
 
 std::vector<Section> sectionsOf(const std::vector<Source>& sources,
-                                const std::vector<SuiteSource>& suites,
-                                const std::vector<PipelineSource>& pipelines) {
+                                const std::vector<SuiteSource>& suites) {
   std::vector<Section> out;
   for (const SuiteSource& suite : suites) {
     const std::string id = "suite" + lettersOf(out.size());
     out.push_back({id, "Suite " + escaped(suite.name), suiteHtml(suite, id + "chart")});
   }
-  for (const PipelineSource& pipeline : pipelines)
-    out.push_back({"pipeline" + lettersOf(out.size()), "Pipeline " + escaped(pipeline.name),
-                   pipelineHtml(pipeline)});
+  for (const Source& source : sources)
+    if (std::string html = pipelineHtml(source); !html.empty())
+      out.push_back({"pipeline" + lettersOf(out.size()), "Pipeline " + escaped(source.name),
+                     std::move(html)});
   for (Section& section : usualSections(sources)) out.push_back(std::move(section));
   return out;
 }
@@ -69,13 +70,12 @@ constexpr auto kHead =
 }  // namespace
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
-                       const std::vector<SuiteSource>& suites, const std::string& title,
-                       const std::vector<PipelineSource>& pipelines) {
-  const std::vector<Section> sections = sectionsOf(sources, suites, pipelines);
+                       const std::vector<SuiteSource>& suites, const std::string& title) {
+  const std::vector<Section> sections = sectionsOf(sources, suites);
   const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
   std::string out = fmt::format(kHead, heading, pageStyle());
   out += fmt::format("<header>\n<h1>{}</h1>\n", heading) + originHtml(sources) +
-         outcomeHtml(sources, suites, pipelines.empty()) + runsHtml(sources);
+         outcomeHtml(sources, suites) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Section& s : sections)
     if (!s.html.empty()) out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", s.id, s.title);

@@ -16,13 +16,21 @@ namespace {
 constexpr std::size_t kParts = 9;
 using Parts = std::array<std::string, kParts>;
 
+std::string schemeOf(const Row& row) {
+  const auto* const kv = row.as<KvWorkload>();
+  // The tokens of a KV row decide its block size.
+  if (kv != nullptr)
+    return fmt::format("{}, {}, block {}, TP {} to {}", row.scheme, kv->model, kv->source_block,
+                       kv->source_tp, kv->destination_tp);
+  const std::string kind = kindText(row);
+  return row.scheme + (kind.empty() ? "" : ", " + kind);
+}
+
 Parts partsOf(const Source& source, const Row& row, bool with_batch) {
   return {row.backend,
           source.name,
           opKindName(row.op),
-          row.kv ? fmt::format("{}, {}, block {}, TP {} to {}", row.scheme, row.kv->model,
-                               row.kv->source_block, row.kv->source_tp, row.kv->destination_tp)
-                 : row.scheme,
+          schemeOf(row),
           fmt::format("{}\u2192{}{}", row.initiators, row.targets,
                       row.bidirectional ? " both ways" : ""),
           row.memory,

@@ -128,7 +128,8 @@ void addLimitCells(const Row& row, std::vector<Cell>& to) {
 }
 
 void addTimeCells(const Row& row, std::vector<Cell>& to) {
-  const Operation operation = row.operation.value_or(Operation{});
+  const auto* const found = row.as<Operation>();
+  const Operation operation = found == nullptr ? Operation{} : *found;
   to.insert(to.end(),
             {figureCell(operation.time_us), figureCell(operation.algbw),
              figureCell(operation.busbw), quantile(row, &Latency::p50),

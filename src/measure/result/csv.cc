@@ -37,6 +37,12 @@ std::string field(const auto& from) {
     return member ? field<Rest...>(*member) : std::string{};
 }
 
+template <auto Figure>
+std::string ofOperation(const Row& row) {
+  const auto* const operation = row.as<Operation>();
+  return operation == nullptr ? std::string{} : field<Figure>(*operation);
+}
+
 std::string pathField(const Row& row) {
   std::string out;
   for (const ProvenShare& s : row.path)
@@ -84,11 +90,11 @@ constexpr std::array kColumns{
     Column{"completions_per_s", field<&Row::completions_per_s>},
     Column{"rate_asked_per_s", field<&Row::rate, &OpenLoop::asked_per_s>},
     Column{"rate_reached_per_s", field<&Row::rate, &OpenLoop::reached_per_s>},
-    Column{"operation_size", field<&Row::operation, &Operation::size>},
-    Column{"operation_us", field<&Row::operation, &Operation::time_us>},
-    Column{"algbw_gb_per_s", field<&Row::operation, &Operation::algbw>},
-    Column{"busbw_gb_per_s", field<&Row::operation, &Operation::busbw>},
-    Column{"operation_wrong", field<&Row::operation, &Operation::wrong>},
+    Column{"operation_size", ofOperation<&Operation::size>},
+    Column{"operation_us", ofOperation<&Operation::time_us>},
+    Column{"algbw_gb_per_s", ofOperation<&Operation::algbw>},
+    Column{"busbw_gb_per_s", ofOperation<&Operation::busbw>},
+    Column{"operation_wrong", ofOperation<&Operation::wrong>},
     Column{"ceiling", field<&Row::ceiling, &Ceiling::name>},
     Column{"ceiling_gb_per_s", field<&Row::ceiling, &Ceiling::gb_per_s>},
     Column{"ceiling_percent", field<&Row::ceiling, &Ceiling::percent>},

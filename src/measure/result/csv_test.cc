@@ -20,7 +20,7 @@ TEST(Csv, ARowHasAllItsFigures) {
                 .latency_us = Latency{1, 2, 3, 3.5, 4, 5, 6},
                 .tx_us = MeanP99{7, 9.5},
                 .cpu_s = CpuSeconds{1, 2},
-                .operation = Operation{4080, 12.5, 0.375, 0.25, 0},
+                .kind = Operation{4080, 12.5, 0.375, 0.25, 0},
                 .path = {{"tcp", "socket", "eth0", 100, 2, Proven::kYes}},
                 .ceiling = Ceiling{"link eth0", 12.5, 26},
                 .verified = Verified::kFull,

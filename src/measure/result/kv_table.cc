@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/sizes.h"
+#include "base/text.h"
 #include "measure/result/text.h"
 #include "measure/stats/statistics.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kLineIndent = 9;  // of lines that explain a point
 constexpr double kMilli = 1e-3;
 
 std::string blocksOf(const KvWorkload& kv) {
@@ -26,7 +27,7 @@ class Trials {
  public:
   Trials(const std::vector<Row>& rows, bool bulk) {
     for (const Row& row : rows)
-      if (row.kv->bulk == bulk) rows_.push_back(&row);
+      if (row.as<KvWorkload>()->bulk == bulk) rows_.push_back(&row);
   }
   // Returns the median over the trials, or their least or highest value.
   template <class Figure>
@@ -69,8 +70,16 @@ std::string percentOf(std::optional<double> part) {
 
 }  // namespace
 
+KvTable::KvTable(std::size_t width)
+    : points_(
+          std::array{base::figure("tokens", 7), base::figure("block", 7), base::figure("batch", 5),
+                     base::figure("GB/s", 7), base::figure("bulk", 7), base::figure("share", 6),
+                     base::figure("p50 ms", 8), base::figure("p95 ms", 8),
+                     base::figure("min ms", 8), base::figure("max ms", 8)},
+          width) {}
+
 std::string KvTable::heading(const Row& row) {
-  const KvWorkload& kv = *row.kv;
+  const KvWorkload& kv = *row.as<KvWorkload>();
   std::string what = fmt::format(
       "{} {}, {}, TP {}, {}, {}", row.backend, row.op == OpKind::kRead ? "pull" : "push", kv.model,
       kv.source_tp == kv.destination_tp ? fmt::to_string(kv.source_tp)
@@ -81,45 +90,41 @@ std::string KvTable::heading(const Row& row) {
   if (what == what_) return {};
   const std::string out = what_.empty() ? "" : "\n";
   what_ = std::move(what);
-  return out + wrapped(what_, 0) +
-         fmt::format("{:>7} {:>7} {:>5} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>8}\n", "tokens",
-                     "block", "batch", "GB/s", "bulk", "share", "p50 ms", "p95 ms", "min ms",
-                     "max ms");
+  return out + wrapped(what_, 0) + points_.head();
 }
 
-std::string KvTable::lineOf() const {
+std::string KvTable::pointText() {
   const Trials paged(rows_, false), bulk(rows_, true);
   if (paged.first() == nullptr) return {};
   const Row& row = *paged.first();
   std::uint64_t words = 0;
-  for (const Row& one : rows_) words += one.kv->checked_words;
+  for (const Row& one : rows_) words += one.as<KvWorkload>()->checked_words;
   const auto meanOf = [](std::optional<MeanP99> Row::* which) {
     return [which](const Row& one) {
       return one.*which ? std::optional((one.*which)->mean) : std::nullopt;
     };
   };
-  const KvWorkload& kv = *row.kv;
-  const std::string line = fmt::format(
-      "{:>7} {:>7} {:>5} {:>7} {:>7} {:>6} {:>8} {:>8} {:>8} {:>8}\n", kv.tokens, blocksOf(kv),
-      row.batch_size, digits(paged.middle(rateAtP50)), digits(bulk.middle(rateAtP50)),
-      percentOf(paged.middle([](const Row& one) { return one.kv->of_bulk; })),
+  const KvWorkload& kv = *row.as<KvWorkload>();
+  const std::string line = points_.row(base::cells(
+      kv.tokens, blocksOf(kv), row.batch_size, digits(paged.middle(rateAtP50)),
+      digits(bulk.middle(rateAtP50)),
+      percentOf(paged.middle([](const Row& one) { return one.as<KvWorkload>()->of_bulk; })),
       digits(paged.middle(milliseconds([](const Latency& l) { return l.p50; }))),
       digits(paged.middle(milliseconds([](const Latency& l) { return l.p95; }))),
       digits(paged.least(milliseconds([](const Latency& l) { return l.min; }))),
-      digits(paged.most(milliseconds([](const Latency& l) { return l.max; }))));
+      digits(paged.most(milliseconds([](const Latency& l) { return l.max; })))));
   return line +
-         wrapped(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
-                             "posted in {} us; {}, {} words checked",
-                             base::showSize(row.block_size * row.batch_size), kv.descriptors,
-                             counted(kv.runs, "run"), digits(paged.middle(meanOf(&Row::prep_us))),
-                             digits(paged.middle(meanOf(&Row::post_us))),
-                             counted(kv.table_sets, "table set"), words),
-                 kLineIndent);
+         note(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
+                          "posted in {} us; {}, {} words checked",
+                          base::showSize(row.block_size * row.batch_size), kv.descriptors,
+                          counted(kv.runs, "run"), digits(paged.middle(meanOf(&Row::prep_us))),
+                          digits(paged.middle(meanOf(&Row::post_us))),
+                          counted(kv.table_sets, "table set"), words));
 }
 
 std::string KvTable::replayed(const Row& row) {
-  const KvReplayed& r = *row.replay;
-  const KvWorkload& kv = *row.kv;
+  const KvWorkload& kv = *row.as<KvWorkload>();
+  const KvReplayed& r = *kv.replay;
   std::string out = what_.empty() ? "" : "\n";
   what_ = fmt::format("{} {}, {}, block {}, TP {}, {}, {}, pools of {}", row.backend,
                       row.op == OpKind::kRead ? "pull" : "push", kv.model, blocksOf(kv),
@@ -132,7 +137,7 @@ std::string KvTable::replayed(const Row& row) {
                        digits(l.p99 * kMilli), digits(l.max * kMilli));
   };
   const auto line = [&](const char* name, const std::string& text) {
-    out += fmt::format("  {:<9} {}\n", name, text);
+    out += base::paragraph(fmt::format("  {:<9} ", name), text);
   };
   line("requests",
        fmt::format("{} in {} s ({} a second asked), {} left out", r.requests, digits(row.seconds),
@@ -148,29 +153,28 @@ std::string KvTable::replayed(const Row& row) {
     line("share", fmt::format("transfers are {:.1f} % of TTFT in the mean, {:.1f} % at p99",
                               *r.of_ttft * 100, r.of_ttft_p99.value_or(0) * 100));
   if (row.verdict != Verdict::kOk)
-    out += wrapped(
-        fmt::format("^ {}: {}", isGood(row.verdict) ? "unproven" : loudName(row.verdict), row.why),
-        kLineIndent);
-  if (!row.remark.empty()) out += wrapped("^ " + row.remark, kLineIndent);
+    out += note(
+        fmt::format("^ {}: {}", isGood(row.verdict) ? "unproven" : loudName(row.verdict), row.why));
+  if (!row.remark.empty()) out += note("^ " + row.remark);
   return out;
 }
 
 std::string KvTable::add(const Row& row) {
-  if (row.replay) return replayed(row);
+  const KvWorkload& kv = *row.as<KvWorkload>();
+  if (kv.replay) return replayed(row);
   rows_.push_back(row);
-  const bool last = rows_.size() == std::size_t{2} * row.kv->trials || row.interrupted;
+  const bool last = rows_.size() == std::size_t{2} * kv.trials || row.interrupted;
   if (!last) return {};
   addSharesOfBulk(rows_);
-  std::string out = heading(rows_.front()) + lineOf();
+  std::string out = heading(rows_.front()) + pointText();
   std::string remark;
   for (const Row& one : rows_) {
-    const char* const kind = one.kv->bulk ? "bulk " : "";
+    const char* const kind = one.as<KvWorkload>()->bulk ? "bulk " : "";
     if (one.verdict != Verdict::kOk)
-      out += wrapped(fmt::format("^ {}{}: {}", kind,
-                                 isGood(one.verdict) ? "unproven" : loudName(one.verdict), one.why),
-                     kLineIndent);
+      out += note(fmt::format("^ {}{}: {}", kind,
+                              isGood(one.verdict) ? "unproven" : loudName(one.verdict), one.why));
     if (!one.remark.empty() && one.remark != remark)
-      out += wrapped("^ " + std::string(kind) + one.remark, kLineIndent);
+      out += note("^ " + std::string(kind) + one.remark);
     remark = one.remark;
   }
   rows_.clear();

@@ -82,6 +82,8 @@ std::string_view writerOf(std::string_view format) {
   if (format.starts_with("viaduct-suite/")) return "viaduct suite";
   if (format.starts_with("viaduct-compare/")) return "viaduct compare";
   if (format.starts_with("viaduct-pipeline/")) return "viaduct bench --pipeline";
+  if (format.starts_with("viaduct-swap/")) return "viaduct bench --scheme swap";
+  if (format.starts_with("viaduct-gpu-matrix/")) return "viaduct bench --gpu-matrix";
   return {};
 }
 

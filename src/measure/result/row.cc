@@ -1,5 +1,7 @@
 #include "measure/result/row.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -15,7 +17,35 @@ bool sameKvPoint(const KvWorkload& a, const KvWorkload& b) {
   return key(a) == key(b);
 }
 
+std::string textOfKind(const std::monostate& /*blocks*/) { return {}; }
+std::string textOfKind(const Operation& /*its scheme tells*/) { return {}; }
+std::string textOfKind(const KvWorkload& kv) {
+  return fmt::format("{}, {} tokens, block {} to {}, TP {} to {}, {}, {}", kv.model, kv.tokens,
+                     kv.source_block, kv.destination_block, kv.source_tp, kv.destination_tp,
+                     kv.order, kv.arrangement);
+}
+std::string textOfKind(const PipelineRow& row) {
+  return fmt::format("{}, {}", row.pipeline, stagesText(row));
+}
+std::string textOfKind(const SwapRow& row) {
+  return fmt::format("{} {}, {}", row.direction, row.order, row.way);
+}
+std::string textOfKind(const MatrixRow& row) {
+  return fmt::format("{} to {}, {} of {}", row.from, row.to, row.figure,
+                     row.processes == 1 ? "one process" : "two processes");
+}
+
 }  // namespace
+
+std::string stagesText(const PipelineRow& row) {
+  if (row.run == StagesRun::kWhole) return "the pipeline";
+  if (row.run == StagesRun::kTogether) return "all stages together";
+  return fmt::format("{} alone", row.stages.empty() ? "a stage" : row.stages.front().name);
+}
+
+std::string kindText(const Row& row) {
+  return std::visit([](const auto& kind) { return textOfKind(kind); }, row.kind);
+}
 
 bool isGood(Verdict verdict) { return verdict == Verdict::kOk || verdict == Verdict::kUnproven; }
 
@@ -27,17 +57,19 @@ std::optional<double> rateAtP50(const Row& row) {
 void addSharesOfBulk(std::vector<Row>& rows) {
   const auto bulkOf = [&](const Row& paged) -> const Row* {
     const auto at = std::ranges::find_if(rows, [&](const Row& row) {
-      if (!row.kv || !row.kv->bulk || row.backend != paged.backend || row.op != paged.op)
+      const auto* const kv = row.as<KvWorkload>();
+      if (kv == nullptr || !kv->bulk || row.backend != paged.backend || row.op != paged.op)
         return false;
-      return row.batch_size == paged.batch_size && sameKvPoint(*row.kv, *paged.kv);
+      return row.batch_size == paged.batch_size && sameKvPoint(*kv, *paged.as<KvWorkload>());
     });
     return at == rows.end() ? nullptr : &*at;
   };
   for (Row& row : rows) {
-    if (!row.kv || row.kv->bulk) continue;
+    auto* const kv = row.as<KvWorkload>();
+    if (kv == nullptr || kv->bulk) continue;
     const Row* const bulk = bulkOf(row);
     const auto here = rateAtP50(row), there = bulk == nullptr ? std::nullopt : rateAtP50(*bulk);
-    if (here && there) row.kv->of_bulk = *here / *there;
+    if (here && there) kv->of_bulk = *here / *there;
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/words.h"
@@ -152,22 +153,6 @@ struct Checks {
   friend bool operator==(const Checks&, const Checks&) = default;
 };
 
-// The workload of a KV row: docs/kv-bench.md.
-struct KvWorkload {
-  std::string model = {};
-  std::uint32_t tokens = 0;
-  std::uint32_t source_block = 0, destination_block = 0;  // tokens; 0: those of the model
-  std::uint32_t source_tp = 1, destination_tp = 1;
-  std::string order = {}, arrangement = {};
-  bool bulk = false;  // each request is one piece: the ceiling of paged rows
-  std::uint32_t trial = 0, trials = 1, table_sets = 1;
-  std::uint64_t pool_bytes = 0;             // of the end that has more
-  std::uint64_t descriptors = 0, runs = 0;  // of a burst: pages, and ops after coalescing
-  std::uint64_t checked_words = 0;
-  std::optional<double> of_bulk = {};  // the rate at p50 as a part of the bulk row's, same trial
-  friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
-};
-
 // A replayed trace: docs/kv-trace.md.
 struct KvReplayed {
   std::string trace = {};
@@ -181,6 +166,70 @@ struct KvReplayed {
   std::optional<double> of_ttft = {};   // the transfer's part of it, in the mean
   std::optional<double> of_ttft_p99 = {};
   friend bool operator==(const KvReplayed&, const KvReplayed&) = default;
+};
+
+// The workload of a KV row: docs/kv-bench.md.
+struct KvWorkload {
+  std::string model = {};
+  std::uint32_t tokens = 0;
+  std::uint32_t source_block = 0, destination_block = 0;  // tokens; 0: those of the model
+  std::uint32_t source_tp = 1, destination_tp = 1;
+  std::string order = {}, arrangement = {};
+  bool bulk = false;  // each request is one piece: the ceiling of paged rows
+  std::uint32_t trial = 0, trials = 1, table_sets = 1;
+  std::uint64_t pool_bytes = 0;             // of the end that has more
+  std::uint64_t descriptors = 0, runs = 0;  // of a burst: pages, and ops after coalescing
+  std::uint64_t checked_words = 0;
+  std::optional<double> of_bulk = {};     // the rate at p50 as a part of the bulk row's, same trial
+  std::optional<KvReplayed> replay = {};  // of a trace
+  friend bool operator==(const KvWorkload&, const KvWorkload&) = default;
+};
+
+// A stage of a pipeline in one of its rows: docs/pipeline.md.
+struct StageResult {
+  std::string name = {};              // "load"
+  std::string route = {};             // "file:/a -> host"
+  std::string path = {};              // "file/uring"
+  std::vector<double> gb_per_s = {};  // of each round
+  std::vector<double> busy = {};      // part of each round in which the stage had work
+  friend bool operator==(const StageResult&, const StageResult&) = default;
+};
+
+enum class StagesRun : std::uint8_t {
+  kAlone,     // one stage, while nothing else runs
+  kTogether,  // all stages at once, each with its own memory
+  kWhole,     // one transfer through all stages
+};
+inline constexpr base::Words<StagesRun, 3> kStagesRuns{{{"alone", StagesRun::kAlone},
+                                                        {"together", StagesRun::kTogether},
+                                                        {"whole", StagesRun::kWhole}}};
+
+// A row of a pipeline. Its rows are measured in turns.
+struct PipelineRow {
+  std::string pipeline = {};  // as the user wrote it
+  StagesRun run = StagesRun::kAlone;
+  std::uint32_t rows = 1;  // of this pipeline
+  std::vector<StageResult> stages = {};
+  friend bool operator==(const PipelineRow&, const PipelineRow&) = default;
+};
+
+// Copies of many small blocks between host memory and a GPU: docs/swap.md.
+struct SwapRow {
+  std::string direction = {};     // "in", "out"
+  std::string order = {};         // "contiguous", "random"
+  std::string way = {};           // "viaduct", "one call a block"
+  std::string gpu = {};           // "GPU 0 (NVIDIA H100)"
+  std::uint64_t guard_bytes = 0;  // that were checked, of both memories
+  friend bool operator==(const SwapRow&, const SwapRow&) = default;
+};
+
+// Copies between two places of one host: docs/gpu-matrix.md.
+struct MatrixRow {
+  std::string from = {}, to = {};  // "host", "GPU 0"
+  std::uint32_t processes = 1;     // 1: one process has both ends
+  std::string figure = {};         // "rate", "latency"
+  std::string way = {};            // "cuda/direct, copy engine, peer access"
+  friend bool operator==(const MatrixRow&, const MatrixRow&) = default;
 };
 
 struct Row {
@@ -214,9 +263,8 @@ struct Row {
   std::vector<PairResult> pairs = {};
   std::vector<DeviceResult> devices = {};  // only of rows with several GPUs
   std::optional<Scaling> scaling = {};
-  std::optional<Operation> operation = {};      // of a pattern
-  std::optional<KvWorkload> kv = {};            // of a KV row
-  std::optional<KvReplayed> replay = {};        // of a trace
+  // What sets the row apart. Nothing: it moves blocks between memory and memory or storage.
+  std::variant<std::monostate, Operation, KvWorkload, PipelineRow, SwapRow, MatrixRow> kind = {};
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
@@ -230,9 +278,24 @@ struct Row {
   Verdict verdict = Verdict::kOk;
   std::string why = {};     // the reason, unless the verdict is ok
   std::string remark = {};  // other facts that explain the figures
+
+  // Null: the row is of another kind.
+  template <class Kind>
+  const Kind* as() const {
+    return std::get_if<Kind>(&kind);
+  }
+  template <class Kind>
+  Kind* as() {
+    return std::get_if<Kind>(&kind);
+  }
   friend bool operator==(const Row&, const Row&) = default;
 };
 
+// "load alone", "all stages together", "the pipeline".
+std::string stagesText(const PipelineRow& row);
+// Says what the row's kind measures: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty
+// for blocks, and for patterns, which the scheme names.
+std::string kindText(const Row& row);
 // The payload at the median latency, in 10^9 bytes a second.
 std::optional<double> rateAtP50(const Row& row);
 // Says for each paged KV row which part of its bulk row's rate it has.

@@ -89,6 +89,22 @@ void describe(auto& json, base::Is<Operation> auto& operation) {
   json.may("wrong", operation.wrong);
 }
 
+void describe(auto& json, base::Is<KvReplayed> auto& replay) {
+  json.need("trace", replay.trace);
+  json.need("speed", replay.speed);
+  json.need("requests", replay.requests);
+  json.need("left_out", replay.left_out);
+  json.need("hash_ids", replay.hash_ids);
+  json.need("hit_ids", replay.hit_ids);
+  json.need("hit_rate", replay.hit_rate);
+  json.need("tokens", replay.tokens);
+  json.need("hit_tokens", replay.hit_tokens);
+  json.may("prefill_tokens_per_s", replay.prefill_tokens_per_s);
+  json.may("ttft_us", replay.ttft_us);
+  json.may("of_ttft", replay.of_ttft);
+  json.may("of_ttft_p99", replay.of_ttft_p99);
+}
+
 void describe(auto& json, base::Is<KvWorkload> auto& kv) {
   json.need("model", kv.model);
   json.need("tokens", kv.tokens);
@@ -109,20 +125,35 @@ void describe(auto& json, base::Is<KvWorkload> auto& kv) {
   json.may("of_bulk", kv.of_bulk);
 }
 
-void describe(auto& json, base::Is<KvReplayed> auto& replay) {
-  json.need("trace", replay.trace);
-  json.need("speed", replay.speed);
-  json.need("requests", replay.requests);
-  json.need("left_out", replay.left_out);
-  json.need("hash_ids", replay.hash_ids);
-  json.need("hit_ids", replay.hit_ids);
-  json.need("hit_rate", replay.hit_rate);
-  json.need("tokens", replay.tokens);
-  json.need("hit_tokens", replay.hit_tokens);
-  json.may("prefill_tokens_per_s", replay.prefill_tokens_per_s);
-  json.may("ttft_us", replay.ttft_us);
-  json.may("of_ttft", replay.of_ttft);
-  json.may("of_ttft_p99", replay.of_ttft_p99);
+void describe(auto& json, base::Is<StageResult> auto& stage) {
+  json.need("name", stage.name);
+  json.need("route", stage.route);
+  json.need("path", stage.path);
+  json.need("gb_per_s", stage.gb_per_s);
+  json.need("busy", stage.busy);
+}
+
+void describe(auto& json, base::Is<PipelineRow> auto& row) {
+  json.need("pipeline", row.pipeline);
+  json.word("run", row.run, kStagesRuns);
+  json.need("rows", row.rows);
+  json.need("stages", row.stages);
+}
+
+void describe(auto& json, base::Is<SwapRow> auto& row) {
+  json.need("direction", row.direction);
+  json.need("order", row.order);
+  json.need("way", row.way);
+  json.need("gpu", row.gpu);
+  json.need("guard_bytes", row.guard_bytes);
+}
+
+void describe(auto& json, base::Is<MatrixRow> auto& row) {
+  json.need("from", row.from);
+  json.need("to", row.to);
+  json.need("processes", row.processes);
+  json.need("figure", row.figure);
+  json.need("way", row.way);
 }
 
 void describe(auto& json, base::Is<RateInterval> auto& interval) {
@@ -137,6 +168,18 @@ void describe(auto& json, base::Is<Interrupted> auto& interrupted) {
 }
 
 namespace {
+
+template <class Kind>
+void describeKind(JsonWriter& to, const char* name, const Row& row) {
+  if (const auto* const kind = row.as<Kind>()) to.need(name, *kind);
+}
+
+template <class Kind>
+void describeKind(JsonReader& from, const char* name, Row& row) {
+  std::optional<Kind> kind;
+  from.may(name, kind);
+  if (kind) row.kind = *std::move(kind);
+}
 
 void describeFigures(auto& json, auto& row) {
   json.need("iterations", row.iterations);
@@ -157,9 +200,12 @@ void describeFigures(auto& json, auto& row) {
   json.may("pairs", row.pairs);
   json.may("devices", row.devices);
   json.may("scaling", row.scaling);
-  json.may("operation", row.operation);
-  json.may("kv", row.kv);
-  json.may("replay", row.replay);
+  describeKind<Operation>(json, "operation", row);
+  describeKind<KvWorkload>(json, "kv", row);
+  if (auto* const kv = row.template as<KvWorkload>()) json.may("replay", kv->replay);
+  describeKind<PipelineRow>(json, "pipeline", row);
+  describeKind<SwapRow>(json, "swap", row);
+  describeKind<MatrixRow>(json, "matrix", row);
   json.may("intervals", row.intervals);
   json.may("interrupted", row.interrupted);
 }

@@ -41,7 +41,7 @@ Row fullRow() {
           .pairs = {{0, 1, 1.5, Latency{1, 1, 1, {}, 1, 1, 1}}, {2, 3, {}, {}}},
           .devices = {{"initiator", 0, "GPU 0 (A)", 1.5}, {"initiator", 1, "GPU 1 (A)", 1.75}},
           .scaling = Scaling{2, 1.625, 1.0, 0.875},
-          .operation = Operation{4080, 12.5, 0.375, 0.25, 2},
+          .kind = Operation{4080, 12.5, 0.375, 0.25, 2},
           .path = {{"tcp", "socket", "lo", 262144, 64, Proven::kYes, 0, 2, 1, 4096}},
           .proof = "lo counted 262 kB",
           .ceiling = Ceiling{"link eth0", 12.5, 26},

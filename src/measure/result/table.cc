@@ -2,80 +2,86 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <array>
 #include <utility>
+#include <vector>
 
 #include "base/sizes.h"
+#include "base/text_table.h"
+#include "measure/result/matrix_table.h"
+#include "measure/result/pipeline_table.h"
+#include "measure/result/swap_table.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr std::size_t kIndent = 9;  // of lines that explain a row
+constexpr std::array kRowColumns{
+    base::figure("block", 9),  base::figure("batch", 6),  base::figure("GB/s", 8),
+    base::figure("+/-", 5),    base::figure("of max", 6), base::figure("skips", 5),
+    base::figure("p50 us", 9), base::figure("p99 us", 9), base::figure("CPU/GB", 7)};
+constexpr std::array kPatternColumns{
+    base::figure("size B", 12), base::figure("time us", 9), base::figure("algbw", 8),
+    base::figure("busbw", 8),   base::figure("#wrong", 6),  base::figure("+/-", 5),
+    base::figure("of max", 6),  base::figure("skips", 5),   base::figure("CPU/GB", 7)};
 
-std::string percent(std::optional<double> part) {
-  return part ? fmt::format("{:.0f}%", *part) : "-";
+std::vector<std::string> cellsOf(const Row& row, const Operation& operation) {
+  if (row.verdict == Verdict::kFailed) return base::cells(operation.size);
+  return base::cells(
+      operation.size, digits(operation.time_us), digits(operation.algbw), digits(operation.busbw),
+      operation.wrong ? fmt::to_string(*operation.wrong) : "N/A", percent(row.gb_per_s_spread),
+      ofMax(row.ceiling), skipsWords(row), digits(row.cpu_s_per_gb));
 }
 
-std::string headOf(const std::string& what, const std::string& path, bool pattern) {
-  const std::string columns =
-      pattern
-          ? fmt::format("{:>12} {:>9} {:>8} {:>8} {:>6} {:>5} {:>6} {:>5} {:>7}\n", "size B",
-                        "time us", "algbw", "busbw", "#wrong", "+/-", "of max", "skips", "CPU/GB")
-          : fmt::format("{:>9} {:>6} {:>8} {:>5} {:>6} {:>5} {:>9} {:>9} {:>7}\n", "block", "batch",
-                        "GB/s", "+/-", "of max", "skips", "p50 us", "p99 us", "CPU/GB");
-  return wrapped(path.empty() ? what : what + ": " + path, 0) + columns;
-}
-
-// Returns the spread, the part of the ceiling, and the share of transfers that could be skipped.
-std::string trustOf(const Row& row) {
-  const auto spread = row.gb_per_s_spread;
-  return fmt::format(
-      " {:>5} {:>6} {:>5}", percent(spread ? std::optional(*spread * 100) : std::nullopt),
-      percent(row.ceiling ? std::optional(row.ceiling->percent) : std::nullopt), skipsWords(row));
-}
-
-std::string figuresOf(const Row& row, const Operation& operation) {
-  return fmt::format(" {:>9} {:>8} {:>8} {:>6}{} {:>7}", digits(operation.time_us),
-                     digits(operation.algbw), digits(operation.busbw),
-                     operation.wrong ? fmt::to_string(*operation.wrong) : "N/A", trustOf(row),
-                     digits(row.cpu_s_per_gb));
-}
-
-std::string figuresOf(const Row& row) {
-  const auto latency = row.latency_us;
-  return fmt::format(" {:>8}{} {:>9} {:>9} {:>7}", digits(row.gb_per_s), trustOf(row),
-                     digits(latency ? std::optional(latency->p50) : std::nullopt),
-                     digits(latency ? std::optional(latency->p99) : std::nullopt),
-                     digits(row.cpu_s_per_gb));
+std::vector<std::string> cellsOf(const Row& row) {
+  const std::string block = base::showSize(row.block_size);
+  if (row.verdict == Verdict::kFailed) return base::cells(block, row.batch_size);
+  const auto& latency = row.latency_us;
+  return base::cells(
+      block, row.batch_size, digits(row.gb_per_s), percent(row.gb_per_s_spread), ofMax(row.ceiling),
+      skipsWords(row), digits(latency ? std::optional(latency->p50) : std::nullopt),
+      digits(latency ? std::optional(latency->p99) : std::nullopt), digits(row.cpu_s_per_gb));
 }
 
 }  // namespace
 
-std::string TextTable::add(const Row& row) {
-  if (row.kv) return kv_.add(row);
+std::string tablesBesideRows(std::span<const Row> rows, std::size_t width) {
+  if (rows.empty()) return {};
+  if (rows.front().as<PipelineRow>() != nullptr) return pipeline::pipelineText(rows, width);
+  if (rows.front().as<SwapRow>() != nullptr) return swap::swapText(rows, width);
+  if (rows.front().as<MatrixRow>() != nullptr) return matrix::matrixText(rows, width);
+  return {};
+}
+
+RowTable::RowTable(std::size_t width)
+    : rows_(kRowColumns, width), patterns_(kPatternColumns, width), kv_(width) {}
+
+std::string RowTable::add(const Row& row) {
+  if (row.as<KvWorkload>() != nullptr) return kv_.add(row);
+  if (row.as<PipelineRow>() != nullptr || row.as<SwapRow>() != nullptr ||
+      row.as<MatrixRow>() != nullptr)
+    return {};
+  const auto* const operation = row.as<Operation>();
   std::string what = fmt::format("{} {}", row.backend, opKindName(row.op));
-  if (row.operation) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
+  if (operation != nullptr) what += fmt::format(", {} of {} members", row.scheme, row.initiators);
   if (!row.heat.empty()) what += fmt::format(", {} blocks", row.heat);
   if (usesGpu(row)) what += ", " + row.memory;
   if (!row.copied_by.empty()) what += ", copied by " + row.copied_by;
+  base::TextTable& table = operation != nullptr ? patterns_ : rows_;
   std::string path = pathWords(row), out;
   // A row that moved nothing has no path, and causes no new heading.
   if (what != what_ || (path != path_ && !path.empty())) {
-    out = (what_.empty() ? "" : "\n") + headOf(what, path, row.operation.has_value());
+    out = (what_.empty() ? "" : "\n") + wrapped(path.empty() ? what : what + ": " + path, 0) +
+          table.head();
     what_ = std::move(what);
     path_ = std::move(path);
   }
-  out += row.operation ? fmt::format("{:>12}", row.operation->size)
-                       : fmt::format("{:>9} {:>6}", base::showSize(row.block_size), row.batch_size);
-  if (row.verdict != Verdict::kFailed)
-    out += row.operation ? figuresOf(row, *row.operation) : figuresOf(row);
-  out += "\n";
-  for (const std::string& line : deviceLines(row)) out += wrapped(line, kIndent);
-  if (!isGood(row.verdict)) out += wrapped("^ " + loudName(row.verdict) + ": " + row.why, kIndent);
-  if (row.verdict == Verdict::kUnproven) out += wrapped("^ unproven: " + row.why, kIndent);
+  out += table.row(operation != nullptr ? cellsOf(row, *operation) : cellsOf(row));
+  for (const std::string& line : deviceLines(row)) out += note(line);
+  if (!isGood(row.verdict)) out += note("^ " + loudName(row.verdict) + ": " + row.why);
+  if (row.verdict == Verdict::kUnproven) out += note("^ unproven: " + row.why);
   // The remark about a path holds for many rows.
-  if (!row.remark.empty() && row.remark != remark_) out += wrapped("^ " + row.remark, kIndent);
+  if (!row.remark.empty() && row.remark != remark_) out += note("^ " + row.remark);
   remark_ = row.remark;
   return out;
 }

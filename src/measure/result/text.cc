@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -58,6 +59,16 @@ std::string wrapped(std::string text, std::size_t indent) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; }, ' ');
   return text.empty() ? text : base::paragraph(std::string(indent, ' '), text);
+}
+
+std::string note(std::string text) { return wrapped(std::move(text), 9); }
+
+std::string percent(std::optional<double> part) {
+  return part ? fmt::format("{:.0f}%", *part * 100) : "-";
+}
+
+std::string ofMax(const std::optional<Ceiling>& ceiling) {
+  return ceiling ? fmt::format("{:.0f}%", ceiling->percent) : "-";
 }
 
 std::string counted(std::size_t count, std::string_view one) {

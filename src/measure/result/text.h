@@ -22,6 +22,12 @@ std::string counted(std::size_t count, std::string_view one);
 // Breaks a text into lines of at most 80 columns with an indent of `indent` spaces. Breaks between
 // words if possible.
 std::string wrapped(std::string text, std::size_t indent);
+// wrapped() for a line below a row of a table.
+std::string note(std::string text);
+// "12%" for 0.12; "-" for no value.
+std::string percent(std::optional<double> part);
+// The same, of a ceiling.
+std::string ofMax(const std::optional<Ceiling>& ceiling);
 // Joins the words of a row's shares, each once: by `separator` within a stage, and by host memory
 // between two stages of a staged path.
 std::string stagesWords(const Row& row, std::string_view separator,

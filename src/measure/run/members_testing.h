@@ -46,10 +46,10 @@ class Members {
         EXPECT_TRUE(opened) << opened.error().text();
         if (!opened) return;
         for (const Workload& row : spec_.rows) {
-          auto made = workers_[rank]->measure(row);
+          auto made = workers_[rank]->measure({&row, 1});
           EXPECT_TRUE(made) << made.error().text();
-          if (made && rank == 0) rows.push_back(std::move(made->row));
-          if (made) stop_by_[rank] = made->stop_by;
+          if (made && rank == 0) rows.push_back(std::move(made->front().row));
+          if (made) stop_by_[rank] = made->front().stop_by;
         }
       });
     for (std::thread& thread : threads) thread.join();

@@ -88,18 +88,26 @@ class MemberRun {
  private:
   Status measure(Result<Agent>& agent) {
     VIADUCT_CHECK(greet(agent ? Failure{} : agent.error()));
-    if (request_.work) return request_.work({*agent, *group_, stop_, progress_});
-    Worker worker(spec_, *agent, *group_, request_.settings, stop_,
-                  {progress_.waiting, progress_.tick, progress_.interval, progress_.preparing});
+    std::size_t first = 0;  // of the rows that take turns now
+    const auto turn = [&](std::size_t number, const std::string& what) {
+      if (progress_.turn) progress_.turn(first + number, what);
+    };
+    Worker worker(
+        spec_, *agent, *group_, request_.settings, stop_,
+        {progress_.waiting, turn, progress_.tick, progress_.interval, progress_.preparing});
     VIADUCT_CHECK(worker.open());
     VIADUCT_TRY(const auto rows, applicableRows(worker, *agent));
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (progress_.started) progress_.started(i, rows[i]);
-      VIADUCT_TRY(Composed made, worker.measure(rows[i]));
-      const auto stop_by = made.stop_by;
-      if (out_.rank == 0 && made.measured()) keep(std::move(made));
+    while (first < rows.size()) {
+      std::size_t end = first + 1;
+      while (end < rows.size() && roundsTakeTurns(rows[end - 1], rows[end])) ++end;
+      if (progress_.started) progress_.started(first, rows[first]);
+      VIADUCT_TRY(auto made, worker.measure(std::span(rows).subspan(first, end - first)));
+      const auto stop_by = made.front().stop_by;
+      for (Composed& one : made)
+        if (out_.rank == 0 && one.measured()) keep(std::move(one));
       if (stop_by) return interrupted(*stop_by);
       if (stop_.load()) return Error{.code = Code::kCancelled, .operation = "bench"};
+      first = end;
     }
     return shareVerdict();
   }
@@ -176,8 +184,6 @@ class MemberRun {
     const meet::Roster& roster = group_->roster();
     out_.rank = roster.rank;
     MemberHello own{.failure = failure, .options = optionsOf(spec_), .host = host::facts()};
-    own.options.insert(own.options.end(), request_.work_options.begin(),
-                       request_.work_options.end());
     VIADUCT_TRY(const auto texts, group_->gather(encode(own), kHello, stop_));
     std::vector<MemberHello> all;
     for (const std::string& text : texts) {

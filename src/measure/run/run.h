@@ -26,23 +26,9 @@ namespace viaduct::measure {
 
 using base::StopFlag;
 
-struct Progress;
-
-// A member's view of a run after all members have met.
-struct MemberScene {
-  Agent& agent;
-  meet::Group& group;
-  const StopFlag& stop;
-  const Progress& progress;
-};
-
 struct RunRequest {
   Spec spec = {};
   Settings settings = {};  // of the agents
-  // The common work of the members, in place of the rows of `spec`. It has options of its own,
-  // which have to be equal at all members.
-  std::function<Status(const MemberScene& scene)> work = {};
-  std::vector<Option> work_options = {};
   // Nothing: all members run on this machine.
   std::optional<meet::PlaceOptions> place = {};
   // For runLocally(): the members are threads of this process, in place of processes.
@@ -65,8 +51,9 @@ struct Progress {
   // Called before the first row if backends have no rows. `rows` is the number of missing rows.
   std::function<void(const std::vector<std::string>& backends, std::size_t rows)> left_out = {};
   std::function<void(std::size_t number, const Workload& row)> started = {};
-  // Called by work other than rows, before each of its steps.
-  std::function<void(std::size_t number, const std::string& what)> step = {};
+  // Called before each round of rows that take turns. `number` grows with the rounds up to that of
+  // the last of these rows.
+  std::function<void(std::size_t number, const std::string& what)> turn = {};
   // The next two are called while a row runs, as Heard has them. They are about the streams of this
   // process.
   std::function<void(double gb_per_s)> tick = {};

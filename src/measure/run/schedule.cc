@@ -21,21 +21,9 @@ std::uint64_t transfersOf(const Spec& spec, const Workload& row, double seconds)
   return std::max(kFewest, static_cast<std::uint64_t>(time / std::max(seconds, 1e-9)));
 }
 
-}  // namespace
-
-Goal Schedule::goalOf(std::uint64_t round) const {
-  return {.iterations = iterations / rounds + (round < iterations % rounds ? 1 : 0),
-          .time = time / static_cast<std::int64_t>(rounds)};
-}
-
-Interrupted plannedOf(const Schedule& schedule, std::uint32_t repeats, std::size_t streams) {
-  if (schedule.time > Duration(0))
-    return {.of_seconds = std::chrono::duration<double>(schedule.time).count() * repeats};
-  return {.of_transfers = schedule.iterations * repeats * streams};
-}
-
-Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
-                    std::uint64_t sets) {
+// One repeat.
+Schedule repeatOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
+                  std::uint64_t sets) {
   // A small number of transfers is checked completely, which is cheaper than spot checks between
   // them.
   const bool few = transfersOf(spec, row, seconds) * streams < kSpotChecks && spec.rate == 0;
@@ -54,6 +42,24 @@ Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::
     out = {.rounds = kRounds, .iterations = transfersOf(spec, row, seconds)};
   if (spec.verify == Verified::kSampled)
     out.checks = ceilOf(kSpotChecks, streams * (out.rounds + 1));
+  return out;
+}
+
+}  // namespace
+
+Goal Schedule::goalOf(std::uint64_t round) const {
+  return {.iterations = iterations / rounds + (round < iterations % rounds ? 1 : 0),
+          .time = time / static_cast<std::int64_t>(rounds)};
+}
+
+Schedule scheduleOf(const Spec& spec, const Workload& row, double seconds, std::size_t streams,
+                    std::uint64_t sets) {
+  Schedule out = repeatOf(spec, row, seconds, streams, sets);
+  out.repeats = spec.repeat;
+  if (out.time > Duration(0))
+    out.planned.of_seconds = std::chrono::duration<double>(out.time).count() * spec.repeat;
+  else
+    out.planned.of_transfers = out.iterations * spec.repeat * streams;
   return out;
 }
 

@@ -9,8 +9,11 @@
 #include "base/sizes.h"
 #include "host/facts.h"
 #include "measure/proof/gpu_rate.h"
-#include "measure/run/replay_run.h"
-#include "measure/run/row_run.h"
+#include "measure/run/engine.h"
+#include "measure/run/stage_transfers.h"
+#include "measure/run/stream_transfers.h"
+#include "measure/run/swap_transfers.h"
+#include "measure/run/trace_transfers.h"
 #include "measure/run/wait_ready.h"
 
 namespace viaduct::measure {
@@ -227,6 +230,15 @@ Status Worker::open() {
   VIADUCT_CHECK(measureMemoryRates());
   Status made = openGpus();
   VIADUCT_CHECK(measureGpuRates());
+  if (state_.spec.pipeline) {
+    pipeline_ = std::make_shared<pipeline::PipelineFlows>(state_);
+    return pipeline_->open();
+  }
+  if (!state_.spec.rows.empty() && state_.spec.rows.front().swap) {
+    VIADUCT_CHECK(made);
+    VIADUCT_TRY(pools_, swap::makePools(state_));
+    return Ok{};
+  }
   if (made) made = makeMemory();
   Failure failure;
   if (!made) failure = made.error();
@@ -245,8 +257,16 @@ Status Worker::open() {
                .detail = "another member cannot reach its peers"};
 }
 
-Result<Composed> Worker::measure(const Workload& row) {
-  return row.trace ? runReplay(state_, row) : runRow(state_, row);
+Result<std::vector<Composed>> Worker::measure(std::span<const Workload> rows) {
+  std::vector<std::unique_ptr<RowTransfers>> all;
+  for (const Workload& row : rows) all.push_back(transfersOf(row));
+  return measureInTurns(state_, std::move(all));
+}
+
+std::unique_ptr<RowTransfers> Worker::transfersOf(const Workload& row) {
+  if (row.stages) return pipeline::stageTransfers(state_, row, pipeline_);
+  if (row.swap) return swap::swapTransfers(state_, row, pools_);
+  return row.trace ? traceTransfers(state_, row) : streamTransfers(state_, row);
 }
 
 }  // namespace viaduct::measure

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,8 @@ std::string aboutOf(const Agent& agent);
 // Callbacks for a worker's progress.
 struct Heard {
   base::SayWaiting waiting = {};  // names the missing members during a long wait
+  // As Progress::turn. `number` counts from the first of these rows.
+  std::function<void(std::size_t number, const std::string& what)> turn = {};
   // Called repeatedly while a row runs, with the rate of this process's streams so far.
   std::function<void(double gb_per_s)> tick = {};
   std::function<void(const RateInterval& interval)> interval = {};  // of this process's streams
@@ -79,6 +82,14 @@ struct WorkerState {
 // Returns whether all members are well, from the failures that they have sent.
 Result<bool> areWell(const std::vector<std::string>& failures);
 
+class RowTransfers;
+namespace pipeline {
+class PipelineFlows;
+}
+namespace swap {
+class Pools;
+}
+
 class Worker {
  public:
   // `settings` are those of the agent. `notes` returns the agent's notes; by default all of them.
@@ -93,9 +104,9 @@ class Worker {
   // Allocates memory, opens storage, and connects to the peers to which this process initiates.
   // Every member calls it.
   Status open();
-  // Measures a row. All members call it for the same rows in the same order, and rank 0 gets the
-  // result. An error ends the run.
-  Result<Composed> measure(const Workload& row);
+  // Measures rows whose rounds take turns; see roundsTakeTurns(). All members call it for the same
+  // rows in the same order, and rank 0 gets the results. An error ends the run.
+  Result<std::vector<Composed>> measure(std::span<const Workload> rows);
 
  private:
   // Returns whether all members are well. All members learn of a failure.
@@ -112,8 +123,12 @@ class Worker {
   Result<std::vector<proof::GpuRate>> measured(const std::vector<GpuTurn>& turns);
   Gpu gpuWithId(const std::string& id) const;
 
+  std::unique_ptr<RowTransfers> transfersOf(const Workload& row);
+
   WorkerState state_;
-  std::map<std::uint32_t, Gpu> gpus_;  // of own devices, by number
+  std::map<std::uint32_t, Gpu> gpus_;                       // of own devices, by number
+  std::shared_ptr<pipeline::PipelineFlows> pipeline_ = {};  // of the rows of a pipeline
+  std::shared_ptr<swap::Pools> pools_ = {};                 // of swap rows
 };
 
 }  // namespace viaduct::measure

@@ -56,13 +56,13 @@ TEST(Workers, EveryPatternMovesItsBytesBetweenMembers) {
         EXPECT_TRUE(well(row)) << name << " " << n << ": " << row.why;
         EXPECT_EQ(row.scheme, name);
         EXPECT_EQ(row.iterations, 7 * pairsOf(spec.layout).size());
-        ASSERT_TRUE(row.operation);
-        EXPECT_EQ(row.operation->wrong, 0U);
+        ASSERT_TRUE(row.as<Operation>());
+        EXPECT_EQ(row.as<Operation>()->wrong, 0U);
         const OperationBytes bytes = operationBytes(spec.layout, spec.rows[0]);
-        const double seconds = row.operation->time_us.value_or(0) * 1e-6;
+        const double seconds = row.as<Operation>()->time_us.value_or(0) * 1e-6;
         EXPECT_NEAR(static_cast<double>(bytes.moved) / seconds, *row.gb_per_s * 1e9,
                     *row.gb_per_s * 1e3);
-        EXPECT_DOUBLE_EQ(*row.operation->busbw / *row.operation->algbw,
+        EXPECT_DOUBLE_EQ(*row.as<Operation>()->busbw / *row.as<Operation>()->algbw,
                          static_cast<double>(bytes.busiest) / static_cast<double>(bytes.size));
       }
 }
@@ -84,9 +84,9 @@ TEST(Workers, AMatrixMovesADifferentSizeForEachPair) {
       ASSERT_EQ(rows.size(), 1U);
       EXPECT_TRUE(well(rows[0])) << rows[0].why;
       EXPECT_EQ(rows[0].iterations, 4 * spec.rows[0].iterations);
-      ASSERT_TRUE(rows[0].operation);
-      EXPECT_EQ(rows[0].operation->size, 9000U + 17 + 4096 + 70'000);
-      EXPECT_EQ(rows[0].operation->wrong, 0U);
+      ASSERT_TRUE(rows[0].as<Operation>());
+      EXPECT_EQ(rows[0].as<Operation>()->size, 9000U + 17 + 4096 + 70'000);
+      EXPECT_EQ(rows[0].as<Operation>()->wrong, 0U);
       EXPECT_EQ(rows[0].scheme, "matrix");
     }
 }

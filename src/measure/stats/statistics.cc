@@ -12,6 +12,10 @@ double median(std::vector<double> values) {
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
+std::optional<double> middle(const std::vector<double>& values) {
+  return values.empty() ? std::nullopt : std::optional(median(values));
+}
+
 double spread(const std::vector<double>& values) {
   const double middle = median(values);
   if (middle == 0) return 0;

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace viaduct::measure {
 
 // Returns the middle value, or 0 for no values.
 double median(std::vector<double> values);
+// The median. Nothing for no values.
+std::optional<double> middle(const std::vector<double>& values);
 // Returns the median distance from the median, as a part of the median: 0.02 means about 2 % up or
 // down.
 double spread(const std::vector<double>& values);

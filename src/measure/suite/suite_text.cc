@@ -3,57 +3,59 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <utility>
+#include <vector>
 
+#include "base/lists.h"
 #include "base/sizes.h"
+#include "base/text_table.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-constexpr auto kFigures = "{:>9} {:>8} {:>8} {:>8} {:>8} {:>6} {:>8} {:>5}";
-constexpr auto kAnswer = "  {:>9} {:>18} {:>5}  {}";
+using base::Narrow;
+constexpr std::array kFigures{
+    base::figure("size"),   base::figure("GB/s"),  base::figure("p50 us"), base::figure("p95 us"),
+    base::figure("p99 us"), base::figure("cores"), base::figure("ends/s"), base::figure("rails")};
+constexpr std::array kAnswer{base::figure("better by", Narrow::kBelow),
+                             base::figure("95 % interval", Narrow::kBelow),
+                             base::words("of", Narrow::kBelow), base::words("it", Narrow::kBelow)};
+constexpr std::array kNote{base::words("", Narrow::kBelow)};
 constexpr double kWrong = 0.05;  // the part of all 95 % intervals without the true value
 
-std::string figuresHead() {
-  return fmt::format(kFigures, "size", "GB/s", "p50 us", "p95 us", "p99 us", "cores", "ends/s",
-                     "rails");
-}
-
-std::string figuresLine(const SuiteCell& cell) {
+std::vector<std::string> figuresOf(const SuiteCell& cell) {
   const SuiteFigures& f = cell.figures;
-  return fmt::format(kFigures, base::formatSize(cell.size), digits(f.gb_per_s), digits(f.p50_us),
+  return base::cells(base::formatSize(cell.size), digits(f.gb_per_s), digits(f.p50_us),
                      digits(f.p95_us), digits(f.p99_us), digits(f.cores_busy),
                      digits(f.completions_per_s), f.rails);
 }
 
-std::string answerLine(const SuiteCell& cell) {
+std::vector<std::string> answerOf(const SuiteCell& cell) {
   const auto& judged = cell.judged();
-  std::string words = answerName(cell.answer);
-  if (!cell.note.empty()) words += ": " + cell.note;
-  return fmt::format(kAnswer, percentText(judged ? std::optional(judged->value) : std::nullopt),
-                     intervalText(judged), judgedByName(judgedBy(cell.size)), words);
+  return base::cells(percentText(judged ? std::optional(judged->value) : std::nullopt),
+                     intervalText(judged), judgedByName(judgedBy(cell.size)),
+                     answerName(cell.answer) + (cell.note.empty() ? "" : ": " + cell.note));
 }
 
-std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers) {
+std::vector<std::string> noteOf(const SuiteCell& cell) {
+  return {cell.note.empty() ? "" : "cannot be used: " + cell.note};
+}
+
+std::string tableOf(const SuiteTest& test, const SuiteAnswers& answers, std::size_t width) {
   std::string out = "\n" + test.name;
   if (const std::string settings = settingsText(test); !settings.empty()) out += ": " + settings;
   if (!test.expected.empty()) out += fmt::format("\n(expected: {})", test.expected);
   if (!test.absent.empty()) return out + "\nnot measured: " + test.absent + "\n";
   const bool judged = answers.test != 0;
-  out += "\n" + figuresHead();
-  if (judged) out += fmt::format(kAnswer, "better by", "95 % interval", "of", "it");
-  out += "\n";
-  for (const SuiteCell& cell : answers.cells) {
-    out += figuresLine(cell);
-    if (judged)
-      out += answerLine(cell);
-    else if (!cell.note.empty())
-      out += "  cannot be used: " + cell.note;
-    out += "\n";
-  }
-  return out;
+  std::vector<base::TextRow> rows;
+  for (const SuiteCell& cell : answers.cells)
+    rows.push_back({base::joined(figuresOf(cell), judged ? answerOf(cell) : noteOf(cell))});
+  const auto columns = base::joined(kFigures, judged ? base::TextColumns(kAnswer) : kNote);
+  return out + "\n" + base::tableText(columns, rows, width);
 }
 
 std::string headOf(const Suite& suite) {
@@ -101,10 +103,10 @@ std::string chanceText(const std::vector<SuiteAnswers>& answers) {
          "sizes share.";
 }
 
-std::string suiteText(const Suite& suite) {
+std::string suiteText(const Suite& suite, std::size_t width) {
   const std::vector<SuiteAnswers> answers = answersOf(suite);
   std::string out = headOf(suite);
-  for (const SuiteAnswers& one : answers) out += tableOf(suite.tests[one.test], one);
+  for (const SuiteAnswers& one : answers) out += tableOf(suite.tests[one.test], one, width);
   out += "\n";
   for (const SuiteAnswers& one : answers)
     if (one.test != 0) out += fmt::format("{}: {}\n", suite.tests[one.test].name, one.text);

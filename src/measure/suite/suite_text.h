@@ -7,8 +7,9 @@
 
 namespace viaduct::measure {
 
-// Returns the machines and commands, a table for each test, and the answers.
-std::string suiteText(const Suite& suite);
+// Returns the machines and commands, a table for each test, and the answers. The tables have at
+// most `width` columns, if the figures allow.
+std::string suiteText(const Suite& suite, std::size_t width);
 
 // Parts that other outputs share: "+12.3 %", "-0.4 %", "-" for no value.
 std::string percentText(const std::optional<double>& part);

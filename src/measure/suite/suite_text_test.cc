@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/text_table.h"
 #include "measure/suite/suite_testing.h"
 #include "support/text.h"
 
@@ -11,7 +12,7 @@ namespace {
 using testing::has;
 
 TEST(SuiteText, HasATableAndAnAnswerForEachTest) {
-  const std::string text = suiteText(someSuite(5));
+  const std::string text = suiteText(someSuite(5), base::kNoLimit);
   for (const char* part :
        {"5 of 5 rounds, 1 processes on one", "Effects below 1 % are not reported\n",
         "baseline: VIADUCT_SPIN=20us\n", "better: VIADUCT_SPIN=0\n(expected: nothing at all)\n",
@@ -21,6 +22,19 @@ TEST(SuiteText, HasATableAndAnAnswerForEachTest) {
         "\nAn answer may be wrong by chance: a 95 % interval misses one time in 20."})
     EXPECT_TRUE(has(text, part)) << part << "\n" << text;
   EXPECT_FALSE(has(text, "baseline: helps")) << text;
+}
+
+TEST(SuiteText, ItsTablesFitInto80Columns) {
+  Suite suite = someSuite(5);
+  for (SuiteRun& run : suite.runs)
+    for (Row& row : run.rows) {
+      row.completions_per_s = 123456;
+      row.latency_us->p99 = 123456;
+    }
+  const std::string text = suiteText(suite, 80);
+  const std::string tables = text.substr(text.find("\n\n"), text.find("\nbetter: helps"));
+  EXPECT_LE(testing::widestLine(tables.substr(0, tables.find("\nbetter: helps"))), 80U) << tables;
+  EXPECT_TRUE(has(text, "\n         it: helps\n")) << text;
 }
 
 TEST(SuiteText, SaysHowManyAnswersAreChanceWhereItIsOneOrMore) {
@@ -44,7 +58,7 @@ TEST(SuiteText, SignsAreShown) {
 }
 
 TEST(SuiteText, WithoutRoundsNothingIsClaimed) {
-  const std::string text = suiteText(someSuite(0));
+  const std::string text = suiteText(someSuite(0), base::kNoLimit);
   EXPECT_TRUE(has(text, "better: too few rounds to tell at 2 of 2 sizes")) << text;
   EXPECT_FALSE(has(text, "chance"));
 }

@@ -1,0 +1,111 @@
+#include "measure/result/matrix_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "base/lists.h"
+#include "base/sizes.h"
+#include "base/text_table.h"
+#include "measure/result/text.h"
+
+namespace viaduct::measure::matrix {
+namespace {
+
+// Marks each way by a letter, in the order of their first use.
+class Legend {
+ public:
+  std::string markOf(const std::string& way) {
+    auto at = std::ranges::find(ways_, way);
+    if (at == ways_.end()) at = ways_.insert(at, way);
+    const auto number = static_cast<std::size_t>(at - ways_.begin());
+    constexpr std::size_t kLetters = 26;
+    std::string out(1, static_cast<char>('a' + number % kLetters));
+    return number < kLetters ? out : out + fmt::to_string(number / kLetters);
+  }
+  std::string text() {
+    std::string out;
+    for (const std::string& way : ways_) out += fmt::format("  {}  {}\n", markOf(way), way);
+    return out;
+  }
+
+ private:
+  std::vector<std::string> ways_;
+};
+
+// Returns the places in the order of the rows, each once.
+std::vector<std::string> placesOf(std::span<const Row> rows) {
+  std::vector<std::string> out;
+  for (const Row& row : rows)
+    for (const std::string& place : {row.as<MatrixRow>()->from, row.as<MatrixRow>()->to})
+      if (std::ranges::find(out, place) == out.end()) out.push_back(place);
+  return out;
+}
+
+const char* processesName(std::uint32_t count) {
+  return count == 1 ? "one process" : "two processes";
+}
+
+std::string figureOf(const Row* row, Legend& legend) {
+  if (row == nullptr) return "-   ";
+  const MatrixRow& kind = *row->as<MatrixRow>();
+  if (!isGood(row->verdict)) return "failed   ";
+  const std::string value = digits(kind.figure == "rate" ? row->gb_per_s
+                                   : row->latency_us     ? std::optional(row->latency_us->p50)
+                                                         : std::nullopt);
+  return fmt::format("{} {:<2}", value, legend.markOf(kind.way));
+}
+
+// "64 MiB", "64 x 64 KiB".
+std::string blocksOf(const Row& row) {
+  return (row.batch_size > 1 ? fmt::format("{} x ", row.batch_size) : "") +
+         base::showSize(row.block_size);
+}
+
+// Each figure ends with a blank and a mark of two letters. So do the titles, but in blanks.
+std::string tableOf(const std::vector<const Row*>& cells, const std::vector<std::string>& places,
+                    Legend& legend, std::size_t width) {
+  std::vector<base::TextColumn> columns{base::figure("from \\ to")};
+  std::vector<base::TextRow> rows;
+  const auto titles = base::mapped(places, [](const std::string& to) { return to + "   "; });
+  for (const std::string& title : titles) columns.push_back(base::figure(title));
+  for (const std::string& from : places) {
+    base::TextRow& row = rows.emplace_back();
+    row.cells.push_back(from);
+    for (const std::string& to : places) {
+      const auto at = std::ranges::find_if(cells, [&](const Row* cell) {
+        return cell->as<MatrixRow>()->from == from && cell->as<MatrixRow>()->to == to;
+      });
+      row.cells.push_back(figureOf(at == cells.end() ? nullptr : *at, legend));
+    }
+  }
+  const Row& first = *cells.front();
+  const MatrixRow& kind = *first.as<MatrixRow>();
+  return fmt::format("{}, {} of {}\n{}\n", processesName(kind.processes),
+                     kind.figure == "rate" ? "GB/s of transfers" : "p50 in us of a transfer",
+                     blocksOf(first), base::tableText(columns, rows, width));
+}
+
+}  // namespace
+
+std::string matrixText(std::span<const Row> rows, std::size_t width) {
+  std::string out;
+  Legend legend;
+  const std::vector<std::string> places = placesOf(rows);
+  for (const std::uint32_t processes : {1U, 2U})
+    for (const char* const figure : {"rate", "latency"}) {
+      std::vector<const Row*> cells;
+      for (const Row& row : rows)
+        if (row.as<MatrixRow>()->processes == processes && row.as<MatrixRow>()->figure == figure)
+          cells.push_back(&row);
+      if (!cells.empty()) out += tableOf(cells, places, legend, width);
+    }
+  out += "ways:\n" + legend.text();
+  for (const Row& row : rows)
+    if (!isGood(row.verdict))
+      out += note(fmt::format("{}: {}: {}", kindText(row), loudName(row.verdict), row.why));
+  return out;
+}
+
+}  // namespace viaduct::measure::matrix

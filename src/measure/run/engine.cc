@@ -1,0 +1,280 @@
+#include "measure/run/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "measure/rates/meter.h"
+#include "measure/run/cpu_watch.h"
+#include "measure/run/row_member.h"
+
+namespace viaduct::measure {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kLookAfter = 50ms;  // how often a running row is watched
+constexpr auto kLastChecks = 1s;   // of kLastWords, for the checks after the last round
+
+bool hasFailed(const Rounds::Round& round) {
+  return std::ranges::any_of(round,
+                             [](const RoundShare& share) { return share.failure.has_value(); });
+}
+
+// Returns the time of a transfer of the slowest stream in a round.
+double secondsOf(const Rounds::Round& round) {
+  double slowest = 0;
+  for (const RoundShare& share : round)
+    for (const TimeStretch& stretch : share.streams) {
+      double seconds = 0;
+      for (const LaneTimes::Part& part : stretch.parts) seconds += part.seconds;
+      if (stretch.iterations != 0)
+        slowest = std::max(slowest, seconds / static_cast<double>(stretch.iterations));
+    }
+  return slowest;
+}
+
+// A row and its figures so far.
+struct TimedRow {
+  TimedRow(std::unique_ptr<RowTransfers> moved, Duration interval)
+      : transfers(std::move(moved)), meter(interval) {}
+
+  std::unique_ptr<RowTransfers> transfers;
+  Schedule schedule = {};
+  Rounds rounds = {};  // only rank 0 keeps the reports of the rounds
+  Meter meter;
+  std::vector<RateInterval> intervals = {};
+  CpuUse cpu = {};
+  proof::ClockWatch clock = {};
+  proof::Observation seen = {};
+};
+
+class Engine {
+ public:
+  Engine(WorkerState& worker, std::vector<std::unique_ptr<RowTransfers>> rows)
+      : worker_(worker), member_(worker) {
+    for (auto& one : rows) rows_.emplace_back(std::move(one), worker.spec.interval);
+  }
+
+  Result<std::vector<Composed>> run() {
+    VIADUCT_TRY(const bool whole, steps());
+    if (!whole) member_.keepFailureOfOthers();
+    std::vector<Composed> out;
+    for (TimedRow& row : rows_) {
+      VIADUCT_TRY(Composed made, member_.finish(shareOf(row), row.transfers->row(), row.rounds));
+      if (worker_.rank == 0) row.transfers->complete(made, row.rounds);
+      out.push_back(std::move(made));
+    }
+    return out;
+  }
+
+ private:
+  // This function and those that return Result<bool> return false if a member failed and the rows
+  // are over.
+  Result<bool> steps() {
+    auto done = prepare();
+    if (!done && worker_.stop.load()) return std::move(done).error();
+    VIADUCT_TRY(bool well, allWell(done));
+    if (!well) return false;
+    for (TimedRow& row : rows_) {
+      VIADUCT_TRY(well, warmUp(row));
+      if (!well) return false;
+    }
+    for (TimedRow& row : rows_) member_.keep(row.transfers->refill());
+    // From here until all members have read their counters, no member moves bytes.
+    VIADUCT_TRY(well, member_.allWell());
+    if (!well) return false;
+    for (TimedRow& row : rows_) {
+      row.seen = worker_.observer.before();
+      row.transfers->begin();
+    }
+    return timed();
+  }
+
+  Status prepare() {
+    for (TimedRow& row : rows_) VIADUCT_CHECK(row.transfers->prepare());
+    return Ok{};
+  }
+
+  Result<bool> allWell(const Status& done) {
+    member_.keep(done);
+    return member_.allWell();
+  }
+
+  // Measures the time of a transfer, which decides how the row is timed and checked.
+  Result<bool> warmUp(TimedRow& row) {
+    double seconds = 0;
+    for (const Goal& goal : row.transfers->warmUp()) {
+      VIADUCT_TRY(const Rounds::Round round, runRound(row, goal));
+      member_.keep(row.transfers->ended(round, false));
+      if (hasFailed(round) || member_.stopBy()) return false;
+      seconds = secondsOf(round);
+    }
+    row.schedule = row.transfers->schedule(seconds);
+    return moveAlone(row);
+  }
+
+  // Lets only the first of several devices move, for a quarter of the row's time. The rate shows
+  // what the other devices add.
+  Result<bool> moveAlone(TimedRow& row) {
+    if (!row.transfers->moveAlone(true)) return true;
+    const Schedule& all = row.schedule;
+    VIADUCT_TRY(Rounds::Round round,
+                runRound(row, {.iterations = std::max<std::uint64_t>(all.iterations / 4, 1),
+                               .time = all.time / 4}));
+    row.transfers->moveAlone(false);
+    member_.keep(row.transfers->ended(round, false));
+    const bool well = !hasFailed(round) && !member_.stopBy();
+    if (worker_.rank == 0) row.rounds.alone = std::move(round);
+    return well;
+  }
+
+  Result<bool> timed() {
+    std::uint64_t most = 0;
+    for (TimedRow& row : rows_) {
+      row.rounds.every_transfer_checked = row.schedule.every_transfer;
+      row.rounds.of_a_repeat = row.schedule.rounds;
+      row.rounds.planned = row.schedule.planned;
+      most = std::max(most, row.schedule.all());
+    }
+    for (std::uint64_t i = 0; i < most; ++i) {
+      VIADUCT_TRY(const bool well, turn(i));
+      if (!well) return false;
+      if (member_.stopBy()) break;
+    }
+    return endRows();
+  }
+
+  // The rows have their round number `i` in turns.
+  Result<bool> turn(std::uint64_t i) {
+    const bool backwards = i % 2 != 0 && rows_.front().transfers->anyOrder();
+    for (std::size_t k = 0; k < rows_.size(); ++k) {
+      TimedRow& row = rows_[backwards ? rows_.size() - 1 - k : k];
+      if (i >= row.schedule.all()) continue;
+      sayTurn(i, k, row);
+      VIADUCT_TRY(const bool well, timedRound(row, row.schedule.goalOf(i % row.schedule.rounds)));
+      if (!well) return false;
+      if (member_.stopBy()) break;
+    }
+    return true;
+  }
+
+  void sayTurn(std::uint64_t round, std::size_t k, const TimedRow& row) const {
+    if (rows_.size() == 1 || !worker_.heard.turn) return;
+    const std::uint64_t rounds = row.schedule.all();
+    worker_.heard.turn((round * rows_.size() + k) / rounds,
+                       fmt::format("round {} of {}: {}", round + 1, rounds, row.transfers->name()));
+  }
+
+  Result<bool> endRows() {
+    for (TimedRow& row : rows_) {
+      row.rounds.stopped = member_.stopBy().has_value();
+      report(row, row.meter.rest());
+      checkBetween(row, true);
+    }
+    VIADUCT_TRY(const bool well, member_.allWell());
+    if (!well) return false;
+    if (rows_.size() == 1) worker_.observer.pause(rows_.front().seen);
+    for (TimedRow& row : rows_) worker_.observer.claim(row.seen, row.transfers->claims());
+    for (TimedRow& row : rows_) member_.keep(row.transfers->check(row.rounds.stopped));
+    return true;
+  }
+
+  void checkBetween(TimedRow& row, bool last) {
+    if (!member_.failure()) member_.keep(row.transfers->between(moving(row), last));
+  }
+
+  Result<bool> timedRound(TimedRow& row, const Goal& goal) {
+    checkBetween(row, false);
+    member_.keep(row.transfers->fill(goal));
+    // From here until all members have read their counters, no member moves bytes.
+    if (rows_.size() > 1) worker_.observer.resume(row.seen);
+    VIADUCT_TRY(bool well, member_.allWell());
+    if (!well) return false;
+    left_at_ = Clock::now();
+    const CpuWatch cpu;
+    row.clock.start();
+    row.meter.begin(Clock::now(), row.transfers->bytesMoved());
+    VIADUCT_TRY(Rounds::Round round, runRound(row, goal));
+    row.meter.end();
+    row.clock.look();
+    row.cpu.add(cpu.used());  // a member works for others while it waits here for them
+    if (rows_.size() > 1) worker_.observer.pause(row.seen);
+    well = !hasFailed(round);
+    member_.keep(row.transfers->ended(round, well));
+    if (worker_.rank == 0) row.rounds.each.push_back(std::move(round));
+    return well;
+  }
+
+  // Moves until the goal is reached, and gathers the reports of all members.
+  Result<Rounds::Round> runRound(TimedRow& row, const Goal& goal) {
+    const Moving here = moving(row);
+    here.look();  // a member with a stop request starts no transfers
+    auto moved = row.transfers->move(goal, here);
+    if (!moved) orders_.store(Order::kCancel);  // the rows are over for all members
+    member_.keep(moved);
+    RoundShare share{.left_ns = static_cast<std::uint64_t>(
+                         std::chrono::nanoseconds(left_at_.time_since_epoch()).count())};
+    row.transfers->tell(share);
+    return member_.report(std::move(share));
+  }
+
+  Moving moving(TimedRow& row) {
+    return {.orders = orders_,
+            .look = [this, &row] { return look(row); },
+            .hurried = [this] { return isHurried(); }};
+  }
+
+  // A transfer knows only its own peer. Failures of other members end it too.
+  Clock::time_point look(TimedRow& row) {
+    report(row, row.meter.look(Clock::now(), row.transfers->bytesMoved()));
+    row.clock.look();
+    lookForStop();
+    if (worker_.group.trouble()) orders_.store(Order::kCancel);
+    if (worker_.heard.tick) worker_.heard.tick(row.meter.gbPerSecond());
+    return std::min(Clock::now() + kLookAfter, row.meter.due());
+  }
+
+  void lookForStop() {
+    if (!member_.lookForStop()) return;
+    // A failed transfer may already have given the order to cancel.
+    Order from = Order::kGoOn;
+    orders_.compare_exchange_strong(from, Order::kFinish);
+    if (Clock::now() > member_.stopSeen() + kLastWords) orders_.store(Order::kCancel);
+  }
+
+  bool isHurried() {
+    lookForStop();
+    return orders_.load() == Order::kFinish && Clock::now() > member_.stopSeen() + kLastChecks;
+  }
+
+  void report(TimedRow& row, const std::optional<RateInterval>& interval) {
+    if (!interval) return;
+    row.intervals.push_back(*interval);
+    if (worker_.heard.interval) worker_.heard.interval(*interval);
+  }
+
+  static RowShare shareOf(const TimedRow& row) {
+    RowShare out{.cpu = row.cpu, .clock = row.clock.drift(), .intervals = row.intervals};
+    row.transfers->tell(out);
+    out.observation = proof::encode(row.seen);
+    return out;
+  }
+
+  WorkerState& worker_;
+  RowMember member_;
+  std::vector<TimedRow> rows_;
+  Orders orders_{Order::kGoOn};
+  Clock::time_point left_at_ = {};  // when this member left the last barrier
+};
+
+}  // namespace
+
+Result<std::vector<Composed>> measureInTurns(WorkerState& worker,
+                                             std::vector<std::unique_ptr<RowTransfers>> rows) {
+  return Engine(worker, std::move(rows)).run();
+}
+
+}  // namespace viaduct::measure

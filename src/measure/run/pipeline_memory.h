@@ -1,0 +1,49 @@
+// The memory of one member at the ends of its flows: its contents before a part of a round, and
+// their check after it. Threads: one at a time.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "measure/load/buffer.h"
+#include "measure/load/chunks.h"
+#include "measure/load/pipeline_contents.h"
+#include "measure/load/pipeline_routes.h"
+
+namespace viaduct::measure::pipeline {
+
+class Memories {
+ public:
+  // `kind`: of host memory that has all bytes. The settings name the library of the GPU's driver.
+  Memories(Settings settings, const Chunking& chunks, Buffer::Kind kind)
+      : settings_(std::move(settings)), chunks_(chunks), kind_(std::move(kind)) {}
+
+  // Allocates the memory of an end, for transfers of this size. Ends with equal labels share it.
+  Status make(Agent& agent, const End& end, std::uint64_t bytes);
+
+  // The next two do nothing if the end is storage, or memory of another member.
+  Status fill(const End& end, const Expected& contents);
+  Status clear(const End& end);
+  // Returns a description of the first wrong bytes, or nothing. A ring has the last chunks.
+  Result<std::optional<std::string>> mismatch(const End& end, const Expected& contents);
+
+ private:
+  Result<Buffer::Kind> kindOf(const End& end) const;
+  Buffer* find(const End& end);
+  static Status push(const Buffer& memory);
+  std::optional<std::string> mismatchOfRing(std::span<const std::byte> ring,
+                                            const Expected& contents) const;
+
+  const Settings settings_;
+  const Chunking chunks_;
+  const Buffer::Kind kind_;
+  std::uint64_t bytes_ = 0;                 // of a transfer
+  std::map<std::string, Buffer> all_ = {};  // by label
+};
+
+}  // namespace viaduct::measure::pipeline

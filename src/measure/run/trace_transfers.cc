@@ -1,0 +1,492 @@
+#include "measure/run/trace_transfers.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+#include "base/random.h"
+#include "measure/kv/replay_plan.h"
+#include "measure/load/kv_point.h"
+#include "measure/load/pattern.h"
+
+namespace viaduct::measure {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto kPinAnnounced = 10s;
+constexpr auto kReplayLook = 50ms;  // how often the replay looks for a request to stop
+// Parts of kLastWords: for transfers to end after a stop request, and then for the check of their
+// contents.
+constexpr auto kLastTransfers = 2s, kLastCheck = 2s;
+// Each row has another epoch, so that contents of an earlier row are recognised as stale.
+constexpr std::uint64_t kFirstEpoch = 1;
+
+std::uint64_t nanosecondsIn(Duration time) {
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(std::chrono::nanoseconds(time).count(), 0));
+}
+
+// The blocks that a request keeps in a group. A window needs only the last ones.
+std::size_t keptBlocks(const KvGroup& group, const ReplayRequest& request) {
+  return std::min<std::size_t>(request.source.size(), kvBlocksOf(group, request.tokens));
+}
+
+// The requests of a plan that the initiator has launched: the first ones.
+struct Launched {
+  std::uint64_t requests = 0;
+  // Places of those whose transfers a stop request cancelled. Their pages have any contents.
+  std::vector<std::uint64_t> cancelled = {};
+};
+auto fields(base::Is<Launched> auto& l) { return std::tie(l.requests, l.cancelled); }
+
+// The contents of both pools: each page of the source has words of its own, and each page of the
+// destination those of the page that arrived there last.
+class ReplayContents {
+ public:
+  ReplayContents(const ReplayPlan& plan, const KvLayout& source, const KvLayout& destination,
+                 std::uint64_t seed, std::uint64_t epoch)
+      : plan_(plan), seed_(seed), groups_(destination.groups) {
+    source_ = placesOf(source);
+    destination_ = placesOf(destination);
+    std::uint64_t most = 1;
+    for (const Place& place : source_) most = std::max(most, place.bytes);
+    pattern_ = {.seed = seed,
+                .block_bytes = most,
+                .blocks = source.groups.front().blocks * source_.size(),
+                .epoch = epoch % kEpochs};
+  }
+
+  void fill(std::span<std::byte> pool) const {
+    std::set<std::uint32_t> blocks;
+    for (const ReplayRequest& request : plan_.requests)
+      blocks.insert(request.source.begin(), request.source.end());
+    for (const std::uint32_t block : blocks)
+      for (std::size_t p = 0; p < source_.size(); ++p)
+        pattern_.fill(pageAt(pool, source_[p], block), numberOf(block, p));
+  }
+  void clear(std::span<std::byte> pool) const {
+    for (const ReplayRequest& request : plan_.requests)
+      for (const std::uint32_t block : request.destination)
+        for (const Place& place : destination_) {
+          const auto page = pageAt(pool, place, block);
+          std::memset(page.data(), 0, page.size());
+        }
+  }
+
+  struct Found {
+    std::uint64_t requests = 0, words = 0;  // that were checked
+    std::string wrong = {};                 // the first wrong page
+  };
+  // Checks at least one page, and others until this time.
+  Found verify(std::span<std::byte> pool, Verified how, const Launched& launched,
+               Clock::time_point until) const {
+    Found out;
+    std::set<std::uint64_t> requests;
+    const auto arrivals = arrivalsOf(launched);
+    for (std::size_t p = 0; p < destination_.size(); ++p)
+      for (const auto& [block, from] : arrivals[destination_[p].group]) {
+        if (!from.whole || (out.words != 0 && Clock::now() > until)) continue;
+        requests.insert(from.request);
+        const auto wrong =
+            check(pageAt(pool, destination_[p], block), numberOf(from.block, p), how, out.words);
+        if (wrong.empty()) continue;
+        out.wrong = fmt::format("block {} place {} of request {} is wrong {}", block, p,
+                                from.request, wrong);
+        return out;
+      }
+    out.requests = requests.size();
+    return out;
+  }
+
+ private:
+  struct Place {
+    std::size_t group = 0;
+    std::uint64_t at = 0, stride = 0, bytes = 0;
+  };
+  struct Arrival {
+    std::uint32_t block = 0;  // of the source
+    std::uint64_t request = 0;
+    bool whole = true;  // the transfer has ended well
+  };
+  // By group: the contents of the blocks of the destination. The last request that got a block
+  // decides them.
+  std::vector<std::map<std::uint32_t, Arrival>> arrivalsOf(const Launched& launched) const {
+    const std::set<std::uint64_t> cancelled(launched.cancelled.begin(), launched.cancelled.end());
+    std::vector<std::map<std::uint32_t, Arrival>> out(groups_.size());
+    for (std::size_t i = 0; i < std::min<std::size_t>(launched.requests, plan_.requests.size());
+         ++i) {
+      const ReplayRequest& request = plan_.requests[i];
+      for (std::size_t g = 0; g < groups_.size(); ++g)
+        for (std::size_t b = request.source.size() - keptBlocks(groups_[g], request);
+             b < request.source.size(); ++b)
+          out[g][request.destination[b]] = {request.source[b], request.number,
+                                            !cancelled.contains(i)};
+    }
+    return out;
+  }
+  static std::vector<Place> placesOf(const KvLayout& layout) {
+    std::vector<Place> out;
+    for (std::size_t g = 0; g < layout.groups.size(); ++g) {
+      const KvGroup& group = layout.groups[g];
+      std::size_t number = 0;
+      for (const KvCache& cache : group.caches)
+        for (std::size_t i = 0; i < cache.layers.size() * cache.tensors; ++i) {
+          const KvPlace& place = group.places[number++];
+          out.push_back({g, place.address, place.stride, kvPageBytes(layout, group, cache)});
+        }
+    }
+    return out;
+  }
+  static std::span<std::byte> pageAt(std::span<std::byte> pool, const Place& place,
+                                     std::uint32_t block) {
+    return pool.subspan(place.at + block * place.stride, place.bytes);
+  }
+  std::uint64_t numberOf(std::uint32_t block, std::size_t place) const {
+    return block * source_.size() + place;
+  }
+  std::string check(std::span<const std::byte> page, std::uint64_t number, Verified how,
+                    std::uint64_t& words) const {
+    if (how == Verified::kFull) {
+      words += page.size() / kWordBytes;
+      const auto wrong = pattern_.verify(page, number);
+      return wrong ? fmt::format("from offset {}: {}", wrong->offset, wrong->text) : "";
+    }
+    base::Random random(seed_ ^ number);
+    const std::uint64_t last = (page.size() - 1) / kWordBytes * kWordBytes;
+    for (const std::uint64_t offset :
+         {std::uint64_t{0}, last, random.below(last / kWordBytes + 1) * kWordBytes}) {
+      ++words;
+      const std::uint64_t word = pattern_.word(number, offset);
+      const auto found = page.subspan(offset);
+      if (std::memcmp(found.data(), &word, std::min<std::size_t>(found.size(), kWordBytes)) != 0)
+        return fmt::format("at offset {}: {}", offset, pattern_.describe(found, number, offset));
+    }
+    return {};
+  }
+
+  const ReplayPlan& plan_;
+  const std::uint64_t seed_;
+  const std::vector<KvGroup> groups_;  // of the destination
+  std::vector<Place> source_, destination_;
+  Pattern pattern_;
+};
+
+class TraceTransfers final : public RowTransfers {
+ public:
+  TraceTransfers(WorkerState& worker, const Workload& row)
+      : worker_(worker),
+        row_(row),
+        push_(row.op == OpKind::kWrite),
+        role_(worker.deviceOf(0, Role::kInitiator) != nullptr ? Role::kInitiator : Role::kTarget),
+        plan_(planReplay(*row.trace->requests, row.kv->source.pool, row.kv->source.block,
+                         row.trace->speed)),
+        ended_ns_(plan_.requests.size()) {
+    ++worker_.rows;
+  }
+
+  const Workload& row() const override { return row_; }
+
+  // Fills the source. The destination is written too, because the first access to a page takes
+  // longer than its transfer.
+  Status prepare() override {
+    VIADUCT_TRY(const KvLayout from, layoutOf(*row_.kv, KvSide::kSource, 0));
+    VIADUCT_TRY(const KvLayout to, layoutOf(*row_.kv, KvSide::kDestination, 0));
+    contents_.emplace(plan_, from, to, worker_.spec.seed, kFirstEpoch + worker_.rows);
+    worker_.agent.poll();
+    if (isSource())
+      contents_->fill(memory().bytes());
+    else
+      contents_->clear(memory().bytes());
+    if (role_ == Role::kTarget) return Ok{};
+    peer_ = worker_.peers.at(worker_.rankOf(0, Role::kTarget));
+    VIADUCT_TRY(const PinInfo pin, peer_->waitPin("bench-target-0", kPinAnnounced));
+    const std::uint64_t here = memory().address();
+    VIADUCT_TRY(source_, layoutOf(*row_.kv, KvSide::kSource, push_ ? here : pin.address));
+    VIADUCT_TRY(destination_, layoutOf(*row_.kv, KvSide::kDestination, push_ ? pin.address : here));
+    VIADUCT_TRY(reshard_, KvReshard::plan(source_, destination_));
+    return Ok{};
+  }
+
+  // One round with one stream.
+  Schedule schedule(double /*seconds*/) override {
+    return {.iterations = plan_.requests.size(),
+            .planned = {.of_transfers = plan_.requests.size()}};
+  }
+
+  void begin() override {}
+
+  Status move(const Goal& /*goal*/, const Moving& moving) override {
+    if (role_ == Role::kTarget) return Ok{};
+    start_ = Clock::now();
+    for (std::size_t i = 0; i < plan_.requests.size(); ++i) {
+      VIADUCT_TRY(const bool goes, waitToLaunch(i, moving));
+      if (!goes) break;
+      VIADUCT_CHECK(launch(i));
+    }
+    return landAll(moving);
+  }
+
+  std::uint64_t bytesMoved() const override { return bytes_; }
+
+  void tell(RoundShare& round) const override {
+    round.more = base::packed(launched_);
+    if (role_ == Role::kInitiator)
+      round.streams.push_back({.stream = 0,
+                               .iterations = latencies_.size(),
+                               .start_ns = nanosecondsIn(start_.time_since_epoch()),
+                               .parts = {{.bytes = bytes_, .seconds = seconds_}}});
+  }
+
+  // Only the initiator knows what it has launched.
+  Status ended(const Rounds::Round& round, bool /*timed*/) override {
+    const RoundShare& theirs = round[worker_.rankOf(0, Role::kInitiator)];
+    if (base::unpack(theirs.more, launched_)) return Ok{};
+    return Error{
+        .code = Code::kProtocol, .operation = "bench", .detail = "a malformed list of requests"};
+  }
+
+  Status check(bool stopped) override {
+    if (isSource() || worker_.spec.verify == Verified::kOff) return Ok{};
+    worker_.agent.poll();  // orders the agent's writes to this memory before the check
+    const auto until = stopped ? Clock::now() + kLastCheck : Clock::time_point::max();
+    const auto found = contents_->verify(memory().bytes(), worker_.spec.verify, launched_, until);
+    checks_ = found.requests;
+    words_ = found.words;
+    mismatch_ = found.wrong;
+    return Ok{};
+  }
+
+  std::vector<proof::Claim> claims() const override {
+    if (role_ == Role::kTarget) return {};
+    return {{.peer = worker_.rankOf(0, Role::kTarget), .op = row_.op, .path = path_}};
+  }
+
+  void tell(RowShare& row) const override {
+    row.latency = latency_;
+    row.prep = prep_;
+    row.post = post_;
+    row.transfers = latencies_.size();
+    row.bytes = bytes_;
+    row.ops = ops_;
+    row.mismatch = mismatch_;
+    row.checks = checks_;
+    row.missed = mismatch_.empty() ? 0U : 1U;
+    row.words = words_;
+    if (role_ == Role::kTarget) return;
+    row.streams.push_back({.stream = 0,
+                           .iterations = latencies_.size(),
+                           .bytes = bytes_,
+                           .latency_us = latencyOf(latency_)});
+    // An interrupted replay asked for the rate of the replayed requests.
+    if (latencies_.empty() || latencies_.size() == plan_.requests.size()) return;
+    const double asked_s = plan_.requests[latencies_.back().first].due_s;
+    if (asked_s > 0) row.asked_per_s = static_cast<double>(latencies_.size()) / asked_s;
+  }
+
+  void complete(Composed& made, const Rounds& /*rounds*/) const override {
+    made.row.as<KvWorkload>()->replay = replayed();
+    if (const auto cancelled = launched_.cancelled.size(); cancelled != 0)
+      made.row.remark +=
+          fmt::format("{}{} in flight {} cancelled", made.row.remark.empty() ? "" : "; ", cancelled,
+                      cancelled == 1 ? "was" : "were");
+  }
+
+ private:
+  bool isSource() const { return (role_ == Role::kInitiator) == push_; }
+  Buffer& memory() { return *worker_.deviceOf(0, role_)->memory; }
+
+  struct Flight {
+    std::size_t request = 0;
+    std::uint64_t prep_ns = 0, post_ns = 0;
+    Transfer transfer;
+  };
+
+  // Returns the blocks of a request for each group.
+  std::vector<KvBlocks> blocksOf(const ReplayRequest& request) const {
+    std::vector<KvBlocks> out;
+    for (const KvGroup& group : source_.groups) {
+      const std::size_t kept = keptBlocks(group, request);
+      const auto last = [&](const BlockIds& ids) { return Indices(std::span(ids).last(kept)); };
+      out.push_back({.source = last(request.source),
+                     .destination = last(request.destination),
+                     .first_token = (request.source.size() - kept) * group.block_tokens});
+    }
+    return out;
+  }
+
+  Status launch(std::size_t number) {
+    const auto begun = Clock::now();
+    VIADUCT_TRY(KvSelections both, reshard_.select(blocksOf(plan_.requests[number])));
+    if (!push_) std::swap(both.source, both.destination);
+    std::string require = row_.backend.empty() ? "" : "backend:" + row_.backend;
+    if (const auto more = requireOfTransfer(worker_.spec.require); !more.empty())
+      require += (require.empty() ? "" : ",") + more;
+    const auto ended = [this, number](const TransferEnd& /*end*/) {
+      ended_ns_[number].store(nanosecondsIn(Clock::now() - start_), std::memory_order_release);
+    };
+    VIADUCT_TRY(
+        Transfer transfer,
+        worker_.agent.plan(row_.op, *peer_, std::move(both.source), std::move(both.destination),
+                           {.require = std::move(require), .on_end = ended}));
+    const auto planned = Clock::now();
+    VIADUCT_CHECK(transfer.post());
+    flights_.push_back({.request = number,
+                        .prep_ns = nanosecondsIn(planned - begun),
+                        .post_ns = nanosecondsIn(Clock::now() - planned),
+                        .transfer = std::move(transfer)});
+    launched_.requests = number + 1;
+    return Ok{};
+  }
+
+  Clock::time_point dueOf(std::size_t number) const {
+    return start_ + std::chrono::duration_cast<Duration>(
+                        std::chrono::duration<double>(plan_.requests[number].due_s));
+  }
+
+  // Waits for the oldest transfer until this time, and takes it out if it has ended.
+  Status land(Clock::time_point until) {
+    Flight& oldest = flights_.front();
+    const auto look = std::min(until, Clock::now() + kReplayLook);
+    const auto done = oldest.transfer.wait(look);
+    if (!done && done.error().code == Code::kTimeout && Clock::now() >= look) return Ok{};
+    // The callback may still run on the agent's thread.
+    while (ended_ns_[oldest.request].load(std::memory_order_acquire) == 0)
+      std::this_thread::yield();
+    if (!done && gave_up_ && done.error().code == Code::kCancelled)
+      launched_.cancelled.push_back(oldest.request);
+    else if (done)
+      count(oldest);
+    else
+      return done;
+    landed_ = std::max(landed_, oldest.request + 1);
+    flights_.pop_front();
+    return Ok{};
+  }
+
+  void count(const Flight& flight) {
+    const std::uint64_t ended = ended_ns_[flight.request].load(std::memory_order_acquire);
+    const std::uint64_t due = nanosecondsIn(dueOf(flight.request) - start_);
+    const std::uint64_t latency = ended > due ? ended - due : 0;
+    latency_.record(latency);
+    prep_.record(flight.prep_ns);
+    post_.record(flight.post_ns);
+    latencies_.push_back({flight.request, latency});
+    seconds_ = std::max(seconds_, static_cast<double>(ended) * 1e-9);
+    bytes_ += flight.transfer.bytes();
+    ops_ += flight.transfer.ops();
+    for (PathShare& share : flight.transfer.carried().shares) path_.add(std::move(share));
+  }
+
+  // Returns false once a member has asked to stop.
+  Result<bool> waitToLaunch(std::size_t number, const Moving& moving) {
+    for (;;) {
+      VIADUCT_TRY(const Order order, orderOf(moving));
+      if (order == Order::kFinish) return false;
+      const auto& after = plan_.requests[number].after;
+      const bool blocked = after && *after >= landed_;
+      const auto now = Clock::now(), due = dueOf(number);
+      if (now >= due && !blocked) return true;
+      if (flights_.empty())
+        std::this_thread::sleep_until(std::min(due, now + kReplayLook));
+      else
+        VIADUCT_CHECK(land(blocked ? Clock::time_point::max() : due));
+    }
+  }
+
+  // After a request to stop, transfers that last too long are cancelled.
+  Status landAll(const Moving& moving) {
+    Clock::time_point give_up = Clock::time_point::max();
+    while (!flights_.empty()) {
+      VIADUCT_TRY(const Order order, orderOf(moving));
+      const auto now = Clock::now();
+      if (order == Order::kFinish) give_up = std::min(give_up, now + kLastTransfers);
+      if (now >= give_up && !std::exchange(gave_up_, true))
+        for (Flight& flight : flights_) flight.transfer.cancel();
+      VIADUCT_CHECK(land(Clock::time_point::max()));
+    }
+    return Ok{};
+  }
+
+  // A failure of any member ends the row.
+  static Result<Order> orderOf(const Moving& moving) {
+    moving.look();
+    const Order order = moving.orders.load();
+    if (order != Order::kCancel) return order;
+    return Error{.code = Code::kCancelled, .operation = "bench", .detail = "another failed"};
+  }
+
+  KvReplayed replayed() const {
+    KvReplayed out{.trace = row_.trace->name,
+                   .speed = row_.trace->speed,
+                   .requests = latencies_.size(),
+                   .left_out = plan_.left_out};
+    Histogram ttft, parts;  // nanoseconds; millionths
+    double sum = 0;
+    for (const auto& [number, latency] : latencies_) {
+      const ReplayRequest& request = plan_.requests[number];
+      out.hash_ids += request.ids;
+      out.hit_ids += request.hit_ids;
+      out.tokens += request.tokens;
+      out.hit_tokens += request.hit_tokens;
+      if (row_.trace->prefill_rate <= 0) continue;
+      const double prefill = (request.tokens - request.hit_tokens) / row_.trace->prefill_rate * 1e9;
+      const double whole = prefill + static_cast<double>(latency);
+      const double part = whole > 0 ? static_cast<double>(latency) / whole : 0;
+      ttft.record(static_cast<std::uint64_t>(whole));
+      parts.record(static_cast<std::uint64_t>(part * 1e6));
+      sum += part;
+    }
+    if (out.hash_ids != 0)
+      out.hit_rate = static_cast<double>(out.hit_ids) / static_cast<double>(out.hash_ids);
+    if (ttft.count() == 0) return out;
+    out.prefill_tokens_per_s = row_.trace->prefill_rate;
+    out.ttft_us = latencyOf(ttft);
+    out.of_ttft = sum / static_cast<double>(latencies_.size());
+    out.of_ttft_p99 = parts.quantile(0.99) * 1e-6;
+    return out;
+  }
+
+  WorkerState& worker_;
+  const Workload& row_;
+  const bool push_;
+  const Role role_;
+  const ReplayPlan plan_;
+  std::optional<ReplayContents> contents_;
+  KvLayout source_, destination_;
+  KvReshard reshard_;
+  std::optional<Peer> peer_;
+  // When each transfer ended, after the start; 0: it has not. Declared before the transfers, whose
+  // callbacks write to it.
+  std::vector<std::atomic<std::uint64_t>> ended_ns_;
+  std::deque<Flight> flights_;
+  Launched launched_;     // by the initiator
+  bool gave_up_ = false;  // has cancelled the transfers
+  Clock::time_point start_ = {};
+  double seconds_ = 0;
+  std::size_t landed_ = 0;  // the requests before this one are over
+  Histogram latency_, prep_, post_;
+  std::vector<std::pair<std::size_t, std::uint64_t>> latencies_;  // of each request
+  std::uint64_t bytes_ = 0, ops_ = 0;
+  Path path_;
+  std::uint64_t checks_ = 0, words_ = 0;
+  std::string mismatch_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowTransfers> traceTransfers(WorkerState& worker, const Workload& row) {
+  return std::make_unique<TraceTransfers>(worker, row);
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,102 @@
+// Replays of traces that are stopped early, over the fake fabric.
+#include "measure/run/trace_transfers.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+
+#include "measure/run/members_testing.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::uint32_t kTokens = 16;      // of a request and of a block
+constexpr std::uint64_t kHour = 3600'000;  // milliseconds
+
+KvPoint pointOf(std::uint64_t blocks) {
+  const KvEnd end{.tp = 8, .block = kTokens};
+  KvPoint point{.model = "Llama-3.1-8B", .sets = 1, .source = end, .destination = end};
+  point.source.pool = point.destination.pool = 1;
+  const auto one = layoutOf(point, KvSide::kSource, 0);
+  EXPECT_TRUE(one);
+  for (KvEnd* each : {&point.source, &point.destination}) {
+    each->pool = blocks;
+    each->bytes = blocks * kvExtent(*one).bytes;
+  }
+  return point;
+}
+
+// The first `soon` requests are due at once, and as many an hour later. All have the same hash id.
+Spec specOf(std::uint64_t soon, OpKind op) {
+  Trace trace;
+  for (std::uint64_t i = 0; i < 2 * soon; ++i)
+    trace.push_back({.timestamp = i < soon ? 0 : kHour, .input_length = kTokens, .hash_ids = {1}});
+  const KvPoint point = pointOf(2 * soon);
+  return {.rows = {{.backend = "fake",
+                    .op = op,
+                    .block_bytes = point.source.bytes / point.source.pool,
+                    .kv = point,
+                    .trace = KvTrace{.name = "trace",
+                                     .requests = std::make_shared<const Trace>(trace),
+                                     .prefill_rate = 1000}}},
+          .rate = 1};
+}
+
+// Checks that the row has the requests that have ended, and no others.
+void expectPartial(const Row& row, std::uint64_t planned) {
+  EXPECT_TRUE(well(row)) << row.why;
+  EXPECT_GE(row.iterations, 1U);
+  EXPECT_LT(row.iterations, planned);
+  ASSERT_TRUE(row.interrupted);
+  EXPECT_EQ(row.interrupted->of_transfers, planned);
+  EXPECT_EQ(row.remark.rfind("interrupted after " + std::to_string(row.iterations) + " of " +
+                                 std::to_string(planned) + " requests",
+                             0),
+            0U)
+      << row.remark;
+  EXPECT_LT(row.seconds, 1000) << "the wait for the stop request is no part of the row";
+  EXPECT_TRUE(row.latency_us);
+  ASSERT_TRUE(row.checks);
+  EXPECT_EQ(row.checks->transfers, row.iterations);
+  EXPECT_GT(row.as<KvWorkload>()->checked_words, 0U);
+  ASSERT_TRUE(row.as<KvWorkload>()->replay);
+  EXPECT_EQ(row.as<KvWorkload>()->replay->requests, row.iterations);
+  EXPECT_EQ(row.as<KvWorkload>()->replay->hash_ids, row.iterations);
+  EXPECT_TRUE(row.as<KvWorkload>()->replay->ttft_us);
+}
+
+TEST(ReplayRun, AStopRequestKeepsTheRequestsThatHaveEnded) {
+  for (const OpKind op : {OpKind::kWrite, OpKind::kRead})
+    for (const std::uint32_t stops : {0U, 1U}) {
+      Members* running = nullptr;
+      Members members(specOf(5, op), {}, {.tick = [&](double gb_per_s) {
+                        if (gb_per_s > 0) running->stop(stops);
+                      }});
+      running = &members;
+      const std::vector<Row> rows = members.measure();
+      ASSERT_EQ(rows.size(), 1U);
+      expectPartial(rows[0], 10);
+      EXPECT_EQ(rows[0].as<KvWorkload>()->replay->hit_ids, rows[0].iterations - 1);
+      for (const std::uint32_t rank : {0U, 1U}) EXPECT_EQ(members.stopBy(rank), stops) << rank;
+    }
+}
+
+// Some ops never begin. Their requests are left out, and the pages of the
+// others are checked.
+TEST(ReplayRun, AfterAStopRequestTransfersThatHangAreCancelled) {
+  Members* running = nullptr;
+  std::atomic<int> ticks{0};
+  Members members(specOf(20, OpKind::kWrite), "seed=3,stop@0.01", {.tick = [&](double) {
+                    if (++ticks == 40) running->stop(1);
+                  }});
+  running = &members;
+  const std::vector<Row> rows = members.measure();
+  ASSERT_EQ(rows.size(), 1U);
+  expectPartial(rows[0], 40);
+  EXPECT_LT(rows[0].iterations, 20U);
+  EXPECT_NE(rows[0].remark.find(" in flight w"), std::string::npos) << rows[0].remark;
+}
+
+}  // namespace
+}  // namespace viaduct::measure
