@@ -45,7 +45,7 @@ def quotes(root, page, text):
     """The quotes of a page that differ from their files."""
     for name, quote in QUOTE.findall(text):
         source = root / name
-        if not (root / name.split("/")[0]).exists():
+        if "/" in name and not (root / name.split("/")[0]).exists():
             continue  # an installed tree does not have the folder
         there = QUOTED.search(source.read_text()) if source.exists() else None
         if there is None or there[1] != quote:

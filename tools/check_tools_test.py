@@ -162,6 +162,9 @@ class Docs(unittest.TestCase):
             with self.subTest(quoted):
                 self.assertEqual(len(check_docs.check(tree({"a.md": page, "a.cc": source}))), faults)
                 self.assertEqual(len(check_docs.check(tree({"a.md": page}))), 1)
+        page = "<!-- the code of bench/a.cc -->\n```cpp\nint x;\n```\n"
+        self.assertEqual(check_docs.check(tree({"a.md": page})), [])
+        self.assertEqual(len(check_docs.check(tree({"a.md": page, "bench/b.cc": ""}))), 1)
 
     def test_a_hard_sentence_is_found(self):
         long = "Every " + "very " * 24 + "long one."
