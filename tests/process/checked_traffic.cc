@@ -208,11 +208,16 @@ void CheckedTraffic::writeAndReadBack(const Peer& peer) {
     return memory.bytes().subspan(part.offset, part.bytes());
   };
   fill(of(from), number);
-  if (move(OpKind::kWrite, peer, from, part, *shelf, {.remote_offset = part.offset}) &&
-      move(OpKind::kRead, peer, back, part, *shelf, {.remote_offset = part.offset})) {
+  const std::uint64_t first = peer.epoch();
+  const bool wrote =
+      move(OpKind::kWrite, peer, from, part, *shelf, {.remote_offset = part.offset});
+  const std::uint64_t second = peer.epoch();
+  if (wrote && move(OpKind::kRead, peer, back, part, *shelf, {.remote_offset = part.offset})) {
     if (const auto at = wrongAt(of(back), number))
-      violated_(fmt::format("{}: read back is not what was written, {}", peer_,
-                            describe(of(back), *at, number)));
+      violated_(fmt::format(
+          "{}: read back is not what was written, {}; mark {:02x}, epochs {}, {}, {}, {} x {}",
+          peer_, describe(of(back), *at, number), static_cast<unsigned>(back.mark), first, second,
+          peer.epoch(), part.count, part.block));
     ++verified_;
   }
   seal(from);

@@ -380,7 +380,7 @@ TEST_F(LocalDirect, UnpinDuringTrafficLeavesTheMemoryAlone) {
 }
 
 TEST_F(LocalDirect, CloseReturnsEverythingAndEndsAllAccess) {
-  ASSERT_EQ(post({op(0, 0, kBytes)}), 1U);
+  ASSERT_EQ(post({op(8, 8, kBytes - 8)}), 1U);
   ASSERT_EQ(post({op(0, 0, 8)}, OpKind::kWrite, 2), 1U);
   core::Completions out;
   link().close(out);
