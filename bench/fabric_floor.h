@@ -21,7 +21,7 @@ struct FloorOptions {
   Duration turn = std::chrono::milliseconds(40), warm_up = {};
 };
 
-// What one process's end of a bare loop is made of.
+// The parts of one process's end of a bare loop.
 struct BareEnd {
   const Settings& settings;
   Channel& other;

@@ -170,7 +170,7 @@ class Crowd {
   std::vector<std::unique_ptr<Simulated>> members_;
 };
 
-// What the process that plays the members has measured, in milliseconds, bytes, and microseconds.
+// The figures of the process that plays the members, in milliseconds, bytes, and microseconds.
 struct Played {
   double formed = 0, barrier = 0, roster_bytes = 0, roster_us = 0;
 };

@@ -13,7 +13,7 @@
 
 namespace viaduct::app {
 
-// What flags mean for agents with one kind of storage.
+// The meaning of flags for agents with one kind of storage.
 struct AgentVariables {
   std::vector<std::string> variables = {};  // VARIABLE=value
   std::vector<std::string> remarks = {};    // for the user

@@ -48,7 +48,7 @@ struct PlannedRows {
   std::vector<std::string> remarks = {};
 };
 
-// What a workload decides about its run.
+// The decisions of a workload about its run.
 struct RowMaker {
   std::vector<Error> found = {};  // problems of this workload's options
   // Empty: one initiator and one target.

@@ -64,7 +64,7 @@ class Engine {
     std::vector<Composed> out;
     for (TimedRow& row : rows_) {
       VIADUCT_TRY(Composed made, member_.finish(shareOf(row), row.transfers->row(), row.rounds));
-      if (worker_.rank == 0) row.transfers->complete(made, row.rounds);
+      if (worker_.rank == 0) row.transfers->complete(made);
       out.push_back(std::move(made));
     }
     return out;

@@ -75,7 +75,7 @@ class RowTransfers {
   // Adds this member's part of the row.
   virtual void tell(RowShare& row) const = 0;
   // Adds what only these transfers know to the row. Only at rank 0.
-  virtual void complete(Composed& /*made*/, const Rounds& /*rounds*/) const {}
+  virtual void complete(Composed& /*made*/) const {}
 };
 
 }  // namespace viaduct::measure

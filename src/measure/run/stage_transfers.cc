@@ -83,7 +83,7 @@ class StageTransfers final : public RowTransfers {
       row.streams.push_back({.stream = 0, .iterations = rated_times_, .bytes = rated_bytes_});
   }
 
-  void complete(Composed& made, const Rounds& /*rounds*/) const override {
+  void complete(Composed& made) const override {
     const Pipeline& pipeline = flows_->pipeline();
     PipelineRow out{.pipeline = pipeline.text,
                     .run = runOf(),

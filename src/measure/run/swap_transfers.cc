@@ -243,7 +243,7 @@ class SwapTransfers final : public RowTransfers {
     row.gpus.push_back(pools_->gpu());
   }
 
-  void complete(Composed& made, const Rounds& /*rounds*/) const override {
+  void complete(Composed& made) const override {
     made.row.kind = SwapRow{.direction = directionName(row_.swap->direction),
                             .order = orderName(row_.swap->order),
                             .way = wayName(row_.swap->way),

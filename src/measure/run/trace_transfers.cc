@@ -294,7 +294,7 @@ class TraceTransfers final : public RowTransfers {
     if (asked_s > 0) row.asked_per_s = static_cast<double>(latencies_.size()) / asked_s;
   }
 
-  void complete(Composed& made, const Rounds& /*rounds*/) const override {
+  void complete(Composed& made) const override {
     made.row.as<KvWorkload>()->replay = replayed();
     if (const auto cancelled = launched_.cancelled.size(); cancelled != 0)
       made.row.remark +=
