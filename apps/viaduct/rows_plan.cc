@@ -200,18 +200,10 @@ Result<std::optional<meet::PlaceOptions>> placeOf(const MeetingOptions& o,
     return badFlag("--rank", "all workers run here and get their ranks automatically",
                    "give --meet to meet workers of other machines");
   if (o.where.empty()) return std::optional<meet::PlaceOptions>();
-  meet::PlaceOptions place{.where = o.where,
-                           .kind = o.kind,
-                           .token = settings.secret,
-                           .name_space = settings.name_space,
-                           .user = settings.meet_user,
-                           .password = settings.meet_password,
-                           .ca_file = settings.meet_ca,
-                           .certificate_file = settings.meet_certificate,
-                           .key_file = settings.meet_key,
-                           .detect = settings.detect,
-                           .serve = true,
-                           .insecure = settings.insecure};
+  meet::PlaceOptions place = meet::placeOptionsOf(o.where, settings);
+  place.kind = o.kind;
+  place.serve = true;
+  place.insecure = settings.insecure;
   // Reports wrong options of the place before any measurement. Nothing is sent to it yet.
   VIADUCT_CHECK(meet::openGroupPlace(place));
   return std::optional(std::move(place));

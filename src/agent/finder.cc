@@ -45,16 +45,9 @@ void sayWaiting(const std::string& line) { base::log(base::LogLevel::kWarning, "
 
 Result<std::unique_ptr<Finder>> Finder::open(const Settings& settings, Card mine, Deadline until) {
   std::unique_ptr<Finder> finder(new Finder(mine));
-  VIADUCT_TRY(finder->place_, meet::openMeetingPlace({.where = settings.meet,
-                                                      .token = settings.secret,
-                                                      .name_space = settings.name_space,
-                                                      .user = settings.meet_user,
-                                                      .password = settings.meet_password,
-                                                      .ca_file = settings.meet_ca,
-                                                      .certificate_file = settings.meet_certificate,
-                                                      .key_file = settings.meet_key,
-                                                      .detect = settings.detect,
-                                                      .waiting = &sayWaiting}));
+  meet::PlaceOptions options = meet::placeOptionsOf(settings.meet, settings);
+  options.waiting = &sayWaiting;
+  VIADUCT_TRY(finder->place_, meet::openMeetingPlace(options));
   finder->group_secret_ = !settings.secret.empty();
   // Members of a group with a secret know it already, so it does not travel.
   if (finder->group_secret_) mine.secret = {};

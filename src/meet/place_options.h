@@ -1,9 +1,12 @@
 // The address of a meeting place, and the credentials. Threads: plain values.
 #pragma once
 
+#include <viaduct/settings.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "base/waiting.h"
 
@@ -38,5 +41,18 @@ struct PlaceOptions {
   // Gets lines about missing members during long waits. The waiting thread calls it.
   base::SayWaiting waiting = {};
 };
+
+// Returns the options of a place with the secret and the credentials of an agent.
+inline PlaceOptions placeOptionsOf(std::string where, const Settings& settings) {
+  return {.where = std::move(where),
+          .token = settings.secret,
+          .name_space = settings.name_space,
+          .user = settings.meet_user,
+          .password = settings.meet_password,
+          .ca_file = settings.meet_ca,
+          .certificate_file = settings.meet_certificate,
+          .key_file = settings.meet_key,
+          .detect = settings.detect};
+}
 
 }  // namespace viaduct::meet
