@@ -2,9 +2,9 @@
 // bare loop that posts the same transfer and waits. Also filling and checking contents, beside
 // copies of as many bytes.   measure_cost [ROUNDS [MILLISECONDS]]
 #include "harness/agents.h"
-#include "measure/lane/lane.h"
-#include "measure/load/buffer.h"
-#include "measure/load/pattern.h"
+#include "measure/proof/lane.h"
+#include "measure/workload/buffer.h"
+#include "measure/workload/pattern.h"
 
 namespace viaduct::measure {
 namespace {

@@ -43,31 +43,16 @@ MAY_USE = {
     | {"core", "host", "meet", "move/staging", "agent/basis", "agent/metrics", "agent/peers",
        "agent/progress", "agent/session", "agent/traffic"},
     "agent/c": {"base"},
-    "measure/stats": {"base"},
-    "measure/kv": {"base"},
-    "measure/result": {"base", "host", "measure/stats"},
-    "measure/load": {"base", "base/net", "cuda", "host", "measure/kv", "measure/result"},
-    "measure/proof": {"base", "cuda", "host", "measure/load", "measure/result"},
-    "measure/lane": {"base", "measure/load", "measure/stats"},
-    "measure/rates": {
-        "base", "measure/lane", "measure/load", "measure/proof", "measure/result", "measure/stats"},
+    # Each room uses those below it.
+    "measure/result": {"base", "host"},
+    "measure/workload": NET | {"cuda", "host", "measure/result"},
+    "measure/proof": {"base", "cuda", "host", "measure/result", "measure/workload"},
     "measure/run": NET
-    | {"cuda", "host", "meet", "meet/groups", "measure/kv", "measure/lane", "measure/load", "measure/proof",
-       "measure/rates", "measure/result"},
-    "measure/explain": {"base", "host", "measure/load"},
-    "measure/import": {"base", "measure/result"},
-    "measure/turns": {"measure/result", "measure/run"},
-    "measure/compare": {"base", "measure/result", "measure/stats", "measure/turns"},
-    "measure/suite": {
-        "base", "measure/compare", "measure/import", "measure/result", "measure/stats",
-        "measure/turns"},
-    "measure/report": {
-        "base", "measure/result", "measure/stats", "measure/suite"},
+    | {"cuda", "host", "meet", "meet/groups", "measure/result", "measure/workload", "measure/proof"},
     "measure/p2p": NET
-    | {"host", "meet", "meet/groups", "measure/lane", "measure/load", "measure/proof", "measure/rates",
-       "measure/result", "measure/run"},
-    "measure/matrix": {
-        "base", "cuda", "host", "meet", "measure/load", "measure/result", "measure/run"},
+    | {"host", "meet", "meet/groups", "measure/result", "measure/workload", "measure/proof",
+       "measure/run"},
+    "measure/report": {"base", "measure/result", "measure/run"},
     "diag/explain": {"base"},
     "diag": NET | {"host", "s3", "diag/explain"},
     "apps": NET | {"meet", "meet/groups", "measure/*", "diag", "diag/explain"},
@@ -101,7 +86,7 @@ OTHER_MEANINGS = {
     ("src/agent/session/socket_facts.cc", "tcp"): "the protocol of a socket",
     ("src/core/plan.cc", "local"): "the local side of a transfer",
     ("src/diag/variable_switches.cc", "ucx"): "a provider of libfabric",
-    ("src/measure/explain/explain_output.cc", "tcp"): "a field of JSON",
+    ("src/measure/run/explain_output.cc", "tcp"): "a field of JSON",
 }
 
 

@@ -5,9 +5,9 @@
 #include <cstdio>
 
 #include "base/text_table.h"
-#include "measure/compare/compare_output.h"
+#include "measure/report/compare_output.h"
 #include "measure/result/text.h"
-#include "measure/turns/turns.h"
+#include "measure/run/turns.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/commands.h"
 #include "viaduct/remarks.h"

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/environment.h"
-#include "measure/explain/explain.h"
 #include "measure/result/report.h"
 #include "measure/result/text.h"
+#include "measure/run/explain_choice.h"
 #include "measure/run/run.h"
 #include "viaduct/against.h"
 #include "viaduct/bench_output.h"

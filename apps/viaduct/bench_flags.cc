@@ -1,7 +1,7 @@
 // The flags of `viaduct bench`, and those that nixlbench shares with it.
 #include <array>
 
-#include "measure/load/layout.h"
+#include "measure/workload/layout.h"
 #include "viaduct/command_line.h"
 #include "viaduct/generated_files.h"
 #include "viaduct/nixlbench.h"

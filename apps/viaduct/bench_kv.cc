@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/kv/replay_plan.h"
-#include "measure/load/machine.h"
+#include "measure/workload/machine.h"
+#include "measure/workload/replay_plan.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {

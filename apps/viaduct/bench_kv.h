@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/spec.h"
+#include "measure/workload/spec.h"
 #include "viaduct/bench_plan.h"
 
 namespace viaduct::app {

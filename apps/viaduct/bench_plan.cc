@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/load/storage.h"
+#include "measure/workload/storage.h"
 #include "meet/groups/group.h"
 #include "viaduct/bench_storage.h"
 #include "viaduct/nixlbench.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/matrix/matrix.h"
+#include "measure/run/matrix.h"
 #include "measure/run/run.h"
 #include "viaduct/bench_options.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "measure/load/workload.h"
 #include "measure/result/row.h"
+#include "measure/workload/workload.h"
 #include "viaduct/time_left.h"
 
 namespace viaduct::app {

@@ -10,7 +10,7 @@
 
 #include "base/sizes.h"
 #include "base/text.h"
-#include "measure/load/workload.h"
+#include "measure/workload/workload.h"
 #include "viaduct/flags.h"
 
 namespace viaduct::app {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "base/words.h"
-#include "measure/load/link_rate.h"
+#include "measure/workload/link_rate.h"
 
 namespace viaduct::app {
 

@@ -3,7 +3,7 @@
 
 #include <viaduct/settings.h>
 
-#include "measure/compare/compare.h"
+#include "measure/report/compare.h"
 
 namespace viaduct::app {
 

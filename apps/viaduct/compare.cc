@@ -4,8 +4,8 @@
 #include <cstdio>
 
 #include "base/text_table.h"
-#include "measure/compare/compare_output.h"
-#include "measure/import/files.h"
+#include "measure/report/compare_output.h"
+#include "measure/result/result_files.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/remarks.h"

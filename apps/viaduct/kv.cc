@@ -15,7 +15,7 @@
 #include "base/lists.h"
 #include "base/sizes.h"
 #include "base/text_table.h"
-#include "measure/kv/generate_trace.h"
+#include "measure/workload/generate_trace.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/commands.h"

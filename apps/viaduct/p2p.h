@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/link_rate.h"
+#include "measure/workload/link_rate.h"
 
 namespace viaduct::app {
 

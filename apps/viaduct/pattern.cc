@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "base/sizes.h"
-#include "measure/load/collective.h"
+#include "measure/workload/collective.h"
 #include "meet/groups/group.h"
 #include "viaduct/command_line.h"
 #include "viaduct/run_flags.h"

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/load/pipeline_contents.h"
-#include "measure/load/pipeline_routes.h"
+#include "measure/workload/pipeline_contents.h"
+#include "measure/workload/pipeline_routes.h"
 #include "viaduct/command_line.h"
 #include "viaduct/run_flags.h"
 #include "viaduct/workload.h"

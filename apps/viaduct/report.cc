@@ -7,8 +7,8 @@
 
 #include "base/file_error.h"
 #include "base/replaced_file.h"
-#include "measure/import/files.h"
 #include "measure/report/page.h"
+#include "measure/result/result_files.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"
 #include "viaduct/remarks.h"

@@ -9,9 +9,9 @@
 
 #include "base/sizes.h"
 #include "base/text.h"
-#include "measure/load/collective.h"
-#include "measure/load/machine.h"
-#include "measure/load/storage.h"
+#include "measure/workload/collective.h"
+#include "measure/workload/machine.h"
+#include "measure/workload/storage.h"
 #include "meet/groups/group.h"
 #include "meet/place.h"
 #include "viaduct/against_settings.h"

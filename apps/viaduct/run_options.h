@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "measure/load/spec.h"
-#include "measure/stats/rank_sum.h"
+#include "measure/result/rank_sum.h"
+#include "measure/workload/spec.h"
 #include "meet/place_options.h"
 
 namespace viaduct::app {

@@ -8,11 +8,11 @@
 #include <utility>
 
 #include "base/text_table.h"
+#include "measure/report/suite_answers.h"
+#include "measure/report/suite_conduct.h"
+#include "measure/report/suite_state.h"
+#include "measure/report/suite_text.h"
 #include "measure/result/text.h"
-#include "measure/suite/answers.h"
-#include "measure/suite/conduct.h"
-#include "measure/suite/state.h"
-#include "measure/suite/suite_text.h"
 #include "viaduct/bench_output.h"
 #include "viaduct/bench_values.h"
 #include "viaduct/command_line.h"

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "measure/suite/suite.h"
+#include "measure/report/suite.h"
 #include "viaduct/against_settings.h"
 #include "viaduct/command_line.h"
 #include "viaduct/run_flags.h"

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "measure/suite/suite.h"
+#include "measure/report/suite.h"
 #include "viaduct/bench_plan.h"
 #include "viaduct/suite_options.h"
 

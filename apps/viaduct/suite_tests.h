@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/suite/suite.h"
+#include "measure/report/suite.h"
 #include "viaduct/suite_options.h"
 
 namespace viaduct::app {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/load/swap_contents.h"
+#include "measure/workload/swap_contents.h"
 #include "viaduct/command_line.h"
 #include "viaduct/run_flags.h"
 #include "viaduct/workload.h"

@@ -3,7 +3,7 @@
 
 #include "cuda/memory.h"
 #include "device/fake_cuda.h"
-#include "measure/load/contents.h"
+#include "measure/workload/contents.h"
 #include "support/text.h"
 
 namespace viaduct::measure {

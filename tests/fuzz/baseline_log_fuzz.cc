@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "fuzz/samples.h"
-#include "measure/import/files.h"
 #include "measure/result/report.h"
+#include "measure/result/result_files.h"
 #include "measure/result/row_testing.h"
 
 namespace viaduct::fuzz {

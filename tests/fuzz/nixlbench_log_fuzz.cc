@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "fuzz/samples.h"
-#include "measure/import/nixlbench_log.h"
 #include "measure/result/nixlbench.h"
+#include "measure/result/nixlbench_log.h"
 #include "measure/result/row_testing.h"
 
 namespace {

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "fuzz/samples.h"
-#include "measure/kv/generate_trace.h"
-#include "measure/kv/replay_plan.h"
+#include "measure/workload/generate_trace.h"
+#include "measure/workload/replay_plan.h"
 
 namespace viaduct::fuzz {
 std::vector<Sample> samples() {

@@ -10,9 +10,9 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
-#include "measure/lane/lane.h"
 #include "measure/p2p/request.h"
-#include "measure/rates/share.h"
+#include "measure/proof/lane.h"
+#include "measure/proof/share.h"
 #include "measure/result/report.h"
 #include "measure/run/worker.h"
 

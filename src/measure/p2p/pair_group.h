@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/lane/lane.h"
+#include "measure/proof/lane.h"
 #include "meet/groups/group.h"
 
 namespace viaduct::measure::p2p {

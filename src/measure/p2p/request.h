@@ -9,7 +9,7 @@
 #include <string>
 
 #include "base/bytes.h"
-#include "measure/load/spec.h"
+#include "measure/workload/spec.h"
 
 namespace viaduct::measure::p2p {
 

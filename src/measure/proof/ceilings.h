@@ -6,8 +6,8 @@
 #include <span>
 #include <string>
 
-#include "measure/load/link_rate.h"
 #include "measure/proof/account.h"
+#include "measure/workload/link_rate.h"
 
 namespace viaduct::measure::proof {
 

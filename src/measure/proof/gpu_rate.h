@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "measure/load/mirror.h"
 #include "measure/proof/observation.h"
+#include "measure/workload/mirror.h"
 
 namespace viaduct::measure::proof {
 

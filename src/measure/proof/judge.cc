@@ -6,10 +6,10 @@
 #include <cmath>
 #include <utility>
 
-#include "measure/load/workload.h"
 #include "measure/proof/account.h"
 #include "measure/proof/ceilings.h"
 #include "measure/proof/prove.h"
+#include "measure/workload/workload.h"
 
 namespace viaduct::measure::proof {
 namespace {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/link_rate.h"
 #include "measure/proof/clock_watch.h"
 #include "measure/proof/observation.h"
 #include "measure/result/row.h"
+#include "measure/workload/link_rate.h"
 
 namespace viaduct::measure::proof {
 

@@ -15,15 +15,15 @@ namespace viaduct::measure {
 namespace {
 
 // The dimensions of a drawing.
-struct Layout {
+struct ChartLayout {
   const char* css_class;
   double width, height;
   double left, right, top, bottom;  // margins around the plot
   std::size_t x_ticks, y_ticks;
   double radius, font;
 };
-constexpr Layout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13};
-constexpr Layout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5};
+constexpr ChartLayout kWide{"wide", 960, 440, 64, 16, 16, 52, 12, 10, 4.5, 13};
+constexpr ChartLayout kNarrow{"narrow", 360, 340, 46, 8, 12, 46, 4, 8, 3.5, 11.5};
 constexpr double kDodge = 2.5;  // distance between whiskers of neighbouring lines
 constexpr double kLineHeight = 14;
 constexpr double kLevelMargin = 30;  // space right of the plot for the letters of ceilings
@@ -65,7 +65,7 @@ std::vector<double> apart(std::vector<double> wanted, double bottom) {
 
 class Drawing {
  public:
-  Drawing(const Chart& chart, const Part& part, const Layout& layout)
+  Drawing(const Chart& chart, const Part& part, const ChartLayout& layout)
       : chart_(chart), part_(part), layout_(layout), x_range_(xRange()), y_range_(yRange()) {
     if (!chart.levels.empty()) layout_.right = kLevelMargin;
     x_ticks_ = chart.x_axis == XAxis::kBlockSize ? sizeTicks(x_range_, layout.x_ticks)
@@ -273,7 +273,7 @@ class Drawing {
 
   const Chart& chart_;
   const Part part_;
-  Layout layout_;
+  ChartLayout layout_;
   AxisRange x_range_, y_range_;
   std::vector<Tick> x_ticks_, y_ticks_;
 };

@@ -11,8 +11,8 @@
 #include "measure/report/html.h"
 #include "measure/report/marks.h"
 #include "measure/report/scale.h"
+#include "measure/report/suite_answers.h"
 #include "measure/result/text.h"
-#include "measure/suite/answers.h"
 
 namespace viaduct::measure {
 namespace {

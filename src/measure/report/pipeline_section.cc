@@ -9,8 +9,8 @@
 #include "measure/report/html.h"
 #include "measure/result/pipeline_rates.h"
 #include "measure/result/pipeline_table.h"
+#include "measure/result/statistics.h"
 #include "measure/result/text.h"
-#include "measure/stats/statistics.h"
 
 namespace viaduct::measure {
 namespace {

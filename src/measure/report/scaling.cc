@@ -7,8 +7,8 @@
 #include <set>
 
 #include "measure/report/scale.h"
+#include "measure/result/statistics.h"
 #include "measure/result/text.h"
-#include "measure/stats/statistics.h"
 
 namespace viaduct::measure {
 namespace {

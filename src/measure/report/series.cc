@@ -40,7 +40,7 @@ Parts partsOf(const Source& source, const Row& row, bool with_batch) {
           with_batch ? fmt::format("batch {}", row.batch_size) : std::string{}};
 }
 
-struct Group {
+struct SeriesRows {
   Parts parts;
   std::size_t source = 0;
   std::vector<const Row*> rows;
@@ -55,8 +55,8 @@ bool hasSeveralBatches(const std::vector<const Row*>& rows) {
   });
 }
 
-void addGroups(std::size_t index, const Source& source, const std::vector<const Row*>& rows,
-               bool with_batch, std::vector<Group>& to) {
+void addRows(std::size_t index, const Source& source, const std::vector<const Row*>& rows,
+             bool with_batch, std::vector<SeriesRows>& to) {
   std::map<Parts, std::size_t> places;
   for (const Row* row : rows) {
     const Parts parts = partsOf(source, *row, with_batch);
@@ -66,16 +66,16 @@ void addGroups(std::size_t index, const Source& source, const std::vector<const 
   }
 }
 
-std::vector<Group> groupsOf(const std::vector<Source>& sources) {
-  std::vector<Group> all;
+std::vector<SeriesRows> rowsOfSeries(const std::vector<Source>& sources) {
+  std::vector<SeriesRows> all;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     std::vector<const Row*> rows;
     for (const Row& row : sources[i].report.rows)
       if (row.block_size != 0) rows.push_back(&row);
-    std::vector<Group> coarse;
-    addGroups(i, sources[i], rows, false, coarse);
-    for (const Group& group : coarse)
-      addGroups(i, sources[i], group.rows, hasSeveralBatches(group.rows), all);
+    std::vector<SeriesRows> coarse;
+    addRows(i, sources[i], rows, false, coarse);
+    for (const SeriesRows& one : coarse)
+      addRows(i, sources[i], one.rows, hasSeveralBatches(one.rows), all);
   }
   return all;
 }
@@ -135,16 +135,16 @@ std::vector<Source> sourcesOf(const std::vector<std::string>& files,
 }
 
 std::vector<Series> seriesOf(const std::vector<Source>& sources) {
-  const std::vector<Group> groups = groupsOf(sources);
+  const std::vector<SeriesRows> all = rowsOfSeries(sources);
   std::array<std::set<std::string>, kParts> values;
-  for (const Group& group : groups)
-    for (std::size_t i = 0; i < kParts; ++i) values[i].insert(group.parts[i]);
+  for (const SeriesRows& one : all)
+    for (std::size_t i = 0; i < kParts; ++i) values[i].insert(one.parts[i]);
   std::array<bool, kParts> shown{};
   for (std::size_t i = 0; i < kParts; ++i) shown[i] = values[i].size() > 1;
   std::vector<Series> out;
-  out.reserve(groups.size());
-  for (const Group& group : groups)
-    out.push_back({labelOf(group.parts, shown), group.source, middles(group.rows)});
+  out.reserve(all.size());
+  for (const SeriesRows& one : all)
+    out.push_back({labelOf(one.parts, shown), one.source, middles(one.rows)});
   return out;
 }
 

@@ -7,9 +7,9 @@
 #include "measure/report/chart.h"
 #include "measure/report/html.h"
 #include "measure/report/scale.h"
+#include "measure/report/suite_answers.h"
+#include "measure/report/suite_text.h"
 #include "measure/result/text.h"
-#include "measure/suite/answers.h"
-#include "measure/suite/suite_text.h"
 
 namespace viaduct::measure {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "measure/report/series.h"
-#include "measure/suite/suite.h"
+#include "measure/report/suite.h"
 
 namespace viaduct::measure {
 

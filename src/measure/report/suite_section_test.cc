@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "measure/report/page.h"
-#include "measure/suite/suite_testing.h"
+#include "measure/report/suite_testing.h"
 #include "support/text.h"
 
 namespace viaduct::measure {

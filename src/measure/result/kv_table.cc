@@ -8,8 +8,8 @@
 
 #include "base/sizes.h"
 #include "base/text.h"
+#include "measure/result/statistics.h"
 #include "measure/result/text.h"
-#include "measure/stats/statistics.h"
 
 namespace viaduct::measure {
 namespace {

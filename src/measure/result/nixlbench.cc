@@ -86,12 +86,12 @@ std::string cell(std::string_view text, std::size_t width) {
   return fmt::format("{:<{}}", text, width);
 }
 
-std::string figure(double value, int decimals, std::size_t width) {
+std::string cell(double value, int decimals, std::size_t width) {
   return cell(fmt::format("{:.{}f}", value, decimals), width);
 }
 
 std::string times(const std::optional<MeanP99>& us) {
-  return figure(us ? us->mean : kUnknown, 1, 15) + figure(us ? us->p99 : kUnknown, 1, 15);
+  return cell(us ? us->mean : kUnknown, 1, 15) + cell(us ? us->p99 : kUnknown, 1, 15);
 }
 
 double ofRankZero(const Row& row, double total) {
@@ -142,14 +142,14 @@ std::string nixlbenchLine(const Row& row, NixlbenchColumns columns) {
   std::string out =
       cell(fmt::to_string(row.block_size), 20) + cell(fmt::to_string(row.batch_size), 15);
   if (columns == NixlbenchColumns::kManyPairs) {
-    out += figure(ofRankZero(row, total), 6, 15) + figure(total, 6, 25);
-    out += figure(row.ceiling ? row.ceiling->percent : kUnknown, 6, 20);
+    out += cell(ofRankZero(row, total), 6, 15) + cell(total, 6, 25);
+    out += cell(row.ceiling ? row.ceiling->percent : kUnknown, 6, 20);
   } else {
-    out += figure(total, 6, 15);
+    out += cell(total, 6, 15);
   }
   const double side_by_side = static_cast<double>(row.threads) * row.initiators;
   const double us_per_block = static_cast<double>(row.block_size) * side_by_side / (total * 1e3);
-  return out + figure(us_per_block, 1, 15) + times(row.prep_us) + times(row.post_us) +
+  return out + cell(us_per_block, 1, 15) + times(row.prep_us) + times(row.post_us) +
          times(row.tx_us) + "\n";
 }
 

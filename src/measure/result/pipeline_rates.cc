@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "measure/stats/statistics.h"
+#include "measure/result/statistics.h"
 
 namespace viaduct::measure::pipeline {
 namespace {

@@ -11,8 +11,8 @@
 #include "base/sizes.h"
 #include "base/text_table.h"
 #include "measure/result/pipeline_rates.h"
+#include "measure/result/statistics.h"
 #include "measure/result/text.h"
-#include "measure/stats/statistics.h"
 
 namespace viaduct::measure::pipeline {
 namespace {

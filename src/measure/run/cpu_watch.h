@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "host/processors.h"
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 
 namespace viaduct::measure {
 

@@ -6,7 +6,7 @@
 #include <ranges>
 #include <utility>
 
-#include "measure/rates/meter.h"
+#include "measure/proof/meter.h"
 #include "measure/run/cpu_watch.h"
 #include "measure/run/row_member.h"
 

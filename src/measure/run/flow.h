@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/chunks.h"
 #include "measure/run/ring_gate.h"
+#include "measure/workload/chunks.h"
 
 namespace viaduct::measure::pipeline {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "measure/load/layout.h"
 #include "measure/proof/observation.h"
+#include "measure/workload/layout.h"
 
 namespace viaduct::measure {
 

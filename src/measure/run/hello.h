@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "host/facts.h"
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 #include "measure/result/report.h"
 
 namespace viaduct::measure {

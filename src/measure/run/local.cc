@@ -19,8 +19,8 @@
 #include <utility>
 
 #include "base/random.h"
-#include "measure/load/machine.h"
 #include "measure/run/run.h"
+#include "measure/workload/machine.h"
 #include "meet/groups/server.h"
 
 namespace viaduct::measure {

@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "measure/load/pipeline_contents.h"
-#include "measure/load/pipeline_routes.h"
 #include "measure/proof/observation.h"
 #include "measure/run/flow.h"
 #include "measure/run/pipeline_memory.h"
 #include "measure/run/pipeline_storage.h"
 #include "measure/run/row_transfers.h"
 #include "measure/run/worker.h"
+#include "measure/workload/pipeline_contents.h"
+#include "measure/workload/pipeline_routes.h"
 
 namespace viaduct::measure::pipeline {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <span>
 
-#include "measure/load/mirror.h"
+#include "measure/workload/mirror.h"
 
 namespace viaduct::measure::pipeline {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <utility>
 
-#include "measure/load/buffer.h"
-#include "measure/load/chunks.h"
-#include "measure/load/pipeline_contents.h"
-#include "measure/load/pipeline_routes.h"
+#include "measure/workload/buffer.h"
+#include "measure/workload/chunks.h"
+#include "measure/workload/pipeline_contents.h"
+#include "measure/workload/pipeline_routes.h"
 
 namespace viaduct::measure::pipeline {
 

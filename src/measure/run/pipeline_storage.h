@@ -11,9 +11,9 @@
 #include <string>
 
 #include "base/fd.h"
-#include "measure/load/chunks.h"
-#include "measure/load/pipeline.h"
-#include "measure/load/pipeline_contents.h"
+#include "measure/workload/chunks.h"
+#include "measure/workload/pipeline.h"
+#include "measure/workload/pipeline_contents.h"
 
 namespace viaduct::measure::pipeline {
 

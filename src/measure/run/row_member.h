@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 #include "measure/run/worker.h"
 
 namespace viaduct::measure {

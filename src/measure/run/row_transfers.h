@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "measure/lane/lane.h"
-#include "measure/load/workload.h"
+#include "measure/proof/lane.h"
 #include "measure/proof/observation.h"
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 #include "measure/run/schedule.h"
+#include "measure/workload/workload.h"
 
 namespace viaduct::measure {
 

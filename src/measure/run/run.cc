@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/fields.h"
-#include "measure/load/machine.h"
 #include "measure/run/hello.h"
 #include "measure/run/worker.h"
+#include "measure/workload/machine.h"
 #include "meet/groups/group.h"
 #include "meet/groups/serve.h"
 #include "meet/place.h"

@@ -13,9 +13,9 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
-#include "measure/load/spec.h"
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 #include "measure/result/report.h"
+#include "measure/workload/spec.h"
 #include "meet/place_options.h"
 
 namespace viaduct::meet {

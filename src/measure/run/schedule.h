@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "measure/lane/lane.h"
-#include "measure/load/spec.h"
+#include "measure/proof/lane.h"
+#include "measure/workload/spec.h"
 
 namespace viaduct::measure {
 

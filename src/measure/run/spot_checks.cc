@@ -7,7 +7,7 @@
 
 #include "base/fields.h"
 #include "base/random.h"
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 
 namespace viaduct::measure {
 

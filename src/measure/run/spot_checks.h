@@ -10,8 +10,8 @@
 #include <functional>
 #include <string>
 
-#include "measure/lane/lane.h"
-#include "measure/load/contents.h"
+#include "measure/proof/lane.h"
+#include "measure/workload/contents.h"
 
 namespace viaduct::measure {
 

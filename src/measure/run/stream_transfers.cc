@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "measure/lane/lane.h"
-#include "measure/load/collective.h"
-#include "measure/load/contents.h"
+#include "measure/proof/lane.h"
 #include "measure/run/spot_checks.h"
+#include "measure/workload/collective.h"
+#include "measure/workload/contents.h"
 
 namespace viaduct::measure {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/sizes.h"
-#include "measure/load/swap_contents.h"
 #include "measure/run/swap_ways.h"
+#include "measure/workload/swap_contents.h"
 
 namespace viaduct::measure::swap {
 namespace {

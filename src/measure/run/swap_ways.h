@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "measure/load/mirror.h"
-#include "measure/load/swap.h"
+#include "measure/workload/mirror.h"
+#include "measure/workload/swap.h"
 
 namespace viaduct::measure::swap {
 

@@ -15,9 +15,9 @@
 
 #include "base/fields.h"
 #include "base/random.h"
-#include "measure/kv/replay_plan.h"
-#include "measure/load/kv_point.h"
-#include "measure/load/pattern.h"
+#include "measure/workload/kv_point.h"
+#include "measure/workload/pattern.h"
+#include "measure/workload/replay_plan.h"
 
 namespace viaduct::measure {
 namespace {

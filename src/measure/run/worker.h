@@ -14,13 +14,13 @@
 
 #include "base/stop.h"
 #include "base/waiting.h"
-#include "measure/lane/lane.h"
-#include "measure/load/buffer.h"
-#include "measure/load/spec.h"
-#include "measure/load/storage.h"
+#include "measure/proof/lane.h"
 #include "measure/proof/observer.h"
-#include "measure/rates/share.h"
+#include "measure/proof/share.h"
 #include "measure/run/gpu_copies.h"
+#include "measure/workload/buffer.h"
+#include "measure/workload/spec.h"
+#include "measure/workload/storage.h"
 #include "meet/groups/group.h"
 
 namespace viaduct::measure {

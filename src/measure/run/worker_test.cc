@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "host/processors.h"
-#include "measure/load/collective.h"
 #include "measure/run/members_testing.h"
+#include "measure/workload/collective.h"
 
 namespace viaduct::measure {
 namespace {

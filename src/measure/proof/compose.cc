@@ -1,0 +1,476 @@
+// Makes one row from the shares of all members.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <string_view>
+
+#include "measure/proof/account.h"
+#include "measure/proof/judge.h"
+#include "measure/proof/share.h"
+#include "measure/proof/timeline.h"
+#include "measure/result/statistics.h"
+#include "measure/workload/collective.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kWindows = 3;     // parts of a round, if it has several streams
+constexpr std::size_t kMostParts = 12;  // parts of a repeat
+
+class Composer {
+ public:
+  Composer(const Spec& spec, const Workload& workload, std::span<const RowShare> shares,
+           const Rounds& rounds)
+      : spec_(spec),
+        workload_(workload),
+        shares_(shares),
+        rounds_(rounds),
+        streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
+        facts_{.backend = workload.backend,
+               .require = spec.require,
+               .transfer_bytes = smallestTransfer()},
+        row_{.backend = workload.backend,
+             .op = workload.op,
+             .scheme = schemeName(spec.layout.scheme),
+             .block_size = workload.block_bytes,
+             .batch_size = workload.batch,
+             .threads = spec.threads,
+             .pipeline_depth = spec.depth,
+             .initiators = spec.layout.initiators,
+             .targets = spec.layout.targets,
+             .bidirectional = spec.bidirectional,
+             .heat = spec.working_set == 0 && !workload.kv ? "hot" : "cold"} {
+    if (workload.kv) {
+      row_.kind = kvOf(*workload.kv);
+      row_.scheme = workload.trace ? "kv-trace" : workload.kv->bulk ? "kv-bulk" : "kv-paged";
+    }
+  }
+
+  Result<Composed> composed() {
+    for (const RowShare& share : shares_) {
+      VIADUCT_TRY(proof::Observation one, proof::decodeObservation(share.observation));
+      hosts_.push_back(one.place.boot_id);
+      seen_.push_back(std::move(one));
+    }
+    row_.memory = memoryWords();
+    if (spec_.layout.pattern())
+      row_.kind = Operation{.size = operationBytes(spec_.layout, workload_).size};
+    facts_.failure = failure();
+    if (!facts_.failure) {
+      sum();
+      rates();
+      intervals();
+      const Interrupted& planned = rounds_.planned;
+      if (rounds_.stopped &&
+          (row_.iterations < planned.of_transfers || row_.seconds < planned.of_seconds))
+        row_.interrupted = planned;
+      times();
+      cpu();
+      pairs();
+      if (const auto side = scaledSide(spec_)) devices(*side);
+      verified();
+      operation();
+    }
+    return judged();
+  }
+
+ private:
+  static KvWorkload kvOf(const KvPoint& point) {
+    return KvWorkload{.model = point.model,
+                      .tokens = point.tokens,
+                      .source_block = point.source.block,
+                      .destination_block = point.destination.block,
+                      .source_tp = point.source.tp,
+                      .destination_tp = point.destination.tp,
+                      .order = base::wordOf(kKvOrders, point.source.order),
+                      .arrangement = base::wordOf(kKvArrangements, point.source.arrangement),
+                      .bulk = point.bulk,
+                      .trial = point.trial,
+                      .trials = point.trials,
+                      .table_sets = point.sets,
+                      .pool_bytes = std::max(point.source.bytes, point.destination.bytes),
+                      .descriptors = (point.bulk ? 1 : point.pages) * point.requests};
+  }
+
+  // The smallest transfer decides whether all rails had to take part.
+  std::uint64_t smallestTransfer() const {
+    std::uint64_t bytes = workload_.bytes();
+    for (const Stream& stream : streams_)
+      bytes = std::min(bytes, workOf(workload_, stream).bytes());
+    return bytes;
+  }
+
+  using Repeat = std::vector<std::vector<Placed>>;  // by round
+
+  // Returns the memory of a side's devices: "DRAM", "VRAM 0-7".
+  std::string memoryOf(bool initiators) const {
+    std::set<std::uint32_t> gpus;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      if (spec_.layout.isInitiator(rank) == initiators)
+        gpus.insert(shares_[rank].gpus.begin(), shares_[rank].gpus.end());
+    if (gpus.empty()) return "DRAM";
+    const bool row = *gpus.rbegin() - *gpus.begin() + 1 == gpus.size();
+    if (gpus.size() > 1 && row) return fmt::format("VRAM {}-{}", *gpus.begin(), *gpus.rbegin());
+    return fmt::format("VRAM {}", fmt::join(gpus, ","));
+  }
+
+  // Returns the memory of both sides. Without GPUs, it is the choice of host memory.
+  std::string memoryWords() const {
+    const std::string here = memoryOf(true);
+    const bool alike = spec_.layout.stored() || spec_.layout.pattern();
+    const std::string there = alike ? here : memoryOf(false);
+    if (here == "DRAM" && there == here) return memoryChoiceName(spec_.memory);
+    return here == there ? here : fmt::format("{}/{}", here, there);
+  }
+
+  // Says why a row of GPU memory is slower than its backend.
+  std::string stagingWords() const {
+    const auto staged = [](const ProvenShare& share) { return share.stage != 0; };
+    if (!usesGpu(row_) || std::none_of(row_.path.begin(), row_.path.end(), staged)) return {};
+    return fmt::format("staged through host memory, because {} does not reach this GPU memory",
+                       row_.backend);
+  }
+
+  // Returns the first failure. Prefers a cause: a cancelled member follows another member's
+  // failure.
+  Failure failure() const {
+    Failure found;
+    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
+      const Failure& failure = shares_[rank].failure;
+      if (!failure || (found && failure->code == Code::kCancelled)) continue;
+      if (found && found->code != Code::kCancelled) continue;
+      found = failure;
+      found->detail = fmt::format("rank {}: {}", rank, found->detail);
+    }
+    return found;
+  }
+
+  void sum() {
+    for (const RowShare& share : shares_) {
+      latency_.add(share.latency);
+      prep_.add(share.prep);
+      post_.add(share.post);
+      tx_.add(share.tx);
+      row_.transfers += share.transfers;
+      if (auto* const kv = row_.as<KvWorkload>()) {
+        kv->runs += share.ops;
+        kv->checked_words += share.words;
+      }
+      carried_ += static_cast<double>(share.bytes);
+      for (const StreamShare& s : share.streams) {
+        row_.iterations += s.iterations;
+        timed_ += static_cast<double>(s.bytes);
+      }
+    }
+    for (std::size_t i = 0; i < rounds_.each.size(); ++i) {
+      std::vector<Placed> round = placed(rounds_.each[i], hosts_);
+      // The run ended before the round began.
+      if (wallOf(round).bytes == 0) continue;
+      if (repeats_.empty() || i % rounds_.of_a_repeat == 0) repeats_.emplace_back();
+      repeats_.back().push_back(std::move(round));
+    }
+  }
+
+  // A ping-pong moves every transfer in both directions.
+  double bytes() const { return timed_ * (spec_.ping_pong ? 2 : 1); }
+
+  void rates() {
+    std::vector<double> whole;
+    for (const Repeat& repeat : repeats_) {
+      Wall wall;
+      std::vector<LaneTimes::Part> parts;
+      for (const std::vector<Placed>& round : repeat) {
+        wall.add(wallOf(round));
+        for (const LaneTimes::Part& part : partsOf(round, kWindows)) parts.push_back(part);
+      }
+      row_.seconds += wall.seconds;
+      rated_ += static_cast<double>(wall.bytes);
+      whole.push_back(wall.rate());
+      for (const LaneTimes::Part& part : merged(parts, kMostParts))
+        row_.gb_per_s_parts.push_back(Wall{part.seconds, part.bytes}.rate());
+    }
+    if (row_.seconds <= 0) return;
+    // The median of the parts is steadier for a single stream. For several streams only the time of
+    // all of them gives the true rate.
+    row_.gb_per_s = median(streams_.size() == 1 ? row_.gb_per_s_parts : whole);
+    if (row_.gb_per_s_parts.size() > 1) row_.gb_per_s_spread = spread(row_.gb_per_s_parts);
+    row_.completions_per_s = static_cast<double>(row_.iterations) / row_.seconds;
+    double asked = spec_.rate;
+    for (const RowShare& share : shares_) asked = share.asked_per_s.value_or(asked);
+    if (asked > 0)
+      row_.rate = OpenLoop{.asked_per_s = asked * static_cast<double>(streams_.size()),
+                           .reached_per_s = *row_.completions_per_s,
+                           .arrivals = workload_.trace ? "trace"
+                                       : spec_.poisson ? "poisson"
+                                                       : "constant"};
+  }
+
+  std::string interruptionWords() const {
+    if (!row_.interrupted) return {};
+    if (row_.interrupted->of_seconds > 0)
+      return fmt::format("interrupted after {:.1f} of {:g} s", row_.seconds,
+                         row_.interrupted->of_seconds);
+    return fmt::format("interrupted after {} of {} {}", row_.iterations,
+                       row_.interrupted->of_transfers, workload_.trace ? "requests" : "transfers");
+  }
+
+  // Reports one long pause, which the median of the parts and all percentiles hide.
+  std::string stallWords() const {
+    constexpr double kSeconds = 0.1, kOfTheRow = 0.05, kTimesTheMedian = 10;
+    if (!row_.latency_us || row_.seconds <= 0) return {};
+    const double longest = row_.latency_us->max * 1e-6;
+    if (longest < kSeconds || longest < kOfTheRow * row_.seconds ||
+        longest < kTimesTheMedian * row_.latency_us->p50 * 1e-6)
+      return {};
+    return fmt::format("stalled: one transfer took {:.2f} s, and the median {:.3g} ms", longest,
+                       row_.latency_us->p50 * 1e-3);
+  }
+
+  // The streams of all members move at the same time, so their rates add up.
+  void intervals() {
+    for (const RowShare& share : shares_)
+      for (std::size_t i = 0; i < share.intervals.size(); ++i)
+        if (i < row_.intervals.size())
+          row_.intervals[i].gb_per_s += share.intervals[i].gb_per_s;
+        else
+          row_.intervals.push_back(share.intervals[i]);
+  }
+
+  void times() {
+    const auto brief = [](const Histogram& ns) -> std::optional<MeanP99> {
+      if (ns.count() == 0) return std::nullopt;
+      return MeanP99{.mean = ns.mean() * 1e-3, .p99 = ns.quantile(0.99) * 1e-3};
+    };
+    if (latency_.count() != 0) row_.latency_us = latencyOf(latency_);
+    row_.prep_us = brief(prep_);
+    row_.post_us = brief(post_);
+    row_.tx_us = brief(tx_);
+  }
+
+  // Each member reports the CPU of its whole process, so members of one process share it evenly.
+  void cpu() {
+    CpuSeconds used;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) +=
+          shares_[rank].cpu.used / static_cast<double>(membersWith(rank));
+    row_.cpu_s = used;
+    if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
+  }
+
+  // Returns the number of members in the process of `rank`.
+  std::ptrdiff_t membersWith(std::uint32_t rank) const {
+    return std::count_if(seen_.begin(), seen_.end(), [&](const proof::Observation& one) {
+      return one.place.process == seen_[rank].place.process;
+    });
+  }
+
+  void pairs() {
+    for (const Pair& pair : pairsOf(spec_.layout)) {
+      PairResult& result = row_.pairs.emplace_back();
+      result.initiator = spec_.layout.initiatorRank(pair.initiator);
+      result.target = spec_.layout.targetRank(pair.target);
+      result.gb_per_s = rateOf([&](const Stream& stream) { return stream.pair == pair; });
+      result.latency_us = latencyOfPair(pair);
+    }
+  }
+
+  // Returns the rate of the streams for which `counts` is true: the median of the repeats.
+  template <class Counts>
+  double rateOf(Counts counts) const {
+    std::vector<double> rates;
+    for (const Repeat& repeat : repeats_) {
+      Wall wall;
+      for (const std::vector<Placed>& round : repeat) {
+        std::vector<Placed> own;
+        for (const Placed& one : round)
+          if (one.stream < streams_.size() && counts(streams_[one.stream])) own.push_back(one);
+        wall.add(wallOf(own));
+      }
+      rates.push_back(wall.rate());
+    }
+    return median(rates);
+  }
+
+  // Adds the rate of each device of a side, and what they reach together.
+  void devices(const ScaledSide& side) {
+    const bool initiates = side.role == Role::kInitiator;
+    for (std::uint32_t i = 0; i < side.devices; ++i) {
+      const std::uint32_t rank =
+          initiates ? spec_.layout.initiatorRank(i) : spec_.layout.targetRank(i);
+      const auto& gpus = seen_[rank].place.gpus;
+      const auto gpu = std::ranges::find(gpus, i, &proof::GpuPlace::device);
+      row_.devices.push_back({.side = initiates ? "initiator" : "target",
+                              .number = i,
+                              .gpu = gpu == gpus.end() ? "" : gpu->name,
+                              .gb_per_s = rateOf([&](const Stream& stream) {
+                                return numberOf(stream.pair, side.role) == i;
+                              })});
+    }
+    const auto [slowest, fastest] = std::ranges::minmax(row_.devices, {}, &DeviceResult::gb_per_s);
+    if (fastest.gb_per_s <= 0 || !row_.gb_per_s) return;
+    Scaling& out = row_.scaling.emplace();
+    out.devices = side.devices;
+    out.slowest_of_fastest = slowest.gb_per_s / fastest.gb_per_s;
+    const double alone = wallOf(placed(rounds_.alone, hosts_)).rate();
+    if (alone <= 0) return;
+    out.alone_gb_per_s = alone;
+    out.of_linear = *row_.gb_per_s / (alone * side.devices);
+  }
+
+  // Returns the latency of a pair's slowest thread. All threads make equal transfers.
+  std::optional<Latency> latencyOfPair(const Pair& pair) const {
+    std::optional<Latency> found;
+    for (const RowShare& share : shares_)
+      for (const StreamShare& s : share.streams) {
+        if (s.stream >= streams_.size() || streams_[s.stream].reverse) continue;
+        if (streams_[s.stream].pair != pair) continue;
+        if (!found || found->p50 < s.latency_us.p50) found = s.latency_us;
+      }
+    return found;
+  }
+
+  void verified() {
+    row_.verified = facts_.verified = spec_.verify;
+    Checks checks;
+    std::uint64_t missed = 0;
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank) {
+      checks.transfers += shares_[rank].checks;
+      missed += shares_[rank].missed;
+      if (!shares_[rank].mismatch.empty() && !facts_.mismatch)
+        facts_.mismatch = fmt::format("at rank {} {}", rank, shares_[rank].mismatch);
+    }
+    if (checks.transfers == 0) return;
+    // If every transfer was checked, none could have been skipped.
+    checks.smallest_caught = rounds_.every_transfer_checked ? 0 : smallestCaught(checks.transfers);
+    row_.checks = checks;
+    if (missed != 0)
+      facts_.mismatch = fmt::format("{} of {} checked transfers have wrong bytes: {}", missed,
+                                    checks.transfers, facts_.mismatch.value_or(""));
+  }
+
+  // All figures of an operation follow from the rate of the row.
+  void operation() {
+    auto* const operation = row_.as<Operation>();
+    if (operation == nullptr) return;
+    if (spec_.verify != Verified::kOff) operation->wrong = wrongTransfers();
+    if (row_.gb_per_s.value_or(0) <= 0) return;
+    const OperationBytes bytes = operationBytes(spec_.layout, workload_);
+    const double ns = static_cast<double>(bytes.moved) / *row_.gb_per_s;
+    operation->time_us = ns * 1e-3;
+    operation->algbw = static_cast<double>(bytes.size) / ns;
+    operation->busbw = static_cast<double>(bytes.busiest) / ns;
+  }
+
+  // The check after the last round counts no transfers, so each of its members counts as one.
+  std::uint64_t wrongTransfers() const {
+    std::uint64_t missed = 0, members = 0;
+    for (const RowShare& share : shares_) {
+      missed += share.missed;
+      members += share.mismatch.empty() ? 0 : 1;
+    }
+    return std::max(missed, members);
+  }
+
+  // Lets the device counters decide whether the row is true.
+  Composed judged() {
+    facts_.gb_per_s = row_.gb_per_s.value_or(0);
+    if (row_.rate && row_.rate->asked_per_s > 0)
+      facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
+    if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
+    if (!facts_.failure) {
+      facts_.totals = {.rated = rated_, .timed = bytes(), .all = carried_, .seconds = row_.seconds};
+      clocks();
+    }
+    facts_.working_set = workingSet();
+    proof::Judgement judgement = proof::judge(seen_, facts_, spec_.link_rates);
+    row_.path = std::move(judgement.path);
+    if (row_.backend.empty() && !row_.path.empty()) row_.backend = carrier().backend;
+    row_.proof = std::move(judgement.proof);
+    row_.ceiling = std::move(judgement.ceiling);
+    row_.ceiling_unknown = std::move(judgement.ceiling_unknown);
+    row_.copied_by = proof::copiedBy(row_.path);
+    row_.verdict = judgement.verdict;
+    row_.why = std::move(judgement.why);
+    for (const std::string& words :
+         {stagingWords(), interruptionWords(), stallWords(), judgement.remark})
+      if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
+    return {std::move(row_), std::move(judgement.conclusion)};
+  }
+
+  // Returns the share between the members, if the path has stages.
+  const ProvenShare& carrier() const {
+    constexpr std::uint32_t kLoad = 1;  // PathShare::stage
+    const auto at = std::find_if(row_.path.begin(), row_.path.end(),
+                                 [](const ProvenShare& share) { return share.stage != kLoad; });
+    return at == row_.path.end() ? row_.path.front() : *at;
+  }
+
+  void clocks() {
+    for (std::uint32_t rank = 0; rank < shares_.size(); ++rank)
+      if (std::abs(shares_[rank].clock.ahead) > std::abs(facts_.clock.ahead)) {
+        facts_.clock = shares_[rank].clock;
+        facts_.clock_rank = rank;
+      }
+  }
+
+  // `used`: CPU seconds of all members.
+  void cores(double used) {
+    double counted = 0;
+    for (const RowShare& share : shares_) counted = std::max(counted, share.cpu.over);
+    facts_.cores_busy = proof::coresBusy(used, row_.seconds, counted);
+    if (facts_.cores_busy <= 0) return;
+    row_.cores_busy = facts_.cores_busy;
+    std::map<std::string_view, CpuUse> machines;  // for each host: the longest observation
+    for (std::size_t rank = 0; rank < shares_.size(); ++rank) {
+      const CpuUse& seen = shares_[rank].cpu;
+      if (seen.processors == 0) return;
+      CpuUse& machine = machines[hosts_[rank]];
+      if (seen.over > machine.over) machine = seen;
+    }
+    double all = 0;
+    for (const auto& [host, machine] : machines) {
+      all += machine.machine;
+      facts_.cores += machine.processors;
+    }
+    facts_.cores_others = std::max(0.0, all - used) / counted;
+    row_.cores_others = facts_.cores_others;
+  }
+
+  std::uint64_t workingSet() const {
+    if (workload_.stages || workload_.swap) return workload_.bytes();
+    std::uint64_t bytes = 0;
+    const auto memory = deviceBytes(spec_);
+    if (!memory) return 0;
+    for (const Stream& stream : streams_)
+      bytes += setsOf(spec_, workload_, stream, *memory).count * workOf(workload_, stream).bytes();
+    return bytes;
+  }
+
+  const Spec& spec_;
+  const Workload& workload_;
+  std::span<const RowShare> shares_;
+  const Rounds& rounds_;
+  const std::vector<Stream> streams_;
+  std::vector<proof::Observation> seen_;
+  std::vector<std::string> hosts_;  // by rank; members of one host share a clock
+  std::vector<Repeat> repeats_;
+  Histogram latency_, prep_, post_, tx_;
+  double rated_ = 0;    // bytes of all rounds
+  double timed_ = 0;    // bytes of the timed transfers, in one direction
+  double carried_ = 0;  // bytes of all transfers that the paths count
+  proof::RowFacts facts_;
+  Row row_;
+};
+
+}  // namespace
+
+Result<Composed> compose(const Spec& spec, const Workload& workload,
+                         std::span<const RowShare> shares, const Rounds& rounds) {
+  return Composer(spec, workload, shares, rounds).composed();
+}
+
+}  // namespace viaduct::measure

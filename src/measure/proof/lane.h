@@ -1,0 +1,139 @@
+// Runs one stream's transfers for one row, at the initiating end. Threads: one at a time.
+#pragma once
+
+#include <viaduct/agent.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/random.h"
+#include "measure/result/histogram.h"
+#include "measure/workload/buffer.h"
+#include "measure/workload/spec.h"
+
+namespace viaduct::measure {
+
+// An order from the watching thread to the lanes.
+enum class Order : std::uint8_t {
+  kGoOn,
+  kFinish,  // start no further transfer, and end as if the goal were reached
+  kCancel,  // end at once, and fail with kCancelled
+};
+using Orders = std::atomic<Order>;
+
+constexpr auto kLaneSlice = std::chrono::milliseconds(100);  // within which a lane sees an order
+
+// Returns the next note of a member of this run, as Agent::waitNote() does.
+using NoteSource = std::function<Result<Note>(Deadline until)>;
+
+struct LaneSides {
+  Selection own = {}, remote = {};
+};
+
+// The inputs of a lane.
+struct LaneSeed {
+  const Spec& spec;
+  Workload row;  // as this stream moves it
+  Agent& agent;
+  Peer peer;
+  const NoteSource& notes;
+  Buffer& memory;            // the memory of the device that initiates
+  std::uint64_t own_at = 0;  // offset of the lane's first set in `memory`
+  // Returns the blocks of a set at the peer, in the order of their places.
+  std::function<Result<Blocks>(std::uint64_t set)> remote;
+  // Returns both sides of one of the row's transfers in a set. Null: `remote`, and the same blocks
+  // of `memory`.
+  std::function<Result<LaneSides>(std::uint64_t set, std::uint32_t number)> sides = {};
+  std::uint64_t sets = 1, stride = 0;
+  Role role = Role::kInitiator;  // the role of this end in the layout
+  std::uint64_t number = 0;  // the stream's number; it seeds the arrivals, so that streams differ
+};
+
+struct LaneTimes {
+  struct Part {
+    std::uint64_t bytes = 0;
+    double seconds = 0;
+  };
+  Histogram latency, post, tx;  // nanoseconds
+  Clock::time_point start = {};
+  std::vector<Part> parts;  // consecutive, without gaps
+  std::uint64_t iterations = 0;
+};
+
+// The goal of a run: without another order, a lane ends once it has reached both.
+struct Goal {
+  std::uint64_t iterations = 0;
+  Duration time{0};
+};
+Goal warmGoal(const Spec& spec, const Workload& row);
+
+class Lane {
+ public:
+  // Plans every transfer.
+  static Result<std::unique_ptr<Lane>> plan(const LaneSeed& seed);
+
+  // Starts the counts of path() and transfers().
+  void mark() {
+    before_ = carried();
+    transfers_ended_ = 0;
+  }
+  // Runs one untimed transfer of that set. Fails with kCancelled if `ended` returns true.
+  Status once(std::uint64_t set, const std::function<bool()>& ended);
+  // Continues with the set after the last one that run() used. Fails with kCancelled after
+  // Order::kCancel.
+  Result<LaneTimes> run(const Goal& goal, const Orders& orders);
+  // Runs a ping-pong. Its latency is half of the time for a write and its echo. The other end runs
+  // echo() until this call has ended.
+  Result<LaneTimes> pingPong(const Goal& goal, const Orders& orders);
+  Result<LaneTimes> echo(const Orders& orders);  // returns only the number of iterations
+
+  const Histogram& prep() const { return prep_; }  // nanoseconds of each plan() call
+  Path path() const { return carried().since(before_); }
+  // Counts timed and untimed transfers. Threads: any.
+  std::uint64_t transfers() const { return transfers_ended_.load(std::memory_order_relaxed); }
+  std::uint64_t sets() const { return seed_.sets; }
+  std::uint64_t bytes() const { return seed_.row.bytes(); }
+  // The ops of a set's transfers, after coalescing. All sets have about as many.
+  std::uint64_t ops() const;
+
+ private:
+  class Drive;
+  explicit Lane(const LaneSeed& seed);
+  Result<LaneSides> sidesOf(std::uint64_t set, std::uint32_t number) const;
+  Result<Transfer> planOne(std::uint64_t set, std::uint32_t number);
+  Status planAgain(std::uint64_t slot);
+  Path carried() const;
+  std::uint64_t slots() const { return transfers_.size() / seed_.row.transfers(); }
+  // The transfers that are posted together, of a slot.
+  std::span<Transfer> flight(std::uint64_t number) {
+    const std::size_t together = seed_.row.transfers();
+    return std::span(transfers_).subspan(number % slots() * together, together);
+  }
+  Transfer& transfer(std::uint64_t number) { return flight(number).front(); }
+  Status post(std::uint64_t number);
+  // Waits for all transfers of a flight. After kTimeout it can be called again.
+  Status wait(std::uint64_t number, Deadline until);
+  Result<Note> waitNote(const Orders& orders);
+  Status bounce(std::uint64_t number, const Orders& orders);
+  // Waits for a posted transfer and counts it. Fails with kCancelled if `ended` returns true.
+  Status await(std::uint64_t number, const std::function<bool()>& ended);
+  // Only one thread at a time counts, so no atomic addition is needed.
+  void countTransfer() { transfers_ended_.store(transfers() + 1, std::memory_order_relaxed); }
+
+  LaneSeed seed_;
+  std::vector<std::uint32_t> own_order_, remote_order_;
+  std::vector<Transfer> transfers_;
+  Path retired_;             // bytes of transfers that were replaced by newly planned ones
+  Path before_;              // the bytes carried before mark()
+  std::uint64_t begun_ = 0;  // transfers that all runs have started
+  std::atomic<std::uint64_t> transfers_ended_{0};  // since mark()
+  Histogram prep_;
+  base::Random arrivals_;
+};
+
+}  // namespace viaduct::measure

@@ -1,0 +1,91 @@
+#include "measure/proof/timeline.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+namespace viaduct::measure {
+namespace {
+
+// Returns a stream's bytes between two moments. Within a part, bytes are spread evenly over time.
+double bytesBetween(const Placed& stream, double from, double to) {
+  double bytes = 0, begin = stream.start;
+  for (const LaneTimes::Part& part : stream.parts) {
+    const double end = begin + part.seconds;
+    const double common = std::min(end, to) - std::max(begin, from);
+    if (common > 0 && part.seconds > 0)
+      bytes += static_cast<double>(part.bytes) * common / part.seconds;
+    begin = end;
+  }
+  return bytes;
+}
+
+double firstStart(const std::vector<Placed>& streams) {
+  double first = std::numeric_limits<double>::max();
+  for (const Placed& stream : streams) first = std::min(first, stream.start);
+  return first;
+}
+
+}  // namespace
+
+std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts) {
+  std::map<std::string, std::uint64_t> opened;
+  for (std::size_t rank = 0; rank < shares.size(); ++rank) {
+    const std::uint64_t left = shares[rank].left_ns;
+    const auto [known, fresh] = opened.emplace(hosts[rank], left);
+    if (!fresh) known->second = std::min(known->second, left);
+  }
+  std::vector<Placed> out;
+  for (std::size_t rank = 0; rank < shares.size(); ++rank)
+    for (const TimeStretch& stretch : shares[rank].streams) {
+      Placed& one = out.emplace_back(Placed{.stream = stretch.stream, .parts = stretch.parts});
+      one.start = static_cast<double>(stretch.start_ns - opened[hosts[rank]]) * 1e-9;
+      one.end = one.start;
+      for (const LaneTimes::Part& part : stretch.parts) {
+        one.end += part.seconds;
+        one.bytes += part.bytes;
+      }
+    }
+  return out;
+}
+
+Wall wallOf(const std::vector<Placed>& streams) {
+  Wall wall;
+  if (streams.empty()) return wall;
+  double last = 0;
+  for (const Placed& stream : streams) {
+    last = std::max(last, stream.end);
+    wall.bytes += stream.bytes;
+  }
+  wall.seconds = last - firstStart(streams);
+  return wall;
+}
+
+std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows) {
+  if (streams.size() == 1) return streams[0].parts;
+  const Wall wall = wallOf(streams);
+  if (wall.seconds <= 0) return {};
+  const double width = wall.seconds / static_cast<double>(windows);
+  std::vector<LaneTimes::Part> parts;
+  double from = firstStart(streams);
+  for (std::size_t i = 0; i < windows; ++i, from += width) {
+    double bytes = 0;
+    for (const Placed& stream : streams) bytes += bytesBetween(stream, from, from + width);
+    parts.push_back({static_cast<std::uint64_t>(std::llround(bytes)), width});
+  }
+  return parts;
+}
+
+std::vector<LaneTimes::Part> merged(const std::vector<LaneTimes::Part>& parts, std::size_t most) {
+  if (parts.size() <= most) return parts;
+  std::vector<LaneTimes::Part> out(most);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    LaneTimes::Part& into = out[i * most / parts.size()];
+    into.bytes += parts[i].bytes;
+    into.seconds += parts[i].seconds;
+  }
+  return out;
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,43 @@
+// Adds up the bytes of many streams over the time from the first start to the last end. Threads:
+// pure functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "measure/proof/share.h"
+
+namespace viaduct::measure {
+
+// One stream in one round, in seconds after the barrier opened for its host.
+struct Placed {
+  std::uint32_t stream = 0;
+  double start = 0, end = 0;
+  std::uint64_t bytes = 0;
+  std::vector<LaneTimes::Part> parts = {};
+};
+
+// Places the streams of a round on one clock. Members of one host share a clock; `hosts` names each
+// rank's host. Clocks of several hosts are aligned at the moment when the barrier opened.
+std::vector<Placed> placed(std::span<const RoundShare> shares, std::span<const std::string> hosts);
+
+struct Wall {
+  double seconds = 0;  // from the first start to the last end
+  std::uint64_t bytes = 0;
+  double rate() const { return seconds > 0 ? static_cast<double>(bytes) / seconds * 1e-9 : 0; }
+  void add(const Wall& next) {
+    seconds += next.seconds;
+    bytes += next.bytes;
+  }
+};
+Wall wallOf(const std::vector<Placed>& streams);
+
+// Returns the bytes of all streams in each of `windows` equal parts of that time. A single stream
+// keeps its own parts.
+std::vector<LaneTimes::Part> partsOf(const std::vector<Placed>& streams, std::size_t windows);
+// Merges neighbouring parts until at most `most` are left.
+std::vector<LaneTimes::Part> merged(const std::vector<LaneTimes::Part>& parts, std::size_t most);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,78 @@
+#include "measure/result/histogram.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "base/fields.h"
+
+namespace viaduct::measure {
+namespace {
+
+constexpr std::size_t kSub = 128;
+
+std::size_t shiftOf(std::uint64_t value) {
+  return value < 2 * kSub ? 0 : static_cast<std::size_t>(std::bit_width(value)) - 8;
+}
+
+double middleOf(std::size_t bucket) {
+  if (bucket < 2 * kSub) return static_cast<double>(bucket);
+  const auto shift = static_cast<int>(bucket / kSub - 1);
+  const auto first = static_cast<double>(bucket % kSub + kSub);
+  return std::ldexp(first, shift) + std::ldexp(1.0, shift) / 2;
+}
+
+}  // namespace
+
+void Histogram::record(std::uint64_t value) {
+  const std::size_t shift = shiftOf(value);
+  ++buckets_[shift * kSub + (value >> shift)];
+  ++count_;
+  sum_ += static_cast<double>(value);
+  min_ = std::min(min_, value);
+  max_ = std::max(max_, value);
+}
+
+double Histogram::quantile(double q) const {
+  if (count_ == 0) return 0;
+  const auto wanted = std::max(std::ceil(q * static_cast<double>(count_)), 1.0);
+  std::uint64_t seen = 0;
+  for (std::size_t i = 0; i < kBuckets; ++i) {
+    seen += buckets_[i];
+    if (static_cast<double>(seen) >= wanted)
+      return std::clamp(middleOf(i), static_cast<double>(min_), static_cast<double>(max_));
+  }
+  return static_cast<double>(max_);
+}
+
+double Histogram::mean() const { return count_ == 0 ? 0 : sum_ / static_cast<double>(count_); }
+
+void Histogram::add(const Histogram& other) {
+  for (std::size_t i = 0; i < kBuckets; ++i) buckets_[i] += other.buckets_[i];
+  count_ += other.count_;
+  sum_ += other.sum_;
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
+}
+
+void Histogram::encode(base::Writer& to) const {
+  const auto used = std::count_if(buckets_.begin(), buckets_.end(), [](auto n) { return n != 0; });
+  base::Fields::put(to, min_, max_, sum_, static_cast<std::uint16_t>(used));
+  for (std::size_t i = 0; i < kBuckets; ++i)
+    if (buckets_[i] != 0) base::Fields::put(to, static_cast<std::uint16_t>(i), buckets_[i]);
+}
+
+void Histogram::decode(base::Reader& from) {
+  *this = {};
+  std::uint16_t used = 0;
+  base::Fields::get(from, min_, max_, sum_, used);
+  for (; used > 0 && from.ok(); --used) {
+    const auto bucket = from.get<std::uint16_t>();
+    const auto count = from.get<std::uint64_t>();
+    if (bucket >= kBuckets) return from.refuse();
+    buckets_[bucket] += count;
+    count_ += count;
+  }
+}
+
+}  // namespace viaduct::measure

@@ -1,0 +1,78 @@
+// Explains the choice between backends for two processes of this machine, without measuring.
+// Threads: one; explainChoice() forks, so its caller must have no thread and no agent yet.
+#pragma once
+
+#include <viaduct/backend.h>
+#include <viaduct/settings.h>
+#include <viaduct/transfer.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "host/nearness.h"
+#include "measure/workload/buffer.h"
+#include "measure/workload/spec.h"
+
+namespace viaduct::measure {
+
+struct ExplainRequest {
+  Settings settings = {};  // the explanation includes named backends that fail to open
+  Buffer::Kind memory = {};
+  std::optional<std::uint32_t> initiator_gpu = {}, target_gpu = {};  // as in Spec
+  std::string require = {};  // a requirement as in TransferOptions::require
+};
+
+// An attempt to move one block by one backend.
+struct Attempt {
+  OpKind op = OpKind::kWrite;
+  bool carried = false;
+  bool staged = false;    // through host memory of both ends
+  std::string text = {};  // the path, or the reason of the failure
+};
+
+struct ExplainedBackend {
+  BackendInfo info = {};
+  // The next two fields are only filled for an open backend.
+  std::string link = {};  // the link to the other process: "mapped, cma", or the error
+  std::vector<Attempt> attempts = {};
+  bool carries(OpKind op, bool staged) const;
+};
+
+// The NICs that the rails of a backend use, and the memory that they serve.
+struct Serving {
+  std::string backend = {};
+  std::string memory = {};                   // "this memory", "node 1", "GPU 0000:18:00.0"
+  std::vector<host::NearGroup> groups = {};  // nearest first
+};
+
+struct Explanation {
+  std::vector<ExplainedBackend> backends = {};  // in the order in which the agent tries them
+  ExplainRequest asked = {};
+  std::vector<Serving> serving = {};
+  bool stored = false;  // with storage in the place of the other process
+
+  // Returns the first backend that carries `op`, or null.
+  const ExplainedBackend* chosen(OpKind op) const;
+  // Returns the first backend that carries `op` and moves bytes between hosts, or null. It is the
+  // choice between two hosts if it reaches the peer there.
+  const ExplainedBackend* betweenHosts(OpKind op) const;
+};
+
+Result<Explanation> explainChoice(const ExplainRequest& request);
+// Moves one block between this process and the storage of `spec`, in the direction of its rows.
+Result<Explanation> explainStorage(const ExplainRequest& request, Spec spec);
+
+std::string explanationText(const Explanation& explanation);
+std::string explanationJson(const Explanation& explanation);
+
+// Finds the NIC of a rail by name, by address, or by a part of the rail's name ("eth0#1",
+// "rdmap0s31-rdm"). Empty: the kernel chooses.
+struct NamedNic {
+  std::string name = {};
+  std::vector<std::string> addresses = {};
+};
+std::string nicOfRail(const std::string& rail, const std::vector<NamedNic>& nics);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,40 @@
+// The traffic of collectives between members that all send and receive: which member sends how much
+// to which, in one operation. The sizes are those of nccl-tests. Threads: plain values and pure
+// functions.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "measure/workload/layout.h"
+#include "measure/workload/workload.h"
+
+namespace viaduct::measure {
+
+// Returns the pairs of a sender and a receiver.
+std::vector<Pair> flowsOf(Scheme pattern, std::uint32_t members);
+std::vector<Pair> flowsOf(const TrafficMatrix& matrix);
+// Returns the bytes that a matrix has for this pair of initiator and target. 0: there is no matrix.
+std::uint64_t bytesOf(const Layout& layout, const Pair& pair);
+
+// The cutting of an operation's data: its size has `cuts` equal pieces, and each sender moves
+// `moved` such pieces to its receiver.
+struct Pieces {
+  std::uint32_t cuts = 1, moved = 1;
+};
+Pieces piecesOf(Scheme pattern, std::uint32_t members);
+// Returns the bytes of a piece, or 0 if `size` is too small. NCCL aligns pieces to 16 bytes, too.
+std::uint64_t pieceBytes(std::uint64_t size, std::uint32_t cuts);
+
+// Returns the row as this stream moves it: a matrix has a size for each pair.
+Workload workOf(const Workload& row, const Stream& stream);
+
+// The bytes of one operation. A transfer of each stream is one operation.
+struct OperationBytes {
+  std::uint64_t size = 0;     // as nccl-tests counts it; of a matrix: all bytes
+  std::uint64_t moved = 0;    // by all members together
+  std::uint64_t busiest = 0;  // sent or received by the member that has most to do
+};
+OperationBytes operationBytes(const Layout& layout, const Workload& row);
+
+}  // namespace viaduct::measure

@@ -1,0 +1,48 @@
+// The transfers that measure a pipeline, and their order in a round. Threads: pure functions and
+// plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "measure/workload/pipeline.h"
+
+namespace viaduct::measure::pipeline {
+
+// One end of a flow.
+struct End {
+  enum class Kind : std::uint8_t {
+    kStorage,
+    kMemory,  // of all bytes: an end of the pipeline
+    kRing,    // of some chunks: between two stages
+  };
+  std::string label = {};  // of its Pin
+  std::uint32_t rank = 0;
+  Kind kind = Kind::kStorage;
+  std::optional<std::uint32_t> gpu = {};  // whose memory it is; nothing: host memory
+};
+
+// A flow of the plan. The rank of `from` initiates it.
+struct Route {
+  std::string name = {};  // "load", "pipeline"
+  End from = {}, into = {};
+};
+
+// Returns the stages in their order. With several stages, the legs of the pipeline follow. Without
+// a GPU, one transfer is the only leg, because the library stages through host memory by itself.
+// With a GPU, each stage is a leg, and each leg begins where the leg before it ends.
+std::vector<Route> routesOf(const Pipeline& pipeline);
+
+// Flows that run at the same time.
+struct Case {
+  std::string name = {};
+  std::vector<std::uint32_t> routes = {};  // indices
+  bool chain = false;                      // each flow moves the bytes of the flow before it
+};
+// Returns the cases of a round: each stage alone, all together, and the pipeline. Of one stage: the
+// stage alone. `routes` begins with `stages` stages.
+std::vector<Case> casesOf(const std::vector<Route>& routes, std::size_t stages);
+
+}  // namespace viaduct::measure::pipeline

@@ -1,0 +1,32 @@
+// The replay of a trace, as far as it can be computed: which blocks each request moves from the
+// pool of prefill to that of decode. Equal inputs give equal plans, so both members make their own.
+// Threads: plain values and pure functions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "measure/workload/pager.h"
+#include "measure/workload/trace.h"
+
+namespace viaduct::measure {
+
+struct ReplayRequest {
+  std::uint64_t number = 0;  // in the trace
+  double due_s = 0;          // after the start
+  std::uint32_t tokens = 0, hit_tokens = 0;
+  std::uint64_t ids = 0, hit_ids = 0;
+  BlockIds source = {}, destination = {};
+  std::optional<std::uint64_t> after = {};  // place in the plan of the request that has to be over
+};
+struct ReplayPlan {
+  std::vector<ReplayRequest> requests = {};
+  std::uint64_t left_out = 0;  // requests that are larger than a pool
+};
+
+// `speed` divides the times of the trace. `blocks` is the size of each pool.
+ReplayPlan planReplay(const Trace& trace, std::uint64_t blocks, std::uint32_t block_tokens,
+                      double speed);
+
+}  // namespace viaduct::measure

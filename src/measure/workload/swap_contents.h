@@ -1,0 +1,39 @@
+// The places of blocks in a pool, and the guard blocks around them. Threads: plain values and pure
+// functions.
+#pragma once
+
+#include <viaduct/blocks.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "measure/workload/swap.h"
+
+namespace viaduct::measure::swap {
+
+// Blocks that touch each other in Order::kContiguous.
+inline constexpr std::uint32_t kRun = 16;
+
+// A pool has places for this many blocks. Each place without a block holds a guard block.
+constexpr std::uint64_t placesFor(std::uint32_t blocks) { return 2 * std::uint64_t{blocks} + 1; }
+// Returns the place of each block. A guard block lies before and after each block, or each run.
+Indices placesOf(Order order, std::uint32_t blocks, std::uint64_t seed);
+
+// The contents of a pool.
+struct Contents {
+  std::uint64_t seed = 1, block_bytes = 0;
+  Indices places = {};            // of the blocks
+  std::uint64_t epoch = 1;        // of the blocks
+  std::uint64_t guard_epoch = 1;  // of the guards
+
+  void fill(std::span<std::byte> pool) const;
+  // The guards, and the places of blocks as if they were guards.
+  void fillAsGuards(std::span<std::byte> pool) const;
+  // Describes the first wrong bytes.
+  std::optional<std::string> check(std::span<const std::byte> pool) const;
+};
+
+}  // namespace viaduct::measure::swap
