@@ -86,6 +86,10 @@ constexpr std::array kBenchRates{
     BenchFlag{"arrivals", "constant|poisson", "constant", "spacing of the starts that --rate sets",
               oneOf<kArrivals, &BenchOptions::spec, &measure::Spec::poisson>},
 };
+constexpr std::array kBenchBackground{BenchFlag{
+    "background", "SIZE", "",
+    "keep background transfers of this size in flight beside the timed ones, which become urgent",
+    set<intoSize, &BenchOptions::spec, &measure::Spec::background>}};
 constexpr std::array kBenchOutput{
     outputFlag<kBenchForms>("table|nixlbench|json|csv", "table; nixlbench: nixlbench")};
 
@@ -132,6 +136,7 @@ FlagSheet sharedSheet(BenchOptions& o) {
       .add<BenchOptions>("Workers", kBenchWorkers, o)
       .add("Workers", ours, o,
            {"mode", "num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"})
+      .add<BenchOptions>("Workers", kBenchBackground, o)
       .add("Duration", ours, o, {"iterations", "duration", "warmup", "repeat"})
       .add<BenchOptions>("Duration", kBenchRates, o)
       .add("Checks", ours, o, {"verify", "require", "link_rate"});

@@ -53,9 +53,10 @@ void setVariable(StoragePlan& plan, std::string_view variable, std::string_view 
 
 // Refuses flags that need another member.
 Status fitsStorage(const BenchOptions& o) {
-  constexpr std::array<std::string_view, 3> kNeedTargets{"latency", "bidirectional",
-                                                         "reregister_mem"};
-  const std::array<bool, 3> given{o.spec.ping_pong, o.spec.bidirectional, o.spec.reregister};
+  constexpr std::array<std::string_view, 4> kNeedTargets{"latency", "bidirectional",
+                                                         "reregister_mem", "background"};
+  const std::array<bool, 4> given{o.spec.ping_pong, o.spec.bidirectional, o.spec.reregister,
+                                  o.spec.background != 0};
   for (std::size_t i = 0; i < given.size(); ++i)
     if (given[i])
       return badFlag(fmt::format("--{} and --backend", kNeedTargets[i]),

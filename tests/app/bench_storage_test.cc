@@ -229,6 +229,7 @@ TEST_F(BenchStorage, BadFilesAndFoldersAreNamedBeforeTheRun) {
       {{"--filenames", "a", "--num_initiator_dev", "2"}, "each process has files of its own"},
       {{"--filepath", folder, "--num-files", "4000000"}, "descriptors, and the limit is"},
       {{"--filepath", folder, "--latency"}, "storage is no member that could answer"},
+      {{"--filepath", folder, "--background", "1M"}, "storage is no member that could answer"},
       {{"--filepath", folder, "--bidirectional"}, "storage is no member that could answer"},
   };
   for (const auto& [more, said] : cases) {

@@ -209,6 +209,28 @@ TEST_F(BenchCommand, EveryWayOfMovingArrivesRight) {
 }
 
 // The fabric corrupts data without an error. The check of contents, and the exit code, show it.
+TEST_F(BenchCommand, BackgroundTransfersRunBesideTheTimedOnesAndAreCounted) {
+  for (const char* scheme : {"pairwise", "manytoone"}) {
+    Program run({"bench", "--backend", "tcp", "--block-sizes", "64K", "--batch", "1",
+                 "--num-initiator-dev", "2", "--num-target-dev", "2", "--scheme", scheme,
+                 "--background", "256K", "--duration", "200ms", "--json", file_});
+    EXPECT_EQ(run.finish(), 0) << run.out() << run.err();
+    const Json json = results();
+    EXPECT_EQ(json.at("options").at("background"), "262144") << json.at("options").dump();
+    const Json row = json.at("rows").at(0);
+    const Json beside = row.at("background");
+    EXPECT_EQ(beside.at("size"), 262144);
+    EXPECT_GT(beside.at("gb_per_s"), 0.0);
+    EXPECT_GT(beside.at("longest_gap_ms"), 0.0);
+    EXPECT_TRUE(has(row.at("remark"), "beside background transfers of 256 KiB: ")) << row.dump();
+    // The path has the bytes of all transfers. The judge refuses a row whose path has others.
+    std::uint64_t bytes = 0;
+    for (const Json& share : row.at("path")) bytes += share.at("bytes").get<std::uint64_t>();
+    const auto own = row.at("iterations").get<std::uint64_t>() * 65536;
+    EXPECT_GT(bytes, own + 262144) << row.dump();
+  }
+}
+
 TEST_F(BenchCommand, CorruptionInFlightIsDetected) {
   for (const char* lie : {"corrupt", "swap", "shift", "stale"})
     for (const char* op : {"write", "read"}) {

@@ -8,6 +8,7 @@
 #include <set>
 #include <string_view>
 
+#include "base/sizes.h"
 #include "measure/proof/account.h"
 #include "measure/proof/judge.h"
 #include "measure/proof/share.h"
@@ -150,6 +151,7 @@ class Composer {
   }
 
   void sum() {
+    if (spec_.background != 0) row_.background = {.size = spec_.background};
     for (const RowShare& share : shares_) {
       latency_.add(share.latency);
       prep_.add(share.prep);
@@ -160,7 +162,14 @@ class Composer {
         kv->runs += share.ops;
         kv->checked_words += share.words;
       }
-      carried_ += static_cast<double>(share.bytes);
+      row_.transfers += share.background.transfers;
+      carried_ += static_cast<double>(share.bytes) +
+                  static_cast<double>(share.background.transfers * spec_.background);
+      if (row_.background) {
+        row_.background->gb_per_s += share.background.gb_per_s;
+        row_.background->longest_gap_ms =
+            std::max(row_.background->longest_gap_ms, share.background.longest_gap_s * 1e3);
+      }
       for (const StreamShare& s : share.streams) {
         row_.iterations += s.iterations;
         timed_ += static_cast<double>(s.bytes);
@@ -207,6 +216,13 @@ class Composer {
                            .arrivals = workload_.trace ? "trace"
                                        : spec_.poisson ? "poisson"
                                                        : "constant"};
+  }
+
+  std::string backgroundWords() const {
+    if (!row_.background) return {};
+    return fmt::format("beside background transfers of {}: {:.3g} GB/s, longest gap {:.3g} ms",
+                       base::showSize(row_.background->size), row_.background->gb_per_s,
+                       row_.background->longest_gap_ms);
   }
 
   std::string interruptionWords() const {
@@ -396,7 +412,7 @@ class Composer {
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
     for (const std::string& words :
-         {stagingWords(), interruptionWords(), stallWords(), judgement.remark})
+         {stagingWords(), backgroundWords(), interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
   }

@@ -182,11 +182,11 @@ Result<Transfer> Lane::planOne(std::uint64_t set, std::uint32_t number) {
   const Workload& row = seed_.row;
   const auto start = Clock::now();
   VIADUCT_TRY(LaneSides sides, sidesOf(set, number));
-  std::string require = row.backend.empty() ? "" : "backend:" + row.backend;
-  if (const auto more = requireOfTransfer(seed_.spec.require); !more.empty())
-    require += (require.empty() ? "" : ",") + more;
-  auto transfer = seed_.agent.plan(row.op, seed_.peer, std::move(sides.own),
-                                   std::move(sides.remote), {.require = std::move(require)});
+  const bool beside = seed_.spec.background != 0;
+  auto transfer =
+      seed_.agent.plan(row.op, seed_.peer, std::move(sides.own), std::move(sides.remote),
+                       {.require = requireOf(row, seed_.spec.require),
+                        .priority = beside ? Priority::kUrgent : Priority::kNormal});
   prep_.record(nanoseconds(Clock::now() - start));
   return transfer;
 }

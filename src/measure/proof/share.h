@@ -68,6 +68,13 @@ struct CpuUse {
   }
 };
 
+// The background transfers of a member beside its streams: docs/priority.md.
+struct BackgroundShare {
+  std::uint64_t transfers = 0;  // that the member's claims count
+  double gb_per_s = 0;          // of all of its flows together
+  double longest_gap_s = 0;     // between two ends of a flow
+};
+
 struct RowShare {
   Failure failure = {};
   std::vector<StreamShare> streams = {};
@@ -75,7 +82,8 @@ struct RowShare {
   std::uint64_t transfers = 0;  // transfers that the member's claims count, timed or not
   std::uint64_t bytes = 0;      // of these transfers
   std::uint64_t ops = 0;        // of one of them, after coalescing
-  CpuUse cpu = {};              // of all rounds
+  BackgroundShare background = {};
+  CpuUse cpu = {};  // of all rounds
   proof::ClockDrift clock = {};
   std::string mismatch = {};             // empty: no wrong bytes
   std::uint64_t checks = 0, missed = 0;  // checked transfers, and how many were wrong

@@ -40,6 +40,8 @@ std::string keyOf(const Row& row, bool with_backend) {
                      row.threads, row.pipeline_depth, row.bidirectional ? ", both ways" : "",
                      memory.empty() ? "" : ", ", memory) +
          (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "") +
+         (row.background ? ", beside background of " + base::formatSize(row.background->size)
+                         : "") +
          (kindText(row).empty() ? "" : ", " + kindText(row));
 }
 

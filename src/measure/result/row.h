@@ -96,6 +96,14 @@ struct OpenLoop {
   friend bool operator==(const OpenLoop&, const OpenLoop&) = default;
 };
 
+// The transfers of class background that ran beside the row's own: docs/priority.md.
+struct BackgroundTraffic {
+  std::uint64_t size = 0;     // bytes of one transfer
+  double gb_per_s = 0;        // of all pairs together
+  double longest_gap_ms = 0;  // between two ends of one pair
+  friend bool operator==(const BackgroundTraffic&, const BackgroundTraffic&) = default;
+};
+
 // An interval of a running row, in seconds of timed transfers.
 struct RateInterval {
   double start = 0, end = 0, gb_per_s = 0;
@@ -260,6 +268,7 @@ struct Row {
   std::optional<double> cores_busy = {}, cores_others = {};
   std::optional<double> completions_per_s = {};
   std::optional<OpenLoop> rate = {};
+  std::optional<BackgroundTraffic> background = {};
   std::vector<PairResult> pairs = {};
   std::vector<DeviceResult> devices = {};  // only of rows with several GPUs
   std::optional<Scaling> scaling = {};

@@ -30,6 +30,12 @@ void describe(auto& json, base::Is<CpuSeconds> auto& c) {
   json.need("targets", c.targets);
 }
 
+void describe(auto& json, base::Is<BackgroundTraffic> auto& traffic) {
+  json.need("size", traffic.size);
+  json.need("gb_per_s", traffic.gb_per_s);
+  json.need("longest_gap_ms", traffic.longest_gap_ms);
+}
+
 void describe(auto& json, base::Is<OpenLoop> auto& rate) {
   json.need("asked_per_s", rate.asked_per_s);
   json.need("reached_per_s", rate.reached_per_s);
@@ -197,6 +203,7 @@ void describeFigures(auto& json, auto& row) {
   json.may("cores_others", row.cores_others);
   json.may("completions_per_s", row.completions_per_s);
   json.may("rate", row.rate);
+  json.may("background", row.background);
   json.may("pairs", row.pairs);
   json.may("devices", row.devices);
   json.may("scaling", row.scaling);

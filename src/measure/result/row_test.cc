@@ -38,6 +38,7 @@ Row fullRow() {
           .cores_others = 0.75,
           .completions_per_s = 1234.5,
           .rate = OpenLoop{1000, 999.5, "poisson"},
+          .background = BackgroundTraffic{1 << 20, 3.5, 12.25},
           .pairs = {{0, 1, 1.5, Latency{1, 1, 1, {}, 1, 1, 1}}, {2, 3, {}, {}}},
           .devices = {{"initiator", 0, "GPU 0 (A)", 1.5}, {"initiator", 1, "GPU 1 (A)", 1.75}},
           .scaling = Scaling{2, 1.625, 1.0, 0.875},
@@ -72,7 +73,7 @@ TEST(Rows, OlderFilesHaveNoP95) {
 TEST(Rows, MissingFiguresAreLeftOut) {
   const auto json = nlohmann::json::parse(toJson(Row{}));
   for (const char* key : {"gb_per_s", "gb_per_s_parts", "latency_us", "cpu_s_per_gb", "cpu_s",
-                          "prep_us", "rate", "ceiling", "pairs", "why"})
+                          "prep_us", "rate", "background", "ceiling", "pairs", "why"})
     EXPECT_FALSE(json.contains(key)) << key;
   Row odd = fullRow();
   odd.gb_per_s = std::numeric_limits<double>::infinity();

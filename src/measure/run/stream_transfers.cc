@@ -7,12 +7,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "measure/proof/lane.h"
+#include "measure/run/background.h"
 #include "measure/run/spot_checks.h"
 #include "measure/workload/collective.h"
 #include "measure/workload/contents.h"
@@ -58,6 +61,7 @@ class StreamTransfers final : public RowTransfers {
   Status prepare() override {
     VIADUCT_CHECK(beginStorage());
     VIADUCT_CHECK(planLanes());
+    VIADUCT_CHECK(planBackground());
     touchSinks();
     return refill();
   }
@@ -87,6 +91,7 @@ class StreamTransfers final : public RowTransfers {
 
   void begin() override {
     for (Own& own : own_) own.lane->mark();
+    background_.mark();
     timed_from_ = begun_;
   }
 
@@ -121,6 +126,7 @@ class StreamTransfers final : public RowTransfers {
     std::condition_variable ended;
     std::size_t running = 0;
     for (const Own& own : own_) running += moves(own.stream) ? 1 : 0;
+    background_.start();
     std::vector<std::thread> threads;
     threads.reserve(running);
     for (Own& own : own_) {
@@ -138,7 +144,7 @@ class StreamTransfers final : public RowTransfers {
       over = ended.wait_until(held, look, [&] { return running == 0; });
     }
     for (std::thread& thread : threads) thread.join();
-    Failure found;
+    Failure found = background_.stop();
     for (const Own& own : own_)
       if (own.failure && (!found || found->code == Code::kCancelled)) found = own.failure;
     return found ? Status(*found) : Status(Ok{});
@@ -189,6 +195,7 @@ class StreamTransfers final : public RowTransfers {
                      .device = worker_.numberOf(own.stream, own.role),
                      .far_device = worker_.numberOf(own.stream, other(own.role))});
     }
+    for (proof::Claim& claim : background_.claims()) out.push_back(std::move(claim));
     return out;
   }
 
@@ -197,6 +204,7 @@ class StreamTransfers final : public RowTransfers {
     row.checks = checks_;
     row.missed = missed_;
     row.words = contents_.checkedWords();
+    row.background = background_.figures();
     for (const Own& own : own_) {
       if (!own.lane) continue;
       row.prep.add(own.lane->prep());
@@ -250,6 +258,36 @@ class StreamTransfers final : public RowTransfers {
           return why;
         }
       }
+    return Ok{};
+  }
+
+  // One flow for each pair of devices between which streams of this process move.
+  Status planBackground() {
+    if (spec_.background == 0) return Ok{};
+    std::set<std::tuple<std::uint32_t, std::uint32_t, bool>> pairs;
+    for (const Own& own : own_) {
+      const Stream& stream = worker_.streams[own.stream];
+      if (own.echoes ||
+          !pairs.emplace(stream.pair.initiator, stream.pair.target, stream.reverse).second)
+        continue;
+      const Role there = other(own.role);
+      const std::uint32_t rank = worker_.rankOf(own.stream, there);
+      const Peer& peer = worker_.peers.at(rank);
+      VIADUCT_TRY(const PinInfo pin, peer.waitPin(labelOf(there, stream.pair), kAnnounced));
+      const auto endOf = [&](Role role) {
+        return role == Role::kInitiator ? worker_.bytes.initiator : worker_.bytes.target;
+      };
+      VIADUCT_CHECK(background_.add(
+          worker_.agent,
+          {.peer = peer,
+           .here = worker_.deviceOf(own.stream, own.role)->memory->address() + endOf(own.role),
+           .there = pin.address + endOf(there),
+           .claim = {.peer = rank,
+                     .op = row_.op,
+                     .device = worker_.numberOf(own.stream, own.role),
+                     .far_device = worker_.numberOf(own.stream, there)}},
+          spec_.background, requireOf(row_, spec_.require)));
+    }
     return Ok{};
   }
 
@@ -470,6 +508,7 @@ class StreamTransfers final : public RowTransfers {
   std::uint64_t epoch_ = 0;  // of the sources' contents
   Schedule schedule_;
   std::vector<Own> own_;
+  Background background_;
   bool alone_ = false;                          // only the first device of the scaled side moves
   std::vector<std::uint64_t> begun_;            // transfers of each stream so far
   std::vector<std::uint64_t> timed_from_ = {};  // at begin()

@@ -329,16 +329,13 @@ class TraceTransfers final : public RowTransfers {
     const auto begun = Clock::now();
     VIADUCT_TRY(KvSelections both, reshard_.select(blocksOf(plan_.requests[number])));
     if (!push_) std::swap(both.source, both.destination);
-    std::string require = row_.backend.empty() ? "" : "backend:" + row_.backend;
-    if (const auto more = requireOfTransfer(worker_.spec.require); !more.empty())
-      require += (require.empty() ? "" : ",") + more;
     const auto ended = [this, number](const TransferEnd& /*end*/) {
       ended_ns_[number].store(nanosecondsIn(Clock::now() - start_), std::memory_order_release);
     };
     VIADUCT_TRY(
         Transfer transfer,
         worker_.agent.plan(row_.op, *peer_, std::move(both.source), std::move(both.destination),
-                           {.require = std::move(require), .on_end = ended}));
+                           {.require = requireOf(row_, worker_.spec.require), .on_end = ended}));
     const auto planned = Clock::now();
     VIADUCT_CHECK(transfer.post());
     flights_.push_back({.request = number,

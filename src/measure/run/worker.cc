@@ -136,7 +136,8 @@ Result<Buffer> Worker::makeBuffer(Role role, std::uint32_t number) const {
   const bool initiates = role == Role::kInitiator;
   Buffer::Kind kind{.choice = spec.memory, .huge_pages = spec.huge_pages};
   if (const auto gpu = gpus_.find(number); gpu != gpus_.end()) kind.gpu = gpu->second;
-  return Buffer::make(state_.agent, initiates ? state_.bytes.initiator : state_.bytes.target, kind,
+  const std::uint64_t bytes = initiates ? state_.bytes.initiator : state_.bytes.target;
+  return Buffer::make(state_.agent, bytes + kBackgroundDepth * spec.background, kind,
                       labelOf(role, number));
 }
 

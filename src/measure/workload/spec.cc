@@ -163,6 +163,7 @@ std::vector<Option> optionsOf(const Spec& spec) {
   }
   if (spec.initiator_gpu) out.push_back({"initiator_seg_type", "VRAM"});
   if (spec.target_gpu) out.push_back({"target_seg_type", "VRAM"});
+  if (spec.background != 0) out.push_back({"background", number(spec.background)});
   if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});
   return out;
 }
@@ -210,8 +211,8 @@ DeviceBytes hostBytes(const Spec& spec, const DeviceBytes& bytes) {
 std::uint64_t processBytes(const Spec& spec, const DeviceBytes& bytes, std::uint32_t rank) {
   const bool initiator = spec.layout.isInitiator(rank);
   const bool both = spec.layout.stored() || spec.layout.pattern();
-  const std::uint64_t one =
-      (initiator ? bytes.initiator : bytes.target) + (both ? bytes.target : 0);
+  const std::uint64_t one = (initiator ? bytes.initiator : bytes.target) +
+                            (both ? bytes.target : 0) + kBackgroundDepth * spec.background;
   if (spec.layout.mode == Mode::kSg) return one;
   return one * (initiator ? spec.layout.initiators : spec.layout.targets);
 }

@@ -56,6 +56,7 @@ struct Spec {
   std::uint32_t repeat = 1;
   double rate = 0;  // transfers a second that each thread starts; 0: closed loop
   bool poisson = false;
+  std::uint64_t background = 0;  // bytes of each background transfer beside the streams; 0: none
 
   Verified verify = Verified::kSampled;
   std::string require = {};
@@ -81,7 +82,11 @@ std::optional<ScaledSide> scaledSide(const Spec& spec);
 // Returns the spec as options for a result file. Members compare them.
 std::vector<Option> optionsOf(const Spec& spec);
 
-// The memory of one device on each side.
+// Background transfers in flight between two devices. The memory of a device ends with room for
+// them.
+constexpr std::uint64_t kBackgroundDepth = 4;
+
+// The memory of one device on each side, without that room.
 struct DeviceBytes {
   std::uint64_t initiator = 0, target = 0;
   friend bool operator==(const DeviceBytes&, const DeviceBytes&) = default;

@@ -62,6 +62,12 @@ std::string requireOfTransfer(std::string_view require) {
   return out;
 }
 
+std::string requireOf(const Workload& row, std::string_view require) {
+  const std::string more = requireOfTransfer(require);
+  if (row.backend.empty()) return more;
+  return fmt::format("backend:{}{}{}", row.backend, more.empty() ? "" : ",", more);
+}
+
 std::vector<std::uint64_t> usualBlockSizes() {
   std::vector<std::uint64_t> sizes;
   for (std::uint64_t size = 4 * base::kKiB; size <= 64 * base::kMiB; size *= 4)

@@ -76,6 +76,8 @@ std::vector<std::string_view> requirementWords(std::string_view require);
 inline constexpr std::string_view kProvenPath = "proven";
 // Returns the requirement without kProvenPath, for a transfer.
 std::string requireOfTransfer(std::string_view require);
+// The same, with the row's backend.
+std::string requireOf(const Workload& row, std::string_view require);
 
 // The default block sizes: 4 KiB to 64 MiB in steps of four. The default batch is 64 blocks or
 // fewer.

@@ -1,0 +1,102 @@
+#include "measure/run/background.h"
+
+#include <viaduct/agent.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace viaduct::measure {
+
+Status Background::add(Agent& agent, const Ends& ends, std::uint64_t bytes, std::string require) {
+  Flow& flow = flows_.emplace_back();
+  flow.claim = ends.claim;
+  flow.bytes = bytes;
+  for (std::uint64_t i = 0; i < kBackgroundDepth; ++i) {
+    const auto blockOf = [&](std::uint64_t base) {
+      return Blocks::strided({.base = base + i * bytes, .bytes = bytes, .count = 1});
+    };
+    VIADUCT_TRY(Blocks here, blockOf(ends.here));
+    VIADUCT_TRY(Blocks there, blockOf(ends.there));
+    VIADUCT_TRY(
+        Transfer transfer,
+        agent.plan(ends.claim.op, ends.peer, {std::move(here), {0}}, {std::move(there), {0}},
+                   {.require = require, .priority = Priority::kBackground}));
+    flow.transfers.push_back(std::move(transfer));
+  }
+  return Ok{};
+}
+
+void Background::start() {
+  stopped_ = false;
+  for (Flow& flow : flows_) flow.thread = std::thread([this, &flow] { run(flow); });
+}
+
+Failure Background::stop() {
+  stopped_ = true;
+  for (Flow& flow : flows_) flow.thread.join();
+  for (const Flow& flow : flows_)
+    if (flow.failure) return flow.failure;
+  return {};
+}
+
+// Posts each transfer again when it ends, in the order of the posts.
+void Background::run(Flow& flow) const {
+  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  const auto start = Clock::now();
+  auto last = start;
+  std::uint64_t posted = 0, ended = 0, counted = 0;
+  while (!flow.failure && (!stopped_ || ended < posted)) {
+    if (!stopped_ && posted - ended < kBackgroundDepth) {
+      if (auto done = flow.transfers[posted++ % kBackgroundDepth].post(); !done)
+        flow.failure = std::move(done).error();
+      continue;
+    }
+    // Its deadline ends each wait.
+    if (auto done = flow.transfers[ended++ % kBackgroundDepth].wait(); !done)
+      flow.failure = std::move(done).error();
+    const auto now = Clock::now();
+    flow.longest_gap_s = std::max(flow.longest_gap_s, seconds(now - last));
+    if (!stopped_) ++counted;  // the others run without new ones behind them
+    if (!stopped_ || counted == 0) last = now;
+  }
+  flow.ended += ended;
+  flow.counted += counted;
+  flow.seconds += seconds(last - start);
+}
+
+Path Background::carried(const Flow& flow) {
+  Path all;
+  for (const Transfer& transfer : flow.transfers)
+    for (PathShare& share : transfer.carried().shares) all.add(std::move(share));
+  return all;
+}
+
+void Background::mark() {
+  for (Flow& flow : flows_) {
+    flow.before = carried(flow);
+    flow.ended = flow.counted = 0;
+    flow.seconds = flow.longest_gap_s = 0;
+  }
+}
+
+std::vector<proof::Claim> Background::claims() const {
+  std::vector<proof::Claim> out;
+  for (const Flow& flow : flows_) {
+    out.push_back(flow.claim);
+    out.back().path = carried(flow).since(flow.before);
+  }
+  return out;
+}
+
+BackgroundShare Background::figures() const {
+  BackgroundShare out;
+  for (const Flow& flow : flows_) {
+    out.transfers += flow.ended;
+    if (flow.seconds > 0)
+      out.gb_per_s += static_cast<double>(flow.counted * flow.bytes) / flow.seconds * 1e-9;
+    out.longest_gap_s = std::max(out.longest_gap_s, flow.longest_gap_s);
+  }
+  return out;
+}
+
+}  // namespace viaduct::measure
