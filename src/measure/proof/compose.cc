@@ -163,8 +163,8 @@ class Composer {
         kv->checked_words += share.words;
       }
       row_.transfers += share.background.transfers;
-      carried_ += static_cast<double>(share.bytes) +
-                  static_cast<double>(share.background.transfers * spec_.background);
+      carried_ += static_cast<double>(share.bytes);
+      beside_ += static_cast<double>(share.background.transfers * spec_.background);
       if (row_.background) {
         row_.background->gb_per_s += share.background.gb_per_s;
         row_.background->longest_gap_ms =
@@ -274,7 +274,8 @@ class Composer {
       (spec_.layout.isInitiator(rank) ? used.initiators : used.targets) +=
           shares_[rank].cpu.used / static_cast<double>(membersWith(rank));
     row_.cpu_s = used;
-    if (bytes() > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (bytes() * 1e-9);
+    const double moved = bytes() + beside_;
+    if (moved > 0) row_.cpu_s_per_gb = (used.initiators + used.targets) / (moved * 1e-9);
   }
 
   // Returns the number of members in the process of `rank`.
@@ -398,7 +399,8 @@ class Composer {
       facts_.rate_kept = row_.rate->reached_per_s / row_.rate->asked_per_s;
     if (row_.cpu_s) cores(row_.cpu_s->initiators + row_.cpu_s->targets);
     if (!facts_.failure) {
-      facts_.totals = {.rated = rated_, .timed = bytes(), .all = carried_, .seconds = row_.seconds};
+      facts_.totals = {
+          .rated = rated_, .timed = bytes(), .all = carried_ + beside_, .seconds = row_.seconds};
       clocks();
     }
     facts_.working_set = workingSet();
@@ -477,7 +479,8 @@ class Composer {
   Histogram latency_, prep_, post_, tx_;
   double rated_ = 0;    // bytes of all rounds
   double timed_ = 0;    // bytes of the timed transfers, in one direction
-  double carried_ = 0;  // bytes of all transfers that the paths count
+  double carried_ = 0;  // bytes of all these transfers and of untimed ones, as the paths count
+  double beside_ = 0;   // bytes of background transfers
   proof::RowFacts facts_;
   Row row_;
 };

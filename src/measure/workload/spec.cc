@@ -140,6 +140,7 @@ std::vector<Option> optionsOf(const Spec& spec) {
                           {"repeat", number(spec.repeat)},
                           {"rate", fmt::format("{}", spec.rate)},
                           {"arrivals", spec.poisson ? "poisson" : "constant"},
+                          {"background", number(spec.background)},
                           {"verify", verifiedName(spec.verify)},
                           {"require", spec.require},
                           {"seed", number(spec.seed)}};
@@ -163,7 +164,6 @@ std::vector<Option> optionsOf(const Spec& spec) {
   }
   if (spec.initiator_gpu) out.push_back({"initiator_seg_type", "VRAM"});
   if (spec.target_gpu) out.push_back({"target_seg_type", "VRAM"});
-  if (spec.background != 0) out.push_back({"background", number(spec.background)});
   if (spec.interval.count() != 0) out.push_back({"interval", base::formatDuration(spec.interval)});
   return out;
 }
