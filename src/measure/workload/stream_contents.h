@@ -76,7 +76,7 @@ class StreamContents {
   // Lists one cell, so that no other bytes of a GPU's memory change. The list refers to the cell.
   CellList only(const Cells& cell) const;
   // Describes a wrong block, or a part of it.
-  Wrong named(const Cells& cell, const std::optional<WrongCell>& wrong) const;
+  std::string named(const Cells& cell, const WrongCell& wrong) const;
   Cells block(const StreamEnd& end, std::uint64_t epoch, std::uint64_t set, std::uint32_t k) const;
 
   const Spec& spec_;
