@@ -3,7 +3,7 @@
 
 #include "cuda/memory.h"
 #include "device/fake_cuda.h"
-#include "measure/workload/contents.h"
+#include "measure/workload/stream_contents.h"
 #include "support/text.h"
 
 namespace viaduct::measure {
@@ -23,7 +23,7 @@ class ContentsOnGpu : public ::testing::Test {
 
   const Spec spec_{.rows = {{.block_bytes = 1000, .batch = 4}}, .verify = Verified::kFull};
   const std::vector<Stream> streams_ = streamsOf(spec_.layout, 1, false);
-  const Contents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_)};
+  const StreamContents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_)};
   const Gpu gpu_ = gpu(1);
   const std::shared_ptr<const cuda::Allocation> memory_ = *cuda::Allocation::make(gpu_, 4096);
   const std::unique_ptr<Mirror> mirror_ = *Mirror::make(gpu_, memory_->address(), 4096);
@@ -52,6 +52,25 @@ TEST_F(ContentsOnGpu, SpotChecksTouchTheirWordsOnly) {
   EXPECT_TRUE(*contents_.verify(end(), check, 5)) << "a transfer that is skipped";
   ASSERT_TRUE(contents_.restore(end(), check, 1));
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(device()), 4000), before);
+}
+
+TEST_F(ContentsOnGpu, AreCopiedAtOnceWhereTheyLieClose) {
+  const auto copies = [before = testing::fakeCudaCount("cuMemcpy")] {
+    return testing::fakeCudaCount("cuMemcpy") - before;
+  };
+  ASSERT_TRUE(contents_.fill(end(), 1, contents_.all(0)));
+  EXPECT_EQ(copies(), 1U) << "four blocks that touch";
+  EXPECT_FALSE(*contents_.verify(end(), 1, contents_.all(0)));
+  EXPECT_EQ(copies(), 2U);
+  forget();
+  const Contents words(Pattern{.seed = spec_.seed, .block_bytes = 8, .blocks = 9});
+  const CellList apart = [&](const CellVisit& visit) {
+    for (const std::size_t at : {0U, 3000U}) visit({.memory = mirror_->bytes().subspan(at, 8)});
+    return Wrong();
+  };
+  EXPECT_TRUE(words.verify(apart, Verified::kFull, mirror_.get()));
+  EXPECT_EQ(copies(), 4U) << "two words that lie far apart";
+  EXPECT_EQ(mirror_->bytes()[1500], std::byte{0});
 }
 
 TEST_F(ContentsOnGpu, FailWithTheDriver) {

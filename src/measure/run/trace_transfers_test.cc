@@ -98,5 +98,18 @@ TEST(ReplayRun, AfterAStopRequestTransfersThatHangAreCancelled) {
   EXPECT_NE(rows[0].remark.find(" in flight w"), std::string::npos) << rows[0].remark;
 }
 
+TEST(ReplayRun, WrongPagesAreNamed) {
+  for (const char* lie : {"", "lie=stale", "lie=swap", "lie=corrupt"}) {
+    Spec spec = specOf(3, OpKind::kWrite);
+    spec.rows[0].trace->speed = 1e12;  // all requests are due at once
+    spec.verify = Verified::kFull;
+    const std::vector<Row> rows = Members(spec, {}, {}, lie).measure();
+    ASSERT_EQ(rows.size(), 1U);
+    const bool wrong = *lie != 0;
+    EXPECT_EQ(rows[0].verdict == Verdict::kCorrupt, wrong) << lie << " " << rows[0].why;
+    EXPECT_EQ(rows[0].why.find(" of layer ") != std::string::npos, wrong) << rows[0].why;
+  }
+}
+
 }  // namespace
 }  // namespace viaduct::measure
