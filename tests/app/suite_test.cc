@@ -78,7 +78,7 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--device_list", "eth0"}, "--device_list: invalid: it is a flag of `viaduct bench`"},
       {{"--iterations", "5"}, "--iterations: invalid: it is a flag of `viaduct bench`"},
       {{"--block", "3K", "--sizes", "64K"},
-       "--block and --sizes: invalid: 64KiB is not a multiple"},
+       "--block and --sizes: invalid: 64 KiB is not a multiple"},
       {{"--also", "VIADUCT_SOCKETS=4"}, "does not begin with a name and a colon"},
       {{"--also", "x: --batch 4"}, "\"--batch\" is not an assignment"},
       {{"--also", "x:"}, "the test sets nothing"},

@@ -262,7 +262,7 @@ TEST(SwapOnGpu, SaysThatHostMemoryIsNotPinned) {
 TEST(SwapOnGpu, ErrorsNameTheCause) {
   swapEnds(1, swapping(), {"libno-such.so.1"}, {"VIADUCT_CUDA_LIBRARY=libno-such.so.1"});
   swapEnds(1, swapping({"--batch", "1024", "--block-sizes", "64K"}),
-           {"CUDA_ERROR_OUT_OF_MEMORY", "1024 blocks of 64.0 KiB and their guards need 128.1 MiB",
+           {"CUDA_ERROR_OUT_OF_MEMORY", "1024 blocks of 64 KiB and their guards need 128.1 MiB",
             "use a smaller --batch"},
            withDriver({"FAKE_CUDA_MEMORY=8388608"}));
   // At most 480 calls measure the ceilings.

@@ -36,7 +36,7 @@ std::string keyOf(const Row& row, bool with_backend) {
                                             : "";
   return fmt::format("{} {} {}, {} x {}, {} to {}, {} threads, depth {}{}{}{}",
                      with_backend ? row.backend : "", opKindName(row.op), row.scheme,
-                     row.batch_size, base::formatSize(row.block_size), row.initiators, row.targets,
+                     row.batch_size, base::showSize(row.block_size), row.initiators, row.targets,
                      row.threads, row.pipeline_depth, row.bidirectional ? ", both ways" : "",
                      memory.empty() ? "" : ", ", memory) +
          (row.rate ? fmt::format(", {} a second", row.rate->asked_per_s) : "") +
@@ -47,7 +47,7 @@ enum class Belong : std::uint8_t { kSame, kAnyBackend, kByPlace };
 
 std::string keyOf(const Row& row, std::size_t place, Belong how) {
   if (how == Belong::kByPlace)
-    return fmt::format("row {}, blocks of {}", place + 1, base::formatSize(row.block_size));
+    return fmt::format("row {}, blocks of {}", place + 1, base::showSize(row.block_size));
   return keyOf(row, how == Belong::kSame);
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 
+#include "base/sizes.h"
 #include "measure/report/scale.h"
 #include "measure/result/text.h"
 
@@ -18,7 +19,7 @@ constexpr std::size_t kMostLevels = 6;
 constexpr double kSameCeiling = 0.1;  // measured ceilings of one name differ between runs
 
 std::string atSize(const Series& series, const Row& row) {
-  return fmt::format("{}, {}", series.label, sizeLabel(static_cast<double>(row.block_size)));
+  return fmt::format("{}, {}", series.label, base::showSize(row.block_size));
 }
 
 Point pointOf(const Row& row, double y) {
@@ -49,7 +50,7 @@ HtmlTable pivot(const std::string& caption, const std::vector<Series>& series,
   HtmlTable out{.caption = caption, .columns = {"block size"}};
   for (const Series& s : series) out.columns.push_back(s.label);
   for (const std::uint64_t size : blockSizesOf(series)) {
-    std::vector<Cell> cells{headCell(sizeLabel(static_cast<double>(size)))};
+    std::vector<Cell> cells{headCell(base::showSize(size))};
     bool any = false;
     for (const Series& s : series) {
       const Row* row = rowAt(s, size);

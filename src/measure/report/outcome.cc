@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/sizes.h"
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
 #include "measure/report/marks.h"
@@ -19,7 +20,7 @@ namespace {
 
 std::string rowName(const Source& source, const Row& row) {
   return fmt::format("{}: {} {}, {} × {}", source.name, row.backend, opKindName(row.op),
-                     row.batch_size, sizeLabel(static_cast<double>(row.block_size)));
+                     row.batch_size, base::showSize(row.block_size));
 }
 
 bool isUnproven(const Row& row) { return row.verdict == Verdict::kUnproven; }
@@ -97,8 +98,8 @@ const Row* bestRow(const Series& series) {
 }
 
 std::string rateItem(const Series& series, std::size_t line, const Row& row, double most) {
-  std::string words = fmt::format("{} GB/s at {}", digits(row.gb_per_s),
-                                  sizeLabel(static_cast<double>(row.block_size)));
+  std::string words =
+      fmt::format("{} GB/s at {}", digits(row.gb_per_s), base::showSize(row.block_size));
   if (row.ceiling)
     words += fmt::format(", {:.0f} % of {}", row.ceiling->percent, row.ceiling->name);
   return fmt::format(

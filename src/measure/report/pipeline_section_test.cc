@@ -28,7 +28,7 @@ Source sample() {
 
 TEST(PipelineSection, HasTheStagesAndTheSlowest) {
   const std::string html = pipelineHtml(sample());
-  for (const char* part : {"&lt;p&gt;.json: file:/a,host,net,host, 1.0 MiB each transfer",
+  for (const char* part : {"&lt;p&gt;.json: file:/a,host,net,host, 1 MiB each transfer",
                            "bottleneck: net, 1.25 GB/s alone", "file:/a -&gt; host", ">90 %<"})
     EXPECT_TRUE(has(html, part)) << part << "\n" << html;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "base/sizes.h"
 #include "measure/report/scale.h"
 #include "measure/result/statistics.h"
 #include "measure/result/text.h"
@@ -49,7 +50,7 @@ Blocks::const_iterator best(const Blocks& blocks) {
 
 ChartLine lineOf(const std::string& kind, const Blocks& blocks) {
   const auto [size, rates] = *best(blocks);
-  ChartLine out{.label = fmt::format("{}, {}", kind, sizeLabel(static_cast<double>(size)))};
+  ChartLine out{.label = fmt::format("{}, {}", kind, base::showSize(size))};
   for (const auto& [members, values] : rates)
     out.points.push_back({.x = static_cast<double>(members),
                           .y = efficiency(rates, members),
@@ -62,7 +63,7 @@ void addRows(HtmlTable& table, const std::string& kind, const Blocks& blocks,
              const std::set<std::uint32_t>& counts) {
   for (const auto& [size, rates] : blocks) {
     if (rates.size() < 2) continue;
-    std::vector<Cell> cells{headCell(kind), numberCell(sizeLabel(static_cast<double>(size)))};
+    std::vector<Cell> cells{headCell(kind), numberCell(base::showSize(size))};
     for (const std::uint32_t members : counts) {
       const auto at = rates.find(members);
       cells.push_back(at == rates.end() ? numberCell("")

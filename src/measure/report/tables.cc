@@ -102,8 +102,7 @@ Identity howRowsWereDone(const std::vector<Source>& sources) {
 }
 
 Cell blocksCell(const Row& row) {
-  return headCell(
-      fmt::format("{} × {}", row.batch_size, sizeLabel(static_cast<double>(row.block_size))));
+  return headCell(fmt::format("{} × {}", row.batch_size, base::showSize(row.block_size)));
 }
 
 Cell wordsCell(const std::string& words) {
@@ -204,7 +203,7 @@ std::vector<std::vector<Cell>> hostRows(const Source& source) {
   for (const auto& [host, members] : hosts)
     out.push_back({headCell(source.name), textCell(host.hostname), textCell(members),
                    textCell(host.cpu_model), numberCell(fmt::to_string(host.cores)),
-                   numberCell(base::showSize(host.memory)), textCell(host.kernel),
+                   numberCell(base::roundedSize(host.memory)), textCell(host.kernel),
                    textCell(interfacesOf(host)), textCell(source.report.environment.fingerprint)});
   return out;
 }

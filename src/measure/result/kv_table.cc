@@ -116,7 +116,7 @@ std::string KvTable::pointText() {
   return line +
          note(fmt::format("{} in {} pages, posted as {}; planned in {} us a request, "
                           "posted in {} us; {}, {} words checked",
-                          base::showSize(row.block_size * row.batch_size), kv.descriptors,
+                          base::roundedSize(row.block_size * row.batch_size), kv.descriptors,
                           counted(kv.runs, "run"), digits(paged.middle(meanOf(&Row::prep_us))),
                           digits(paged.middle(meanOf(&Row::post_us))),
                           counted(kv.table_sets, "table set"), words));
@@ -128,7 +128,7 @@ std::string KvTable::replayed(const Row& row) {
   std::string out = what_.empty() ? "" : "\n";
   what_ = fmt::format("{} {}, {}, block {}, TP {}, {}, {}, pools of {}", row.backend,
                       row.op == OpKind::kRead ? "pull" : "push", kv.model, blocksOf(kv),
-                      kv.source_tp, kv.order, kv.arrangement, base::showSize(kv.pool_bytes));
+                      kv.source_tp, kv.order, kv.arrangement, base::roundedSize(kv.pool_bytes));
   if (const std::string path = pathWords(row); !path.empty()) what_ += ": " + path;
   out += wrapped(what_, 0);
   const auto ms = [](const Latency& l) {

@@ -52,7 +52,7 @@ TEST(PipelineTable, HasTheStagesWithTheirRates) {
   EXPECT_EQ(
       pipelineText(sample(), base::kNoLimit),
       "pipeline: file:/a,host,net,host,file:/b\n"
-      "128.0 MiB each transfer, median of 3 rounds\n\n"
+      "128 MiB each transfer, median of 3 rounds\n\n"
       "stage  from -> to       path        alone GB/s  +/-  together  +/-  pipeline  +/-  busy\n"
       "load   file:/a -> host  file/uring        2.00   0%      1.30   0%      1.20   0%   60%\n"
       "net    host -> host     tcp/socket        4.00   0%      1.20   0%      1.20   0%   30%\n"

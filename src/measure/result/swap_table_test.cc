@@ -39,7 +39,7 @@ TEST(SwapTable, HasARowForEachWay) {
       << text;
   EXPECT_TRUE(
       has(text,
-          "4.0 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
+          "4 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
           "kernel\n"))
       << text;
   EXPECT_TRUE(has(text, "one call a block  2.00   0%       -   1.00        -  copy engine\n"))

@@ -94,8 +94,8 @@ Status memorySuffices(const Spec& spec, bool local, const host::Tree& tree) {
                .operation = "memory",
                .detail = fmt::format("{} of {} {} not fit: {} of memory is available",
                                      several ? fmt::format("{} processes", members) : "a process",
-                                     base::showSize(most), several ? "do" : "does",
-                                     base::showSize(available)),
+                                     base::roundedSize(most), several ? "do" : "does",
+                                     base::roundedSize(available)),
                .remedy = fmt::format(
                    "use --total_buffer_size {}, or smaller blocks, batches or --working_set",
                    base::formatSize(fit))};
