@@ -150,10 +150,16 @@ void addOutput(FlagSheet& sheet, Run& options, std::span<const RunFlag> form,
 }
 
 std::string commandText(std::string program, const GivenFlags& given) {
-  for (const auto& [name, value] : given)
-    if (!isListed(name, kUnrecorded))
-      program += isArgument(name) ? fmt::format(" {}", quoted(value))
-                                  : fmt::format(" --{} {}", name, quoted(value));
+  const char between_words = program == "nixlbench" ? '_' : '-';
+  for (const auto& [name, flag] : given) {
+    if (isListed(name, kUnrecorded)) continue;
+    if (flag.yes)
+      program += " " + spelled((*flag.yes ? "" : "no") + name, between_words);
+    else if (isArgument(name))
+      program += " " + quoted(flag.text);
+    else
+      program += fmt::format(" {} {}", spelled(name, between_words), quoted(flag.text));
+  }
   return program;
 }
 
