@@ -151,8 +151,10 @@ SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words
 void record(const FlagSheet& sheet, const SheetRead& read, RunOptions& options) {
   constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
   std::set<std::string_view> switches;
-  for (const FlagName& flag : sheet.names())
+  for (const FlagName& flag : sheet.names()) {
     if (flag.yes_or_no) switches.insert(flag.name);
+    if (flag.works) options.spec.flags.emplace_back(flag.name);
+  }
   for (const Given& one : read.given) {
     GivenFlag& flag = options.given[one.name];
     flag.text = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
