@@ -131,10 +131,10 @@ FlagSheet sharedSheet(BenchOptions& o) {
       .add<BenchOptions>("Storage", kBenchStorage, o)
       .add<BenchOptions>("Workers", kBenchWorkers, o)
       .add("Workers", ours, o,
-           {"mode", "num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"})
-      .add("Duration", ours, o, {"iterations", "duration", "warmup", "repeat"})
-      .add<BenchOptions>("Duration", kBenchRates, o)
-      .add("Checks", ours, o, {"verify", "require", "link_rate"});
+           {"mode", "num_threads", "pipeline_depth", "bidirectional", "recreate_xfer"});
+  addDuration(out, o);
+  out.add<BenchOptions>("Duration", kBenchRates, o);
+  addChecks(out, o);
   addMeeting(out, o);
   addComparison(out, o);
   addOutput(out, o, kBenchOutput, {"interval", "json", "explain"});

@@ -133,6 +133,17 @@ std::string quoted(const std::string& text) {
 
 std::span<const RunFlag> runFlags() { return kRunFlags; }
 
+void addBlocks(FlagSheet& sheet, Run& options) {
+  sheet.add("Data", runFlags(), options,
+            {"backend", "op", "memory", "use_hugepages", "total_buffer_size", "cold", "working_set",
+             "device_list", "seed"});
+}
+void addDuration(FlagSheet& sheet, Run& options) {
+  sheet.add("Duration", runFlags(), options, {"iterations", "duration", "warmup", "repeat"});
+}
+void addChecks(FlagSheet& sheet, Run& options) {
+  sheet.add("Checks", runFlags(), options, {"verify", "require", "link_rate"});
+}
 void addMeeting(FlagSheet& sheet, Run& options) {
   sheet.add("Meeting place", runFlags(), options,
             {"meet", "secret", "rank", "benchmark_group", "meet_timeout"});
