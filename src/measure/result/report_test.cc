@@ -1,5 +1,6 @@
 #include "measure/result/report.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -113,8 +114,24 @@ TEST(Reports, BadFilesAreRefusedWithTheReason) {
   EXPECT_TRUE(has(complaintAbout("Block Size (B)"), "line 1, column 1"));
   EXPECT_TRUE(has(complaintAbout("[1, 2]"), "is not a result file"));
   EXPECT_TRUE(has(complaintAbout(R"({"format": "pigeon/7"})"), "is not a result file"));
-  EXPECT_TRUE(has(complaintAbout(R"({"format": "viaduct-bench/2", "all": "new"})"),
-                  "written by a newer viaduct: viaduct-bench/2; this one reads up to 1"));
+  EXPECT_TRUE(
+      has(complaintAbout(R"({"format": "viaduct-bench/2", "all": "new"})"),
+          "another viaduct wrote it: its format is viaduct-bench/2, and this one reads "
+          "viaduct-bench/1; what to do: read it with that viaduct, or measure again with `viaduct "
+          "bench --json`"));
+  const std::pair<const char*, const char*> old[] = {{"viaduct-pipeline/1", "`viaduct pipeline"},
+                                                     {"viaduct-swap/1", "`viaduct swap"},
+                                                     {"viaduct-gpu-matrix/1", "`viaduct matrix"}};
+  for (const auto& [format, command] : old) {
+    const std::string said =
+        complaintAbout(fmt::format(R"({{"format": "{}", "version": "1"}})", format));
+    EXPECT_TRUE(has(said, fmt::format("an older viaduct wrote it: its format is {}; what to do: "
+                                      "read it with that viaduct, or measure again with {} --json`",
+                                      format, command)))
+        << said;
+  }
+  EXPECT_TRUE(has(complaintAbout(R"({"format": "viaduct-doctor/1"})"),
+                  "this is a file of `viaduct doctor`: its format is viaduct-doctor/1"));
   auto json = nlohmann::json::parse(whole);
   json["rows"][1].erase("block_size");
   EXPECT_TRUE(has(complaintAbout(json.dump()), "rows[1].block_size is missing"));
