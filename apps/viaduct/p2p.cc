@@ -17,6 +17,7 @@
 #include "measure/p2p/initiator.h"
 #include "measure/p2p/reach.h"
 #include "measure/p2p/target.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/csv.h"
 #include "measure/result/text.h"
 #include "measure/run/wait_ready.h"
@@ -176,30 +177,26 @@ class Run {
   Status measure(p2p::P2pInitiator& initiator) {
     const measure::Spec spec = specOf(options_);
     BenchProgress line(spec.rows.size(), false);
-    double best = 0;
     const auto next = [&] {
       const std::size_t number = report_.rows.size();
       if (number < spec.rows.size()) line.started(number, spec.rows[number]);
     };
     next();
-    return initiator.measure(
-        spec,
-        [&](const measure::Composed& measured) {
-          const Row& row = measured.row;
-          line.finished(row);
-          show(row);
-          if (row.gb_per_s.value_or(0) > best && !measured.conclusion.empty()) {
-            best = *row.gb_per_s;
-            report_.conclusion = {measured.conclusion};
-          }
-          report_.rows.push_back(row);
-          next();
-        },
-        {.tick = [&](double gb_per_s) { line.tick(gb_per_s); },
-         .interval =
-             [&](const measure::RateInterval& interval) {
-               line.interval(interval, options_.csv ? stderr : stdout);
-             }});
+    return initiator.measure(spec,
+                             [&](const measure::Composed& measured) {
+                               const Row& row = measured.row;
+                               line.finished(row);
+                               show(row);
+                               report_.rows.push_back(row);
+                               const auto best = measure::bestRow(report_.rows);
+                               if (best && *best == row) report_.conclusion = {measured.conclusion};
+                               next();
+                             },
+                             {.tick = [&](double gb_per_s) { line.tick(gb_per_s); },
+                              .interval =
+                                  [&](const measure::RateInterval& interval) {
+                                    line.interval(interval, options_.csv ? stderr : stdout);
+                                  }});
   }
 
   void printHead(const p2p::Where& where, const measure::RunMember& target) const {

@@ -34,8 +34,8 @@ std::vector<ChartLine> linesOf(const std::vector<Series>& series, const ToPoint&
   std::vector<ChartLine> out;
   for (const Series& s : series) {
     ChartLine line{.label = s.label};
-    for (const Row* row : s.rows)
-      if (auto point = to_point(s, *row); point && point->y > 0)
+    for (const Row& row : s.rows)
+      if (auto point = to_point(s, row); point && point->y > 0)
         line.points.push_back(*std::move(point));
     out.push_back(std::move(line));
   }
@@ -134,9 +134,9 @@ std::vector<Level> levelsOf(const std::vector<Series>& series) {
   std::vector<CeilingLine> found;
   for (const Series& s : series) {
     std::map<std::string, std::map<std::uint64_t, double>> by_name;
-    for (const Row* row : s.rows)
-      if (row->ceiling && row->ceiling->gb_per_s > 0)
-        by_name[row->ceiling->name][row->block_size] = row->ceiling->gb_per_s;
+    for (const Row& row : s.rows)
+      if (row.ceiling && row.ceiling->gb_per_s > 0)
+        by_name[row.ceiling->name][row.block_size] = row.ceiling->gb_per_s;
     for (const auto& one : by_name) {
       const auto& name = one.first;
       const auto& values = one.second;

@@ -13,6 +13,7 @@
 #include "measure/report/marks.h"
 #include "measure/report/scale.h"
 #include "measure/report/suite_answers.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
@@ -89,14 +90,6 @@ std::string answerBar(const SuiteSource& source) {
   return barHtml(fmt::format("{}: answers of its tests", source.name), shares);
 }
 
-const Row* bestRow(const Series& series) {
-  const Row* best = nullptr;
-  for (const Row* row : series.rows)
-    if (isGood(row->verdict) && row->gb_per_s && *row->gb_per_s > 0)
-      if (best == nullptr || *row->gb_per_s > *best->gb_per_s) best = row;
-  return best;
-}
-
 std::string rateItem(const Series& series, std::size_t line, const Row& row, double most) {
   std::string words =
       fmt::format("{} GB/s at {}", digits(row.gb_per_s), base::showSize(row.block_size));
@@ -110,18 +103,25 @@ std::string rateItem(const Series& series, std::size_t line, const Row& row, dou
 }
 
 // Draws the rates in the colours of the charts' lines.
-std::string ratesHtml(const std::vector<Source>& sources) {
-  const std::vector<Series> series = seriesOf(sources);
+std::string ratesHtml(const std::vector<Series>& series) {
+  std::vector<std::optional<Row>> best;
   double most = 0;
-  for (const Series& s : series)
-    if (const Row* best = bestRow(s)) most = std::max(most, *best->gb_per_s);
+  for (const Series& one : series) {
+    best.push_back(bestRow(one.rows));
+    if (best.back()) most = std::max(most, *best.back()->gb_per_s);
+  }
   std::string items;
-  for (std::size_t i = 0; i < std::min(series.size(), kLinesOfDrawing); ++i)
-    if (const Row* best = bestRow(series[i])) items += rateItem(series[i], i, *best, most);
+  std::size_t left_out = 0;
+  for (std::size_t i = 0; i < series.size(); ++i)
+    if (best[i] && i >= kLinesOfDrawing)
+      ++left_out;
+    else if (best[i])
+      items += rateItem(series[i], i, *best[i], most);
   if (items.empty()) return {};
-  if (series.size() > kLinesOfDrawing)
-    items += fmt::format("<li>and {} more below</li>\n", series.size() - kLinesOfDrawing);
-  return "<p class=\"barname\">Best rates</p>\n<ul class=\"rates\">\n" + items + "</ul>\n";
+  if (left_out != 0) items += fmt::format("<li>and {} more below</li>\n", left_out);
+  return "<p class=\"barname\">Best rates</p>\n<ul class=\"rates\">\n" + items +
+         "</ul>\n<p class=\"small\">The highest GB/s of each line, of all pairs together. Of rows "
+         "that were repeated, the median counts. Rows that cannot be used do not count.</p>\n";
 }
 
 // --- Text.
@@ -253,11 +253,11 @@ std::string originHtml(const std::vector<Source>& sources) {
   return out;
 }
 
-std::string outcomeHtml(const std::vector<Source>& sources,
+std::string outcomeHtml(const std::vector<Source>& sources, const std::vector<Series>& series,
                         const std::vector<SuiteSource>& suites) {
   std::string picture = verdictBar(sources);
   for (const SuiteSource& suite : suites) picture += answerBar(suite);
-  picture += ratesHtml(sources);
+  picture += ratesHtml(series);
   if (!picture.empty()) picture = "<div class=\"outcome\">\n" + picture + "</div>\n";
   return picture + verdictsHtml(sources);
 }

@@ -26,13 +26,13 @@ Section figureSection(const char* title, const Figure& figure) {
   return {figure.chart.id, title, chartHtml(figure.chart) + tableHtml(figure.table)};
 }
 
-std::vector<Section> usualSections(const std::vector<Source>& sources) {
-  const std::vector<Series> series = seriesOf(sources);
+std::vector<Section> usualSections(const std::vector<Source>& sources,
+                                   const std::vector<Series>& series) {
   return {{"conclusions", "Conclusions", conclusionsHtml(sources)},
           figureSection("Bandwidth", bandwidthFigure(series)),
           figureSection("Latency", latencyFigure(series)),
           figureSection("CPU cost", cpuFigure(series)),
-          figureSection("Scaling", scalingFigure(sources)),
+          figureSection("Scaling", scalingFigure(series)),
           {"rows", "All rows", rowsHtml(sources)},
           {"environment", "Environment", environmentHtml(sources)},
           {"settings", "Settings", settingsHtml(sources)}};
@@ -45,6 +45,7 @@ std::string lettersOf(std::size_t number) {
 }
 
 std::vector<Section> sectionsOf(const std::vector<Source>& sources,
+                                const std::vector<Series>& series,
                                 const std::vector<SuiteSource>& suites) {
   std::vector<Section> out;
   for (const SuiteSource& suite : suites) {
@@ -55,7 +56,7 @@ std::vector<Section> sectionsOf(const std::vector<Source>& sources,
     if (std::string html = pipelineHtml(source); !html.empty())
       out.push_back({"pipeline" + lettersOf(out.size()), "Pipeline " + escaped(source.name),
                      std::move(html)});
-  for (Section& section : usualSections(sources)) out.push_back(std::move(section));
+  for (Section& section : usualSections(sources, series)) out.push_back(std::move(section));
   return out;
 }
 
@@ -71,11 +72,12 @@ constexpr auto kHead =
 
 std::string reportPage(const std::vector<Source>& sources, const std::string& version,
                        const std::vector<SuiteSource>& suites, const std::string& title) {
-  const std::vector<Section> sections = sectionsOf(sources, suites);
+  const std::vector<Series> series = seriesOf(sources);
+  const std::vector<Section> sections = sectionsOf(sources, series, suites);
   const std::string heading = escaped(title.empty() ? titleOf(sources) : title);
   std::string out = fmt::format(kHead, heading, pageStyle());
   out += fmt::format("<header>\n<h1>{}</h1>\n", heading) + originHtml(sources) +
-         outcomeHtml(sources, suites) + runsHtml(sources);
+         outcomeHtml(sources, series, suites) + runsHtml(sources);
   out += "<nav aria-label=\"Sections\"><ul>\n";
   for (const Section& s : sections)
     if (!s.html.empty()) out += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", s.id, s.title);

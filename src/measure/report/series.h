@@ -1,5 +1,5 @@
-// Rows that make one line of a chart: they differ only in the block size. Threads: pure; a series
-// points into the sources that it was made from.
+// Rows that make one line of a chart: they differ only in the block size. Threads: pure functions
+// and plain values.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +24,10 @@ std::vector<Source> sourcesOf(const std::vector<std::string>& files,
 
 struct Series {
   std::string label = {};  // the shortest text that tells it from the others
+  // What members of runs of different sizes have in common: all but the file and the members.
+  std::string work = {};
   std::size_t source = 0;
-  std::vector<const Row*> rows = {};  // by block size; of repeated rows the middle one
+  std::vector<Row> rows = {};  // by block size, without repeats
 };
 std::vector<Series> seriesOf(const std::vector<Source>& sources);
 

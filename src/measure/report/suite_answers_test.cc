@@ -133,7 +133,8 @@ TEST(Answers, AnInvalidRowIsNamedAndNotCompared) {
   const auto answers = answersOf(suite);
   EXPECT_EQ(answers[2].cells[0].answer, Answer::kUnusable);
   EXPECT_EQ(answers[2].cells[0].note, "a row of baseline is fallback: went over lo");
-  EXPECT_EQ(answers[1].text, "helps at 1 of 2 sizes (256 B); cannot be used at 1 of 2 sizes (64 KiB)");
+  EXPECT_EQ(answers[1].text,
+            "helps at 1 of 2 sizes (256 B); cannot be used at 1 of 2 sizes (64 KiB)");
 }
 
 TEST(Answers, ATestWithTheBaselinesPathIsIdle) {

@@ -9,20 +9,20 @@
 #include "base/sizes.h"
 #include "measure/report/figures.h"
 #include "measure/report/html.h"
-#include "measure/report/scale.h"
+#include "measure/result/best_rate.h"
 #include "measure/result/text.h"
 
 namespace viaduct::measure {
 namespace {
 
+// Returns the best rate of each backend.
 std::string bestOf(const Report& report) {
-  std::map<std::string, double> best;
-  for (const Row& row : report.rows)
-    if (isGood(row.verdict) && row.gb_per_s)
-      best[row.backend] = std::max(best[row.backend], *row.gb_per_s);
+  std::map<std::string, std::vector<Row>> backends;
+  for (const Row& row : report.rows) backends[row.backend].push_back(row);
   std::string out;
-  for (const auto& [backend, rate] : best)
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", backend, digits(rate));
+  for (const auto& [backend, rows] : backends)
+    if (const auto best = bestRow(rows))
+      out += fmt::format("{}{} {}", out.empty() ? "" : ", ", backend, digits(best->gb_per_s));
   return out;
 }
 

@@ -213,6 +213,8 @@ struct PipelineRow {
   friend bool operator==(const PipelineRow&, const PipelineRow&) = default;
 };
 
+inline constexpr auto kOneCallABlock = "one call a block";  // the baseline's SwapRow::way
+
 // Copies of many small blocks between host memory and a GPU: docs/swap.md.
 struct SwapRow {
   std::string direction = {};     // "in", "out"

@@ -14,14 +14,12 @@
 namespace viaduct::measure::swap {
 namespace {
 
-constexpr auto kBaseline = "one call a block";
-
 // Returns how many times faster than the baseline of the same blocks the row is.
 std::optional<double> timesBaseline(std::span<const Row> rows, const Row& row) {
   const SwapRow& kind = *row.as<SwapRow>();
   const auto baseline = std::ranges::find_if(rows, [&](const Row& other) {
     const SwapRow& theirs = *other.as<SwapRow>();
-    return theirs.way == kBaseline && other.block_size == row.block_size &&
+    return theirs.way == kOneCallABlock && other.block_size == row.block_size &&
            theirs.direction == kind.direction && theirs.order == kind.order;
   });
   if (baseline == rows.end() || !row.gb_per_s || baseline->gb_per_s.value_or(0) <= 0)

@@ -37,10 +37,9 @@ TEST(SwapTable, HasARowForEachWay) {
   const std::string text = swapText(sample(), base::kNoLimit);
   EXPECT_TRUE(has(text, "GPU 0 (NVIDIA H100)\n1024 blocks a copy, each way in 3 rounds in turns\n"))
       << text;
-  EXPECT_TRUE(
-      has(text,
-          "4 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
-          "kernel\n"))
+  EXPECT_TRUE(has(text,
+                  "4 KiB  out        random  viaduct           20.0   5%     40%   10.0     3.00  "
+                  "kernel\n"))
       << text;
   EXPECT_TRUE(has(text, "one call a block  2.00   0%       -   1.00        -  copy engine\n"))
       << text;

@@ -23,7 +23,7 @@ constexpr const char* orderName(Order one) { return base::wordOf(kOrders, one); 
 
 enum class Way : std::uint8_t { kViaduct, kOneCall };
 inline constexpr base::Words<Way, 2> kWays{
-    {{"viaduct", Way::kViaduct}, {"one call a block", Way::kOneCall}}};
+    {{"viaduct", Way::kViaduct}, {kOneCallABlock, Way::kOneCall}}};
 constexpr const char* wayName(Way one) { return base::wordOf(kWays, one); }
 
 struct Copies {
