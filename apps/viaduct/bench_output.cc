@@ -162,8 +162,11 @@ void BenchOutput::row(const measure::Row& row) {
 void BenchOutput::end(const measure::Report& report) const {
   if (plan_.output == OutputForm::kJson) fmt::print("{}", toJson(report));
   if (plan_.output == OutputForm::kNixlbench) fmt::print("{}", nixlbenchCarrier(report.rows));
-  if (plan_.output == OutputForm::kTable)
-    fmt::print("{}", measure::tablesBesideRows(report.rows, base::terminalWidth()));
+  if (plan_.output == OutputForm::kTable) {
+    measure::TextSink sink(base::terminalWidth());
+    showTables(report.rows, measure::Kinds::kBesideOneAnother, sink);
+    fmt::print("{}", sink.text());
+  }
   if (plan_.output == OutputForm::kTable && !report.conclusion.empty()) {
     fmt::print("\n");
     for (const std::string& line : report.conclusion) fmt::print("{}\n", line);

@@ -90,37 +90,33 @@ std::string answerBar(const SuiteSource& source) {
   return barHtml(fmt::format("{}: answers of its tests", source.name), shares);
 }
 
-std::string rateItem(const Series& series, std::size_t line, const Row& row, double most) {
+RateBar rateBar(const Series& series, std::size_t line, const Row& row) {
   std::string words =
       fmt::format("{} GB/s at {}", digits(row.gb_per_s), base::showSize(row.block_size));
   if (row.ceiling)
     words += fmt::format(", {:.0f} % of {}", row.ceiling->percent, row.ceiling->name);
-  return fmt::format(
-      "<li><span>{}</span><span class=\"track\"><span class=\"{}\" style=\"width:{}%\"></span>"
-      "</span><span>{}{}</span></li>\n",
-      escaped(series.label), colourClass(line), px(100 * *row.gb_per_s / most), escaped(words),
-      isUnproven(row) ? " <span class=\"unsure\">? unproven</span>" : "");
+  return {series.label, *row.gb_per_s, std::move(words), line,
+          isUnproven(row) ? " <span class=\"unsure\">? unproven</span>" : ""};
 }
 
-// Draws the rates in the colours of the charts' lines.
+// Draws the rates in the colours of the charts' lines. Pairs of a matrix have a table instead.
 std::string ratesHtml(const std::vector<Series>& series) {
-  std::vector<std::optional<Row>> best;
-  double most = 0;
-  for (const Series& one : series) {
-    best.push_back(bestRow(one.rows));
-    if (best.back()) most = std::max(most, *best.back()->gb_per_s);
-  }
-  std::string items;
+  std::vector<RateBar> bars;
   std::size_t left_out = 0;
-  for (std::size_t i = 0; i < series.size(); ++i)
-    if (best[i] && i >= kLinesOfDrawing)
+  for (std::size_t i = 0; i < series.size(); ++i) {
+    const auto best = bestRow(series[i].rows);
+    if (!best || best->as<MatrixRow>() != nullptr) continue;
+    if (bars.size() == kLinesOfDrawing)
       ++left_out;
-    else if (best[i])
-      items += rateItem(series[i], i, *best[i], most);
-  if (items.empty()) return {};
-  if (left_out != 0) items += fmt::format("<li>and {} more below</li>\n", left_out);
-  return "<p class=\"barname\">Best rates</p>\n<ul class=\"rates\">\n" + items +
-         "</ul>\n<p class=\"small\">The highest GB/s of each line, of all pairs together. Of rows "
+    else
+      bars.push_back(rateBar(series[i], i, *best));
+  }
+  if (bars.empty()) return {};
+  std::string out = "<p class=\"barname\">Best rates</p>\n" + barsHtml(bars);
+  if (left_out != 0)
+    out += fmt::format("<p class=\"small\">{} more lines are below.</p>\n", left_out);
+  return out +
+         "<p class=\"small\">The highest GB/s of each line, of all pairs together. Of rows "
          "that were repeated, the median counts. Rows that cannot be used do not count.</p>\n";
 }
 

@@ -87,8 +87,9 @@ class Identity {
 };
 
 Identity whatRowsAre(const std::vector<Source>& sources) {
-  return {sources, {"file", "backend", "op"}, [](const Source& source, const Row& row) {
-            return std::vector<std::string>{source.name, row.backend, opKindName(row.op)};
+  return {sources, {"file", "backend", "op", "what"}, [](const Source& source, const Row& row) {
+            return std::vector<std::string>{source.name, row.backend, opKindName(row.op),
+                                            kindText(row)};
           }};
 }
 
@@ -127,11 +128,8 @@ void addLimitCells(const Row& row, std::vector<Cell>& to) {
 }
 
 void addTimeCells(const Row& row, std::vector<Cell>& to) {
-  const auto* const found = row.as<Operation>();
-  const Operation operation = found == nullptr ? Operation{} : *found;
   to.insert(to.end(),
-            {figureCell(operation.time_us), figureCell(operation.algbw),
-             figureCell(operation.busbw), quantile(row, &Latency::p50),
+            {quantile(row, &Latency::p50),
              figureCell(row.latency_us ? row.latency_us->p95 : std::nullopt),
              quantile(row, &Latency::p99), quantile(row, &Latency::p99_9),
              quantile(row, &Latency::max), times(row.prep_us), times(row.post_us), times(row.tx_us),
@@ -164,9 +162,8 @@ HtmlTable timeTable(const std::vector<Source>& sources) {
       .caption = what.caption("Times and costs of all rows; prep, post and tx: mean / p99"),
       .columns = {"blocks"}};
   what.addColumns(out.columns);
-  for (const char* name :
-       {"operation µs", "algbw GB/s", "busbw GB/s", "p50 µs", "p95 µs", "p99 µs", "p99.9 µs",
-        "max µs", "prep µs", "post µs", "tx µs", "CPU s/GB", "ends/s"})
+  for (const char* name : {"p50 µs", "p95 µs", "p99 µs", "p99.9 µs", "max µs", "prep µs", "post µs",
+                           "tx µs", "CPU s/GB", "ends/s"})
     out.columns.emplace_back(name);
   for (const Source& source : sources)
     for (const Row& row : source.report.rows) {

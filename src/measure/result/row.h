@@ -215,7 +215,7 @@ struct PipelineRow {
 
 inline constexpr auto kOneCallABlock = "one call a block";  // the baseline's SwapRow::way
 
-// Copies of many small blocks between host memory and a GPU: docs/swap.md.
+// Copies of many small blocks between host memory and a GPU: docs/bench.md.
 struct SwapRow {
   std::string direction = {};     // "in", "out"
   std::string order = {};         // "contiguous", "random"
@@ -225,7 +225,7 @@ struct SwapRow {
   friend bool operator==(const SwapRow&, const SwapRow&) = default;
 };
 
-// Copies between two places of one host: docs/gpu-matrix.md.
+// Copies between two places of one host: docs/bench.md.
 struct MatrixRow {
   std::string from = {}, to = {};  // "host", "GPU 0"
   std::uint32_t processes = 1;     // 1: one process has both ends

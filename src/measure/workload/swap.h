@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/words.h"
+#include "measure/result/row.h"
 
 namespace viaduct::measure::swap {
 
