@@ -153,7 +153,9 @@ std::string formatSize(std::uint64_t bytes) {
 }
 
 std::string showSize(std::uint64_t bytes) {
+  constexpr std::uint64_t kMost = 9'999'999;
   const ExactSize size = exactSize(bytes);
+  if (size.count > kMost) return roundedSize(bytes);
   return fmt::format("{} {}", size.count, size.unit.empty() ? "B" : size.unit);
 }
 

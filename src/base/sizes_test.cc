@@ -53,6 +53,7 @@ TEST(Sizes, AreShownAsPeopleTypeThem) {
     EXPECT_EQ(showSize(*parseSize(text)), text);
   EXPECT_EQ(showSize(1536), "1536 B");
   EXPECT_EQ(showSize((1U << 20U) - 1), "1048575 B");
+  EXPECT_EQ(showSize(33'895'219), "32.3 MiB");
   std::uint64_t size = 4'000;  // 4KB..64MB doubles
   for (const char* const text : {"4 KB", "8 KB", "16 KB", "32 KB", "64 KB", "128 KB", "256 KB",
                                  "512 KB", "1024 KB", "2048 KB"}) {

@@ -55,8 +55,8 @@ TEST(CompareOutput, TheTableFitsInto80Columns) {
     return text.substr(text.find("\n\n") + 2);
   };
   EXPECT_EQ(table().substr(0, table().find("\n\n")),
-            "             A     B               95 %          p50 p99\n"
-            "   block  GB/s  GB/s   B/A     interval effect   B/A B/A B is\n"
+            "           A     B               95 %          p50 p99\n"
+            " block  GB/s  GB/s   B/A     interval effect   B/A B/A B is\n"
             "backend: tcp, op: write, batch: 64\n"
             "64 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - TOO SLOW\n"
             "64 KiB 10.00 9.000 0.900 0.880..0.930  -1.00 1.100   - no difference seen\n"

@@ -76,9 +76,9 @@ class HtmlSink final : public TableSink {
 
   void putLines() {
     if (lines_.empty()) return;
-    html_ += "<ul>\n";
-    for (const std::string& text : lines_) html_ += fmt::format("<li>{}</li>\n", notesHtml(text));
-    html_ += "</ul>\n";
+    std::string all;
+    for (const std::string& text : lines_) all += (all.empty() ? "" : "<br>\n") + notesHtml(text);
+    html_ += fmt::format("<p>{}</p>\n", all);
     lines_.clear();
   }
 

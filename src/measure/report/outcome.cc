@@ -20,8 +20,9 @@ namespace viaduct::measure {
 namespace {
 
 std::string rowName(const Source& source, const Row& row) {
-  return fmt::format("{}: {} {}, {} × {}", source.name, row.backend, opKindName(row.op),
-                     row.batch_size, base::showSize(row.block_size));
+  const std::string kind = kindText(row);
+  return fmt::format("{}: {} {}, {}{}{} × {}", source.name, row.backend, opKindName(row.op), kind,
+                     kind.empty() ? "" : ", ", row.batch_size, base::showSize(row.block_size));
 }
 
 bool isUnproven(const Row& row) { return row.verdict == Verdict::kUnproven; }
@@ -92,7 +93,7 @@ std::string answerBar(const SuiteSource& source) {
 
 RateBar rateBar(const Series& series, std::size_t line, const Row& row) {
   std::string words =
-      fmt::format("{} GB/s at {}", digits(row.gb_per_s), base::showSize(row.block_size));
+      fmt::format("{} GB/s at {}", digits(row.gb_per_s), base::showSize(chosenSize(row)));
   if (row.ceiling)
     words += fmt::format(", {:.0f} % of {}", row.ceiling->percent, row.ceiling->name);
   return {series.label, *row.gb_per_s, std::move(words), line,

@@ -29,7 +29,7 @@ std::map<std::string, Blocks> kindsOf(const std::vector<Series>& series) {
   for (const Series& one : series)
     for (const Row& row : one.rows)
       if (isGood(row.verdict) && row.gb_per_s.value_or(0) > 0)
-        out[one.work][row.block_size][membersOf(row)].push_back(*row.gb_per_s);
+        out[one.work][chosenSize(row)][membersOf(row)].push_back(*row.gb_per_s);
   return out;
 }
 

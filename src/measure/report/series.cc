@@ -14,7 +14,7 @@ namespace viaduct::measure {
 namespace {
 
 // The properties that tell series apart, in the order of their labels.
-constexpr std::size_t kParts = 9, kFile = 1, kMembers = 4;
+constexpr std::size_t kParts = 10, kFile = 1, kMembers = 5;
 using Parts = std::array<std::string, kParts>;
 
 std::string schemeOf(const Row& row) {
@@ -23,6 +23,7 @@ std::string schemeOf(const Row& row) {
   if (kv != nullptr)
     return fmt::format("{}, {}, block {}, TP {} to {}", row.scheme, kv->model, kv->source_block,
                        kv->source_tp, kv->destination_tp);
+  if (const auto* const stages = row.as<PipelineRow>()) return stagesText(*stages);
   const std::string kind = kindText(row);
   return row.scheme + (kind.empty() ? "" : ", " + kind);
 }
@@ -32,6 +33,7 @@ Parts partsOf(const Source& source, const Row& row, bool with_batch) {
           source.name,
           opKindName(row.op),
           schemeOf(row),
+          row.as<PipelineRow>() == nullptr ? "" : row.as<PipelineRow>()->pipeline,
           fmt::format("{}\u2192{}{}", row.initiators, row.targets,
                       row.bidirectional ? " both ways" : ""),
           row.memory,
@@ -52,7 +54,7 @@ struct SeriesRows {
 bool hasSeveralBatches(const std::vector<const Row*>& rows) {
   std::map<std::uint64_t, std::uint32_t> seen;
   return std::any_of(rows.begin(), rows.end(), [&](const Row* row) {
-    return seen.try_emplace(row->block_size, row->batch_size).first->second != row->batch_size;
+    return seen.try_emplace(chosenSize(*row), row->batch_size).first->second != row->batch_size;
   });
 }
 
@@ -72,7 +74,7 @@ std::vector<SeriesRows> rowsOfSeries(const std::vector<Source>& sources) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     std::vector<const Row*> rows;
     for (const Row& row : sources[i].report.rows)
-      if (row.block_size != 0) rows.push_back(&row);
+      if (chosenSize(row) != 0) rows.push_back(&row);
     std::vector<SeriesRows> coarse;
     addRows(i, sources[i], rows, false, coarse);
     for (const SeriesRows& one : coarse)
@@ -97,7 +99,7 @@ std::string workOf(const Parts& parts) {
 // Makes one row of each block size.
 std::vector<Row> bySize(const std::vector<const Row*>& rows) {
   std::map<std::uint64_t, std::vector<const Row*>> sizes;
-  for (const Row* row : rows) sizes[row->block_size].push_back(row);
+  for (const Row* row : rows) sizes[chosenSize(*row)].push_back(row);
   std::vector<Row> out;
   out.reserve(sizes.size());
   for (const auto& [size, repeats] : sizes) out.push_back(oneOf(repeats));
@@ -147,16 +149,16 @@ std::vector<Series> seriesOf(const std::vector<Source>& sources) {
   return out;
 }
 
-std::vector<std::uint64_t> blockSizesOf(const std::vector<Series>& series) {
+std::vector<std::uint64_t> sizesOf(const std::vector<Series>& series) {
   std::set<std::uint64_t> out;
   for (const Series& s : series)
-    for (const Row& row : s.rows) out.insert(row.block_size);
+    for (const Row& row : s.rows) out.insert(chosenSize(row));
   return {out.begin(), out.end()};
 }
 
-const Row* rowAt(const Series& series, std::uint64_t block_size) {
+const Row* rowAt(const Series& series, std::uint64_t size) {
   const auto at = std::find_if(series.rows.begin(), series.rows.end(),
-                               [&](const Row& row) { return row.block_size == block_size; });
+                               [&](const Row& row) { return chosenSize(row) == size; });
   return at == series.rows.end() ? nullptr : &*at;
 }
 

@@ -37,7 +37,7 @@ TEST(SeriesOf, RowsAreByBlockSizeAndRepeatsAreOne) {
   EXPECT_EQ(series[0].rows[0].gb_per_s, 2) << "the middle one";
   EXPECT_EQ(rowAt(series[0], 4)->gb_per_s, 7);
   EXPECT_EQ(rowAt(series[0], 3), nullptr);
-  EXPECT_EQ(blockSizesOf(series), (std::vector<std::uint64_t>{2, 4}));
+  EXPECT_EQ(sizesOf(series), (std::vector<std::uint64_t>{2, 4}));
 }
 
 TEST(SeriesOf, ABatchIsASeriesOnlyWhereABlockHasSeveral) {

@@ -100,7 +100,7 @@ figure { margin: .5rem 0 1rem; }
 .scroll { overflow-x: auto; margin: .5rem 0 1rem; border: 1px solid var(--edge); border-radius: 6px; }
 table { border-collapse: collapse; width: 100%; font-size: .85rem; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding: .4rem .6rem; color: var(--soft); }
-caption span { display: block; position: sticky; left: .6rem; max-width: min(100%, calc(100vw - 4rem)); }
+caption span { display: block; position: sticky; left: .6rem; max-width: min(100%, calc(min(100vw, 74rem) - 4rem)); }
 th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-top: 1px solid var(--edge); }
 thead th { vertical-align: bottom; background: var(--stripe); }
 tbody th { font-weight: 600; white-space: nowrap; }

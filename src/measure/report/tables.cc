@@ -86,10 +86,18 @@ class Identity {
   std::vector<std::set<std::string>> values_;
 };
 
+// What sets a row apart from others of its file.
+std::string whatOf(const Row& row) {
+  if (const auto* const operation = row.as<Operation>()) return base::showSize(operation->size);
+  const auto* const stages = row.as<PipelineRow>();
+  if (stages == nullptr) return kindText(row);
+  return stagesText(*stages) + (stages->run == StagesRun::kTogether ? ", the sum" : "");
+}
+
 Identity whatRowsAre(const std::vector<Source>& sources) {
   return {sources, {"file", "backend", "op", "what"}, [](const Source& source, const Row& row) {
             return std::vector<std::string>{source.name, row.backend, opKindName(row.op),
-                                            kindText(row)};
+                                            whatOf(row)};
           }};
 }
 

@@ -298,6 +298,8 @@ std::string stagesText(const PipelineRow& row);
 // Says what the row's kind measures: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty
 // for blocks, and for patterns, which the scheme names.
 std::string kindText(const Row& row);
+// The size that the user chose: of a block, or of an operation, which pieces make.
+std::uint64_t chosenSize(const Row& row);
 // The payload at the median latency, in 10^9 bytes a second.
 std::optional<double> rateAtP50(const Row& row);
 // Says for each paged KV row which part of its bulk row's rate it has.
