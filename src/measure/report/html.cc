@@ -32,7 +32,8 @@ bool isAllowed(char c) {
 std::string cellHtml(const Cell& cell) {
   if (cell.head) return fmt::format("<th scope=\"row\">{}</th>", cell.html);
   if (cell.columns > 1)
-    return fmt::format("<td class=\"note\" colspan=\"{}\">{}</td>", cell.columns, cell.html);
+    return fmt::format("<td class=\"note\" colspan=\"{}\"><div>{}</div></td>", cell.columns,
+                       cell.html);
   return fmt::format("<td{}>{}</td>", cell.number ? " class=\"n\"" : "", cell.html);
 }
 

@@ -152,10 +152,15 @@ std::string unprovenList(const std::vector<Source>& sources) {
       const std::string name = rowName(source, row);  // rounds repeat rows
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     }
+  constexpr std::size_t kMost = 6;
   std::string out;
-  for (const auto& [why, names] : reasons)
+  for (auto& [why, names] : reasons) {
+    const std::size_t left_out = names.size() > kMost ? names.size() - kMost : 0;
+    names.resize(names.size() - left_out);
+    if (left_out != 0) names.push_back(fmt::format("and {} more", left_out));
     out += fmt::format("<li><b>{}</b><br>{}</li>\n",
                        escaped(fmt::format("{}", fmt::join(names, "; "))), escaped(why));
+  }
   return "<ul>\n" + out + "</ul>\n";
 }
 

@@ -65,6 +65,7 @@ code { font: .85rem/1.4 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu S
 .rates li { display: grid; grid-template-columns: minmax(6rem, 12rem) 1fr minmax(10rem, 26rem); gap: 0 .75rem; align-items: center; padding: .1rem 0; }
 .small { margin: .25rem 0; color: var(--soft); font-size: .8rem; }
 td.note { white-space: normal; color: var(--soft); }
+td.note div { position: sticky; left: .6rem; max-width: min(100%, calc(min(100vw, 74rem) - 4rem)); }
 .track { display: block; height: .8rem; background: var(--stripe); border-radius: 3px; print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .track span { display: block; height: 100%; min-width: 3px; background: currentColor; border-radius: 3px; }
 figure { margin: .5rem 0 1rem; }
