@@ -117,8 +117,8 @@ std::string ratesHtml(const std::vector<Series>& series) {
   if (left_out != 0)
     out += fmt::format("<p class=\"small\">{} more lines are below.</p>\n", left_out);
   return out +
-         "<p class=\"small\">The highest GB/s of each line, of all pairs together. Of rows "
-         "that were repeated, the median counts. Rows that cannot be used do not count.</p>\n";
+         "<p class=\"small\">The highest GB/s of each line, of all pairs together. The median "
+         "counts for repeated rows. Rows that cannot be used do not count.</p>\n";
 }
 
 // --- Text.
