@@ -36,8 +36,8 @@ Status sameRows(const measure::Spec& a, const measure::Spec& b) {
     if (a.rows[i].block_bytes != b.rows[i].block_bytes)
       return badFlag("--against",
                      fmt::format("row {} has blocks of {} in A and of {} in B", i + 1,
-                                 base::formatSize(a.rows[i].block_bytes),
-                                 base::formatSize(b.rows[i].block_bytes)),
+                                 base::showSize(a.rows[i].block_bytes),
+                                 base::showSize(b.rows[i].block_bytes)),
                      kRemedy);
   return Ok{};
 }

@@ -138,25 +138,29 @@ ManifestWords withVariables(const FlagSheet& sheet, const CommandWords& typed) {
 
 SheetRead readInto(const FlagSheet& sheet, const std::vector<std::string>& words, Repeats repeats,
                    RunOptions& options) {
-  constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
   // nixlbench takes the last value, as gflags does.
   SheetRead out = sheet.read(words, options.command == "nixlbench" ? Repeats::kLastWins : repeats);
   std::string usage = options.command;
+  for (const FlagName& flag : sheet.names())
+    if (isArgument(flag.name)) usage += fmt::format(" {}", flag.name);
+  if (!out.help) requireFlags(sheet, "type " + usage, out);
+  record(sheet, out, options);
+  return out;
+}
+
+void record(const FlagSheet& sheet, const SheetRead& read, RunOptions& options) {
+  constexpr auto kSecrets = "etcd_password secret obj_access_key obj_secret_key obj_session_token";
   std::set<std::string_view> switches;
   for (const FlagName& flag : sheet.names()) {
-    if (isArgument(flag.name)) usage += fmt::format(" {}", flag.name);
     if (flag.yes_or_no) switches.insert(flag.name);
+    if (flag.works) options.spec.flags.emplace_back(flag.name);
   }
-  if (!out.help) requireFlags(sheet, "type " + usage, out);
-  for (const Given& one : out.given) {
-    options.given[one.name] = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
-    if (switches.contains(one.name) && !parseYesNo(one.text).value())
-      options.denied.insert(one.name);
-    else
-      options.denied.erase(one.name);
+  for (const Given& one : read.given) {
+    GivenFlag& flag = options.given[one.name];
+    flag.text = isListed(one.name, kSecrets) ? "(not shown)" : one.text;
+    if (switches.contains(one.name)) flag.yes = parseYesNo(one.text).value();
   }
-  options.unread = out.unread;
-  return out;
+  options.unread = read.unread;
 }
 
 int runRows(const std::function<CommandPage()>& page, const FlagSheet& sheet,

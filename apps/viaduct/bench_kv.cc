@@ -49,7 +49,7 @@ Result<Fitting> fitted(const KvPoint& asked, std::uint64_t budget, bool may_shri
                   asked.requests == 1 ? "1 request" : fmt::format("{} requests", asked.requests));
   if (whole <= budget) return Fitting{.point = point};
   const std::string why = fmt::format("{}: a pool needs {}, and {} is the budget", what,
-                                      base::showSize(whole), base::showSize(budget));
+                                      base::roundedSize(whole), base::showSize(budget));
   if (!may_shrink) return Fitting{.remark = why + "; left out"};
   for (const double slack : {measure::usualKvSlack(asked.requests), 1.0})
     for (std::uint32_t sets = kTableSets; sets >= 1; --sets) {
@@ -157,7 +157,7 @@ Result<PlannedRows> traceRows(const KvOptions& o, const std::vector<std::string>
     bytes += bytesOf(layout, request.source.size(), request.tokens);
   PlannedRows out;
   const std::string pool =
-      fmt::format("a pool of {} has room for {} tokens", base::showSize(point.source.bytes),
+      fmt::format("a pool of {} has room for {} tokens", base::roundedSize(point.source.bytes),
                   point.source.pool * point.source.block);
   if (plan.requests.empty())
     return badFlag("FILE", "each request is too large: " + pool, "give a larger --pool-budget");

@@ -81,7 +81,7 @@ std::string namesOf(const KvGroup& group) {
 }
 
 std::string exactSize(std::uint64_t bytes) {
-  return fmt::format("{} ({} bytes)", base::showSize(bytes), bytes);
+  return fmt::format("{} ({} bytes)", base::roundedSize(bytes), bytes);
 }
 
 std::string textOf(const KvSizeOptions& asked, const KvModel& model, const RequestSize& size,

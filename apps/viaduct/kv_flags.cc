@@ -78,7 +78,7 @@ constexpr std::array kKvModel{KvFlag{"MODEL", "MODEL", "required",
 constexpr std::array kKvOutput{outputFlag<kRowForms>("table|json|csv")};
 
 void addKvEnd(FlagSheet& out, Kv& o, std::initializer_list<std::string_view> output) {
-  out.add("Checks", runFlags(), o, {"verify", "require", "link_rate"});
+  addChecks(out, o);
   addMeeting(out, o);
   addComparison(out, o);
   addOutput(out, o, kKvOutput, output);

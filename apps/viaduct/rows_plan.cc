@@ -313,7 +313,7 @@ Result<PlannedRows> rowsOf(const RunOptions& o, const std::vector<std::string>& 
                             .iterations = each});
         if (std::count(out.rows.begin(), out.rows.end(), out.rows.back()) > 1)
           return badFlag("--block_sizes",
-                         fmt::format("{} is named twice", base::formatSize(block)));
+                         fmt::format("{} is named twice", base::showSize(block)));
         VIADUCT_CHECK(check(out.rows.back()));
       }
     }

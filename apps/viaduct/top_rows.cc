@@ -202,7 +202,7 @@ std::string topTable(const std::vector<TopRow>& rows, std::size_t width) {
                          row.ready_peers == row.peers
                              ? fmt::to_string(row.peers)
                              : fmt::format("{} of {}", row.ready_peers, row.peers),
-                         row.pins, base::showSize(row.pinned_bytes), measure::digits(row.gb_per_s),
+                         row.pins, base::roundedSize(row.pinned_bytes), measure::digits(row.gb_per_s),
                          measure::digits(row.transfers_per_s), timeText(row.p50_s),
                          timeText(row.p99_s), row.errors, railsText(row.rails))};
                    }),

@@ -586,7 +586,7 @@ FaultyNode onEfa() {
            "8MiB",
            {file("/proc/self/limits", limits("8388608", "1048576")),
             file("/proc/self/status", status(0, kOfDocker, kOfDocker))}},
-          {"/dev/shm of 64 MiB", "memory.shm-small", "64MiB", {[](Fixture& node) {
+          {"/dev/shm of 64 MiB", "memory.shm-small", "64.0 MiB", {[](Fixture& node) {
              node.live.shm_bytes = std::uint64_t{64} << 20U;
            }}},
           {"no huge pages with FI_EFA_USE_HUGE_PAGE",

@@ -144,7 +144,7 @@ TEST_F(CompareCommand, BadInputIsNamed) {
       {{"compare", good}, "two files are needed"},
       {{"compare", good, folder_ + "none.json"}, "none.json"},
       {{"compare", good, file("cut.json", "{\"format\": \"viaduct-be")}, "ends too early"},
-      {{"compare", good, file("new.json", "{\"format\": \"viaduct-bench/3\"}")}, "newer viaduct"},
+      {{"compare", good, file("new.json", "{\"format\": \"viaduct-bench/3\"}")}, "its format is viaduct-bench/3"},
       {{"compare", good, file("text", "hello")}, "neither JSON nor"},
       {{"compare", good, good, "--fail-if-slower", "5"}, "\"5\" is not a percentage"},
       {{"compare", good, good, "--fail-if-slower", "-5%"}, "is not a percentage"},

@@ -182,7 +182,7 @@ TEST_F(KvTrace, TellsWhatIsWrong) {
       {{trace(), "DeepSeek-V4-Pro"}, "has several block tables"},
       {{trace(), "Llama-3.1-8B", "--block", "100"}, "a hash id stands for 512 tokens"},
       {{trace(), "Llama-3.1-8B", "--tokens", "5"}, "it is a flag of `viaduct kv bench`"},
-      {{trace(), "Llama-3.1-8B", "--pool-budget", "1M"}, "a block has 2.0 MiB"},
+      {{trace(), "Llama-3.1-8B", "--pool-budget", "1M"}, "a block has 2 MiB"},
       {{trace(), "Llama-3.1-8B", "--speed", "0"}, "--speed"},
   };
   for (const Case& one : flags) {

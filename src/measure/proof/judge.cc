@@ -204,8 +204,11 @@ std::string lookAt(const Case& c) {
   const auto& streams = c.account.streams();
   if (c.limits.binding && c.limits.binding->what == Binding::kMemory &&
       std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
-    return "the page cache carried the bytes: to measure the device, use --storage-enable-direct "
-           "on a file system with O_DIRECT";
+    return "the page cache carried the bytes: to measure the device, use " +
+           joined(
+               {{"--storage-enable-direct on a file system with O_DIRECT", "storage_enable_direct"},
+                {"more bytes than the memory of the host"}},
+               c.facts.flags);
   if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
   if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
   if (crowded(c.facts)) return crowd(c.facts);
@@ -215,12 +218,16 @@ std::string lookAt(const Case& c) {
   if (c.limits.binding && c.limits.binding->what == Binding::kLoopback)
     return "limited by the CPU cost of the kernel's TCP: try the local backend";
   if (c.limits.binding && c.limits.binding->what == Binding::kMemory)
-    return "below the memory ceiling: try more --num-threads, --use-hugepages, or pinning to one "
-           "NUMA node";
+    return "below the memory ceiling: try " + joined({{"more --num-threads", "num_threads"},
+                                                      {"--use-hugepages", "use_hugepages"},
+                                                      {"pinning to one NUMA node"}},
+                                                     c.facts.flags);
+  const Hint deeper{"a larger --pipeline-depth", "pipeline_depth"};
   if (c.limits.binding && c.limits.binding->what == Binding::kGpu)
-    return "below the GPU's ceiling: try larger blocks or batches, or a larger --pipeline-depth";
-  return "below the link ceiling: try a larger --pipeline-depth, more VIADUCT_SOCKETS or rails, or "
-         "an idle CPU";
+    return "below the GPU's ceiling: try " +
+           joined({{"larger blocks or batches"}, deeper}, c.facts.flags);
+  return "below the link ceiling: try " +
+         joined({deeper, {"more VIADUCT_SOCKETS or rails"}, {"an idle CPU"}}, c.facts.flags);
 }
 
 // The remark is needed because the rate of one stream is the median of its parts.

@@ -13,6 +13,7 @@
 #include "measure/proof/clock_watch.h"
 #include "measure/proof/observation.h"
 #include "measure/result/row.h"
+#include "measure/workload/hints.h"
 #include "measure/workload/link_rate.h"
 
 namespace viaduct::measure::proof {
@@ -42,6 +43,7 @@ struct RowFacts {
   Verified verified = Verified::kOff;
   std::optional<std::string> mismatch = {};  // the first wrong bytes and their place
   std::optional<Error> failure = {};         // why the row could not be measured
+  FlagNames flags = {};                      // that the conclusion may advise
 };
 
 // Returns the number of busy cores: `cpu` seconds of CPU over a row of `row` seconds. The counts

@@ -699,6 +699,27 @@ TEST(StoredFiles, InThePageCacheAreCopiesInMemory) {
   EXPECT_TRUE(has(row.conclusion, "the page cache carried the bytes")) << row.conclusion;
 }
 
+TEST(Hints, NameOnlyFlagsOfTheCommand) {
+  const auto conclusionOf = [](const Observation& here, const Observation& there,
+                               const FlagNames& flags) {
+    return judge(std::vector{here, there},
+                 {.gb_per_s = 0.5, .transfer_bytes = 1 << 20, .flags = flags}, {})
+        .conclusion;
+  };
+  const Observation cuda =
+      Seen("a").memory(20).gpu(0, "x").gpuRate("x", "", 50).claims(1, direct(kGB));
+  const Observation link =
+      host().ethernet("eth0", 100 * kGbit, kGB, 0).stored({{"object", "s3", "object0", kGB, 9}});
+  const Observation cached =
+      host().disk(0, 0).stored({{"file", "uring buffered", "files", kGB, 9}});
+  for (const Observation& seen : {cuda, link, cached}) {
+    const std::string plain = conclusionOf(seen, Seen("a").memory(20), {});
+    EXPECT_FALSE(has(plain, "--")) << plain;
+  }
+  const std::string deeper = conclusionOf(cuda, Seen("a").memory(20), {"pipeline_depth"});
+  EXPECT_TRUE(has(deeper, "try larger blocks or batches or a larger --pipeline-depth")) << deeper;
+}
+
 TEST(StoredObjects, PassALocalOrADistantStore) {
   const std::vector<PathShare> path{{"object", "s3", "object0", kGB, 9}};
   auto here = host().loopback(kGB).stored(path);

@@ -221,7 +221,9 @@ struct PipelineRow {
   friend bool operator==(const PipelineRow&, const PipelineRow&) = default;
 };
 
-// Copies of many small blocks between host memory and a GPU: docs/swap.md.
+inline constexpr auto kOneCallABlock = "one call a block";  // the baseline's SwapRow::way
+
+// Copies of many small blocks between host memory and a GPU: docs/bench.md.
 struct SwapRow {
   std::string direction = {};     // "in", "out"
   std::string order = {};         // "contiguous", "random"
@@ -231,7 +233,7 @@ struct SwapRow {
   friend bool operator==(const SwapRow&, const SwapRow&) = default;
 };
 
-// Copies between two places of one host: docs/gpu-matrix.md.
+// Copies between two places of one host: docs/bench.md.
 struct MatrixRow {
   std::string from = {}, to = {};  // "host", "GPU 0"
   std::uint32_t processes = 1;     // 1: one process has both ends
@@ -305,6 +307,8 @@ std::string stagesText(const PipelineRow& row);
 // Says what the row's kind measures: "Llama-3.1-8B, 8192 tokens, ...", "in random, viaduct". Empty
 // for blocks, and for patterns, which the scheme names.
 std::string kindText(const Row& row);
+// The size that the user chose: of a block, or of an operation, which pieces make.
+std::uint64_t chosenSize(const Row& row);
 // The payload at the median latency, in 10^9 bytes a second.
 std::optional<double> rateAtP50(const Row& row);
 // Says for each paged KV row which part of its bulk row's rate it has.

@@ -30,10 +30,10 @@ TEST(Trace, CountsHitsOfAnUnboundedCache) {
 }
 
 TEST(Trace, NamesTheWrongLine) {
-  struct BadLine {
+  struct WrongLine {
     const char *line, *says;
   };
-  const BadLine cases[] = {
+  const WrongLine cases[] = {
       {"{", "line 4: "},
       {"[1]", "line 4: no JSON object"},
       {R"({"input_length": 1, "output_length": 1, "hash_ids": [1]})", "timestamp is missing"},
@@ -52,7 +52,7 @@ TEST(Trace, NamesTheWrongLine) {
       {R"({"timestamp": 30, "input_length": 1, "output_length": 1, "hash_ids": 1})",
        "hash_ids is no list"},
   };
-  for (const BadLine& one : cases) {
+  for (const WrongLine& one : cases) {
     const auto trace = parseTrace(std::string(kTwo) + one.line, "t.jsonl");
     ASSERT_FALSE(trace) << one.line;
     const std::string text = trace.error().text();
