@@ -248,6 +248,34 @@ TEST_P(BackendContract, ReleasingAPinUnderTrafficLeavesItsMemoryAlone) {
     }
 }
 
+// The later pin gets the address of the former one and, if none was staged meanwhile, its number.
+TEST_P(BackendContract, ATransferReachesNoLaterPinOfTheSameMemory) {
+  const Segment memory = plainAtB(sized(16 << 20));
+  const auto mine = allocateAtA(memory.bytes);
+  ASSERT_TRUE(mine);
+  for (int round = 0; round < 5; ++round) {
+    const std::string label = "r" + std::to_string(round);
+    auto former = b_->pin(memory, label);
+    ASSERT_TRUE(former) << former.error().text();
+    waitForPin(*b_at_a_, label);
+    auto transfer = plan(OpKind::kWrite, whole(*mine), whole(*former));
+    ASSERT_TRUE(transfer) << transfer.error().text();
+    ASSERT_TRUE(transfer->post());
+    for (int i = 0; i < round; ++i) transfer->poll();
+    const auto released = former->release();
+    ASSERT_TRUE(released) << released.error().text();
+    fill(*former, 77);
+    const auto later = b_->pin(memory, label + " again");
+    ASSERT_TRUE(later) << later.error().text();
+    if (!onGpus()) {
+      EXPECT_EQ(later->info().slot, former->info().slot);
+    }
+    static_cast<void>(transfer->wait(60s));
+    EXPECT_NE(transfer->end().state, TransferState::kRunning);
+    EXPECT_TRUE(holds(*later, 77)) << round;
+  }
+}
+
 // Another thread posts meanwhile, and may be inside a copy.
 TEST_P(BackendContract, ReleasingAPinDuringTheCopyOfAnotherThreadLeavesItsMemoryAlone) {
   for (const std::uint64_t bytes : {sized(4 << 20), sized(64 << 20)})
