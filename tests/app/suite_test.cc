@@ -67,7 +67,7 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
        "inject, "
        "doorbell, coalescing, combined"},
       {{"--tests", "inject,inject"}, "inject is named twice"},
-      {{"--sizes", "64,64"}, "--sizes: invalid: 64 is named twice"},
+      {{"--sizes", "64,64"}, "--sizes: invalid: 64 B is named twice"},
       {{"--sizes", "0"}, "--sizes: invalid: the size is 0"},
       {{"--rounds", "3"}, "--rounds: invalid: \"3\" is not a whole number from 4"},
       {{"--fresh"}, "--fresh: invalid: --fresh needs"},
