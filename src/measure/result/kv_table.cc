@@ -139,11 +139,14 @@ std::string KvTable::replayed(const Row& row) {
   const auto line = [&](const char* name, const std::string& text) {
     out += base::paragraph(fmt::format("  {:<9} ", name), text);
   };
+  line("trace", r.format.empty() ? r.trace : fmt::format("{} ({} format)", r.trace, r.format));
   line("requests",
        fmt::format("{} in {} s ({} a second asked), {} left out", r.requests, digits(row.seconds),
                    digits(row.rate ? std::optional(row.rate->asked_per_s) : std::nullopt),
                    r.left_out));
-  line("hits", fmt::format("{} of {} hash ids: {:.1f} %", r.hit_ids, r.hash_ids, r.hit_rate * 100));
+  line("hits", r.hash_ids == 0 ? "none: the trace has no prefix ids"
+                               : fmt::format("{} of {} hash ids: {:.1f} %", r.hit_ids, r.hash_ids,
+                                             r.hit_rate * 100));
   if (row.latency_us) line("transfer", ms(*row.latency_us));
   line("moved", fmt::format("{} GB/s; {} words checked", digits(row.gb_per_s), kv.checked_words));
   if (r.ttft_us)

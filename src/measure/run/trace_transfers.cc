@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -67,21 +68,28 @@ class ReplayContents {
                 .epoch = epoch % kEpochs};
   }
 
-  void fill(std::span<std::byte> pool) const {
-    std::set<std::uint32_t> blocks;
-    for (const ReplayRequest& request : plan_.requests)
-      blocks.insert(request.source.begin(), request.source.end());
-    for (const std::uint32_t block : blocks)
+  // Called after each block.
+  using Filled = std::function<void(std::uint64_t done, std::uint64_t of)>;
+
+  void fill(std::span<std::byte> pool, const Filled& filled) const {
+    const BlockIds blocks = blocksOf(plan_, &ReplayRequest::source);
+    std::uint64_t done = 0;
+    for (const std::uint32_t block : blocks) {
       for (std::size_t p = 0; p < source_.size(); ++p)
         pattern_.fill(pageAt(pool, source_[p], block), numberOf(block, p));
+      filled(++done, blocks.size());
+    }
   }
-  void clear(std::span<std::byte> pool) const {
-    for (const ReplayRequest& request : plan_.requests)
-      for (const std::uint32_t block : request.destination)
-        for (const Place& place : destination_) {
-          const auto page = pageAt(pool, place, block);
-          std::memset(page.data(), 0, page.size());
-        }
+  void clear(std::span<std::byte> pool, const Filled& filled) const {
+    const BlockIds blocks = blocksOf(plan_, &ReplayRequest::destination);
+    std::uint64_t done = 0;
+    for (const std::uint32_t block : blocks) {
+      for (const Place& place : destination_) {
+        const auto page = pageAt(pool, place, block);
+        std::memset(page.data(), 0, page.size());
+      }
+      filled(++done, blocks.size());
+    }
   }
 
   struct Found {
@@ -190,7 +198,12 @@ class TraceTransfers final : public RowTransfers {
         push_(row.op == OpKind::kWrite),
         role_(worker.deviceOf(0, Role::kInitiator) != nullptr ? Role::kInitiator : Role::kTarget),
         plan_(planReplay(*row.trace->requests, row.kv->source.pool, row.kv->source.block,
-                         row.trace->speed)),
+                         row.trace->speed,
+                         [&](std::uint64_t planned) {
+                           if (worker.heard.preparing)
+                             worker.heard.preparing("planning requests", planned,
+                                                    row.trace->requests->requests.size());
+                         })),
         ended_ns_(plan_.requests.size()) {
     ++worker_.rows;
   }
@@ -204,10 +217,13 @@ class TraceTransfers final : public RowTransfers {
     VIADUCT_TRY(const KvLayout to, layoutOf(*row_.kv, KvSide::kDestination, 0));
     contents_.emplace(plan_, from, to, worker_.spec.seed, kFirstEpoch + worker_.rows);
     worker_.agent.poll();
+    const ReplayContents::Filled filled = [this](std::uint64_t done, std::uint64_t of) {
+      if (worker_.heard.preparing) worker_.heard.preparing("filling the pool", done, of);
+    };
     if (isSource())
-      contents_->fill(memory().bytes());
+      contents_->fill(memory().bytes(), filled);
     else
-      contents_->clear(memory().bytes());
+      contents_->clear(memory().bytes(), filled);
     if (role_ == Role::kTarget) return Ok{};
     peer_ = worker_.peers.at(worker_.rankOf(0, Role::kTarget));
     VIADUCT_TRY(const PinInfo pin, peer_->waitPin("bench-target-0", kPinAnnounced));
@@ -425,6 +441,7 @@ class TraceTransfers final : public RowTransfers {
 
   KvReplayed replayed() const {
     KvReplayed out{.trace = row_.trace->name,
+                   .format = traceFormatName(row_.trace->requests->format),
                    .speed = row_.trace->speed,
                    .requests = latencies_.size(),
                    .left_out = plan_.left_out};
