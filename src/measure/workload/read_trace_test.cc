@@ -143,10 +143,10 @@ TEST(ReadTrace, ReadsTheFirstRequests) {
 }
 
 TEST(ReadTrace, NamesTheWrongLineAndTheFormat) {
-  struct Case {
+  struct BadLine {
     const char *line, *says;
   };
-  const Case cases[] = {
+  const BadLine cases[] = {
       {"{", "too early"},
       {"[1]", "no JSON object"},
       {"1,2,3", "no JSON object"},
@@ -162,7 +162,7 @@ TEST(ReadTrace, NamesTheWrongLineAndTheFormat) {
       {R"({"timestamp": 1, "input_length": 1, "hash_ids": 1})", "hash_ids is no list"},
       {R"({"timestamp": 1, "input_length": 1, "hash_ids": ["a"]})", "hash_ids is no number"},
   };
-  for (const Case& one : cases) expectError(kMooncake + one.line + "\n", {"line 4: ", one.says});
+  for (const BadLine& one : cases) expectError(kMooncake + one.line + "\n", {"line 4: ", one.says});
   expectError(kMooncake + "{\"timestamp\": 1}\n", {"taken for a trace in Mooncake's format"});
   expectError(kAzure + "2023-11-16 00:00:03,1\n", {"line 4: 2 fields, but the header has 3"});
   expectError(kAzure + "16.11.2023,1,1\n", {"line 4: TIMESTAMP is no date"});
