@@ -88,7 +88,7 @@ std::string kvWords(const Workload& row) {
                                 point.sets, point.source.pool, point.destination.pool);
   if (row.trace)
     out += fmt::format(", trace of {} requests with hash {:016x} at speed {:g}",
-                       row.trace->requests->requests.size(), digestOf(*row.trace->requests),
+                       row.trace->requests->requests.size(), traceDigest(*row.trace->requests),
                        row.trace->speed);
   return out + ")";
 }

@@ -8,7 +8,7 @@
 
 namespace viaduct::measure {
 
-std::uint64_t digestOf(const Trace& trace) {
+std::uint64_t traceDigest(const Trace& trace) {
   std::uint64_t out = 0;
   const auto add = [&](std::uint64_t number) {
     out = base::splitmix(out + base::kSplitmixStep) ^ number;

@@ -36,7 +36,7 @@ struct Trace {
   friend bool operator==(const Trace&, const Trace&) = default;
 };
 // Equal traces have equal numbers. Members compare them before a replay.
-std::uint64_t digestOf(const Trace& trace);
+std::uint64_t traceDigest(const Trace& trace);
 // The time between the first and the last request.
 double secondsOf(const Trace& trace);
 

@@ -28,15 +28,15 @@ TEST(Trace, HasStatisticsWithoutIdsAndWithoutRequests) {
 }
 
 TEST(Trace, EachChangeChangesItsDigest) {
-  const std::uint64_t whole = digestOf(twoRequests());
-  EXPECT_EQ(digestOf(twoRequests()), whole);
+  const std::uint64_t whole = traceDigest(twoRequests());
+  EXPECT_EQ(traceDigest(twoRequests()), whole);
   Trace changed[] = {twoRequests(), twoRequests(), twoRequests(), twoRequests(), twoRequests()};
   changed[0].id_tokens = 16;
   ++changed[1].requests[0].time_us;
   ++changed[2].requests[1].input_length;
   changed[3].requests[0].hash_ids = {2, 1};
   changed[4].requests[1].hash_ids.clear();
-  for (const Trace& one : changed) EXPECT_NE(digestOf(one), whole);
+  for (const Trace& one : changed) EXPECT_NE(traceDigest(one), whole);
 }
 
 }  // namespace
