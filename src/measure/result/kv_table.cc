@@ -158,13 +158,16 @@ std::vector<std::pair<std::string, std::string>> replayLines(const Row& row) {
                        digits(l.p99 * kMilli), digits(l.max * kMilli));
   };
   std::vector<std::pair<std::string, std::string>> out;
+  out.emplace_back("trace",
+                   r.format.empty() ? r.trace : fmt::format("{} ({} format)", r.trace, r.format));
   out.emplace_back(
       "requests",
       fmt::format("{} in {} s ({} a second asked), {} left out", r.requests, digits(row.seconds),
                   digits(row.rate ? std::optional(row.rate->asked_per_s) : std::nullopt),
                   r.left_out));
-  out.emplace_back(
-      "hits", fmt::format("{} of {} hash ids: {:.1f} %", r.hit_ids, r.hash_ids, r.hit_rate * 100));
+  out.emplace_back("hits", r.hash_ids == 0 ? "none: the trace has no prefix ids"
+                                           : fmt::format("{} of {} hash ids: {:.1f} %", r.hit_ids,
+                                                         r.hash_ids, r.hit_rate * 100));
   if (row.latency_us) out.emplace_back("transfer", ms(*row.latency_us));
   out.emplace_back(
       "moved", fmt::format("{} GB/s; {} words checked", digits(row.gb_per_s), kv.checked_words));

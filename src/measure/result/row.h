@@ -163,7 +163,7 @@ struct Checks {
 
 // A replayed trace: docs/kv-trace.md.
 struct KvReplayed {
-  std::string trace = {};
+  std::string trace = {}, format = {};  // the file
   double speed = 1;
   std::uint64_t requests = 0, left_out = 0;  // replayed, and too large for a pool
   std::uint64_t hash_ids = 0, hit_ids = 0;

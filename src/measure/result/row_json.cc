@@ -97,6 +97,7 @@ void describe(auto& json, base::Is<Operation> auto& operation) {
 
 void describe(auto& json, base::Is<KvReplayed> auto& replay) {
   json.need("trace", replay.trace);
+  json.may("format", replay.format);
   json.need("speed", replay.speed);
   json.need("requests", replay.requests);
   json.need("left_out", replay.left_out);
