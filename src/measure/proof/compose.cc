@@ -33,7 +33,11 @@ class Composer {
         streams_(streamsOf(spec.layout, spec.threads, spec.bidirectional)),
         facts_{.backend = workload.backend,
                .require = spec.require,
-               .transfer_bytes = smallestTransfer()},
+               .transfer_bytes = smallestTransfer(),
+               .block = workload.block_bytes,
+               .pages = spec.huge_pages                        ? causes::Pages::kHuge
+                        : spec.memory == MemoryChoice::kMalloc ? causes::Pages::kOrdinary
+                                                               : causes::Pages::kShared},
         row_{.backend = workload.backend,
              .op = workload.op,
              .scheme = schemeName(spec.layout.scheme),

@@ -8,6 +8,7 @@
 
 #include "measure/proof/account.h"
 #include "measure/proof/ceilings.h"
+#include "measure/proof/scene.h"
 #include "measure/proof/prove.h"
 #include "measure/workload/workload.h"
 
@@ -25,6 +26,7 @@ struct Case {
   const Account& account;
   const Proof& proof;
   const Limits& limits;
+  const std::vector<causes::Cause>& causes;
 };
 
 double percentOf(const Case& c) {
@@ -182,19 +184,6 @@ Sentence verdictOf(const Case& c) {
   return {Verdict::kOk, ""};
 }
 
-// True if other programs used much CPU, and little was idle for the benchmark.
-bool crowded(const RowFacts& facts) {
-  constexpr double kMuch = 0.2, kIdle = 0.1;
-  return facts.cores > 0 && facts.cores_others >= kMuch * facts.cores &&
-         facts.cores_busy + facts.cores_others >= (1 - kIdle) * facts.cores;
-}
-
-std::string crowd(const RowFacts& facts) {
-  return fmt::format(
-      "other processes kept {:.1f} of {:.0f} cores busy: measure again on an idle host",
-      facts.cores_others, facts.cores);
-}
-
 // From this part of the requested rate on, the rate counts as kept: Poisson arrivals of a short row
 // vary.
 constexpr double kRateKept = 0.9;
@@ -208,7 +197,7 @@ std::string lookAt(const Case& c) {
            "on a file system with O_DIRECT";
   if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
   if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
-  if (crowded(c.facts)) return crowd(c.facts);
+  if (!c.causes.empty()) return causes::textOf(c.causes);
   if (outran) return "measure again on an idle host to find the ceiling";
   const bool small = c.facts.transfer_bytes != 0 && c.facts.transfer_bytes < (1U << 20U);
   if (small) return "limited by per-transfer overhead: try larger batches or blocks";
@@ -242,7 +231,7 @@ std::string conclusionOf(const Case& c, const Sentence& sentence) {
   if (!c.limits.binding) {
     out += fmt::format(", with no known ceiling{}{}", c.limits.unknown.empty() ? "" : ": ",
                        c.limits.unknown);
-    return crowded(c.facts) ? out + "; " + crowd(c.facts) : out;
+    return c.causes.empty() ? out : out + "; " + causes::textOf(c.causes);
   }
   const Limit& binding = *c.limits.binding;
   const std::string ceiling = fmt::format("{}: {:.4g} GB/s", binding.name, binding.gb_per_s);
@@ -270,7 +259,8 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   Proof proof = prove(account, facts.transfer_bytes);
   const std::uint64_t set = facts.working_set != 0 ? facts.working_set : facts.transfer_bytes;
   const Limits limits = limitsOf(account, set, link_rates);
-  const Case all{facts, account, proof, limits};
+  const std::vector<causes::Cause> found = causes::causesOf(sceneOf(account, facts, limits));
+  const Case all{facts, account, proof, limits, found};
   Sentence sentence = verdictOf(all);
   Judgement out{.verdict = sentence.verdict, .conclusion = conclusionOf(all, sentence)};
   if (limits.binding && (sentence.verdict == Verdict::kInvalid || !outranMeasured(all)))
@@ -278,6 +268,7 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   out.ceiling_unknown = limits.unknown;
   out.why = std::move(sentence.why);
   out.remark = remarkOf(facts);
+  out.causes = found;
   out.path = std::move(proof.path);
   out.proof = std::move(proof.text);
   return out;
