@@ -54,11 +54,12 @@ struct RailQueue {
   std::chrono::nanoseconds oldest{0};  // since the oldest of their transfers was posted
 };
 
-// The kernel's figures of the TCP sockets that a rail has now, added up. Closed sockets are left out.
+// The kernel's figures of the TCP sockets that a rail has now, added up. Closed sockets are left
+// out.
 struct SocketStatistics {
   std::uint64_t sockets = 0;
-  std::uint64_t sent_bytes = 0, received_bytes = 0;         // acknowledged, and received in order
-  std::uint64_t sent_segments = 0, repeated_segments = 0;   // the first count includes repetitions
+  std::uint64_t sent_bytes = 0, received_bytes = 0;        // acknowledged, and received in order
+  std::uint64_t sent_segments = 0, repeated_segments = 0;  // the first count includes repetitions
   std::chrono::nanoseconds busy{0};            // with data to send, or that is not acknowledged
   std::chrono::nanoseconds send_limited{0};    // of these: the send buffer was full
   std::chrono::nanoseconds window_limited{0};  // of these: the receiver's window was full

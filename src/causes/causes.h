@@ -62,7 +62,6 @@ struct Cause {
   std::string_view name = {};  // "shaped-interface": scripts look for it, so it never changes
   std::string what = {};       // without a full stop
   std::string remedy = {};
-  std::string_view evidence = {};  // the file or command that shows it
   bool certain = true;  // false: without a slow row, it may do no harm
 };
 
@@ -72,7 +71,6 @@ struct Rule {
   // Finds what the row's members suffered, or what may slow later rows if there is no row. Empty:
   // nothing.
   std::vector<std::string> (*find)(const Scene& scene);
-  const char* evidence;  // the file or command that shows it
   const char* remedy;
   bool certain = true;  // false: without a slow row, it may do no harm
 };

@@ -11,9 +11,9 @@
 namespace viaduct::diag {
 namespace {
 
-std::string sentence(std::string text) {
+std::string capital(std::string text) {
   text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text + ".";
+  return text;
 }
 
 }  // namespace
@@ -23,11 +23,8 @@ void checkSpeed(const Node& node, Findings& findings) {
   for (const causes::Cause& cause : causes)
     findings.add({.severity = cause.certain ? Severity::kWarning : Severity::kInfo,
                   .code = fmt::format("speed.{}", cause.name),
-                  .what = sentence(cause.what),
-                  .evidence = cause.evidence.empty()
-                                  ? std::vector<Evidence>{}
-                                  : std::vector<Evidence>{{std::string(cause.evidence), cause.what}},
-                  .fix = sentence(cause.remedy),
+                  .what = capital(cause.what) + ".",
+                  .fix = capital(cause.remedy),
                   .gain = "Transfers are faster."});
   if (causes.empty()) findings.fine("No known cause of slow transfers is here.");
 }

@@ -98,7 +98,8 @@ std::uint64_t htbCeiling(Bytes options) {
                 attributeOf(options, TCA_HTB_CEIL64));
 }
 
-// The queueing disciplines with a rate for the whole interface. The rates of htb are in its classes.
+// The queueing disciplines with a rate for the whole interface. The rates of htb are in its
+// classes.
 struct RateReader {
   std::string_view kind;
   std::uint64_t (*rate)(Bytes options);
@@ -140,18 +141,17 @@ void eachOfTraffic(Bytes messages, std::uint32_t wanted, ByIndex& links, Each ea
 }
 
 void addDisciplines(Bytes messages, ByIndex& links) {
-  eachOfTraffic(messages, RTM_NEWQDISC, links,
-                [](LinkFacts& link, const tcmsg& head, Bytes attributes) {
-                  const std::string kind = textIn(attributeOf(attributes, TCA_KIND));
-                  for (const RateReader& reader : kReaders)
-                    if (reader.kind == kind)
-                      addShaper(link, kind, reader.rate(attributeOf(attributes, TCA_OPTIONS)));
-                  // Outer disciplines count the drops of inner ones.
-                  if (head.tcm_parent != TC_H_ROOT && head.tcm_parent != TC_H_INGRESS) return;
-                  const Bytes counts = attributeOf(attributes, TCA_STATS2);
-                  link.dropped +=
-                      structIn<gnet_stats_queue>(attributeOf(counts, TCA_STATS_QUEUE)).drops;
-                });
+  eachOfTraffic(
+      messages, RTM_NEWQDISC, links, [](LinkFacts& link, const tcmsg& head, Bytes attributes) {
+        const std::string kind = textIn(attributeOf(attributes, TCA_KIND));
+        for (const RateReader& reader : kReaders)
+          if (reader.kind == kind)
+            addShaper(link, kind, reader.rate(attributeOf(attributes, TCA_OPTIONS)));
+        // Outer disciplines count the drops of inner ones.
+        if (head.tcm_parent != TC_H_ROOT && head.tcm_parent != TC_H_INGRESS) return;
+        const Bytes counts = attributeOf(attributes, TCA_STATS2);
+        link.dropped += structIn<gnet_stats_queue>(attributeOf(counts, TCA_STATS_QUEUE)).drops;
+      });
 }
 
 // No traffic exceeds the highest ceiling of all classes.
@@ -170,7 +170,8 @@ base::Fd openNetlink() {
   base::Fd out(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   // The kernel answers within the call that asks. The limit only keeps a fault from being a hang.
   const timeval limit{.tv_sec = 1, .tv_usec = 0};
-  if (out) static_cast<void>(::setsockopt(out.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
+  if (out)
+    static_cast<void>(::setsockopt(out.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit));
   return out;
 }
 

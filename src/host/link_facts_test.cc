@@ -92,13 +92,12 @@ Bytes htb(std::uint32_t ceiling) {
 TEST(LinkFacts, RatesAndDropsAreFoundInTheKernelsAnswers) {
   const Bytes links = all({link(1, "lo", 65536, 0), link(2, "rail0", 1500, 5),
                            link(3, "rail1", 9000, 0), link(4, "rail2", 1500, 0)});
-  const Bytes disciplines = all({traffic(RTM_NEWQDISC, 1, "noqueue", {}),
-                                 traffic(RTM_NEWQDISC, 2, "tbf", tbf(6'250'000), 70),
-                                 traffic(RTM_NEWQDISC, 3, "tbf", tbf(~0U, 5'000'000'000)),
-                                 traffic(RTM_NEWQDISC, 4, "htb", {}),
-                                 traffic(RTM_NEWQDISC, 99, "tbf", tbf(1))});
-  const Bytes classes = all({traffic(RTM_NEWTCLASS, 4, "htb", htb(1000)),
-                             traffic(RTM_NEWTCLASS, 4, "htb", htb(3000))});
+  const Bytes disciplines = all(
+      {traffic(RTM_NEWQDISC, 1, "noqueue", {}), traffic(RTM_NEWQDISC, 2, "tbf", tbf(6'250'000), 70),
+       traffic(RTM_NEWQDISC, 3, "tbf", tbf(~0U, 5'000'000'000)),
+       traffic(RTM_NEWQDISC, 4, "htb", {}), traffic(RTM_NEWQDISC, 99, "tbf", tbf(1))});
+  const Bytes classes = all(
+      {traffic(RTM_NEWTCLASS, 4, "htb", htb(1000)), traffic(RTM_NEWTCLASS, 4, "htb", htb(3000))});
   const auto found = linkFactsFrom({links, disciplines, classes});
   EXPECT_EQ(found, (std::vector<LinkFacts>{{"lo", 65536, 1, "", 0},
                                            {"rail0", 1500, 76, "tbf", 6'250'000},

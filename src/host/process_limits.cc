@@ -23,9 +23,8 @@ std::vector<std::uint32_t> numbersIn(const std::string& text) {
   for (const std::string& part : base::partsOf(text)) {
     const auto dash = part.find('-');
     const auto first = base::numberIn<std::uint32_t>(part.substr(0, dash));
-    const auto last = dash == std::string::npos
-                          ? first
-                          : base::numberIn<std::uint32_t>(part.substr(dash + 1));
+    const auto last =
+        dash == std::string::npos ? first : base::numberIn<std::uint32_t>(part.substr(dash + 1));
     if (!first || !last || *last >= kMostProcessors) return {};
     for (std::uint32_t one = *first; one <= *last; ++one) out.push_back(one);
   }

@@ -45,7 +45,8 @@ TEST(ProcessLimits, AQuotaOfVersion1IsRead) {
 TEST(ProcessLimits, DamagedFilesAreUnknown) {
   const testing::TemporaryFolder root;
   for (const char* list : {"3-", "-", "0-999999999", "x", "1,,2", ""}) {
-    root.write("/proc/self/status", std::string("Cpus_allowed_list:\t") + list + "\nTracerPid:\tx\n");
+    root.write("/proc/self/status",
+               std::string("Cpus_allowed_list:\t") + list + "\nTracerPid:\tx\n");
     const ProcessLimits found = processLimits(Tree(root.path()));
     EXPECT_FALSE(found.pinned()) << list;
     EXPECT_EQ(found.tracer, 0U);
@@ -58,8 +59,9 @@ TEST(ProcessTimes, AddUpThreadsAndAllowedProcessors) {
   root.write("/proc/self/task/2/schedstat", "1000000000 1000000000 7\n");
   root.write("/proc/self/task/3/schedstat", "damaged\n");
   root.write("/proc/self/status", "Cpus_allowed_list:\t1\n");
-  root.write("/proc/stat", "cpu  300 0 0 0 0 0 0 0 0 0\ncpu0 200 0 0 0 0 0 0 0 0 0\n"
-                           "cpu1 100 0 0 0 0 0 0 0 0 0\n");
+  root.write("/proc/stat",
+             "cpu  300 0 0 0 0 0 0 0 0 0\ncpu0 200 0 0 0 0 0 0 0 0 0\n"
+             "cpu1 100 0 0 0 0 0 0 0 0 0\n");
   root.write("/proc/self/cgroup", "0::/\n");
   root.write("/sys/fs/cgroup/cpu.stat", "usage_usec 5\nthrottled_usec 250000\n");
   const ProcessTimes times = processTimes(Tree(root.path()));
@@ -71,7 +73,8 @@ TEST(ProcessTimes, AddUpThreadsAndAllowedProcessors) {
 
 TEST(TcpSegments, AreFoundByName) {
   const testing::TemporaryFolder root;
-  root.write("/proc/net/snmp", "Ip: A B\nIp: 1 2\nTcp: MaxConn OutSegs RetransSegs\nTcp: -1 700 9\n");
+  root.write("/proc/net/snmp",
+             "Ip: A B\nIp: 1 2\nTcp: MaxConn OutSegs RetransSegs\nTcp: -1 700 9\n");
   const TcpSegments found = tcpSegments(Tree(root.path()));
   EXPECT_EQ(found.sent, 700U);
   EXPECT_EQ(found.repeated, 9U);

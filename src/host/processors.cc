@@ -15,8 +15,8 @@ double seconds(const timeval& t) {
 }
 
 struct BusyLine {
-  std::string name = {};                  // "cpu" for all processors together, or "cpu0"
-  std::optional<double> seconds = {};     // nothing: the line is damaged
+  std::string name = {};               // "cpu" for all processors together, or "cpu0"
+  std::optional<double> seconds = {};  // nothing: the line is damaged
 };
 
 // The lines of /proc/stat about processors, which come first.

@@ -32,7 +32,8 @@ void add(SocketStatistics& rail, int fd) {
   rail.send_limited += microseconds(info.tcpi_sndbuf_limited);
   rail.window_limited += microseconds(info.tcpi_rwnd_limited);
   if (info.tcpi_bytes_acked == 0) return;
-  rail.round_trip = lesser<std::chrono::nanoseconds>(rail.round_trip, microseconds(info.tcpi_min_rtt));
+  rail.round_trip =
+      lesser<std::chrono::nanoseconds>(rail.round_trip, microseconds(info.tcpi_min_rtt));
   rail.segment_bytes = lesser(rail.segment_bytes, std::uint32_t{info.tcpi_snd_mss});
   rail.path_mtu = lesser(rail.path_mtu, std::uint32_t{info.tcpi_pmtu});
 }

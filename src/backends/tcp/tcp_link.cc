@@ -190,7 +190,8 @@ void TcpLink::receive(std::span<const std::byte> message, std::vector<core::Fd>)
 
 void TcpLink::addTo(std::span<SocketStatistics> rails) const {
   for (const auto& channel : channels())
-    if (DataSocket* const socket = of(channel).socket()) tcp::add(rails[channel->rail()], socket->fd());
+    if (DataSocket* const socket = of(channel).socket())
+      tcp::add(rails[channel->rail()], socket->fd());
 }
 
 std::vector<base::SocketAddress> TcpLink::peers() const {

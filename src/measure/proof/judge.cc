@@ -8,8 +8,8 @@
 
 #include "measure/proof/account.h"
 #include "measure/proof/ceilings.h"
-#include "measure/proof/scene.h"
 #include "measure/proof/prove.h"
+#include "measure/proof/scene.h"
 #include "measure/workload/workload.h"
 
 namespace viaduct::measure::proof {

@@ -45,8 +45,7 @@ auto fields(base::Is<HostPlace> auto& p) {
 }
 auto fields(base::Is<RailSockets> auto& r) { return std::tie(r.rail, r.figures); }
 auto fields(base::Is<Reading> auto& r) {
-  return std::tie(r.at_ns, r.counters, r.disk, r.causes_at_ns, r.links, r.rails,
-                  r.times);
+  return std::tie(r.at_ns, r.counters, r.disk, r.causes_at_ns, r.links, r.rails, r.times);
 }
 auto fields(base::Is<Claim> auto& c) {
   return std::tie(c.peer, c.op, c.path.shares, c.stored, c.device, c.far_device);

@@ -64,15 +64,14 @@ causes::Scene sceneOf(const Account& account, const RowFacts& facts, const Limit
   for (std::uint32_t rank = 0; rank < account.seen().size(); ++rank)
     out.members.push_back(memberOf(account, rank));
   const auto& binding = limits.binding;
-  out.row = causes::RowState{
-      .of_ceiling = binding ? facts.gb_per_s / binding->gb_per_s : 0,
-      .in_memory = binding && binding->what == Binding::kMemory,
-      .pages = facts.pages,
-      .block = facts.block,
-      .working_set = facts.working_set,
-      .cores_busy = facts.cores_busy,
-      .cores_others = facts.cores_others,
-      .cores = facts.cores};
+  out.row = causes::RowState{.of_ceiling = binding ? facts.gb_per_s / binding->gb_per_s : 0,
+                             .in_memory = binding && binding->what == Binding::kMemory,
+                             .pages = facts.pages,
+                             .block = facts.block,
+                             .working_set = facts.working_set,
+                             .cores_busy = facts.cores_busy,
+                             .cores_others = facts.cores_others,
+                             .cores = facts.cores};
   return out;
 }
 

@@ -22,7 +22,7 @@ struct ExplainRequest {
   Settings settings = {};  // the explanation includes named backends that fail to open
   Buffer::Kind memory = {};
   std::optional<std::uint32_t> initiator_gpu = {}, target_gpu = {};  // as in Spec
-  std::string require = {};  // a requirement as in TransferOptions::require
+  std::string require = {};   // a requirement as in TransferOptions::require
   std::uint32_t threads = 2;  // of all processes here that need a processor at the same time
 };
 
@@ -53,7 +53,7 @@ struct Explanation {
   std::vector<ExplainedBackend> backends = {};  // in the order in which the agent tries them
   ExplainRequest asked = {};
   std::vector<Serving> serving = {};
-  bool stored = false;  // with storage in the place of the other process
+  bool stored = false;                     // with storage in the place of the other process
   std::vector<causes::Cause> causes = {};  // that may slow rows here
 
   // Returns the first backend that carries `op`, or null.
