@@ -342,9 +342,13 @@ Found smallPages(const Scene& scene) {
     return {};
   const bool shared = scene.row && scene.row->pages == Pages::kShared;
   return ofMembers(scene, [&](const Member& member) -> std::string {
-    if (!(shared ? member.limits.small_shared_pages : member.limits.small_pages)) return {};
-    return fmt::format("huge pages are off for {}memory of {}", shared ? "shared " : "",
-                       subject(member));
+    const std::string& word = shared ? member.limits.huge_shared_pages : member.limits.huge_pages;
+    // The memory of a row asks for huge pages if it is shared.
+    const bool small = word == "never" || word == "deny" || word == "off" ||
+                       (scene.row && !shared && word == "madvise");
+    if (!small) return {};
+    return fmt::format("{}memory of {} has no huge pages ({}: {})", shared ? "shared " : "",
+                       subject(member), shared ? "shmem_enabled" : "enabled", word);
   });
 }
 
@@ -364,7 +368,8 @@ constexpr std::array kRules{
     Rule{"few-processors", pinned, "allow more processors with taskset, cpuset or numactl"},
     Rule{"other-programs", crowd, "measure again on an idle host"},
     Rule{"small-pages", smallPages,
-         "use --use-hugepages, or write \"advise\" to shmem_enabled and \"madvise\" to enabled",
+         "use --use-hugepages; or write \"advise\" to shmem_enabled, and \"always\" to enabled for "
+         "--memory malloc, in /sys/kernel/mm/transparent_hugepage",
          false},
 };
 

@@ -206,7 +206,8 @@ TEST(Causes, OtherProgramsAreNamedIfLittleIsIdle) {
 
 TEST(Causes, SmallPagesMatterToSmallBlocksInMuchMemory) {
   Member member = healthy();
-  member.limits.small_shared_pages = true;
+  member.limits.huge_shared_pages = "never";
+  member.limits.huge_pages = "always";
   Scene scene = row({member});
   scene.row = RowState{.of_ceiling = 0.2,
                        .in_memory = true,
@@ -225,6 +226,30 @@ TEST(Causes, SmallPagesMatterToSmallBlocksInMuchMemory) {
   EXPECT_EQ(without([](RowState& r) { r.pages = Pages::kOrdinary; }), Names{});
   EXPECT_EQ(without([](RowState& r) { r.block = 1 << 20; }), Names{});
   EXPECT_EQ(without([](RowState& r) { r.working_set = 1 << 20; }), Names{});
+}
+
+TEST(Causes, WhoGetsHugePagesDependsOnTheKindOfMemory) {
+  const auto named = [](Pages pages, const std::string& ordinary, const std::string& shared) {
+    Member member = healthy();
+    member.limits.huge_pages = ordinary;
+    member.limits.huge_shared_pages = shared;
+    Scene scene = row({member});
+    scene.row = RowState{.of_ceiling = 0.2,
+                         .in_memory = true,
+                         .pages = pages,
+                         .block = 4096,
+                         .working_set = std::uint64_t{256} << 20U};
+    return !causesOf(scene).empty();
+  };
+  EXPECT_FALSE(named(Pages::kShared, "never", "advise"));
+  EXPECT_TRUE(named(Pages::kShared, "always", "deny"));
+  EXPECT_FALSE(named(Pages::kOrdinary, "always", "never"));
+  EXPECT_TRUE(named(Pages::kOrdinary, "madvise", "advise"));
+  EXPECT_TRUE(named(Pages::kShared, "off", "off"));
+  EXPECT_FALSE(named(Pages::kShared, "", ""));  // unknown
+  // The doctor names only what is off.
+  EXPECT_TRUE(causesOf({.members = {Member{.limits = {.huge_pages = "madvise"}}}}).empty());
+  EXPECT_EQ(causesOf({.members = {Member{.limits = {.huge_pages = "never"}}}}).size(), 1U);
 }
 
 TEST(Causes, ATracerIsNamed) {

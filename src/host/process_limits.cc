@@ -62,8 +62,10 @@ std::uint64_t mostBuffer(const Tree& tree, const char* name) {
   return words.size() == 3 ? base::numberIn<std::uint64_t>(words[2]).value_or(0) : 0;
 }
 
-bool chosen(const std::string& line, const char* word) {
-  return line.find(std::string("[") + word + "]") != std::string::npos;
+// The chosen word of "always [madvise] never".
+std::string chosenIn(const std::string& line) {
+  const auto from = line.find('['), to = line.find(']');
+  return from < to && to != std::string::npos ? line.substr(from + 1, to - from - 1) : "";
 }
 
 // The seconds that all groups were held back. Version 1 counts nanoseconds, and version 2
@@ -99,8 +101,6 @@ std::vector<std::uint32_t> allowedProcessors(const Tree& tree) {
 
 ProcessLimits processLimits(const Tree& tree) {
   const std::string status = tree.read("/proc/self/status").text;
-  const std::string pages = tree.line(std::string(kPages) + "enabled"),
-                    shared = tree.line(std::string(kPages) + "shmem_enabled");
   const bool refused = valueIn(status, "THP_enabled") == "0";
   return {.processors = static_cast<std::uint32_t>(
               numbersIn(tree.line("/sys/devices/system/cpu/online")).size()),
@@ -108,8 +108,9 @@ ProcessLimits processLimits(const Tree& tree) {
           .quota = leastQuota(tree),
           .send_buffer = mostBuffer(tree, "tcp_wmem"),
           .receive_buffer = mostBuffer(tree, "tcp_rmem"),
-          .small_pages = refused || chosen(pages, "never"),
-          .small_shared_pages = refused || chosen(shared, "never") || chosen(shared, "deny"),
+          .huge_pages = refused ? "off" : chosenIn(tree.line(std::string(kPages) + "enabled")),
+          .huge_shared_pages =
+              refused ? "off" : chosenIn(tree.line(std::string(kPages) + "shmem_enabled")),
           .tracer = base::numberIn<std::uint32_t>(valueIn(status, "TracerPid")).value_or(0)};
 }
 

@@ -27,7 +27,8 @@ TEST(ProcessLimits, AreReadFromFiles) {
                                   .quota = 1.5,
                                   .send_buffer = 4194304,
                                   .receive_buffer = 8192,
-                                  .small_shared_pages = true,
+                                  .huge_pages = "madvise",
+                                  .huge_shared_pages = "never",
                                   .tracer = 42}));
   EXPECT_TRUE(found.pinned());
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "cluster/command.h"
@@ -65,17 +66,19 @@ class SlowRow : public ::testing::Test {
     EXPECT_EQ(initiator.finish(), 0) << initiator.text();
     return initiator.text();
   }
-  static std::string on(const Host& host, const std::string& arguments) {
-    Command command(host, arguments);
+  static std::string on(const Host& host, const std::string& arguments,
+                        const std::string& before = "") {
+    Command command(host, arguments, before);
     command.finish();
     return command.text();
   }
   // The same words are in the output of all three commands.
-  void expectEverywhere(const std::string& row, const Host& host, const std::string& words) {
+  static void expectEverywhere(const std::string& row, const Host& host, const std::string& words,
+                               const std::string& before = "") {
     EXPECT_TRUE(hasWords(row, words)) << row;
-    const std::string doctor = on(host, "doctor --only speed");
+    const std::string doctor = on(host, "doctor --only speed", before);
     EXPECT_TRUE(hasWords(doctor, words)) << doctor;
-    const std::string explained = on(host, "bench --explain --backend tcp");
+    const std::string explained = on(host, "bench --explain --backend tcp", before);
     EXPECT_TRUE(hasWords(explained, words)) << explained;
   }
 
@@ -129,8 +132,17 @@ TEST_F(SlowRow, ProcessesThatShareOneProcessorAreNamed) {
   makeRails(1);
   const std::string row = run("--block-sizes 1M --batch 4 --duration 500ms", "taskset -c 0");
   if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "skipped: one processor";
-  EXPECT_TRUE(hasWords(row, "rank 0 may run on 1 of")) << row;
+  expectEverywhere(row, a_, "may run on 1 of", "taskset -c 0");
   EXPECT_FALSE(hasWords(row, "--num-threads")) << row;
+}
+
+TEST_F(SlowRow, ABusyNeighbourOnTheSameProcessorIsNamed) {
+  if (::sysconf(_SC_NPROCESSORS_ONLN) < 2) GTEST_SKIP() << "skipped: one processor";
+  makeRails(1);
+  const std::vector<std::string> spin{"taskset", "-c", "1", "sh", "-c", "while :; do :; done"};
+  const Process one(spin), two(spin);
+  const std::string row = run("--block-sizes 1M --batch 4 --duration 500ms", "taskset -c 1");
+  EXPECT_TRUE(hasWords(row, "other programs kept processor 1 of rank 0 busy")) << row;
 }
 
 TEST_F(SlowRow, EndsWithDifferentMtusAreNamed) {
@@ -155,6 +167,69 @@ TEST_F(SlowRow, ATracerIsNamed) {
   const std::string row =
       run("--block-sizes 64K --batch 4 --duration 200ms", "strace -f -o /dev/null");
   EXPECT_TRUE(hasWords(row, "traces rank 0")) << row;
+}
+
+// Runs the program on this host, without namespaces.
+std::string here(const std::string& before, const std::string& arguments) {
+  Process process({"sh", "-c", before + " exec \"" + kProgram + "\" " + arguments + " 2>&1"});
+  std::string out;
+  while (const auto line = process.answer(std::chrono::seconds(60))) out += *line + "\n";
+  EXPECT_EQ(process.wait(std::chrono::seconds(10)), 0) << out;
+  return out;
+}
+
+// A control group of one test.
+class Quota {
+ public:
+  explicit Quota(unsigned percent)
+      : folder_("/sys/fs/cgroup/cpu/viaduct-test-" + std::to_string(::getpid())) {
+    std::error_code failed;
+    std::filesystem::create_directory(folder_, failed);
+    std::ofstream(folder_ + "/cpu.cfs_period_us") << 100000 << std::flush;
+    std::ofstream quota(folder_ + "/cpu.cfs_quota_us");
+    quota << percent * 1000 << std::flush;
+    made_ = quota.good();
+  }
+  ~Quota() {
+    std::error_code failed;
+    std::filesystem::remove(folder_, failed);
+  }
+  Quota(const Quota&) = delete;
+  Quota& operator=(const Quota&) = delete;
+  bool made() const { return made_; }
+  std::string joining() const { return "echo $$ > " + folder_ + "/cgroup.procs;"; }
+
+ private:
+  const std::string folder_;
+  bool made_ = false;
+};
+
+TEST(SlowRowHere, AQuotaOfProcessorsIsNamed) {
+  const Quota quota(20);
+  if (!quota.made()) GTEST_SKIP() << "skipped: no control groups of version 1, or no right";
+  const std::string row =
+      here(quota.joining(), "bench --backend tcp --block-sizes 1M --batch 4 --duration 500ms");
+  EXPECT_TRUE(hasWords(row,
+                       "the control group of rank 0 has a quota of 0.2 processors, and was "
+                       "held back"))
+      << row;
+  EXPECT_TRUE(hasWords(here(quota.joining(), "doctor --only speed"), "quota of 0.2 processors"));
+  EXPECT_TRUE(hasWords(here(quota.joining(), "bench --explain"), "quota of 0.2 processors"));
+}
+
+// Small blocks in much memory. Whether the kernel gives huge pages is a setting of the machine, so
+// the test only plants what a process may ask for: ordinary memory.
+TEST(SlowRowHere, MemoryWithoutHugePagesIsNamed) {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string setting;
+  std::getline(file, setting);
+  if (setting.empty() || setting.find("[always]") != std::string::npos)
+    GTEST_SKIP() << "skipped: each process gets huge pages: " << setting;
+  const std::string scattered =
+      "bench --backend local --memory malloc --block-sizes 4K --batch 256 --duration 100ms ";
+  const std::string cold = here("", scattered + "--working-set 128M");
+  EXPECT_TRUE(hasWords(cold, "memory of rank 0 has no huge pages")) << cold;
+  EXPECT_FALSE(hasWords(here("", scattered), "huge pages"));
 }
 
 }  // namespace

@@ -21,8 +21,8 @@ auto fields(base::Is<LinkFacts> auto& l) {
   return std::tie(l.name, l.mtu, l.dropped, l.shaper, l.shaped_bytes_per_s);
 }
 auto fields(base::Is<ProcessLimits> auto& p) {
-  return std::tie(p.processors, p.allowed, p.quota, p.send_buffer, p.receive_buffer, p.small_pages,
-                  p.small_shared_pages, p.tracer);
+  return std::tie(p.processors, p.allowed, p.quota, p.send_buffer, p.receive_buffer, p.huge_pages,
+                  p.huge_shared_pages, p.tracer);
 }
 auto fields(base::Is<ProcessTimes> auto& t) {
   return std::tie(t.ran, t.waited, t.throttled, t.busy);
