@@ -417,6 +417,8 @@ class Composer {
     row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
+    for (const causes::Cause& one : judgement.causes)
+      row_.causes.push_back({std::string(one.name), one.what, one.remedy});
     for (const std::string& words :
          {stagingWords(), backgroundWords(), interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;

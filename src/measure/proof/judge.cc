@@ -187,6 +187,15 @@ Sentence verdictOf(const Case& c) {
 // From this part of the requested rate on, the rate counts as kept: Poisson arrivals of a short row
 // vary.
 constexpr double kRateKept = 0.9;
+// From this part of its ceiling on, a row is at the ceiling.
+constexpr double kAtCeiling = 0.9;
+
+// False if the row could not be faster: it is at its ceiling, or has the requested rate.
+bool isSlow(const RowFacts& facts, const Limits& limits) {
+  if (facts.failure || facts.gb_per_s <= 0 || facts.rate_kept >= kRateKept) return false;
+  return !limits.binding || facts.gb_per_s < kAtCeiling * limits.binding->gb_per_s ||
+         facts.gb_per_s > limits.binding->gb_per_s;
+}
 
 std::string lookAt(const Case& c) {
   const bool outran = outranMeasured(c);
@@ -195,7 +204,7 @@ std::string lookAt(const Case& c) {
       std::any_of(streams.begin(), streams.end(), [](const auto& s) { return s.stored; }))
     return "the page cache carried the bytes: to measure the device, use --storage-enable-direct "
            "on a file system with O_DIRECT";
-  if (!outran && percentOf(c) >= 90) return "at the ceiling: nothing left to gain";
+  if (!outran && percentOf(c) >= kAtCeiling * 100) return "at the ceiling: nothing left to gain";
   if (c.facts.rate_kept >= kRateKept) return "the requested rate was kept: look at the latencies";
   if (!c.causes.empty()) return causes::textOf(c.causes);
   if (outran) return "measure again on an idle host to find the ceiling";
@@ -259,7 +268,9 @@ Judgement judge(std::span<const Observation> seen, const RowFacts& facts,
   Proof proof = prove(account, facts.transfer_bytes);
   const std::uint64_t set = facts.working_set != 0 ? facts.working_set : facts.transfer_bytes;
   const Limits limits = limitsOf(account, set, link_rates);
-  const std::vector<causes::Cause> found = causes::causesOf(sceneOf(account, facts, limits));
+  const std::vector<causes::Cause> found = isSlow(facts, limits)
+                                               ? causes::causesOf(sceneOf(account, facts, limits))
+                                               : std::vector<causes::Cause>{};
   const Case all{facts, account, proof, limits, found};
   Sentence sentence = verdictOf(all);
   Judgement out{.verdict = sentence.verdict, .conclusion = conclusionOf(all, sentence)};
