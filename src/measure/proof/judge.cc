@@ -194,7 +194,7 @@ constexpr double kAtCeiling = 0.9;
 bool isSlow(const RowFacts& facts, const Limits& limits) {
   if (facts.failure || facts.gb_per_s <= 0 || facts.rate_kept >= kRateKept) return false;
   return !limits.binding || facts.gb_per_s < kAtCeiling * limits.binding->gb_per_s ||
-         facts.gb_per_s > limits.binding->gb_per_s;
+         (isMeasured(limits.binding->what) && facts.gb_per_s > limits.binding->gb_per_s);
 }
 
 std::string lookAt(const Case& c) {
