@@ -107,12 +107,19 @@ void sayThatAllRunHere(const BenchPlan& plan, const Settings& settings) {
 
 // Explains the choice among the backends that agents open by default, or among those of the command
 // line.
+// Both ends of a run are processes here, and storage has one. Each of them has a thread of its own
+// at least, and each stream one more.
+std::uint32_t threadsHere(const measure::Spec& spec) {
+  return spec.layout.stored() ? spec.threads : spec.threads + 1;
+}
+
 Result<int> explainPlan(const BenchPlan& plan, const Settings& environment, ResultsFile& file) {
   measure::ExplainRequest request{.settings = plan.run.settings,
                                   .memory = {plan.run.spec.memory, plan.run.spec.huge_pages},
                                   .initiator_gpu = plan.run.spec.initiator_gpu,
                                   .target_gpu = plan.run.spec.target_gpu,
-                                  .require = measure::requireOfTransfer(plan.run.spec.require)};
+                                  .require = measure::requireOfTransfer(plan.run.spec.require),
+                                  .threads = threadsHere(plan.run.spec)};
   if (plan.run.usual_backends) request.settings.backends = environment.backends;
   VIADUCT_TRY(const auto found, plan.run.spec.layout.stored()
                                     ? measure::explainStorage(request, plan.run.spec)

@@ -152,6 +152,13 @@ struct Operation {
   friend bool operator==(const Operation&, const Operation&) = default;
 };
 
+// A known cause of a slow row: docs/measuring.md.
+struct SlowCause {
+  std::string name = {};  // "shaped-interface"
+  std::string what = {}, remedy = {};
+  friend bool operator==(const SlowCause&, const SlowCause&) = default;
+};
+
 // Transfers whose contents were checked.
 struct Checks {
   std::uint64_t transfers = 0;
@@ -289,6 +296,7 @@ struct Row {
   Verdict verdict = Verdict::kOk;
   std::string why = {};     // the reason, unless the verdict is ok
   std::string remark = {};  // other facts that explain the figures
+  std::vector<SlowCause> causes = {};
 
   // Null: the row is of another kind.
   template <class Kind>
