@@ -70,11 +70,11 @@ std::string percentOf(std::optional<double> part) {
 }
 
 // All columns are figures, in GB/s at the median latency or in ms.
-constexpr std::array kColumns{base::figure("tokens", 7),      base::figure("block", 7),
-                              base::figure("batch", 5),       base::figure("GB/s at p50", 7),
-                              base::figure("bulk at p50", 7), base::figure("share", 6),
-                              base::figure("p50 ms", 8),      base::figure("p95 ms", 8),
-                              base::figure("min ms", 8),      base::figure("max ms", 8)};
+constexpr std::array kBurstColumns{base::figure("tokens", 7),      base::figure("block", 7),
+                                   base::figure("batch", 5),       base::figure("GB/s at p50", 7),
+                                   base::figure("bulk at p50", 7), base::figure("share", 6),
+                                   base::figure("p50 ms", 8),      base::figure("p95 ms", 8),
+                                   base::figure("min ms", 8),      base::figure("max ms", 8)};
 
 std::string headingOf(const Row& row) {
   const KvWorkload& kv = *row.as<KvWorkload>();
@@ -218,11 +218,11 @@ void showKv(std::span<const Row> rows, TableSink& sink) {
   for (const std::vector<Row>& alike : grouped(bursts, headingOf)) {
     std::vector<base::TextRow> lines;
     for (const std::vector<Row>& one : grouped(alike, point)) lines.push_back(lineOf(one));
-    sink.table(headingOf(alike.front()), kColumns, lines);
+    sink.table(headingOf(alike.front()), kBurstColumns, lines);
   }
 }
 
-KvTable::KvTable(std::size_t width) : points_(kColumns, width) {}
+KvTable::KvTable(std::size_t width) : points_(kBurstColumns, width) {}
 
 std::string KvTable::heading(const Row& row) {
   std::string what = headingOf(row);

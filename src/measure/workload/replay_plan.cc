@@ -5,7 +5,7 @@
 
 namespace viaduct::measure {
 
-constexpr std::size_t kProgressEvery = 256;  // requests
+constexpr std::size_t kPlannedEvery = 256;  // requests
 
 BlockIds blocksOf(const ReplayPlan& plan, BlockIds ReplayRequest::* side) {
   std::vector<bool> used;
@@ -27,7 +27,7 @@ ReplayPlan planReplay(const Trace& trace, std::uint64_t blocks, std::uint32_t bl
   ReplayPlan out;
   for (std::size_t i = 0; i < trace.requests.size(); ++i) {
     const TraceRequest& request = trace.requests[i];
-    if (progress && i % kProgressEvery == 0) progress(i);
+    if (progress && i % kPlannedEvery == 0) progress(i);
     auto from = prefill.take(request);
     auto to = from ? decode.take(out.requests.size(), from->blocks.size()) : std::nullopt;
     if (!to) {

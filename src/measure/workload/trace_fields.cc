@@ -16,7 +16,7 @@ namespace viaduct::measure {
 namespace {
 
 // Seconds and milliseconds are exact to the microsecond up to here. It is 71 years.
-constexpr std::uint64_t kMostTime = std::uint64_t{1} << 51U;  // microseconds
+constexpr std::uint64_t kMostMicroseconds = std::uint64_t{1} << 51U;  // microseconds
 constexpr std::size_t kMostColumns = 256;
 
 Error wrong(std::string detail, std::string remedy) {
@@ -117,7 +117,7 @@ Result<std::uint64_t> TraceFields::whole(std::string_view name, std::uint64_t mo
 
 Result<std::uint64_t> TraceFields::time(std::string_view name, double unit_us) const {
   const Value value = find(name);
-  const double most = static_cast<double>(kMostTime) / unit_us;
+  const double most = static_cast<double>(kMostMicroseconds) / unit_us;
   const auto out = [&](const char* why) {
     return wrong(fmt::format("{} {}", name, why),
                  fmt::format("write \"{}\" as a number from 0 to {:.0f}", name, most));
