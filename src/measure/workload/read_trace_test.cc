@@ -232,7 +232,7 @@ TEST_F(ReadTraceFile, IsReadInPartsAsInOne) {
 TEST_F(ReadTraceFile, RefusesLongLines) {
   const auto read_long = read("{\"a\": " + std::string(5'000'000, '['));
   ASSERT_FALSE(read_long);
-  EXPECT_NE(read_long.error().text().find("line 1: longer than 4.0 MiB"), std::string::npos)
+  EXPECT_NE(read_long.error().text().find("line 1: longer than 4"), std::string::npos)
       << read_long.error().text();
   EXPECT_FALSE(read("{\"a\": " + std::string(300'000, '[') + "\n"));
   EXPECT_FALSE(readTrace("/"));
