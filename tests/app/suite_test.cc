@@ -89,7 +89,8 @@ TEST_F(SuiteCommand, InvalidInputIsNamedAndNothingIsMeasured) {
       {{"--json", "/no/such/folder/s.json"}, "/no/such/folder/s.json"},
       {{"--json", "/dev/null"}, "not a regular file"},
       {{"--json", put("notes", "to do")}, "the file holds no suite rounds"},
-      {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")}, "its format is viaduct-suite/9"},
+      {{"--json", put("new", "{\"format\": \"viaduct-suite/9\"}")},
+       "its format is viaduct-suite/9"},
   };
   for (const auto& [more, said] : cases) {
     Program run(withFlags({"suite"}, more));

@@ -96,7 +96,7 @@ TEST(ReplayRun, ShowsWhatItPrepares) {
                      .preparing =
                          [&](const char* what, std::uint64_t done, std::uint64_t of) {
                            const std::lock_guard<std::mutex> held(lock);
-                       EXPECT_LE(done, of);
+                           EXPECT_LE(done, of);
                            steps.insert(what);
                          }});
     running = &members;
