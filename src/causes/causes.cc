@@ -417,7 +417,8 @@ SocketStatistics between(const SocketStatistics& before, const SocketStatistics&
   out.sent_bytes -= before.sent_bytes;
   out.received_bytes -= before.received_bytes;
   out.sent_segments -= before.sent_segments;
-  out.repeated_segments -= before.repeated_segments;
+  // Reports of needless repetitions come late, and lower the count.
+  out.repeated_segments -= std::min(before.repeated_segments, out.repeated_segments);
   out.busy -= before.busy;
   out.send_limited -= before.send_limited;
   out.window_limited -= before.window_limited;
