@@ -58,8 +58,10 @@ struct RailQueue {
 // out.
 struct SocketStatistics {
   std::uint64_t sockets = 0;
-  std::uint64_t sent_bytes = 0, received_bytes = 0;        // acknowledged, and received in order
+  std::uint64_t sent_bytes = 0, received_bytes = 0;  // acknowledged, and received in order
+  // Without repetitions of segments that the receiver had already.
   std::uint64_t sent_segments = 0, repeated_segments = 0;  // the first count includes repetitions
+  // The kernel counts the next three in steps of up to 10 ms.
   std::chrono::nanoseconds busy{0};            // with data to send, or that is not acknowledged
   std::chrono::nanoseconds send_limited{0};    // of these: the send buffer was full
   std::chrono::nanoseconds window_limited{0};  // of these: the receiver's window was full

@@ -84,11 +84,20 @@ TEST(Causes, ARailThatTheOthersWaitForIsNamedWithAllRates) {
             "rail2 8 Gbit/s");
   member.rails[0].sockets.busy = member.rails[2].sockets.busy = 500ms;
   EXPECT_EQ(namesIn(row({member})), Names{});
+  // A timeout of TCP is no slow rail.
+  Member brief = member;
+  brief.seconds = 0.25;
+  brief.rails = {{"rail0", sending(10 * kMB, 2ms)}, {"rail1", sending(10 * kMB, 220ms)}};
+  EXPECT_EQ(namesIn(row({brief})), Names{});
   // Two rails, and too few bytes to tell.
   member.rails = {{"rail0", sending(kMB / 2, 1ms)}, {"rail1", sending(10 * kMB, 950ms)}};
   EXPECT_EQ(namesIn(row({member})), Names{});
   member.rails[0] = {"rail0", sending(10 * kMB, 10ms)};
   EXPECT_EQ(namesIn(row({member})), Names{"slow-rail"});
+  member.rails[0].sockets.busy = 0ms;
+  EXPECT_EQ(
+      whatIn(row({member})),
+      "the rails of rank 0 differ while they send: rail0 too fast to tell, rail1 84.2 Mbit/s");
 }
 
 TEST(Causes, LostPacketsAreNamedFromThreeInAThousandOn) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "base/text.h"
 #include "host/control_groups.h"
@@ -82,6 +83,20 @@ double throttledSeconds(const Tree& tree) {
   return out;
 }
 
+// A figure of two lines with one front: the names of all figures, and their values. 0: unknown.
+std::uint64_t figureIn(const Tree& tree, const char* file, std::string_view front,
+                       std::string_view name) {
+  std::string names;
+  for (const std::string& line : tree.lines(file)) {
+    if (!line.starts_with(front)) continue;
+    const auto keys = base::wordsOf(names), values = base::wordsOf(line);
+    for (std::size_t i = 0; i < std::min(keys.size(), values.size()); ++i)
+      if (keys[i] == name) return base::numberIn<std::uint64_t>(values[i]).value_or(0);
+    names = line;
+  }
+  return 0;
+}
+
 // "5231 1234 96" of each thread: nanoseconds that it ran and waited, and its turns.
 void addThreads(const Tree& tree, ProcessTimes& out) {
   for (const std::string& thread : tree.list("/proc/self/task")) {
@@ -114,21 +129,12 @@ ProcessLimits processLimits(const Tree& tree) {
           .tracer = base::numberIn<std::uint32_t>(valueIn(status, "TracerPid")).value_or(0)};
 }
 
-// Two lines "Tcp:": the names of all figures, and their values.
+// A receiver reports segments that it had already, so these were not lost.
 TcpSegments tcpSegments(const Tree& tree) {
-  TcpSegments out;
-  std::string names;
-  for (const std::string& line : tree.lines("/proc/net/snmp")) {
-    if (!line.starts_with("Tcp:")) continue;
-    const auto keys = base::wordsOf(names), values = base::wordsOf(line);
-    for (std::size_t i = 0; i < std::min(keys.size(), values.size()); ++i) {
-      const auto value = base::numberIn<std::uint64_t>(values[i]).value_or(0);
-      if (keys[i] == "OutSegs") out.sent = value;
-      if (keys[i] == "RetransSegs") out.repeated = value;
-    }
-    names = line;
-  }
-  return out;
+  const std::uint64_t again = figureIn(tree, "/proc/net/snmp", "Tcp:", "RetransSegs"),
+                      needless = figureIn(tree, "/proc/net/netstat", "TcpExt:", "TCPDSACKRecvSegs");
+  return {.sent = figureIn(tree, "/proc/net/snmp", "Tcp:", "OutSegs"),
+          .repeated = again - std::min(again, needless)};
 }
 
 ProcessTimes processTimes(const Tree& tree) {

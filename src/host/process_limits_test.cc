@@ -79,6 +79,8 @@ TEST(TcpSegments, AreFoundByName) {
   const TcpSegments found = tcpSegments(Tree(root.path()));
   EXPECT_EQ(found.sent, 700U);
   EXPECT_EQ(found.repeated, 9U);
+  root.write("/proc/net/netstat", "TcpExt: A TCPDSACKRecvSegs\nTcpExt: 1 4\n");
+  EXPECT_EQ(tcpSegments(Tree(root.path())).repeated, 5U);
   root.write("/proc/net/snmp", "Tcp: OutSegs\n");
   EXPECT_EQ(tcpSegments(Tree(root.path())).sent, 0U);
 }

@@ -27,7 +27,10 @@ void add(SocketStatistics& rail, int fd) {
   rail.sent_bytes += info.tcpi_bytes_acked;
   rail.received_bytes += info.tcpi_bytes_received;
   rail.sent_segments += info.tcpi_data_segs_out;
-  rail.repeated_segments += info.tcpi_total_retrans;
+  // A busy receiver acknowledges late, and TCP then repeats what was not lost. The receiver reports
+  // what it had already.
+  rail.repeated_segments +=
+      info.tcpi_total_retrans - std::min(info.tcpi_total_retrans, info.tcpi_dsack_dups);
   rail.busy += microseconds(info.tcpi_busy_time);
   rail.send_limited += microseconds(info.tcpi_sndbuf_limited);
   rail.window_limited += microseconds(info.tcpi_rwnd_limited);
