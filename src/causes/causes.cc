@@ -21,6 +21,9 @@ constexpr double kShaped = 0.7;
 // A rail delays a row if it had bytes on their way for most of the row, while the others had less
 // than half of that.
 constexpr double kMostly = 0.5;
+// A socket with a tiny buffer waits for it even at a fast receiver: for a quarter to a third of its
+// time in an idle machine, as the kernel counts in steps of 4 ms.
+constexpr double kOften = 0.15;
 // After a loss, TCP may wait for 0.2 s, which makes no slow rail. Its kernel counts busy time in
 // steps of up to 10 ms.
 constexpr double kLongerThanATimeout = 0.3;
@@ -224,10 +227,11 @@ std::string limitedByBuffers(const Scene& scene, const Member& member, const Rai
     return most != 0 && (most < kTwoPieces || most < at_once);
   };
   const double send = secondsOf(s.send_limited), window = secondsOf(s.window_limited);
-  if (send + window < kMostly * secondsOf(s.busy)) return {};
   const bool sends = isSmall(member.limits.send_buffer);
   const std::uint64_t far = farBuffer(scene, member);
   if (!sends && !isSmall(far)) return {};
+  const bool tiny = (sends ? member.limits.send_buffer : far) < kTwoPieces;
+  if (send + window < (tiny ? kOften : kMostly) * secondsOf(s.busy)) return {};
   return fmt::format(
       "socket buffers hold at most {} ({}), and rail {}{} waited for them for {} of its time",
       base::showSize(sends ? member.limits.send_buffer : far), sends ? "tcp_wmem" : "tcp_rmem",

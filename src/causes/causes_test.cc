@@ -123,9 +123,13 @@ TEST(Causes, SmallBuffersNeedSocketsThatWaitedForThem) {
   member.rails = {{"rail0", sending(100 * kMB, 900ms)}};
   member.limits.send_buffer = 8192;
   EXPECT_EQ(namesIn(row({member})), Names{});
+  member.rails[0].sockets.send_limited = 90ms;
+  EXPECT_EQ(namesIn(row({member})), Names{});
+  member.rails[0].sockets.send_limited = 180ms;
+  EXPECT_EQ(namesIn(row({member})), Names{"small-buffers"});
   member.rails[0].sockets.send_limited = 600ms;
   EXPECT_EQ(whatIn(row({member})),
-            "socket buffers hold at most 8.0 KiB (tcp_wmem), and rail rail0 of rank 0 waited for "
+            "socket buffers hold at most 8 KiB (tcp_wmem), and rail rail0 of rank 0 waited for "
             "them for 67 % of its time");
   // A slow receiver also closes its window. Buffers are its cause only if they are small.
   member.limits.send_buffer = 4 * kMB;

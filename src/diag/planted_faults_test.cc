@@ -375,7 +375,7 @@ FaultyNode onRoce() {
            }}},
           {"small send buffers",
            "speed.small-buffers",
-           "8.0 KiB (tcp_wmem)",
+           "8 KiB (tcp_wmem)",
            {added("/proc/sys/net/ipv4/tcp_wmem", "4096\t8192\t8192")}},
           {"quota of one processor",
            "speed.quota",
