@@ -33,7 +33,7 @@ struct Member {
   host::ProcessLimits limits = {};
   std::vector<host::LinkFacts> links = {};  // `dropped` counts what the row dropped
   host::TcpSegments segments = {};          // of its network namespace, since boot
-  // What happened during the row:
+  // The row's own figures:
   double seconds = 0;  // 0: there is no row
   host::ProcessTimes times = {};
   std::vector<RailUse> rails = {};
@@ -47,7 +47,8 @@ struct RowState {
   bool in_memory = false;
   Pages pages = Pages::kHuge;
   std::uint64_t block = 0, working_set = 0;
-  // Of all hosts: busy with this benchmark, busy with other programs, and in all. 0: unknown.
+  // The cores of all hosts that this benchmark kept busy, those that other programs kept busy, and
+  // all cores. 0: unknown.
   double cores_busy = 0, cores_others = 0, cores = 0;
 };
 

@@ -17,8 +17,8 @@ struct ProcessLimits {
   double quota = 0;  // processors that the control group may keep busy; 0 also without a quota
   // The most bytes that the kernel lets the buffers of a TCP socket grow to.
   std::uint64_t send_buffer = 0, receive_buffer = 0;
-  // Who gets huge pages, as the kernel says it: "always", "madvise", "never". "off": this process
-  // gets none. The second word is about shared memory.
+  // The kernel's setting of huge pages: "always", "madvise", "never". "off": this process gets
+  // none. The second word is about shared memory.
   std::string huge_pages = {}, huge_shared_pages = {};
   std::uint32_t tracer = 0;  // the process that traces this one
   bool pinned() const { return !allowed.empty() && allowed.size() < processors; }

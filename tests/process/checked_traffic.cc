@@ -26,7 +26,7 @@ constexpr std::size_t kBuffers = 6, kKept = 6;
 // Settings::deadline and the grace.
 constexpr auto kForEver = 120s;
 
-// Of all memory that this process has had for traffic.
+// The addresses of all memory that this process has had for traffic.
 base::Guarded<std::set<void*>> used_addresses;
 
 // A word of pattern `number`. All words differ, so a shifted, stale or missing one is noticed.

@@ -24,7 +24,7 @@ std::vector<Source> sourcesOf(const std::vector<std::string>& files,
 
 struct Series {
   std::string label = {};  // the shortest text that tells it from the others
-  // What members of runs of different sizes have in common: all but the file and the members.
+  // The same text for runs that differ in nothing but their file and the number of members.
   std::string work = {};
   std::size_t source = 0;
   std::vector<Row> rows = {};  // by chosenSize(), without repeats

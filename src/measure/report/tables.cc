@@ -86,7 +86,7 @@ class Identity {
   std::vector<std::set<std::string>> values_;
 };
 
-// What sets a row apart from others of its file.
+// Tells a row from others of its file.
 std::string whatOf(const Row& row) {
   if (const auto* const operation = row.as<Operation>()) return base::showSize(operation->size);
   const auto* const stages = row.as<PipelineRow>();
