@@ -124,6 +124,19 @@ Status noRunTwice(const std::vector<Report>& side, const char* name) {
   return Ok{};
 }
 
+Error noCommonRow(Belong how) {
+  Error out{.code = Code::kInvalid, .operation = "compare"};
+  if (how == Belong::kByPlace) {
+    out.detail = "the transfers of A and B have other sizes";
+    out.cause = "a source of A is larger or smaller than that of B";
+    out.remedy = "give both sides sources of one size, or --total-buffer-size";
+    return out;
+  }
+  out.detail = "A and B have no row with the same backend, op, scheme, block size and batch";
+  if (how == Belong::kSame) out.remedy = "--across-settings compares rows of different backends";
+  return out;
+}
+
 bool haveCommonRow(const MatchedRows& a, const MatchedRows& b) {
   return std::any_of(a.begin(), a.end(), [&](const auto& one) { return b.contains(one.first); });
 }
@@ -152,13 +165,7 @@ Result<Comparison> compare(const std::vector<Report>& a, const std::vector<Repor
     how = Belong::kAnyBackend;  // another backend is a setting as well
     of_a = matchedRows(a, how), of_b = matchedRows(b, how);
   }
-  if (!haveCommonRow(of_a, of_b))
-    return Error{
-        .code = Code::kInvalid,
-        .operation = "compare",
-        .detail = "A and B have no row with the same backend, op, scheme, block size and batch",
-        .remedy =
-            how == Belong::kSame ? "--across-settings compares rows of different backends" : ""};
+  if (!haveCommonRow(of_a, of_b)) return noCommonRow(how);
   // With fewer runs there is no answer anyway.
   const bool few = std::min(a.size(), b.size()) < kFewestRuns;
   const bool in_turns = few || options.across_time || tookTurns(a, b);
