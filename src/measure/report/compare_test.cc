@@ -98,6 +98,23 @@ TEST(Compare, ByPlaceRowsMayDifferInAllButTheBlockSize) {
   EXPECT_EQ(unlike.error().detail, "the transfers of A and B have other sizes");
 }
 
+TEST(Compare, TrialsOfARowAreOneRowByPlaceToo) {
+  const auto trials = [](double rate) {
+    std::vector<Row> out;
+    for (std::uint32_t trial = 0; trial < 2; ++trial)
+      for (const bool bulk : {false, true}) {
+        out.push_back(row(1, rate + trial));
+        out.back().scheme = bulk ? "kv-bulk" : "kv-paged";
+        out.back().kind = KvWorkload{.model = "m", .bulk = bulk, .trial = trial, .trials = 2};
+      }
+    return report(out);
+  };
+  const auto found = compared(trials(10), trials(20), {.by_place = true});
+  ASSERT_EQ(found.rows.size(), 2U);
+  EXPECT_NEAR(found.rows[0].a_gb_per_s, 10.5, 0.1) << "the median of the trials of a run";
+  EXPECT_EQ(found.rows[1].b.scheme, "kv-bulk");
+}
+
 TEST(Compare, OnlyACertainSlowdownFails) {
   const CompareOptions five{.slower = 0.05};
   const auto sure = compared(report({row(1, 10)}), report({row(1, 9)}), five);
