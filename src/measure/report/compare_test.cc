@@ -262,6 +262,17 @@ TEST(Compare, AcrossSettingsRowsOfDifferentBackendsAreCompared) {
   EXPECT_FALSE(compare({report({ours})}, {report({other})}, {.across_settings = true}));
 }
 
+TEST(Compare, AcrossSettingsPipelinesWithOtherFilesAreCompared) {
+  const auto loaded = [](const std::string& file, double rate) {
+    Row out = row(1, rate);
+    out.kind = PipelineRow{.pipeline = "file:" + file + ",host", .stages = {{.name = "load"}}};
+    return report({out});
+  };
+  EXPECT_FALSE(compare({loaded("/a", 10)}, {loaded("/b", 20)}, {}));
+  EXPECT_EQ(compared(loaded("/a", 10), loaded("/b", 20), {.across_settings = true}).rows.size(),
+            1U);
+}
+
 TEST(Compare, EachRunGivesOneFigureAndItsPartsGiveNone) {
   // The parts of each run agree; the runs do not.
   const auto found = compare(runsOf({10, 12, 8, 11}), runsOf({9.5, 7.5, 11.5, 9}, 1), {});
