@@ -10,6 +10,7 @@
 
 #include "cuda/driver.h"
 #include "host/facts.h"
+#include "measure/proof/memory_rate.h"
 #include "measure/result/row_json.h"
 #include "measure/result/text.h"
 #include "measure/run/forked.h"
@@ -207,6 +208,8 @@ std::vector<Cell> cellsOf(const MatrixRequest& request) {
 RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
                          const Progress& progress, const StopFlag& stop) {
   const std::vector<Cell> cells = cellsOf(request);
+  // Measured here once, for the processes of all cells.
+  proof::memoryRates(largestWorkingSet(run.spec));
   RunOutcome out{.members = {thisHost()}};
   if (progress.joined) progress.joined(0, out.members);
   for (std::size_t i = 0; i < cells.size() && !stop.load(); ++i) {
