@@ -26,8 +26,7 @@ class BothInTurns {
  public:
   BothInTurns(const AgainstPlan& plan, std::uint32_t rounds, const base::StopFlag& stop)
       : plan_(plan),
-        runs_(std::size_t{2} * rounds * stepsOf(plan.a),
-              plan.a.output == OutputForm::kJson, stop) {
+        runs_(std::size_t{2} * rounds * stepsOf(plan.a), plan.a.output == OutputForm::kJson, stop) {
     end_ = measure::takeTurns(2, 0, rounds,
                               {.turn = [this](const measure::Turn& turn) { return one(turn); },
                                .whole = [](std::uint32_t) { return TurnsEnd{}; }});

@@ -30,11 +30,11 @@ void takeShare(measure::Spec& spec, std::uint32_t rounds) {
 Status samePipeline(const measure::Spec& a, const measure::Spec& b) {
   if (!a.pipeline || !b.pipeline) return Ok{};
   if (a.pipeline->stages != b.pipeline->stages)
-    return badFlag("--against",
-                   fmt::format("the stages of A are {}, and those of B {}",
-                               fmt::join(a.pipeline->stages, ", "),
-                               fmt::join(b.pipeline->stages, ", ")),
-                   "give B other places, but the same stages");
+    return badFlag(
+        "--against",
+        fmt::format("the stages of A are {}, and those of B {}",
+                    fmt::join(a.pipeline->stages, ", "), fmt::join(b.pipeline->stages, ", ")),
+        "give B other places, but the same stages");
   const auto& of_a = a.pipeline_data;
   const auto& of_b = b.pipeline_data;
   if (of_a.bytes == of_b.bytes && of_a.create_source == of_b.create_source) return Ok{};

@@ -45,9 +45,9 @@ struct MatrixRequest {
 // Returns the cells in the order in which they are measured.
 std::vector<Cell> cellsOf(const MatrixRequest& request);
 
-// Measures the cells, one after the other, until `stop` is set. Each cell has the two rows of `run`,
-// a rate and a latency, between GPUs of its own. `progress` hears of each cell as of a turn. The rows
-// of a failed cell say why.
+// Measures the cells, one after the other, until `stop` is set. Each cell has the two rows of
+// `run`, a rate and a latency, between GPUs of its own. `progress` hears of each cell as of a turn.
+// The rows of a failed cell say why.
 RunOutcome measureMatrix(const RunRequest& run, const MatrixRequest& request,
                          const Progress& progress, const StopFlag& stop);
 
