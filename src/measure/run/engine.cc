@@ -136,6 +136,7 @@ class Engine {
     for (TimedRow& row : rows_) {
       row.rounds.every_transfer_checked = row.schedule.every_transfer;
       row.rounds.of_a_repeat = row.schedule.rounds;
+      row.rounds.all = row.schedule.all();
       row.rounds.planned = row.schedule.planned;
       most = std::max(most, row.schedule.all());
     }
