@@ -3,7 +3,7 @@
 
 #include "cuda/memory.h"
 #include "device/fake_cuda.h"
-#include "measure/workload/contents.h"
+#include "measure/workload/stream_contents.h"
 #include "support/text.h"
 
 namespace viaduct::measure {
@@ -23,7 +23,7 @@ class ContentsOnGpu : public ::testing::Test {
 
   const Spec spec_{.rows = {{.block_bytes = 1000, .batch = 4}}, .verify = Verified::kFull};
   const std::vector<Stream> streams_ = streamsOf(spec_.layout, 1, false);
-  const Contents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_)};
+  const StreamContents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_)};
   const Gpu gpu_ = gpu(1);
   const std::shared_ptr<const cuda::Allocation> memory_ = *cuda::Allocation::make(gpu_, 4096);
   const std::unique_ptr<Mirror> mirror_ = *Mirror::make(gpu_, memory_->address(), 4096);

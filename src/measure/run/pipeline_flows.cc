@@ -45,8 +45,8 @@ std::uint64_t nanosecondsIn(Duration time) {
 struct PipelineFlows::Opening {
   Failure failure = {};
   std::uint64_t bytes = 0;
-  std::string identity = {};                // of the source, on this host
-  std::vector<std::uint64_t> digests = {};  // of the source's chunks; empty: a pattern
+  std::string identity = {};            // of the source, on this host
+  std::vector<std::byte> digests = {};  // of the source's chunks; empty: a pattern
 
   friend auto fields(base::Is<Opening> auto& o) {
     return std::tie(o.failure, o.bytes, o.identity, o.digests);
@@ -106,10 +106,11 @@ Status PipelineFlows::shareSource() {
   VIADUCT_CHECK(firstFailure(failures));
   bytes_ = all.front().bytes;
   source_identity_ = all.front().identity;
-  source_contents_ = all.front().digests.empty()
-                         ? Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_data.seed,
-                                             PinnedStorage::kSourceEpoch)
-                         : Expected::digests(chunks(), bytes_, std::move(all.front().digests));
+  source_contents_ = Expected::pattern(chunks(), bytes_, worker_.spec.pipeline_data.seed,
+                                       PinnedStorage::kSourceEpoch);
+  if (all.front().digests.empty()) return Ok{};
+  VIADUCT_TRY(std::vector<Digest> digests, decodeDigests(all.front().digests));
+  source_contents_ = Expected::digests(chunks(), bytes_, std::move(digests));
   return Ok{};
 }
 
@@ -123,22 +124,23 @@ Status PipelineFlows::openSource(Opening& own) {
   own.bytes = source_->bytes();
   own.identity = identityOf(*source_);
   if (source_->made()) return Ok{};
+  std::vector<Digest> digests;
   VIADUCT_TRY(const auto nothing,
               readUnlessStopped(*source_, [&](std::span<const std::byte> chunk, std::uint64_t) {
-                own.digests.push_back(digestOf(chunk));
-                return std::optional<std::string>();
+                digests.push_back(digestOf(chunk));
+                return Wrong();
               }));
+  own.digests = encodeDigests(digests);
   return Ok{};
 }
 
-Result<std::optional<std::string>> PipelineFlows::readUnlessStopped(
-    const PinnedStorage& storage, const PinnedStorage::Visit& visit) {
-  VIADUCT_TRY(auto found, storage.read(worker_.agent, chunks(),
-                                       [&](std::span<const std::byte> chunk, std::uint64_t number) {
-                                         if (worker_.stop.load())
-                                           return std::optional<std::string>("stopped");
-                                         return visit(chunk, number);
-                                       }));
+Result<Wrong> PipelineFlows::readUnlessStopped(const PinnedStorage& storage,
+                                               const PinnedStorage::Visit& visit) {
+  VIADUCT_TRY(
+      Wrong found,
+      storage.read(worker_.agent, chunks(), [&](std::span<std::byte> chunk, std::uint64_t number) {
+        return worker_.stop.load() ? Wrong("stopped") : visit(chunk, number);
+      }));
   if (!worker_.stop.load()) return found;
   return Error{.code = Code::kCancelled, .operation = "pipeline"};
 }
@@ -238,13 +240,11 @@ Result<PipelineFlows::Checked> PipelineFlows::check(const Case& one) {
   return out;
 }
 
-Result<std::optional<std::string>> PipelineFlows::mismatchOf(const Route& route,
-                                                             const Expected& expected) {
+Result<Wrong> PipelineFlows::mismatchOf(const Route& route, const Expected& expected) {
   if (route.into.kind != End::Kind::kStorage) return memories_.mismatch(route.into, expected);
-  return readUnlessStopped(*destination_,
-                           [&](std::span<const std::byte> chunk, std::uint64_t number) {
-                             return expected.check(chunk, number);
-                           });
+  return readUnlessStopped(*destination_, [&](std::span<std::byte> chunk, std::uint64_t number) {
+    return expected.verify(chunk, number);
+  });
 }
 
 Status PipelineFlows::run(const Case& one, const Goal& goal, const Moving& moving) {

@@ -80,11 +80,10 @@ class PipelineFlows {
   Status connect();
   Status reach(const Peer& peer, std::uint32_t rank) const;
   Status planRoutes();
-  Result<std::optional<std::string>> readUnlessStopped(const PinnedStorage& storage,
-                                                       const PinnedStorage::Visit& visit);
+  Result<Wrong> readUnlessStopped(const PinnedStorage& storage, const PinnedStorage::Visit& visit);
   Expected contentsOf(const Route& route) const;
   const Route& originOf(const Case& one, std::uint32_t i) const;
-  Result<std::optional<std::string>> mismatchOf(const Route& route, const Expected& expected);
+  Result<Wrong> mismatchOf(const Route& route, const Expected& expected);
   std::uint64_t placesIn(const End& end) const;
 
   WorkerState& worker_;

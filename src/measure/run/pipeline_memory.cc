@@ -1,8 +1,6 @@
 #include "measure/run/pipeline_memory.h"
 
 #include <algorithm>
-#include <cstring>
-#include <span>
 
 #include "measure/workload/mirror.h"
 
@@ -31,40 +29,33 @@ Buffer* Memories::find(const End& end) {
   return found == all_.end() ? nullptr : &found->second;
 }
 
-// Writes the mirror of a GPU's memory to the GPU.
-Status Memories::push(const Buffer& memory) {
-  return memory.mirror() == nullptr ? Ok{} : memory.mirror()->push(memory.bytes());
-}
-
 Status Memories::fill(const End& end, const Expected& contents) {
   Buffer* const memory = find(end);
   if (memory == nullptr) return Ok{};
-  contents.fill(memory->bytes());
-  return push(*memory);
+  return contents.fill(memory->bytes(), 0, memory->mirror());
 }
 
 Status Memories::clear(const End& end) {
   Buffer* const memory = find(end);
   if (memory == nullptr) return Ok{};
-  std::memset(memory->bytes().data(), 0, memory->bytes().size());
-  return push(*memory);
+  const CellList all = [&](const CellVisit& visit) {
+    visit({.memory = memory->bytes()});
+    return Wrong();
+  };
+  return Contents::clear(all, memory->mirror());
 }
 
-Result<std::optional<std::string>> Memories::mismatch(const End& end, const Expected& contents) {
+Result<Wrong> Memories::mismatch(const End& end, const Expected& contents) {
   const Buffer& memory = *find(end);
-  if (memory.mirror() != nullptr) VIADUCT_CHECK(memory.mirror()->pull(memory.bytes()));
-  if (end.kind == End::Kind::kMemory) return contents.check(memory.bytes());
-  return mismatchOfRing(memory.bytes(), contents);
-}
-
-std::optional<std::string> Memories::mismatchOfRing(std::span<const std::byte> ring,
-                                                    const Expected& contents) const {
+  if (end.kind == End::Kind::kMemory) return contents.verify(memory.bytes(), 0, memory.mirror());
   const std::uint64_t count = chunks_.countOf(bytes_);
   for (std::uint64_t i = count - std::min(count, chunks_.ring_chunks); i < count; ++i) {
     const Chunk chunk = chunks_.chunk(bytes_, i);
-    if (auto wrong = contents.check(ring.subspan(chunk.in_ring, chunk.bytes), i)) return wrong;
+    const auto in_ring = memory.bytes().subspan(chunk.in_ring, chunk.bytes);
+    VIADUCT_TRY(Wrong wrong, contents.verify(in_ring, i, memory.mirror()));
+    if (wrong) return wrong;
   }
-  return std::nullopt;
+  return Wrong();
 }
 
 }  // namespace viaduct::measure::pipeline

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -30,14 +29,11 @@ class Memories {
   Status fill(const End& end, const Expected& contents);
   Status clear(const End& end);
   // Returns a description of the first wrong bytes, or nothing. A ring has the last chunks.
-  Result<std::optional<std::string>> mismatch(const End& end, const Expected& contents);
+  Result<Wrong> mismatch(const End& end, const Expected& contents);
 
  private:
   Result<Buffer::Kind> kindOf(const End& end) const;
   Buffer* find(const End& end);
-  static Status push(const Buffer& memory);
-  std::optional<std::string> mismatchOfRing(std::span<const std::byte> ring,
-                                            const Expected& contents) const;
 
   const Settings settings_;
   const Chunking chunks_;

@@ -61,7 +61,7 @@ Status writeContents(const base::Fd& fd, const std::string& path, const StorageO
   for (std::uint64_t i = 0; i < options.chunks.countOf(bytes); ++i) {
     const Chunk chunk = options.chunks.chunk(bytes, i);
     const auto part = std::span(memory).first(chunk.bytes);
-    contents.fill(part, i);
+    VIADUCT_CHECK(contents.fill(part, i));
     const ssize_t done = ::pwrite(fd.get(), part.data(), part.size(), static_cast<off_t>(chunk.at));
     if (done < 0) return systemFault("write", path);
     if (static_cast<std::size_t>(done) != part.size())
@@ -183,16 +183,16 @@ std::string PinnedStorage::identity() const {
   return fmt::format("{}:{}", facts.st_dev, facts.st_ino);
 }
 
-Result<std::optional<std::string>> PinnedStorage::read(Agent& agent, const Chunking& chunks,
-                                                       const Visit& visit) const {
+Result<Wrong> PinnedStorage::read(Agent& agent, const Chunking& chunks, const Visit& visit) const {
   std::vector<std::byte> memory;
   if (storage_.kind == MemoryKind::kObject) {
     VIADUCT_TRY(memory, readObject(agent, storage_.path, bytes()));
     for (std::uint64_t i = 0; i < chunks.countOf(bytes()); ++i) {
       const Chunk chunk = chunks.chunk(bytes(), i);
-      if (auto found = visit(std::span(memory).subspan(chunk.at, chunk.bytes), i)) return found;
+      VIADUCT_TRY(Wrong wrong, visit(std::span(memory).subspan(chunk.at, chunk.bytes), i));
+      if (wrong) return wrong;
     }
-    return std::optional<std::string>();
+    return Wrong();
   }
   // Not through the agent: the check must not share its faults.
   memory.resize(chunks.chunk_bytes);
@@ -202,11 +202,12 @@ Result<std::optional<std::string>> PinnedStorage::read(Agent& agent, const Chunk
     const ssize_t got = ::pread(fd_.get(), part.data(), part.size(), static_cast<off_t>(chunk.at));
     if (got < 0) return systemFault("read", storage_.path);
     if (static_cast<std::size_t>(got) != part.size())
-      return std::optional(
+      return Wrong(
           fmt::format("the file ends at byte {}", chunk.at + static_cast<std::uint64_t>(got)));
-    if (auto found = visit(part, i)) return found;
+    VIADUCT_TRY(Wrong wrong, visit(part, i));
+    if (wrong) return wrong;
   }
-  return std::optional<std::string>();
+  return Wrong();
 }
 
 }  // namespace viaduct::measure::pipeline

@@ -40,10 +40,8 @@ class PinnedStorage {
   std::string identity() const;
 
   // Passes each chunk of the contents to `visit` until it returns a text.
-  using Visit = std::function<std::optional<std::string>(std::span<const std::byte> chunk,
-                                                         std::uint64_t number)>;
-  Result<std::optional<std::string>> read(Agent& agent, const Chunking& chunks,
-                                          const Visit& visit) const;
+  using Visit = std::function<Result<Wrong>(std::span<std::byte> chunk, std::uint64_t number)>;
+  Result<Wrong> read(Agent& agent, const Chunking& chunks, const Visit& visit) const;
 
  private:
   PinnedStorage(Storage storage, base::Fd fd, bool made, Pin pin)

@@ -70,9 +70,9 @@ TEST_F(StorageTest, AMadeSourceHasThePattern) {
   const Expected wanted = Expected::pattern({}, 3 * kMiB + 5, 4, PinnedStorage::kSourceEpoch);
   std::uint64_t chunks = 0;
   const auto wrong =
-      source->read(*agent_, {}, [&](std::span<const std::byte> chunk, std::uint64_t number) {
+      source->read(*agent_, {}, [&](std::span<std::byte> chunk, std::uint64_t number) {
         EXPECT_EQ(number, chunks++);
-        return wanted.check(chunk, number);
+        return wanted.verify(chunk, number);
       });
   ASSERT_TRUE(wrong) << wrong.error().text();
   EXPECT_EQ(*wrong, std::nullopt);

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "measure/proof/lane.h"
-#include "measure/workload/contents.h"
+#include "measure/workload/stream_contents.h"
 
 namespace viaduct::measure {
 
@@ -27,8 +27,8 @@ class SpotChecks {
   // stream gets only one check.
   using Ended = std::function<bool()>;
   // `epoch` is the epoch of all contents except the checked words.
-  SpotChecks(Agent& agent, const NoteSource& notes, const Contents& contents, std::uint64_t epoch,
-             Ended ended, Ended hurried)
+  SpotChecks(Agent& agent, const NoteSource& notes, const StreamContents& contents,
+             std::uint64_t epoch, Ended ended, Ended hurried)
       : agent_(agent),
         notes_(notes),
         contents_(contents),
@@ -76,7 +76,7 @@ class SpotChecks {
 
   Agent& agent_;
   const NoteSource& notes_;
-  const Contents& contents_;
+  const StreamContents& contents_;
   const std::uint64_t epoch_;
   const Ended ended_, hurried_;
   std::deque<CheckMessage> early_;  // messages about streams that this end has not reached yet

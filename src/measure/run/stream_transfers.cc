@@ -18,7 +18,7 @@
 #include "measure/run/background.h"
 #include "measure/run/spot_checks.h"
 #include "measure/workload/collective.h"
-#include "measure/workload/contents.h"
+#include "measure/workload/stream_contents.h"
 
 namespace viaduct::measure {
 namespace {
@@ -504,7 +504,7 @@ class StreamTransfers final : public RowTransfers {
   WorkerState& worker_;
   const Spec& spec_;
   const Workload& row_;
-  Contents contents_;
+  StreamContents contents_;
   std::uint64_t epoch_ = 0;  // of the sources' contents
   Schedule schedule_;
   std::vector<Own> own_;

@@ -29,7 +29,7 @@ class Pools {
     bytes_ = places * row.block_bytes;
     into_gpu_ = row.swap->direction == Direction::kIn;
     // Both sides have their own random order.
-    for (Contents* side : {&host_contents_, &device_contents_})
+    for (PoolContents* side : {&host_contents_, &device_contents_})
       *side = {.seed = worker.spec.seed,
                .block_bytes = row.block_bytes,
                .places = placesOf(row.swap->order, row.batch,
@@ -52,25 +52,20 @@ class Pools {
   Status refill() {
     host_contents_.epoch = device_contents_.epoch = ++epoch_;
     host_contents_.guard_epoch = device_contents_.guard_epoch = ++epoch_;
-    if (into_gpu_) {
-      host_contents_.fill(hostPool());
-      device_contents_.fillAsGuards(devicePool());
-    } else {
-      host_contents_.fillAsGuards(hostPool());
-      device_contents_.fill(devicePool());
-    }
-    return device_->mirror()->push(devicePool());
+    const Mirror* const gpu = device_->mirror();
+    VIADUCT_CHECK(into_gpu_ ? host_contents_.fill(hostPool())
+                            : host_contents_.fillAsGuards(hostPool()));
+    return into_gpu_ ? device_contents_.fillAsGuards(devicePool(), gpu)
+                     : device_contents_.fill(devicePool(), gpu);
   }
 
   // Both memories have the blocks of the source now, and all guards. Returns the first wrong bytes.
   Result<std::string> check(Agent& agent) {
     agent.poll();  // orders the accesses of the agent's thread before ours
-    VIADUCT_CHECK(device_->mirror()->pull(devicePool()));
-    if (const auto wrong = device_contents_.check(devicePool()))
-      return fmt::format("in GPU memory, {}", *wrong);
-    if (const auto wrong = host_contents_.check(hostPool()))
-      return fmt::format("in host memory, {}", *wrong);
-    return std::string();
+    VIADUCT_TRY(const Wrong in_gpu, device_contents_.verify(devicePool(), device_->mirror()));
+    if (in_gpu) return fmt::format("in GPU memory, {}", *in_gpu);
+    VIADUCT_TRY(const Wrong in_host, host_contents_.verify(hostPool()));
+    return in_host ? fmt::format("in host memory, {}", *in_host) : std::string();
   }
 
   bool intoGpu() const { return into_gpu_; }
@@ -108,7 +103,7 @@ class Pools {
 
  private:
   static Result<Selection> selectionOf(const Workload& row, const Buffer& memory,
-                                       const Contents& contents) {
+                                       const PoolContents& contents) {
     VIADUCT_TRY(Blocks blocks, Blocks::strided({.base = memory.address(),
                                                 .bytes = row.block_bytes,
                                                 .count = placesFor(row.batch)}));
@@ -134,7 +129,7 @@ class Pools {
   bool into_gpu_ = true;
   std::uint64_t bytes_ = 0;  // of each pool, for the rows that take turns now
   std::uint64_t epoch_ = 0;
-  Contents host_contents_, device_contents_;
+  PoolContents host_contents_, device_contents_;
 };
 
 namespace {

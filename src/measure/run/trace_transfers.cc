@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <cstring>
 #include <deque>
 #include <map>
 #include <memory>
@@ -14,9 +13,7 @@
 #include <vector>
 
 #include "base/fields.h"
-#include "base/random.h"
-#include "measure/workload/kv_point.h"
-#include "measure/workload/pattern.h"
+#include "measure/workload/kv_cells.h"
 #include "measure/workload/replay_plan.h"
 
 namespace viaduct::measure {
@@ -50,70 +47,71 @@ struct Launched {
 };
 auto fields(base::Is<Launched> auto& l) { return std::tie(l.requests, l.cancelled); }
 
-// The contents of both pools: each page of the source has words of its own, and each page of the
+// The pages of both pools. Each page of the source has words of its own, and each page of the
 // destination those of the page that arrived there last.
-class ReplayContents {
+class ReplayPages {
  public:
-  ReplayContents(const ReplayPlan& plan, const KvLayout& source, const KvLayout& destination,
-                 std::uint64_t seed, std::uint64_t epoch)
-      : plan_(plan), seed_(seed), groups_(destination.groups) {
-    source_ = placesOf(source);
-    destination_ = placesOf(destination);
-    std::uint64_t most = 1;
-    for (const Place& place : source_) most = std::max(most, place.bytes);
-    pattern_ = {.seed = seed,
-                .block_bytes = most,
-                .blocks = source.groups.front().blocks * source_.size(),
-                .epoch = epoch % kEpochs};
+  ReplayPages(const ReplayPlan& plan, const KvLayout& source, const KvLayout& destination,
+              std::uint64_t seed, std::uint64_t epoch)
+      : plan_(plan),
+        epoch_(epoch),
+        groups_(destination.groups),
+        source_(tensorsOf(source)),
+        destination_(tensorsOf(destination)) {
+    Pattern pages{.seed = seed, .blocks = source.groups.front().blocks * source_.size()};
+    for (const KvTensor& tensor : source_)
+      pages.block_bytes = std::max(pages.block_bytes, tensor.page_bytes);
+    contents_ = Contents(pages);
   }
 
-  void fill(std::span<std::byte> pool) const {
+  Status fill(std::span<std::byte> pool) const {
     std::set<std::uint32_t> blocks;
     for (const ReplayRequest& request : plan_.requests)
       blocks.insert(request.source.begin(), request.source.end());
-    for (const std::uint32_t block : blocks)
-      for (std::size_t p = 0; p < source_.size(); ++p)
-        pattern_.fill(pageAt(pool, source_[p], block), numberOf(block, p));
-  }
-  void clear(std::span<std::byte> pool) const {
-    for (const ReplayRequest& request : plan_.requests)
-      for (const std::uint32_t block : request.destination)
-        for (const Place& place : destination_) {
-          const auto page = pageAt(pool, place, block);
-          std::memset(page.data(), 0, page.size());
-        }
+    return contents_.fill([&](const CellVisit& visit) {
+      for (const std::uint32_t block : blocks)
+        for (std::size_t t = 0; t < source_.size(); ++t)
+          visit(page(pool, source_[t], block, numberOf(block, t)));
+      return Wrong();
+    });
   }
 
-  struct Found {
-    std::uint64_t requests = 0, words = 0;  // that were checked
-    std::string wrong = {};                 // the first wrong page
+  Status clear(std::span<std::byte> pool) const {
+    return Contents::clear([&](const CellVisit& visit) {
+      for (const ReplayRequest& request : plan_.requests)
+        for (const std::uint32_t block : request.destination)
+          for (const KvTensor& tensor : destination_) visit(page(pool, tensor, block, 0));
+      return Wrong();
+    });
+  }
+
+  struct Checked {
+    std::uint64_t requests = 0, words = 0;
+    Wrong wrong = {};  // the first wrong page
   };
   // Checks at least one page, and others until this time.
-  Found verify(std::span<std::byte> pool, Verified how, const Launched& launched,
-               Clock::time_point until) const {
-    Found out;
+  Result<Checked> verify(std::span<std::byte> pool, Verified how, const Launched& launched,
+                         Clock::time_point until) const {
     std::set<std::uint64_t> requests;
     const auto arrivals = arrivalsOf(launched);
-    for (std::size_t p = 0; p < destination_.size(); ++p)
-      for (const auto& [block, from] : arrivals[destination_[p].group]) {
-        if (!from.whole || (out.words != 0 && Clock::now() > until)) continue;
-        requests.insert(from.request);
-        const auto wrong =
-            check(pageAt(pool, destination_[p], block), numberOf(from.block, p), how, out.words);
-        if (wrong.empty()) continue;
-        out.wrong = fmt::format("block {} place {} of request {} is wrong {}", block, p,
-                                from.request, wrong);
-        return out;
-      }
-    out.requests = requests.size();
-    return out;
+    const CellList arrived = [&](const CellVisit& visit) -> Wrong {
+      for (std::size_t t = 0; t < destination_.size(); ++t)
+        for (const auto& [block, from] : arrivals[destination_[t].group]) {
+          if (!from.whole) continue;
+          if (!requests.empty() && Clock::now() > until) return std::nullopt;
+          requests.insert(from.request);
+          const KvTensor& tensor = destination_[t];
+          if (const auto wrong = visit(page(pool, tensor, block, numberOf(from.block, t))))
+            return wrong->named(fmt::format("block {} of layer {} tensor {} of request {}", block,
+                                            tensor.layer, tensor.tensor, from.request));
+        }
+      return std::nullopt;
+    };
+    VIADUCT_TRY(Wrong wrong, contents_.verify(arrived, how));
+    return Checked{requests.size(), contents_.checkedWords(), std::move(wrong)};
   }
 
  private:
-  struct Place {
-    std::size_t group = 0;
-    std::uint64_t at = 0, stride = 0, bytes = 0;
-  };
   struct Arrival {
     std::uint32_t block = 0;  // of the source
     std::uint64_t request = 0;
@@ -135,51 +133,19 @@ class ReplayContents {
     }
     return out;
   }
-  static std::vector<Place> placesOf(const KvLayout& layout) {
-    std::vector<Place> out;
-    for (std::size_t g = 0; g < layout.groups.size(); ++g) {
-      const KvGroup& group = layout.groups[g];
-      std::size_t number = 0;
-      for (const KvCache& cache : group.caches)
-        for (std::size_t i = 0; i < cache.layers.size() * cache.tensors; ++i) {
-          const KvPlace& place = group.places[number++];
-          out.push_back({g, place.address, place.stride, kvPageBytes(layout, group, cache)});
-        }
-    }
-    return out;
+  std::uint64_t numberOf(std::uint32_t block, std::size_t tensor) const {
+    return block * source_.size() + tensor;
   }
-  static std::span<std::byte> pageAt(std::span<std::byte> pool, const Place& place,
-                                     std::uint32_t block) {
-    return pool.subspan(place.at + block * place.stride, place.bytes);
-  }
-  std::uint64_t numberOf(std::uint32_t block, std::size_t place) const {
-    return block * source_.size() + place;
-  }
-  std::string check(std::span<const std::byte> page, std::uint64_t number, Verified how,
-                    std::uint64_t& words) const {
-    if (how == Verified::kFull) {
-      words += page.size() / kWordBytes;
-      const auto wrong = pattern_.verify(page, number);
-      return wrong ? fmt::format("from offset {}: {}", wrong->offset, wrong->text) : "";
-    }
-    base::Random random(seed_ ^ number);
-    const std::uint64_t last = (page.size() - 1) / kWordBytes * kWordBytes;
-    for (const std::uint64_t offset :
-         {std::uint64_t{0}, last, random.below(last / kWordBytes + 1) * kWordBytes}) {
-      ++words;
-      const std::uint64_t word = pattern_.word(number, offset);
-      const auto found = page.subspan(offset);
-      if (std::memcmp(found.data(), &word, std::min<std::size_t>(found.size(), kWordBytes)) != 0)
-        return fmt::format("at offset {}: {}", offset, pattern_.describe(found, number, offset));
-    }
-    return {};
+  Cells page(std::span<std::byte> pool, const KvTensor& tensor, std::uint32_t block,
+             std::uint64_t number) const {
+    return {.memory = tensor.page(pool, block), .number = number, .epoch = epoch_};
   }
 
   const ReplayPlan& plan_;
-  const std::uint64_t seed_;
+  const std::uint64_t epoch_;
   const std::vector<KvGroup> groups_;  // of the destination
-  std::vector<Place> source_, destination_;
-  Pattern pattern_;
+  const std::vector<KvTensor> source_, destination_;
+  Contents contents_{{}};
 };
 
 class TraceTransfers final : public RowTransfers {
@@ -202,12 +168,9 @@ class TraceTransfers final : public RowTransfers {
   Status prepare() override {
     VIADUCT_TRY(const KvLayout from, layoutOf(*row_.kv, KvSide::kSource, 0));
     VIADUCT_TRY(const KvLayout to, layoutOf(*row_.kv, KvSide::kDestination, 0));
-    contents_.emplace(plan_, from, to, worker_.spec.seed, kFirstEpoch + worker_.rows);
+    pages_.emplace(plan_, from, to, worker_.spec.seed, kFirstEpoch + worker_.rows);
     worker_.agent.poll();
-    if (isSource())
-      contents_->fill(memory().bytes());
-    else
-      contents_->clear(memory().bytes());
+    VIADUCT_CHECK(isSource() ? pages_->fill(memory().bytes()) : pages_->clear(memory().bytes()));
     if (role_ == Role::kTarget) return Ok{};
     peer_ = worker_.peers.at(worker_.rankOf(0, Role::kTarget));
     VIADUCT_TRY(const PinInfo pin, peer_->waitPin("bench-target-0", kPinAnnounced));
@@ -260,10 +223,7 @@ class TraceTransfers final : public RowTransfers {
     if (isSource() || worker_.spec.verify == Verified::kOff) return Ok{};
     worker_.agent.poll();  // orders the agent's writes to this memory before the check
     const auto until = stopped ? Clock::now() + kLastCheck : Clock::time_point::max();
-    const auto found = contents_->verify(memory().bytes(), worker_.spec.verify, launched_, until);
-    checks_ = found.requests;
-    words_ = found.words;
-    mismatch_ = found.wrong;
+    VIADUCT_TRY(checked_, pages_->verify(memory().bytes(), worker_.spec.verify, launched_, until));
     return Ok{};
   }
 
@@ -279,10 +239,10 @@ class TraceTransfers final : public RowTransfers {
     row.transfers = latencies_.size();
     row.bytes = bytes_;
     row.ops = ops_;
-    row.mismatch = mismatch_;
-    row.checks = checks_;
-    row.missed = mismatch_.empty() ? 0U : 1U;
-    row.words = words_;
+    row.mismatch = checked_.wrong.value_or("");
+    row.checks = checked_.requests;
+    row.missed = checked_.wrong ? 1U : 0U;
+    row.words = checked_.words;
     if (role_ == Role::kTarget) return;
     row.streams.push_back({.stream = 0,
                            .iterations = latencies_.size(),
@@ -459,7 +419,7 @@ class TraceTransfers final : public RowTransfers {
   const bool push_;
   const Role role_;
   const ReplayPlan plan_;
-  std::optional<ReplayContents> contents_;
+  std::optional<ReplayPages> pages_;
   KvLayout source_, destination_;
   KvReshard reshard_;
   std::optional<Peer> peer_;
@@ -476,8 +436,7 @@ class TraceTransfers final : public RowTransfers {
   std::vector<std::pair<std::size_t, std::uint64_t>> latencies_;  // of each request
   std::uint64_t bytes_ = 0, ops_ = 0;
   Path path_;
-  std::uint64_t checks_ = 0, words_ = 0;
-  std::string mismatch_;
+  ReplayPages::Checked checked_;
 };
 
 }  // namespace

@@ -2,51 +2,136 @@
 
 #include <gtest/gtest.h>
 
+#include <vector>
+
 #include "support/text.h"
 
 namespace viaduct::measure {
 namespace {
 
-// A read of storage whose bytes are the user's.
-class OriginalContents : public ::testing::Test {
- protected:
-  // Copies each block from its place at the storage to its place here.
-  void read() {
-    const auto here = blockOrder(4, spec_.seed, Role::kInitiator);
-    const auto there = blockOrder(4, spec_.seed, Role::kTarget);
-    for (std::size_t k = 0; k < 4; ++k)
-      std::copy_n(storage_.begin() + there[k] * 1000, 1000, memory_.begin() + here[k] * 1000);
-  }
-  StreamEnd end() { return {.memory = memory_, .original = storage_}; }
+using testing::has;
 
-  const Spec spec_{.layout = {.targets = 0},
-                   .rows = {{.op = OpKind::kRead, .block_bytes = 1000, .batch = 4}},
-                   .verify = Verified::kFull};
-  const std::vector<Stream> streams_ = streamsOf(spec_.layout, 1, false);
-  const Contents contents_{spec_, spec_.rows[0], streams_, *deviceBytes(spec_)};
-  std::vector<std::byte> memory_{4096}, storage_{4096};
+constexpr std::uint64_t kCell = 24, kRows = 5, kColumns = 3, kNumbers = 100;
+
+// Cells whose columns are further apart in memory than its rows, with gaps.
+class CellsTest : public ::testing::Test {
+ protected:
+  static constexpr CellStep kDown{.count = kRows, .bytes = 32, .numbers = 10};
+  static constexpr CellStep kAcross{.count = kColumns, .bytes = 200, .numbers = 1};
+
+  Cells cells(std::uint64_t epoch = 1) {
+    return {.memory = std::span(memory_).subspan(8, (kRows - 1) * 32 + 2 * 200 + kCell),
+            .number = 7,
+            .epoch = epoch,
+            .rows = kDown,
+            .columns = kAcross};
+  }
+  static CellList only(const Cells& one) {
+    return [one](const CellVisit& visit) -> Wrong {
+      const auto wrong = visit(one);
+      if (!wrong) return std::nullopt;
+      return wrong->named("cell " + std::to_string(wrong->row) + "," +
+                          std::to_string(wrong->column));
+    };
+  }
+  std::string wrong(const Cells& one, Verified how = Verified::kFull) {
+    return contents_.verify(only(one), how)->value_or("");
+  }
+  std::byte& at(std::uint64_t row, std::uint64_t column, std::uint64_t offset) {
+    return memory_[8 + row * 32 + column * 200 + offset];
+  }
+
+  const Contents contents_{
+      Pattern{.seed = 3, .block_bytes = kCell, .blocks = kNumbers, .epoch = 9}};
+  std::vector<std::byte> memory_ = std::vector<std::byte>(1000, std::byte{0xee});
 };
 
-TEST_F(OriginalContents, AreComparedWithTheStorage) {
-  for (std::size_t i = 0; i < storage_.size(); ++i) storage_[i] = static_cast<std::byte>(i * 7);
-  EXPECT_TRUE(*contents_.verify(end(), 1, contents_.all(0)));
-  read();
-  EXPECT_FALSE(*contents_.verify(end(), 1, contents_.all(0)));
-  memory_[3999] ^= std::byte{1};
-  const auto wrong = *contents_.verify(end(), 1, contents_.all(0));
-  ASSERT_TRUE(wrong);
-  EXPECT_TRUE(testing::has(*wrong, "from offset 999: the storage has other bytes there")) << *wrong;
+TEST_F(CellsTest, HaveTheWordsOfTheirNumbersAndNothingElse) {
+  ASSERT_TRUE(contents_.fill(only(cells())));
+  EXPECT_EQ(wrong(cells()), "");
+  const Pattern words{.seed = 3, .block_bytes = kCell, .blocks = kNumbers, .epoch = 1};
+  for (std::uint64_t row = 0; row < kRows; ++row)
+    for (std::uint64_t column = 0; column < kColumns; ++column) {
+      const std::span cell(&at(row, column, 0), kCell);
+      EXPECT_FALSE(words.verify(cell, 7 + 10 * row + column)) << row << " " << column;
+      ASSERT_TRUE(Contents::clear(only({.memory = cell})));
+      std::ranges::fill(cell, std::byte{0xee});
+    }
+  EXPECT_EQ(memory_, std::vector<std::byte>(1000, std::byte{0xee}));
 }
 
-TEST_F(OriginalContents, HaveSpotsThatATransferBrings) {
-  storage_.assign(storage_.size(), std::byte{9});
-  read();
-  const SpotCheck check{.epoch = 5};
-  EXPECT_FALSE(*contents_.verify(end(), check, 1));
-  ASSERT_TRUE(contents_.spoil(end(), check));
-  EXPECT_TRUE(*contents_.verify(end(), check, 1)) << "a transfer that is skipped";
-  read();
-  EXPECT_FALSE(*contents_.verify(end(), check, 1));
+TEST_F(CellsTest, AWrongOneIsNamed) {
+  ASSERT_TRUE(contents_.fill(only(cells())));
+  at(4, 1, 17) ^= std::byte{1};
+  EXPECT_TRUE(has(wrong(cells()), "cell 4,1 is wrong from offset 17: ")) << wrong(cells());
+  std::swap_ranges(&at(0, 0, 0), &at(0, 0, 0) + kCell, &at(1, 0, 0));
+  EXPECT_EQ(wrong(cells()),
+            "cell 0,0 is wrong from offset 0: swapped: the word belongs to block 17 offset 0");
+}
+
+TEST_F(CellsTest, HaveAnEpochOfTheirOwn) {
+  ASSERT_TRUE(contents_.fill(only(cells(2))));
+  EXPECT_EQ(wrong(cells(2)), "");
+  EXPECT_TRUE(has(wrong(cells(3)), "stale: the word belongs to epoch 2, not 3"));
+  EXPECT_TRUE(has(wrong(cells(1)), "foreign"));
+  ASSERT_TRUE(Contents::clear(only(cells())));
+  EXPECT_TRUE(has(wrong(cells(2)), "zeros"));
+}
+
+TEST_F(CellsTest, APartOfABlockHasTheWordsFromItsOffsetOn) {
+  const std::span block(&at(0, 0, 0), kCell);
+  const Cells whole{.memory = block, .number = 4};
+  ASSERT_TRUE(contents_.fill(only(whole)));
+  Cells last{.memory = block.subspan(16), .number = 4, .offset = 16};
+  EXPECT_EQ(wrong(last), "");
+  ASSERT_TRUE(Contents::clear(only(last)));
+  EXPECT_EQ(wrong(whole), "cell 0,0 is wrong from offset 16: zeros: no data arrived here");
+  EXPECT_EQ(wrong(last), wrong(whole));
+  ASSERT_TRUE(contents_.fill(only(last)));
+  EXPECT_EQ(wrong(whole), "");
+}
+
+TEST_F(CellsTest, ASampleHasTheFirstAndTheLastWord) {
+  for (const auto& [row, column, offset] :
+       {std::tuple(0U, 0U, 0U), std::tuple(4U, 2U, 23U), std::tuple(4U, 2U, 16U)}) {
+    ASSERT_TRUE(contents_.fill(only(cells())));
+    EXPECT_EQ(wrong(cells(), Verified::kSampled), "");
+    at(row, column, offset) ^= std::byte{1};
+    EXPECT_NE(wrong(cells(), Verified::kSampled), "") << row << " " << column;
+  }
+}
+
+// Each 64 KiB have a checked word, so twice as many bytes cannot be missing unseen.
+TEST(Contents, ASampleHasAWordOfEachStretch) {
+  constexpr std::uint64_t kBytes = (1 << 20) + 12, kMissing = 128 << 10;
+  std::vector<std::byte> memory(kBytes);
+  const Contents contents(Pattern{.seed = 3, .block_bytes = kBytes, .blocks = 1});
+  const CellList all = [&](const CellVisit& visit) -> Wrong {
+    const auto wrong = visit({.memory = memory});
+    return wrong ? Wrong(wrong->named("all")) : std::nullopt;
+  };
+  for (std::uint64_t at = 8; at + kMissing < kBytes; at += 40'000) {
+    ASSERT_TRUE(contents.fill(all));
+    const std::uint64_t before = contents.checkedWords();
+    EXPECT_EQ(*contents.verify(all, Verified::kSampled), std::nullopt);
+    EXPECT_EQ(contents.checkedWords() - before, 19U);
+    std::fill_n(memory.begin() + static_cast<std::ptrdiff_t>(at), kMissing, std::byte{0});
+    EXPECT_TRUE(*contents.verify(all, Verified::kSampled)) << at;
+  }
+}
+
+TEST_F(CellsTest, MayHaveTheBytesOfTheUser) {
+  const std::span one(memory_);
+  std::vector<std::byte> original(1200, std::byte{0xee});
+  const Cells user{.memory = one, .original = original};
+  EXPECT_EQ(wrong(user), "");
+  original[999] = std::byte{1};
+  EXPECT_EQ(wrong(user), "cell 0,0 is wrong from offset 999: the storage has other bytes there");
+  const Digest digest = digestOf(memory_);
+  const Cells known{.memory = one, .digest = &digest};
+  EXPECT_EQ(wrong(known), "");
+  memory_[5] ^= std::byte{1};
+  EXPECT_NE(wrong(known), "");
 }
 
 }  // namespace

@@ -32,8 +32,9 @@ std::uint64_t wordsPerBlock(const Pattern& p) {
   return (p.block_bytes + kWordBytes - 1) / kWordBytes;
 }
 
-std::uint64_t firstNumber(const Pattern& p, std::uint64_t block) {
-  return p.epoch << kPositionBits | ((block * wordsPerBlock(p)) & kPositionMask);
+std::uint64_t numberOf(const Pattern& p, std::uint64_t block, std::uint64_t offset) {
+  const std::uint64_t position = block * wordsPerBlock(p) + offset / kWordBytes;
+  return p.epoch << kPositionBits | (position & kPositionMask);
 }
 
 std::uint64_t load(const std::byte* at) {
@@ -124,10 +125,6 @@ std::uint64_t firstWrongByte(const std::byte* found, const std::byte* wanted, st
 
 }  // namespace
 
-std::uint64_t Pattern::word(std::uint64_t block, std::uint64_t offset) const {
-  return (firstNumber(*this, block) + offset / kWordBytes) * kOdd ^ maskOf(*this);
-}
-
 std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t block,
                               std::uint64_t offset) const {
   if (found.size() < kWordBytes) return "wrong bytes in the last, partial word";
@@ -150,9 +147,9 @@ std::string Pattern::describe(std::span<const std::byte> found, std::uint64_t bl
   return fmt::format("foreign bytes: the pattern does not contain the word {:#018x}", word);
 }
 
-void Pattern::fill(std::span<std::byte> memory, std::uint64_t block) const {
+void Pattern::fill(std::span<std::byte> memory, std::uint64_t block, std::uint64_t offset) const {
   const std::uint64_t mask = maskOf(*this);
-  std::uint64_t product = firstNumber(*this, block) * kOdd;
+  std::uint64_t product = numberOf(*this, block, offset) * kOdd;
   const std::uint64_t groups = memory.size() / (kGroup * kWordBytes);
   loops().fill(memory.data(), groups, product, mask);
   product += groups * kGroup * kOdd;
@@ -167,10 +164,10 @@ void Pattern::fill(std::span<std::byte> memory, std::uint64_t block) const {
   }
 }
 
-std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory,
-                                        std::uint64_t block) const {
+std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory, std::uint64_t block,
+                                        std::uint64_t offset) const {
   const std::uint64_t mask = maskOf(*this);
-  std::uint64_t product = firstNumber(*this, block) * kOdd;
+  std::uint64_t product = numberOf(*this, block, offset) * kOdd;
   const std::uint64_t right =
       loops().right(memory.data(), memory.size() / (kGroup * kWordBytes), product, mask);
   product += right * kGroup * kOdd;
@@ -179,15 +176,15 @@ std::optional<Mismatch> Pattern::verify(std::span<const std::byte> memory,
   for (std::uint64_t done = right * wanted.size(); done < memory.size(); done += wanted.size()) {
     const std::byte* at = memory.data() + done;
     const std::uint64_t bytes = std::min<std::uint64_t>(wanted.size(), memory.size() - done);
-    for (std::uint64_t i = 0; i < kGroup; ++i) {
+    for (std::uint64_t i = 0; i * kWordBytes < bytes; ++i) {
       const std::uint64_t word = (product + i * kOdd) ^ mask;
       std::memcpy(wanted.data() + i * kWordBytes, &word, kWordBytes);
     }
     product += kGroup * kOdd;
     if (std::memcmp(at, wanted.data(), bytes) == 0) continue;
-    const std::uint64_t offset = done + firstWrongByte(at, wanted.data(), bytes);
-    const std::uint64_t aligned = offset / kWordBytes * kWordBytes;
-    return Mismatch{block, offset, describe(memory.subspan(aligned), block, aligned)};
+    const std::uint64_t wrong = done + firstWrongByte(at, wanted.data(), bytes);
+    const std::uint64_t aligned = wrong / kWordBytes * kWordBytes;
+    return Mismatch{block, wrong, describe(memory.subspan(aligned), block, offset + aligned)};
   }
   return std::nullopt;
 }

@@ -27,14 +27,14 @@ struct Pattern {
   std::uint64_t blocks = 0;  // all blocks together have at most 2^48 words
   std::uint64_t epoch = 1;   // below 2^16; each refilling of the same blocks has a higher epoch
 
-  // Returns the eight bytes at `offset` in the block. `offset` is a multiple of eight.
-  std::uint64_t word(std::uint64_t block, std::uint64_t offset) const;
-  // Describes the wrong bytes of a block from `offset` on.
+  // Describes the wrong bytes of a block from `offset` on, which is a multiple of eight.
   std::string describe(std::span<const std::byte> found, std::uint64_t block,
                        std::uint64_t offset) const;
-  // `memory` holds the first bytes of the block, at most `block_bytes`.
-  void fill(std::span<std::byte> memory, std::uint64_t block) const;
-  std::optional<Mismatch> verify(std::span<const std::byte> memory, std::uint64_t block) const;
+  // `memory` holds bytes of the block from `offset` on, or of several blocks of whole words.
+  void fill(std::span<std::byte> memory, std::uint64_t block, std::uint64_t offset = 0) const;
+  // The offset of the wrong byte is in `memory`.
+  std::optional<Mismatch> verify(std::span<const std::byte> memory, std::uint64_t block,
+                                 std::uint64_t offset = 0) const;
 };
 
 }  // namespace viaduct::measure

@@ -2,23 +2,20 @@
 // functions.
 #pragma once
 
+#include <viaduct/digest.h>
+
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "measure/workload/chunks.h"
-#include "measure/workload/pattern.h"
+#include "measure/workload/contents.h"
 
 namespace viaduct::measure::pipeline {
 
 // The most chunks of a transfer. Their digests fit into one message between members.
 inline constexpr std::uint64_t kMostChunks = 16'384;
-
-// Returns a number that depends on every word of the chunk and on its place in the chunk.
-std::uint64_t digestOf(std::span<const std::byte> chunk);
 
 class Expected {
  public:
@@ -27,25 +24,21 @@ class Expected {
   static Expected pattern(const Chunking& chunks, std::uint64_t bytes, std::uint64_t seed,
                           std::uint64_t epoch, std::uint64_t period = 0);
   // Contents of the user, known by the digest of each chunk.
-  static Expected digests(const Chunking& chunks, std::uint64_t bytes,
-                          std::vector<std::uint64_t> digests);
+  static Expected digests(const Chunking& chunks, std::uint64_t bytes, std::vector<Digest> digests);
 
-  // Writes the pattern of the chunks from `first` on.
-  void fill(std::span<std::byte> memory, std::uint64_t first = 0) const;
-  // Returns a description of the first wrong chunk, or nothing. `memory` begins with chunk `first`.
-  std::optional<std::string> check(std::span<const std::byte> memory,
-                                   std::uint64_t first = 0) const;
+  // Writes the pattern of the chunks from `first` on. With a `gpu`, `memory` is in its mirror.
+  Status fill(std::span<std::byte> memory, std::uint64_t first = 0,
+              const Mirror* gpu = nullptr) const;
+  // Describes the first wrong chunk. `memory` begins with chunk `first`.
+  Result<Wrong> verify(std::span<std::byte> memory, std::uint64_t first = 0,
+                       const Mirror* gpu = nullptr) const;
 
  private:
-  std::uint64_t blockOf(std::uint64_t chunk) const {
-    return period_ == 0 ? chunk : chunk % period_;
-  }
-  std::optional<std::string> checkChunk(std::span<const std::byte> chunk,
-                                        std::uint64_t number) const;
+  CellList cells(std::span<std::byte> memory, std::uint64_t first) const;
 
   Pattern pattern_ = {};
   std::uint64_t period_ = 0;
-  std::vector<std::uint64_t> digests_ = {};  // empty: the pattern
+  std::vector<Digest> digests_ = {};  // empty: the pattern
 };
 
 }  // namespace viaduct::measure::pipeline

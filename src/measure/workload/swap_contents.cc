@@ -7,21 +7,11 @@
 #include <vector>
 
 #include "base/random.h"
-#include "measure/workload/pattern.h"
 
 namespace viaduct::measure::swap {
 namespace {
 
 constexpr std::uint32_t kNoBlock = ~std::uint32_t{0};
-
-// Visits each place with the number of its block, or kNoBlock.
-template <class Visit>
-void eachPlace(const Indices& places, Visit visit) {
-  std::vector<std::uint32_t> blocks(placesFor(static_cast<std::uint32_t>(places.size())), kNoBlock);
-  for (std::uint32_t i = 0; i < places.size(); ++i) blocks[places[i]] = i;
-  for (std::uint64_t place = 0; place < blocks.size(); ++place)
-    if (!visit(place, blocks[place])) return;
-}
 
 }  // namespace
 
@@ -39,44 +29,42 @@ Indices placesOf(Order order, std::uint32_t blocks, std::uint64_t seed) {
   return out;
 }
 
-void Contents::fill(std::span<std::byte> pool) const {
-  const std::uint64_t all = placesFor(static_cast<std::uint32_t>(places.size()));
-  const Pattern blocks{seed, block_bytes, all, epoch}, guards{seed, block_bytes, all, guard_epoch};
-  eachPlace(places, [&](std::uint64_t place, std::uint32_t block) {
-    const auto memory = pool.subspan(place * block_bytes, block_bytes);
-    if (block == kNoBlock)
-      guards.fill(memory, place);
-    else
-      blocks.fill(memory, block);
-    return true;
-  });
+Contents PoolContents::words() const {
+  return Contents({.seed = seed,
+                   .block_bytes = block_bytes,
+                   .blocks = placesFor(static_cast<std::uint32_t>(places.size()))});
 }
 
-void Contents::fillAsGuards(std::span<std::byte> pool) const {
-  const std::uint64_t all = placesFor(static_cast<std::uint32_t>(places.size()));
-  const Pattern guards{seed, block_bytes, all, guard_epoch};
-  for (std::uint64_t place = 0; place < all; ++place)
-    guards.fill(pool.subspan(place * block_bytes, block_bytes), place);
+// Lists all places. Those of `blocks` have blocks, and the others have guards.
+CellList PoolContents::cells(std::span<std::byte> pool, const Indices& blocks) const {
+  std::vector<std::uint32_t> block_at(placesFor(static_cast<std::uint32_t>(places.size())),
+                                      kNoBlock);
+  for (std::uint32_t i = 0; i < blocks.size(); ++i) block_at[blocks[i]] = i;
+  return [this, pool, block_at = std::move(block_at)](const CellVisit& visit) -> Wrong {
+    for (std::uint64_t place = 0; place < block_at.size(); ++place) {
+      const std::uint32_t block = block_at[place];
+      const bool guard = block == kNoBlock;
+      if (const auto wrong = visit({.memory = pool.subspan(place * block_bytes, block_bytes),
+                                    .number = guard ? place : block,
+                                    .epoch = guard ? guard_epoch : epoch}))
+        return wrong->named(
+            guard ? fmt::format("a copy wrote outside its blocks: guard block {}", place)
+                  : fmt::format("block {} at place {}", block, place));
+    }
+    return std::nullopt;
+  };
 }
 
-std::optional<std::string> Contents::check(std::span<const std::byte> pool) const {
-  const std::uint64_t all = placesFor(static_cast<std::uint32_t>(places.size()));
-  const Pattern blocks{seed, block_bytes, all, epoch}, guards{seed, block_bytes, all, guard_epoch};
-  std::optional<std::string> found;
-  eachPlace(places, [&](std::uint64_t place, std::uint32_t block) {
-    const auto memory = pool.subspan(place * block_bytes, block_bytes);
-    const auto wrong =
-        block == kNoBlock ? guards.verify(memory, place) : blocks.verify(memory, block);
-    if (!wrong) return true;
-    found = block == kNoBlock ? fmt::format(
-                                    "a copy wrote outside its blocks: guard block {} is wrong from "
-                                    "offset {}: {}",
-                                    place, wrong->offset, wrong->text)
-                              : fmt::format("block {} at place {} is wrong from offset {}: {}",
-                                            block, place, wrong->offset, wrong->text);
-    return false;
-  });
-  return found;
+Status PoolContents::fill(std::span<std::byte> pool, const Mirror* gpu) const {
+  return words().fill(cells(pool, places), gpu);
+}
+
+Status PoolContents::fillAsGuards(std::span<std::byte> pool, const Mirror* gpu) const {
+  return words().fill(cells(pool, {}), gpu);
+}
+
+Result<Wrong> PoolContents::verify(std::span<std::byte> pool, const Mirror* gpu) const {
+  return words().verify(cells(pool, places), Verified::kFull, gpu);
 }
 
 }  // namespace viaduct::measure::swap

@@ -6,10 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
 
+#include "measure/workload/contents.h"
 #include "measure/workload/swap.h"
 
 namespace viaduct::measure::swap {
@@ -22,18 +21,22 @@ constexpr std::uint64_t placesFor(std::uint32_t blocks) { return 2 * std::uint64
 // Returns the place of each block. A guard block lies before and after each block, or each run.
 Indices placesOf(Order order, std::uint32_t blocks, std::uint64_t seed);
 
-// The contents of a pool.
-struct Contents {
+struct PoolContents {
   std::uint64_t seed = 1, block_bytes = 0;
   Indices places = {};            // of the blocks
   std::uint64_t epoch = 1;        // of the blocks
   std::uint64_t guard_epoch = 1;  // of the guards
 
-  void fill(std::span<std::byte> pool) const;
+  // With a `gpu`, the pool is in its mirror.
+  Status fill(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;
   // The guards, and the places of blocks as if they were guards.
-  void fillAsGuards(std::span<std::byte> pool) const;
+  Status fillAsGuards(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;
   // Describes the first wrong bytes.
-  std::optional<std::string> check(std::span<const std::byte> pool) const;
+  Result<Wrong> verify(std::span<std::byte> pool, const Mirror* gpu = nullptr) const;
+
+ private:
+  Contents words() const;
+  CellList cells(std::span<std::byte> pool, const Indices& blocks) const;
 };
 
 }  // namespace viaduct::measure::swap

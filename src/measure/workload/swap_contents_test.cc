@@ -16,7 +16,7 @@ using testing::has;
 constexpr std::uint32_t kBlocks = 40;
 constexpr std::uint64_t kBytes = 1000;
 
-Contents contents(Order order) {
+PoolContents contents(Order order) {
   return {.seed = 3,
           .block_bytes = kBytes,
           .places = placesOf(order, kBlocks, 7),
@@ -42,28 +42,28 @@ TEST(Places, OfBothOrdersHaveGuardsAround) {
   EXPECT_FALSE(std::ranges::is_sorted(placesOf(Order::kRandom, kBlocks, 7)));
 }
 
-TEST(Contents, AreRightAfterTheyWereFilled) {
+TEST(PoolContents, AreRightAfterTheyWereFilled) {
   for (const Order order : {Order::kContiguous, Order::kRandom}) {
     auto memory = pool();
-    const Contents all = contents(order);
-    all.fill(memory);
-    EXPECT_EQ(all.check(memory), std::nullopt);
-    all.fillAsGuards(memory);
-    EXPECT_TRUE(has(all.check(memory).value_or(""), "block")) << "no block has arrived";
+    const PoolContents all = contents(order);
+    ASSERT_TRUE(all.fill(memory));
+    EXPECT_EQ(*all.verify(memory), std::nullopt);
+    ASSERT_TRUE(all.fillAsGuards(memory));
+    EXPECT_TRUE(has(all.verify(memory)->value_or(""), "block")) << "no block has arrived";
   }
 }
 
-TEST(Contents, FindAByteOutsideOfABlock) {
+TEST(PoolContents, FindAByteOutsideOfABlock) {
   for (const Order order : {Order::kContiguous, Order::kRandom}) {
-    const Contents all = contents(order);
+    const PoolContents all = contents(order);
     for (const std::uint64_t at :
          {std::uint64_t{0}, all.places[5] * kBytes - 1, (all.places[15] + 1) * kBytes,
           placesFor(kBlocks) * kBytes - 1}) {
       auto memory = pool();
-      all.fill(memory);
+      ASSERT_TRUE(all.fill(memory));
       memory[at] ^= std::byte{1};
       // The neighbour of block 5 is block 4 if both are in a run.
-      const auto wrong = all.check(memory);
+      const Wrong wrong = *all.verify(memory);
       ASSERT_TRUE(wrong) << at;
       if (order == Order::kRandom) {
         EXPECT_TRUE(has(*wrong, "a copy wrote outside its blocks")) << *wrong;
@@ -72,14 +72,14 @@ TEST(Contents, FindAByteOutsideOfABlock) {
   }
 }
 
-TEST(Contents, FindABlockInThePlaceOfAnother) {
-  const Contents all = contents(Order::kRandom);
+TEST(PoolContents, FindABlockInThePlaceOfAnother) {
+  const PoolContents all = contents(Order::kRandom);
   auto memory = pool();
-  all.fill(memory);
+  ASSERT_TRUE(all.fill(memory));
   std::swap_ranges(memory.begin() + static_cast<std::ptrdiff_t>(all.places[3] * kBytes),
                    memory.begin() + static_cast<std::ptrdiff_t>((all.places[3] + 1) * kBytes),
                    memory.begin() + static_cast<std::ptrdiff_t>(all.places[8] * kBytes));
-  EXPECT_TRUE(has(all.check(memory).value_or(""), "block")) << all.check(memory).value_or("");
+  EXPECT_TRUE(has(all.verify(memory)->value_or(""), "block")) << all.verify(memory)->value_or("");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "measure/workload/kv_contents.h"
+#include "measure/workload/kv_cells.h"
 
 #include <gtest/gtest.h>
 
@@ -47,26 +47,38 @@ void copy(const KvSelections& both, std::size_t wrong) {
 class Moved {
  public:
   explicit Moved(const KvPoint& point, std::size_t wrong = ~std::size_t{0})
-      : contents_(point, 7), source_(point.source.bytes), destination_(point.destination.bytes) {
+      : cells_(point),
+        contents_(cells_.pattern(7)),
+        source_(point.source.bytes),
+        destination_(point.destination.bytes) {
     const auto sides = KvSides::make(point, reinterpret_cast<std::uintptr_t>(source_.data()),
                                      reinterpret_cast<std::uintptr_t>(destination_.data()));
     EXPECT_TRUE(sides);
     for (std::uint64_t set = 0; set < point.sets; ++set) {
-      contents_.fill(source_, 3, set);
+      EXPECT_TRUE(contents_.fill(list(KvSide::kSource, source_, 3, set)));
       for (std::uint32_t request = 0; request < point.requests; ++request)
         copy(*sides->of(set, request), wrong);
     }
   }
-  std::optional<std::string> wrong(bool all) const {
+  Wrong wrong(bool all, std::uint64_t epoch = 3) {
     for (std::uint64_t set = 0; set < 2; ++set)
-      if (auto found = contents_.verify(destination_, 3, set, all)) return found;
+      if (auto found = *contents_.verify(list(KvSide::kDestination, destination_, epoch, set),
+                                         all ? Verified::kFull : Verified::kSampled))
+        return found;
     return std::nullopt;
   }
-  const KvContents& contents() const { return contents_; }
+  std::uint64_t checkedWords() const { return contents_.checkedWords(); }
   Pool& destination() { return destination_; }
 
  private:
-  KvContents contents_;
+  CellList list(KvSide side, Pool& pool, std::uint64_t epoch, std::uint64_t set) {
+    return [=, this, &pool](const CellVisit& visit) {
+      return cells_.each(side, pool, epoch, set, visit);
+    };
+  }
+
+  const KvCells cells_;
+  const Contents contents_;
   Pool source_, destination_;
 };
 
@@ -75,7 +87,7 @@ struct Case {
   KvEnd source, destination;
 };
 
-TEST(KvContents, AcceptsEveryReshard) {
+TEST(KvCells, AcceptsEveryReshard) {
   using enum KvOrder;
   using enum KvArrangement;
   const Case cases[] = {
@@ -93,30 +105,30 @@ TEST(KvContents, AcceptsEveryReshard) {
     for (const bool all : {false, true})
       EXPECT_EQ(moved.wrong(all), std::nullopt)
           << one.model << " " << moved.wrong(all).value_or("");
-    EXPECT_GT(moved.contents().checkedWords(), 0U);
+    EXPECT_GT(moved.checkedWords(), 0U);
   }
 }
 
-TEST(KvContents, FindsAPieceThatWentToAWrongPlace) {
+TEST(KvCells, FindsAPieceThatWentToAWrongPlace) {
   const KvPoint point = pointOf("Llama-3.1-8B", {.tp = 4, .block = 16, .order = KvOrder::kHnd},
                                 {.tp = 8, .block = 64, .order = KvOrder::kHnd});
-  const Moved moved(point, 5);
+  Moved moved(point, 5);
   ASSERT_TRUE(moved.wrong(true));
   // A sample looks at each page, and a page of 64 tokens has four such pieces.
-  const Moved whole(pointOf("Llama-3.1-8B", {.block = 16}, {.block = 16}), 5);
+  Moved whole(pointOf("Llama-3.1-8B", {.block = 16}, {.block = 16}), 5);
   ASSERT_TRUE(whole.wrong(false));
   EXPECT_NE(whole.wrong(false)->find("layer"), std::string::npos) << *whole.wrong(false);
 }
 
-TEST(KvContents, FindsStaleAndMissingWords) {
+TEST(KvCells, FindsStaleAndMissingWords) {
   const KvPoint point = pointOf("Qwen3-8B", {.block = 16}, {.block = 16});
   Moved moved(point);
-  EXPECT_TRUE(moved.contents().verify(moved.destination(), 4, 0, false));
+  EXPECT_TRUE(moved.wrong(false, 4));
   std::fill(moved.destination().begin(), moved.destination().end(), std::byte{0});
   EXPECT_TRUE(moved.wrong(false));
 }
 
-TEST(KvContents, ChecksABulkPointFromItsFirstToItsLastWord) {
+TEST(KvCells, ChecksABulkPointFromItsFirstToItsLastWord) {
   KvPoint point = pointOf("Llama-3.1-8B", {.block = 16}, {.block = 16});
   point.bulk = true;
   Moved moved(point);
