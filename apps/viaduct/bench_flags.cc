@@ -139,7 +139,7 @@ FlagSheet sharedSheet(BenchOptions& o) {
       .add<BenchOptions>("Workers", kBenchBackground, o)
       .add("Duration", ours, o, {"iterations", "duration", "warmup", "repeat"})
       .add<BenchOptions>("Duration", kBenchRates, o)
-      .add("Checks", ours, o, {"verify", "require", "link_rate"});
+      .add("Checks", ours, o, {"verify", "fresh", "require", "link_rate"});
   addMeeting(out, o);
   addComparison(out, o);
   addOutput(out, o, kBenchOutput, {"interval", "json", "explain"});

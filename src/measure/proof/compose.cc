@@ -225,6 +225,12 @@ class Composer {
                        row_.background->longest_gap_ms);
   }
 
+  std::string freshWords() const {
+    if (!spec_.fresh) return {};
+    return "fresh: all bytes of a transfer are written before it, which the rate contains and the "
+           "latency does not";
+  }
+
   std::string interruptionWords() const {
     if (!row_.interrupted) return {};
     if (row_.interrupted->of_seconds > 0)
@@ -413,8 +419,8 @@ class Composer {
     row_.copied_by = proof::copiedBy(row_.path);
     row_.verdict = judgement.verdict;
     row_.why = std::move(judgement.why);
-    for (const std::string& words :
-         {stagingWords(), backgroundWords(), interruptionWords(), stallWords(), judgement.remark})
+    for (const std::string& words : {stagingWords(), backgroundWords(), freshWords(),
+                                     interruptionWords(), stallWords(), judgement.remark})
       if (!words.empty()) row_.remark += (row_.remark.empty() ? "" : "; ") + words;
     return {std::move(row_), std::move(judgement.conclusion)};
   }

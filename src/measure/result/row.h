@@ -277,7 +277,7 @@ struct Row {
   std::vector<RateInterval> intervals = {};     // if the user asked for intervals
   std::optional<Interrupted> interrupted = {};  // a stop request ended the row early
 
-  std::uint64_t transfers = 0;  // transfers that the path counts: timed ones, and spot checks
+  std::uint64_t transfers = 0;  // transfers that the path counts, timed or not
   std::vector<ProvenShare> path = {};
   std::string proof = {};  // how `path` was proven, as one line for people
   std::optional<Ceiling> ceiling = {};
